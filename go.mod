@@ -1,0 +1,3 @@
+module github.com/acp-io/acp
+
+go 1.26
