@@ -1,0 +1,231 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Protocol is a transport protocol.
+//
+// +kubebuilder:validation:Enum=TCP;UDP;SCTP
+type Protocol string
+
+const (
+	ProtocolTCP  Protocol = "TCP"
+	ProtocolUDP  Protocol = "UDP"
+	ProtocolSCTP Protocol = "SCTP"
+)
+
+// Port is a port, or an inclusive range of ports, of one protocol.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.endPort) || self.endPort >= self.port",message="endPort must not be less than port"
+type Port struct {
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	Port int32 `json:"port"`
+
+	// EndPort is the last port of the range; absent: the range is Port alone.
+	//
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65535
+	// +optional
+	EndPort *int32 `json:"endPort,omitempty"`
+
+	// +kubebuilder:default=TCP
+	// +optional
+	Protocol Protocol `json:"protocol,omitempty"`
+}
+
+// HTTPMatch restricts an action to requests; both fields are anchored regular expressions, absent: any.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.method) || has(self.path)",message="an HTTP match needs a method or a path"
+type HTTPMatch struct {
+	// +kubebuilder:validation:MaxLength=64
+	// +optional
+	Method string `json:"method,omitempty"`
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Path string `json:"path,omitempty"`
+}
+
+// ClassAction is one thing that can be done to the resources of a class.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.http) || self.ports.all(p, !has(p.protocol) || p.protocol == 'TCP')",message="an action with http must use TCP ports only"
+type ClassAction struct {
+	// Name is "<service>:<verb>", without wildcard.
+	//
+	// +kubebuilder:validation:MinLength=3
+	// +kubebuilder:validation:MaxLength=127
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?:[a-z0-9]([-a-zA-Z0-9]{0,61}[a-zA-Z0-9])?$`
+	Name string `json:"name"`
+
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=40
+	// +listType=atomic
+	Ports []Port `json:"ports"`
+
+	// HTTP limits the action to matching requests where the enforcer can; absent: every connection to the ports.
+	//
+	// +kubebuilder:validation:MaxItems=32
+	// +listType=atomic
+	// +optional
+	HTTP []HTTPMatch `json:"http,omitempty"`
+}
+
+// OtherPorts says what happens on the ports that no action of the class names, while a resource is enforced.
+//
+// +kubebuilder:validation:Enum=Deny;Allow
+type OtherPorts string
+
+const (
+	// OtherPortsDeny closes them with the rest of the workload.
+	OtherPortsDeny OtherPorts = "Deny"
+	// OtherPortsAllow opens them for everyone, on workloads that carry no other class's label.
+	OtherPortsAllow OtherPorts = "Allow"
+)
+
+// EnforcerName names a dataplane that ACP can drive.
+//
+// +kubebuilder:validation:Enum=cilium;istio
+type EnforcerName string
+
+const (
+	EnforcerCilium EnforcerName = "cilium"
+	EnforcerIstio  EnforcerName = "istio"
+)
+
+// Placement names the member clusters that a class's units go to.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.clusters) != has(self.clusterSelector)",message="set exactly one of clusters and clusterSelector"
+type Placement struct {
+	// Clusters by name. An explicit empty list is no cluster.
+	//
+	// +kubebuilder:validation:MaxItems=512
+	// +listType=set
+	// +optional
+	Clusters *[]ClusterName `json:"clusters,omitempty"`
+
+	// ClusterSelector selects members by the labels of their KubeFedCluster; {} is all of them.
+	//
+	// +optional
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+}
+
+// ResourceClassSpec describes a family of servers.
+//
+// +kubebuilder:validation:XValidation:rule="self.pattern == oldSelf.pattern",message="pattern is immutable: create a new class"
+// +kubebuilder:validation:XValidation:rule="self.labelKey == oldSelf.labelKey",message="labelKey is immutable: create a new class"
+type ResourceClassSpec struct {
+	// Pattern covers the names of the class; the patterns of two resource classes must not overlap.
+	Pattern NamePattern `json:"pattern"`
+
+	// LabelKey is the pod label that carries the part of the name that the pattern's "*" stands for.
+	LabelKey LabelKey `json:"labelKey"`
+
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=32
+	Actions []ClassAction `json:"actions"`
+
+	// +kubebuilder:default=Deny
+	// +optional
+	OtherPorts OtherPorts `json:"otherPorts,omitempty"`
+
+	// +kubebuilder:default={cilium}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=8
+	// +listType=set
+	// +optional
+	Enforcers []EnforcerName `json:"enforcers,omitempty"`
+
+	Placement Placement `json:"placement"`
+
+	// DefaultMode is the mode of a ProtectedResource that the first exact statement creates; absent: none is created.
+	//
+	// +optional
+	DefaultMode Mode `json:"defaultMode,omitempty"`
+}
+
+// ClassStatus tells whether a class is in use.
+type ClassStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+	// Conditions: Accepted.
+	//
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
+
+// ResourceClass is a family of servers, for example all redis clusters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=acprc,categories=acp
+// +kubebuilder:printcolumn:name="Pattern",type=string,JSONPath=`.spec.pattern`
+// +kubebuilder:printcolumn:name="Label",type=string,JSONPath=`.spec.labelKey`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ResourceClass struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ResourceClassSpec `json:"spec"`
+	// +optional
+	Status ClassStatus `json:"status,omitempty"`
+}
+
+// ResourceClassList is a list of ResourceClass.
+//
+// +kubebuilder:object:root=true
+type ResourceClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ResourceClass `json:"items"`
+}
+
+// SubjectClassSpec describes a family of clients.
+//
+// +kubebuilder:validation:XValidation:rule="self.pattern == oldSelf.pattern",message="pattern is immutable: create a new class"
+// +kubebuilder:validation:XValidation:rule="self.labelKey == oldSelf.labelKey",message="labelKey is immutable: create a new class"
+type SubjectClassSpec struct {
+	// Pattern covers the names of the class; the patterns of two subject classes must not overlap.
+	Pattern NamePattern `json:"pattern"`
+
+	// LabelKey is the pod label that carries the part of the name that the pattern's "*" stands for.
+	LabelKey LabelKey `json:"labelKey"`
+
+	// ServiceAccountTemplate is the service account of a subject, for enforcers that know clients by it; it contains
+	// "{id}" once, which stands for the same part of the name, for example "app-{id}".
+	//
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.indexOf('{id}') >= 0 && self.indexOf('{id}') == self.lastIndexOf('{id}')",message="serviceAccountTemplate must contain {id} exactly once"
+	// +optional
+	ServiceAccountTemplate string `json:"serviceAccountTemplate,omitempty"`
+}
+
+// SubjectClass is a family of clients, for example all applications.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=acpsc,categories=acp
+// +kubebuilder:printcolumn:name="Pattern",type=string,JSONPath=`.spec.pattern`
+// +kubebuilder:printcolumn:name="Label",type=string,JSONPath=`.spec.labelKey`
+// +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type SubjectClass struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec SubjectClassSpec `json:"spec"`
+	// +optional
+	Status ClassStatus `json:"status,omitempty"`
+}
+
+// SubjectClassList is a list of SubjectClass.
+//
+// +kubebuilder:object:root=true
+type SubjectClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []SubjectClass `json:"items"`
+}

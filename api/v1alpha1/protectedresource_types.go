@@ -1,0 +1,184 @@
+package v1alpha1
+
+import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+// Mode is how far a resource is closed.
+//
+// +kubebuilder:validation:Enum=Observe;Audit;Enforce
+type Mode string
+
+const (
+	// ModeObserve: nothing is sent to the members; flows are only watched.
+	ModeObserve Mode = "Observe"
+	// ModeAudit: everything passes; what Enforce would refuse is reported.
+	ModeAudit Mode = "Audit"
+	// ModeEnforce: only what is allowed passes.
+	ModeEnforce Mode = "Enforce"
+)
+
+// ClusterMode is the mode of a resource in one member cluster.
+type ClusterMode struct {
+	Cluster ClusterName `json:"cluster"`
+	Mode    Mode        `json:"mode"`
+}
+
+// TemporaryAudit turns an enforced resource to Audit until an instant.
+type TemporaryAudit struct {
+	// Until is the first instant at which the resource's own mode counts again.
+	Until metav1.Time `json:"until"`
+	// Reason in the words of the person who did it.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Reason string `json:"reason"`
+	// By is the person who did it.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	By string `json:"by"`
+}
+
+// ProtectedResourceSpec is the desired protection of one server.
+//
+// +kubebuilder:validation:XValidation:rule="self.resource == oldSelf.resource",message="resource is immutable: create a new ProtectedResource"
+type ProtectedResourceSpec struct {
+	// Resource is the server's name, without wildcard.
+	//
+	// +kubebuilder:validation:XValidation:rule="!self.endsWith('*')",message="resource must be an exact name, without wildcard"
+	Resource ResourceName `json:"resource"`
+
+	Mode Mode `json:"mode"`
+
+	// ClusterModes override Mode for single members.
+	//
+	// +listType=map
+	// +listMapKey=cluster
+	// +kubebuilder:validation:MaxItems=512
+	// +optional
+	ClusterModes []ClusterMode `json:"clusterModes,omitempty"`
+
+	// +optional
+	TemporaryAudit *TemporaryAudit `json:"temporaryAudit,omitempty"`
+}
+
+// MemberState is what was read back from one member cluster.
+//
+// +kubebuilder:validation:Enum=Pending;Realized;Drifted;Unreachable;Leaked;Overridden;Quarantined
+type MemberState string
+
+const (
+	// MemberPending: the member does not have the wanted revision yet.
+	MemberPending MemberState = "Pending"
+	// MemberRealized: the wanted revision was read back, and its dataplane did not call it invalid.
+	MemberRealized MemberState = "Realized"
+	// MemberDrifted: what is there is not what ACP wrote.
+	MemberDrifted MemberState = "Drifted"
+	// MemberUnreachable: the member cannot be read.
+	MemberUnreachable MemberState = "Unreachable"
+	// MemberLeaked: the object is present though it should not be.
+	MemberLeaked MemberState = "Leaked"
+	// MemberOverridden: a policy that is not ACP's allows more on the resource's workloads.
+	MemberOverridden MemberState = "Overridden"
+	// MemberQuarantined: the member is kept out because it failed its preflight.
+	MemberQuarantined MemberState = "Quarantined"
+)
+
+// ClusterState is the truth about one unit in one member cluster.
+type ClusterState struct {
+	Name  ClusterName `json:"name"`
+	State MemberState `json:"state"`
+
+	// Mode is the effective mode in this member.
+	//
+	// +optional
+	Mode Mode `json:"mode,omitempty"`
+
+	// DesiredRevision is what the member has to have; empty: nothing.
+	//
+	// +optional
+	DesiredRevision string `json:"desiredRevision,omitempty"`
+
+	// ObservedRevision is recomputed from what was read back; empty: nothing was there.
+	//
+	// +optional
+	ObservedRevision string `json:"observedRevision,omitempty"`
+
+	// Propagated is what KubeFed says of the present generation.
+	//
+	// +optional
+	Propagated bool `json:"propagated,omitempty"`
+
+	// Since is when State or ObservedRevision last changed (the adapter's clock).
+	//
+	// +optional
+	Since *metav1.MicroTime `json:"since,omitempty"`
+
+	// Message says why the state is not Realized, and what to do.
+	//
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	Message string `json:"message,omitempty"`
+}
+
+// ProtectedResourceStatus is the truth about one server, per member.
+type ProtectedResourceStatus struct {
+	// +optional
+	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
+
+	// Conditions: Accepted, Compiled, Propagated, Realized.
+	//
+	// +listType=map
+	// +listMapKey=type
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// Revision is the hash of the unit's rendered template.
+	//
+	// +optional
+	Revision string `json:"revision,omitempty"`
+
+	// EffectiveMode is Mode, or Audit while a temporary audit lasts.
+	//
+	// +optional
+	EffectiveMode Mode `json:"effectiveMode,omitempty"`
+
+	// Statements counts those that the unit holds.
+	//
+	// +optional
+	Statements int32 `json:"statements,omitempty"`
+
+	// Clusters that the unit targets, or ever had it and were not yet seen without it.
+	//
+	// +listType=map
+	// +listMapKey=name
+	// +optional
+	Clusters []ClusterState `json:"clusters,omitempty"`
+}
+
+// ProtectedResource is one onboarded server. Only a ProtectedResource in Enforce closes anything.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:subresource:status
+// +kubebuilder:resource:scope=Cluster,shortName=acpr,categories=acp
+// +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.spec.resource`
+// +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.effectiveMode`
+// +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`
+// +kubebuilder:printcolumn:name="Realized",type=string,JSONPath=`.status.conditions[?(@.type=="Realized")].status`
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type ProtectedResource struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	Spec ProtectedResourceSpec `json:"spec"`
+	// +optional
+	Status ProtectedResourceStatus `json:"status,omitempty"`
+}
+
+// ProtectedResourceList is a list of ProtectedResource.
+//
+// +kubebuilder:object:root=true
+type ProtectedResourceList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+	Items           []ProtectedResource `json:"items"`
+}

@@ -1,0 +1,3 @@
+module sigs.k8s.io/controller-runtime/pkg/envtest/printer
+
+go 1.26
