@@ -1,0 +1,102 @@
+package parts
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// Part is one nested module and the programs that are built from it.
+type Part struct {
+	Name string
+	// Dir is the module's folder below the repository root.
+	Dir string
+	// Programs maps the name of a binary to its package.
+	Programs map[string]string
+	// Expect tells a person how long the first build takes.
+	Expect string
+	// Local says that the module holds sources of its own, which then belong to the cache key.
+	Local bool
+	// After adds files beside the programs; it gets the module's folder and the folder to fill.
+	After func(ctx context.Context, moduleDir, out string) error
+	// Assets names the files that an externally provided folder (KUBEBUILDER_ASSETS) must hold to replace the build.
+	Assets []string
+}
+
+// The names of the parts.
+const (
+	Kubernetes = "kubernetes"
+	KubeFed    = "kubefed"
+	Dataplane  = "dataplane"
+)
+
+// The names of the programs and files that the parts provide.
+const (
+	KubeAPIServer = "kube-apiserver"
+	Etcd          = "etcd"
+	Hyperfed      = "hyperfed"
+	KubeFedCRDs   = "kubefed-crds.yaml"
+	ACPDataplane  = "acp-dataplane"
+)
+
+// All lists the parts in the order in which they are built: the longest first.
+func All() []Part {
+	return []Part{
+		{
+			Name:     Kubernetes,
+			Dir:      "playground/parts/kubernetes",
+			Programs: map[string]string{KubeAPIServer: "k8s.io/kubernetes/cmd/kube-apiserver", Etcd: "go.etcd.io/etcd/server/v3"},
+			Expect:   "about 5 min the first time",
+			Assets:   []string{KubeAPIServer, Etcd},
+		},
+		{
+			Name:     Dataplane,
+			Dir:      "playground/dataplane",
+			Programs: map[string]string{ACPDataplane: "./cmd/acp-dataplane"},
+			Expect:   "about 5 min the first time",
+			Local:    true,
+		},
+		{
+			Name:     KubeFed,
+			Dir:      "playground/parts/kubefed",
+			Programs: map[string]string{Hyperfed: "sigs.k8s.io/kubefed/cmd/hyperfed"},
+			Expect:   "about 2 min the first time",
+			After:    copyKubeFedCRDs,
+		},
+	}
+}
+
+// Select returns the named parts, or all when no name is given.
+func Select(names ...string) ([]Part, error) {
+	if len(names) == 0 {
+		return All(), nil
+	}
+	var out []Part
+	for _, name := range names {
+		found := false
+		for _, p := range All() {
+			if p.Name == name {
+				out, found = append(out, p), true
+			}
+		}
+		if !found {
+			return nil, fmt.Errorf("there is no part %q; there are %s, %s, %s", name, Kubernetes, Dataplane, KubeFed)
+		}
+	}
+	return out, nil
+}
+
+// copyKubeFedCRDs takes KubeFed's own CRDs from the version of its module that is built.
+func copyKubeFedCRDs(ctx context.Context, moduleDir, out string) error {
+	dir, err := goOutput(ctx, moduleDir, "list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kubefed")
+	if err != nil {
+		return fmt.Errorf("find the sources of KubeFed: %w", err)
+	}
+	crds, err := os.ReadFile(filepath.Join(strings.TrimSpace(dir), "charts/kubefed/charts/controllermanager/crds/crds.yaml"))
+	if err != nil {
+		return fmt.Errorf("read the CRDs of KubeFed: %w", err)
+	}
+	return os.WriteFile(filepath.Join(out, KubeFedCRDs), crds, 0o644)
+}
