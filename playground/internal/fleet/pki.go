@@ -96,11 +96,11 @@ func issue(template, parent *x509.Certificate, parentKey *ecdsa.PrivateKey, out 
 }
 
 func writeKey(path string, key *ecdsa.PrivateKey) error {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
+	der, err := x509.MarshalECPrivateKey(key) // the form that kube-apiserver reads for service accounts
 	if err != nil {
 		return err
 	}
-	return writePEM(path, "PRIVATE KEY", der)
+	return writePEM(path, "EC PRIVATE KEY", der)
 }
 
 func writePEM(path, kind string, der []byte) error {
@@ -143,15 +143,8 @@ func load(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	key, err := x509.ParsePKCS8PrivateKey(keyBlock.Bytes)
-	if err != nil {
-		return nil, nil, err
-	}
-	ec, ok := key.(*ecdsa.PrivateKey)
-	if !ok {
-		return nil, nil, errors.New("not an ECDSA key")
-	}
-	return cert, ec, nil
+	key, err := x509.ParseECPrivateKey(keyBlock.Bytes)
+	return cert, key, err
 }
 
 // PKI is every key and certificate of a fleet.

@@ -77,7 +77,8 @@ func (f *Fleet) apiServer(cluster string) (supervisor.Spec, error) {
 		Args: []string{
 			"--etcd-servers=https://" + f.Ports.Address(sharedEtcd(cluster)), "--etcd-prefix=/" + cluster,
 			"--etcd-cafile=" + f.PKI.EtcdCA, "--etcd-certfile=" + f.PKI.EtcdClient.Cert, "--etcd-keyfile=" + f.PKI.EtcdClient.Key,
-			"--bind-address=127.0.0.1", "--secure-port=" + strconv.Itoa(f.Ports[name]),
+			// Without an address to advertise, a machine without network could not start it.
+			"--bind-address=127.0.0.1", "--advertise-address=127.0.0.1", "--secure-port=" + strconv.Itoa(f.Ports[name]),
 			"--tls-cert-file=" + f.PKI.APIServer.Cert, "--tls-private-key-file=" + f.PKI.APIServer.Key, "--cert-dir=" + dir,
 			"--token-auth-file=" + f.Layout.tokenFile(cluster), "--authorization-mode=RBAC", "--anonymous-auth=false",
 			"--service-account-issuer=https://kubernetes.default.svc",

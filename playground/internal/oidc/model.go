@@ -67,7 +67,9 @@ func (c client) ResponseTypes() []oidc.ResponseType {
 	return []oidc.ResponseType{oidc.ResponseTypeCode}
 }
 func (c client) GrantTypes() []oidc.GrantType { return []oidc.GrantType{oidc.GrantTypeCode} }
-func (c client) LoginURL(id string) string    { return "/login?" + requestParam + "=" + url.QueryEscape(id) }
+func (c client) LoginURL(id string) string {
+	return "/login?" + requestParam + "=" + url.QueryEscape(id)
+}
 func (c client) AccessTokenType() op.AccessTokenType {
 	return op.AccessTokenTypeBearer
 }

@@ -17,6 +17,8 @@ type Part struct {
 	Programs map[string]string
 	// Expect tells a person how long the first build takes.
 	Expect string
+	// Stamp, when set, returns linker flags that tell the programs their version.
+	Stamp func(ctx context.Context, moduleDir string) (string, error)
 	// Local says that the module holds sources of its own, which then belong to the cache key.
 	Local bool
 	// After adds files beside the programs; it gets the module's folder and the folder to fill.
@@ -49,6 +51,7 @@ func All() []Part {
 			Dir:      "playground/parts/kubernetes",
 			Programs: map[string]string{KubeAPIServer: "k8s.io/kubernetes/cmd/kube-apiserver", Etcd: "go.etcd.io/etcd/server/v3"},
 			Expect:   "about 5 min the first time",
+			Stamp:    stampKubernetes,
 			Assets:   []string{KubeAPIServer, Etcd},
 		},
 		{
@@ -94,9 +97,23 @@ func copyKubeFedCRDs(ctx context.Context, moduleDir, out string) error {
 	if err != nil {
 		return fmt.Errorf("find the sources of KubeFed: %w", err)
 	}
-	crds, err := os.ReadFile(filepath.Join(strings.TrimSpace(dir), "charts/kubefed/charts/controllermanager/crds/crds.yaml"))
+	crds, err := os.ReadFile(filepath.Join(dir, "charts/kubefed/charts/controllermanager/crds/crds.yaml"))
 	if err != nil {
 		return fmt.Errorf("read the CRDs of KubeFed: %w", err)
 	}
 	return os.WriteFile(filepath.Join(out, KubeFedCRDs), crds, 0o644)
+}
+
+// stampKubernetes tells the API server its version, as the releases' own build does.
+func stampKubernetes(ctx context.Context, moduleDir string) (string, error) {
+	version, err := goOutput(ctx, moduleDir, "list", "-m", "-f", "{{.Version}}", "k8s.io/kubernetes")
+	if err != nil {
+		return "", fmt.Errorf("ask for the version of Kubernetes: %w", err)
+	}
+	numbers := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	if len(numbers) != 3 {
+		return "", fmt.Errorf("unexpected version of Kubernetes %q", version)
+	}
+	const pkg = "k8s.io/component-base/version"
+	return fmt.Sprintf("-X %[1]s.gitVersion=%[2]s -X %[1]s.gitMajor=%[3]s -X %[1]s.gitMinor=%[4]s", pkg, version, numbers[0], numbers[1]), nil
 }

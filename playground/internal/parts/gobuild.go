@@ -13,8 +13,12 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-// No cgo: the programs then run on any machine of the same kind, and need no C compiler.
-var buildFlags = []string{"-trimpath", "-buildvcs=false", "-ldflags=-s -w"}
+// linkFlags leave out what only debuggers need, which halves the programs.
+const linkFlags = "-s -w"
+
+func buildArgs(linkFlags string) []string {
+	return []string{"build", "-trimpath", "-buildvcs=false", "-ldflags=" + linkFlags}
+}
 
 // goBuild builds the programs of a part into out.
 func goBuild(ctx context.Context, p Part, moduleDir, out, logPath string) error {
@@ -28,9 +32,16 @@ func goBuild(ctx context.Context, p Part, moduleDir, out, logPath string) error 
 		names = append(names, name)
 	}
 	slices.Sort(names)
+	link := linkFlags
+	if p.Stamp != nil {
+		stamp, err := p.Stamp(ctx, moduleDir)
+		if err != nil {
+			return err
+		}
+		link += " " + stamp
+	}
 	for _, name := range names {
-		args := append([]string{"build"}, buildFlags...)
-		args = append(args, "-o", filepath.Join(out, name), p.Programs[name])
+		args := append(buildArgs(link), "-o", filepath.Join(out, name), p.Programs[name])
 		cmd := goCommand(ctx, moduleDir, args...)
 		cmd.Stdout, cmd.Stderr = log, log
 		if err := cmd.Run(); err != nil {
@@ -46,7 +57,7 @@ func goBuild(ctx context.Context, p Part, moduleDir, out, logPath string) error 
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// A workspace or flags of the user's environment must not leak into what is cached for everybody.
+	// No cgo: the programs then run on any machine of the same kind, and need no C compiler. A workspace or flags of the user's environment must not leak into what is cached for everybody.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	return cmd
 }
@@ -64,8 +75,7 @@ func BuildPrograms(ctx context.Context, repo, binDir string, names ...string) er
 	if err := os.MkdirAll(binDir, 0o755); err != nil {
 		return fmt.Errorf("make %s: %w", binDir, err)
 	}
-	args := append([]string{"build"}, buildFlags...)
-	args = append(args, "-o", binDir+string(filepath.Separator))
+	args := append(buildArgs(linkFlags), "-o", binDir+string(filepath.Separator))
 	for _, name := range names {
 		if _, err := os.Stat(filepath.Join(repo, "cmd", name)); err != nil {
 			return fmt.Errorf("the repository has no cmd/%s (use --without acp to start the fleet alone): %w", name, err)

@@ -13,6 +13,9 @@ import (
 	"strings"
 )
 
+// recipe counts the changes of how parts are built that nothing else in the key shows.
+const recipe = 2
+
 // key names the content of a part: everything that its build depends on.
 func key(p Part, moduleDir, goVersion string) (string, error) {
 	files := []string{"go.mod", "go.sum"}
@@ -42,7 +45,7 @@ func key(p Part, moduleDir, goVersion string) (string, error) {
 	}
 	sort.Strings(files)
 	h := sha256.New()
-	fmt.Fprintf(h, "%s %s/%s %q\n", goVersion, runtime.GOOS, runtime.GOARCH, buildFlags)
+	fmt.Fprintf(h, "%d %s %s/%s %q %v\n", recipe, goVersion, runtime.GOOS, runtime.GOARCH, buildArgs(linkFlags), p.Programs)
 	for _, file := range files {
 		f, err := os.Open(filepath.Join(moduleDir, file))
 		if err != nil {
