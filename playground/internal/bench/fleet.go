@@ -9,10 +9,10 @@ import (
 	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"syscall"
 	"time"
 
+	playgroundfleet "github.com/acp-io/acp/playground/internal/fleet"
 	"github.com/acp-io/acp/playground/internal/run"
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
@@ -80,7 +80,7 @@ func (f *fleet) stop() error {
 
 // rss is the resident memory of all processes of the fleet, in bytes.
 func (f *fleet) rss(ctx context.Context) (int64, error) {
-	status, err := supervisor.NewClient(filepath.Join(f.ready.StateDir, "run")).Status(ctx)
+	status, err := supervisor.NewClient(playgroundfleet.Layout{Dir: f.ready.StateDir}.Run()).Status(ctx)
 	if err != nil {
 		return 0, err
 	}
