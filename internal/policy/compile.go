@@ -94,36 +94,38 @@ func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
 
 // held are the statements in force that make up the unit, and the refusals of those that should but cannot.
 func (s *Snapshot) held(resource string, c *resourceClass, at time.Time) (held []*statement, refused []Refusal) {
-	var refusedDenies []*statement
+	overriders := s.overriders(resource, c, at)
 	for _, st := range s.about(resource) {
-		if !st.inForce(at) {
-			continue
-		}
 		switch {
-		case !st.refused():
-			held = append(held, st)
-		default:
+		case !st.inForce(at):
+		case st.refused():
 			refused = append(refused, st.refusals(resource)...)
-			if st.effect == Deny {
-				refusedDenies = append(refusedDenies, st)
-			}
-		}
-	}
-	held = slices.DeleteFunc(held, func(st *statement) bool {
-		if st.effect == Deny {
-			return false
-		}
-		for _, deny := range refusedDenies {
-			if deny.couldOverride(st, c) {
+		default:
+			if deny := s.overriderOf(st, c, overriders); deny != nil {
 				refused = append(refused, Refusal{Ref: st.ref, Resource: resource, Reason: v1alpha1.RefusedShadowingDeny,
 					Message: fmt.Sprintf("left out because the deny %s is refused and could have overridden it: correct or remove that deny", deny.ref)})
-				return true
+				continue
 			}
+			held = append(held, st)
 		}
-		return false
-	})
+	}
 	slices.SortFunc(refused, compareRefusals)
 	return held, refused
+}
+
+// overriderOf is the first refused deny that could have overridden an allow, or nil.
+func (s *Snapshot) overriderOf(allow *statement, c *resourceClass, overriders map[*statement][]v1alpha1.Port) *statement {
+	var first *statement
+	if allow.effect == Deny {
+		return nil
+	}
+	for deny, ports := range overriders {
+		if portsOverlap(ports, c.portsOf(allow)) && s.mayShareAPod(deny, allow) &&
+			(first == nil || compareRefs(deny.ref, first.ref) < 0) {
+			first = deny
+		}
+	}
+	return first
 }
 
 // about are the statements that cover the resource: by its exact name, and the denies by a wildcard. A wildcard allow

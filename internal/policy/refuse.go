@@ -122,22 +122,3 @@ func shorten(s string) string {
 	}
 	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
-
-// couldOverride tells whether the refused deny might have taken something from the allow on a resource of the class,
-// whatever its unreadable parts meant. Only allows of exact subjects are ever compiled, and address ranges never match
-// pods, so a range overrides none of them.
-func (st *statement) couldOverride(allow *statement, c *resourceClass) bool {
-	subject := st.vagueSubject || slices.ContainsFunc(allow.subjects.exact, st.subjects.hasName)
-	return subject && (st.vagueAction || portsOverlap(c.portsOf(st), c.portsOf(allow)))
-}
-
-// portsOf are the ports of all actions of the class that the statement names.
-func (c *resourceClass) portsOf(st *statement) []v1alpha1.Port {
-	var out []v1alpha1.Port
-	for i := range c.actions {
-		if st.hasAction(c.actions[i].name) {
-			out = append(out, c.actions[i].ports...)
-		}
-	}
-	return out
-}

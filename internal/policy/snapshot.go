@@ -21,6 +21,9 @@ type Snapshot struct {
 	exact map[string]*candidates
 	wild  map[string][]wildcard
 
+	// refusedDenies take allows with them.
+	refusedDenies []refusedDeny
+
 	refusals []Refusal
 	problems []Problem
 	changes  []time.Time
@@ -64,6 +67,9 @@ func NewSnapshot(in Input) *Snapshot {
 	for _, st := range s.statements {
 		s.index(st)
 		s.refusals = append(s.refusals, st.refusals("")...)
+		if st.effect == Deny && st.refused() {
+			s.refusedDenies = append(s.refusedDenies, s.newRefusedDeny(st))
+		}
 	}
 	slices.SortFunc(s.refusals, compareRefusals)
 	s.collectChanges(in.Resources)
@@ -92,7 +98,7 @@ func (s *Snapshot) index(st *statement) {
 }
 
 func (c *candidates) add(st *statement) {
-	if !st.subjects.simple() || len(st.subjects.exact)*(len(st.exact)+len(st.wild)) > maxPairs {
+	if st.vagueSubject || !st.subjects.simple() || len(st.subjects.exact)*(len(st.exact)+len(st.wild)) > maxPairs {
 		c.broad = append(c.broad, st)
 		return
 	}

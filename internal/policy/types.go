@@ -164,6 +164,7 @@ type Unit struct {
 	// LabelKey and LabelValue select the resource's pods.
 	LabelKey, LabelValue string
 	// Mode is the base mode at the instant of compilation. It is Observe only when ClusterModes says more for a member.
+	// A member whose mode is Observe gets no object of the unit.
 	Mode v1alpha1.Mode
 	// ClusterModes holds the members whose mode differs from Mode.
 	ClusterModes map[string]v1alpha1.Mode
