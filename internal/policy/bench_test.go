@@ -50,6 +50,17 @@ func BenchmarkNewSnapshot(b *testing.B) {
 	}
 }
 
+// One policy of thousands changes.
+func BenchmarkNext(b *testing.B) {
+	in := fleet(4000, 10)
+	s := NewSnapshot(in)
+	b.ReportAllocs()
+	for b.Loop() {
+		in.Policies[7] = in.Policies[7].DeepCopy()
+		s = s.Next(in)
+	}
+}
+
 func BenchmarkCompileResource(b *testing.B) {
 	s := NewSnapshot(fleet(4000, 10))
 	b.ReportAllocs()

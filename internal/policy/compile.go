@@ -28,7 +28,7 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 	if p == nil || !ok {
 		return Unit{}, false
 	}
-	value, err := labelValue(c.pattern, resource)
+	value, err := labelValue(c.stem, resource)
 	if err != nil {
 		return Unit{}, false // such a resource is not protectable, so not in s.protected
 	}
@@ -202,7 +202,7 @@ func (s *Snapshot) selectors(names []string) []SubjectSelector {
 	for _, n := range names {
 		if c, ok := s.subjects.of(n); ok {
 			key := string(c.object.Spec.LabelKey)
-			values[key] = append(values[key], strings.TrimPrefix(n, c.pattern.stem()))
+			values[key] = append(values[key], strings.TrimPrefix(n, c.stem))
 		}
 	}
 	var out []SubjectSelector

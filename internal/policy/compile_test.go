@@ -189,6 +189,36 @@ func TestCompileIsIndependentOfOrder(t *testing.T) {
 	}
 }
 
+func TestNextIsNewSnapshot(t *testing.T) {
+	s := NewSnapshot(Input{})
+	for seed := range uint64(100) {
+		d := dice{rand.New(rand.NewPCG(seed, 4))}
+		in := d.world()
+		s = s.Next(in)
+		// Changes one after the other, each on the snapshot before, with most pointers kept.
+		for step := range 6 {
+			switch other := d.world(); {
+			case step == 0:
+				in.ResourceClasses = in.ResourceClasses[:1]
+			case step == 1:
+				in.ResourceClasses = other.ResourceClasses
+			case step == 2:
+				in.SubjectClasses = in.SubjectClasses[1:]
+			case step == 3:
+				in.Resources = other.Resources
+			case step == 4:
+				in.Policies = append(in.Policies, acp("new", d.statement("s", []string{bobs, shop})))
+			default:
+				in.Policies = in.Policies[1:]
+			}
+			s = s.Next(in)
+			if diff := cmp.Diff(mustJSON(t, compiled(NewSnapshot(in))), mustJSON(t, compiled(s))); diff != "" {
+				t.Fatalf("seed %d, step %d: -anew +next:\n%s", seed, step, diff)
+			}
+		}
+	}
+}
+
 func compiled(s *Snapshot) any {
 	return []any{s.Compile(noon), s.Refusals(), s.Problems(), s.WhoCanReach(bobs, noon), s.WhatCanReach(app888, noon)}
 }

@@ -129,8 +129,8 @@ type carrier struct {
 
 // carrierOf a name, or of the stem of a wildcard, which may be wider than the class.
 func carrierOf(c *subjectClass, name string, prefix bool) carrier {
-	value, _ := strings.CutPrefix(name, c.pattern.stem())
-	if len(name) < len(c.pattern.stem()) {
+	value, _ := strings.CutPrefix(name, c.stem)
+	if len(name) < len(c.stem) {
 		value = ""
 	}
 	return carrier{key: string(c.object.Spec.LabelKey), value: value, prefix: prefix}
