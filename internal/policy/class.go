@@ -27,6 +27,8 @@ type resourceClass struct {
 	object  *v1alpha1.ResourceClass
 	stem    string // of the pattern
 	actions []action
+	// opensOtherPorts is false while an action is unusable: its ports would count as named by none, and be open.
+	opensOtherPorts bool
 }
 
 // subjectClass is a usable SubjectClass.
@@ -104,12 +106,13 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 			problems = append(problems, *problem)
 			continue
 		}
-		c := &resourceClass{object: o, stem: n.stem()}
+		c := &resourceClass{object: o, stem: n.stem(), opensOtherPorts: o.Spec.OtherPorts == v1alpha1.OtherPortsAllow}
 		for _, a := range o.Spec.Actions {
 			usableAction, err := newAction(a)
 			if err != nil {
+				c.opensOtherPorts = false
 				problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: v1alpha1.ReasonInvalid,
-					Message: fmt.Sprintf("action %s is left out: %v", a.Name, err)})
+					Message: fmt.Sprintf("action %s is left out, and other ports stay closed: %v", a.Name, err)})
 				continue
 			}
 			c.actions = append(c.actions, usableAction)

@@ -22,6 +22,7 @@ func (s *Snapshot) Compile(at time.Time) []Unit {
 }
 
 // CompileResource makes the unit of one resource. False: it is not onboarded, in Observe everywhere, or without class.
+// False is no order to remove what is in the members: a resource that lost its class has to stay as closed as it was.
 func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 	p := s.protected[resource]
 	c, ok := s.resources.of(resource)
@@ -72,7 +73,7 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 // openOtherPorts fills in the ports for everyone. A class that shares its label key with another one opens none: all of
 // its workloads carry the other class's label.
 func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
-	if c.object.Spec.OtherPorts != v1alpha1.OtherPortsAllow {
+	if !c.opensOtherPorts {
 		return
 	}
 	u.OtherPorts = v1alpha1.OtherPortsAllow

@@ -163,6 +163,21 @@ func TestCompileUnit(t *testing.T) {
 	}
 }
 
+// The ports of an unusable action are in no usable one, and must not become open to everyone by that.
+func TestUnusableActionKeepsOtherPortsClosed(t *testing.T) {
+	in := world(protect(shop, v1alpha1.ModeEnforce))
+	web := in.ResourceClasses[1]
+	web.Spec.Actions = append(web.Spec.Actions, v1alpha1.ClassAction{Name: "web:admin", Ports: []v1alpha1.Port{port(8443)}, HTTP: []v1alpha1.HTTPMatch{{Path: "("}}})
+	s := NewSnapshot(in)
+	if got := s.Decide(ask(on(shop), at(8443))).Word; got != DefaultDenied {
+		t.Errorf("the port of an unusable action is %s, want %s", got, DefaultDenied)
+	}
+	u, ok := s.CompileResource(shop, noon)
+	if !ok || u.OtherPorts != v1alpha1.OtherPortsDeny || len(u.OpenPorts) > 0 {
+		t.Errorf("unit = %v, otherPorts %s, open %v, want none open", ok, u.OtherPorts, u.OpenPorts)
+	}
+}
+
 func TestCompileIsIndependentOfOrder(t *testing.T) {
 	for seed := range uint64(150) {
 		d := dice{rand.New(rand.NewPCG(seed, 2))}

@@ -170,7 +170,7 @@ type Unit struct {
 	ClusterModes map[string]v1alpha1.Mode
 	// Rules in a fixed order; none: nobody may connect, which closes the resource in Enforce.
 	Rules []Rule
-	// OtherPorts is that of the class.
+	// OtherPorts is that of the class, and Deny while an action of the class is unusable.
 	OtherPorts v1alpha1.OtherPorts
 	// OpenPorts are the ports in none of the class's actions; set only when OtherPorts is Allow.
 	OpenPorts []v1alpha1.Port
