@@ -16,7 +16,10 @@ import (
 func (s *Source) preflight(ctx context.Context) error {
 	backoff := wait.Backoff{Duration: s.cfg.MinBackoff, Factor: 2, Jitter: 0.5, Steps: 1 << 30, Cap: s.cfg.MaxBackoff}
 	for {
-		problem := s.missing()
+		problem := s.missing(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if problem == "" {
 			s.clearProblem()
 			return nil
@@ -36,12 +39,12 @@ func (s *Source) preflight(ctx context.Context) error {
 var plurals = []string{"accesscontrolpolicies", "resourceclasses", "subjectclasses", "protectedresources", "externalworkloads"}
 
 // missing says what keeps the host from being watched; empty: nothing.
-func (s *Source) missing() string {
+func (s *Source) missing(ctx context.Context) string {
 	d, err := discovery.NewDiscoveryClientForConfig(s.cfg.Host)
 	if err != nil {
 		return "the kubeconfig of the host cluster cannot be used: " + err.Error()
 	}
-	list, err := d.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
+	list, err := d.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.GroupVersion.String())
 	if err != nil {
 		return explain(err)
 	}
