@@ -41,7 +41,7 @@ func wantLosses(t *testing.T, l *ledger, want ...audit.Loss) {
 
 func TestStreamsThatBreakCountOnce(t *testing.T) {
 	o, l := newObserver(), newLedger()
-	f, _ := start(t, config(serve(t, o, insecure.NewCredentials()), l))
+	f, stop := start(t, config(serve(t, o, insecure.NewCredentials()), l))
 	const step, steps = 130, 4
 	for i := range steps {
 		// The stream breaks in the middle of what is emitted, and at its end.
@@ -62,6 +62,7 @@ func TestStreamsThatBreakCountOnce(t *testing.T) {
 	if sessions < 2*steps {
 		t.Errorf("there were %d streams, the test is about at least %d", sessions, 2*steps)
 	}
+	stop() // the state follows the sink
 	if s := f.State(); !s.Connected || s.Problem != "" || !s.Position.Equal(at(steps*step)) {
 		t.Errorf("State = %+v, want connected at the last flow", s)
 	}
