@@ -10,14 +10,15 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// request asks for verdicts at destinations and for traces. Servers that ignore filters send more; the taker looks again.
+// request asks for verdicts at destinations and for traces. It uses only the filters that every observer has: a smaller
+// one refuses what it does not know. Servers that ignore filters send more; the taker looks again at everything.
 func request(since time.Time) *observerpb.GetFlowsRequest {
 	return &observerpb.GetFlowsRequest{
 		Follow: true,
 		Since:  timestamppb.New(since),
 		Whitelist: []*flowpb.FlowFilter{
 			{EventType: []*flowpb.EventTypeFilter{{Type: eventVerdict}}, TrafficDirection: []flowpb.TrafficDirection{flowpb.TrafficDirection_INGRESS}},
-			{EventType: []*flowpb.EventTypeFilter{{Type: eventTrace}}, Reply: []bool{false}},
+			{EventType: []*flowpb.EventTypeFilter{{Type: eventTrace}}},
 		},
 	}
 }
