@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -41,7 +42,7 @@ func client(t *testing.T, ring *Ring) observerpb.ObserverClient {
 	return observerpb.NewObserverClient(conn)
 }
 
-// five flows, one per second: 0, 2, 4 are verdicts, 1 and 3 drops.
+// five flows, one per second: 0, 2, 4 are verdicts, 1 and 3 drops; 4 is a reply.
 func five() *Ring {
 	r := NewRing(10)
 	for n := range 5 {
@@ -52,6 +53,7 @@ func five() *Ring {
 		if n%2 == 1 {
 			f.EventType.Type, f.Verdict = 1, flowpb.Verdict_DROPPED
 		}
+		f.IsReply = wrapperspb.Bool(n == 4)
 		r.Add(f)
 	}
 	return r
@@ -72,6 +74,7 @@ func TestGetFlows(t *testing.T) {
 		"Until":     {"until is inclusive", &observerpb.GetFlowsRequest{Until: timestamppb.New(epoch.Add(time.Second))}, []string{"0", "1"}},
 		"Whitelist": {"only what the whitelist names", &observerpb.GetFlowsRequest{Whitelist: drops}, []string{"1", "3"}},
 		"Blacklist": {"all but what the blacklist names", &observerpb.GetFlowsRequest{Blacklist: drops}, []string{"0", "2", "4"}},
+		"NoReplies": {"what is a reply can be left out", &observerpb.GetFlowsRequest{Whitelist: []*flowpb.FlowFilter{{Reply: []bool{false}}}}, []string{"0", "1", "2", "3"}},
 		"LastOfKind": {
 			"number counts only what passes the filters", &observerpb.GetFlowsRequest{Number: 2, Whitelist: verdicts}, []string{"2", "4"},
 		},
