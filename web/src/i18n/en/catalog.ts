@@ -80,6 +80,7 @@ export const catalog = {
     title: "Resources",
     mineTitle: "My resources",
     intro: "Who can reach what you own, and who tried.",
+    search: "Search by name or title",
     scope: "Which resources",
     emptyMine: "You own no resource. If that is wrong, ask the catalog’s maintainers to name you or your group as owner.",
     emptyAll: "The catalog has no resource yet.",

@@ -80,6 +80,7 @@ export const catalog = {
     title: "资源",
     mineTitle: "我的资源",
     intro: "谁能访问您的资源，谁尝试过。",
+    search: "按名称或标题搜索",
     scope: "资源范围",
     emptyMine: "您没有负责的资源。如有遗漏，请联系目录维护者把您或您的组设为负责人。",
     emptyAll: "目录中还没有资源。",
