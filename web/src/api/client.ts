@@ -24,9 +24,9 @@ export class ApiError extends Error {
     return this.problem?.requestId;
   }
 
-  /** What the server says about the field whose JSON path ends with `name`. */
+  /** What the server says about a field; `actions` is also meant by `items[0].actions[1]`. */
   fieldMessage(name: string): string | undefined {
-    return this.problem?.fields?.find((f) => f.field === name || f.field.endsWith(`.${name}`) || f.field.startsWith(`${name}[`))?.message;
+    return this.problem?.fields?.find(({ field }) => field.replace(/\[\d+\]/g, "").split(".").at(-1) === name)?.message;
   }
 }
 

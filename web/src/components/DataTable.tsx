@@ -28,7 +28,7 @@ export function DataTable<Row>({ label, columns, rows, rowKey, rowTestId, dim, t
   const className = (column: Column<Row>) => [column.end && classes.end, column.nowrap && classes.nowrap].filter(Boolean).join(" ") || undefined;
   return (
     <div className={classes.frame}>
-      {/* eslint-disable jsx-a11y/no-redundant-roles -- see above */}
+      {/* eslint-disable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role -- see above */}
       <table className={classes.table} role="table" aria-label={label} data-testid={testId}>
         <thead role="rowgroup">
           <tr role="row">
@@ -51,7 +51,7 @@ export function DataTable<Row>({ label, columns, rows, rowKey, rowTestId, dim, t
           ))}
         </tbody>
       </table>
-      {/* eslint-enable jsx-a11y/no-redundant-roles */}
+      {/* eslint-enable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role */}
     </div>
   );
 }

@@ -1,5 +1,6 @@
 import { IconArrowBackUp, IconBan, IconCheck, IconCircleDashed, IconClock, IconClockOff, IconLoader2, IconPencil, IconPlayerTrackNext, IconShieldCheck, IconX } from "@tabler/icons-react";
 import type { Icon } from "@tabler/icons-react";
+import { createElement } from "react";
 import { useTranslation } from "react-i18next";
 import type { Ticket } from "../api/types";
 import { elapsed } from "../lib/time";
@@ -91,18 +92,24 @@ function Cluster({ line, testId }: { line: ClusterLine; testId: string }) {
   );
 }
 
+function Dot({ node }: { node: TimelineNode }) {
+  const icon = iconOf(node);
+  return (
+    <span className={classes.dot}>
+      {createElement(icon, { size: 14, stroke: 2.2, "aria-hidden": true, ...(icon === IconLoader2 ? { className: classes.spin } : {}) })}
+    </span>
+  );
+}
+
 function Node({ node, requester }: { node: TimelineNode; requester: Ticket["requester"] }) {
   const { t, i18n } = useTranslation();
   const title = useTitle();
-  const Icon = iconOf(node);
   const actor = node.actor ?? node.step?.decidedBy ?? (node.kind === "submitted" ? requester : undefined);
   const comment = node.comment ?? node.step?.comment;
   const open = node.kind === "step" && (node.status === "current" || node.status === "waiting");
   return (
     <li className={`${classes.node} ${classes[node.status]}`} data-testid={`timeline-${node.kind === "step" ? `step-${node.step?.name}` : node.kind}`} data-value={node.status} aria-current={node.status === "current" ? "step" : undefined}>
-      <span className={classes.dot}>
-        <Icon size={14} stroke={2.2} aria-hidden className={Icon === IconLoader2 ? classes.spin : undefined} />
-      </span>
+      <Dot node={node} />
       <div className={classes.body}>
         <div className={classes.head}>
           <span className={classes.title}>{title(node)}</span>
