@@ -4,7 +4,7 @@ import { Shell } from "./shell/Shell";
 
 /** The whole address space on one screen. Pages load when they are first opened. */
 export const routes: RouteObject[] = [
-  { path: "/login", errorElement: <RouteError />, lazy: async () => ({ Component: (await import("./pages/LoginPage")).LoginPage }) },
+  { path: "/login", hydrateFallbackElement: <></>, errorElement: <RouteError />, lazy: async () => ({ Component: (await import("./pages/LoginPage")).LoginPage }) },
   {
     path: "/",
     element: <Shell />,

@@ -27,8 +27,8 @@ export function ConnectionsSection({ id, title, query, peer, request = false }: 
   const [, change] = useFilters();
   const onlyRefused = useOnlyRefused();
   return (
-    <div id={id} className={classes.section}>
       <Section
+        anchor={id}
         title={title}
         aside={
           <SegmentedControl
@@ -58,6 +58,5 @@ export function ConnectionsSection({ id, title, query, peer, request = false }: 
           )}
         </Loaded>
       </Section>
-    </div>
   );
 }

@@ -54,7 +54,7 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
       cell: (row) => (
         <span className={classes.stack}>
           {row.cluster}
-          {row.sourceCluster && row.sourceCluster !== row.cluster && <span className={classes.muted}>{t("connections.from", { cluster: row.sourceCluster })}</span>}
+          {row.sourceCluster && row.sourceCluster !== row.cluster && <span className={`${classes.muted} ${classes.nowrap}`}>{t("connections.from", { cluster: row.sourceCluster })}</span>}
         </span>
       ),
     },
@@ -65,7 +65,8 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
       header: request ? "" : t("connections.why"),
       end: request,
       cell: (row) => {
-        if (request && isRefused(row) && row.subject.id && row.resource.id) return <RequestAccessLink application={row.subject.id} resource={row.resource.id} action={row.action} />;
+        // Without an action the port belongs to none that could be asked for.
+        if (request && isRefused(row) && row.subject.id && row.resource.id && row.action) return <RequestAccessLink application={row.subject.id} resource={row.resource.id} action={row.action} />;
         if (row.ticket) return <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>;
         if (row.sid) return <code className={classes.code} title={row.policy}>{row.sid}</code>;
         return <span className={classes.muted}>{t("connections.default")}</span>;

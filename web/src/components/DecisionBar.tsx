@@ -19,7 +19,7 @@ function Sentence({ ticket }: { ticket: Ticket }) {
   return (
     <Trans
       i18nKey="decide.lets"
-      values={{ application: item.application.title, resource: item.resource.title, actions: words.list(item.actions), duration: words.duration(ticket.durationSeconds) }}
+      values={{ application: item.application.title, resource: item.resource.title, actions: words.list(item.actions), duration: words.lasting(ticket.durationSeconds) }}
       components={{ b: <strong /> }}
     />
   );

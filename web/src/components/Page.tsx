@@ -5,7 +5,8 @@ import { Link } from "react-router";
 import classes from "./Page.module.css";
 
 export interface Crumb {
-  to: string;
+  /** Absent: the page itself. */
+  to?: string;
   label: string;
 }
 
@@ -29,8 +30,8 @@ export function Page({ title, heading, sub, actions, crumbs, wide = false, child
         <nav aria-label={t("nav.breadcrumbs")}>
           <ol className={classes.crumbs}>
             {crumbs.map((crumb) => (
-              <li key={crumb.to}>
-                <Link to={crumb.to}>{crumb.label}</Link>
+              <li key={crumb.label} aria-current={crumb.to === undefined ? "page" : undefined}>
+                {crumb.to === undefined ? crumb.label : <Link to={crumb.to}>{crumb.label}</Link>}
               </li>
             ))}
           </ol>
@@ -49,6 +50,8 @@ export function Page({ title, heading, sub, actions, crumbs, wide = false, child
 }
 
 interface SectionProps {
+  /** The target of links with a fragment. */
+  anchor?: string;
   title: string;
   count?: number | undefined;
   aside?: ReactNode;
@@ -56,10 +59,10 @@ interface SectionProps {
   children: ReactNode;
 }
 
-export function Section({ title, count, aside, testId, children }: SectionProps) {
+export function Section({ anchor, title, count, aside, testId, children }: SectionProps) {
   const id = useId();
   return (
-    <section className={classes.section} aria-labelledby={id} data-testid={testId}>
+    <section id={anchor} className={classes.section} aria-labelledby={id} data-testid={testId}>
       <div className={classes.sectionHead}>
         <h2 className={classes.sectionTitle} id={id}>
           {title}

@@ -8,7 +8,7 @@ export function Statement({ yaml, label }: { yaml: string; label: string }) {
     // eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex
     <pre className={classes.code} tabIndex={0} role="region" aria-label={label} data-testid="statement-yaml">
       {yaml.trimEnd().split("\n").map((line, index) => {
-        const match = /^(\s*(?:- )?)([\w./-]+)(:.*)$/.exec(line);
+        const match = /^(\s*(?:- )?)([\w./-]+)(:(?:\s.*)?)$/.exec(line);
         return (
           <Fragment key={index}>
             {index > 0 && "\n"}

@@ -32,7 +32,7 @@ export function TicketTable({ tickets, label, requester = true }: { tickets: Tic
         </span>
       ),
     },
-    { key: "state", header: t("requests.state"), cell: (ticket) => <TicketStateBadge state={ticket.state} /> },
+    { key: "state", header: t("requests.stateColumn"), cell: (ticket) => <TicketStateBadge state={ticket.state} /> },
   ];
   if (requester) columns.push({ key: "requester", header: t("requests.requester"), cell: (ticket) => <PersonName person={ticket.requester} /> });
   columns.push(

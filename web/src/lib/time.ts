@@ -1,9 +1,8 @@
 /** Times for people, in their zone and language. Pure: now comes in as an argument. */
 
 const steps: [Intl.RelativeTimeFormatUnit, number][] = [
+  // Weeks and months are told in days: when a grant ends should not have to be guessed.
   ["year", 365 * 86_400_000],
-  ["month", 30 * 86_400_000],
-  ["week", 7 * 86_400_000],
   ["day", 86_400_000],
   ["hour", 3_600_000],
   ["minute", 60_000],

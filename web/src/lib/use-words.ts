@@ -11,6 +11,10 @@ export function useWords() {
       const { unit, count } = wholeUnits(seconds);
       return t(`time.${unit}`, { count });
     },
+    /** `for 7 days` or `until revoked`, as the end of a sentence. */
+    lasting(seconds: number | undefined): string {
+      return seconds === undefined ? t("time.untilRevoked") : t("time.for", { duration: this.duration(seconds) });
+    },
     list(items: string[]): string {
       return new Intl.ListFormat(i18n.language, { type: "conjunction" }).format(items);
     },

@@ -53,8 +53,8 @@ function Sections({ resource }: { resource: Resource }) {
             rows={resource.actions}
             rowKey={(action) => action.name}
             columns={[
-              { key: "name", header: t("connections.action"), cell: (action) => <code className={tables.code}>{action.name}</code> },
-              { key: "ports", header: "", cell: (action) => <span className={tables.muted}>{words.list(action.ports)}</span> },
+              { key: "name", header: t("resource.action"), cell: (action) => <code className={tables.code}>{action.name}</code> },
+              { key: "ports", header: t("resource.ports"), cell: (action) => <span className={tables.muted}>{words.list(action.ports)}</span> },
             ]}
           />
         )}

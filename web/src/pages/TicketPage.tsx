@@ -12,7 +12,7 @@ export function TicketPage() {
   const query = useTicket(id);
   const heading = useTicketHeading();
   return (
-    <Page title={query.data ? `${id} ${heading(query.data)}` : id} heading={query.data ? heading(query.data) : id} crumbs={[{ to: "/requests", label: t("requests.title") }, { to: `/tickets/${id}`, label: id }]}>
+    <Page title={query.data ? `${id} ${heading(query.data)}` : id} heading={query.data ? heading(query.data) : id} crumbs={[{ to: "/requests", label: t("requests.title") }, { label: id }]}>
       <Loaded query={query}>{(ticket) => <TicketDetail ticket={ticket} />}</Loaded>
     </Page>
   );

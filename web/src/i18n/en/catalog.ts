@@ -98,6 +98,8 @@ export const catalog = {
     whoEmptyEnforced: "Nobody is granted access, and the resource is enforced: it is closed.",
     actions: "Actions",
     actionsEmpty: "No resource class covers this name, so access cannot be asked for.",
+    action: "Action",
+    ports: "Ports",
     cluster: "Member",
     state: "State",
     mode: "Mode",

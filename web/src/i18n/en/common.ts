@@ -150,10 +150,8 @@ export const common = {
     },
   },
   time: {
-    zone: "Times are in {{zone}}.",
-    until: "until {{when}}",
+    for: "for {{duration}}",
     untilRevoked: "until revoked",
-    never: "never",
     days_one: "{{count}} day",
     days_other: "{{count}} days",
     hours_one: "{{count}} hour",

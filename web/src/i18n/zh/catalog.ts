@@ -98,6 +98,8 @@ export const catalog = {
     whoEmptyEnforced: "没有授权给任何人，且资源处于强制模式：它是关闭的。",
     actions: "操作",
     actionsEmpty: "没有资源类别覆盖这个名称，因此不能申请访问。",
+    action: "操作",
+    ports: "端口",
     cluster: "成员集群",
     state: "状态",
     mode: "模式",

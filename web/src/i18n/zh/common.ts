@@ -149,10 +149,8 @@ export const common = {
     },
   },
   time: {
-    zone: "时间所在时区：{{zone}}。",
-    until: "至 {{when}}",
+    for: "为期 {{duration}}",
     untilRevoked: "直到回收",
-    never: "从不",
     days_other: "{{count}} 天",
     hours_other: "{{count}} 小时",
     minutes_other: "{{count}} 分钟",
