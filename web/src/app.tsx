@@ -5,7 +5,7 @@ import { createBrowserRouter, RouterProvider } from "react-router";
 import { asApiError, onSignedOut } from "./api/client";
 import { ToastProvider } from "./components/Toast";
 import { routes } from "./routes";
-import { theme } from "./theme";
+import { cssVariables, theme } from "./theme";
 
 const schemeManager = localStorageColorSchemeManager({ key: "acp-color-scheme" });
 
@@ -34,7 +34,6 @@ function useLoginWhenSignedOut() {
         const { pathname, search } = router.state.location;
         if (pathname === "/login") return;
         cache.clear();
-        // The first page a person opens without a session has not expired; it was never there.
         void router.navigate(`/login?returnTo=${encodeURIComponent(pathname + search)}`, { replace: true });
       }),
     [],
@@ -44,7 +43,7 @@ function useLoginWhenSignedOut() {
 export function App() {
   useLoginWhenSignedOut();
   return (
-    <MantineProvider theme={theme} defaultColorScheme="auto" colorSchemeManager={schemeManager} getStyleNonce={() => styleNonce() ?? ""}>
+    <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto" colorSchemeManager={schemeManager} getStyleNonce={() => styleNonce() ?? ""}>
       <QueryClientProvider client={cache}>
         <ToastProvider>
           <RouterProvider router={router} />

@@ -1,4 +1,5 @@
 import { createTheme } from "@mantine/core";
+import type { CSSVariablesResolver } from "@mantine/core";
 
 /** One accent; every other colour belongs to a decision or a state (styles/tokens.css). */
 export const theme = createTheme({
@@ -27,3 +28,18 @@ export const theme = createTheme({
     Skeleton: { defaultProps: { radius: "sm" } },
   },
 });
+
+/** Where Mantine has a colour for what tokens.css already names, the token wins: it was chosen for contrast in both schemes. */
+const fromTokens = {
+  "--mantine-color-body": "var(--acp-page)",
+  "--mantine-color-text": "var(--acp-text)",
+  "--mantine-color-dimmed": "var(--acp-muted)",
+  "--mantine-color-error": "var(--acp-bad)",
+  "--mantine-color-placeholder": "var(--acp-muted)",
+  "--mantine-color-default-border": "var(--acp-line-strong)",
+  "--mantine-color-accent-light": "var(--acp-busy-soft)",
+  "--mantine-color-accent-light-hover": "color-mix(in srgb, var(--acp-busy-soft) 80%, var(--acp-busy-solid))",
+  "--mantine-color-accent-light-color": "var(--acp-busy)",
+};
+
+export const cssVariables: CSSVariablesResolver = () => ({ variables: {}, light: fromTokens, dark: fromTokens });

@@ -55,6 +55,7 @@ export function ApplicationSelect({ value, error, onChange }: Props) {
       description={t("request.applicationHint")}
       required
       searchable
+      openOnFocus={false}
       data={choices.filter((choice) => typed === "" || choice.id === value || matches(choice, typed)).map(option)}
       filter={({ options }) => options}
       searchValue={text}
@@ -110,6 +111,7 @@ export function ResourceSelect({ value, error, onChange, application }: Props & 
       description={t("request.resourceHint")}
       required
       searchable
+      openOnFocus={false}
       data={groups}
       filter={({ options }) => options}
       searchValue={text}

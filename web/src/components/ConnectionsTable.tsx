@@ -37,7 +37,14 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
   if (peer !== "resource") columns.push({ key: "subject", header: t("connections.peerApplication"), cell: (row) => <RefName kind="applications" about={row.subject} /> });
   if (peer !== "application") columns.push({ key: "resource", header: t("connections.peerResource"), cell: (row) => <RefName kind="resources" about={row.resource} /> });
   columns.push(
-    { key: "decision", header: t("connections.decision"), cell: (row) => <DecisionBadge decision={row.decision} /> },
+    { key: "decision", header: t("connections.decision"), cell: (row) => (
+        <span className={classes.stack}>
+          <span>
+            <DecisionBadge decision={row.decision} />
+          </span>
+          <span className={classes.muted} data-testid="verdict" data-value={row.verdict}>{t(`verdict.${row.verdict}`)}</span>
+        </span>
+      ) },
     {
       key: "action",
       header: t("connections.action"),

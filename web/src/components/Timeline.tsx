@@ -50,9 +50,10 @@ function useTitle() {
         if (node.status === "done") return t("timeline.stepApproved", { step });
         if (node.status === "bad") return t("timeline.stepRejected", { step });
         if (node.status === "ended") return t("timeline.stepSkipped", { step });
-        return node.status === "current" ? t("timeline.currentStep", { step }) : t("timeline.laterStep", { step });
+        return t(node.status === "current" ? "timeline.currentStep" : "timeline.laterStep", { step: words.stepWho(node.step?.name ?? "") });
       case "clusters":
         if (node.status === "waiting") return t("timeline.clustersLater");
+        if (node.status === "current") return node.phase === "revoke" ? t("timeline.clustersRevokeNow") : t("timeline.clustersNow");
         return node.phase === "revoke" ? t("timeline.clustersRevoke") : t("timeline.clusters");
       case "effective":
         return node.status === "waiting" ? t("timeline.effectiveLater") : t("timeline.effective");

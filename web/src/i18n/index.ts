@@ -39,6 +39,8 @@ export async function startI18n(language: Language = preferred()): Promise<void>
     resources: { en: { translation: en }, zh: { translation: zh } },
     lng: language,
     fallbackLng: "en",
+    // The library would otherwise advertise on the console.
+    showSupportNotice: false,
     // React escapes what it renders.
     interpolation: { escapeValue: false },
   });

@@ -96,7 +96,12 @@ function addLiveStates(nodes: TimelineNode[], ticket: Ticket, phase: Phase) {
     else lines.push({ cluster: live.cluster, live });
   }
   lines.sort((a, b) => a.cluster.localeCompare(b.cluster));
-  if (underWay) group.status = "current";
+  if (underWay) {
+    group.status = "current";
+    // The time of the last cluster is the group's, and it is not known yet.
+    delete group.at;
+    delete group.afterMs;
+  }
 }
 
 export function timeline(ticket: Ticket): TimelineNode[] {

@@ -2,6 +2,10 @@
 import { useTranslation } from "react-i18next";
 import { wholeUnits } from "./time";
 
+function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
+  return name === "leader" || name === "owner" || name === "security";
+}
+
 export function useWords() {
   const { t, i18n } = useTranslation();
   return {
@@ -20,7 +24,11 @@ export function useWords() {
     },
     /** A step's name is the approval policy's; the default ones have a translation. */
     step(name: string): string {
-      return name === "leader" || name === "owner" || name === "security" ? t(`step.${name}`) : name;
+      return isDefaultStep(name) ? t(`step.${name}`) : name;
+    },
+    /** The people of a step, in a sentence. */
+    stepWho(name: string): string {
+      return isDefaultStep(name) ? t(`stepWho.${name}`) : name;
     },
     number(value: number): string {
       return new Intl.NumberFormat(i18n.language).format(value);

@@ -29,7 +29,9 @@ function TopBar({ onMenu, menuOpen }: { onMenu: () => void; menuOpen: boolean })
   const me = useMe();
   return (
     <header className={classes.top}>
-      <Burger className={classes.burger} size="sm" opened={menuOpen} onClick={onMenu} aria-label={t("nav.open")} data-testid="nav-open" />
+      <span className={classes.burger}>
+        <Burger size="sm" opened={menuOpen} onClick={onMenu} aria-label={t("nav.open")} data-testid="nav-open" />
+      </span>
       <PaletteButton />
       <span className={classes.gap} />
       {me.data?.demo && <span className={classes.demo} title={t("header.demoHint")}>{t("header.demo")}</span>}

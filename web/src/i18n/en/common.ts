@@ -71,6 +71,7 @@ export const common = {
   },
   stepState: { waiting: "Later", current: "Deciding", approved: "Approved", rejected: "Rejected", skipped: "Skipped" },
   step: { leader: "leader", owner: "owner", security: "security" },
+  stepWho: { leader: "the leader", owner: "the resource’s owner", security: "the security team" },
   clusterState: {
     Pending: "Pending",
     Realized: "Realized",
@@ -111,7 +112,7 @@ export const common = {
     Enforce: "Only what is granted can connect.",
   },
   sensitivity: { low: "Low sensitivity", medium: "Medium sensitivity", high: "High sensitivity" },
-  effect: { Allow: "allows", Deny: "denies" },
+  effect: { Deny: "denies" },
   error: {
     title: "This could not be loaded",
     actionTitle: "That did not work",

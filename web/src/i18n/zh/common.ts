@@ -70,6 +70,7 @@ export const common = {
   },
   stepState: { waiting: "未到", current: "审批中", approved: "已批准", rejected: "已驳回", skipped: "已跳过" },
   step: { leader: "上级", owner: "资源负责人", security: "安全" },
+  stepWho: { leader: "上级", owner: "资源负责人", security: "安全团队" },
   clusterState: {
     Pending: "等待中",
     Realized: "已落实",
@@ -110,7 +111,7 @@ export const common = {
     Enforce: "只有获得授权的才能连接。",
   },
   sensitivity: { low: "低敏感", medium: "中敏感", high: "高敏感" },
-  effect: { Allow: "允许", Deny: "拒绝" },
+  effect: { Deny: "拒绝" },
   error: {
     title: "加载失败",
     actionTitle: "操作没有成功",

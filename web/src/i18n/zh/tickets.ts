@@ -30,7 +30,6 @@ export const tickets = {
     actions: "操作",
     duration: "时长",
     expires: "到期",
-    reason: "理由",
     asked: "提交时间",
     clusters: "集群",
     clustersLater: "全部批准后，这里会显示各成员集群的状态。",
@@ -40,7 +39,6 @@ export const tickets = {
   },
   timeline: {
     submitted: "提交访问申请",
-    step: "步骤：{{step}}",
     stepApproved: "以{{step}}身份批准",
     stepRejected: "以{{step}}身份驳回",
     stepSkipped: "跳过步骤：{{step}}",
@@ -52,6 +50,8 @@ export const tickets = {
     written: "已写入主集群",
     compiled: "已编译",
     clusters: "在成员集群中落实",
+    clustersNow: "正在成员集群中落实",
+    clustersRevokeNow: "正在成员集群中回收",
     clustersRevoke: "在成员集群中回收",
     clustersLater: "随后在成员集群中落实",
     propagated: "已下发",
@@ -69,7 +69,6 @@ export const tickets = {
     revision: "版本 {{revision}}",
     after: "批准后 {{duration}}",
     afterRevoke: "要求回收后 {{duration}}",
-    comment: "备注",
   },
   decide: {
     label: "您的决定",

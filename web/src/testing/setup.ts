@@ -1,0 +1,32 @@
+/** What jsdom lacks and the components need. */
+import { cleanup } from "@testing-library/react";
+import { afterEach, beforeEach, vi } from "vitest";
+import { startI18n } from "../i18n";
+
+class NoResizeObserver implements ResizeObserver {
+  observe() {}
+  unobserve() {}
+  disconnect() {}
+}
+
+Object.defineProperty(window, "matchMedia", {
+  writable: true,
+  value: (query: string) => ({ matches: false, media: query, onchange: null, addEventListener() {}, removeEventListener() {}, addListener() {}, removeListener() {}, dispatchEvent: () => false }),
+});
+window.ResizeObserver = NoResizeObserver;
+window.HTMLElement.prototype.scrollIntoView = () => {};
+window.scrollTo = () => {};
+Object.defineProperty(document, "fonts", { value: { addEventListener() {}, removeEventListener() {} } });
+
+await startI18n("en");
+
+beforeEach(() => {
+  // A call that a test does not expect must fail, not reach a network.
+  vi.stubGlobal("fetch", (request: Request) => Promise.reject(new Error(`unexpected call: ${request.method} ${request.url}`)));
+});
+
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+  localStorage.clear();
+});
