@@ -1,5 +1,6 @@
 /** What jsdom lacks and the components need. */
-import { cleanup } from "@testing-library/react";
+import "@testing-library/jest-dom/vitest";
+import { cleanup, configure } from "@testing-library/react";
 import { afterEach, beforeEach, vi } from "vitest";
 import { startI18n } from "../i18n";
 
@@ -17,6 +18,9 @@ window.ResizeObserver = NoResizeObserver;
 window.HTMLElement.prototype.scrollIntoView = () => {};
 window.scrollTo = () => {};
 Object.defineProperty(document, "fonts", { value: { addEventListener() {}, removeEventListener() {} } });
+
+// A busy machine is no reason to fail; what never comes still does.
+configure({ asyncUtilTimeout: 10_000 });
 
 await startI18n("en");
 
