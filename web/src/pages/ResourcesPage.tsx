@@ -1,3 +1,4 @@
+import { Group } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { useResources } from "../api/queries";
 import type { Resource } from "../api/types";
@@ -23,11 +24,15 @@ export function ResourcesPage() {
 
   const columns: Column<Resource>[] = [
     { key: "name", header: t("resources.name"), cell: (row) => <RefName kind="resources" about={row} full /> },
-    { key: "sensitivity", header: "", cell: (row) => (row.sensitivity === "high" ? <SensitivityBadge sensitivity={row.sensitivity} /> : null) },
     {
       key: "mode",
       header: t("resources.mode"),
-      cell: (row) => (row.protection ? <ModeBadge mode={row.protection.effectiveMode} /> : <span className={tables.muted}>{t("resources.notOnboarded")}</span>),
+      cell: (row) => (
+        <Group gap={6}>
+          {row.protection ? <ModeBadge mode={row.protection.effectiveMode} /> : <span className={tables.muted}>{t("resources.notOnboarded")}</span>}
+          {row.sensitivity === "high" && <SensitivityBadge sensitivity={row.sensitivity} />}
+        </Group>
+      ),
     },
     { key: "clusters", header: t("access.clusters"), cell: (row) => <ClusterChips clusters={row.protection?.clusters} /> },
     { key: "owners", header: t("applications.owners"), cell: (row) => <Owners owners={row.owners} /> },
