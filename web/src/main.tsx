@@ -1,6 +1,6 @@
-import "@mantine/core/styles.css";
 import "./styles/tokens.css";
 import "./styles/global.css";
+import "@mantine/core/styles.layer.css";
 import { setNonce } from "get-nonce";
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";

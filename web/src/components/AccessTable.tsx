@@ -66,7 +66,8 @@ export function AccessTable({ items, peer, label }: Props) {
   if (anyRevocable) {
     columns.push({
       key: "revoke",
-      header: "",
+      header: t("action.column"),
+      silent: true,
       end: true,
       cell: (row) =>
         row.canRevoke && row.ticket ? (

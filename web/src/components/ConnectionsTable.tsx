@@ -69,7 +69,8 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
     { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} /> },
     {
       key: "why",
-      header: request ? "" : t("connections.why"),
+      header: request ? t("action.column") : t("connections.why"),
+      silent: request,
       end: request,
       cell: (row) => {
         // Without an action the port belongs to none that could be asked for.

@@ -1,10 +1,12 @@
+import { VisuallyHidden } from "@mantine/core";
 import type { ReactNode } from "react";
 import classes from "./DataTable.module.css";
 
 export interface Column<Row> {
   key: string;
-  /** Empty for a column of buttons. */
   header: string;
+  /** A column of buttons, whose header only screen readers need. */
+  silent?: boolean;
   cell: (row: Row) => ReactNode;
   end?: boolean;
   nowrap?: boolean;
@@ -34,7 +36,7 @@ export function DataTable<Row>({ label, columns, rows, rowKey, rowTestId, dim, t
           <tr role="row">
             {columns.map((column) => (
               <th key={column.key} role="columnheader" scope="col" className={className(column)}>
-                {column.header}
+                {column.silent ? <VisuallyHidden>{column.header}</VisuallyHidden> : column.header}
               </th>
             ))}
           </tr>
@@ -43,7 +45,7 @@ export function DataTable<Row>({ label, columns, rows, rowKey, rowTestId, dim, t
           {rows.map((row) => (
             <tr key={rowKey(row)} role="row" className={dim?.(row) ? classes.dim : undefined} data-testid={rowTestId?.(row)}>
               {columns.map((column) => (
-                <td key={column.key} role="cell" data-label={column.header} className={className(column)}>
+                <td key={column.key} role="cell" data-label={column.silent ? "" : column.header} className={className(column)}>
                   {column.cell(row)}
                 </td>
               ))}

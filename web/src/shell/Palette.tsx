@@ -1,6 +1,6 @@
 import { useDebouncedValue } from "@mantine/hooks";
 import { Spotlight, spotlight } from "@mantine/spotlight";
-import "@mantine/spotlight/styles.css";
+import "@mantine/spotlight/styles.layer.css";
 import { IconDatabase, IconKey, IconPlus, IconSearch } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -35,7 +35,7 @@ export function Palette() {
   const nothing = !ticket && !searching && query.trim() === asked && pages.length + foundApplications.length + foundResources.length === 0;
 
   return (
-    <Spotlight.Root query={query} onQueryChange={setQuery} shortcut="mod + K" scrollable maxHeight={420} clearQueryOnClose overlayProps={{ blur: 0, backgroundOpacity: 0.3 }}>
+    <Spotlight.Root query={query} onQueryChange={setQuery} shortcut="mod + K" scrollable maxHeight={420} clearQueryOnClose overlayProps={{ blur: 0, backgroundOpacity: 0.5 }}>
       <Spotlight.Search placeholder={t("header.searchHint")} leftSection={<IconSearch size={18} aria-hidden />} aria-label={t("header.search")} data-testid="palette-input" />
       <Spotlight.ActionsList>
         {ticket && <Spotlight.Action label={ticket} onClick={go(`/tickets/${ticket}`)} />}

@@ -16,6 +16,7 @@ export const common = {
   },
   action: {
     retry: "Try again",
+    column: "What you can do",
     cancel: "Cancel",
     copy: "Copy the full name",
     copied: "Copied",

@@ -15,6 +15,7 @@ export const common = {
   },
   action: {
     retry: "重试",
+    column: "可执行的操作",
     cancel: "取消",
     copy: "复制完整名称",
     copied: "已复制",
