@@ -28,9 +28,12 @@ type Watch[T any] struct {
 	parse   func(*unstructured.Unstructured) (T, error)
 	changed func(name string)
 	log     logr.Logger
+	// group, when set, gives a key by which objects can be found beside their name.
+	group func(T) string
 
 	mu     sync.RWMutex
 	items  map[string]item[T]
+	groups map[string]map[string]struct{}
 	synced bool
 	err    error
 }
@@ -44,7 +47,8 @@ type item[T any] struct {
 // changed or went, and with "" when the watch itself began to work or failed.
 func NewWatch[T any](client dynamic.ResourceInterface, what string, log logr.Logger,
 	parse func(*unstructured.Unstructured) (T, error), changed func(name string)) *Watch[T] {
-	return &Watch[T]{client: client, what: what, parse: parse, changed: changed, log: log, items: map[string]item[T]{}}
+	return &Watch[T]{client: client, what: what, parse: parse, changed: changed, log: log,
+		items: map[string]item[T]{}, groups: map[string]map[string]struct{}{}}
 }
 
 // Run lists and watches until the context ends; it retries whatever fails, at most two seconds apart.
@@ -95,6 +99,17 @@ func (w *Watch[T]) List() []T {
 	return out
 }
 
+// Group returns the objects whose group is key, by name.
+func (w *Watch[T]) Group(key string) []T {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var out []T
+	for _, n := range slices.Sorted(maps.Keys(w.groups[key])) {
+		out = append(out, w.items[n].value)
+	}
+	return out
+}
+
 // State tells whether the objects were listed, and the last failure since then, if any.
 func (w *Watch[T]) State() (synced bool, err error) {
 	w.mu.RLock()
@@ -128,7 +143,7 @@ func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) {
 	had, ok := w.items[u.GetName()]
 	stale := ok && newer(had.version, u.GetResourceVersion())
 	if !stale {
-		w.items[u.GetName()] = item[T]{value, u.GetResourceVersion()}
+		w.set(u.GetName(), item[T]{value, u.GetResourceVersion()})
 	}
 	w.mu.Unlock()
 	if notify && !stale {
@@ -138,9 +153,38 @@ func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) {
 
 func (w *Watch[T]) remove(u *unstructured.Unstructured) {
 	w.mu.Lock()
-	delete(w.items, u.GetName())
+	w.unset(u.GetName())
 	w.mu.Unlock()
 	w.changed(u.GetName())
+}
+
+// set and unset keep items and groups in step; the caller holds the lock.
+func (w *Watch[T]) set(name string, i item[T]) {
+	w.unset(name)
+	w.items[name] = i
+	if w.group == nil {
+		return
+	}
+	key := w.group(i.value)
+	if w.groups[key] == nil {
+		w.groups[key] = map[string]struct{}{}
+	}
+	w.groups[key][name] = struct{}{}
+}
+
+func (w *Watch[T]) unset(name string) {
+	old, ok := w.items[name]
+	if !ok {
+		return
+	}
+	delete(w.items, name)
+	if w.group == nil {
+		return
+	}
+	key := w.group(old.value)
+	if delete(w.groups[key], name); len(w.groups[key]) == 0 {
+		delete(w.groups, key)
+	}
 }
 
 // newer compares resource versions of one resource, which the API server promises to be growing integers.
@@ -198,7 +242,13 @@ func (s store[T]) Replace(list []any, _ string) error {
 		}
 	}
 	whole := !w.synced || w.err != nil
-	w.items, w.synced, w.err = fresh, true, nil
+	for n := range w.items {
+		w.unset(n)
+	}
+	for n, i := range fresh {
+		w.set(n, i)
+	}
+	w.synced, w.err = true, nil
 	w.mu.Unlock()
 	if whole {
 		w.changed("")
