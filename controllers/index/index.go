@@ -4,6 +4,7 @@
 package index
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -14,6 +15,8 @@ import (
 // Index is safe for concurrent use. The objects that it returns are shared: nobody may change them.
 type Index struct {
 	feeds Feeds
+	// changes wakes the clock: an object may have brought an earlier instant.
+	changes chan struct{}
 
 	mu        sync.RWMutex
 	version   uint64
@@ -49,7 +52,7 @@ func (v *View) ProblemsOf(kind, name string) []policy.Problem { return v.problem
 // New makes an empty index.
 func New(feeds Feeds) *Index {
 	return &Index{
-		feeds: feeds, policies: map[string]*v1alpha1.AccessControlPolicy{}, since: map[string]uint64{},
+		feeds: feeds, changes: make(chan struct{}, 1), policies: map[string]*v1alpha1.AccessControlPolicy{}, since: map[string]uint64{},
 		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]map[string]struct{}{},
 		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
 		workloads: map[string]*v1alpha1.ExternalWorkload{},
@@ -97,7 +100,7 @@ func (x *Index) Protecting(resource string) []*v1alpha1.ProtectedResource {
 	for n := range x.named[resource] {
 		out = append(out, x.resources[n])
 	}
-	slices.SortFunc(out, func(a, b *v1alpha1.ProtectedResource) int { return compareNames(a.Name, b.Name) })
+	slices.SortFunc(out, func(a, b *v1alpha1.ProtectedResource) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
