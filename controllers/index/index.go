@@ -104,8 +104,8 @@ func (x *Index) Protecting(resource string) []*v1alpha1.ProtectedResource {
 	return out
 }
 
-// SpecOnly returns classes without policies and resources: what a unit without any statement is compiled from.
-func (x *Index) SpecOnly() policy.Input {
+// ClassesOnly returns the classes without policies and resources: what a unit without any statement is compiled from.
+func (x *Index) ClassesOnly() policy.Input {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	return policy.Input{ResourceClasses: values(x.classes), SubjectClasses: values(x.subjects)}

@@ -9,12 +9,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/federation"
 )
-
-// maxMessage is what the API takes for a message.
-const maxMessage = 1024
 
 // assess tells the truth about the unit. existing are the Federated objects as they are after the plan was carried
 // out. It is pure.
@@ -117,7 +115,6 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 		if e := byName[name]; e != nil {
 			s.Propagated, s.Settled = e.Propagation.OK(cluster), e.Propagation.Seen
 			s.Word = e.Propagation.Clusters[cluster]
-			// KubeFed's word is about the present generation only if the object is as the plan wants it.
 			s.MayHold = slices.Contains(f.ever(e), cluster)
 		} else {
 			s.MayHold = slices.Contains(f.ever(nil), cluster)
@@ -135,7 +132,7 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 	for _, s := range sight {
 		state, message := s.state()
 		if slices.Index(severity, state) > slices.Index(severity, out.State) {
-			out.State, out.Message = state, truncate(message)
+			out.State, out.Message = state, condition.Truncate(message)
 		}
 		out.Propagated = out.Propagated && s.Propagated
 		desired = append(desired, s.Desired)
@@ -180,13 +177,6 @@ func (f *facts) orphaned() bool { return len(f.Objects) == 0 }
 // severity orders states: of several objects in one member, the worst counts.
 var severity = []v1alpha1.MemberState{
 	v1alpha1.MemberRealized, v1alpha1.MemberPending, v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable,
-}
-
-func truncate(s string) string {
-	if len(s) <= maxMessage {
-		return s
-	}
-	return strings.ToValidUTF8(s[:maxMessage-3], "") + "..."
 }
 
 // sighting is one object in one member, wanted against seen.

@@ -67,13 +67,7 @@ func decideWanted(f *facts) (plan, error) {
 			surplus = append(surplus, e)
 		}
 	}
-	if len(p.Writes) > 0 || !f.realized(p.Desired) {
-		// What replaces the surplus is not everywhere yet.
-		for _, e := range surplus {
-			p.Desired[e.Meta.Name] = f.present(e)
-		}
-		return p, nil
-	}
+	// What a rendering lacks only opened something, so nothing has to be waited for.
 	gone, err := decideRemoval(f, surplus)
 	if err != nil {
 		return plan{}, err
@@ -188,10 +182,7 @@ func differs(e, next *federation.Object) (bool, error) {
 func desired(r *enforcer.Rendered, targets []string) map[string]string {
 	out := map[string]string{}
 	for _, c := range targets {
-		out[c] = r.Revision
-		if special, ok := r.Revisions[c]; ok {
-			out[c] = special
-		}
+		out[c] = r.RevisionIn(c)
 	}
 	return out
 }
