@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -149,7 +150,7 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 	}
 	out.Since = before.Since
 	if out.Since == nil || before.State != out.State || before.ObservedRevision != out.ObservedRevision {
-		now := metav1.NewMicroTime(f.Now)
+		now := metav1.NewMicroTime(f.Now.Truncate(time.Microsecond)) // what the API server keeps
 		out.Since = &now
 	}
 	return out, true
