@@ -42,6 +42,11 @@ func (c Config) validate() error {
 	return nil
 }
 
+// +kubebuilder:rbac:groups=core.kubefed.io,namespace=kube-federation-system,resources=kubefedclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=acp-system,resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=acp-system,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=acp-system,resources=events,verbs=create;patch;update
+
 // Setup adds everything to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := config.validate(); err != nil {

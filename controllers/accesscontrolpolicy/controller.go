@@ -44,7 +44,7 @@ const (
 )
 
 // +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies,verbs=get;list;watch
-// +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies/status,verbs=update;patch
+// +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies/status,verbs=update
 
 // SetupWithManager registers the controller; its requests come from policies when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, policies *feed.Feed, ready func(context.Context) error) error {

@@ -39,7 +39,7 @@ type Reconciler struct {
 }
 
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses;subjectclasses;externalworkloads,verbs=get;list;watch
-// +kubebuilder:rbac:groups=acp.io,resources=resourceclasses/status;subjectclasses/status;externalworkloads/status,verbs=update;patch
+// +kubebuilder:rbac:groups=acp.io,resources=resourceclasses/status;subjectclasses/status;externalworkloads/status,verbs=update
 
 // Setup registers one controller per kind.
 func Setup(mgr manager.Manager, x *index.Index, feeds index.Feeds, time clock.PassiveClock, ready func(context.Context) error) error {

@@ -60,11 +60,14 @@ const workers = 8
 // soon is when a decision that met a newer object is taken again, if no event comes first.
 const soon = 50 * time.Millisecond
 
-// +kubebuilder:rbac:groups=acp.io,resources=protectedresources,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=acp.io,resources=protectedresources/status,verbs=update;patch
-// +kubebuilder:rbac:groups=acp.io,resources=protectedresources/finalizers,verbs=update
+// The finalizer is a patch of the object itself; its spec is never written.
+//
+// +kubebuilder:rbac:groups=acp.io,resources=protectedresources,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=acp.io,resources=protectedresources/status,verbs=update
 // +kubebuilder:rbac:groups=types.kubefed.io,resources=federatedciliumclusterwidenetworkpolicies,verbs=get;list;watch;create;update;delete
-// +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// Events about objects without namespace are in default.
+//
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch;update
 
 // SetupWithManager registers the controller; its requests come from units when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, units *feed.Feed, ready func(context.Context) error) error {
