@@ -152,9 +152,14 @@ func (m *member) setAlive(alive bool, why error) {
 	changed := m.alive != alive || (why == nil) != (m.why == nil) || (why != nil && m.why.Error() != why.Error())
 	m.alive, m.why = alive, why
 	m.mu.Unlock()
-	if changed {
-		m.changed("")
+	if !changed {
+		return
 	}
+	if why != nil {
+		// The status gets a sentence that is fit for everyone; the error itself is for the operator.
+		m.log.Error(why, "Member cannot be read")
+	}
+	m.changed("")
 }
 
 // observe tells what is known of an object.
