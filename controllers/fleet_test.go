@@ -153,7 +153,7 @@ func (f *fleet) startMember(name string) (*memberServer, error) {
 	if err := apply(m.client, "deploy/rbac/member"); err != nil {
 		return nil, err
 	}
-	if m.wire, err = newWire(strings.TrimPrefix(server.Config.Host, "https://")); err != nil {
+	if m.wire, err = newWire(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/")); err != nil {
 		return nil, err
 	}
 	return m, f.register(name, m)
@@ -204,24 +204,36 @@ func apply(c client.Client, dir string) error {
 		return fmt.Errorf("no YAML in %s: %w", dir, err)
 	}
 	for _, file := range files {
-		raw, err := os.ReadFile(file)
+		docs, err := documents(file)
 		if err != nil {
 			return err
 		}
-		for doc := range strings.SplitSeq(string(raw), "\n---\n") {
-			u := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
-				return fmt.Errorf("%s: %w", file, err)
-			}
-			if len(u.Object) == 0 {
-				continue
-			}
+		for _, u := range docs {
 			if err := c.Create(context.Background(), u); err != nil {
 				return fmt.Errorf("%s: %w", file, err)
 			}
 		}
 	}
 	return nil
+}
+
+// documents are the objects in a YAML file.
+func documents(file string) ([]*unstructured.Unstructured, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for doc := range strings.SplitSeq(string(raw), "\n---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if len(u.Object) > 0 {
+			out = append(out, u)
+		}
+	}
+	return out, nil
 }
 
 // wire is a TCP proxy that can be cut.

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -50,8 +49,8 @@ func (s *story) unitHas(sids ...string) string {
 	if len(p.Status.Units) != 1 {
 		return fmt.Sprintf("units %v", p.Status.Units)
 	}
-	if diff := cmp.Diff(sids, append([]string{}, p.Status.Units[0].SIDs...)); diff != "" {
-		return "sids: " + diff
+	if got := p.Status.Units[0].SIDs; !slices.Equal(got, sids) {
+		return fmt.Sprintf("sids %v, want %v", got, sids)
 	}
 	return ""
 }

@@ -149,7 +149,8 @@ func (m *member) probe(ctx context.Context) error {
 
 func (m *member) setAlive(alive bool, why error) {
 	m.mu.Lock()
-	changed := m.alive != alive || (why == nil) != (m.why == nil) || (why != nil && m.why.Error() != why.Error())
+	// The errors' own texts differ from one attempt to the next; what they mean does not.
+	changed := m.alive != alive || (!alive && m.explain(m.why) != m.explain(why))
 	m.alive, m.why = alive, why
 	m.mu.Unlock()
 	if !changed {
