@@ -150,9 +150,12 @@ func TestRotatedTokenIsTakenUp(t *testing.T) {
 	}
 	setToken("nobody-knows-this")
 	s.untilStates("the wrong token is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberUnreachable, "m2": v1alpha1.MemberRealized})
-	if m := s.message("m1"); !strings.Contains(m, "renew the Secret acp-reader-m1") {
-		t.Errorf("the message does not say what to do: %q", m)
-	}
+	s.until("the message says what to do", func() string {
+		if m := s.message("m1"); !strings.Contains(m, "renew the Secret acp-reader-m1") {
+			return m
+		}
+		return ""
+	})
 	setToken(readerToken)
 	s.untilStates("the right token works", bothRealized)
 }

@@ -56,7 +56,7 @@ func install(s *story, file string) {
 	}
 }
 
-func TestOverlappingClassesSaySo(t *testing.T) {
+func TestYoungerOfOverlappingClassesIsLeftOut(t *testing.T) {
 	s := begin(t, shared, "overlaps")
 	accepted := func(name string, want metav1.ConditionStatus, reason string) {
 		t.Helper()
@@ -80,9 +80,10 @@ func TestOverlappingClassesSaySo(t *testing.T) {
 	}}
 	s.create(other)
 	accepted("overlaps-other", metav1.ConditionFalse, v1alpha1.ReasonOverlap)
-	accepted("overlaps", metav1.ConditionFalse, v1alpha1.ReasonOverlap)
-	if err := s.host.Delete(s.ctx, other); err != nil {
+	accepted("overlaps", metav1.ConditionTrue, v1alpha1.ReasonAccepted)
+	older := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "overlaps"}}
+	if err := s.host.Delete(s.ctx, older); err != nil {
 		t.Fatal(err)
 	}
-	accepted("overlaps", metav1.ConditionTrue, v1alpha1.ReasonAccepted)
+	accepted("overlaps-other", metav1.ConditionTrue, v1alpha1.ReasonAccepted)
 }

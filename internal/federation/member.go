@@ -71,6 +71,15 @@ func newMember(c Cluster, token string, kind Kind, revision Revision, probing Pr
 	return m, nil
 }
 
+// inherit takes over what the watch with older credentials knew, so that a rotation is no outage. It holds until this
+// member's own first contact, which tells at once when the new credentials are bad.
+func (m *member) inherit(old *member) {
+	old.mu.RLock()
+	m.alive, m.why = old.alive, old.why
+	old.mu.RUnlock()
+	m.watch.inherit(old.watch)
+}
+
 func restConfig(c Cluster, token string) (*rest.Config, error) {
 	if c.LaxTLS {
 		return nil, fmt.Errorf("KubeFedCluster %s sets disabledTLSValidations: ACP does not trust what it reads that way; "+

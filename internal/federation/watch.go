@@ -265,3 +265,15 @@ func (w *Watch[T]) forget() {
 	w.synced = false
 	w.mu.Unlock()
 }
+
+// inherit takes over the view of another watch of the same objects.
+func (w *Watch[T]) inherit(old *Watch[T]) {
+	old.mu.RLock()
+	defer old.mu.RUnlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n, i := range old.items {
+		w.set(n, i)
+	}
+	w.synced, w.err = old.synced, old.err
+}
