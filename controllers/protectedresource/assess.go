@@ -213,7 +213,7 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 			"set it to Observe, and delete it then"
 	case s.Desired == "" && o.Object == nil:
 		return v1alpha1.MemberPending, "KubeFed has not confirmed the removal"
-	case s.Desired == "" && !s.Settled:
+	case s.Desired == "" && (!s.Settled || s.Word == federation.WaitingForRemoval):
 		return v1alpha1.MemberPending, "KubeFed has not removed the policy yet"
 	case s.Desired == "":
 		return v1alpha1.MemberLeaked, fmt.Sprintf("policy %s is present though it should not be: look at KubeFed's status, or delete it in the member", o.Object.Name)

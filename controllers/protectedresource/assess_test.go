@@ -30,6 +30,7 @@ func TestSighting(t *testing.T) {
 		{"nobody can say", sighting{Desired: "r", Observation: away}, true, v1alpha1.MemberUnreachable},
 		{"KubeFed's success is no proof", sighting{Desired: "r", Observation: absent, Propagated: true, Settled: true}, true, v1alpha1.MemberPending},
 		{"not wanted, being removed", sighting{Observation: there("r", "r", ""), MayHold: true}, true, v1alpha1.MemberPending},
+		{"not wanted, and KubeFed waits for the member", sighting{Observation: there("r", "r", ""), Settled: true, Word: federation.WaitingForRemoval}, true, v1alpha1.MemberPending},
 		{"not wanted, and nobody removes it", sighting{Observation: there("r", "r", ""), Settled: true}, true, v1alpha1.MemberLeaked},
 		{"not wanted, and nobody can say", sighting{Observation: away, MayHold: true, Settled: true}, true, v1alpha1.MemberUnreachable},
 		{"gone, but KubeFed may still write it", sighting{Observation: absent, MayHold: true}, true, v1alpha1.MemberPending},
