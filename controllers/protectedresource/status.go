@@ -69,6 +69,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, f *facts, o *v1alpha1.Prot
 	case client.IgnoreNotFound(err) != nil:
 		return o, fmt.Errorf("write the status of ProtectedResource %s: %w", o.Name, err)
 	}
+	if err == nil {
+		r.Index.WroteResource(next)
+	}
 	return next, nil
 }
 
