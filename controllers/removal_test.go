@@ -144,5 +144,13 @@ func TestResourceWithoutClassStaysClosed(t *testing.T) {
 	if _, o := s.federated(); o == nil || len(o.Placement) != 2 {
 		t.Fatal("a class that was deleted opened its resources")
 	}
-	s.untilStates("the members keep it", bothRealized)
+	s.untilStates("the members keep it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
+	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil })
+	s.until("a revocation that cannot be carried out is not told as done", func() string {
+		p := s.policy()
+		if p.Status.ObservedGeneration != p.Generation || len(p.Status.Units) != 1 || p.Status.Units[0].Clusters[0].State != v1alpha1.MemberPending {
+			return fmt.Sprint(p.Status)
+		}
+		return ""
+	})
 }

@@ -36,7 +36,8 @@ func TestSighting(t *testing.T) {
 		{"gone, but KubeFed may still write it", sighting{Observation: absent, MayHold: true}, true, v1alpha1.MemberPending},
 		{"gone", sighting{Observation: absent, MayHold: true, Settled: true}, false, ""},
 		{"never had it, and is away", sighting{Observation: away, Settled: true}, false, ""},
-		{"closed without owner", sighting{Desired: "r", Observation: there("r", "r", ""), Kept: true}, true, v1alpha1.MemberLeaked},
+		{"closed without owner", sighting{Desired: "r", Observation: there("r", "r", ""), Kept: true, Orphan: true}, true, v1alpha1.MemberLeaked},
+		{"kept as it was, so no word about what is asked for now", sighting{Desired: "r", Observation: there("r", "r", ""), Kept: true}, true, v1alpha1.MemberPending},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			if got := c.sighting.relevant(); got != c.relevant {
