@@ -161,4 +161,10 @@ func (w *wake) tell(cluster string) {
 func (w *wake) everything() {
 	w.index.Everything(feed.Bulk)
 	w.units.Add(feed.Bulk, w.board.Resources()...)
+	for _, o := range w.objects.List() {
+		// Also those that no ProtectedResource asks for any more.
+		if r := o.Resource(); r != "" {
+			w.units.Add(feed.Bulk, r)
+		}
+	}
 }

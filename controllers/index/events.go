@@ -53,19 +53,11 @@ func (x *Index) Listen(ctx context.Context, c cache.Cache) (ready func(context.C
 		synced = append(synced, registration.HasSynced)
 	}
 	return func(ctx context.Context) error {
-		for !allSynced(synced) {
-			select {
-			case <-ctx.Done():
-				return errors.New("stopped before the host's objects were listed")
-			case <-time.After(5 * time.Millisecond):
-			}
+		if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
+			return errors.New("stopped before the host's objects were listed")
 		}
 		return nil
 	}, nil
-}
-
-func allSynced(synced []toolscache.InformerSynced) bool {
-	return !slices.ContainsFunc(synced, func(s toolscache.InformerSynced) bool { return !s() })
 }
 
 func handlers(handle func(old, now client.Object)) toolscache.ResourceEventHandler {
