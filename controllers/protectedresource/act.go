@@ -86,7 +86,7 @@ func (r *Reconciler) hold(ctx context.Context, f *facts, p *plan) error {
 // remove deletes a Federated object after every member was asked itself: a cache that stands still must not make a
 // member forgotten.
 func (r *Reconciler) remove(ctx context.Context, f *facts, o *federation.Object) error {
-	for _, c := range federation.SplitNames(o.Meta.Annotations[federation.AnnotationEverPlaced]) {
+	for _, c := range f.ever(o) {
 		absent, err := r.Fleet.Absent(ctx, c, o.Meta.Name)
 		if err != nil {
 			return fmt.Errorf("before deleting %s: %w", o.Meta.Name, err)

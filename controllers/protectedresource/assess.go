@@ -210,6 +210,8 @@ func (s *sighting) relevant() bool {
 func (s *sighting) state() (v1alpha1.MemberState, string) {
 	o := s.Observation
 	switch {
+	case !o.Registered && s.Desired == "":
+		return v1alpha1.MemberUnreachable, o.Message + ", or, if it is gone for good, name it in the annotation " + AnnotationForget + " of the ProtectedResource"
 	case !o.Reachable:
 		return v1alpha1.MemberUnreachable, o.Message
 	case s.Orphan && o.Object != nil:

@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -21,8 +22,19 @@ func (f *facts) ever(e *federation.Object) []string {
 			out = append(out, string(o.Status.Clusters[i].Name))
 		}
 	}
+	out = slices.DeleteFunc(out, f.forgotten)
 	slices.Sort(out)
 	return slices.Compact(out)
+}
+
+// AnnotationForget on a ProtectedResource names, comma-separated, members that are gone for good, so that a removal does
+// not wait for them for ever. It counts only for members that no KubeFedCluster registers.
+const AnnotationForget = "acp.io/forget-clusters"
+
+func (f *facts) forgotten(cluster string) bool {
+	return slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool {
+		return slices.Contains(federation.SplitNames(o.Annotations[AnnotationForget]), cluster)
+	}) && !f.Observe(cluster, "").Registered
 }
 
 // stillHeld are the members that may have the object and were not seen without it since KubeFed was told to remove it.
