@@ -1,0 +1,227 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// action is a usable action of a resource class.
+type action struct {
+	name  string
+	ports []v1alpha1.Port
+	// requests is empty when the action is about every connection to the ports.
+	requests []request
+	http     []v1alpha1.HTTPMatch
+}
+
+// request is a compiled HTTP match; nil: any.
+type request struct{ method, path *regexp.Regexp }
+
+// resourceClass is a usable ResourceClass.
+type resourceClass struct {
+	object  *v1alpha1.ResourceClass
+	pattern Name
+	actions []action
+}
+
+// subjectClass is a usable SubjectClass.
+type subjectClass struct {
+	object  *v1alpha1.SubjectClass
+	pattern Name
+}
+
+// classes finds a class by name. The patterns do not overlap, so at most one covers an exact name.
+type classes[C any] struct {
+	all    []C
+	byHead map[string][]int
+	stem   func(C) string
+}
+
+func newClasses[C any](all []C, stem func(C) string) classes[C] {
+	c := classes[C]{all: all, byHead: map[string][]int{}, stem: stem}
+	for i := range all {
+		head := headOf(stem(all[i]))
+		c.byHead[head] = append(c.byHead[head], i)
+	}
+	return c
+}
+
+// of returns the class whose pattern covers the name, which may itself be the stem of a wildcard.
+func (c classes[C]) of(name string) (found C, ok bool) {
+	for _, i := range c.byHead[headOf(name)] {
+		if strings.HasPrefix(name, c.stem(c.all[i])) {
+			return c.all[i], true
+		}
+	}
+	return found, false
+}
+
+// overlapping returns the classes that have names in common with n.
+func (c classes[C]) overlapping(n Name) []C {
+	var out []C
+	for _, i := range c.byHead[headOf(n.stem())] {
+		stem := c.stem(c.all[i])
+		if strings.HasPrefix(n.stem(), stem) || n.Wildcard && strings.HasPrefix(stem, n.stem()) {
+			out = append(out, c.all[i])
+		}
+	}
+	return out
+}
+
+// classPattern checks what both kinds of class have in common; claimed are the patterns of the classes before.
+func classPattern(kind, name string, written v1alpha1.NamePattern, claimed map[string]Name) (Name, *Problem) {
+	n, err := ParseName(string(written))
+	if err != nil {
+		return Name{}, &Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonInvalid, Message: err.Error(), LeftOut: true}
+	}
+	if !n.Wildcard || n.IsPrefix() {
+		return Name{}, &Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonInvalid, LeftOut: true,
+			Message: fmt.Sprintf("pattern %s must end in * and must not be about address ranges", n)}
+	}
+	for _, other := range sortedKeys(claimed) {
+		if n.Overlaps(claimed[other]) {
+			return Name{}, &Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonOverlap, LeftOut: true,
+				Message: fmt.Sprintf("pattern %s overlaps with %s of the older class %s: narrow one of them", n, claimed[other], other)}
+		}
+	}
+	claimed[name] = n
+	return n, nil
+}
+
+func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []Problem) {
+	const kind = "ResourceClass"
+	var usable []*resourceClass
+	var problems []Problem
+	claimed := map[string]Name{}
+	for _, o := range sortedObjects(in, byAge[*v1alpha1.ResourceClass]) {
+		n, problem := classPattern(kind, o.Name, o.Spec.Pattern, claimed)
+		if problem != nil {
+			problems = append(problems, *problem)
+			continue
+		}
+		c := &resourceClass{object: o, pattern: n}
+		for _, a := range o.Spec.Actions {
+			usableAction, err := newAction(a)
+			if err != nil {
+				problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: v1alpha1.ReasonInvalid,
+					Message: fmt.Sprintf("action %s is left out: %v", a.Name, err)})
+				continue
+			}
+			c.actions = append(c.actions, usableAction)
+		}
+		slices.SortFunc(c.actions, func(a, b action) int { return cmp.Compare(a.name, b.name) })
+		usable = append(usable, c)
+	}
+	return newClasses(usable, func(c *resourceClass) string { return c.pattern.stem() }), problems
+}
+
+func subjectClasses(in []*v1alpha1.SubjectClass) (classes[*subjectClass], []Problem) {
+	var usable []*subjectClass
+	var problems []Problem
+	claimed := map[string]Name{}
+	for _, o := range sortedObjects(in, byAge[*v1alpha1.SubjectClass]) {
+		n, problem := classPattern("SubjectClass", o.Name, o.Spec.Pattern, claimed)
+		if problem != nil {
+			problems = append(problems, *problem)
+			continue
+		}
+		usable = append(usable, &subjectClass{object: o, pattern: n})
+	}
+	return newClasses(usable, func(c *subjectClass) string { return c.pattern.stem() }), problems
+}
+
+// newAction refuses an action as a whole when a part of it is unusable: half an action would be a different one.
+func newAction(a v1alpha1.ClassAction) (action, error) {
+	out := action{name: a.Name, http: slices.Clone(a.HTTP)}
+	for _, p := range a.Ports {
+		p, err := normalPort(p)
+		if err != nil {
+			return action{}, err
+		}
+		if len(a.HTTP) > 0 && p.Protocol != v1alpha1.ProtocolTCP {
+			return action{}, fmt.Errorf("http needs TCP, and port %d is %s", p.Port, p.Protocol)
+		}
+		out.ports = append(out.ports, p)
+	}
+	if len(out.ports) == 0 {
+		return action{}, fmt.Errorf("it has no ports")
+	}
+	out.ports = sortPorts(out.ports)
+	for _, h := range a.HTTP {
+		r, err := newRequest(h)
+		if err != nil {
+			return action{}, err
+		}
+		out.requests = append(out.requests, r)
+	}
+	return out, nil
+}
+
+func newRequest(h v1alpha1.HTTPMatch) (r request, err error) {
+	if h.Method == "" && h.Path == "" {
+		return r, fmt.Errorf("an http match needs a method or a path")
+	}
+	if r.method, err = anchored(h.Method); err != nil {
+		return r, fmt.Errorf("http method: %w", err)
+	}
+	if r.path, err = anchored(h.Path); err != nil {
+		return r, fmt.Errorf("http path: %w", err)
+	}
+	return r, nil
+}
+
+func anchored(expr string) (*regexp.Regexp, error) {
+	if expr == "" {
+		return nil, nil
+	}
+	// Compiled alone first: text such as "a)|(b" is only an expression once it is wrapped.
+	if _, err := regexp.Compile(expr); err != nil {
+		return nil, err
+	}
+	return regexp.Compile(`^(?:` + expr + `)$`)
+}
+
+// matches tells whether the action is what the query does. What is not known of a request counts as a match for an
+// allow, because the connection has to be let through for the request to be judged, and as none for a deny.
+func (a *action) matches(q *Query, effect Effect) bool {
+	if !portsContain(a.ports, q.Protocol, q.Port) {
+		return false
+	}
+	if len(a.requests) == 0 {
+		return true
+	}
+	unknown := effect == Allow
+	return slices.ContainsFunc(a.requests, func(r request) bool {
+		return fieldMatches(r.method, q.Method, unknown) && fieldMatches(r.path, q.Path, unknown)
+	})
+}
+
+func fieldMatches(expr *regexp.Regexp, value string, unknown bool) bool {
+	switch {
+	case expr == nil:
+		return true
+	case value == "":
+		return unknown
+	default:
+		return expr.MatchString(value)
+	}
+}
+
+// portInNoAction tells whether the class opens the port for everyone under otherPorts: Allow.
+func (c *resourceClass) portInNoAction(proto v1alpha1.Protocol, port uint16) bool {
+	return !slices.ContainsFunc(c.actions, func(a action) bool { return portsContain(a.ports, proto, port) })
+}
+
+// labelValue is the part of an exact name that the pattern's "*" stands for.
+func labelValue(pattern Name, name string) (string, error) {
+	value := strings.TrimPrefix(name, pattern.stem())
+	if !ValidLabelValue(value) {
+		return "", fmt.Errorf("%w %q: %q cannot be a label value (1 to 63 letters, digits, - _ .)", ErrInvalidName, name, value)
+	}
+	return value, nil
+}

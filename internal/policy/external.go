@@ -1,0 +1,121 @@
+package policy
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// addresses gives sources outside the fleet the subject of their ExternalWorkload.
+type addresses struct {
+	// owners of each prefix, sorted; more than one is a conflict.
+	owners map[netip.Prefix][]string
+	// bits are the prefix lengths in use, longest first, for IPv4 and IPv6.
+	bits4, bits6 []int
+}
+
+// lookup returns the subjects of the longest prefix that contains a.
+func (x *addresses) lookup(a netip.Addr) []string {
+	if !a.IsValid() || len(x.owners) == 0 {
+		return nil
+	}
+	bits := x.bits6
+	if a.Is4() {
+		bits = x.bits4
+	}
+	for _, b := range bits {
+		if p, err := a.Prefix(b); err == nil {
+			if owners := x.owners[p]; owners != nil {
+				return owners
+			}
+		}
+	}
+	return nil
+}
+
+// plain removes what is not part of the address proper: a zone, and IPv4 written as IPv6.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClass]) (addresses, []Problem) {
+	const kind = "ExternalWorkload"
+	x := addresses{owners: map[netip.Prefix][]string{}}
+	users := map[netip.Prefix][]string{}
+	var problems []Problem
+	for _, w := range sortedObjects(in, byName[*v1alpha1.ExternalWorkload]) {
+		if reason, err := workloadSubject(string(w.Spec.Subject), subjects); err != nil {
+			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error(), LeftOut: true})
+			continue
+		}
+		for _, text := range w.Spec.Addresses {
+			p, err := workloadPrefix(text)
+			if err != nil {
+				problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.ReasonInvalid,
+					Message: fmt.Sprintf("address %q is left out: %v", text, err)})
+				continue
+			}
+			x.owners[p] = append(x.owners[p], string(w.Spec.Subject))
+			users[p] = append(users[p], w.Name)
+		}
+	}
+	for p, owners := range x.owners {
+		slices.Sort(owners)
+		owners = slices.Compact(owners)
+		x.owners[p] = owners
+		if p.Addr().Is4() {
+			x.bits4 = append(x.bits4, p.Bits())
+		} else {
+			x.bits6 = append(x.bits6, p.Bits())
+		}
+		if len(owners) > 1 {
+			for _, name := range users[p] {
+				problems = append(problems, Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonDuplicate,
+					Message: fmt.Sprintf("%s is given to several subjects (%s): their denies count for it and their allows do not; give it to one", p, strings.Join(owners, ", "))})
+			}
+		}
+	}
+	longestFirst := func(bits []int) []int {
+		slices.Sort(bits)
+		bits = slices.Compact(bits)
+		slices.Reverse(bits)
+		return bits
+	}
+	x.bits4, x.bits6 = longestFirst(x.bits4), longestFirst(x.bits6)
+	return x, problems
+}
+
+func workloadSubject(subject string, subjects classes[*subjectClass]) (reason string, err error) {
+	n, err := ParseName(subject)
+	if err != nil {
+		return v1alpha1.ReasonInvalid, err
+	}
+	if n.Wildcard || n.IsPrefix() {
+		return v1alpha1.ReasonInvalid, fmt.Errorf("%w %q: the subject of a workload is one exact name", ErrInvalidName, subject)
+	}
+	c, ok := subjects.of(subject)
+	if !ok {
+		return v1alpha1.ReasonNoClass, fmt.Errorf("no SubjectClass covers %s: create one", subject)
+	}
+	if _, err := labelValue(c.pattern, subject); err != nil {
+		return v1alpha1.ReasonInvalid, err
+	}
+	return "", nil
+}
+
+// workloadPrefix reads an address or a prefix. Host bits are refused: 10.5.0.7/24 may mean one machine or 256.
+func workloadPrefix(text string) (netip.Prefix, error) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		a = plain(a)
+		return netip.PrefixFrom(a, a.BitLen()), nil
+	}
+	p, err := netip.ParsePrefix(text)
+	if err != nil || p.Addr().Is4In6() {
+		return netip.Prefix{}, fmt.Errorf("write an address such as 10.5.0.7 or a prefix such as 10.5.0.0/24")
+	}
+	if p != p.Masked() {
+		return netip.Prefix{}, fmt.Errorf("it has host bits, write %s, or %s for the machine alone", p.Masked(), p.Addr())
+	}
+	return p, nil
+}

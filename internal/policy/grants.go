@@ -1,0 +1,123 @@
+package policy
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// WhoCanReach lists what the statements give and take on a resource, by its exact name or by a wildcard, one Grant per
+// subject as written. Statements that are not yet in force are listed as not counting; expired ones are not listed.
+func (s *Snapshot) WhoCanReach(resource string, at time.Time) []Grant {
+	var out []Grant
+	seen := map[*statement]bool{}
+	add := func(found *candidates) {
+		found.all(func(st *statement) {
+			if seen[st] || st.expired(at) {
+				return
+			}
+			seen[st] = true
+			for _, r := range st.written.Resources {
+				if !nameCovers(string(r), resource) {
+					continue
+				}
+				for _, subject := range st.written.Subjects {
+					out = append(out, s.grant(st, string(subject), string(r), resource, at))
+				}
+			}
+		})
+	}
+	if found := s.exact[resource]; found != nil {
+		add(found)
+	}
+	for _, w := range s.wild[headOf(resource)] {
+		if strings.HasPrefix(resource, w.stem) {
+			add(&w.candidates)
+		}
+	}
+	return sortedGrants(out)
+}
+
+// WhatCanReach lists what the statements give to and take from a subject, by its exact name, by a wildcard or by "*",
+// one Grant per resource as written. An address range is found by its exact name only.
+func (s *Snapshot) WhatCanReach(subject string, at time.Time) []Grant {
+	var out []Grant
+	for _, st := range s.statements {
+		if st.expired(at) {
+			continue
+		}
+		for _, sub := range st.written.Subjects {
+			if string(sub) != anyone && !nameCovers(string(sub), subject) {
+				continue
+			}
+			for _, r := range st.written.Resources {
+				out = append(out, s.grant(st, string(sub), string(r), string(r), at))
+			}
+		}
+	}
+	return sortedGrants(out)
+}
+
+func (st *statement) expired(at time.Time) bool {
+	return !st.notAfter.IsZero() && !at.Before(st.notAfter)
+}
+
+// nameCovers tells whether a name as written in a statement stands for an exact name.
+func nameCovers(written, name string) bool {
+	if stem, wild := strings.CutSuffix(written, "*"); wild {
+		return stem != "" && strings.HasPrefix(name, stem)
+	}
+	return written == name
+}
+
+// grant describes one pair; asked is the exact resource of the question, or the resource as written.
+func (s *Snapshot) grant(st *statement, subject, resource, asked string, at time.Time) Grant {
+	wild := strings.HasSuffix(resource, "*")
+	g := Grant{Ref: st.ref, Effect: st.effect, Subject: subject, Resource: resource, Wildcard: wild,
+		NotBefore: st.notBefore, NotAfter: st.notAfter}
+	if c, ok := s.resources.of(strings.TrimSuffix(asked, "*")); ok {
+		for i := range c.actions {
+			if st.hasAction(c.actions[i].name) {
+				g.Actions = append(g.Actions, c.actions[i].name)
+			}
+		}
+	} else {
+		for _, a := range st.written.Actions {
+			g.Actions = append(g.Actions, string(a))
+		}
+		slices.Sort(g.Actions)
+	}
+	mode := s.EffectiveMode(asked, "", at)
+	switch {
+	case !st.inForce(at):
+	case st.effect == Deny:
+		// A wildcard deny counts wherever its resources are enforced, which no single mode tells.
+		g.Counting = mode == v1alpha1.ModeEnforce || asked == resource && wild
+	case st.effect == Allow:
+		g.Counting = wild || mode != v1alpha1.ModeObserve
+	}
+	return g
+}
+
+// all calls f for every statement, possibly more than once.
+func (c *candidates) all(f func(*statement)) {
+	for _, list := range c.bySubject {
+		for _, st := range list {
+			f(st)
+		}
+	}
+	for _, st := range c.broad {
+		f(st)
+	}
+}
+
+func sortedGrants(grants []Grant) []Grant {
+	slices.SortFunc(grants, func(a, b Grant) int {
+		return cmp.Or(cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Resource, b.Resource),
+			compareRefs(a.Ref, b.Ref), cmp.Compare(a.Effect, b.Effect))
+	})
+	return grants
+}

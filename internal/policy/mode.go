@@ -1,0 +1,129 @@
+package policy
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// strictness orders the modes; what is no mode is -1.
+func strictness(m v1alpha1.Mode) int {
+	switch m {
+	case v1alpha1.ModeObserve:
+		return 0
+	case v1alpha1.ModeAudit:
+		return 1
+	case v1alpha1.ModeEnforce:
+		return 2
+	default:
+		return -1
+	}
+}
+
+func stricter(a, b v1alpha1.Mode) v1alpha1.Mode {
+	if strictness(b) > strictness(a) {
+		return b
+	}
+	return a
+}
+
+// protection is what the ProtectedResources of one name say, each apart, because a temporary audit softens only its own.
+type protection struct{ objects []*v1alpha1.ProtectedResource }
+
+// mode is the strictest of the objects' modes. Not onboarded is Observe.
+func (p *protection) mode(cluster string, at time.Time) v1alpha1.Mode {
+	mode := v1alpha1.ModeObserve
+	if p == nil {
+		return mode
+	}
+	for _, o := range p.objects {
+		mode = stricter(mode, objectMode(&o.Spec, cluster, at))
+	}
+	return mode
+}
+
+func objectMode(spec *v1alpha1.ProtectedResourceSpec, cluster string, at time.Time) v1alpha1.Mode {
+	mode := spec.Mode
+	if cluster != "" {
+		for i := range spec.ClusterModes {
+			if m := &spec.ClusterModes[i]; string(m.Cluster) == cluster {
+				mode = m.Mode
+				break
+			}
+		}
+	}
+	if mode == v1alpha1.ModeEnforce && spec.TemporaryAudit != nil && at.Before(spec.TemporaryAudit.Until.Time) {
+		return v1alpha1.ModeAudit
+	}
+	return mode
+}
+
+// clusters are the members for which some object overrides the mode.
+func (p *protection) clusters() map[string]struct{} {
+	out := map[string]struct{}{}
+	for _, o := range p.objects {
+		for _, m := range o.Spec.ClusterModes {
+			out[string(m.Cluster)] = struct{}{}
+		}
+	}
+	return out
+}
+
+// EffectiveMode is the mode of a resource in a member at an instant: the strictest of the ProtectedResources of that
+// name, temporary audits considered. Cluster "" asks for the base mode. What is not onboarded is in Observe.
+func (s *Snapshot) EffectiveMode(resource, cluster string, at time.Time) v1alpha1.Mode {
+	return s.protected[resource].mode(cluster, at)
+}
+
+func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourceClass]) (map[string]*protection, []Problem) {
+	const kind = "ProtectedResource"
+	out := map[string]*protection{}
+	var problems []Problem
+	for _, o := range sortedObjects(in, byName[*v1alpha1.ProtectedResource]) {
+		name := string(o.Spec.Resource)
+		if reason, err := protectable(&o.Spec, resources); err != nil {
+			problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: reason, Message: err.Error(), LeftOut: true})
+			continue
+		}
+		if out[name] == nil {
+			out[name] = &protection{}
+		}
+		out[name].objects = append(out[name].objects, o)
+	}
+	for _, name := range sortedKeys(out) {
+		for _, o := range out[name].objects {
+			if n := len(out[name].objects); n > 1 {
+				problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: v1alpha1.ReasonDuplicate,
+					Message: fmt.Sprintf("%d ProtectedResources name %s: the strictest mode counts; delete all but one", n, name)})
+			}
+		}
+	}
+	return out, problems
+}
+
+func protectable(spec *v1alpha1.ProtectedResourceSpec, resources classes[*resourceClass]) (reason string, err error) {
+	n, err := ParseName(string(spec.Resource))
+	if err != nil {
+		return v1alpha1.ReasonInvalid, err
+	}
+	if n.Wildcard || n.IsPrefix() {
+		return v1alpha1.ReasonInvalid, fmt.Errorf("%w %q: a protected resource is one exact name", ErrInvalidName, n)
+	}
+	if strictness(spec.Mode) < 0 {
+		return v1alpha1.ReasonInvalid, fmt.Errorf("mode %q is not Observe, Audit or Enforce", spec.Mode)
+	}
+	for _, m := range spec.ClusterModes {
+		if strictness(m.Mode) < 0 {
+			return v1alpha1.ReasonInvalid, fmt.Errorf("mode %q of cluster %s is not Observe, Audit or Enforce", m.Mode, m.Cluster)
+		}
+	}
+	c, ok := resources.of(string(spec.Resource))
+	if !ok {
+		return v1alpha1.ReasonNoClass, fmt.Errorf("no ResourceClass covers %s: create one", n)
+	}
+	if _, err := labelValue(c.pattern, string(spec.Resource)); err != nil {
+		return v1alpha1.ReasonInvalid, err
+	}
+	return "", nil
+}

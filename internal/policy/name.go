@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+const (
+	nameScheme    = "trnv1:rsc:"
+	maxNameBytes  = 512
+	maxLabelBytes = 63
+	// anyone is the subject that stands for every source, also outside the fleet.
+	anyone = "*"
+)
+
+// ErrInvalidName is wrapped by every error of ParseName and ParsePrefix.
+var ErrInvalidName = errors.New("invalid name")
+
+// Name is a parsed trnv1:rsc:<org>:<service>:<type>:<id>. With Wildcard, ID is what stands before the final "*", and
+// the name covers every name that begins like it.
+type Name struct {
+	Org, Service, Type, ID string
+	Wildcard               bool
+}
+
+// ParseName reads a name. Its errors wrap ErrInvalidName and say what is wrong.
+func ParseName(s string) (Name, error) {
+	if len(s) > maxNameBytes {
+		return Name{}, fmt.Errorf("%w: longer than %d bytes", ErrInvalidName, maxNameBytes)
+	}
+	rest, ok := strings.CutPrefix(s, nameScheme)
+	if !ok {
+		return Name{}, fmt.Errorf("%w %q: must begin with %q", ErrInvalidName, s, nameScheme)
+	}
+	parts := strings.SplitN(rest, ":", 4)
+	if len(parts) != 4 {
+		return Name{}, fmt.Errorf("%w %q: must be %s<org>:<service>:<type>:<id>", ErrInvalidName, s, nameScheme)
+	}
+	for i, field := range []string{"org", "service", "type"} {
+		if !validDNSLabel(parts[i]) {
+			return Name{}, fmt.Errorf("%w %q: %s must be a DNS label", ErrInvalidName, s, field)
+		}
+	}
+	n := Name{Org: parts[0], Service: parts[1], Type: parts[2], ID: parts[3]}
+	if n.ID == "" {
+		return Name{}, fmt.Errorf("%w %q: the id is empty", ErrInvalidName, s)
+	}
+	n.ID, n.Wildcard = strings.CutSuffix(n.ID, "*")
+	if strings.Contains(n.ID, "*") {
+		return Name{}, fmt.Errorf("%w %q: only one * may stand, at the end of the id", ErrInvalidName, s)
+	}
+	if !utf8.ValidString(n.ID) || strings.ContainsFunc(n.ID, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return Name{}, fmt.Errorf("%w %q: the id must not contain spaces or control characters", ErrInvalidName, s)
+	}
+	return n, nil
+}
+
+// String is the inverse of ParseName.
+func (n Name) String() string {
+	if n.Wildcard {
+		return n.stem() + "*"
+	}
+	return n.stem()
+}
+
+// stem is the name without the wildcard: the text that every covered name begins with.
+func (n Name) stem() string {
+	return nameScheme + n.Org + ":" + n.Service + ":" + n.Type + ":" + n.ID
+}
+
+// Covers tells whether every name that o stands for is one that n stands for.
+func (n Name) Covers(o Name) bool {
+	if n.Wildcard {
+		return strings.HasPrefix(o.stem(), n.stem())
+	}
+	return n == o
+}
+
+// Overlaps tells whether some name is covered by both.
+func (n Name) Overlaps(o Name) bool { return n.Covers(o) || o.Covers(n) }
+
+// IsPrefix tells whether the name is an address range (service net, type cidr).
+func (n Name) IsPrefix() bool { return n.Service == "net" && n.Type == "cidr" }
+
+// ParsePrefix reads the address range of a name for which IsPrefix holds. Host bits and IPv4 written as IPv6 are errors,
+// because a range that means more than it says must not be guessed.
+func (n Name) ParsePrefix() (netip.Prefix, error) {
+	if n.Wildcard {
+		return netip.Prefix{}, fmt.Errorf("%w %q: an address range has no wildcard", ErrInvalidName, n)
+	}
+	p, err := netip.ParsePrefix(n.ID)
+	switch {
+	case err != nil:
+		return netip.Prefix{}, fmt.Errorf("%w %q: the id must be a prefix such as 10.5.0.0/24", ErrInvalidName, n)
+	case p.Addr().Is4In6():
+		return netip.Prefix{}, fmt.Errorf("%w %q: write IPv4 ranges as IPv4", ErrInvalidName, n)
+	case p != p.Masked():
+		return netip.Prefix{}, fmt.Errorf("%w %q: it has host bits, write %s", ErrInvalidName, n, p.Masked())
+	}
+	return p, nil
+}
+
+// headOf returns the part of a name up to and including its fifth colon, or "" if it has fewer. Names that one wildcard
+// covers have the same head, so it is the key of the wildcard indexes.
+func headOf(name string) string {
+	colons := 0
+	for i := range len(name) {
+		if name[i] == ':' {
+			if colons++; colons == 5 {
+				return name[:i+1]
+			}
+		}
+	}
+	return ""
+}
+
+// ValidLabelValue tells whether s can be the value of a pod label that carries a name: not empty, at most 63
+// characters of A-Z a-z 0-9 - _ . that begin and end with a letter or digit.
+func ValidLabelValue(s string) bool {
+	if s == "" || len(s) > maxLabelBytes || !alphanumeric(s[0]) || !alphanumeric(s[len(s)-1]) {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; !alphanumeric(c) && c != '-' && c != '_' && c != '.' {
+			return false
+		}
+	}
+	return true
+}
+
+func alphanumeric(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+}
+
+func validDNSLabel(s string) bool {
+	if s == "" || len(s) > maxLabelBytes || s[0] == '-' || s[len(s)-1] == '-' {
+		return false
+	}
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '-' {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,44 @@
+package policy
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// object is what every kind of the API has.
+type object interface {
+	comparable
+	GetName() string
+	GetCreationTimestamp() metav1.Time
+}
+
+// sortedObjects is a sorted copy without nil, so that the order of the input never matters.
+func sortedObjects[O object](in []O, compare func(a, b O) int) []O {
+	var none O
+	out := make([]O, 0, len(in))
+	for _, o := range in {
+		if o != none {
+			out = append(out, o)
+		}
+	}
+	slices.SortStableFunc(out, compare)
+	return out
+}
+
+func byName[O object](a, b O) int { return cmp.Compare(a.GetName(), b.GetName()) }
+
+// byAge puts what was there first before what came later: it keeps its names when they overlap.
+func byAge[O object](a, b O) int {
+	return cmp.Or(a.GetCreationTimestamp().Compare(b.GetCreationTimestamp().Time), byName(a, b))
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// sortedRefs sorts and removes duplicates in place.
+func sortedRefs(refs []Ref) []Ref {
+	slices.SortFunc(refs, compareRefs)
+	return slices.Compact(refs)
+}

@@ -1,0 +1,103 @@
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+const maxPort = 65535
+
+// normalPort fills the protocol in, drops an end that says nothing, and refuses what is no port.
+func normalPort(p v1alpha1.Port) (v1alpha1.Port, error) {
+	if p.Protocol == "" {
+		p.Protocol = v1alpha1.ProtocolTCP
+	}
+	if !slices.Contains(protocols, p.Protocol) {
+		return p, fmt.Errorf("protocol %q is not TCP, UDP or SCTP", p.Protocol)
+	}
+	end := lastPort(p)
+	if p.Port < 1 || end < p.Port || end > maxPort {
+		return p, fmt.Errorf("%d to %d is no range of ports", p.Port, end)
+	}
+	return portRange(p.Protocol, p.Port, end), nil
+}
+
+var protocols = []v1alpha1.Protocol{v1alpha1.ProtocolSCTP, v1alpha1.ProtocolTCP, v1alpha1.ProtocolUDP}
+
+func portRange(proto v1alpha1.Protocol, first, last int32) v1alpha1.Port {
+	p := v1alpha1.Port{Port: first, Protocol: proto}
+	if last != first {
+		p.EndPort = &last
+	}
+	return p
+}
+
+func lastPort(p v1alpha1.Port) int32 {
+	if p.EndPort == nil {
+		return p.Port
+	}
+	return *p.EndPort
+}
+
+func portsContain(ports []v1alpha1.Port, proto v1alpha1.Protocol, port uint16) bool {
+	for i := range ports {
+		if p := &ports[i]; p.Protocol == proto && p.Port <= int32(port) && int32(port) <= lastPort(*p) {
+			return true
+		}
+	}
+	return false
+}
+
+func portsOverlap(a, b []v1alpha1.Port) bool {
+	for _, p := range a {
+		for _, q := range b {
+			if p.Protocol == q.Protocol && p.Port <= lastPort(q) && q.Port <= lastPort(p) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func comparePorts(a, b v1alpha1.Port) int {
+	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port), cmp.Compare(lastPort(a), lastPort(b)))
+}
+
+// sortPorts orders normal ports and joins those that overlap, so that the same set is always written the same way.
+func sortPorts(ports []v1alpha1.Port) []v1alpha1.Port {
+	ports = slices.SortedFunc(slices.Values(ports), comparePorts)
+	var out []v1alpha1.Port
+	for _, p := range ports {
+		if n := len(out); n > 0 && out[n-1].Protocol == p.Protocol && p.Port <= lastPort(out[n-1]) {
+			out[n-1] = portRange(p.Protocol, out[n-1].Port, max(lastPort(out[n-1]), lastPort(p)))
+			continue
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// otherPorts are all ports of all protocols except the given ones.
+func otherPorts(ports []v1alpha1.Port) []v1alpha1.Port {
+	taken := sortPorts(ports)
+	var out []v1alpha1.Port
+	for _, proto := range protocols {
+		next := int32(1)
+		for _, p := range taken {
+			if p.Protocol != proto {
+				continue
+			}
+			if next < p.Port {
+				out = append(out, portRange(proto, next, p.Port-1))
+			}
+			next = lastPort(p) + 1
+		}
+		if next <= maxPort {
+			out = append(out, portRange(proto, next, maxPort))
+		}
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// flaw is one reason why a statement cannot be compiled.
+type flaw struct{ reason, part, message string }
+
+func (st *statement) flaw(reason, part, message string) {
+	st.flaws = append(st.flaws, flaw{reason: reason, part: part, message: message})
+}
+
+// examine adds the flaws that only the classes can tell, and those of what no enforcer is given yet.
+func (st *statement) examine(s *Snapshot) {
+	st.examineSubjects(s)
+	var reachable []*resourceClass
+	for _, r := range st.exact {
+		c, ok := s.resources.of(r)
+		if !ok {
+			st.flaw(v1alpha1.RefusedUnknownResource, r, "no ResourceClass covers it: create one, or correct the name")
+			continue
+		}
+		reachable = append(reachable, c)
+		if _, err := labelValue(c.pattern, r); err != nil {
+			st.flaw(v1alpha1.RefusedInvalidName, r, err.Error())
+		}
+	}
+	for _, stem := range st.wild {
+		n, err := ParseName(stem + "*")
+		if err != nil {
+			continue // parseResource has reported it
+		}
+		overlapping := s.resources.overlapping(n)
+		if len(overlapping) == 0 {
+			st.flaw(v1alpha1.RefusedUnknownResource, n.String(), "no ResourceClass covers any of it: create one, or correct the name")
+		}
+		reachable = append(reachable, overlapping...)
+		if st.effect != Deny {
+			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "an allow of a wildcard resource is not translated: name each resource")
+		}
+	}
+	st.examineActions(reachable)
+}
+
+func (st *statement) examineSubjects(s *Snapshot) {
+	if st.subjects.any {
+		st.flaw(v1alpha1.RefusedUnsupported, anyone, "the subject * is not translated: name each subject")
+	}
+	for _, p := range st.subjects.prefixes {
+		st.flaw(v1alpha1.RefusedUnsupported, p.String(), "an address range as subject is not translated: name applications")
+	}
+	for _, stem := range st.subjects.stems {
+		st.flaw(v1alpha1.RefusedUnsupported, stem+"*", "a wildcard subject is not translated: name each subject")
+	}
+	for _, name := range st.subjects.exact {
+		c, ok := s.subjects.of(name)
+		if !ok {
+			st.flaw(v1alpha1.RefusedUnknownSubject, name, "no SubjectClass covers it: create one, or correct the name")
+		} else if _, err := labelValue(c.pattern, name); err != nil {
+			st.flaw(v1alpha1.RefusedInvalidName, name, err.Error())
+		}
+	}
+}
+
+// examineActions refuses an action that none of the statement's resources has, and a deny of requests: an enforcer
+// that cannot look into connections would have to deny too much or nothing.
+func (st *statement) examineActions(reachable []*resourceClass) {
+	if len(reachable) == 0 {
+		return // the resources are what is wrong, and reported
+	}
+	named := func(match func(action) bool) bool {
+		return slices.ContainsFunc(reachable, func(c *resourceClass) bool { return slices.ContainsFunc(c.actions, match) })
+	}
+	unknown := func(text string) {
+		st.vagueAction = true
+		st.flaw(v1alpha1.RefusedUnknownAction, text, "no class of the statement's resources has this action: see its ResourceClass")
+	}
+	for _, name := range st.actions {
+		if !named(func(a action) bool { return a.name == name }) {
+			unknown(name)
+		}
+	}
+	for _, service := range st.services {
+		if !named(func(a action) bool { return strings.HasPrefix(a.name, service+":") }) {
+			unknown(service + ":*")
+		}
+	}
+	if st.effect == Deny && named(func(a action) bool { return len(a.http) > 0 && st.hasAction(a.name) }) {
+		st.flaw(v1alpha1.RefusedUnsupported, "http", "a deny of an action with http is not translated: deny an action of whole connections")
+	}
+}
+
+// refusals tells each reason once, naming the first offending part; a status has to stay small.
+func (st *statement) refusals(resource string) []Refusal {
+	byReason := map[string][]flaw{}
+	for _, f := range st.flaws {
+		byReason[f.reason] = append(byReason[f.reason], f)
+	}
+	var out []Refusal
+	for _, reason := range sortedKeys(byReason) {
+		flaws := byReason[reason]
+		slices.SortFunc(flaws, func(a, b flaw) int { return strings.Compare(a.part+"\x00"+a.message, b.part+"\x00"+b.message) })
+		message := fmt.Sprintf("%s: %s", shorten(flaws[0].part), shorten(flaws[0].message))
+		if n := len(flaws) - 1; n > 0 {
+			message += fmt.Sprintf(" (and %d more)", n)
+		}
+		out = append(out, Refusal{Ref: st.ref, Reason: reason, Message: message, Resource: resource})
+	}
+	return out
+}
+
+// shorten keeps a message within what a status admits.
+func shorten(s string) string {
+	const limit = 400
+	if len(s) <= limit {
+		return s
+	}
+	return strings.ToValidUTF8(s[:limit], "") + "..."
+}
+
+// couldOverride tells whether the refused deny might have taken something from the allow on a resource of the class,
+// whatever its unreadable parts meant. Only allows of exact subjects are ever compiled, and address ranges never match
+// pods, so a range overrides none of them.
+func (st *statement) couldOverride(allow *statement, c *resourceClass) bool {
+	subject := st.vagueSubject || slices.ContainsFunc(allow.subjects.exact, st.subjects.hasName)
+	return subject && (st.vagueAction || portsOverlap(c.portsOf(st), c.portsOf(allow)))
+}
+
+// portsOf are the ports of all actions of the class that the statement names.
+func (c *resourceClass) portsOf(st *statement) []v1alpha1.Port {
+	var out []v1alpha1.Port
+	for i := range c.actions {
+		if st.hasAction(c.actions[i].name) {
+			out = append(out, c.actions[i].ports...)
+		}
+	}
+	return out
+}

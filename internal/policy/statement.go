@@ -1,0 +1,162 @@
+package policy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// statement is a parsed statement. Its well-formed parts decide; its flaws keep it from being compiled.
+type statement struct {
+	ref     Ref
+	effect  Effect
+	written *v1alpha1.Statement
+
+	subjects subjectSet
+	// actions are exact names; services are those of "<service>:*".
+	actions, services []string
+	// exact resources, and the stems of wildcard resources.
+	exact, wild []string
+
+	notBefore, notAfter time.Time
+
+	flaws []flaw
+	// vagueSubject and vagueAction: a subject or an action could not be understood, so that a deny may have meant any.
+	vagueSubject, vagueAction bool
+}
+
+// subjectSet is the parsed list of subjects.
+type subjectSet struct {
+	any      bool
+	exact    []string // sorted
+	stems    []string // of wildcard names
+	prefixes []netip.Prefix
+}
+
+// simple tells whether the set holds nothing but exact names.
+func (s *subjectSet) simple() bool { return !s.any && len(s.stems) == 0 && len(s.prefixes) == 0 }
+
+func (s *subjectSet) hasName(name string) bool {
+	if s.any {
+		return true
+	}
+	if _, ok := slices.BinarySearch(s.exact, name); ok {
+		return true
+	}
+	return slices.ContainsFunc(s.stems, func(stem string) bool { return strings.HasPrefix(name, stem) })
+}
+
+func (s *subjectSet) hasAddress(a netip.Addr) bool {
+	return a.IsValid() && slices.ContainsFunc(s.prefixes, func(p netip.Prefix) bool { return p.Contains(a) })
+}
+
+func (st *statement) refused() bool { return len(st.flaws) > 0 }
+
+func (st *statement) inForce(at time.Time) bool {
+	return !at.Before(st.notBefore) && (st.notAfter.IsZero() || at.Before(st.notAfter))
+}
+
+// hasAction tells whether the statement names the action, exactly or by its service.
+func (st *statement) hasAction(name string) bool {
+	if slices.Contains(st.actions, name) {
+		return true
+	}
+	service, _, _ := strings.Cut(name, ":")
+	return slices.Contains(st.services, service)
+}
+
+// covers tells whether the statement is about the resource, and whether by its exact name.
+func (st *statement) covers(resource string) (exact, wild bool) {
+	_, exact = slices.BinarySearch(st.exact, resource)
+	return exact, slices.ContainsFunc(st.wild, func(stem string) bool { return strings.HasPrefix(resource, stem) })
+}
+
+// newStatement parses what is written. What cannot be parsed becomes a flaw.
+func newStatement(policy string, written *v1alpha1.Statement) *statement {
+	st := &statement{ref: Ref{Policy: policy, SID: written.SID}, effect: written.Effect, written: written}
+	if st.effect != Allow && st.effect != Deny {
+		st.flaw(v1alpha1.RefusedUnsupported, string(written.Effect), "the effect must be Allow or Deny")
+	}
+	if written.NotBefore != nil {
+		st.notBefore = written.NotBefore.Time
+	}
+	if written.NotAfter != nil {
+		st.notAfter = written.NotAfter.Time
+	}
+	for _, s := range written.Subjects {
+		st.parseSubject(string(s))
+	}
+	for _, a := range written.Actions {
+		st.parseAction(string(a))
+	}
+	for _, r := range written.Resources {
+		st.parseResource(string(r))
+	}
+	st.subjects.exact = sortedUnique(st.subjects.exact)
+	st.subjects.stems = sortedUnique(st.subjects.stems)
+	st.actions, st.services = sortedUnique(st.actions), sortedUnique(st.services)
+	st.exact, st.wild = sortedUnique(st.exact), sortedUnique(st.wild)
+	return st
+}
+
+func (st *statement) parseSubject(text string) {
+	if text == anyone {
+		st.subjects.any = true
+		return
+	}
+	n, err := ParseName(text)
+	if err != nil {
+		st.vagueSubject = true
+		st.flaw(v1alpha1.RefusedInvalidName, text, err.Error())
+		return
+	}
+	switch {
+	case n.IsPrefix():
+		p, err := n.ParsePrefix()
+		if err != nil {
+			st.vagueSubject = true
+			st.flaw(v1alpha1.RefusedInvalidName, text, err.Error())
+			return
+		}
+		st.subjects.prefixes = append(st.subjects.prefixes, p)
+	case n.Wildcard:
+		st.subjects.stems = append(st.subjects.stems, n.stem())
+	default:
+		st.subjects.exact = append(st.subjects.exact, text)
+	}
+}
+
+func (st *statement) parseAction(text string) {
+	service, verb, ok := strings.Cut(text, ":")
+	switch {
+	case !ok || service == "" || verb == "" || verb != "*" && strings.Contains(verb, "*"):
+		st.vagueAction = true
+		st.flaw(v1alpha1.RefusedInvalidName, text, "an action is <service>:<verb> or <service>:*")
+	case verb == "*":
+		st.services = append(st.services, service)
+	default:
+		st.actions = append(st.actions, text)
+	}
+}
+
+func (st *statement) parseResource(text string) {
+	n, err := ParseName(text)
+	switch {
+	case err != nil:
+		st.flaw(v1alpha1.RefusedInvalidName, text, err.Error())
+	case n.IsPrefix():
+		st.flaw(v1alpha1.RefusedInvalidName, text, "an address range can be a subject, not a resource")
+	case n.Wildcard:
+		st.wild = append(st.wild, n.stem())
+	default:
+		st.exact = append(st.exact, text)
+	}
+}
+
+func sortedUnique(in []string) []string {
+	slices.Sort(in)
+	return slices.Compact(in)
+}
