@@ -16,10 +16,10 @@ var (
 )
 
 type builder struct {
-	c         *Catalog
-	where     map[string]string // kind/id -> place, to name both places of a duplicate
-	problems  []error
-	memberOf  map[string][]string
+	c        *Catalog
+	where    map[string]string // kind/id -> place, to name both places of a duplicate
+	problems []error
+	memberOf map[string][]string
 }
 
 func newBuilder() *builder {
