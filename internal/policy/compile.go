@@ -104,13 +104,13 @@ func (s *Snapshot) held(resource string, c *resourceClass, at time.Time) (held [
 			held = append(held, st)
 		default:
 			refused = append(refused, st.refusals(resource)...)
-			if st.effect != Allow {
+			if st.effect == Deny {
 				refusedDenies = append(refusedDenies, st)
 			}
 		}
 	}
 	held = slices.DeleteFunc(held, func(st *statement) bool {
-		if st.effect != Allow {
+		if st.effect == Deny {
 			return false
 		}
 		for _, deny := range refusedDenies {

@@ -91,7 +91,7 @@ func (v *verdict) visit(s *Snapshot, resource string, c *resourceClass, mode v1a
 	for i := range c.actions {
 		if a := &c.actions[i]; a.matches(v.q, Allow) {
 			allowed = append(allowed, a.name)
-			if len(a.requests) == 0 || a.matches(v.q, Deny) {
+			if a.matches(v.q, Deny) {
 				denied = append(denied, a.name)
 			}
 		}

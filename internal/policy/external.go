@@ -49,6 +49,8 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error(), LeftOut: true})
 			continue
 		}
+		problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.RefusedUnsupported,
+			Message: "its addresses decide in flows, but are not translated for any enforcer: an enforced resource refuses the workload"})
 		for _, text := range w.Spec.Addresses {
 			p, err := workloadPrefix(text)
 			if err != nil {

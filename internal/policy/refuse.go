@@ -33,14 +33,14 @@ func (st *statement) examine(s *Snapshot) {
 	for _, stem := range st.wild {
 		n, err := ParseName(stem + "*")
 		if err != nil {
-			continue // parseResource has reported it
+			continue // not possible: a stem comes from a wildcard name
 		}
 		overlapping := s.resources.overlapping(n)
 		if len(overlapping) == 0 {
 			st.flaw(v1alpha1.RefusedUnknownResource, n.String(), "no ResourceClass covers any of it: create one, or correct the name")
 		}
 		reachable = append(reachable, overlapping...)
-		if st.effect != Deny {
+		if st.effect == Allow {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "an allow of a wildcard resource is not translated: name each resource")
 		}
 	}

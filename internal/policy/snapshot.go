@@ -71,9 +71,6 @@ func NewSnapshot(in Input) *Snapshot {
 }
 
 func (s *Snapshot) index(st *statement) {
-	if st.effect != Allow && st.effect != Deny {
-		return
-	}
 	for _, r := range st.exact {
 		c := s.exact[r]
 		if c == nil {

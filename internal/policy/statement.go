@@ -68,16 +68,11 @@ func (st *statement) hasAction(name string) bool {
 	return slices.Contains(st.services, service)
 }
 
-// covers tells whether the statement is about the resource, and whether by its exact name.
-func (st *statement) covers(resource string) (exact, wild bool) {
-	_, exact = slices.BinarySearch(st.exact, resource)
-	return exact, slices.ContainsFunc(st.wild, func(stem string) bool { return strings.HasPrefix(resource, stem) })
-}
-
 // newStatement parses what is written. What cannot be parsed becomes a flaw.
 func newStatement(policy string, written *v1alpha1.Statement) *statement {
 	st := &statement{ref: Ref{Policy: policy, SID: written.SID}, effect: written.Effect, written: written}
 	if st.effect != Allow && st.effect != Deny {
+		st.effect = Deny // the safe reading of what the API should not have let in
 		st.flaw(v1alpha1.RefusedUnsupported, string(written.Effect), "the effect must be Allow or Deny")
 	}
 	if written.NotBefore != nil {

@@ -1,0 +1,120 @@
+# ACP. `make` lists the targets; `make run` and `make test` are all a newcomer needs (Go and Node installed).
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+BIN := $(CURDIR)/bin
+GO_TEST_FLAGS ?= -race -shuffle=on
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -X github.com/acp-io/acp/internal/version.version=$(VERSION)
+
+# The nested modules, each with go.mod of its own so that its weight stays out of the product.
+PLAYGROUND := playground
+DATAPLANE := playground/dataplane
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^[a-zA-Z0-9_-]+:.*## / {printf "  \033[36m%-16s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+##@ Run
+
+.PHONY: run
+run: build ## Start the whole system on this machine and print its address and the demo logins
+	@$(BIN)/acp-playground up --bin-dir $(BIN) $(RUN_FLAGS)
+
+.PHONY: clean-run
+clean-run: $(BIN)/acp-playground ## Forget what earlier runs kept (tickets, policies, flows)
+	@$(BIN)/acp-playground clean
+
+##@ Build
+
+.PHONY: build
+build: web programs ## Build the web UI and every program into bin/
+
+.PHONY: programs
+programs: $(BIN)/acp-playground ## Build the programs into bin/
+	@hack/step "programs" go build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/...
+
+.PHONY: $(BIN)/acp-playground
+$(BIN)/acp-playground:
+	@cd $(PLAYGROUND) && ../hack/step "playground supervisor" go build -o $(BIN)/ ./cmd/acp-playground
+
+WEB_SOURCES := $(shell find web -type f -not -path 'web/node_modules/*' -not -path 'web/dist/*' 2>/dev/null)
+
+.PHONY: web
+web: web/dist/index.html ## Build the web UI into web/dist
+
+web/dist/index.html: web/node_modules/.installed $(WEB_SOURCES)
+	@cd web && ../hack/step "web UI" npm run --silent build
+	@touch $@
+
+web/node_modules/.installed: web/package.json web/package-lock.json
+	@cd web && ../hack/step "web dependencies" npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+##@ Test
+
+.PHONY: test
+test: test-go test-playground test-web e2e ## Run every test, also in a real browser on a real fleet
+
+.PHONY: test-go
+test-go: parts ## Unit tests and controller tests against real API servers, race detector on
+	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
+		go test $(GO_TEST_FLAGS) ./...
+
+.PHONY: test-playground
+test-playground: parts ## Tests of the playground and its dataplane emulator
+	cd $(PLAYGROUND) && go test $(GO_TEST_FLAGS) ./...
+	cd $(DATAPLANE) && go test -shuffle=on ./...
+
+.PHONY: test-web
+test-web: web/node_modules/.installed ## Types, lint rules and tests of the web UI
+	cd web && npm run --silent typecheck && npm run --silent lint && npm test --silent
+
+.PHONY: e2e
+e2e: build parts e2e/node_modules/.installed ## The story in headless Chromium on a fleet of its own
+	@chromium="$$(hack/chromium)" && cd e2e && ACP_BIN=$(BIN) CHROMIUM="$$chromium" npm test --silent
+
+e2e/node_modules/.installed: e2e/package.json e2e/package-lock.json
+	@cd e2e && ../hack/step "e2e dependencies" npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+.PHONY: parts
+parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the dataplane emulator (minutes the first time)
+	@$(BIN)/acp-playground parts
+
+.PHONY: bench
+bench: build parts ## Measure; prints lines "bench NAME VALUE UNIT"
+	@cd $(PLAYGROUND) && go build -o $(BIN)/ ./cmd/acp-bench
+	@$(BIN)/acp-bench --bin-dir $(BIN)
+
+##@ Keep it clean
+
+.PHONY: generate
+generate: tools web/node_modules/.installed ## Write all generated code again
+	$(BIN)/controller-gen object paths=./api/...
+	$(BIN)/controller-gen crd paths=./api/... output:crd:dir=deploy/crds
+	$(BIN)/controller-gen rbac:roleName=acp-adapter paths=./controllers/... output:rbac:dir=deploy/rbac/host
+	$(BIN)/oapi-codegen -config hack/oapi-codegen.yaml api/openapi.yaml
+	cd web && npm run --silent gen
+
+.PHONY: tools
+tools:
+	@cd hack/tools && ../step "tools" go build -o $(BIN)/ tool
+
+.PHONY: fmt
+fmt: tools ## Format the Go code
+	$(BIN)/golangci-lint fmt
+
+.PHONY: lint
+lint: tools ## Lint, import rules included
+	$(BIN)/golangci-lint run ./...
+
+.PHONY: verify
+verify: lint generate ## Lint; fail when generated code, modules or formatting are not fresh
+	@hack/verify-fresh
+
+.PHONY: clean
+clean: ## Remove what was built here (the cache of slow parts stays)
+	rm -rf bin web/dist/assets web/dist/index.html web/node_modules e2e/node_modules

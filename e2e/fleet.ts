@@ -1,0 +1,84 @@
+import { execFile, spawn, type ChildProcess } from 'node:child_process';
+import { existsSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { promisify } from 'node:util';
+
+const run = promisify(execFile);
+const repo = resolve(import.meta.dirname, '..');
+const bin = process.env.ACP_BIN ?? join(repo, 'bin');
+const playground = join(bin, 'acp-playground');
+
+/** What `acp-playground up --json-ready` writes. */
+export interface Ready {
+  portalURL: string;
+  issuerURL: string;
+  stateDir: string;
+  kubeconfigs: Record<string, string>;
+  ports: Record<string, number>;
+  pids: Record<string, number>;
+  supervisorPID: number;
+  startSeconds: number;
+}
+
+export interface ProcessStatus {
+  name: string;
+  pid: number;
+  state: string;
+}
+
+/** A fleet of its own in a temporary folder; every port is free when it starts. */
+export class Fleet {
+  private constructor(
+    readonly ready: Ready,
+    private readonly process: ChildProcess,
+  ) {}
+
+  static async start(port: number): Promise<Fleet> {
+    const stateDir = mkdtempSync(join(tmpdir(), 'acp-e2e-'));
+    const file = join(stateDir, 'ready.json');
+    const log = openSync(join(stateDir, 'up.log'), 'w');
+    const child = spawn(
+      playground,
+      ['up', '--repo', repo, '--bin-dir', bin, '--state-dir', stateDir, '--port', String(port), '--json-ready', file],
+      { stdio: ['ignore', log, log] },
+    );
+    const deadline = Date.now() + 120_000;
+    while (!existsSync(file)) {
+      if (child.exitCode !== null || Date.now() > deadline) {
+        child.kill('SIGTERM');
+        throw new Error(`the playground did not start:\n${readFileSync(join(stateDir, 'up.log'), 'utf8')}`);
+      }
+      await new Promise((r) => setTimeout(r, 100));
+    }
+    return new Fleet(JSON.parse(readFileSync(file, 'utf8')) as Ready, child);
+  }
+
+  /** Ends the run as Ctrl-C does and reports every process that is still alive. */
+  async stop(): Promise<string[]> {
+    const before = await ctlStatus(this.ready.stateDir);
+    const exited = new Promise<void>((r) => this.process.once('exit', () => r()));
+    this.process.kill('SIGINT');
+    await exited;
+    const left = before.filter((p) => p.pid > 0 && existsSync(`/proc/${p.pid}`)).map((p) => `${p.name} (${p.pid})`);
+    if (left.length === 0) rmSync(this.ready.stateDir, { recursive: true, force: true });
+    return left;
+  }
+}
+
+/** The fleet that global set-up started, as the tests see it. */
+export function ready(): Ready {
+  const text = process.env.ACP_E2E_READY;
+  if (!text) throw new Error('the fleet is not running: start the tests with "make e2e"');
+  return JSON.parse(text) as Ready;
+}
+
+/** Stops, kills or starts one process of the fleet. */
+export async function ctl(verb: 'stop' | 'kill' | 'start' | 'restart', name: string): Promise<void> {
+  await run(playground, ['ctl', '--state-dir', ready().stateDir, verb, name]);
+}
+
+export async function ctlStatus(stateDir: string): Promise<ProcessStatus[]> {
+  const { stdout } = await run(playground, ['ctl', '--state-dir', stateDir, '-o', 'json', 'status']);
+  return JSON.parse(stdout) as ProcessStatus[];
+}

@@ -1,0 +1,34 @@
+import { defineConfig } from '@playwright/test';
+
+// One worker and no retries: the tests share one fleet, and a flaky test is a broken one.
+export default defineConfig({
+  testDir: '.',
+  outputDir: 'test-results',
+  workers: 1,
+  retries: 0,
+  timeout: 120_000,
+  expect: { timeout: 15_000 },
+  forbidOnly: !!process.env.CI,
+  globalSetup: './global-setup.ts',
+  reporter: [['./reporter.ts']],
+  use: {
+    viewport: { width: 1280, height: 860 },
+    locale: 'en-GB',
+    timezoneId: 'Europe/Berlin',
+    screenshot: 'only-on-failure',
+    trace: 'retain-on-failure',
+    launchOptions: {
+      executablePath: process.env.CHROMIUM,
+      args: [
+        '--headless',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+      ],
+    },
+  },
+});

@@ -1,0 +1,38 @@
+import type { FullConfig, FullResult, Reporter, Suite, TestCase, TestResult } from '@playwright/test/reporter';
+
+/** Prints a line per test and closes with "N passed, N failed", which is what CI reads. */
+export default class PlainReporter implements Reporter {
+  private passed = 0;
+  private failed = 0;
+  private started = 0;
+
+  onBegin(_config: FullConfig, suite: Suite): void {
+    this.started = suite.allTests().length;
+    console.log(`e2e: ${this.started} tests`);
+  }
+
+  onTestEnd(test: TestCase, result: TestResult): void {
+    const seconds = (result.duration / 1000).toFixed(1);
+    const ok = result.status === test.expectedStatus && result.status === 'passed';
+    if (ok) this.passed++;
+    else this.failed++;
+    console.log(`  ${ok ? 'ok  ' : 'FAIL'} ${test.titlePath().slice(2).join(' › ')} (${seconds} s)`);
+    if (!ok) {
+      for (const error of result.errors) console.log(indent(error.stack ?? error.message ?? String(error.value)));
+    }
+  }
+
+  onError(error: { message?: string; stack?: string }): void {
+    console.log(indent(error.stack ?? error.message ?? 'unknown error'));
+  }
+
+  onEnd(result: FullResult): void {
+    // What never ran did not pass: a failed global set-up must not look like an empty success.
+    const missing = Math.max(this.started - this.passed - this.failed, result.status === 'passed' ? 0 : this.failed ? 0 : 1);
+    console.log(`${this.passed} passed, ${this.failed + missing} failed`);
+  }
+}
+
+function indent(text: string): string {
+  return text.replace(/^/gm, '       ');
+}

@@ -1,0 +1,140 @@
+// Package cilium translates units into CiliumClusterwideNetworkPolicies for stock agents, version 1.19 and later.
+//
+// It is pure, and it must not depend on Cilium's code: the objects are plain JSON values. The rules that it follows are
+// those of Cilium's engine, several of which are traps; each is named where it is avoided.
+package cilium
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	groupVersion = "cilium.io/v2"
+	kind         = "CiliumClusterwideNetworkPolicy"
+	// otherPortsSuffix ends the name of the object that opens the ports of no action.
+	otherPortsSuffix = "-other-ports"
+	logPrefix        = "acp:"
+)
+
+// ErrUnusableUnit is wrapped by Render's errors. Such a unit would select every pod or match every peer.
+var ErrUnusableUnit = errors.New("unusable unit")
+
+// Enforcer is Cilium's.
+type Enforcer struct{}
+
+var _ enforcer.Enforcer = Enforcer{}
+
+// Name is the name that classes use.
+func (Enforcer) Name() v1alpha1.EnforcerName { return v1alpha1.EnforcerCilium }
+
+// Render translates a unit into one object, and a second one where its class opens other ports. Observe is rendered as
+// Audit, because that is the way out: nothing is closed while the object is being removed.
+func (Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
+	if err := usable(&u); err != nil {
+		return enforcer.Rendering{}, err
+	}
+	specs := map[string]map[string]any{}
+	for cluster, mode := range u.ClusterModes {
+		specs[cluster] = unitSpec(&u, mode)
+	}
+	closing, err := enforcer.Render(object(v1alpha1.ObjectPrefix+u.ID, unitSpec(&u, u.Mode)), u.ID, specs)
+	if err != nil {
+		return enforcer.Rendering{}, err
+	}
+	out := enforcer.Rendering{Objects: []enforcer.Rendered{closing}}
+	if u.OtherPorts == v1alpha1.OtherPortsAllow && len(u.OpenPorts) > 0 {
+		opening, err := enforcer.Render(object(v1alpha1.ObjectPrefix+u.ID+otherPortsSuffix, otherPortsSpec(&u)), u.ID, nil)
+		if err != nil {
+			return enforcer.Rendering{}, err
+		}
+		out.Objects = append(out.Objects, opening)
+	}
+	return out, nil
+}
+
+func object(name string, spec map[string]any) enforcer.Object {
+	return enforcer.Object{GroupVersion: groupVersion, Kind: kind, Name: name, Spec: spec}
+}
+
+func usable(u *policy.Unit) error {
+	switch {
+	case u.ID == "":
+		return fmt.Errorf("%w for %q: it has no id", ErrUnusableUnit, u.Resource)
+	case u.LabelKey == "" || !policy.ValidLabelValue(u.LabelValue):
+		return fmt.Errorf("%w %s: no label selects its pods", ErrUnusableUnit, u.ID)
+	}
+	for _, r := range u.Rules {
+		if len(r.Subjects) == 0 || len(r.Ports) == 0 {
+			return fmt.Errorf("%w %s: a rule without subjects or ports", ErrUnusableUnit, u.ID)
+		}
+		for _, s := range r.Subjects {
+			if s.LabelKey == "" || len(s.Values) == 0 {
+				return fmt.Errorf("%w %s: a subject without label", ErrUnusableUnit, u.ID)
+			}
+		}
+	}
+	return nil
+}
+
+// unitSpec is the spec in one mode. Only Enforce turns default deny on and renders denies and HTTP: in Audit a deny
+// would deny, and an HTTP rule would drop what it does not match.
+func unitSpec(u *policy.Unit, mode v1alpha1.Mode) map[string]any {
+	enforce := mode == v1alpha1.ModeEnforce
+	var ingress, deny []any
+	for i := range u.Rules {
+		r := &u.Rules[i]
+		switch {
+		case r.Effect == policy.Allow:
+			ingress = append(ingress, map[string]any{"fromEndpoints": allowPeers(r.Subjects), "toPorts": toPorts(r, enforce)})
+		case enforce:
+			deny = append(deny, map[string]any{"fromEndpoints": denyPeers(r.Subjects), "toPorts": toPorts(r, false)})
+		}
+	}
+	if len(ingress) == 0 {
+		// Agents refuse an empty list, and the old policy, or none, would stay in force.
+		ingress = []any{map[string]any{}}
+	}
+	spec := base(u, enforce)
+	spec["endpointSelector"] = map[string]any{"matchLabels": map[string]any{labelKey(u.LabelKey): u.LabelValue}}
+	spec["ingress"] = ingress
+	if len(deny) > 0 {
+		spec["ingressDeny"] = deny
+	}
+	return spec
+}
+
+// otherPortsSpec opens the ports of no action for everyone, in every mode, on workloads without another class's label.
+// It never turns default deny on, so alone it does nothing.
+func otherPortsSpec(u *policy.Unit) map[string]any {
+	selector := map[string]any{"matchLabels": map[string]any{labelKey(u.LabelKey): u.LabelValue}}
+	if len(u.ForeignKeys) > 0 {
+		var absent []any
+		for _, key := range u.ForeignKeys {
+			absent = append(absent, expression(labelKey(key), "DoesNotExist"))
+		}
+		selector["matchExpressions"] = absent
+	}
+	everyone := []any{"all"}
+	spec := base(u, false)
+	spec["endpointSelector"] = selector
+	// Ports and ICMP types are two rules: one rule with both is refused by the agents.
+	spec["ingress"] = []any{
+		map[string]any{"fromEntities": everyone, "toPorts": portLists(u.OpenPorts, nil)},
+		map[string]any{"fromEntities": everyone, "icmps": icmps()},
+	}
+	return spec
+}
+
+// base is what every spec has. enableDefaultDeny is written in full: what is left out would be derived by the agent
+// from the sections that are there, and ingressDeny alone would close the workload.
+func base(u *policy.Unit, closed bool) map[string]any {
+	return map[string]any{
+		"enableDefaultDeny": map[string]any{"ingress": closed, "egress": false},
+		"log":               map[string]any{"value": logPrefix + u.ID},
+	}
+}

@@ -1,0 +1,380 @@
+package policy
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// reference decides as the page on semantics says, sentence by sentence and without any index. It shares no code with
+// the evaluator, and it finds "audited" by deciding twice.
+type reference struct{ in Input }
+
+func (w reference) decide(q Query) (Word, []Ref) {
+	now, by := w.outcome(q, func(m v1alpha1.Mode) v1alpha1.Mode { return m })
+	if now == Denied || now == DefaultDenied {
+		return now, by
+	}
+	then, thenBy := w.outcome(q, func(m v1alpha1.Mode) v1alpha1.Mode {
+		if m == v1alpha1.ModeAudit {
+			return v1alpha1.ModeEnforce
+		}
+		return m
+	})
+	if then == Denied || then == DefaultDenied {
+		return Audited, thenBy
+	}
+	return now, by
+}
+
+// outcome is the rule: a counting deny wins; else a counting allow; else, if any enforces, deny; else let through.
+func (w reference) outcome(q Query, adjust func(v1alpha1.Mode) v1alpha1.Mode) (Word, []Ref) {
+	var allows, denies []Ref
+	enforced, onboarded := false, false
+	for _, r := range q.Resources {
+		mode := adjust(w.mode(r, q))
+		enforced = enforced || mode == v1alpha1.ModeEnforce
+		onboarded = onboarded || mode != v1alpha1.ModeObserve
+		for _, p := range w.in.Policies {
+			for _, st := range p.Spec.Statements {
+				if st.NotBefore != nil && q.At.Before(st.NotBefore.Time) || st.NotAfter != nil && !q.At.Before(st.NotAfter.Time) {
+					continue
+				}
+				for _, written := range st.Resources {
+					wild := strings.HasSuffix(string(written), "*")
+					if !covers(string(written), r) || !w.subject(st, q) || !w.action(st, r, q) {
+						continue
+					}
+					ref := Ref{p.Name, st.SID}
+					switch {
+					case st.Effect == Deny && mode == v1alpha1.ModeEnforce:
+						denies = append(denies, ref)
+					case st.Effect == Allow && (wild || mode == v1alpha1.ModeAudit || mode == v1alpha1.ModeEnforce):
+						allows = append(allows, ref)
+					}
+				}
+			}
+		}
+	}
+	switch {
+	case len(denies) > 0:
+		return Denied, unique(denies)
+	case len(allows) > 0:
+		return Allowed, unique(allows)
+	case !onboarded:
+		return Unmanaged, nil
+	case w.otherPort(q):
+		return Allowed, nil
+	case enforced:
+		return DefaultDenied, nil
+	default:
+		return Audited, nil
+	}
+}
+
+func unique(refs []Ref) []Ref {
+	var out []Ref
+	for _, r := range refs {
+		if !slices.Contains(out, r) {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b Ref) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+	return out
+}
+
+func covers(written, name string) bool {
+	if strings.HasSuffix(written, "*") {
+		return strings.HasPrefix(name, strings.TrimSuffix(written, "*"))
+	}
+	return written == name
+}
+
+func (w reference) mode(resource string, q Query) v1alpha1.Mode {
+	order := []v1alpha1.Mode{v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce}
+	best := 0
+	for _, p := range w.in.Resources {
+		if string(p.Spec.Resource) != resource {
+			continue
+		}
+		mode := p.Spec.Mode
+		for _, m := range p.Spec.ClusterModes {
+			if string(m.Cluster) == q.Cluster {
+				mode = m.Mode
+			}
+		}
+		if t := p.Spec.TemporaryAudit; t != nil && q.At.Before(t.Until.Time) && mode == v1alpha1.ModeEnforce {
+			mode = v1alpha1.ModeAudit
+		}
+		best = max(best, slices.Index(order, mode))
+	}
+	return order[best]
+}
+
+func (w reference) subject(st v1alpha1.Statement, q Query) bool {
+	names := slices.Clone(q.Subjects)
+	if q.Source.IsValid() {
+		longest, owners := -1, []string(nil)
+		for _, x := range w.in.Workloads {
+			for _, text := range x.Spec.Addresses {
+				p := netip.MustParsePrefix(text)
+				if !p.Contains(q.Source) || p.Bits() < longest {
+					continue
+				}
+				if p.Bits() > longest {
+					longest, owners = p.Bits(), nil
+				}
+				if !slices.Contains(owners, string(x.Spec.Subject)) {
+					owners = append(owners, string(x.Spec.Subject))
+				}
+			}
+		}
+		if len(owners) == 1 || st.Effect == Deny {
+			names = append(names, owners...)
+		}
+	}
+	for _, s := range st.Subjects {
+		if s == "*" {
+			return true
+		}
+		if text, ok := strings.CutPrefix(string(s), cidrHead); ok {
+			if q.Source.IsValid() && netip.MustParsePrefix(text).Contains(q.Source) {
+				return true
+			}
+			continue
+		}
+		for _, n := range names {
+			if covers(string(s), n) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (w reference) class(resource string) *v1alpha1.ResourceClass {
+	for _, c := range w.in.ResourceClasses {
+		if covers(string(c.Spec.Pattern), resource) {
+			return c
+		}
+	}
+	return nil
+}
+
+func hasPort(a v1alpha1.ClassAction, q Query) bool {
+	for _, p := range a.Ports {
+		last, proto := p.Port, p.Protocol
+		if p.EndPort != nil {
+			last = *p.EndPort
+		}
+		if proto == "" {
+			proto = v1alpha1.ProtocolTCP
+		}
+		if proto == q.Protocol && int32(q.Port) >= p.Port && int32(q.Port) <= last {
+			return true
+		}
+	}
+	return false
+}
+
+func (w reference) action(st v1alpha1.Statement, resource string, q Query) bool {
+	c := w.class(resource)
+	if c == nil {
+		return false
+	}
+	for _, a := range c.Spec.Actions {
+		named := slices.Contains(st.Actions, v1alpha1.Action(a.Name)) ||
+			slices.Contains(st.Actions, v1alpha1.Action(strings.SplitN(a.Name, ":", 2)[0]+":*"))
+		if !named || !hasPort(a, q) {
+			continue
+		}
+		if len(a.HTTP) == 0 {
+			return true
+		}
+		for _, h := range a.HTTP {
+			field := func(expr, value string) bool {
+				if expr == "" {
+					return true
+				}
+				if value == "" {
+					return st.Effect == Allow
+				}
+				return regexp.MustCompile("^(" + expr + ")$").MatchString(value)
+			}
+			if field(h.Method, q.Method) && field(h.Path, q.Path) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (w reference) otherPort(q Query) bool {
+	seen := map[string]bool{}
+	for _, r := range q.Resources {
+		c := w.class(r)
+		if c == nil || c.Spec.OtherPorts != v1alpha1.OtherPortsAllow {
+			return false
+		}
+		seen[c.Name] = true
+		for _, a := range c.Spec.Actions {
+			if hasPort(a, q) {
+				return false
+			}
+		}
+	}
+	return len(seen) == 1
+}
+
+// dice makes random but valid worlds from few names, so that matches, overlaps and conflicts are common.
+type dice struct{ *rand.Rand }
+
+func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
+
+func several[T comparable](d dice, most int, from ...T) []T {
+	var out []T
+	for range 1 + d.IntN(most) {
+		if v := pick(d, from...); !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func (d dice) time() *metav1.Time {
+	if d.IntN(3) > 0 {
+		return nil
+	}
+	return hours(d.IntN(5) - 2)
+}
+
+func (d dice) world() Input {
+	in := world()
+	resources := []string{bobs, orders, redisHead + "bobs-2", shop, webHead + "blog"}
+	for i := range 2 + d.IntN(6) {
+		p := protect(pick(d, resources...), d.mode(), as(fmt.Sprint("r", i)))
+		for _, c := range several(d, 2, "m1", "m2") {
+			if d.IntN(3) == 0 {
+				p.Spec.ClusterModes = append(p.Spec.ClusterModes, v1alpha1.ClusterMode{Cluster: v1alpha1.ClusterName(c), Mode: d.mode()})
+			}
+		}
+		if t := d.time(); t != nil && d.IntN(2) == 0 {
+			auditUntil(t)(p)
+		}
+		in.Resources = append(in.Resources, p)
+	}
+	for i := range d.IntN(4) {
+		in.Workloads = append(in.Workloads, workload(fmt.Sprint("w", i), pick(d, app888, app889, teamApp),
+			several(d, 2, "10.5.0.0/24", "10.5.0.0/16", "10.5.0.9/32", "2001:db8::/32", "2001:db8::/48")...))
+	}
+	for i := range d.IntN(4) {
+		p := acp(fmt.Sprint("p", i))
+		for j := range d.IntN(9) {
+			p.Spec.Statements = append(p.Spec.Statements, d.statement(fmt.Sprint("s", j), resources))
+		}
+		in.Policies = append(in.Policies, p)
+	}
+	return in
+}
+
+func (d dice) mode() v1alpha1.Mode {
+	return pick(d, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce)
+}
+
+func (d dice) statement(sid string, resources []string) v1alpha1.Statement {
+	st := v1alpha1.Statement{SID: sid, Effect: pick(d, Allow, Deny), NotBefore: d.time(), NotAfter: d.time()}
+	st.Subjects = several(d, 2, v1alpha1.Subject(app888), app888, app889, teamApp, appHead+"app/*", appHead+"app/team-*", "*",
+		cidrHead+"10.5.0.0/24", cidrHead+"2001:db8::/32", cidrHead+"0.0.0.0/0")
+	st.Actions = several(d, 2, v1alpha1.Action("redis:connect"), "redis:admin", "redis:*", "web:read", "web:orders", "web:connect", "web:*")
+	wild := pick(d, allRedis, redisHead+"bobs-*", webHead+"*", webHead+"s*")
+	for _, r := range several(d, 2, append(slices.Clone(resources), wild)...) {
+		st.Resources = append(st.Resources, v1alpha1.ResourceName(r))
+	}
+	return st
+}
+
+func (d dice) query() Query {
+	q := Query{Cluster: pick(d, "", "m1", "m2"), Protocol: pick(d, v1alpha1.ProtocolTCP, v1alpha1.ProtocolTCP, v1alpha1.ProtocolUDP),
+		Port: pick[uint16](d, 6379, 6379, 6380, 16380, 80, 80, 9121), Method: pick(d, "", "GET", "POST"), Path: pick(d, "", "/", "/orders/1"),
+		At: noon.Add(time.Duration(d.IntN(5)-2) * time.Hour)}
+	if d.IntN(3) == 0 {
+		q.Source = netip.MustParseAddr(pick(d, "10.5.0.9", "10.5.0.8", "10.5.7.7", "10.9.9.9", "2001:db8::1", "2001:db8:1::1", "2001:dead::1"))
+	} else {
+		q.Subjects = several(d, 2, app888, app889, teamApp)
+	}
+	q.Resources = several(d, 2, bobs, orders, redisHead+"bobs-2", shop, webHead+"blog", "trnv1:rsc:trip-com:x:y:none")
+	return q
+}
+
+func TestDecideAgreesWithReference(t *testing.T) {
+	words := map[Word]int{}
+	for seed := range uint64(1500) {
+		d := dice{rand.New(rand.NewPCG(seed, 1))}
+		in := d.world()
+		s := NewSnapshot(in)
+		for range 20 {
+			q := d.query()
+			got := s.Decide(q)
+			word, by := reference{in}.decide(q)
+			words[word]++
+			if diff := cmp.Diff(Decision{Word: word, Statements: by}, Decision{Word: got.Word, Statements: got.Statements}); diff != "" {
+				t.Fatalf("seed %d, query %+v: -reference +snapshot:\n%s", seed, q, diff)
+			}
+		}
+	}
+	for _, w := range []Word{Allowed, Denied, DefaultDenied, Audited, Unmanaged} {
+		if words[w] < 300 {
+			t.Errorf("only %d of the random decisions were %s: the test would not notice a mistake there", words[w], w)
+		}
+	}
+}
+
+func FuzzDecide(f *testing.F) {
+	f.Add(app888, "redis:connect", bobs, "Deny", app888, bobs, "10.5.0.9", uint16(6379), "GET", "/", int64(0))
+	f.Add("*", "redis:*", allRedis, "Allow", "", "", "::1", uint16(0), "", "", int64(1))
+	f.Add(cidrHead+"10.0.0.0/8", ":", "x:*", "", "*", "*", "fe80::1%eth0", uint16(65535), "(", "[", int64(-1))
+	f.Fuzz(func(t *testing.T, subject, action, resource, effect, who, where, addr string, portNumber uint16, method, path string, skew int64) {
+		start := metav1.NewTime(noon.Add(time.Duration(skew)))
+		st := v1alpha1.Statement{SID: subject, Effect: Effect(effect), NotBefore: &start, Subjects: []v1alpha1.Subject{v1alpha1.Subject(subject)},
+			Actions: []v1alpha1.Action{v1alpha1.Action(action)}, Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(resource)}}
+		end := int32(portNumber) - int32(skew)
+		in := world(acp(resource, st), protect(where, v1alpha1.Mode(effect)), protect(bobs, v1alpha1.ModeEnforce), protect(resource, v1alpha1.ModeAudit),
+			workload(who, subject, addr, resource),
+			&v1alpha1.ResourceClass{ObjectMeta: named("x"), Spec: v1alpha1.ResourceClassSpec{Pattern: v1alpha1.NamePattern(where), LabelKey: v1alpha1.LabelKey(who),
+				Actions: []v1alpha1.ClassAction{{Name: action, Ports: []v1alpha1.Port{{Port: int32(skew), EndPort: &end, Protocol: v1alpha1.Protocol(effect)}, port(int32(portNumber))},
+					HTTP: []v1alpha1.HTTPMatch{{Method: method, Path: path}}}}}},
+			&v1alpha1.SubjectClass{ObjectMeta: named("x"), Spec: v1alpha1.SubjectClassSpec{Pattern: v1alpha1.NamePattern(subject), LabelKey: v1alpha1.LabelKey(who)}})
+		in.Policies, in.Resources, in.Workloads = append(in.Policies, nil), append(in.Resources, nil), append(in.Workloads, nil)
+		s := NewSnapshot(in)
+		source, _ := netip.ParseAddr(addr)
+		d := s.Decide(Query{Subjects: []string{who}, Resources: []string{where, bobs}, Source: source, Cluster: where,
+			Protocol: v1alpha1.ProtocolTCP, Port: portNumber, Method: method, Path: path, At: noon})
+		if !slices.Contains([]Word{Allowed, Denied, DefaultDenied, Audited}, d.Word) {
+			t.Fatalf("a decision about an enforced resource is %q", d.Word)
+		}
+		for _, u := range s.Compile(noon) {
+			for _, r := range u.Rules {
+				if len(r.Subjects) == 0 || len(r.Ports) == 0 || len(r.From) == 0 {
+					t.Fatalf("a rule that would match more than it says: %+v", r)
+				}
+			}
+		}
+		s.WhoCanReach(where, noon)
+		s.WhatCanReach(who, noon)
+		s.NextChange(noon)
+		s.SubjectOfAddress(source)
+		s.ActionsOn(where, v1alpha1.Protocol(effect), portNumber)
+		s.SubjectsOf(map[string]string{who: where})
+		s.ResourcesOf(map[string]string{who: where})
+	})
+}

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/acp-io/acp/playground/internal/run"
+)
+
+func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
+	var o run.Options
+	repo := repoFlag(flags)
+	state := stateFlag(flags)
+	flags.IntVar(&o.Port, "port", run.DefaultPort, "port of the portal on 127.0.0.1; when the default is taken, the next free one is used")
+	flags.StringVar(&o.BinDir, "bin-dir", "", "folder with prebuilt acp-adapter, flow-collector, portal (default: build them into bin/ of the repository)")
+	without := flags.String("without", "", `"acp" starts the fleet without the programs of ACP`)
+	flags.StringVar(&o.JSONReady, "json-ready", "", "write a JSON file with URLs, ports, pids and logins when everything is ready")
+	flags.StringVar(&o.Traffic, "traffic", "", "file that describes the traffic (default: playground/demo/traffic.yaml of the repository)")
+	flags.Float64Var(&o.TrafficRate, "traffic-rate", 1, "factor for the rate of all traffic; 0 is silence")
+	if err := parse(flags, args); err != nil {
+		return err
+	}
+	flags.Visit(func(f *flag.Flag) { o.PortExplicit = o.PortExplicit || f.Name == "port" })
+	switch {
+	case flags.NArg() > 0:
+		return fmt.Errorf("up takes no arguments, got %q", flags.Args())
+	case *without != "" && *without != "acp":
+		return fmt.Errorf("--without knows only acp, not %q", *without)
+	case o.Port < 1 || o.Port > 65535:
+		return fmt.Errorf("--port must be from 1 to 65535, not %d", o.Port)
+	case o.TrafficRate < 0:
+		return errors.New("--traffic-rate must not be negative")
+	}
+	o.WithoutACP = *without == "acp"
+	var err error
+	if o.Repo, err = run.FindRepo(*repo); err != nil {
+		return err
+	}
+	if o.StateDir, err = stateDir(*state, o.Repo); err != nil {
+		return err
+	}
+	if o.Traffic == "" {
+		o.Traffic = filepath.Join(o.Repo, "playground/demo/traffic.yaml")
+	}
+	if o.Traffic, err = filepath.Abs(o.Traffic); err != nil {
+		return err
+	}
+	if o.Self, err = os.Executable(); err != nil {
+		return fmt.Errorf("find the running program: %w", err)
+	}
+	return run.Up(ctx, o, &run.Printer{Out: os.Stdout, TTY: isTerminal(os.Stdout)})
+}
+
+func repoFlag(flags *flag.FlagSet) *string {
+	return flags.String("repo", ".", "the ACP repository, or a folder in it")
+}
+
+func stateFlag(flags *flag.FlagSet) *string {
+	return flags.String("state-dir", "", "folder that keeps the state between runs (default: .playground of the repository)")
+}
+
+func stateDir(flag, repo string) (string, error) {
+	if flag == "" {
+		return filepath.Join(repo, ".playground"), nil
+	}
+	return filepath.Abs(flag)
+}
+
+func isTerminal(f *os.File) bool {
+	st, err := f.Stat()
+	return err == nil && st.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,151 @@
+package engine
+
+import (
+	"slices"
+
+	flowpb "github.com/cilium/cilium/api/v1/flow"
+	"github.com/cilium/cilium/pkg/endpoint/regeneration"
+	"github.com/cilium/cilium/pkg/identity"
+	"github.com/cilium/cilium/pkg/k8s/apis/cilium.io/utils"
+	"github.com/cilium/cilium/pkg/labels"
+	"github.com/cilium/cilium/pkg/policy"
+	"github.com/cilium/cilium/pkg/u8proto"
+)
+
+// Outcome of a connection.
+type Outcome int
+
+const (
+	// NoPolicy: no policy selects the endpoint; everything passes, and no verdict is reported.
+	NoPolicy Outcome = iota
+	// Allowed by a policy, or because no policy turned default deny on.
+	Allowed
+	// DefaultDenied: default deny is on, and nothing allows it.
+	DefaultDenied
+	// Denied by a deny rule.
+	Denied
+)
+
+// MatchType is how specific the matched policy entry was, in the numbers of Cilium's datapath.
+type MatchType uint32
+
+// The match types of Cilium's datapath.
+const (
+	MatchNone      MatchType = 0
+	MatchL3        MatchType = 1
+	MatchL3L4      MatchType = 2
+	MatchL4        MatchType = 3
+	MatchAll       MatchType = 4
+	MatchL3Proto   MatchType = 5
+	MatchProtoOnly MatchType = 6
+)
+
+// Decision of the dataplane about one connection.
+type Decision struct {
+	Outcome Outcome
+	// Redirected says that an L7 proxy would take the connection.
+	Redirected bool
+	Match      MatchType
+	// Policies that allow or deny it, and their log values; none for NoPolicy and DefaultDenied.
+	Policies []*flowpb.Policy
+	Log      []string
+}
+
+// compiled is the policy of one destination identity.
+type compiled struct {
+	policy   *policy.EndpointPolicy
+	revision uint64
+	enabled  bool
+	cache    map[policy.Key]Decision
+}
+
+func (p *compiled) decide(c Connection) Decision {
+	if !p.enabled {
+		return Decision{Outcome: NoPolicy}
+	}
+	key := policy.IngressKey().WithIdentity(c.From.ID).WithPortProto(c.Protocol, c.Port)
+	if d, ok := p.cache[key]; ok {
+		return d
+	}
+	d := p.lookup(key)
+	p.cache[key] = d
+	return d
+}
+
+func (p *compiled) lookup(key policy.Key) Decision {
+	entry, meta, found := p.policy.Lookup(key)
+	if !found {
+		return Decision{Outcome: DefaultDenied}
+	}
+	d := Decision{Outcome: Allowed, Redirected: entry.IsRedirectEntry(), Match: p.match(key, entry)}
+	if entry.IsDeny() {
+		d.Outcome, d.Redirected = Denied, false
+	}
+	for model := range labels.ModelsFromLabelArrayListString(meta.LabelArrayListString()) {
+		d.Policies = append(d.Policies, utils.GetPolicyFromLabels(model, p.revision))
+	}
+	d.Log = slices.DeleteFunc(meta.Log(), func(s string) bool { return s == "" })
+	return d
+}
+
+// match finds how specific the entry is that the lookup returned: the lookup itself does not say.
+func (p *compiled) match(key policy.Key, entry policy.MapStateEntry) MatchType {
+	best := MatchNone
+	for k, e := range p.policy.Entries() {
+		sameSource := k.Identity == key.Identity || k.Identity == identity.IdentityUnknown
+		if k.TrafficDirection() != key.TrafficDirection() || !sameSource || e != entry || !covers(k, key) {
+			continue
+		}
+		m := matchOf(k)
+		if best == MatchNone || specificity(m) > specificity(best) {
+			best = m
+		}
+	}
+	return best
+}
+
+func covers(k, key policy.Key) bool {
+	if k.Nexthdr == 0 {
+		return true
+	}
+	if k.Nexthdr != key.Nexthdr {
+		return false
+	}
+	return k.DestPort == 0 || (k.DestPort <= key.DestPort && key.DestPort <= k.EndPort())
+}
+
+func matchOf(k policy.Key) MatchType {
+	any3 := k.Identity == identity.IdentityUnknown
+	switch {
+	case any3 && k.Nexthdr == 0:
+		return MatchAll
+	case any3 && k.DestPort == 0:
+		return MatchProtoOnly
+	case any3:
+		return MatchL4
+	case k.Nexthdr == 0:
+		return MatchL3
+	case k.DestPort == 0:
+		return MatchL3Proto
+	default:
+		return MatchL3L4
+	}
+}
+
+func specificity(m MatchType) int {
+	return slices.Index([]MatchType{MatchAll, MatchProtoOnly, MatchL3, MatchL3Proto, MatchL4, MatchL3L4}, m)
+}
+
+// owner stands for an endpoint. None here has named ports or a policy map.
+type owner struct{}
+
+func (owner) GetID() uint64                                      { return 0 }
+func (owner) GetIngressNamedPort(string, u8proto.U8proto) uint16 { return 0 }
+func (owner) PolicyDebug(string, ...any)                         {}
+func (owner) IsHost() bool                                       { return false }
+func (owner) PreviousMapStateSizes() policy.MapStateSizes        { return policy.MapStateSizes{} }
+func (owner) RegenerateIfAlive(*regeneration.ExternalRegenerationMetadata) <-chan bool {
+	done := make(chan bool)
+	close(done)
+	return done
+}

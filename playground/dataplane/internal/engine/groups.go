@@ -1,0 +1,66 @@
+package engine
+
+import (
+	"fmt"
+	"net/netip"
+
+	ciliumv2 "github.com/cilium/cilium/pkg/k8s/apis/cilium.io/v2"
+	"github.com/cilium/cilium/pkg/k8s/utils"
+	"github.com/cilium/cilium/pkg/labels"
+	"github.com/cilium/cilium/pkg/policy/api"
+)
+
+// groups are the CIDR groups by name.
+type groups map[string]group
+
+type group struct {
+	prefixes []netip.Prefix
+	labels   labels.Labels
+}
+
+// set labels a group as an agent does: by its name, and by its own labels, each in two spellings, one of which matches
+// the key only. A prefix that cannot be read is left out.
+func (g groups) set(in *ciliumv2.CiliumCIDRGroup) {
+	out := group{labels: labels.Labels{}}
+	for k, v := range utils.RemoveCiliumLabels(in.Labels) {
+		l := labels.NewLabel(k, v, labels.LabelSourceCIDRGroup)
+		out.labels[l.Key] = l
+		encoded := labels.EncodedCIDRGroupLabel(l.Key, l.Value, l.Source)
+		out.labels[encoded.Key] = encoded
+	}
+	name := api.LabelForCIDRGroupRef(in.Name)
+	out.labels[name.Key] = name
+	for _, c := range in.Spec.ExternalCIDRs {
+		if p, err := netip.ParsePrefix(string(c)); err == nil {
+			out.prefixes = append(out.prefixes, p)
+		}
+	}
+	g[in.Name] = out
+}
+
+// labelsOf an address: its own prefix, the world, and those of the groups with the longest prefix that holds it.
+func (g groups) labelsOf(text string) (labels.LabelArray, error) {
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return nil, fmt.Errorf("external address: %w", err)
+	}
+	all := labels.GetCIDRLabels(netip.PrefixFrom(addr, addr.BitLen()))
+	longest := -1
+	for _, group := range g {
+		for _, p := range group.prefixes {
+			if p.Contains(addr) {
+				longest = max(longest, p.Bits())
+			}
+		}
+	}
+	for _, group := range g {
+		for _, p := range group.prefixes {
+			if p.Contains(addr) && p.Bits() == longest {
+				for k, l := range group.labels {
+					all[k] = l
+				}
+			}
+		}
+	}
+	return all.LabelArray(), nil
+}

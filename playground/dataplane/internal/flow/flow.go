@@ -1,0 +1,154 @@
+// Package flow makes the events that Hubble shows for a decided connection, as a live agent does.
+//
+// It is pure: what happens is told to it, the time included.
+package flow
+
+import (
+	"hash/fnv"
+	"net/netip"
+	"time"
+
+	flowpb "github.com/cilium/cilium/api/v1/flow"
+	"github.com/cilium/cilium/pkg/identity"
+	"github.com/cilium/cilium/pkg/u8proto"
+	"github.com/google/uuid"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/acp-io/acp/playground/dataplane/internal/engine"
+	"github.com/acp-io/acp/playground/dataplane/internal/mesh"
+)
+
+// Event types of Cilium's monitor.
+const (
+	eventDrop          = 1
+	eventTrace         = 4
+	eventPolicyVerdict = 5
+)
+
+// dropNoMatch and dropDeny are Cilium's drop reasons for default deny and for a deny rule.
+const (
+	dropNoMatch = 133
+	dropDeny    = 181
+)
+
+// labelWorkload is where the demo's pods carry the name of their workload.
+const labelWorkload = "app.kubernetes.io/name"
+
+// Source of a connection: a pod, or an address outside the fleet.
+type Source struct {
+	Pod      *mesh.Endpoint
+	Identity *identity.Identity
+	IP       string
+}
+
+// Connection that was decided.
+type Connection struct {
+	At         time.Time
+	From       Source
+	To         mesh.Endpoint
+	Protocol   u8proto.U8proto
+	SourcePort uint16
+	Port       uint16
+}
+
+// Events of a decided connection, in the order of a live agent: without policy a trace; else one verdict, and beside
+// the verdict of a refused one a drop.
+func Events(c Connection, d engine.Decision) []*flowpb.Flow {
+	switch d.Outcome {
+	case engine.NoPolicy:
+		f := base(c, eventTrace, 0)
+		f.Verdict = flowpb.Verdict_FORWARDED
+		f.TraceObservationPoint = flowpb.TraceObservationPoint_TO_ENDPOINT
+		f.TraceReason = flowpb.TraceReason_NEW
+		// On a live agent the trace of the client's first packet says EGRESS.
+		f.TrafficDirection = flowpb.TrafficDirection_EGRESS
+		return []*flowpb.Flow{f}
+	case engine.Allowed:
+		f := base(c, eventPolicyVerdict, 0)
+		f.Verdict = flowpb.Verdict_FORWARDED
+		if d.Redirected {
+			f.Verdict = flowpb.Verdict_REDIRECTED
+		}
+		f.PolicyMatchType, f.IngressAllowedBy, f.PolicyLog = uint32(d.Match), d.Policies, d.Log
+		return []*flowpb.Flow{f}
+	default:
+		reason := int32(dropNoMatch)
+		if d.Outcome == engine.Denied {
+			reason = dropDeny
+		}
+		verdict, drop := base(c, eventPolicyVerdict, 0), base(c, eventDrop, reason)
+		for _, f := range []*flowpb.Flow{verdict, drop} {
+			f.Verdict = flowpb.Verdict_DROPPED
+			f.DropReasonDesc = flowpb.DropReason(reason)
+			f.DropReason = uint32(reason) //nolint:staticcheck // agents still fill the old field, and clients read it
+		}
+		if d.Outcome == engine.Denied {
+			verdict.PolicyMatchType, verdict.IngressDeniedBy, verdict.PolicyLog = uint32(d.Match), d.Policies, d.Log
+		}
+		return []*flowpb.Flow{verdict, drop}
+	}
+}
+
+func base(c Connection, event, sub int32) *flowpb.Flow {
+	f := &flowpb.Flow{
+		Time:             timestamppb.New(c.At),
+		Uuid:             uuid.NewString(),
+		IP:               &flowpb.IP{Source: c.From.IP, Destination: c.To.IP, IpVersion: version(c.To.IP)},
+		L4:               layer4(c),
+		Source:           source(c.From),
+		Destination:      endpoint(c.To),
+		Type:             flowpb.FlowType_L3_L4,
+		NodeName:         c.To.Cluster + "/" + c.To.Node,
+		IsReply:          wrapperspb.Bool(false),
+		EventType:        &flowpb.CiliumEventType{Type: event, SubType: sub},
+		TrafficDirection: flowpb.TrafficDirection_INGRESS,
+	}
+	return f
+}
+
+func source(s Source) *flowpb.Endpoint {
+	if s.Pod != nil {
+		return endpoint(*s.Pod)
+	}
+	return &flowpb.Endpoint{Identity: uint32(s.Identity.ID), Labels: engine.LabelsOf(s.Identity)}
+}
+
+func endpoint(ep mesh.Endpoint) *flowpb.Endpoint {
+	out := &flowpb.Endpoint{
+		ID: endpointID(ep), Identity: uint32(ep.Identity.ID), ClusterName: ep.Cluster,
+		Namespace: ep.Namespace, PodName: ep.Name, Labels: engine.LabelsOf(ep.Identity),
+	}
+	if name := ep.Labels[labelWorkload]; name != "" {
+		out.Workloads = []*flowpb.Workload{{Name: name, Kind: "Deployment"}}
+	}
+	return out
+}
+
+// endpointID is a number within a node, always the same for one pod.
+func endpointID(ep mesh.Endpoint) uint32 {
+	h := fnv.New32a()
+	h.Write([]byte(ep.Cluster + "/" + ep.Namespace + "/" + ep.Name))
+	return h.Sum32()%0xfffe + 1
+}
+
+func version(ip string) flowpb.IPVersion {
+	if addr, err := netip.ParseAddr(ip); err == nil && addr.Is6() {
+		return flowpb.IPVersion_IPv6
+	}
+	return flowpb.IPVersion_IPv4
+}
+
+func layer4(c Connection) *flowpb.Layer4 {
+	source, destination := uint32(c.SourcePort), uint32(c.Port)
+	switch c.Protocol {
+	case u8proto.UDP:
+		return &flowpb.Layer4{Protocol: &flowpb.Layer4_UDP{UDP: &flowpb.UDP{SourcePort: source, DestinationPort: destination}}}
+	case u8proto.SCTP:
+		return &flowpb.Layer4{Protocol: &flowpb.Layer4_SCTP{SCTP: &flowpb.SCTP{SourcePort: source, DestinationPort: destination}}}
+	default:
+		return &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{
+			SourcePort: source, DestinationPort: destination, Flags: &flowpb.TCPFlags{SYN: true},
+		}}}
+	}
+}

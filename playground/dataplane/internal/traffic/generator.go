@@ -1,0 +1,101 @@
+package traffic
+
+import (
+	"context"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	k8slabels "k8s.io/apimachinery/pkg/labels"
+
+	"github.com/acp-io/acp/playground/dataplane/internal/mesh"
+)
+
+// Attempt is one connection that is tried now. Source is nil for an address outside the fleet.
+type Attempt struct {
+	Line        Line
+	Source      *mesh.Endpoint
+	Destination mesh.Endpoint
+	SourcePort  uint16
+}
+
+// Generator tries the connections of its lines to the pods of one cluster.
+type Generator struct {
+	Cluster string
+	Mesh    *mesh.Mesh
+	Lines   []Line
+	// Rate scales the rate of all lines; 0 is silence.
+	Rate float64
+	// Try is called from several goroutines.
+	Try func(Attempt)
+}
+
+// Run makes connections until the context ends.
+func (g *Generator) Run(ctx context.Context) {
+	if g.Rate <= 0 {
+		return
+	}
+	var wg sync.WaitGroup
+	for _, line := range g.Lines {
+		wg.Go(func() { g.run(ctx, line) })
+	}
+	wg.Wait()
+}
+
+// idle is how long a line without pods waits before it looks again.
+const idle = 500 * time.Millisecond
+
+func (g *Generator) run(ctx context.Context, line Line) {
+	timer := time.NewTimer(pause(line, g.Rate, 1, rand.Float64())) // not all lines at once
+	defer timer.Stop()
+	for turn := 0; ; turn++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		sources, destinations := g.pods(line)
+		n := max(len(sources), 1)
+		if len(destinations) == 0 || (line.SourceAddress == "" && len(sources) == 0) {
+			timer.Reset(idle)
+			continue
+		}
+		a := Attempt{Line: line, Destination: pick(destinations, turn, n), SourcePort: ephemeral(rand.Uint32())}
+		if line.SourceAddress == "" {
+			a.Source = &sources[turn%n]
+		}
+		g.Try(a)
+		timer.Reset(pause(line, g.Rate, n, rand.Float64()))
+	}
+}
+
+func (g *Generator) pods(line Line) (sources, destinations []mesh.Endpoint) {
+	if line.SourceAddress == "" {
+		sources = g.Mesh.Select(func(ep mesh.Endpoint) bool {
+			return (len(line.SourceClusters) == 0 || slices.Contains(line.SourceClusters, ep.Cluster)) &&
+				line.SourceSelector.Matches(k8slabels.Set(ep.Labels))
+		})
+	}
+	destinations = g.Mesh.Select(func(ep mesh.Endpoint) bool {
+		return ep.Cluster == g.Cluster && line.Destination.Matches(k8slabels.Set(ep.Labels))
+	})
+	return sources, destinations
+}
+
+// pick lets each source visit one destination after the other.
+func pick(destinations []mesh.Endpoint, turn, sources int) mesh.Endpoint {
+	return destinations[(turn/sources+turn%sources)%len(destinations)]
+}
+
+// pause until the next of n sources is due; random is from 0 to 1.
+func pause(line Line, rate float64, n int, random float64) time.Duration {
+	base := float64(line.Interval) / rate / float64(n)
+	return max(time.Duration(base*(1+line.Jitter*(2*random-1))), 100*time.Microsecond)
+}
+
+// ephemeral turns a random number into a port that clients connect from.
+func ephemeral(random uint32) uint16 {
+	const first, count = 32768, 28232
+	return uint16(first + random%count)
+}

@@ -1,0 +1,101 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"syscall"
+	"time"
+
+	playgroundfleet "github.com/acp-io/acp/playground/internal/fleet"
+	"github.com/acp-io/acp/playground/internal/run"
+	"github.com/acp-io/acp/playground/internal/supervisor"
+)
+
+// startLimit bounds one start of an already built fleet.
+const startLimit = 3 * time.Minute
+
+type fleet struct {
+	ready run.Ready
+	took  time.Duration
+	cmd   *exec.Cmd
+	done  chan error
+}
+
+// startFleet types what a user types, and waits until the address would be printed.
+func startFleet(ctx context.Context, o Options, stateDir string, port int) (*fleet, error) {
+	readyFile := stateDir + ".ready.json"
+	if err := os.Remove(readyFile); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	flags := fmt.Sprintf("--state-dir %s --port %d --json-ready %s", stateDir, port, readyFile)
+	cmd := exec.Command("make", "--no-print-directory", "-C", o.Repo, "run", "RUN_FLAGS="+flags)
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	f := &fleet{cmd: cmd, done: make(chan error, 1)}
+	start := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start make run: %w", err)
+	}
+	go func() { f.done <- cmd.Wait() }()
+	limit := time.After(startLimit)
+	for {
+		data, err := os.ReadFile(readyFile)
+		if err == nil {
+			f.took = time.Since(start)
+			return f, json.Unmarshal(data, &f.ready)
+		}
+		select {
+		case err := <-f.done:
+			return nil, fmt.Errorf("make run ended early: %w\n%s", err, output.Bytes())
+		case <-limit:
+			_ = cmd.Process.Signal(syscall.SIGTERM) // the limit is what gets reported
+			return nil, fmt.Errorf("make run was not ready after %s", startLimit)
+		case <-ctx.Done():
+			_ = cmd.Process.Signal(syscall.SIGTERM) // the interruption is what gets reported
+			<-f.done
+			return nil, ctx.Err()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// stop does what Ctrl-C does.
+func (f *fleet) stop() error {
+	if err := syscall.Kill(f.ready.SupervisorPID, syscall.SIGINT); err != nil {
+		return fmt.Errorf("stop the fleet: %w", err)
+	}
+	select {
+	case <-f.done: // make reports the interruption as a failure; what counts is that it is gone
+		return nil
+	case <-time.After(time.Minute):
+		return errors.New("the fleet did not stop within a minute")
+	}
+}
+
+// rss is the resident memory of all processes of the fleet, in bytes.
+func (f *fleet) rss(ctx context.Context) (int64, error) {
+	status, err := supervisor.NewClient(playgroundfleet.Layout{Dir: f.ready.StateDir}.Run()).Status(ctx)
+	if err != nil {
+		return 0, err
+	}
+	var sum int64
+	for _, s := range status {
+		sum += s.RSSBytes
+	}
+	return sum, nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
+}

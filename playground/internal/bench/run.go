@@ -1,0 +1,84 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// Options of a run.
+type Options struct {
+	Repo    string
+	BinDir  string
+	Tickets int
+}
+
+// Run starts a fleet twice, the second time warm, measures it and prints the figures to out and progress to progress.
+func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
+	dir, err := os.MkdirTemp("", "acp-bench-")
+	if err != nil {
+		return fmt.Errorf("make a folder for the fleet: %w", err)
+	}
+	defer func() {
+		if err == nil {
+			err = os.RemoveAll(dir)
+			return
+		}
+		fmt.Fprintf(progress, "the fleet's state and logs are kept in %s\n", dir)
+	}()
+	port, err := freePort()
+	if err != nil {
+		return err
+	}
+
+	fmt.Fprintln(progress, "first start, which makes the state …")
+	first, err := startFleet(ctx, o, filepath.Join(dir, "state"), port)
+	if err != nil {
+		return err
+	}
+	if err := first.stop(); err != nil {
+		return err
+	}
+	fmt.Fprintln(progress, "second start …")
+	f, err := startFleet(ctx, o, filepath.Join(dir, "state"), port)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if stopErr := f.stop(); err == nil {
+			err = stopErr
+		}
+	}()
+	fmt.Fprintf(out, "bench run_ready_warm %.1f s\n", f.took.Seconds())
+
+	fmt.Fprintf(progress, "%d tickets, one after the other …\n", o.Tickets)
+	updates, err := approveToRealized(ctx, f.ready.PortalURL, o.Tickets)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "bench approve_to_realized_p50 %.0f ms\n", millis(quantile(updates, 0.50)))
+	fmt.Fprintf(out, "bench approve_to_realized_p99 %.0f ms\n", millis(quantile(updates, 0.99)))
+
+	rss, err := f.rss(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "bench fleet_rss %.0f MB\n", float64(rss)/1e6)
+	return nil
+}
+
+// quantile by nearest rank; of an empty list 0.
+func quantile(durations []time.Duration, q float64) time.Duration {
+	if len(durations) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(durations))
+	rank := int(q*float64(len(sorted))+0.999999) - 1
+	return sorted[min(max(rank, 0), len(sorted)-1)]
+}
+
+func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,52 @@
+package fleet
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// Host is the name of the cluster that holds the control plane.
+const Host = "host"
+
+// Members are the names of the member clusters.
+func Members() []string { return []string{"m1", "m2"} }
+
+// Clusters are the host and the members.
+func Clusters() []string { return append([]string{Host}, Members()...) }
+
+// Layout tells where things are in a state folder.
+type Layout struct{ Dir string }
+
+// NewLayout makes the state folder and its parts, all readable by the user only.
+func NewLayout(dir string) (Layout, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return Layout{}, fmt.Errorf("resolve the state folder: %w", err)
+	}
+	l := Layout{Dir: abs}
+	for _, d := range []string{l.Dir, l.Run(), l.Logs(), l.PKI(), l.Data("")} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			return Layout{}, fmt.Errorf("make the state folder: %w", err)
+		}
+	}
+	return l, nil
+}
+
+// Run holds pid files and the control socket.
+func (l Layout) Run() string { return filepath.Join(l.Dir, "run") }
+
+// Logs holds one log per process.
+func (l Layout) Logs() string { return filepath.Join(l.Dir, "logs") }
+
+// PKI holds keys and certificates.
+func (l Layout) PKI() string { return filepath.Join(l.Dir, "pki") }
+
+// Data is the folder in which a process keeps its data.
+func (l Layout) Data(name string) string { return filepath.Join(l.Dir, "data", name) }
+
+// File in the state folder itself.
+func (l Layout) File(name string) string { return filepath.Join(l.Dir, name) }
+
+// Kubeconfig of a cluster's administrator (host, m1, m2) or of a program.
+func (l Layout) Kubeconfig(name string) string { return filepath.Join(l.Dir, "kubeconfig-"+name) }

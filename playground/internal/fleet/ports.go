@@ -1,0 +1,96 @@
+package fleet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strconv"
+)
+
+// Ports maps a purpose to a port of 127.0.0.1.
+type Ports map[string]int
+
+// Address of the purpose as host:port.
+func (p Ports) Address(purpose string) string {
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(p[purpose]))
+}
+
+// ChoosePorts gives every purpose a free port. Those of the last run, remembered in file, are taken again when they
+// are still free, so that bookmarks and kubeconfigs stay valid.
+func ChoosePorts(file string, purposes []string) (Ports, error) {
+	last := Ports{}
+	data, err := os.ReadFile(file)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read the ports of the last run: %w", err)
+	}
+	if err == nil {
+		if err := json.Unmarshal(data, &last); err != nil {
+			last = Ports{} // cut short by a crash: choose anew
+		}
+	}
+	chosen := Ports{}
+	// Each port stays taken until all are chosen, else the kernel might hand one out twice.
+	var held []net.Listener
+	defer func() {
+		for _, l := range held {
+			l.Close()
+		}
+	}()
+	hold := func(purpose string, port int) bool {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err != nil {
+			return false
+		}
+		held = append(held, l)
+		chosen[purpose] = l.Addr().(*net.TCPAddr).Port
+		return true
+	}
+	for _, purpose := range purposes {
+		if last[purpose] != 0 {
+			hold(purpose, last[purpose])
+		}
+	}
+	for _, purpose := range purposes {
+		if chosen[purpose] == 0 && !hold(purpose, 0) {
+			return nil, fmt.Errorf("find a free port for %s on 127.0.0.1: none is left", purpose)
+		}
+	}
+	data, err = json.MarshalIndent(chosen, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(file, data, 0o600); err != nil {
+		return nil, fmt.Errorf("remember the ports: %w", err)
+	}
+	return chosen, nil
+}
+
+// PortTakenError says that a port that was asked for is in use.
+type PortTakenError struct {
+	Port int
+	Err  error
+}
+
+func (e *PortTakenError) Error() string {
+	return fmt.Sprintf("port %d of 127.0.0.1 is in use by another program; stop that program or choose another port with --port (%v)", e.Port, e.Err)
+}
+
+func (e *PortTakenError) Unwrap() error { return e.Err }
+
+// PortalPort returns wanted if it is free. Otherwise an explicitly wanted port is an error, and a default one is
+// replaced by the next free port above it.
+func PortalPort(wanted int, explicit bool) (int, error) {
+	for port := wanted; port < wanted+100 && port < 1<<16; port++ {
+		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			l.Close()
+			return port, nil
+		}
+		if explicit {
+			return 0, &PortTakenError{Port: port, Err: err}
+		}
+	}
+	return 0, fmt.Errorf("no port from %d to %d is free on 127.0.0.1; choose one with --port", wanted, wanted+99)
+}

@@ -1,0 +1,175 @@
+package fleet
+
+import (
+	"context"
+	_ "embed"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/acp-io/acp/playground/internal/parts"
+)
+
+var (
+	//go:embed manifests/host.yaml
+	hostManifest []byte
+	//go:embed manifests/member.yaml
+	memberManifest []byte
+	//go:embed manifests/kubefedconfig.yaml
+	kubeFedConfigManifest []byte
+)
+
+// setUpHost applies what the host cluster needs: KubeFed's and ACP's CRDs, RBAC, and the registration of the members.
+func (f *Fleet) setUpHost(ctx context.Context) error {
+	crds, err := os.ReadFile(f.Built.Path(parts.KubeFed, parts.KubeFedCRDs))
+	if err != nil {
+		return fmt.Errorf("read the CRDs of KubeFed: %w", err)
+	}
+	objects, err := Parse("the CRDs of KubeFed", crds)
+	if err != nil {
+		return err
+	}
+	for source, data := range map[string][]byte{"host.yaml": hostManifest, "kubefedconfig.yaml": kubeFedConfigManifest} {
+		more, err := Parse(source, data)
+		if err != nil {
+			return err
+		}
+		objects = append(objects, more...)
+	}
+	for _, dir := range []string{"deploy/kubefed", "deploy/crds", "deploy/rbac/host"} {
+		more, err := ParseDir(filepath.Join(f.Repo, dir))
+		if err != nil {
+			return err
+		}
+		objects = append(objects, more...)
+	}
+	members, err := f.registration()
+	if err != nil {
+		return err
+	}
+	if err := f.appliers[Host].Apply(ctx, append(objects, members...)); err != nil {
+		return fmt.Errorf("set up the host cluster: %w", err)
+	}
+	return nil
+}
+
+// registration makes the members known to KubeFed and to the adapter.
+func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
+	ca, err := os.ReadFile(f.PKI.ServerCA)
+	if err != nil {
+		return nil, fmt.Errorf("read the authority of the API servers: %w", err)
+	}
+	var out []*unstructured.Unstructured
+	for _, m := range Members() {
+		out = append(out,
+			tokenSecret(KubeFedNamespace, "kubefed-"+m, f.Tokens[m][KubeFed]),
+			tokenSecret(ACPNamespace, "acp-reader-"+m, f.Tokens[m][Adapter]),
+			&unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": "core.kubefed.io/v1beta1",
+				"kind":       "KubeFedCluster",
+				"metadata":   map[string]any{"name": m, "namespace": KubeFedNamespace},
+				"spec": map[string]any{
+					"apiEndpoint": f.url(m),
+					"caBundle":    base64.StdEncoding.EncodeToString(ca),
+					"secretRef":   map[string]any{"name": "kubefed-" + m},
+				},
+			}})
+	}
+	return out, nil
+}
+
+func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1",
+		"kind":       "Secret",
+		"metadata":   map[string]any{"namespace": namespace, "name": name},
+		"data":       map[string]any{"token": base64.StdEncoding.EncodeToString([]byte(token))},
+	}}
+}
+
+// setUpMember applies what a member needs: Cilium's CRDs and RBAC.
+func (f *Fleet) setUpMember(ctx context.Context, member string) error {
+	out, err := exec.CommandContext(ctx, f.Built.Path(parts.Dataplane, parts.ACPDataplane), "crds").Output()
+	if err != nil {
+		return fmt.Errorf("ask the dataplane for Cilium's CRDs: %w", err)
+	}
+	objects, err := Parse("Cilium's CRDs", out)
+	if err != nil {
+		return err
+	}
+	manifest, err := Parse("member.yaml", memberManifest)
+	if err != nil {
+		return err
+	}
+	rbac, err := ParseDir(filepath.Join(f.Repo, "deploy/rbac/member"))
+	if err != nil {
+		return err
+	}
+	objects = append(append(objects, manifest...), rbac...)
+	if err := f.appliers[member].Apply(ctx, objects); err != nil {
+		return fmt.Errorf("set up member %s: %w", member, err)
+	}
+	return nil
+}
+
+var (
+	configMapResource      = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	kubeFedClusterResource = schema.GroupVersionResource{Group: "core.kubefed.io", Version: "v1beta1", Resource: "kubefedclusters"}
+)
+
+// dropKubeFedLock removes the leader election's lock of the process before, which is dead: nobody but this supervisor
+// starts a controller-manager, and waiting for the lease to run out would cost up to its duration at every start.
+func (f *Fleet) dropKubeFedLock(ctx context.Context) error {
+	err := f.appliers[Host].Client.Resource(configMapResource).Namespace(KubeFedNamespace).
+		Delete(ctx, "kubefed-controller-manager", metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("remove the lease of the KubeFed before (the new one will wait for its end): %w", err)
+	}
+	return nil
+}
+
+// startKubeFed starts the controller-manager and waits until it has probed every member since.
+func (f *Fleet) startKubeFed(ctx context.Context) error {
+	began := time.Now().Truncate(time.Second) // probe times have whole seconds
+	if err := f.supervisor.StartAndWait(ctx, "kubefed"); err != nil {
+		return err
+	}
+	return f.each(Members(), func(m string) error {
+		return poll(ctx, "KubeFed does not find member "+m+" ready", func(ctx context.Context) error {
+			obj, err := f.appliers[Host].Client.Resource(kubeFedClusterResource).Namespace(KubeFedNamespace).Get(ctx, m, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if !hasCondition(obj, "Ready", "True") {
+				return errors.New("its condition Ready is not True")
+			}
+			conditions, _, err := unstructured.NestedSlice(obj.Object, "status", "conditions")
+			if err != nil {
+				return err
+			}
+			for _, c := range conditions {
+				condition, ok := c.(map[string]any)
+				if !ok {
+					continue
+				}
+				probed, _, err := unstructured.NestedString(condition, "lastProbeTime")
+				if err != nil {
+					return err
+				}
+				if at, err := time.Parse(time.RFC3339, probed); err == nil && !at.Before(began) {
+					return nil
+				}
+			}
+			return errors.New("it was not probed yet")
+		})
+	})
+}

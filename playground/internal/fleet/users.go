@@ -1,0 +1,112 @@
+package fleet
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+)
+
+// The namespaces of the control planes in the host cluster.
+const (
+	KubeFedNamespace = "kube-federation-system"
+	ACPNamespace     = "acp-system"
+)
+
+// user is someone who may log in to a cluster with a token. There are no controllers that would issue service account
+// tokens here, so the users carry the names and groups of service accounts: the RBAC of deploy/ applies unchanged.
+type user struct {
+	name   string
+	groups []string
+}
+
+func serviceAccount(namespace, name string) user {
+	return user{
+		name:   "system:serviceaccount:" + namespace + ":" + name,
+		groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace},
+	}
+}
+
+// The short names of users in kubeconfigs and token files.
+const (
+	Admin         = "admin"
+	KubeFed       = "kubefed"
+	Adapter       = "acp-adapter"
+	Portal        = "acp-portal"
+	FlowCollector = "acp-flow-collector"
+	Dataplane     = "dataplane"
+)
+
+// users of a cluster by short name.
+func users(cluster string) map[string]user {
+	admin := user{name: "playground-admin", groups: []string{"system:masters"}}
+	if cluster == Host {
+		return map[string]user{
+			Admin:         admin,
+			KubeFed:       serviceAccount(KubeFedNamespace, "kubefed-controller"),
+			Adapter:       serviceAccount(ACPNamespace, "acp-adapter"),
+			Portal:        serviceAccount(ACPNamespace, "acp-portal"),
+			FlowCollector: serviceAccount(ACPNamespace, "acp-flow-collector"),
+		}
+	}
+	return map[string]user{
+		Admin:     admin,
+		KubeFed:   serviceAccount(KubeFedNamespace, "kubefed"),
+		Adapter:   serviceAccount(ACPNamespace, "acp-adapter"),
+		Dataplane: serviceAccount("kube-system", "acp-dataplane"),
+	}
+}
+
+// Tokens maps cluster and short user name to a token.
+type Tokens map[string]map[string]string
+
+// EnsureTokens loads the tokens of a state folder, makes the missing ones, and writes the token file of each cluster.
+func EnsureTokens(l Layout) (Tokens, error) {
+	file := l.File("tokens.json")
+	tokens := Tokens{}
+	data, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(data, &tokens)
+	}
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("read the tokens (remove the state folder with `clean` if it is damaged): %w", err)
+	}
+	for _, cluster := range Clusters() {
+		if tokens[cluster] == nil {
+			tokens[cluster] = map[string]string{}
+		}
+		var csv strings.Builder
+		for short, u := range users(cluster) {
+			if tokens[cluster][short] == "" {
+				if tokens[cluster][short], err = RandomToken(); err != nil {
+					return nil, err
+				}
+			}
+			fmt.Fprintf(&csv, "%s,%s,%s,%q\n", tokens[cluster][short], u.name, short, strings.Join(u.groups, ","))
+		}
+		if err := writeAtomically(l.tokenFile(cluster), []byte(csv.String())); err != nil {
+			return nil, fmt.Errorf("write the token file of %s: %w", cluster, err)
+		}
+	}
+	if data, err = json.Marshal(tokens); err != nil {
+		return nil, err
+	}
+	if err := writeAtomically(file, data); err != nil {
+		return nil, fmt.Errorf("write the tokens: %w", err)
+	}
+	return tokens, nil
+}
+
+func (l Layout) tokenFile(cluster string) string { return l.File("tokens-" + cluster + ".csv") }
+
+// RandomToken returns 160 random bits as text.
+func RandomToken() (string, error) {
+	b := make([]byte, 20)
+	if _, err := rand.Read(b); err != nil {
+		return "", fmt.Errorf("make a token: %w", err)
+	}
+	return hex.EncodeToString(b), nil
+}

@@ -1,0 +1,53 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// DefaultPort is the portal's.
+const DefaultPort = 8080
+
+// Options of a run.
+type Options struct {
+	// Repo is the root of the repository.
+	Repo     string
+	StateDir string
+	// Port of the portal; an explicit one is never replaced.
+	Port         int
+	PortExplicit bool
+	// BinDir holds prebuilt programs of ACP; empty: they are built.
+	BinDir string
+	// WithoutACP starts the fleet, the dataplanes and the OIDC provider only.
+	WithoutACP bool
+	// JSONReady names a file that is written when everything is ready; empty: none.
+	JSONReady string
+	// Traffic is the file that describes the traffic; TrafficRate scales it, 0 is silence.
+	Traffic     string
+	TrafficRate float64
+	// Self is the path of the running program, which is also the OIDC provider.
+	Self string
+}
+
+// FindRepo walks up from dir to the root of the repository.
+func FindRepo(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for d := dir; ; d = filepath.Dir(d) {
+		data, err := os.ReadFile(filepath.Join(d, "go.mod"))
+		if err == nil && strings.HasPrefix(string(data), "module github.com/acp-io/acp\n") {
+			return d, nil
+		}
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", fmt.Errorf("look for the repository: %w", err)
+		}
+		if d == filepath.Dir(d) {
+			return "", fmt.Errorf("%s is not inside the ACP repository; change into it or name it with --repo", dir)
+		}
+	}
+}

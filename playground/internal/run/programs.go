@@ -1,0 +1,199 @@
+package run
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/acp-io/acp/playground/internal/fleet"
+	"github.com/acp-io/acp/playground/internal/parts"
+	"github.com/acp-io/acp/playground/internal/supervisor"
+)
+
+// The programs of ACP as they are built from the root module.
+const (
+	programAdapter   = "acp-adapter"
+	programCollector = "flow-collector"
+	programPortal    = "portal"
+)
+
+func acpPrograms() []string { return []string{programAdapter, programCollector, programPortal} }
+
+const oidcClientID = "acp-portal"
+
+// Purposes of ports beside the fleet's own. The portal's is chosen by the user.
+func extraPorts() []string {
+	p := []string{"oidc", "adapter-health", "adapter-metrics", "flow-collector-health"}
+	for _, m := range fleet.Members() {
+		p = append(p, "dataplane-"+m)
+	}
+	return p
+}
+
+// addPrograms makes everything beyond the fleet known to the supervisor.
+func (r *runner) addPrograms() error {
+	secret, err := r.clientSecret()
+	if err != nil {
+		return err
+	}
+	specs := []supervisor.Spec{r.oidc(secret)}
+	for _, m := range fleet.Members() {
+		specs = append(specs, r.dataplane(m))
+	}
+	if !r.WithoutACP {
+		specs = append(specs, r.adapter(), r.collector(), r.portal(secret))
+	}
+	for _, s := range specs {
+		if err := r.supervisor.Add(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// clientSecret is what the portal shows to the OIDC provider; it is kept between runs.
+func (r *runner) clientSecret() (string, error) {
+	path := r.layout.File("oidc-client-secret")
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
+	} else if !errors.Is(err, os.ErrNotExist) {
+		return "", fmt.Errorf("read the OIDC client secret: %w", err)
+	}
+	token, err := fleet.RandomToken()
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(path, []byte(token), 0o600); err != nil {
+		return "", fmt.Errorf("write the OIDC client secret: %w", err)
+	}
+	return path, nil
+}
+
+func (r *runner) oidc(secretFile string) supervisor.Spec {
+	return supervisor.Spec{
+		Name: "oidc", Layer: fleet.LayerControlPlane, Path: r.Self,
+		Args: []string{
+			"oidc", "--listen=" + r.fleet.Ports.Address("oidc"), "--client-id=" + oidcClientID,
+			"--client-secret-file=" + secretFile, "--portal-url=" + r.portalURL(),
+			"--key-file=" + filepath.Join(r.layout.PKI(), "oidc-signing.key"),
+		},
+		Ready: func(ctx context.Context) error {
+			return getOK(ctx, r.issuer()+"/.well-known/openid-configuration")
+		},
+		StopTimeout: 2 * time.Second,
+	}
+}
+
+func (r *runner) dataplane(member string) supervisor.Spec {
+	pair := r.fleet.PKI.HubbleServer[member]
+	address := r.fleet.Ports.Address("dataplane-" + member)
+	return supervisor.Spec{
+		Name: "dataplane-" + member, Layer: fleet.LayerFederation,
+		Path: r.fleet.Built.Path(parts.Dataplane, parts.ACPDataplane),
+		Args: []string{
+			"run", "--cluster=" + member, "--kubeconfig=" + r.layout.Kubeconfig(fleet.Dataplane),
+			"--listen=" + address, "--tls-ca=" + r.fleet.PKI.HubbleCA, "--tls-cert=" + pair.Cert, "--tls-key=" + pair.Key,
+			"--traffic=" + r.Traffic, "--traffic-rate=" + strconv.FormatFloat(r.TrafficRate, 'g', -1, 64),
+		},
+		Ready:       func(ctx context.Context) error { return r.dialTLS(ctx, address) },
+		StopTimeout: 2 * time.Second,
+	}
+}
+
+func (r *runner) adapter() supervisor.Spec {
+	health := r.fleet.Ports.Address("adapter-health")
+	return supervisor.Spec{
+		Name: "adapter", Layer: fleet.LayerControlPlane, Path: filepath.Join(r.BinDir, programAdapter),
+		Args: []string{
+			"--kubeconfig=" + r.layout.Kubeconfig(fleet.Adapter),
+			"--kubefed-namespace=" + fleet.KubeFedNamespace, "--credentials-namespace=" + fleet.ACPNamespace,
+			"--health-address=" + health, "--metrics-address=" + r.fleet.Ports.Address("adapter-metrics"),
+			"--leader-elect=false",
+		},
+		Ready: func(ctx context.Context) error { return getOK(ctx, "http://"+health+"/readyz") },
+	}
+}
+
+func (r *runner) collector() supervisor.Spec {
+	health := r.fleet.Ports.Address("flow-collector-health")
+	client := r.fleet.PKI.HubbleClient
+	args := []string{
+		"--kubeconfig=" + r.layout.Kubeconfig(fleet.FlowCollector), "--store=" + r.flowStore(),
+		"--hubble-tls-ca=" + r.fleet.PKI.HubbleCA, "--hubble-tls-cert=" + client.Cert, "--hubble-tls-key=" + client.Key,
+		"--hubble-tls-server-name=localhost", "--health-address=" + health,
+	}
+	for _, m := range fleet.Members() {
+		args = append(args, "--hubble="+m+"="+r.fleet.Ports.Address("dataplane-"+m))
+	}
+	return supervisor.Spec{
+		Name: "flow-collector", Layer: fleet.LayerControlPlane, Path: filepath.Join(r.BinDir, programCollector), Args: args,
+		Ready: func(ctx context.Context) error { return getOK(ctx, "http://"+health+"/healthz") },
+	}
+}
+
+func (r *runner) portal(secretFile string) supervisor.Spec {
+	return supervisor.Spec{
+		Name: "portal", Layer: fleet.LayerControlPlane, Path: filepath.Join(r.BinDir, programPortal),
+		Args: []string{
+			"--listen=" + net.JoinHostPort("127.0.0.1", strconv.Itoa(r.Port)), "--public-url=" + r.portalURL(),
+			"--kubeconfig=" + r.layout.Kubeconfig(fleet.Portal),
+			"--database=sqlite:" + filepath.Join(r.layout.Data("portal"), "portal.db"), "--flow-store=" + r.flowStore(),
+			"--catalog=" + filepath.Join(r.Repo, "playground/demo/catalog"),
+			"--oidc-issuer=" + r.issuer(), "--oidc-client-id=" + oidcClientID, "--oidc-client-secret-file=" + secretFile,
+			"--session-idle=8h", "--demo",
+		},
+		Ready: func(ctx context.Context) error { return getOK(ctx, r.portalURL()+"/readyz") },
+	}
+}
+
+func (r *runner) flowStore() string {
+	return "sqlite:" + filepath.Join(r.layout.Data("flows"), "flows.db")
+}
+
+func (r *runner) portalURL() string { return "http://127.0.0.1:" + strconv.Itoa(r.Port) }
+
+func (r *runner) issuer() string { return "http://" + r.fleet.Ports.Address("oidc") }
+
+func getOK(ctx context.Context, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close()
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s answered %s", url, res.Status)
+	}
+	return nil
+}
+
+// dialTLS is a dataplane's readiness: it listens once its caches are filled, and asks for our certificate.
+func (r *runner) dialTLS(ctx context.Context, address string) error {
+	cert, err := tls.LoadX509KeyPair(r.fleet.PKI.HubbleClient.Cert, r.fleet.PKI.HubbleClient.Key)
+	if err != nil {
+		return err
+	}
+	pool, err := fleet.Pool(r.fleet.PKI.HubbleCA)
+	if err != nil {
+		return err
+	}
+	d := tls.Dialer{Config: &tls.Config{
+		RootCAs: pool, Certificates: []tls.Certificate{cert}, ServerName: "localhost",
+		NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS13,
+	}}
+	conn, err := d.DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	return conn.Close()
+}

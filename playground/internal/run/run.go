@@ -1,0 +1,182 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/acp-io/acp/playground/internal/demo"
+	"github.com/acp-io/acp/playground/internal/fleet"
+	"github.com/acp-io/acp/playground/internal/parts"
+	"github.com/acp-io/acp/playground/internal/supervisor"
+)
+
+// startLimit bounds the start; a slow machine under load needs a fraction of it.
+const startLimit = 3 * time.Minute
+
+type runner struct {
+	Options
+	printer    *Printer
+	layout     fleet.Layout
+	fleet      *fleet.Fleet
+	supervisor *supervisor.Supervisor
+}
+
+// Up builds what is missing, starts everything, says when it is ready, and keeps it until the context ends. Nothing
+// that it started is left when it returns.
+func Up(ctx context.Context, o Options, p *Printer) error {
+	layout, err := fleet.NewLayout(o.StateDir)
+	if err != nil {
+		return err
+	}
+	lock, err := supervisor.Acquire(layout.Dir)
+	if err != nil {
+		return err
+	}
+	defer lock.Release()
+	if o.JSONReady != "" { // of a run before
+		if err := os.Remove(o.JSONReady); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("remove the ready file of an earlier run: %w", err)
+		}
+	}
+	ended, err := supervisor.EndStale(layout.Run())
+	if err != nil {
+		return err
+	}
+	for _, name := range ended {
+		p.Line("ended %s, which an earlier run had left behind", name)
+	}
+	if !o.WithoutACP {
+		wanted := o.Port
+		if o.Port, err = fleet.PortalPort(wanted, o.PortExplicit); err != nil {
+			return err
+		}
+		if o.Port != wanted {
+			p.Line("port %d is in use by another program; the portal takes %d (choose one with --port)", wanted, o.Port)
+		}
+	}
+	built, err := build(ctx, &o, p)
+	if err != nil {
+		return err
+	}
+	began := time.Now()
+	sup := supervisor.New(supervisor.Config{RunDir: layout.Run(), LogDir: layout.Logs(), Report: p.Event})
+	defer sup.Close()
+	r := &runner{Options: o, printer: p, layout: layout, supervisor: sup}
+	r.fleet, err = fleet.New(fleet.Config{Layout: layout, Repo: o.Repo, Built: built, Supervisor: sup, ExtraPorts: extraPorts()})
+	if err != nil {
+		return err
+	}
+	if err := r.addPrograms(); err != nil {
+		return err
+	}
+	control := make(chan error, 1)
+	go func() { control <- sup.ServeControl(ctx, layout.Run()) }()
+
+	p.Line("starting the fleet; logs are in %s", layout.Logs())
+	startCtx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("the start took more than %s", startLimit))
+	err = r.start(startCtx)
+	cancel()
+	if ctx.Err() != nil {
+		p.Line("stopping")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	took := time.Since(began)
+	if err := r.announce(took); err != nil {
+		return err
+	}
+	select {
+	case err := <-control:
+		if ctx.Err() == nil {
+			return err
+		}
+	case <-ctx.Done():
+	}
+	p.Line("stopping; the state is kept in %s", layout.Dir)
+	return nil
+}
+
+// build makes sure that all programs are there.
+func build(ctx context.Context, o *Options, p *Printer) (parts.Built, error) {
+	dir, err := parts.DefaultDir()
+	if err != nil {
+		return nil, err
+	}
+	cache := &parts.Cache{Repo: o.Repo, Dir: dir, Assets: os.Getenv("KUBEBUILDER_ASSETS"), Progress: p}
+	built, err := cache.Ensure(ctx, parts.All())
+	if err != nil || o.WithoutACP {
+		return built, err
+	}
+	if o.BinDir == "" {
+		o.BinDir = filepath.Join(o.Repo, "bin")
+		p.Line("building %v", acpPrograms())
+		if err := parts.BuildPrograms(ctx, o.Repo, o.BinDir, acpPrograms()...); err != nil {
+			return nil, err
+		}
+	}
+	if o.BinDir, err = filepath.Abs(o.BinDir); err != nil {
+		return nil, err
+	}
+	for _, name := range acpPrograms() {
+		if _, err := os.Stat(filepath.Join(o.BinDir, name)); err != nil {
+			return nil, fmt.Errorf("--bin-dir lacks a program (build it with `make programs`): %w", err)
+		}
+	}
+	return built, nil
+}
+
+// start brings everything up; what does not need each other starts together.
+func (r *runner) start(ctx context.Context) error {
+	for _, dir := range []string{"portal", "flows"} {
+		if err := os.MkdirAll(r.layout.Data(dir), 0o700); err != nil {
+			return fmt.Errorf("make a data folder: %w", err)
+		}
+	}
+	workloads, err := demo.LoadWorkloads(filepath.Join(r.Repo, "playground/demo/workloads.yaml"))
+	if err != nil {
+		return err
+	}
+	oidc := make(chan error, 1)
+	go func() { oidc <- r.supervisor.StartAndWait(ctx, "oidc") }()
+
+	began := time.Now()
+	if err := r.fleet.Up(ctx, func(ctx context.Context, member string) error {
+		return demo.Place(ctx, r.fleet.AdminConfig(member), member, workloads)
+	}); err != nil {
+		return err
+	}
+	r.printer.Line("  API servers and KubeFed are ready (%s)", time.Since(began).Round(100*time.Millisecond))
+	if err := r.demoObjects(ctx); err != nil {
+		return err
+	}
+	names := make([]string, 0, 5)
+	for _, m := range fleet.Members() {
+		names = append(names, "dataplane-"+m)
+	}
+	if !r.WithoutACP {
+		names = append(names, "adapter", "flow-collector", "portal")
+	}
+	if err := r.supervisor.StartAndWait(ctx, names...); err != nil {
+		return err
+	}
+	return <-oidc
+}
+
+// demoObjects creates the demo's classes, resources and policies where they are absent; what a user changed or wrote
+// stays as it is.
+func (r *runner) demoObjects(ctx context.Context) error {
+	objects, err := fleet.ParseDir(filepath.Join(r.Repo, "playground/demo/objects"))
+	if err != nil {
+		return err
+	}
+	if _, err := r.fleet.Applier(fleet.Host).CreateAbsent(ctx, objects); err != nil {
+		return fmt.Errorf("create the demo's objects: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package supervisor
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// startTicks is the start time of a process in clock ticks since boot: with the pid and the boot's id it tells a
+// process from any other that ever had or will have the same pid.
+func startTicks(pid int) (uint64, error) {
+	stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return 0, err
+	}
+	// The command name, in parentheses, may hold blanks and parentheses: fields are counted from its end.
+	end := bytes.LastIndexByte(stat, ')')
+	if end < 0 {
+		return 0, fmt.Errorf("unreadable /proc/%d/stat", pid)
+	}
+	fields := strings.Fields(string(stat[end+1:]))
+	const startTime = 22 - 3 // field 22 of proc(5); the first one left here is field 3
+	if len(fields) <= startTime {
+		return 0, fmt.Errorf("short /proc/%d/stat", pid)
+	}
+	if fields[0] == "Z" {
+		return 0, os.ErrProcessDone
+	}
+	return strconv.ParseUint(fields[startTime], 10, 64)
+}
+
+func bootID() (string, error) {
+	id, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id)), err
+}
+
+// RSS returns the resident memory of a process in bytes, 0 when it is gone.
+func RSS(pid int) int64 {
+	statm, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "statm"))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(statm))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}
