@@ -10,8 +10,9 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"runtime/debug"
 	"syscall"
+
+	"github.com/acp-io/acp/internal/version"
 )
 
 func main() {
@@ -24,7 +25,7 @@ func main() {
 		os.Exit(2)
 	}
 	if o.version {
-		fmt.Println("portal", version())
+		fmt.Println("portal", version.String())
 		return
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -34,14 +35,6 @@ func main() {
 		stop()
 		os.Exit(1)
 	}
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	return info.Main.Version
 }
 
 func logger(format string, level slog.Level, w io.Writer) *slog.Logger {
