@@ -1,0 +1,311 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/approvaltest"
+	"github.com/acp-io/acp/internal/approval/gormstore"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/host"
+)
+
+const lease = time.Minute
+
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+type noClasses struct{}
+
+func (noClasses) ResourceActions(string) ([]string, bool, error) { return nil, false, nil }
+func (noClasses) SubjectCovered(string) (bool, error)            { return false, nil }
+
+// world is one database and one host cluster, for as many replicas as a test starts.
+type world struct {
+	t      *testing.T
+	store  *gormstore.Store
+	client client.Client
+	clock  *clock
+	down   func() error // what the API server says to every call
+	svc    *approval.Service
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s, err := gormstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "x.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, store: s, clock: &clock{now: approvaltest.Start.Add(time.Hour)}, down: func() error { return nil }}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := w.down(); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+	}).Build()
+	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Classes: noClasses{}, Now: w.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) worker(name string) *approval.Worker {
+	return approval.NewWorker(approval.WorkerConfig{Name: name, Service: w.svc, Writer: &host.Writer{Client: w.client}, Log: slog.New(slog.DiscardHandler),
+		PolicyName: func(r string) string { return "p-" + r[len("name:"):] }, Lease: lease, Poll: time.Second})
+}
+
+func (w *world) approved(app, resource string) int64 {
+	w.t.Helper()
+	x, err := w.store.Create(w.t.Context(), approvaltest.Ticket(app, resource, ""))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, p := range []string{"carol", "bob"} {
+		w.apply(x.Number, func(x *approval.Ticket) error { return x.Approve(p, "", w.clock.Now()) })
+	}
+	return x.Number
+}
+
+func (w *world) apply(n int64, f func(*approval.Ticket) error) {
+	w.t.Helper()
+	if _, err := w.svc.Apply(context.Background(), n, f); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) revoke(n int64) {
+	w.t.Helper()
+	w.apply(n, func(x *approval.Ticket) error { return x.Revoke("bob", "enough", w.clock.Now()) })
+}
+
+func (w *world) state(n int64) approval.State {
+	w.t.Helper()
+	x, err := w.store.Get(context.Background(), n)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return x.State
+}
+
+func (w *world) sids(resource string) []string {
+	w.t.Helper()
+	var p v1alpha1.AccessControlPolicy
+	if err := w.client.Get(context.Background(), client.ObjectKey{Name: "p-" + resource}, &p); client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	var out []string
+	for _, s := range p.Spec.Statements {
+		out = append(out, s.SID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (w *world) drain(x *approval.Worker) {
+	w.t.Helper()
+	if err := x.Drain(context.Background()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+var errCrash = errors.New("crash")
+
+// untilCrash ends like a killed process: what was committed stays, nothing else happens.
+func untilCrash(w *approval.Worker) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			crash, ok := v.(error)
+			if !ok || !errors.Is(crash, errCrash) {
+				panic(v)
+			}
+			err = crash
+		}
+	}()
+	return w.Drain(context.Background())
+}
+
+// TestCrashAnywhere kills a worker at each point at which it can be killed, once before and once during a revocation,
+// and lets another replica go on after the lease.
+func TestCrashAnywhere(t *testing.T) {
+	for at := 1; ; at++ {
+		w := newWorld(t)
+		a, b := w.approved("a", "r"), w.approved("b", "r")
+		calls, point := 0, ""
+		crash := func(p string) {
+			if calls++; calls == at {
+				point = p
+				panic(errCrash)
+			}
+		}
+		first := w.worker("first")
+		first.SetStep(crash)
+		err := untilCrash(first)
+		if err == nil {
+			w.revoke(a)
+			err = untilCrash(first)
+		} else {
+			w.revoke(a) // while the dead worker's lease still holds
+		}
+		if err == nil {
+			if at < 12 {
+				t.Fatalf("only %d points were tried; the worker has more", at-1)
+			}
+			return
+		}
+		if !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		w.clock.pass(lease)
+		w.drain(w.worker("second"))
+		if got, want := w.sids("r"), []string{approval.SID(b, 0)}; !slices.Equal(got, want) {
+			t.Errorf("crash %d at %q: the policy has %v, want %v", at, point, got, want)
+		}
+		if got := w.state(a); got != approval.StateRevoking {
+			t.Errorf("crash %d at %q: the revoked ticket is %s", at, point, got)
+		}
+		if got := w.state(b); got != approval.StateApplying {
+			t.Errorf("crash %d at %q: the other ticket is %s", at, point, got)
+		}
+		if _, err := w.store.Lease(t.Context(), "x", w.clock.Now().Add(time.Hour), lease); !errors.Is(err, approval.ErrNoJob) {
+			t.Errorf("crash %d at %q: a job is left: %v", at, point, err)
+		}
+	}
+}
+
+// TestSleeperWritesNothing: a worker sleeps just before its write, longer than its lease; meanwhile the ticket is
+// revoked and another replica does what is to be done. The sleeper's write must fail, in each state of the policy.
+func TestSleeperWritesNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		before func(*world) // what the policy has before
+		want   func(n int64) []string
+	}{
+		"no policy": {"the fence creates it", func(*world) {}, func(int64) []string { return nil }},
+		"policy of others": {"the fence changes its version", func(w *world) {
+			w.approved("other", "r")
+			w.drain(w.worker("early"))
+		}, func(n int64) []string { return []string{approval.SID(n-1, 0)} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.before(w)
+			n := w.approved("a", "r")
+			sleeper, slept := w.worker("sleeper"), false
+			sleeper.SetStep(func(p string) {
+				if p == "checked" && !slept {
+					slept = true
+					w.revoke(n)
+					w.clock.pass(lease)
+					w.drain(w.worker("other"))
+				}
+			})
+			w.drain(sleeper)
+			if !slept {
+				t.Fatal("the sleeper never came to its write")
+			}
+			if got, want := w.sids("r"), tc.want(n); !slices.Equal(got, want) {
+				t.Errorf("%s: the policy has %v, want %v", tc.reason, got, want)
+			}
+			if got := w.state(n); got != approval.StateRevoking {
+				t.Errorf("the ticket is %s", got)
+			}
+		})
+	}
+}
+
+// TestReplicas: two services on one database, several workers each, many tickets of few resources, some revoked on
+// the way. Each statement that should be there is there once.
+func TestReplicas(t *testing.T) {
+	w := newWorld(t)
+	const tickets = 24
+	want := map[string][]string{}
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for i := range 4 {
+		x := w.worker(fmt.Sprint("w", i))
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := x.Drain(ctx); err != nil && ctx.Err() == nil {
+					t.Errorf("drain: %v", err)
+				}
+			}
+		})
+	}
+	for i := range tickets {
+		resource := fmt.Sprint("r", i%3)
+		n := w.approved(fmt.Sprint("a", i), resource)
+		if i%4 == 0 {
+			w.revoke(n)
+		} else {
+			want[resource] = append(want[resource], approval.SID(n, 0))
+		}
+	}
+	cancel()
+	wg.Wait()
+	w.clock.pass(lease)
+	w.drain(w.worker("last"))
+	for r, sids := range want {
+		slices.Sort(sids)
+		if got := w.sids(r); !slices.Equal(got, sids) {
+			t.Errorf("%s has %v, want %v", r, got, sids)
+		}
+	}
+}
+
+func TestHostAway(t *testing.T) {
+	w := newWorld(t)
+	n := w.approved("a", "r")
+	w.down = func() error { return errors.New("connection refused") }
+	x := w.worker("w")
+	w.drain(x)
+	got, err := w.store.Get(t.Context(), n)
+	if err != nil || got.State != approval.StateApplying || got.Message == "" {
+		t.Fatalf("the ticket waits and says so: %+v, %v", got, err)
+	}
+	w.down = func() error { return nil }
+	w.clock.pass(time.Second)
+	w.drain(x)
+	if got := w.sids("r"); len(got) != 1 {
+		t.Errorf("it is written once the API server is back: %v", got)
+	}
+}
