@@ -34,7 +34,7 @@ import (
 const (
 	catalogEvery = 3 * time.Second
 	storeEvery   = time.Second
-	resyncEvery  = 2 * time.Second
+	resyncEvery  = 30 * time.Second
 	pruneEvery   = 10 * time.Minute
 	jobLease     = 5 * time.Second // more than a write may take
 	workers      = 4               // jobs of one resource are done in order, those of others beside them
@@ -107,12 +107,12 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
 	replica := rand.Text()
 	for i := range workers {
 		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(),
-			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery}))
+			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
 	}
-	follower := &approval.Follower{Service: tickets, Policies: h, Changed: h.PolicyChanges(), Resync: resyncEvery, Log: log}
 	dist, err := fs.Sub(web.Dist, "dist")
 	if err != nil {
 		return err

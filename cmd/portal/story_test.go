@@ -31,9 +31,12 @@ type ticket struct {
 	WaitingFor         []string
 	Statement          string
 	Clusters           []struct{ Cluster, State string }
-	Events             []struct{ Kind, Cluster string }
-	Steps              []struct{ Name, State string }
-	Can                map[string]bool
+	Events             []struct {
+		Kind, Cluster string
+		At            time.Time
+	}
+	Steps []struct{ Name, State string }
+	Can   map[string]bool
 }
 
 // fleet stands for the adapter and its members.
@@ -227,6 +230,13 @@ func TestStory(t *testing.T) {
 	if st := acp.Spec.Statements[0]; st.SID != "t-1-1" || st.NotAfter == nil || st.Subjects[0] != portaltest.App888 || acp.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal {
 		t.Errorf("statement: %+v in %+v", st, acp.ObjectMeta)
 	}
+
+	at := map[string]time.Time{}
+	eventually(t, "the ticket says that it is written", func() bool { x = get("alice", id); return x.State == "applying" })
+	for _, e := range x.Events {
+		at[e.Kind] = e.At
+	}
+	t.Logf("from the last approval to the written statement: %s", at["written"].Sub(at["approved"]))
 
 	f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
 	eventually(t, "the ticket says which member is missing", func() bool {

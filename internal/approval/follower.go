@@ -24,14 +24,34 @@ type Follower struct {
 	Service  *Service
 	Policies Policies
 	Changed  <-chan string // names of policies that changed
-	Resync   time.Duration
+	Resync   time.Duration // for what notifications missed
 	Log      *slog.Logger
+
+	look chan string
 }
+
+// NewFollower of policies whose changes a channel names.
+func NewFollower(s *Service, p Policies, changed <-chan string, resync time.Duration, log *slog.Logger) *Follower {
+	return &Follower{Service: s, Policies: p, Changed: changed, Resync: resync, Log: log, look: make(chan string, 256)}
+}
+
+// Look compares the tickets of one policy soon. A worker asks for it after a write, because the adapter may have
+// reported on the write before the ticket knew of it.
+func (f *Follower) Look(policy string) {
+	select {
+	case f.look <- policy:
+	default: // far behind; the resync finds it
+	}
+}
+
+// expireEvery is how late an expiry may be seen; the statement itself ends in time.
+const expireEvery = time.Second
 
 // Run until the context ends.
 func (f *Follower) Run(ctx context.Context) {
-	t := time.NewTicker(f.Resync)
-	defer t.Stop()
+	expiry := time.NewTicker(expireEvery)
+	defer expiry.Stop()
+	var synced time.Time
 	for {
 		var err error
 		select {
@@ -39,8 +59,12 @@ func (f *Follower) Run(ctx context.Context) {
 			return
 		case name := <-f.Changed:
 			err = f.follow(ctx, Filter{Policy: name, States: followed})
-		case <-t.C:
-			if err = f.Service.Expire(ctx); err == nil {
+		case name := <-f.look:
+			err = f.follow(ctx, Filter{Policy: name, States: followed})
+		case <-expiry.C:
+			err = f.Service.Expire(ctx)
+			if now := f.Service.Now(); err == nil && f.Policies.Ready() && now.Sub(synced) >= f.Resync {
+				synced = now
 				err = f.Sync(ctx)
 			}
 		}

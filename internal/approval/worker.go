@@ -36,7 +36,7 @@ func (e *RefusedError) Error() string { return e.Message }
 // errSuperseded stops a write whose reason has gone.
 var errSuperseded = errors.New("the ticket no longer wants this")
 
-// WorkerConfig of a Worker; every field is required.
+// WorkerConfig of a Worker; every field but Wrote is required.
 type WorkerConfig struct {
 	Name       string // unique among replicas and workers
 	Service    *Service
@@ -45,6 +45,7 @@ type WorkerConfig struct {
 	Log        *slog.Logger
 	Lease      time.Duration // longer than a write takes
 	Poll       time.Duration // for jobs of other replicas, and for jobs that wait
+	Wrote      func(policy string)
 }
 
 // Worker does the outbox's jobs: it brings approved tickets into the host cluster and revoked ones out of it.
@@ -57,6 +58,9 @@ type Worker struct {
 
 // NewWorker makes a worker; Wake it after each job.
 func NewWorker(c WorkerConfig) *Worker {
+	if c.Wrote == nil {
+		c.Wrote = func(string) {}
+	}
 	return &Worker{WorkerConfig: c, wake: make(chan struct{}, 1), step: func(string) {}}
 }
 
@@ -124,6 +128,7 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 			return err
 		}
 		w.Service.OnChange(t)
+		w.Wrote(policy)
 		w.step("finished")
 		return nil
 	}

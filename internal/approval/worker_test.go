@@ -7,11 +7,14 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -54,7 +57,8 @@ type world struct {
 	store  *gormstore.Store
 	client client.Client
 	clock  *clock
-	down   func() error // what the API server says to every call
+	down   func() error // what the API server says to every read
+	refuse func() error // and to every creation
 	svc    *approval.Service
 }
 
@@ -73,13 +77,19 @@ func newWorld(t *testing.T) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: s, clock: &clock{now: approvaltest.Start.Add(time.Hour)}, down: func() error { return nil }}
+	w := &world{t: t, store: s, clock: &clock{now: approvaltest.Start.Add(time.Hour)}, down: func() error { return nil }, refuse: func() error { return nil }}
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if err := w.down(); err != nil {
 				return err
 			}
 			return c.Get(ctx, key, o, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := w.refuse(); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
 	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Classes: noClasses{}, Now: w.clock.Now})
@@ -307,5 +317,104 @@ func TestHostAway(t *testing.T) {
 	w.drain(x)
 	if got := w.sids("r"); len(got) != 1 {
 		t.Errorf("it is written once the API server is back: %v", got)
+	}
+}
+
+func TestRefusedStepsAside(t *testing.T) {
+	w := newWorld(t)
+	bad, good := w.approved("a", "r"), w.approved("b", "r")
+	tries := 0
+	w.refuse = func() error {
+		if tries++; tries == 1 {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "accesscontrolpolicies"}, "p-r", errors.New("quota"))
+		}
+		return nil
+	}
+	x := w.worker("w")
+	w.drain(x)
+	got, err := w.store.Get(t.Context(), bad)
+	if err != nil || got.State != approval.StateFailed || !strings.Contains(got.Message, "quota") {
+		t.Fatalf("a refusal is told in its own words: %+v, %v", got, err)
+	}
+	if got := w.state(good); got != approval.StateApplying {
+		t.Errorf("the next ticket of the resource does not wait for it: %s", got)
+	}
+	w.clock.pass(time.Minute)
+	w.drain(x)
+	if got := w.sids("r"); len(got) != 2 || w.state(bad) != approval.StateApplying {
+		t.Errorf("it is tried again later: %v, %s", got, w.state(bad))
+	}
+}
+
+// statuses is a host cluster that the test reports for.
+type statuses struct{ w *world }
+
+func (s statuses) Ready() bool { return true }
+
+func (s statuses) Cached(name string) (*v1alpha1.AccessControlPolicy, bool) {
+	p, err := s.Live(context.Background(), name)
+	return p, err == nil && p != nil
+}
+
+func (s statuses) Live(ctx context.Context, name string) (*v1alpha1.AccessControlPolicy, error) {
+	var p v1alpha1.AccessControlPolicy
+	err := s.w.client.Get(ctx, client.ObjectKey{Name: name}, &p)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return &p, nil
+}
+
+func TestExpiryTidiesUp(t *testing.T) {
+	w := newWorld(t)
+	n := w.approved("a", "r")
+	x := w.worker("w")
+	w.drain(x)
+	w.clock.pass(time.Hour - time.Second) // the ticket asks for an hour
+	if err := w.svc.Expire(t.Context()); err != nil || w.state(n) != approval.StateApplying {
+		t.Fatalf("not before its time: %s, %v", w.state(n), err)
+	}
+	w.clock.pass(time.Second)
+	if err := w.svc.Expire(t.Context()); err != nil || w.state(n) != approval.StateExpired {
+		t.Fatalf("at its time: %s, %v", w.state(n), err)
+	}
+	w.drain(x)
+	if got := w.sids("r"); len(got) != 0 || w.state(n) != approval.StateExpired {
+		t.Errorf("the statement is removed and the ticket stays expired: %v, %s", got, w.state(n))
+	}
+}
+
+// TestPolicyDeletedDuringRevocation: only a policy's status can say that no member has a statement, so it is written again.
+func TestPolicyDeletedDuringRevocation(t *testing.T) {
+	w := newWorld(t)
+	n := w.approved("a", "r")
+	x := w.worker("w")
+	w.drain(x)
+	w.revoke(n)
+	w.drain(x)
+	p, err := statuses{w}.Live(t.Context(), "p-r")
+	if err != nil || p == nil {
+		t.Fatal(p, err)
+	}
+	w.apply(n, func(x *approval.Ticket) error { // the fake server counts no generations
+		x.Removed("p-r", approval.Written{Generation: 5, UID: "u"}, w.clock.Now())
+		return nil
+	})
+	if err := w.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	f := approval.NewFollower(w.svc, statuses{w}, nil, time.Minute, slog.New(slog.DiscardHandler))
+	if err := f.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.drain(x)
+	if p, err := (statuses{w}).Live(t.Context(), "p-r"); err != nil || p == nil || len(p.Spec.Statements) != 0 {
+		t.Errorf("the policy is there again, without the statement: %+v, %v", p, err)
+	}
+	if got := w.state(n); got != approval.StateRevoking {
+		t.Errorf("it is not revoked before the members say so: %s", got)
 	}
 }

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"crypto/rand"
+	"log/slog"
 	"net"
 	"net/http"
 	"runtime/debug"
@@ -37,7 +38,11 @@ func (s *Server) accessLog(c *gin.Context) {
 	if a := caller(c); a != nil {
 		who = a.ID
 	}
-	s.Log.Debug("request", "method", c.Request.Method, "route", path, "status", c.Writer.Status(), "person", who,
+	level := slog.LevelInfo
+	if c.Request.Method == http.MethodGet && c.Writer.Status() < http.StatusBadRequest {
+		level = slog.LevelDebug // pages ask often
+	}
+	s.Log.Log(c.Request.Context(), level, "request", "method", c.Request.Method, "route", path, "status", c.Writer.Status(), "person", who,
 		"peer", c.RemoteIP(), "duration", time.Since(start), "requestId", c.GetString(keyRequestID))
 }
 
@@ -54,7 +59,7 @@ func (s *Server) recovery(c *gin.Context) {
 	c.Next()
 }
 
-func securityHeaders(c *gin.Context) {
+func (s *Server) securityHeaders(c *gin.Context) {
 	h := c.Writer.Header()
 	h.Set("Content-Security-Policy", contentPolicy(""))
 	h.Set("X-Content-Type-Options", "nosniff")
@@ -64,7 +69,7 @@ func securityHeaders(c *gin.Context) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
 	h.Set("Cache-Control", "no-store")
-	if c.Request.TLS != nil || c.Request.URL.Scheme == "https" {
+	if s.PublicURL.Scheme == "https" {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 }

@@ -99,7 +99,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := e.SetTrustedProxies(nil); err != nil {
 		return nil, err
 	}
-	e.Use(s.requestID, s.accessLog, s.recovery, securityHeaders, bodyLimit, s.session, s.rateLimit, s.sameOrigin, s.guard)
+	e.Use(s.requestID, s.accessLog, s.recovery, s.securityHeaders, bodyLimit, s.session, s.rateLimit, s.sameOrigin, s.guard)
 	e.NoMethod(func(c *gin.Context) {
 		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
 	})

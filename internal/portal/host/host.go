@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -165,20 +164,6 @@ func (h *Host) PolicyChanges() <-chan string { return h.policies }
 
 // Ready tells whether everything was seen once.
 func (h *Host) Ready() bool { return h.ready.Load() }
-
-// WaitReady until everything was seen once, or the context ends.
-func (h *Host) WaitReady(ctx context.Context) bool {
-	t := time.NewTicker(20 * time.Millisecond)
-	defer t.Stop()
-	for !h.Ready() {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-t.C:
-		}
-	}
-	return true
-}
 
 // Snapshot of the policies as they are now; false: the host cluster was not seen yet.
 func (h *Host) Snapshot() (*policy.Snapshot, bool) {
