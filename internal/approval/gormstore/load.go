@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
@@ -91,11 +92,20 @@ func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ti
 		if err := q.Find(&rows).Error; err != nil {
 			return err
 		}
-		out, err = fill(tx, rows)
-		return err
+		for some := range slices.Chunk(rows, fillAtOnce) {
+			filled, err := fill(tx, some)
+			if err != nil {
+				return err
+			}
+			out = append(out, filled...)
+		}
+		return nil
 	})
 	return out, err
 }
+
+// fillAtOnce keeps the number of a query's parameters below what databases accept.
+const fillAtOnce = 500
 
 const waitsFor = `state = 'pending' AND requester <> @p
  AND EXISTS (SELECT 1 FROM ticket_steps s JOIN step_approvers a ON a.ticket = s.ticket AND a.position = s.position
