@@ -13,6 +13,8 @@ const (
 	app888    = appHead + "app/888"
 	app889    = appHead + "app/889"
 	teamApp   = appHead + "app/team-7"
+	svcHead   = "trnv1:rsc:trip-com:mesh:svc:"
+	cart      = svcHead + "cart"
 	redisHead = "trnv1:rsc:trip-com:redis:clusters:"
 	bobs      = redisHead + "bobs-cluster"
 	orders    = redisHead + "orders-cache"
@@ -62,6 +64,11 @@ func webClass() *v1alpha1.ResourceClass {
 func appClass() *v1alpha1.SubjectClass {
 	return &v1alpha1.SubjectClass{ObjectMeta: named("application"), Spec: v1alpha1.SubjectClassSpec{
 		Pattern: appHead + "app/*", LabelKey: "com.trip/appid"}}
+}
+
+func svcClass() *v1alpha1.SubjectClass {
+	return &v1alpha1.SubjectClass{ObjectMeta: named("service"), Spec: v1alpha1.SubjectClassSpec{
+		Pattern: svcHead + "*", LabelKey: "com.trip/service"}}
 }
 
 func protect(resource string, mode v1alpha1.Mode, more ...func(*v1alpha1.ProtectedResource)) *v1alpha1.ProtectedResource {
@@ -141,7 +148,7 @@ func workload(name, subject string, addresses ...string) *v1alpha1.ExternalWorkl
 
 // world is an Input with the usual classes.
 func world(parts ...any) Input {
-	in := Input{ResourceClasses: []*v1alpha1.ResourceClass{redisClass(), webClass()}, SubjectClasses: []*v1alpha1.SubjectClass{appClass()}}
+	in := Input{ResourceClasses: []*v1alpha1.ResourceClass{redisClass(), webClass()}, SubjectClasses: []*v1alpha1.SubjectClass{appClass(), svcClass()}}
 	for _, p := range parts {
 		switch p := p.(type) {
 		case *v1alpha1.AccessControlPolicy:

@@ -25,14 +25,16 @@ type request struct{ method, path *regexp.Regexp }
 // resourceClass is a usable ResourceClass.
 type resourceClass struct {
 	object  *v1alpha1.ResourceClass
-	pattern Name
+	stem    string // of the pattern
 	actions []action
+	// opensOtherPorts is false while an action is unusable: its ports would count as named by none, and be open.
+	opensOtherPorts bool
 }
 
 // subjectClass is a usable SubjectClass.
 type subjectClass struct {
-	object  *v1alpha1.SubjectClass
-	pattern Name
+	object *v1alpha1.SubjectClass
+	stem   string // of the pattern
 }
 
 // classes finds a class by name. The patterns do not overlap, so at most one covers an exact name.
@@ -104,12 +106,13 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 			problems = append(problems, *problem)
 			continue
 		}
-		c := &resourceClass{object: o, pattern: n}
+		c := &resourceClass{object: o, stem: n.stem(), opensOtherPorts: o.Spec.OtherPorts == v1alpha1.OtherPortsAllow}
 		for _, a := range o.Spec.Actions {
 			usableAction, err := newAction(a)
 			if err != nil {
+				c.opensOtherPorts = false
 				problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: v1alpha1.ReasonInvalid,
-					Message: fmt.Sprintf("action %s is left out: %v", a.Name, err)})
+					Message: fmt.Sprintf("action %s is left out, and other ports stay closed: %v", a.Name, err)})
 				continue
 			}
 			c.actions = append(c.actions, usableAction)
@@ -117,7 +120,7 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 		slices.SortFunc(c.actions, func(a, b action) int { return cmp.Compare(a.name, b.name) })
 		usable = append(usable, c)
 	}
-	return newClasses(usable, func(c *resourceClass) string { return c.pattern.stem() }), problems
+	return newClasses(usable, func(c *resourceClass) string { return c.stem }), problems
 }
 
 func subjectClasses(in []*v1alpha1.SubjectClass) (classes[*subjectClass], []Problem) {
@@ -130,9 +133,9 @@ func subjectClasses(in []*v1alpha1.SubjectClass) (classes[*subjectClass], []Prob
 			problems = append(problems, *problem)
 			continue
 		}
-		usable = append(usable, &subjectClass{object: o, pattern: n})
+		usable = append(usable, &subjectClass{object: o, stem: n.stem()})
 	}
-	return newClasses(usable, func(c *subjectClass) string { return c.pattern.stem() }), problems
+	return newClasses(usable, func(c *subjectClass) string { return c.stem }), problems
 }
 
 // newAction refuses an action as a whole when a part of it is unusable: half an action would be a different one.
@@ -217,9 +220,9 @@ func (c *resourceClass) portInNoAction(proto v1alpha1.Protocol, port uint16) boo
 	return !slices.ContainsFunc(c.actions, func(a action) bool { return portsContain(a.ports, proto, port) })
 }
 
-// labelValue is the part of an exact name that the pattern's "*" stands for.
-func labelValue(pattern Name, name string) (string, error) {
-	value := strings.TrimPrefix(name, pattern.stem())
+// labelValue is the part of an exact name that the "*" of its class's pattern stands for.
+func labelValue(stem, name string) (string, error) {
+	value := strings.TrimPrefix(name, stem)
 	if !ValidLabelValue(value) {
 		return "", fmt.Errorf("%w %q: %q cannot be a label value (1 to 63 letters, digits, - _ .)", ErrInvalidName, name, value)
 	}

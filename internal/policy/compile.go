@@ -22,13 +22,14 @@ func (s *Snapshot) Compile(at time.Time) []Unit {
 }
 
 // CompileResource makes the unit of one resource. False: it is not onboarded, in Observe everywhere, or without class.
+// False is no order to remove what is in the members: a resource that lost its class has to stay as closed as it was.
 func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 	p := s.protected[resource]
 	c, ok := s.resources.of(resource)
 	if p == nil || !ok {
 		return Unit{}, false
 	}
-	value, err := labelValue(c.pattern, resource)
+	value, err := labelValue(c.stem, resource)
 	if err != nil {
 		return Unit{}, false // such a resource is not protectable, so not in s.protected
 	}
@@ -72,7 +73,7 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 // openOtherPorts fills in the ports for everyone. A class that shares its label key with another one opens none: all of
 // its workloads carry the other class's label.
 func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
-	if c.object.Spec.OtherPorts != v1alpha1.OtherPortsAllow {
+	if !c.opensOtherPorts {
 		return
 	}
 	u.OtherPorts = v1alpha1.OtherPortsAllow
@@ -94,36 +95,38 @@ func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
 
 // held are the statements in force that make up the unit, and the refusals of those that should but cannot.
 func (s *Snapshot) held(resource string, c *resourceClass, at time.Time) (held []*statement, refused []Refusal) {
-	var refusedDenies []*statement
+	overriders := s.overriders(resource, c, at)
 	for _, st := range s.about(resource) {
-		if !st.inForce(at) {
-			continue
-		}
 		switch {
-		case !st.refused():
-			held = append(held, st)
-		default:
+		case !st.inForce(at):
+		case st.refused():
 			refused = append(refused, st.refusals(resource)...)
-			if st.effect == Deny {
-				refusedDenies = append(refusedDenies, st)
-			}
-		}
-	}
-	held = slices.DeleteFunc(held, func(st *statement) bool {
-		if st.effect == Deny {
-			return false
-		}
-		for _, deny := range refusedDenies {
-			if deny.couldOverride(st, c) {
+		default:
+			if deny := s.overriderOf(st, c, overriders); deny != nil {
 				refused = append(refused, Refusal{Ref: st.ref, Resource: resource, Reason: v1alpha1.RefusedShadowingDeny,
 					Message: fmt.Sprintf("left out because the deny %s is refused and could have overridden it: correct or remove that deny", deny.ref)})
-				return true
+				continue
 			}
+			held = append(held, st)
 		}
-		return false
-	})
+	}
 	slices.SortFunc(refused, compareRefusals)
 	return held, refused
+}
+
+// overriderOf is the first refused deny that could have overridden an allow, or nil.
+func (s *Snapshot) overriderOf(allow *statement, c *resourceClass, overriders map[*statement][]v1alpha1.Port) *statement {
+	var first *statement
+	if allow.effect == Deny {
+		return nil
+	}
+	for deny, ports := range overriders {
+		if portsOverlap(ports, c.portsOf(allow)) && s.mayShareAPod(deny, allow) &&
+			(first == nil || compareRefs(deny.ref, first.ref) < 0) {
+			first = deny
+		}
+	}
+	return first
 }
 
 // about are the statements that cover the resource: by its exact name, and the denies by a wildcard. A wildcard allow
@@ -200,7 +203,7 @@ func (s *Snapshot) selectors(names []string) []SubjectSelector {
 	for _, n := range names {
 		if c, ok := s.subjects.of(n); ok {
 			key := string(c.object.Spec.LabelKey)
-			values[key] = append(values[key], strings.TrimPrefix(n, c.pattern.stem()))
+			values[key] = append(values[key], strings.TrimPrefix(n, c.stem))
 		}
 	}
 	var out []SubjectSelector

@@ -185,5 +185,5 @@ func (s *Snapshot) otherPortOpen(q *Query) bool {
 		}
 		only = c
 	}
-	return only != nil && only.object.Spec.OtherPorts == v1alpha1.OtherPortsAllow && only.portInNoAction(q.Protocol, q.Port)
+	return only != nil && only.opensOtherPorts && only.portInNoAction(q.Protocol, q.Port)
 }

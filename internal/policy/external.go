@@ -100,7 +100,7 @@ func workloadSubject(subject string, subjects classes[*subjectClass]) (reason st
 	if !ok {
 		return v1alpha1.ReasonNoClass, fmt.Errorf("no SubjectClass covers %s: create one", subject)
 	}
-	if _, err := labelValue(c.pattern, subject); err != nil {
+	if _, err := labelValue(c.stem, subject); err != nil {
 		return v1alpha1.ReasonInvalid, err
 	}
 	return "", nil

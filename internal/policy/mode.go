@@ -122,7 +122,7 @@ func protectable(spec *v1alpha1.ProtectedResourceSpec, resources classes[*resour
 	if !ok {
 		return v1alpha1.ReasonNoClass, fmt.Errorf("no ResourceClass covers %s: create one", n)
 	}
-	if _, err := labelValue(c.pattern, string(spec.Resource)); err != nil {
+	if _, err := labelValue(c.stem, string(spec.Resource)); err != nil {
 		return v1alpha1.ReasonInvalid, err
 	}
 	return "", nil

@@ -36,16 +36,19 @@ func ParseName(s string) (Name, error) {
 	if !ok {
 		return Name{}, fmt.Errorf("%w %q: must begin with %q", ErrInvalidName, s, nameScheme)
 	}
-	parts := strings.SplitN(rest, ":", 4)
-	if len(parts) != 4 {
-		return Name{}, fmt.Errorf("%w %q: must be %s<org>:<service>:<type>:<id>", ErrInvalidName, s, nameScheme)
-	}
-	for i, field := range []string{"org", "service", "type"} {
-		if !validDNSLabel(parts[i]) {
-			return Name{}, fmt.Errorf("%w %q: %s must be a DNS label", ErrInvalidName, s, field)
+	var n Name
+	for _, field := range [...]struct {
+		name  string
+		value *string
+	}{{"org", &n.Org}, {"service", &n.Service}, {"type", &n.Type}} {
+		if *field.value, rest, ok = strings.Cut(rest, ":"); !ok {
+			return Name{}, fmt.Errorf("%w %q: must be %s<org>:<service>:<type>:<id>", ErrInvalidName, s, nameScheme)
+		}
+		if !validDNSLabel(*field.value) {
+			return Name{}, fmt.Errorf("%w %q: %s must be a DNS label", ErrInvalidName, s, field.name)
 		}
 	}
-	n := Name{Org: parts[0], Service: parts[1], Type: parts[2], ID: parts[3]}
+	n.ID = rest
 	if n.ID == "" {
 		return Name{}, fmt.Errorf("%w %q: the id is empty", ErrInvalidName, s)
 	}

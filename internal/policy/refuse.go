@@ -26,7 +26,7 @@ func (st *statement) examine(s *Snapshot) {
 			continue
 		}
 		reachable = append(reachable, c)
-		if _, err := labelValue(c.pattern, r); err != nil {
+		if _, err := labelValue(c.stem, r); err != nil {
 			st.flaw(v1alpha1.RefusedInvalidName, r, err.Error())
 		}
 	}
@@ -61,7 +61,7 @@ func (st *statement) examineSubjects(s *Snapshot) {
 		c, ok := s.subjects.of(name)
 		if !ok {
 			st.flaw(v1alpha1.RefusedUnknownSubject, name, "no SubjectClass covers it: create one, or correct the name")
-		} else if _, err := labelValue(c.pattern, name); err != nil {
+		} else if _, err := labelValue(c.stem, name); err != nil {
 			st.flaw(v1alpha1.RefusedInvalidName, name, err.Error())
 		}
 	}
@@ -97,6 +97,9 @@ func (st *statement) examineActions(reachable []*resourceClass) {
 
 // refusals tells each reason once, naming the first offending part; a status has to stay small.
 func (st *statement) refusals(resource string) []Refusal {
+	if !st.refused() {
+		return nil
+	}
 	byReason := map[string][]flaw{}
 	for _, f := range st.flaws {
 		byReason[f.reason] = append(byReason[f.reason], f)
@@ -121,23 +124,4 @@ func shorten(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:limit], "") + "..."
-}
-
-// couldOverride tells whether the refused deny might have taken something from the allow on a resource of the class,
-// whatever its unreadable parts meant. Only allows of exact subjects are ever compiled, and address ranges never match
-// pods, so a range overrides none of them.
-func (st *statement) couldOverride(allow *statement, c *resourceClass) bool {
-	subject := st.vagueSubject || slices.ContainsFunc(allow.subjects.exact, st.subjects.hasName)
-	return subject && (st.vagueAction || portsOverlap(c.portsOf(st), c.portsOf(allow)))
-}
-
-// portsOf are the ports of all actions of the class that the statement names.
-func (c *resourceClass) portsOf(st *statement) []v1alpha1.Port {
-	var out []v1alpha1.Port
-	for i := range c.actions {
-		if st.hasAction(c.actions[i].name) {
-			out = append(out, c.actions[i].ports...)
-		}
-	}
-	return out
 }

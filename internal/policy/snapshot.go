@@ -16,10 +16,15 @@ type Snapshot struct {
 	protected map[string]*protection
 	external  addresses
 
+	// parsed are the statements of each policy; statements are all of them, by policy and sid.
+	parsed     map[*v1alpha1.AccessControlPolicy][]*statement
 	statements []*statement
 	// exact holds the statements about a resource by its exact name; wild those by wildcard, by the head of the stem.
 	exact map[string]*candidates
 	wild  map[string][]wildcard
+
+	// refusedDenies take allows with them.
+	refusedDenies []refusedDeny
 
 	refusals []Refusal
 	problems []Problem
@@ -43,31 +48,57 @@ type wildcard struct {
 const maxPairs = 2048
 
 // NewSnapshot builds a Snapshot. What is wrong with the input is left out and told by Refusals and Problems.
-func NewSnapshot(in Input) *Snapshot {
-	s := &Snapshot{exact: map[string]*candidates{}, wild: map[string][]wildcard{}}
-	var problems [4][]Problem
-	s.resources, problems[0] = resourceClasses(in.ResourceClasses)
-	s.subjects, problems[1] = subjectClasses(in.SubjectClasses)
-	s.protected, problems[2] = newProtections(in.Resources, s.resources)
-	s.external, problems[3] = newAddresses(in.Workloads, s.subjects)
-	s.problems = slices.Concat(problems[:]...)
-	slices.SortFunc(s.problems, compareProblems)
+func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 
+// Next is NewSnapshot, and takes over what s has parsed of policies that are the same pointers: after a change of one
+// among many policies this saves most of the work.
+func (s *Snapshot) Next(in Input) *Snapshot {
+	next := &Snapshot{exact: map[string]*candidates{}, wild: map[string][]wildcard{}, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
+	var problems [4][]Problem
+	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
+	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
+	next.protected, problems[2] = newProtections(in.Resources, next.resources)
+	next.external, problems[3] = newAddresses(in.Workloads, next.subjects)
+	next.problems = slices.Concat(problems[:]...)
+	slices.SortFunc(next.problems, compareProblems)
+
+	reusable := sameClasses(s, next)
 	for _, p := range sortedObjects(in.Policies, byName[*v1alpha1.AccessControlPolicy]) {
-		for i := range p.Spec.Statements {
-			st := newStatement(p.Name, &p.Spec.Statements[i])
-			st.examine(s)
-			s.statements = append(s.statements, st)
+		statements, ok := s.parsed[p]
+		if !ok || !reusable {
+			statements = next.parse(p)
+		}
+		next.parsed[p] = statements
+		next.statements = append(next.statements, statements...)
+	}
+	for _, st := range next.statements {
+		next.index(st)
+		next.refusals = append(next.refusals, st.refusals("")...)
+		if st.effect == Deny && st.refused() {
+			next.refusedDenies = append(next.refusedDenies, next.newRefusedDeny(st))
 		}
 	}
-	slices.SortStableFunc(s.statements, func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
-	for _, st := range s.statements {
-		s.index(st)
-		s.refusals = append(s.refusals, st.refusals("")...)
+	slices.SortFunc(next.refusals, compareRefusals)
+	next.collectChanges(in.Resources)
+	return next
+}
+
+// parse reads the statements of a policy, by sid.
+func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy) []*statement {
+	out := make([]*statement, 0, len(p.Spec.Statements))
+	for i := range p.Spec.Statements {
+		st := newStatement(p.Name, &p.Spec.Statements[i])
+		st.examine(s)
+		out = append(out, st)
 	}
-	slices.SortFunc(s.refusals, compareRefusals)
-	s.collectChanges(in.Resources)
-	return s
+	slices.SortStableFunc(out, func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
+	return out
+}
+
+// sameClasses tells whether statements examined for a are also examined for b.
+func sameClasses(a, b *Snapshot) bool {
+	return slices.EqualFunc(a.resources.all, b.resources.all, func(a, b *resourceClass) bool { return a.object == b.object }) &&
+		slices.EqualFunc(a.subjects.all, b.subjects.all, func(a, b *subjectClass) bool { return a.object == b.object })
 }
 
 func (s *Snapshot) index(st *statement) {
@@ -92,7 +123,7 @@ func (s *Snapshot) index(st *statement) {
 }
 
 func (c *candidates) add(st *statement) {
-	if !st.subjects.simple() || len(st.subjects.exact)*(len(st.exact)+len(st.wild)) > maxPairs {
+	if st.vagueSubject || !st.subjects.simple() || len(st.subjects.exact)*(len(st.exact)+len(st.wild)) > maxPairs {
 		c.broad = append(c.broad, st)
 		return
 	}
@@ -106,15 +137,20 @@ func (c *candidates) add(st *statement) {
 
 // collectChanges gathers the instants at which an answer may change without any object changing.
 func (s *Snapshot) collectChanges(resources []*v1alpha1.ProtectedResource) {
+	add := func(t time.Time) {
+		if !t.IsZero() {
+			s.changes = append(s.changes, t)
+		}
+	}
 	for _, st := range s.statements {
-		s.changes = append(s.changes, st.notBefore, st.notAfter)
+		add(st.notBefore)
+		add(st.notAfter)
 	}
 	for _, o := range resources {
 		if o != nil && o.Spec.TemporaryAudit != nil {
-			s.changes = append(s.changes, o.Spec.TemporaryAudit.Until.Time)
+			add(o.Spec.TemporaryAudit.Until.Time)
 		}
 	}
-	s.changes = slices.DeleteFunc(s.changes, time.Time.IsZero)
 	slices.SortFunc(s.changes, time.Time.Compare)
 }
 
@@ -142,7 +178,7 @@ func (s *Snapshot) SubjectsOf(labels map[string]string) []string {
 	var out []string
 	for _, c := range s.subjects.all {
 		if v := labels[string(c.object.Spec.LabelKey)]; v != "" {
-			out = append(out, c.pattern.stem()+v)
+			out = append(out, c.stem+v)
 		}
 	}
 	return sortedUnique(out)
@@ -153,7 +189,7 @@ func (s *Snapshot) ResourcesOf(labels map[string]string) []string {
 	var out []string
 	for _, c := range s.resources.all {
 		if v := labels[string(c.object.Spec.LabelKey)]; v != "" {
-			out = append(out, c.pattern.stem()+v)
+			out = append(out, c.stem+v)
 		}
 	}
 	return sortedUnique(out)

@@ -164,12 +164,13 @@ type Unit struct {
 	// LabelKey and LabelValue select the resource's pods.
 	LabelKey, LabelValue string
 	// Mode is the base mode at the instant of compilation. It is Observe only when ClusterModes says more for a member.
+	// A member whose mode is Observe gets no object of the unit.
 	Mode v1alpha1.Mode
 	// ClusterModes holds the members whose mode differs from Mode.
 	ClusterModes map[string]v1alpha1.Mode
 	// Rules in a fixed order; none: nobody may connect, which closes the resource in Enforce.
 	Rules []Rule
-	// OtherPorts is that of the class.
+	// OtherPorts is that of the class, and Deny while an action of the class is unusable.
 	OtherPorts v1alpha1.OtherPorts
 	// OpenPorts are the ports in none of the class's actions; set only when OtherPorts is Allow.
 	OpenPorts []v1alpha1.Port

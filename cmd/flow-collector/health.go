@@ -1,0 +1,78 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/acp-io/acp/internal/audit/hubble"
+)
+
+// readiness is the body of /readyz. A member that is away does not make the collector unready: the others go on, and a
+// restart would not bring it back.
+type readiness struct {
+	Ready    bool           `json:"ready"`
+	Policies string         `json:"policies"`
+	Store    string         `json:"store"`
+	Members  []memberHealth `json:"members"`
+}
+
+type memberHealth struct {
+	Name      string     `json:"name"`
+	Connected bool       `json:"connected"`
+	Position  *time.Time `json:"position,omitempty"`
+	Problem   string     `json:"problem,omitempty"`
+}
+
+// sources of health, as functions so that the wiring alone knows the types.
+type sources struct {
+	policiesRead    func() bool
+	policiesProblem func() string
+	storeErr        func() error
+	members         func() []hubble.State
+}
+
+func (s sources) readiness() readiness {
+	r := readiness{Ready: true, Policies: "ok", Store: "ok", Members: []memberHealth{}}
+	if problem := s.policiesProblem(); problem != "" {
+		r.Policies = problem
+	}
+	if !s.policiesRead() {
+		r.Ready = false
+		if r.Policies == "ok" {
+			r.Policies = "not read yet"
+		}
+	}
+	if err := s.storeErr(); err != nil {
+		r.Ready, r.Store = false, err.Error()
+	}
+	for _, m := range s.members() {
+		h := memberHealth{Name: m.Member, Connected: m.Connected, Problem: m.Problem}
+		if !m.Position.IsZero() {
+			h.Position = &m.Position
+		}
+		r.Members = append(r.Members, h)
+	}
+	return r
+}
+
+func healthHandler(s sources, reg *prometheus.Registry) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = w.Write([]byte("ok\n")) // a client that is gone needs no answer
+	})
+	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
+		r := s.readiness()
+		w.Header().Set("Content-Type", "application/json")
+		if !r.Ready {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
+		_ = json.NewEncoder(w).Encode(r) // as above
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
+	return mux
+}

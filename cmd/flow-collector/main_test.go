@@ -1,0 +1,244 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/acp-io/acp/internal/audit/hubble"
+)
+
+func file(t *testing.T, content string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// arguments are good ones, with changes: "flag" to a value, or "" to leave it out.
+func arguments(t *testing.T, changes map[string]string) []string {
+	t.Helper()
+	some := file(t, "")
+	values := map[string]string{
+		"kubeconfig": some, "store": "sqlite:" + filepath.Join(t.TempDir(), "flows.db"), "hubble": "m1=127.0.0.1:1", "hubble-tls-ca": some, "hubble-tls-cert": some,
+		"hubble-tls-key": some, "hubble-tls-server-name": "relay.test", "health-address": "127.0.0.1:0",
+	}
+	for k, v := range changes {
+		values[k] = v
+	}
+	var out []string
+	for k, v := range values {
+		if v != "" {
+			out = append(out, "--"+k+"="+v)
+		}
+	}
+	return out
+}
+
+func TestBadFlagsAreOneClearLine(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason  string
+		changes map[string]string
+		extra   []string
+		want    string
+	}{
+		"NoKubeconfig":      {"where are the policies", map[string]string{"kubeconfig": ""}, nil, "--kubeconfig is missing"},
+		"KubeconfigMissing": {"a typing mistake", map[string]string{"kubeconfig": "no-such-file"}, nil, "--kubeconfig: stat no-such-file"},
+		"NoStore":           {"where to keep it", map[string]string{"store": ""}, nil, "give it as sqlite:FILE"},
+		"OtherStore":        {"a backend that is not there", map[string]string{"store": "mysql:x"}, nil, "give it as sqlite:FILE"},
+		"NoMember":          {"nothing to collect", map[string]string{"hubble": ""}, nil, "--hubble is missing"},
+		"MemberForm":        {"the form is said", map[string]string{"hubble": "127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
+		"MemberName":        {"no cluster can have it", map[string]string{"hubble": "M_1=127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
+		"MemberPort":        {"an address needs a port", map[string]string{"hubble": "m1=127.0.0.1"}, nil, "HOST:PORT"},
+		"MemberTwice":       {"its flows would be counted twice", nil, []string{"--hubble=m1=127.0.0.1:2"}, "is there twice"},
+		"NoCA":              {"never without mutual TLS", map[string]string{"hubble-tls-ca": ""}, nil, "--hubble-tls-ca is missing"},
+		"NoServerName":      {"never without checking the server", map[string]string{"hubble-tls-server-name": ""}, nil, "--hubble-tls-server-name is missing"},
+		"Health":            {"an address needs a port", map[string]string{"health-address": "8083"}, nil, "--health-address"},
+		"Retention":         {"evidence must not vanish at once", map[string]string{"retention": "1s"}, nil, "--retention"},
+		"LogFormat":         {"two are known", map[string]string{"log-format": "xml"}, nil, "use text or json"},
+		"LogLevel":          {"four are known", map[string]string{"log-level": "loud"}, nil, "use debug, info, warn or error"},
+		"Unknown":           {"a typing mistake", nil, []string{"--hubbel=x"}, "unknown flag: --hubbel"},
+		"Argument":          {"nothing is taken without a flag", nil, []string{"m1"}, `unexpected argument "m1"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := run(t.Context(), append(arguments(t, tc.changes), tc.extra...), &out, &errs)
+			if code != exitUsage || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
+				t.Errorf("%s: code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), exitUsage, tc.want)
+			}
+		})
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	for flag, want := range map[string]string{"--help": "--hubble-tls-server-name", "--version": "flow-collector "} {
+		var out, errs bytes.Buffer
+		if code := run(t.Context(), []string{flag}, &out, &errs); code != exitOK || !strings.Contains(out.String(), want) || errs.Len() > 0 {
+			t.Errorf("%s: code %d, %q, %q", flag, code, out.String(), errs.String())
+		}
+	}
+}
+
+const kubeconfig = `{"apiVersion": "v1", "kind": "Config", "current-context": "h",
+ "clusters": [{"name": "h", "cluster": {"server": "http://127.0.0.1:1"}}], "contexts": [{"name": "h", "context": {"cluster": "h"}}]}`
+
+func certificate(t *testing.T) map[string]string {
+	t.Helper()
+	s := httptest.NewTLSServer(http.NotFoundHandler())
+	defer s.Close()
+	cert, key := pair(t, s.TLS.Certificates[0])
+	return map[string]string{"hubble-tls-ca": file(t, cert), "hubble-tls-cert": file(t, cert), "hubble-tls-key": file(t, key)}
+}
+
+func with(a map[string]string, kv ...string) map[string]string {
+	out := map[string]string{"kubeconfig": ""}
+	for k, v := range a {
+		out[k] = v
+	}
+	for i := 0; i+1 < len(kv); i += 2 {
+		out[kv[i]] = kv[i+1]
+	}
+	return out
+}
+
+func TestStartFailuresAreOneClearLine(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	tls, host := certificate(t), file(t, kubeconfig)
+	for name, tc := range map[string]struct {
+		reason  string
+		changes map[string]string
+		want    string
+	}{
+		"Certificate": {"nothing could be read from any member", with(tls, "kubeconfig", host, "hubble-tls-ca", file(t, "nonsense")), "holds no PEM certificate"},
+		"Key":         {"nothing could be read from any member", with(tls, "kubeconfig", host, "hubble-tls-key", file(t, "nonsense")), "read the collector's certificate"},
+		"Kubeconfig":  {"the file is no kubeconfig", with(tls, "kubeconfig", file(t, "{")), "read the kubeconfig"},
+		"Folder":      {"the store's folder is missing", with(tls, "kubeconfig", host, "store", "sqlite:"+filepath.Join(t.TempDir(), "no", "flows.db")), "create it first"},
+		"Port":        {"the port is in use", with(tls, "kubeconfig", host, "health-address", taken.Addr().String()), "--health-address"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			code := run(t.Context(), arguments(t, tc.changes), &out, &errs)
+			if code != exitError || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
+				t.Errorf("%s: code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), exitError, tc.want)
+			}
+		})
+	}
+}
+
+// log is written by the program and read by the test.
+type log struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (l *log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.Write(p)
+}
+
+func (l *log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.b.String()
+}
+
+func TestRunsWhileEverythingElseIsDown(t *testing.T) {
+	var out, errs log
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, arguments(t, with(certificate(t), "kubeconfig", file(t, kubeconfig))), &out, &errs)
+	}()
+	address := regexp.MustCompile(`health=(\S+)`)
+	for address.FindStringSubmatch(errs.String()) == nil || !strings.Contains(errs.String(), "the host cluster cannot be read") {
+		select {
+		case c := <-code:
+			t.Fatalf("ended with %d: %s", c, errs.String())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	base := "http://" + address.FindStringSubmatch(errs.String())[1]
+	get := func(path string) (int, string) {
+		t.Helper()
+		r, err := http.Get(base + path)
+		if err != nil {
+			t.Fatalf("GET %s: %v", path, err)
+		}
+		defer r.Body.Close()
+		body, err := io.ReadAll(r.Body)
+		if err != nil {
+			t.Fatalf("GET %s: %v", path, err)
+		}
+		return r.StatusCode, string(body)
+	}
+	if status, body := get("/healthz"); status != http.StatusOK {
+		t.Errorf("/healthz: %d %s", status, body)
+	}
+	if status, body := get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "the host cluster cannot be read") {
+		t.Errorf("/readyz: %d %s; want it to say that the host is away", status, body)
+	}
+	if status, body := get("/metrics"); status != http.StatusOK || !strings.Contains(body, `acp_flow_source_connected{cluster="m1"} 0`) {
+		t.Errorf("/metrics: %d %s", status, body)
+	}
+	cancel()
+	if c := <-code; c != exitOK {
+		t.Errorf("ended with %d: %s", c, errs.String())
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	good := sources{
+		policiesRead: func() bool { return true }, policiesProblem: func() string { return "" }, storeErr: func() error { return nil },
+		members: func() []hubble.State { return []hubble.State{{Member: "m1", Connected: true}} },
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*sources)
+		ready  bool
+		want   string
+	}{
+		"Good":       {"everything is there", func(*sources) {}, true, `"policies":"ok"`},
+		"NoPolicies": {"nothing can be decided", func(s *sources) { s.policiesRead = func() bool { return false } }, false, "not read yet"},
+		"OldPolicies": {"decided with what was read, and said so", func(s *sources) { s.policiesProblem = func() string { return "the host is away" } }, true,
+			"the host is away"},
+		"Store": {"nothing can be kept", func(s *sources) { s.storeErr = func() error { return errors.New("disk full") } }, false, "disk full"},
+		"MemberDown": {"the others go on", func(s *sources) {
+			s.members = func() []hubble.State { return []hubble.State{{Member: "m1", Problem: "connection refused"}} }
+		}, true, "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := good
+			tc.change(&s)
+			w := httptest.NewRecorder()
+			healthHandler(s, prometheus.NewRegistry()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			var body readiness
+			if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
+				t.Fatalf("body %q: %v", w.Body, err)
+			}
+			if body.Ready != tc.ready || (w.Code == http.StatusOK) != tc.ready || !strings.Contains(w.Body.String(), tc.want) {
+				t.Errorf("%s: %d %s; want ready %v and %q", tc.reason, w.Code, w.Body, tc.ready, tc.want)
+			}
+		})
+	}
+}

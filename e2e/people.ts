@@ -1,0 +1,128 @@
+import { expect, type Browser, type BrowserContext, type Locator, type Page } from '@playwright/test';
+import { ready } from './fleet.js';
+
+/** A person of the demo in a browser of his own. */
+export interface Person {
+  name: string;
+  context: BrowserContext;
+  page: Page;
+}
+
+/** Logs in the way people do: the portal's button, the provider's form, back to the portal. */
+export async function logIn(browser: Browser, name: string, options: { colorScheme?: 'light' | 'dark' } = {}): Promise<Person> {
+  const context = await browser.newContext({ baseURL: ready().portalURL, viewport: { width: 1280, height: 860 }, ...options });
+  const page = await context.newPage();
+  failOnPageErrors(page, name);
+  await page.goto('/login');
+  await page.getByTestId('login-button').click();
+  await fillLogin(page, name, 'demo');
+  await expect(page.getByTestId('user-menu')).toBeVisible();
+  return { name, context, page };
+}
+
+export async function fillLogin(page: Page, name: string, password: string): Promise<void> {
+  await page.locator('#username').fill(name);
+  await page.locator('#password').fill(password);
+  await page.getByRole('button', { name: 'Log in' }).click();
+}
+
+/** Whatever the page throws, or the content security policy refuses, fails the test that sees it. */
+function failOnPageErrors(page: Page, name: string): void {
+  page.on('pageerror', (error) => {
+    throw new Error(`${name}'s page threw: ${error.message}`);
+  });
+  page.on('console', (message) => {
+    if (/content security policy/i.test(message.text())) throw new Error(`${name}'s page broke its policy: ${message.text()}`);
+  });
+}
+
+export interface NewRequest {
+  application: string;
+  resource: string;
+  reason: string;
+}
+
+/** Fills the request page and submits it; returns the ticket's id. */
+export async function requestAccess({ page }: Person, request: NewRequest): Promise<string> {
+  await page.goto(`/requests/new?application=${request.application}&resource=${request.resource}`);
+  await page.getByTestId('request-reason').fill(request.reason);
+  await expect(page.getByTestId('preview')).toContainText('Bob Tanaka');
+  await page.getByTestId('submit-request').click();
+  await page.waitForURL(/\/tickets\/T-\d+$/);
+  return page.url().split('/').pop() ?? '';
+}
+
+export async function approve({ page }: Person, ticket: string, comment = ''): Promise<void> {
+  await page.goto(`/tickets/${ticket}`);
+  if (comment) await page.getByTestId('decision-comment').fill(comment);
+  await page.getByTestId('approve-button').click();
+  await expect(page.getByTestId('approve-button')).toHaveCount(0);
+}
+
+export async function revoke({ page }: Person, ticket: string, reason: string): Promise<void> {
+  await page.goto(`/tickets/${ticket}`);
+  await page.getByTestId('revoke-button').click();
+  await page.getByTestId('revoke-reason').fill(reason);
+  await page.getByTestId('revoke-confirm').click();
+}
+
+export function ticketState(page: Page): Locator {
+  return page.getByTestId('ticket-state').first();
+}
+
+export async function expectState(page: Page, state: string, timeout = 15_000): Promise<void> {
+  await expect(ticketState(page)).toHaveAttribute('data-value', state, { timeout });
+}
+
+/** What the flow store says of connections to a resource, straight from the API that the pages read. */
+export interface Connection {
+  subject: { id?: string };
+  port: number;
+  cluster: string;
+  decision: string;
+  verdict: string;
+  sid?: string;
+  ticket?: string;
+  lastSeen: string;
+}
+
+export async function connections(person: Person, resource: string): Promise<Connection[]> {
+  const response = await person.page.request.get(`/api/v1/resources/${resource}/connections`);
+  expect(response.ok(), await response.text()).toBe(true);
+  const body = (await response.json()) as { items: Connection[] };
+  return body.items;
+}
+
+/** Waits until both members have seen such a connection with the dataplane's verdict after the instant. */
+export async function expectTraffic(
+  person: Person,
+  resource: string,
+  want: { application: string; port: number; verdict: 'forwarded' | 'dropped' },
+  after: Date,
+): Promise<void> {
+  await expect
+    .poll(
+      async () => {
+        const rows = await connections(person, resource);
+        const seen = rows.filter(
+          (row) =>
+            row.subject.id === want.application &&
+            row.port === want.port &&
+            row.verdict === want.verdict &&
+            new Date(row.lastSeen) > after,
+        );
+        return [...new Set(seen.map((row) => row.cluster))].sort();
+      },
+      { timeout: 30_000, message: `${want.application} to ${resource}:${want.port} ${want.verdict} after ${after.toISOString()}` },
+    )
+    .toEqual(['m1', 'm2']);
+}
+
+/** The last instant at which such a connection had the verdict; undefined when it never had. */
+export async function lastSeen(person: Person, resource: string, application: string, port: number, verdict: string): Promise<Date | undefined> {
+  const rows = await connections(person, resource);
+  const times = rows
+    .filter((row) => row.subject.id === application && row.port === port && row.verdict === verdict)
+    .map((row) => new Date(row.lastSeen).getTime());
+  return times.length > 0 ? new Date(Math.max(...times)) : undefined;
+}

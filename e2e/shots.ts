@@ -1,0 +1,11 @@
+import { mkdirSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import type { Page } from '@playwright/test';
+
+const folder = resolve(import.meta.dirname, 'screenshots');
+
+/** Leaves a picture of the page for people to look at. */
+export async function shot(page: Page, name: string): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`), fullPage: true, animations: 'disabled' });
+}

@@ -1,0 +1,147 @@
+package audit
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Evaluator is what attribution asks of the policies; *policy.Snapshot is one.
+type Evaluator interface {
+	SubjectsOf(labels map[string]string) []string
+	ResourcesOf(labels map[string]string) []string
+	SubjectOfAddress(a netip.Addr) (string, bool)
+	ActionsOn(resource string, proto v1alpha1.Protocol, port uint16) []string
+	Decide(q policy.Query) policy.Decision
+}
+
+var _ Evaluator = (*policy.Snapshot)(nil)
+
+// ownNodeReason explains the one source that no policy refuses.
+const ownNodeReason = "the destination's own node is always let in"
+
+// Attribute finds the names of both ends and decides the connection as the policies say, at the time of the event.
+func Attribute(e Evaluator, o Observation) Record {
+	r := Record{Observation: o}
+	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, At: o.Time}
+	switch o.Source.Kind {
+	case KindWorkload:
+		r.Subjects = e.SubjectsOf(o.Source.Labels)
+		q.Subjects = r.Subjects
+	case KindOutside:
+		// The evaluator finds the subject of an address itself, because denies and allows of the same prefix differ.
+		q.Source = o.Source.Address
+		if name, ok := e.SubjectOfAddress(o.Source.Address); ok {
+			r.Subjects = []string{name}
+		}
+	}
+	if o.Destination.Kind == KindWorkload {
+		r.Resources = e.ResourcesOf(o.Destination.Labels)
+		q.Resources = r.Resources
+	}
+	d := e.Decide(q)
+	if o.Source.Kind == KindLocalHost && d.Word != policy.Allowed && d.Word != policy.Unmanaged {
+		d = policy.Decision{Word: policy.Allowed, Reason: ownNodeReason}
+	}
+	r.Word, r.Reason, r.Statements = d.Word, d.Reason, d.Statements
+	return r
+}
+
+// Edges returns what the record counts for: one edge for each pair of a subject and a resource, so that the view of
+// each name is complete. Nearly always that is one.
+func (r Record) Edges(e Evaluator) []Edge {
+	base := Edge{
+		Cluster: r.Cluster, SourceCluster: r.Source.Cluster, Port: r.Destination.Port, Protocol: r.Protocol,
+		Decision: r.Word, Verdict: r.Verdict,
+	}
+	if len(r.Statements) > 0 {
+		base.Statement = r.Statements[0]
+	}
+	subjects, resources := r.Subjects, r.Resources
+	if len(subjects) == 0 {
+		base.Source = r.Source.describe()
+		subjects = []string{""}
+	}
+	if len(resources) == 0 {
+		base.Destination = r.Destination.describe()
+		resources = []string{""}
+	}
+	edges := make([]Edge, 0, len(subjects)*len(resources))
+	for _, resource := range resources {
+		edge := base
+		edge.Resource = resource
+		if resource != "" {
+			if actions := e.ActionsOn(resource, r.Protocol, r.Destination.Port); len(actions) > 0 {
+				edge.Action = actions[0]
+			}
+		}
+		for _, subject := range subjects {
+			edge.Subject = subject
+			edges = append(edges, edge)
+		}
+	}
+	return edges
+}
+
+// Disagrees reports whether the dataplane did something else than the policies say. An unknown verdict is no disagreement.
+func (r Record) Disagrees() bool {
+	refused := r.Word == policy.Denied || r.Word == policy.DefaultDenied
+	switch r.Verdict {
+	case VerdictForwarded, VerdictAudit:
+		return refused
+	case VerdictDropped:
+		return !refused
+	}
+	return false
+}
+
+// Prefixes by which addresses outside the fleet are counted: single ones would let anyone who scans fill the store.
+const (
+	outsideBits4 = 24
+	outsideBits6 = 64
+)
+
+// maxDescription bounds the text of an end without a name, in bytes.
+const maxDescription = 512
+
+// describe names an end that has no name in the policy model.
+func (e Endpoint) describe() string {
+	switch e.Kind {
+	case KindWorkload:
+		pairs := make([]string, 0, len(e.Labels)+1)
+		for k, v := range e.Labels {
+			if !strings.HasPrefix(k, "io.cilium.") && !strings.HasPrefix(k, "io.kubernetes.") {
+				pairs = append(pairs, k+"="+v)
+			}
+		}
+		slices.Sort(pairs)
+		if e.Namespace != "" {
+			pairs = slices.Insert(pairs, 0, "namespace="+e.Namespace)
+		}
+		return cut(strings.Join(pairs, ","))
+	case KindOutside:
+		a := e.Address.Unmap()
+		bits := outsideBits4
+		if a.Is6() {
+			bits = outsideBits6
+		}
+		if p, err := a.Prefix(bits); err == nil {
+			return p.String()
+		}
+		return "outside"
+	case KindLocalHost:
+		return "reserved:host"
+	default:
+		return cut("reserved:" + e.Identity)
+	}
+}
+
+func cut(s string) string {
+	if len(s) <= maxDescription {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxDescription-len("…")], "") + "…"
+}

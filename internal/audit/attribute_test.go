@@ -1,0 +1,232 @@
+package audit
+
+import (
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	app    = "trnv1:rsc:trip-com:iam:sa:app/"
+	redis  = "trnv1:rsc:trip-com:redis:clusters:"
+	bobs   = redis + "bobs-cluster"
+	orders = redis + "orders-cache"
+	cidr   = "trnv1:rsc:trip-com:net:cidr:10.5.0.0/24"
+)
+
+var noon = time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
+
+func fleet() *policy.Snapshot {
+	sc := &v1alpha1.SubjectClass{Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "com.trip/appid"}}
+	sc.Name = "application"
+	rc := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster",
+		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
+	rc.Name = "redis"
+	resource := func(name string, m v1alpha1.Mode) *v1alpha1.ProtectedResource {
+		r := &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(name), Mode: m}}
+		r.Name = strings.ReplaceAll(name, ":", "-")
+		return r
+	}
+	p := &v1alpha1.AccessControlPolicy{Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+		{SID: "app888", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app + "888"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
+		{SID: "vms", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{cidr, app + "vm"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
+		{SID: "no777", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{app + "777"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
+	}}}
+	p.Name = "p"
+	w := &v1alpha1.ExternalWorkload{Spec: v1alpha1.ExternalWorkloadSpec{Subject: app + "vm", Addresses: []string{"10.6.0.0/24"}}}
+	w.Name = "vm"
+	return policy.NewSnapshot(policy.Input{
+		SubjectClasses: []*v1alpha1.SubjectClass{sc}, ResourceClasses: []*v1alpha1.ResourceClass{rc}, Policies: []*v1alpha1.AccessControlPolicy{p},
+		Resources: []*v1alpha1.ProtectedResource{resource(bobs, v1alpha1.ModeEnforce), resource(orders, v1alpha1.ModeAudit)},
+		Workloads: []*v1alpha1.ExternalWorkload{w},
+	})
+}
+
+func pod(labels ...string) Endpoint {
+	e := Endpoint{Kind: KindWorkload, Namespace: "apps", Cluster: "m2", Address: netip.MustParseAddr("10.5.0.7"), Labels: map[string]string{
+		"io.cilium.k8s.policy.cluster": "m2", "io.kubernetes.pod.namespace": "apps"}}
+	for i := 0; i+1 < len(labels); i += 2 {
+		e.Labels[labels[i]] = labels[i+1]
+	}
+	return e
+}
+
+func outside(address string) Endpoint {
+	return Endpoint{Kind: KindOutside, Address: netip.MustParseAddr(address)}
+}
+
+func server(name string, port uint16) Endpoint {
+	e := pod("com.trip/redis-cluster", name)
+	e.Port, e.Cluster = port, "m1"
+	return e
+}
+
+func TestAttribute(t *testing.T) {
+	s := fleet()
+	edge := func(subject, resource string, w policy.Word, v Verdict, sid string, change ...func(*Edge)) Edge {
+		e := Edge{Cluster: "m1", SourceCluster: "m2", Subject: subject, Resource: resource, Action: "redis:connect", Port: 6379, Protocol: "TCP", Decision: w, Verdict: v}
+		if sid != "" {
+			e.Statement = policy.Ref{Policy: "p", SID: sid}
+		}
+		for _, c := range change {
+			c(&e)
+		}
+		return e
+	}
+	from := func(source string) func(*Edge) { return func(e *Edge) { e.Source = source } }
+	nowhere := func(e *Edge) { e.SourceCluster = "" }
+	for name, tc := range map[string]struct {
+		reason      string
+		source, dst Endpoint
+		protocol    v1alpha1.Protocol
+		verdict     Verdict
+		want        []Edge
+		disagrees   bool
+	}{
+		"Allowed": {
+			reason: "the statement that decided is kept",
+			source: pod("com.trip/appid", "888"), dst: server("bobs-cluster", 6379), verdict: VerdictForwarded,
+			want: []Edge{edge(app+"888", bobs, policy.Allowed, VerdictForwarded, "app888")},
+		},
+		"DefaultDenied": {
+			reason: "nobody's statement, so none is named",
+			source: pod("com.trip/appid", "889"), dst: server("bobs-cluster", 6379), verdict: VerdictDropped,
+			want: []Edge{edge(app+"889", bobs, policy.DefaultDenied, VerdictDropped, "")},
+		},
+		"Denied": {
+			reason: "a deny decides by its statement",
+			source: pod("com.trip/appid", "777"), dst: server("bobs-cluster", 6379), verdict: VerdictDropped,
+			want: []Edge{edge(app+"777", bobs, policy.Denied, VerdictDropped, "no777")},
+		},
+		"OtherPort": {
+			reason: "the port is in no action, and the enforced workload is closed there too",
+			source: pod("com.trip/appid", "888"), dst: server("bobs-cluster", 9121), verdict: VerdictDropped,
+			want: []Edge{edge(app+"888", bobs, policy.DefaultDenied, VerdictDropped, "", func(e *Edge) { e.Port, e.Action = 9121, "" })},
+		},
+		"OtherProtocol": {
+			reason: "an action is of one protocol",
+			source: pod("com.trip/appid", "888"), dst: server("bobs-cluster", 6379), protocol: "UDP", verdict: VerdictDropped,
+			want: []Edge{edge(app+"888", bobs, policy.DefaultDenied, VerdictDropped, "", func(e *Edge) { e.Protocol, e.Action = "UDP", "" })},
+		},
+		"Audited": {
+			reason: "let through, though it will not be",
+			source: pod("com.trip/appid", "889"), dst: server("orders-cache", 6379), verdict: VerdictForwarded,
+			want: []Edge{edge(app+"889", orders, policy.Audited, VerdictForwarded, "")},
+		},
+		"Unmanaged": {
+			reason: "a server that is not onboarded",
+			source: pod("com.trip/appid", "889"), dst: server("other", 6379), verdict: VerdictForwarded,
+			want: []Edge{edge(app+"889", redis+"other", policy.Unmanaged, VerdictForwarded, "")},
+		},
+		"DataplaneLetsThrough": {
+			reason: "the two verdicts stay beside each other",
+			source: pod("com.trip/appid", "889"), dst: server("bobs-cluster", 6379), verdict: VerdictForwarded, disagrees: true,
+			want: []Edge{edge(app+"889", bobs, policy.DefaultDenied, VerdictForwarded, "")},
+		},
+		"DataplaneDrops": {
+			reason: "something that is not ours refuses",
+			source: pod("com.trip/appid", "888"), dst: server("bobs-cluster", 6379), verdict: VerdictDropped, disagrees: true,
+			want: []Edge{edge(app+"888", bobs, policy.Allowed, VerdictDropped, "app888")},
+		},
+		"UnknownPod": {
+			reason: "what cannot be attributed keeps its labels, without those of the platform",
+			source: pod("app", "x", "tier", "web"), dst: server("bobs-cluster", 6379), verdict: VerdictDropped,
+			want: []Edge{edge("", bobs, policy.DefaultDenied, VerdictDropped, "", from("namespace=apps,app=x,tier=web"))},
+		},
+		"PodInACIDR": {
+			reason: "a range of addresses never matches a pod, though its address lies in it",
+			source: pod("app", "x"), dst: server("bobs-cluster", 6379), verdict: VerdictDropped,
+			want: []Edge{edge("", bobs, policy.DefaultDenied, VerdictDropped, "", from("namespace=apps,app=x"))},
+		},
+		"OutsideInACIDR": {
+			reason: "a range of addresses matches outside the fleet",
+			source: outside("10.5.0.7"), dst: server("bobs-cluster", 6379), verdict: VerdictForwarded,
+			want: []Edge{edge("", bobs, policy.Allowed, VerdictForwarded, "vms", from("10.5.0.0/24"), nowhere)},
+		},
+		"ExternalWorkload": {
+			reason: "a registered machine has the name of its subject",
+			source: outside("10.6.0.9"), dst: server("bobs-cluster", 6379), verdict: VerdictForwarded,
+			want: []Edge{edge(app+"vm", bobs, policy.Allowed, VerdictForwarded, "vms", nowhere)},
+		},
+		"World": {
+			reason: "unknown addresses are counted by prefix",
+			source: outside("2001:db8:1:2:3::4"), dst: server("bobs-cluster", 6379), verdict: VerdictDropped,
+			want: []Edge{edge("", bobs, policy.DefaultDenied, VerdictDropped, "", from("2001:db8:1:2::/64"), nowhere)},
+		},
+		"MappedAddress": {
+			reason: "IPv4 in IPv6 is IPv4",
+			source: outside("::ffff:203.0.113.9"), dst: server("bobs-cluster", 6379), verdict: VerdictDropped,
+			want: []Edge{edge("", bobs, policy.DefaultDenied, VerdictDropped, "", from("203.0.113.0/24"), nowhere)},
+		},
+		"OwnNode": {
+			reason: "the kubelet's probes are always let in",
+			source: Endpoint{Kind: KindLocalHost, Identity: "host", Cluster: "m1"}, dst: server("bobs-cluster", 6379), verdict: VerdictForwarded,
+			want: []Edge{edge("", bobs, policy.Allowed, VerdictForwarded, "", from("reserved:host"), func(e *Edge) { e.SourceCluster = "m1" })},
+		},
+		"OtherNode": {
+			reason: "other nodes match only the subject *",
+			source: Endpoint{Kind: KindReserved, Identity: "remote-node", Address: netip.MustParseAddr("10.5.0.9")}, dst: server("bobs-cluster", 6379), verdict: VerdictDropped,
+			want: []Edge{edge("", bobs, policy.DefaultDenied, VerdictDropped, "", from("reserved:remote-node"), nowhere)},
+		},
+		"NoResource": {
+			reason: "a destination without a name keeps its labels",
+			source: pod("com.trip/appid", "888"), dst: func() Endpoint { e := pod("app", "web"); e.Port = 80; return e }(), verdict: VerdictForwarded,
+			want: []Edge{edge(app+"888", "", policy.Unmanaged, VerdictForwarded, "", func(e *Edge) { e.Destination, e.Port, e.Action = "namespace=apps,app=web", 80, "" })},
+		},
+		"UnknownVerdict": {
+			reason: "no verdict is no disagreement",
+			source: pod("com.trip/appid", "889"), dst: server("bobs-cluster", 6379), verdict: VerdictUnknown,
+			want: []Edge{edge(app+"889", bobs, policy.DefaultDenied, VerdictUnknown, "")},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := Observation{Time: noon, Cluster: "m1", Source: tc.source, Destination: tc.dst, Protocol: tc.protocol, Verdict: tc.verdict, Count: 1}
+			if o.Protocol == "" {
+				o.Protocol = v1alpha1.ProtocolTCP
+			}
+			r := Attribute(s, o)
+			if diff := cmp.Diff(tc.want, r.Edges(s)); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if got := r.Disagrees(); got != tc.disagrees {
+				t.Errorf("%s: Disagrees() = %v", tc.reason, got)
+			}
+		})
+	}
+}
+
+// several gives a pod more than one name, as classes with different label keys would.
+type several struct{ *policy.Snapshot }
+
+func (several) SubjectsOf(map[string]string) []string  { return []string{"s1", "s2"} }
+func (several) ResourcesOf(map[string]string) []string { return []string{"r1", "r2"} }
+
+func TestEdgesOfSeveralNames(t *testing.T) {
+	s := several{fleet()}
+	var got []string
+	for _, e := range Attribute(s, Observation{Time: noon, Cluster: "m1", Source: pod(), Destination: server("a", 1), Protocol: "TCP"}).Edges(s) {
+		got = append(got, e.Subject+" "+e.Resource)
+	}
+	want := []string{"s1 r1", "s2 r1", "s1 r2", "s2 r2"}
+	if diff := cmp.Diff(want, got, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("every name has its own view (-want +got):\n%s", diff)
+	}
+}
+
+func TestDescribeIsBounded(t *testing.T) {
+	e := pod()
+	for i := range 100 {
+		e.Labels[strings.Repeat("ключ", 5)+string(rune('a'+i))] = strings.Repeat("é", 40)
+	}
+	got := e.describe()
+	if len(got) > maxDescription || !strings.HasSuffix(got, "…") || strings.ToValidUTF8(got, "?") != got {
+		t.Errorf("describe() has %d bytes: %q", len(got), got)
+	}
+}

@@ -1,0 +1,107 @@
+package hubble
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/rollup"
+	"github.com/acp-io/acp/internal/audit/sqlite"
+)
+
+// forgetful keeps a batch and loses the answer, every other time.
+type forgetful struct {
+	*sqlite.Store
+	calls int
+}
+
+func (f *forgetful) Append(ctx context.Context, b *audit.Batch) error {
+	f.calls++
+	err := f.Store.Append(ctx, b)
+	if f.calls%2 == 1 && err == nil {
+		return errors.New("the answer got lost")
+	}
+	return err
+}
+
+// counting lets a test wait for what a follower has handed over.
+type counting struct {
+	*rollup.Aggregator
+	taken chan struct{}
+}
+
+func (c counting) Take(t audit.Taken) {
+	c.Aggregator.Take(t)
+	c.taken <- struct{}{}
+}
+
+// TestCrashesCountOnce kills the collector again and again, with what it had in memory, from Hubble's API to the file.
+func TestCrashesCountOnce(t *testing.T) {
+	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "flows.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	o := newObserver()
+	address := serve(t, o, insecure.NewCredentials())
+	unsure := &forgetful{Store: store}
+	const runs, perRun = 12, 40
+	for i := range runs {
+		totals, err := rollup.New(rollup.Config{Store: unsure, Log: slog.New(slog.DiscardHandler), Now: clock})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sink := counting{totals, make(chan struct{}, runs*perRun)}
+		cfg := config(address, newLedger())
+		cfg.Resume, cfg.Sink = store, sink
+		_, stop := start(t, cfg)
+		o.emit(verdicts(i*perRun, (i+1)*perRun)...)
+		last := i == runs-1
+		for n := 0; n < perRun/2; n++ { // at least these are new in every run
+			<-sink.taken
+		}
+		if i%3 != 0 || last { // else it dies before it has stored anything
+			_ = totals.Flush(t.Context()) // its answer may be lost: then it dies not knowing
+		}
+		if !last {
+			stop() // whatever is in memory goes with it
+			continue
+		}
+		total := func() int64 {
+			_ = totals.Flush(t.Context()) // as above
+			cs, err := store.Connections(t.Context(), audit.ConnectionQuery{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var n int64
+			for _, c := range cs {
+				n += c.Count
+			}
+			return n
+		}
+		for total() < runs*perRun {
+			select {
+			case <-sink.taken:
+			case <-time.After(20 * time.Second):
+				t.Fatalf("counted %d connections, want %d", total(), runs*perRun)
+			}
+		}
+		stop()
+		if n := total(); n != runs*perRun {
+			t.Errorf("counted %d connections, want %d", n, runs*perRun)
+		}
+	}
+	losses, err := store.Losses(t.Context(), time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(losses) > 0 {
+		t.Errorf("losses %+v, though the ring held everything", losses)
+	}
+}

@@ -1,0 +1,56 @@
+package hubble
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"time"
+
+	"google.golang.org/grpc/credentials"
+)
+
+// TLSFiles are the files of a mutually authenticated connection. They are read for every connection, so that renewed
+// certificates need no restart.
+type TLSFiles struct {
+	// CA signs the servers, Cert and Key are the collector's own.
+	CA, Cert, Key string
+	// ServerName is the name in the servers' certificates.
+	ServerName string
+}
+
+// Credentials reads the files.
+func (t TLSFiles) Credentials() (credentials.TransportCredentials, error) {
+	ca, err := os.ReadFile(t.CA)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate authority of Hubble: %w", err)
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(ca) {
+		return nil, fmt.Errorf("read the certificate authority of Hubble: %s holds no PEM certificate", t.CA)
+	}
+	own, err := tls.LoadX509KeyPair(t.Cert, t.Key)
+	if err != nil {
+		return nil, fmt.Errorf("read the collector's certificate %s and key %s: %w", t.Cert, t.Key, err)
+	}
+	return credentials.NewTLS(&tls.Config{
+		RootCAs: roots, Certificates: []tls.Certificate{own}, ServerName: t.ServerName, MinVersion: tls.VersionTLS13,
+	}), nil
+}
+
+// Version changes when one of the files does. A file that is missing for a moment, while it is renewed, is no change.
+func (t TLSFiles) Version() string {
+	var v string
+	for _, path := range []string{t.CA, t.Cert, t.Key} {
+		info, err := os.Stat(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		if err == nil {
+			v += info.ModTime().Format(time.RFC3339Nano) + fmt.Sprint(info.Size()) + ";"
+		}
+	}
+	return v
+}

@@ -1,0 +1,103 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/discovery"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// preflight waits until the host serves the kinds. It fails only when the context ends.
+func (s *Source) preflight(ctx context.Context) error {
+	backoff := wait.Backoff{Duration: s.cfg.MinBackoff, Factor: 2, Jitter: 0.5, Steps: 1 << 30, Cap: s.cfg.MaxBackoff}
+	for {
+		problem := s.missing(ctx)
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if problem == "" {
+			s.clearProblem()
+			return nil
+		}
+		s.setProblem(problem)
+		t := time.NewTimer(backoff.Step())
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return ctx.Err()
+		case <-t.C:
+		}
+	}
+}
+
+// plurals are the kinds as the API server lists them.
+var plurals = []string{"accesscontrolpolicies", "resourceclasses", "subjectclasses", "protectedresources", "externalworkloads"}
+
+// missing says what keeps the host from being watched; empty: nothing.
+func (s *Source) missing(ctx context.Context) string {
+	d, err := discovery.NewDiscoveryClientForConfig(s.cfg.Host)
+	if err != nil {
+		return "the kubeconfig of the host cluster cannot be used: " + err.Error()
+	}
+	list, err := d.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.GroupVersion.String())
+	if err != nil {
+		return explain(err)
+	}
+	served := map[string]bool{}
+	for _, r := range list.APIResources {
+		served[r.Name] = true
+	}
+	for _, name := range plurals {
+		if !served[name] {
+			return fmt.Sprintf("the host cluster has no %s.%s: apply the CRDs of deploy/crds to it", name, v1alpha1.GroupVersion.Group)
+		}
+	}
+	return ""
+}
+
+// explain turns an error of the host into one line that says what to do.
+func explain(err error) string {
+	switch {
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("the host cluster has not all kinds of %s: apply the CRDs of deploy/crds to it", v1alpha1.GroupVersion)
+	case apierrors.IsUnauthorized(err):
+		return "the host cluster refuses the credentials of the kubeconfig: " + err.Error()
+	case apierrors.IsForbidden(err):
+		return "the host cluster forbids to read the policies; bind the flow collector's role: " + err.Error()
+	}
+	return "the host cluster cannot be read: " + err.Error()
+}
+
+// recent is longer than the longest pause between two attempts of a watch, so a problem that lasts stays visible.
+const recent = 90 * time.Second
+
+// Problem is what keeps the policies from being up to date; empty: nothing that is known of.
+func (s *Source) Problem() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.problem == "" || (s.snapshot.Load() != nil && s.cfg.Now().Sub(s.problemAt) > recent) {
+		return ""
+	}
+	return s.problem
+}
+
+// setProblem logs a problem once, not at every attempt.
+func (s *Source) setProblem(problem string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.problem != problem || s.cfg.Now().Sub(s.problemAt) > recent {
+		s.cfg.Log.Warn("the policies are not up to date; it is tried again", "problem", problem, "haveOlder", s.snapshot.Load() != nil)
+	}
+	s.problem, s.problemAt = problem, s.cfg.Now()
+}
+
+func (s *Source) clearProblem() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.problem = ""
+}

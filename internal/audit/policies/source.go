@@ -1,0 +1,221 @@
+// Package policies owns the policies that flows are decided with: it watches the kinds in the host cluster and keeps one
+// immutable snapshot of them that any number of readers may use without a lock. It may import internal/audit,
+// internal/policy and Kubernetes clients; it never writes to the host.
+package policies
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Config of a Source.
+type Config struct {
+	Host *rest.Config
+	Log  *slog.Logger
+	// MinBackoff and MaxBackoff bound the wait between two attempts to reach the host; 0.5 s and 15 s.
+	MinBackoff, MaxBackoff time.Duration
+	// Now is the clock; time.Now.
+	Now func() time.Time
+}
+
+// Source keeps the snapshot.
+type Source struct {
+	cfg      Config
+	snapshot atomic.Pointer[policy.Snapshot]
+	ready    chan struct{} // closed with the first snapshot
+	changed  chan struct{} // holds at most one token: something changed since the last rebuild
+
+	mu        sync.Mutex
+	problem   string
+	problemAt time.Time
+}
+
+// New returns a Source; Run makes it watch.
+func New(cfg Config) (*Source, error) {
+	if cfg.Host == nil || cfg.Log == nil {
+		return nil, errors.New("configure the policy source: the host and the logger must be set")
+	}
+	if cfg.MinBackoff <= 0 {
+		cfg.MinBackoff = 500 * time.Millisecond
+	}
+	if cfg.MaxBackoff < cfg.MinBackoff {
+		cfg.MaxBackoff = max(15*time.Second, cfg.MinBackoff)
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	return &Source{cfg: cfg, ready: make(chan struct{}), changed: make(chan struct{}, 1)}, nil
+}
+
+// Wait returns when there is a snapshot, or the context's error.
+func (s *Source) Wait(ctx context.Context) error {
+	select {
+	case <-s.ready:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Evaluator returns the present snapshot; nil before Wait has returned.
+func (s *Source) Evaluator() audit.Evaluator {
+	if p := s.snapshot.Load(); p != nil {
+		return p
+	}
+	return nil
+}
+
+// Snapshot is the same for callers that need all of it.
+func (s *Source) Snapshot() *policy.Snapshot { return s.snapshot.Load() }
+
+// Run watches until the context ends.
+func (s *Source) Run(ctx context.Context) error {
+	if err := s.preflight(ctx); err != nil {
+		return nil // the context ended
+	}
+	c, err := s.watch(ctx)
+	if err != nil {
+		return err
+	}
+	stopped := make(chan error, 1)
+	go func() { stopped <- c.Start(ctx) }()
+	if c.WaitForCacheSync(ctx) {
+		s.keep(ctx, c)
+	}
+	if err := <-stopped; err != nil && ctx.Err() == nil {
+		return fmt.Errorf("watch policies: %w", err)
+	}
+	return nil
+}
+
+// kinds are those that decide about flows.
+func kinds() []client.Object {
+	return []client.Object{
+		&v1alpha1.AccessControlPolicy{}, &v1alpha1.ResourceClass{}, &v1alpha1.SubjectClass{}, &v1alpha1.ProtectedResource{}, &v1alpha1.ExternalWorkload{},
+	}
+}
+
+func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("watch policies: register kinds: %w", err)
+	}
+	c, err := cache.New(s.cfg.Host, cache.Options{
+		Scheme:           scheme,
+		DefaultTransform: cache.TransformStripManagedFields(),
+		DefaultWatchErrorHandler: func(ctx context.Context, _ *toolscache.Reflector, err error) {
+			if ctx.Err() == nil {
+				s.setProblem(explain(err))
+			}
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("watch policies: %w", err)
+	}
+	for _, kind := range kinds() {
+		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
+			AddFunc:    func(any) { s.touch() },
+			UpdateFunc: s.updated,
+			DeleteFunc: func(any) { s.touch() },
+		}); err != nil {
+			return nil, fmt.Errorf("watch %T: %w", kind, err)
+		}
+	}
+	return c, nil
+}
+
+// updated ignores what only changed a status: the adapter writes many of those.
+func (s *Source) updated(before, after any) {
+	b, okB := before.(client.Object)
+	a, okA := after.(client.Object)
+	if okA && okB && a.GetGeneration() == b.GetGeneration() && a.GetUID() == b.GetUID() {
+		return
+	}
+	s.touch()
+}
+
+func (s *Source) touch() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // a rebuild is due already
+	}
+}
+
+// keep rebuilds the snapshot at once after a change; changes during a rebuild make one more.
+func (s *Source) keep(ctx context.Context, r client.Reader) {
+	for {
+		if err := s.rebuild(ctx, r); err != nil {
+			if ctx.Err() == nil {
+				s.setProblem("read the policies from the cache: " + err.Error())
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-s.changed:
+		}
+	}
+}
+
+func (s *Source) rebuild(ctx context.Context, r client.Reader) error {
+	in, err := gather(ctx, r)
+	if err != nil {
+		return err
+	}
+	first := s.snapshot.Swap(policy.NewSnapshot(in)) == nil
+	if first {
+		s.clearProblem()
+		s.cfg.Log.Info("policies were read; flows are decided with them", "policies", len(in.Policies), "resourceClasses", len(in.ResourceClasses),
+			"subjectClasses", len(in.SubjectClasses), "resources", len(in.Resources), "externalWorkloads", len(in.Workloads))
+		close(s.ready)
+	}
+	return nil
+}
+
+// gather lists without copying: a snapshot changes and keeps nothing of its input.
+func gather(ctx context.Context, r client.Reader) (policy.Input, error) {
+	var in policy.Input
+	var policies v1alpha1.AccessControlPolicyList
+	var resourceClasses v1alpha1.ResourceClassList
+	var subjectClasses v1alpha1.SubjectClassList
+	var resources v1alpha1.ProtectedResourceList
+	var workloads v1alpha1.ExternalWorkloadList
+	for _, list := range []client.ObjectList{&policies, &resourceClasses, &subjectClasses, &resources, &workloads} {
+		if err := r.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return in, fmt.Errorf("list %T: %w", list, err)
+		}
+	}
+	in.Policies = pointers(policies.Items)
+	in.ResourceClasses = pointers(resourceClasses.Items)
+	in.SubjectClasses = pointers(subjectClasses.Items)
+	in.Resources = pointers(resources.Items)
+	in.Workloads = pointers(workloads.Items)
+	return in, nil
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}

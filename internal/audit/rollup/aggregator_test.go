@@ -1,0 +1,284 @@
+package rollup
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/audittest"
+)
+
+// store keeps batches, and can fail before or after it has kept one.
+type store struct {
+	mu            sync.Mutex
+	batches       map[string]*audit.Batch
+	attempts      []string
+	failBefore    error
+	failAfter     error // a commit whose answer got lost
+	prunedBefore  time.Time
+	appendStarted chan struct{}
+}
+
+func newStore() *store {
+	return &store{batches: map[string]*audit.Batch{}, appendStarted: make(chan struct{}, 1000)}
+}
+
+func (s *store) set(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func (s *store) Append(_ context.Context, b *audit.Batch) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.attempts = append(s.attempts, b.ID)
+	select {
+	case s.appendStarted <- struct{}{}:
+	default:
+	}
+	if s.failBefore != nil {
+		return s.failBefore
+	}
+	s.batches[b.ID] = b
+	return s.failAfter
+}
+
+func (s *store) Resume(context.Context, string) (audit.Resume, error) { return audit.Resume{}, nil }
+
+func (s *store) Prune(_ context.Context, before time.Time) (int64, error) {
+	s.set(func() { s.prunedBefore = before })
+	return 0, nil
+}
+
+func (s *store) total() (rollups, losses int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, b := range s.batches {
+		for _, r := range b.Rollups {
+			rollups += r.Count
+		}
+		for _, l := range b.Losses {
+			losses += l.Count
+		}
+	}
+	return rollups, losses
+}
+
+func aggregator(t *testing.T, s *store, change ...func(*Config)) *Aggregator {
+	t.Helper()
+	cfg := Config{Store: s, Log: slog.New(slog.DiscardHandler), FlushEvery: time.Hour, Now: func() time.Time { return audittest.T0 }}
+	for _, c := range change {
+		c(&cfg)
+	}
+	a, err := New(cfg)
+	if err != nil {
+		t.Fatalf("New: %v", err)
+	}
+	return a
+}
+
+func taken(i int, edges ...audit.Edge) audit.Taken {
+	at := audittest.T0.Add(time.Duration(i) * time.Second)
+	return audit.Taken{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Edges: edges, Count: 1, Position: at, Forget: at.Add(-10 * time.Second)}
+}
+
+func client(i int) audit.Edge {
+	return audittest.Edge(func(e *audit.Edge) { e.Subject = fmt.Sprint(i) })
+}
+
+func TestBatchCarriesItsPosition(t *testing.T) {
+	s := newStore()
+	a := aggregator(t, s)
+	for i := range 90 {
+		a.Take(taken(i, client(0)))
+	}
+	a.Take(taken(90)) // known again, counts for nothing
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatalf("Flush: %v", err)
+	}
+	if len(s.batches) != 1 {
+		t.Fatalf("%d batches, want 1", len(s.batches))
+	}
+	b := s.batches[s.attempts[0]]
+	var counts []string
+	for _, r := range b.Rollups {
+		counts = append(counts, fmt.Sprint(r.Bucket.Sub(audittest.T0), r.Count, r.FirstSeen.Sub(audittest.T0), r.LastSeen.Sub(audittest.T0)))
+	}
+	if len(counts) == 2 && counts[0] > counts[1] {
+		counts[0], counts[1] = counts[1], counts[0]
+	}
+	if diff := cmp.Diff([]string{"0s 60 0s 59s", "1m0s 30 1m0s 1m29s"}, counts); diff != "" {
+		t.Errorf("roll-ups (-want +got):\n%s", diff)
+	}
+	end := audittest.T0.Add(90 * time.Second)
+	if diff := cmp.Diff([]audit.Position{{Source: "m1", Time: end}}, b.Positions); diff != "" {
+		t.Errorf("positions (-want +got):\n%s", diff)
+	}
+	if len(b.Seen) != 11 {
+		t.Errorf("%d events are known again, want the 11 of the last 10 s", len(b.Seen))
+	}
+	if diff := cmp.Diff(map[string]time.Time{"m1": end.Add(-10 * time.Second)}, b.ForgetSeen); diff != "" {
+		t.Errorf("forgotten (-want +got):\n%s", diff)
+	}
+	if err := a.Flush(t.Context()); err != nil || len(s.attempts) != 1 {
+		t.Errorf("a flush of nothing: %v, %d attempts", err, len(s.attempts))
+	}
+}
+
+func TestAnAnswerThatGotLostIsRepeatedUnchanged(t *testing.T) {
+	s := newStore()
+	a := aggregator(t, s)
+	a.Take(taken(0, client(0)))
+	s.failAfter = errors.New("connection reset")
+	if err := a.Flush(t.Context()); !errors.Is(err, s.failAfter) || !errors.Is(a.Err(), s.failAfter) {
+		t.Fatalf("Flush: %v, Err: %v", err, a.Err())
+	}
+	a.Take(taken(1, client(0)))
+	s.failAfter = nil
+	if err := a.Flush(t.Context()); err != nil || a.Err() != nil {
+		t.Fatalf("Flush: %v, Err: %v", err, a.Err())
+	}
+	if len(s.attempts) != 3 || s.attempts[0] != s.attempts[1] || s.attempts[1] == s.attempts[2] {
+		t.Errorf("attempts %v: want the first batch again under its id, then another", s.attempts)
+	}
+	if n, _ := s.total(); n != 2 {
+		t.Errorf("%d connections are stored, want 2", n)
+	}
+}
+
+func TestMemoryIsBoundedAndTheRestIsALoss(t *testing.T) {
+	s := newStore()
+	var log bytes.Buffer
+	a := aggregator(t, s, func(c *Config) {
+		c.FlushKeys, c.MaxKeys = 5, 10
+		c.Log = slog.New(slog.NewTextHandler(&log, nil))
+	})
+	s.failBefore = fmt.Errorf("%w: disk full", audit.ErrReadOnly)
+	for i := range 3 {
+		a.Take(taken(i, client(i)))
+		if err := a.Flush(t.Context()); !errors.Is(err, audit.ErrReadOnly) {
+			t.Fatalf("Flush: %v", err)
+		}
+	}
+	for i := 3; i < 40; i++ {
+		a.Take(taken(i, client(i)))
+	}
+	a.Take(taken(40, client(5))) // there is room for what is counted already
+	s.failBefore = nil
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatalf("Flush: %v", err)
+	}
+	stored, lost := s.total()
+	if stored+lost != 41 || lost != 41-12 {
+		t.Errorf("%d stored and %d lost, want 12 and 29: every connection is one of them", stored, lost)
+	}
+	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
+		t.Errorf("the failure was logged %d times, want once:\n%s", n, log.String())
+	}
+	if !strings.Contains(log.String(), "is written again") {
+		t.Errorf("the recovery was not logged:\n%s", log.String())
+	}
+}
+
+func TestRunStoresWhatIsLeftAndPrunes(t *testing.T) {
+	s := newStore()
+	a := aggregator(t, s, func(c *Config) { c.Retention = 48 * time.Hour })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	a.Take(taken(0, client(0)))
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	if n, _ := s.total(); n != 1 {
+		t.Errorf("%d connections are stored after the end, want 1", n)
+	}
+	if want := audittest.T0.Add(-48 * time.Hour); !s.prunedBefore.Equal(want) {
+		t.Errorf("pruned before %v, want %v", s.prunedBefore, want)
+	}
+}
+
+func TestManyKeysFlushAtOnce(t *testing.T) {
+	s := newStore()
+	a := aggregator(t, s, func(c *Config) { c.FlushKeys, c.MaxKeys = 3, 100 }) // the ticker is an hour away
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	for i := range 3 {
+		a.Take(taken(i, client(i)))
+	}
+	<-s.appendStarted
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	if n, _ := s.total(); n != 3 {
+		t.Errorf("%d connections are stored, want 3", n)
+	}
+}
+
+func TestConcurrentSourcesAddUp(t *testing.T) {
+	s := newStore()
+	a := aggregator(t, s, func(c *Config) { c.FlushEvery = time.Millisecond })
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	var wg sync.WaitGroup
+	const sources, events = 4, 500
+	for range sources {
+		wg.Go(func() {
+			for i := range events {
+				a.Take(taken(i, client(i%7)))
+				a.Lose(audit.Loss{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: audittest.T0, To: audittest.T0})
+			}
+		})
+	}
+	wg.Wait()
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatalf("Run: %v", err)
+	}
+	if n, lost := s.total(); n != sources*events || lost != sources*events {
+		t.Errorf("%d stored, %d lost, want %d of each", n, lost, sources*events)
+	}
+}
+
+func TestSeenIsBoundedWhileTheStoreFails(t *testing.T) {
+	p := newPending()
+	const rate = 1000 // events in a second
+	for i := range 100 * rate {
+		at := audittest.T0.Add(time.Duration(i) * time.Second / rate)
+		p.take(audit.Taken{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Position: at, Forget: at.Add(-10 * time.Second)}, 1)
+	}
+	if n := len(p.seen["m1"]); n > 4*10*rate {
+		t.Errorf("%d events are kept, of which only the last %d can come again", n, 10*rate)
+	}
+	if n := len(p.batch("x").Seen); n != 10*rate+1 {
+		t.Errorf("the batch knows %d events, want those of the last 10 s: %d", n, 10*rate+1)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	for name, cfg := range map[string]Config{
+		"NoStore": {Log: slog.New(slog.DiscardHandler)},
+		"NoLog":   {Store: newStore()},
+		"Keys":    {Store: newStore(), Log: slog.New(slog.DiscardHandler), FlushKeys: 10, MaxKeys: 9},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := New(cfg); err == nil {
+				t.Error("New took it")
+			}
+		})
+	}
+}

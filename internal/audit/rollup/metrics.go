@@ -1,0 +1,24 @@
+package rollup
+
+import "github.com/prometheus/client_golang/prometheus"
+
+type metrics struct {
+	pending  prometheus.Gauge
+	batches  prometheus.Counter
+	failures prometheus.Counter
+	dropped  *prometheus.CounterVec
+	lost     *prometheus.CounterVec
+}
+
+func newMetrics(reg prometheus.Registerer) *metrics {
+	m := &metrics{
+		pending:  prometheus.NewGauge(prometheus.GaugeOpts{Name: "acp_flow_store_pending_rollups", Help: "Roll-ups in memory that are not stored yet."}),
+		batches:  prometheus.NewCounter(prometheus.CounterOpts{Name: "acp_flow_store_batches_total", Help: "Batches stored."}),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "acp_flow_store_failures_total", Help: "Attempts to store a batch that failed."}),
+		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_store_dropped_total",
+			Help: "Connections that were not counted because the store could not be written and the memory for waiting roll-ups was full."}, []string{"cluster"}),
+		lost: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_lost_total", Help: "Events known to be lost, by where."}, []string{"cluster", "reason"}),
+	}
+	reg.MustRegister(m.pending, m.batches, m.failures, m.dropped, m.lost)
+	return m
+}

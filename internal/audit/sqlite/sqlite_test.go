@@ -1,0 +1,316 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/audittest"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+func open(t *testing.T, path string) *Store {
+	t.Helper()
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+	})
+	return s
+}
+
+func TestConformance(t *testing.T) {
+	audittest.Run(t, func(t *testing.T) audit.Store { return open(t, filepath.Join(t.TempDir(), "flows.db")) })
+}
+
+func batch(id string, count int64) *audit.Batch {
+	return &audit.Batch{ID: id, Rollups: []audit.Rollup{{Bucket: audittest.T0, Edge: audittest.Edge(), Count: count, FirstSeen: audittest.T0, LastSeen: audittest.T0}}}
+}
+
+func total(t *testing.T, r audit.Reader) int64 {
+	t.Helper()
+	cs, err := r.Connections(t.Context(), audit.ConnectionQuery{})
+	if err != nil {
+		t.Fatalf("Connections: %v", err)
+	}
+	var n int64
+	for _, c := range cs {
+		n += c.Count
+	}
+	return n
+}
+
+func TestReaderFollowsTheFile(t *testing.T) {
+	// The name has what a careless DSN would trip over.
+	path := filepath.Join(t.TempDir(), "flows 100%?mode=memory#.db")
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatalf("OpenReader: %v", err)
+	}
+	defer r.Close()
+	if _, err := r.Connections(t.Context(), audit.ConnectionQuery{}); !errors.Is(err, audit.ErrUnavailable) {
+		t.Fatalf("Connections without a file: %v, want ErrUnavailable", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the reader made the file: %v", err)
+	}
+
+	s := open(t, path)
+	if err := s.Append(t.Context(), batch("1", 3)); err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+	if got := total(t, r); got != 3 {
+		t.Errorf("the reader sees %d connections beside the writer, want 3", got)
+	}
+	if err := s.Append(t.Context(), batch("2", 4)); err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+	if got := total(t, r); got != 7 {
+		t.Errorf("the reader sees %d connections after one more batch, want 7", got)
+	}
+	db, err := r.current(t.Context())
+	if err != nil {
+		t.Fatalf("current: %v", err)
+	}
+	if _, err := db.ExecContext(t.Context(), "DELETE FROM rollups"); err == nil {
+		t.Error("the reader's connection can write")
+	}
+
+	// A collector that starts from nothing: the old file goes, a new one comes.
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("remove: %v", err)
+		}
+	}
+	if _, err := r.LastFlow(t.Context()); !errors.Is(err, audit.ErrUnavailable) {
+		t.Errorf("LastFlow after the file went: %v, want ErrUnavailable", err)
+	}
+	if err := open(t, path).Append(t.Context(), batch("1", 5)); err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+	if got := total(t, r); got != 5 {
+		t.Errorf("the reader sees %d connections in the new file, want 5", got)
+	}
+}
+
+func TestReaderAfterTheWriterLeft(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "flows.db")
+	s, err := Open(t.Context(), path)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	if err := s.Append(t.Context(), batch("1", 3)); err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatalf("OpenReader: %v", err)
+	}
+	defer r.Close()
+	if got := total(t, r); got != 3 {
+		t.Errorf("the reader sees %d connections, want 3", got)
+	}
+}
+
+func TestReaderErrors(t *testing.T) {
+	garbage := filepath.Join(t.TempDir(), "garbage.db")
+	if err := os.WriteFile(garbage, []byte(strings.Repeat("not a database ", 100)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := OpenReader(t.Context(), garbage)
+	if err != nil {
+		t.Fatalf("OpenReader: %v", err)
+	}
+	defer r.Close()
+	if _, err := r.Connections(t.Context(), audit.ConnectionQuery{}); !errors.Is(err, audit.ErrUnavailable) {
+		t.Errorf("Connections of a file that is no database: %v, want ErrUnavailable", err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := r.Connections(ctx, audit.ConnectionQuery{}); !errors.Is(err, context.Canceled) || errors.Is(err, audit.ErrUnavailable) {
+		t.Errorf("Connections with a cancelled context: %v, want the cancellation only", err)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	dir := t.TempDir()
+	newer := filepath.Join(dir, "newer.db")
+	s, err := Open(t.Context(), newer)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	if _, err := s.db.ExecContext(t.Context(), "INSERT INTO goose_db_version (version_id, is_applied) VALUES (999, 1)"); err != nil {
+		t.Fatalf("make the schema newer: %v", err)
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		reason, path, message string
+		is                    error
+	}{
+		"Newer":    {"an older program must not write into a newer schema", newer, "use the newer program", nil},
+		"NoFolder": {"the person has to make the folder", filepath.Join(dir, "missing", "flows.db"), "create it first", os.ErrNotExist},
+		"IsFolder": {"a folder cannot be written as a file", dir, "is a directory", audit.ErrReadOnly},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, err := Open(t.Context(), tc.path)
+			if err == nil {
+				s.Close()
+				t.Fatalf("%s, but Open took it", tc.reason)
+			}
+			if !strings.Contains(err.Error(), tc.message) || (tc.is != nil && !errors.Is(err, tc.is)) {
+				t.Errorf("Open: %v; want %q and %v", err, tc.message, tc.is)
+			}
+		})
+	}
+}
+
+func TestFullDisk(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "flows.db"))
+	if err := s.Append(t.Context(), batch("1", 1)); err != nil {
+		t.Fatalf("Append: %v", err)
+	}
+	var pages int64
+	if err := s.db.QueryRowContext(t.Context(), "PRAGMA page_count").Scan(&pages); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.db.QueryRowContext(t.Context(), "PRAGMA max_page_count = 1").Scan(&pages); err != nil {
+		t.Fatal(err)
+	}
+	big := &audit.Batch{ID: "2", Positions: []audit.Position{{Source: "m1", Time: audittest.T0}}}
+	for i := range 2000 {
+		big.Seen = append(big.Seen, audit.Seen{Source: "m1", Time: audittest.T0, ID: uint64(i)})
+	}
+	if err := s.Append(t.Context(), big); !errors.Is(err, audit.ErrReadOnly) {
+		t.Fatalf("Append to a full store: %v, want ErrReadOnly", err)
+	}
+	if r, err := s.Resume(t.Context(), "m1"); err != nil || !r.Position.IsZero() {
+		t.Errorf("Resume = %+v, %v; a batch that failed must leave nothing", r, err)
+	}
+	if err := s.db.QueryRowContext(t.Context(), "PRAGMA max_page_count = 1000000").Scan(&pages); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Append(t.Context(), big); err != nil {
+		t.Errorf("the same batch again, with room: %v", err)
+	}
+}
+
+func TestToSQL(t *testing.T) {
+	since := time.Date(2026, 11, 2, 10, 0, 59, 0, time.UTC)
+	bucket := since.Truncate(time.Minute).UnixMicro()
+	const columns = "SELECT e.cluster, e.source_cluster, e.subject, e.resource, e.source, e.destination, e.action, e.port, e.protocol, e.decision, e.verdict, e.policy, e.sid," +
+		" sum(r.count), min(r.first_seen), max(r.last_seen) FROM edges e JOIN rollups r ON r.edge = e.id"
+	const order = " GROUP BY e.id ORDER BY max(r.last_seen) DESC, e.id LIMIT ?"
+	denied := func(q audit.DeniedQuery) func() (string, []any) {
+		return func() (string, []any) {
+			text, args, err := deniedQuery(q).toSQL()
+			if err != nil {
+				t.Fatalf("toSQL: %v", err)
+			}
+			return text, args
+		}
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		toSQL  func() (string, []any)
+		text   string
+		args   []any
+	}{
+		"Everything": {
+			"no filter, the default limit", connectionsQuery{}.toSQL,
+			columns + order, []any{audit.DefaultConnections},
+		},
+		"AllFilters": {
+			"every value is bound, and the limit is bounded",
+			connectionsQuery{Subject: "s", Resource: "r", Decisions: []policy.Word{policy.Denied, policy.Audited}, Since: since, Limit: 1 << 30}.toSQL,
+			columns + " WHERE e.resource = ? AND e.subject = ? AND e.decision IN (?, ?) AND r.bucket >= ?" + order,
+			[]any{"r", "s", "denied", "audited", bucket, audit.MaxConnections},
+		},
+		"DeniedBySubject": {
+			"the name that is counted by must be there", denied(audit.DeniedQuery{By: audit.BySubject, Resource: "r", Since: since}),
+			"SELECT e.subject, sum(r.count) FROM edges e JOIN rollups r ON r.edge = e.id WHERE e.subject <> '' AND e.resource = ? AND e.decision IN (?, ?) AND r.bucket >= ? GROUP BY e.subject",
+			[]any{"r", "denied", "default-denied", bucket},
+		},
+		"DeniedByResource": {
+			"without a time, all of it", denied(audit.DeniedQuery{By: audit.ByResource, Subject: "s"}),
+			"SELECT e.resource, sum(r.count) FROM edges e JOIN rollups r ON r.edge = e.id WHERE e.resource <> '' AND e.subject = ? AND e.decision IN (?, ?) GROUP BY e.resource",
+			[]any{"s", "denied", "default-denied"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text, args := tc.toSQL()
+			if diff := cmp.Diff(tc.text, text); diff != "" {
+				t.Errorf("%s: text (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.args, args); diff != "" {
+				t.Errorf("%s: arguments (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestQueriesUseIndexes(t *testing.T) {
+	s := open(t, filepath.Join(t.TempDir(), "flows.db"))
+	for name, q := range map[string]connectionsQuery{"resource": {Resource: "r", Since: audittest.T0}, "subject": {Subject: "s", Since: audittest.T0}} {
+		text, args := q.toSQL()
+		rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
+		if err != nil {
+			t.Fatalf("explain: %v", err)
+		}
+		var plan []string
+		for rows.Next() {
+			var id, parent, unused int
+			var detail string
+			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
+				t.Fatal(err)
+			}
+			plan = append(plan, detail)
+		}
+		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if all := strings.Join(plan, "\n"); strings.Contains(all, "SCAN") {
+			t.Errorf("a query by %s reads a whole table:\n%s", name, all)
+		}
+	}
+}
+
+func TestFileIsPrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "flows.db")
+	open(t, path)
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		t.Errorf("the flow store has mode %v, readable by others", info.Mode().Perm())
+	}
+}
+
+func TestReaderDSNIsReadOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "none.db")
+	db, err := sql.Open("sqlite", dsn(path, "ro", "query_only(1)"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if err := db.PingContext(t.Context()); err == nil {
+		t.Error("opening a missing file read-only succeeded")
+	}
+}

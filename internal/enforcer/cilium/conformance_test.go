@@ -1,0 +1,143 @@
+package cilium
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const conformancePath = "testdata/conformance.jsonl"
+
+// conformanceWorld is a line of testdata/conformance.jsonl: the specs that a pod's cluster gets, and what the statements
+// mean for connections to it. Cilium's engine must agree on every one. It is a file because the engine is too heavy a
+// dependency for this module.
+type conformanceWorld struct {
+	// Destination are the labels of a pod in the cluster "c1".
+	Destination map[string]string `json:"destination"`
+	// Specs of CiliumClusterwideNetworkPolicies by name.
+	Specs       map[string]map[string]any `json:"specs"`
+	Connections []conformanceConnection   `json:"connections"`
+}
+
+type conformanceConnection struct {
+	// Source are the labels of a pod in SourceCluster; none: a source outside the fleet.
+	Source        map[string]string `json:"source,omitempty"`
+	SourceCluster string            `json:"sourceCluster,omitempty"`
+	Protocol      v1alpha1.Protocol `json:"protocol"`
+	Port          uint16            `json:"port"`
+	// Pass tells whether the engine lets it through; Word is why.
+	Pass bool        `json:"pass"`
+	Word policy.Word `json:"word"`
+}
+
+func TestConformanceFile(t *testing.T) {
+	var got bytes.Buffer
+	words := map[policy.Word]int{}
+	for seed := range uint64(60) {
+		w := newConformanceWorld(t, rand.New(rand.NewPCG(seed, 5)))
+		for _, c := range w.Connections {
+			words[c.Word]++
+		}
+		line, err := json.Marshal(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Write(append(line, '\n'))
+	}
+	for _, word := range []policy.Word{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
+		if words[word] < 20 {
+			t.Errorf("only %d connections are %s", words[word], word)
+		}
+	}
+	if *update {
+		if err := os.WriteFile(conformancePath, got.Bytes(), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(conformancePath)
+	if err != nil {
+		t.Fatalf("%v: run go test ./internal/enforcer/cilium -update", err)
+	}
+	if !bytes.Equal(want, got.Bytes()) {
+		t.Errorf("%s is stale: run go test ./internal/enforcer/cilium -update, and the engine's test over it\n%s",
+			conformancePath, cmp.Diff(bytes.Split(want, []byte("\n")), bytes.Split(got.Bytes(), []byte("\n"))))
+	}
+}
+
+func newConformanceWorld(t *testing.T, r *rand.Rand) conformanceWorld {
+	t.Helper()
+	const (
+		redis = "trnv1:rsc:trip-com:redis:clusters:"
+		bobs  = redis + "bobs-cluster"
+		shop  = "trnv1:rsc:trip-com:web:sites:shop"
+		app   = "trnv1:rsc:trip-com:iam:sa:app/"
+	)
+	in := policy.Input{
+		ResourceClasses: readInput(t, "testdata/other-ports.in.yaml").ResourceClasses,
+		SubjectClasses:  readInput(t, "testdata/enforce-many-grants.in.yaml").SubjectClasses,
+	}
+	for i, name := range []v1alpha1.ResourceName{bobs, shop} {
+		in.Resources = append(in.Resources, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)},
+			Spec: v1alpha1.ProtectedResourceSpec{Resource: name, Mode: choose(r, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce)}})
+	}
+	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}
+	for i := range 2 + r.IntN(6) {
+		// Only what is translated: a refusal makes the engine stricter than the meaning.
+		st := v1alpha1.Statement{SID: fmt.Sprint(i), Effect: choose(r, policy.Allow, policy.Deny),
+			Subjects:  []v1alpha1.Subject{choose[v1alpha1.Subject](r, app+"888", app+"889", "trnv1:rsc:trip-com:mesh:svc:cart")},
+			Resources: []v1alpha1.ResourceName{bobs}, Actions: []v1alpha1.Action{choose[v1alpha1.Action](r, "redis:connect", "redis:*", "redis:admin")}}
+		switch {
+		case r.IntN(3) == 0:
+			st.Resources, st.Actions = []v1alpha1.ResourceName{shop}, []v1alpha1.Action{"web:connect"}
+		case st.Effect == policy.Deny && r.IntN(2) == 0:
+			st.Resources = []v1alpha1.ResourceName{redis + "*"}
+		}
+		p.Spec.Statements = append(p.Spec.Statements, st)
+	}
+	in.Policies = append(in.Policies, p)
+	s := policy.NewSnapshot(in)
+	if refused := s.Refusals(); len(refused) > 0 {
+		t.Fatalf("refused: %+v", refused)
+	}
+
+	w := conformanceWorld{Specs: map[string]map[string]any{}, Destination: choose(r,
+		map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, map[string]string{"com.trip/site": "shop"},
+		map[string]string{"com.trip/redis-cluster": "bobs-cluster", "com.trip/site": "shop"})}
+	for _, u := range s.Compile(goldenTime) {
+		rendering, err := Enforcer{}.Render(u)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range rendering.Objects {
+			w.Specs[o.Object.Name] = o.Object.Spec
+		}
+	}
+	for _, source := range []map[string]string{{"com.trip/appid": "888"}, {"com.trip/appid": "889", "com.trip/service": "cart"}, {"com.trip/appid": "1"}, nil} {
+		for _, port := range []uint16{6379, 16380, 80, 9121} {
+			c := conformanceConnection{Source: source, Protocol: v1alpha1.ProtocolTCP, Port: port}
+			if source != nil {
+				c.SourceCluster = choose(r, "c1", "c2")
+			}
+			if r.IntN(8) == 0 {
+				c.Protocol = v1alpha1.ProtocolUDP
+			}
+			c.Word = s.Decide(policy.Query{Subjects: s.SubjectsOf(source), Resources: s.ResourcesOf(w.Destination), Cluster: "c1",
+				Protocol: c.Protocol, Port: port, At: goldenTime}).Word
+			c.Pass = c.Word != policy.Denied && c.Word != policy.DefaultDenied
+			w.Connections = append(w.Connections, c)
+		}
+	}
+	return w
+}
+
+func choose[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
