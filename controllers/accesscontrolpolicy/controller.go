@@ -86,6 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 		return reconcile.Result{RequeueAfter: soon}, nil
 	case client.IgnoreNotFound(err) != nil:
 		return reconcile.Result{}, fmt.Errorf("write the status of AccessControlPolicy %s: %w", name, err)
+	case err == nil:
+		r.Index.WrotePolicy(next)
 	}
 	return reconcile.Result{}, nil
 }

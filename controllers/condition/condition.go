@@ -45,17 +45,31 @@ func Set(old []metav1.Condition, generation int64, now metav1.Time, conditions .
 // Propagated is KubeFed's word about the members that have to have something. none is said when there is none.
 func Propagated(reports []progress.Report, none metav1.Condition) metav1.Condition {
 	return over(reports, none, v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, v1alpha1.ReasonPropagating,
-		func(c *v1alpha1.ClusterState) bool { return c.Propagated })
+		func(c *v1alpha1.ClusterState) string {
+			if c.Propagated || c.DesiredRevision == "" {
+				return ""
+			}
+			return "not propagated"
+		})
 }
 
 // Realized is what was read back from the members that have to have something, or have to be rid of it.
 func Realized(reports []progress.Report, none metav1.Condition) metav1.Condition {
 	return over(reports, none, v1alpha1.ConditionRealized, v1alpha1.ReasonRealized, v1alpha1.ReasonNotRealized,
-		func(c *v1alpha1.ClusterState) bool { return c.State == v1alpha1.MemberRealized })
+		func(c *v1alpha1.ClusterState) string {
+			switch {
+			case c.State == v1alpha1.MemberRealized:
+				return ""
+			case c.Message == "":
+				return string(c.State)
+			default:
+				return fmt.Sprintf("%s (%s)", c.State, c.Message)
+			}
+		})
 }
 
 func over(reports []progress.Report, none metav1.Condition, conditionType, yes, no string,
-	good func(*v1alpha1.ClusterState) bool) metav1.Condition {
+	complaint func(*v1alpha1.ClusterState) string) metav1.Condition {
 	var bad []string
 	wanted := false
 	for i := range reports {
@@ -67,8 +81,8 @@ func over(reports []progress.Report, none metav1.Condition, conditionType, yes, 
 			if c.DesiredRevision != "" {
 				targets++
 			}
-			if !good(c) {
-				bad = append(bad, member(c, len(reports) > 1, r.Resource))
+			if text := complaint(c); text != "" {
+				bad = append(bad, member(c, len(reports) > 1, r.Resource)+": "+text)
 			}
 		}
 		switch {
@@ -92,12 +106,8 @@ func over(reports []progress.Report, none metav1.Condition, conditionType, yes, 
 }
 
 func member(c *v1alpha1.ClusterState, many bool, resource string) string {
-	text := fmt.Sprintf("%s: %s", c.Name, c.State)
 	if many {
-		text = resource + " in " + text
+		return resource + " in " + string(c.Name)
 	}
-	if c.Message != "" {
-		text += " (" + c.Message + ")"
-	}
-	return text
+	return string(c.Name)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -269,11 +270,41 @@ func either[T interface {
 	return old.GetName()
 }
 
-func store[T comparable](m map[string]T, name string, now T) {
+// store keeps an object. An event that is older than what the adapter itself wrote does not take that back.
+func store[T interface {
+	comparable
+	client.Object
+}](m map[string]T, name string, now T) {
 	var none T
 	if now == none {
 		delete(m, name)
 		return
 	}
+	if had, ok := m[name]; ok && had.GetUID() == now.GetUID() && newer(had, now) {
+		return
+	}
 	m[name] = now
+}
+
+// WrotePolicy and WroteResource take in what the API server returned for a status, so that the next decision does not
+// start from the one before and fail. What was deleted meanwhile stays deleted.
+func (x *Index) WrotePolicy(o *v1alpha1.AccessControlPolicy) { wrote(x, x.policies, o) }
+
+func (x *Index) WroteResource(o *v1alpha1.ProtectedResource) { wrote(x, x.resources, o) }
+
+func wrote[T interface {
+	comparable
+	client.Object
+}](x *Index, m map[string]T, o T) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if had, ok := m[o.GetName()]; ok && had.GetUID() == o.GetUID() && had.GetGeneration() == o.GetGeneration() {
+		store(m, o.GetName(), o)
+	}
+}
+
+// newer compares resource versions, which the API server promises to be growing integers.
+func newer(a, b client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
 }

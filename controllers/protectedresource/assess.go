@@ -20,14 +20,16 @@ import (
 func assess(f *facts, p *plan, existing []*federation.Object, problem *progress.Problem) progress.Report {
 	r := progress.Report{Resource: f.Resource, Version: f.View.Version, Wanted: f.Wanted, Problem: problem,
 		SIDs: map[string][]string{}, Objects: objectNames(f, p, existing)}
-	if f.Wanted {
+	switch {
+	case p.Kept:
+		// What the members have is what they had, whatever the policies say now.
+		r.SIDs, r.Revision = f.Before.SIDs, f.Before.Revision
+	case f.Wanted:
 		for _, ref := range f.Unit.From {
 			r.SIDs[ref.Policy] = append(r.SIDs[ref.Policy], ref.SID)
 		}
 		r.Refused = append(slices.Clone(f.Unit.Refused), f.Refused...)
 		r.Revision = f.templateRevision()
-	} else if p.Kept {
-		r.SIDs, r.Revision = f.Before.SIDs, f.Before.Revision
 	}
 	r.Clusters = f.clusterStates(p, existing, r.Objects)
 	if !r.Realized() {
@@ -112,7 +114,7 @@ func (f *facts) clusterStates(p *plan, existing []*federation.Object, objects []
 func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, objects []string, cluster string) (v1alpha1.ClusterState, bool) {
 	var sight []sighting
 	for _, name := range objects {
-		s := sighting{Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept && f.orphaned()}
+		s := sighting{Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept, Orphan: p.Kept && f.orphaned()}
 		if e := byName[name]; e != nil {
 			s.Propagated, s.Settled = e.Propagation.OK(cluster), e.Propagation.Seen
 			s.Word = e.Propagation.Clusters[cluster]
@@ -191,8 +193,10 @@ type sighting struct {
 	Settled bool
 	// MayHold: the member had the object, or may have had it.
 	MayHold bool
-	// Kept: the object is there because its ProtectedResource was removed by force.
+	// Kept: the object stays as it is, because what it should be cannot be decided now.
 	Kept bool
+	// Orphan: it stays because its ProtectedResource was removed by force.
+	Orphan bool
 }
 
 func (s *sighting) relevant() bool {
@@ -208,12 +212,12 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 	switch {
 	case !o.Reachable:
 		return v1alpha1.MemberUnreachable, o.Message
-	case s.Kept && o.Object != nil:
+	case s.Orphan && o.Object != nil:
 		return v1alpha1.MemberLeaked, "the ProtectedResource was removed by force; the member stays closed: create the ProtectedResource again, " +
 			"set it to Observe, and delete it then"
 	case s.Desired == "" && o.Object == nil:
 		return v1alpha1.MemberPending, "KubeFed has not confirmed the removal"
-	case s.Desired == "" && !s.Settled:
+	case s.Desired == "" && (!s.Settled || s.Word == federation.WaitingForRemoval):
 		return v1alpha1.MemberPending, "KubeFed has not removed the policy yet"
 	case s.Desired == "":
 		return v1alpha1.MemberLeaked, fmt.Sprintf("policy %s is present though it should not be: look at KubeFed's status, or delete it in the member", o.Object.Name)
@@ -221,6 +225,8 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 		return v1alpha1.MemberPending, s.waiting("the policy is not there yet")
 	case o.Object.Revision == s.Desired && o.Object.Invalid != "":
 		return v1alpha1.MemberPending, "the dataplane does not accept the policy: " + o.Object.Invalid
+	case o.Object.Revision == s.Desired && s.Kept:
+		return v1alpha1.MemberPending, "the member stays as it is until the problem that the conditions name is solved"
 	case o.Object.Revision == s.Desired:
 		return v1alpha1.MemberRealized, ""
 	case o.Object.Revision != o.Object.Label:

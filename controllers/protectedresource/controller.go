@@ -57,6 +57,9 @@ type Reconciler struct {
 // workers reconcile different resources at the same time; they mostly wait for the host's API server.
 const workers = 8
 
+// attempts at a federated object that KubeFed writes to at the same time. Each begins with the newer object.
+const attempts = 3
+
 // soon is when a decision that met a newer object is taken again, if no event comes first.
 const soon = 50 * time.Millisecond
 
@@ -89,14 +92,17 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, units *feed.Feed, rea
 
 // Reconcile brings one resource forward and tells how far it is.
 func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.Result, error) {
-	f, err := r.gather(resource)
-	if errors.Is(err, errNotReady) {
-		return reconcile.Result{}, nil
+	var f *facts
+	var done outcome
+	err := federation.ErrStale
+	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
+		if f, err = r.gather(resource); errors.Is(err, errNotReady) {
+			return reconcile.Result{}, nil
+		} else if err != nil {
+			return reconcile.Result{}, err
+		}
+		done, err = r.act(ctx, f)
 	}
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	done, err := r.act(ctx, f)
 	if errors.Is(err, federation.ErrStale) || errors.Is(err, errConflict) {
 		log.FromContext(ctx).V(1).Info("Deciding again", "because", err.Error())
 		return reconcile.Result{RequeueAfter: soon}, nil

@@ -32,6 +32,14 @@ func (f *facts) stillHeld(e *federation.Object) []string {
 	})
 }
 
+// mayBeHeld are the policies whose statements some member may still have from what the object was until now. When the
+// last report had every member realized, only its own policies can be.
+func (f *facts) mayBeHeld(e *federation.Object) []string {
+	return slices.DeleteFunc(federation.SplitNames(e.Meta.Annotations[federation.AnnotationPolicies]), func(p string) bool {
+		return f.Before.Resource != "" && f.Before.Realized() && len(f.Before.SIDs[p]) == 0
+	})
+}
+
 // seenWithout tells that a member does not have the object, and will not get it from what KubeFed still has to do. A
 // member that is not registered or cannot be read was not seen.
 func (f *facts) seenWithout(e *federation.Object, cluster string) bool {

@@ -118,9 +118,7 @@ func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []str
 	if e != nil {
 		o.Kind, o.Meta = e.Kind, *e.Meta.DeepCopy()
 		ever = append(ever, f.stillHeld(e)...)
-		if !f.Before.Realized() || f.Before.Resource == "" {
-			policies = append(policies, federation.SplitNames(e.Meta.Annotations[federation.AnnotationPolicies])...)
-		}
+		policies = append(policies, f.mayBeHeld(e)...)
 	}
 	o.Meta.Name = r.Object.Name
 	o.Meta.Labels = overlay(o.Meta.Labels, r.Object.Labels)

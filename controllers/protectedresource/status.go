@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
@@ -29,6 +30,10 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
 	}
 	r.Policies.Add(feed.Urgent, append(report.Policies(), before.Policies()...)...)
 	r.tell(f, before, had, &report)
+	if done.Plan.Kept && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
+		log.FromContext(ctx).Info("A ProtectedResource was removed by force; its resource stays closed: create it again, set it to Observe, and delete it then",
+			"resource", f.Resource, "federated", done.Existing[0].Meta.Name)
+	}
 	var errs []error
 	for _, o := range f.Objects {
 		o, err := r.writeStatus(ctx, f, o, &report)
@@ -68,6 +73,9 @@ func (r *Reconciler) writeStatus(ctx context.Context, f *facts, o *v1alpha1.Prot
 		return o, errConflict
 	case client.IgnoreNotFound(err) != nil:
 		return o, fmt.Errorf("write the status of ProtectedResource %s: %w", o.Name, err)
+	}
+	if err == nil {
+		r.Index.WroteResource(next)
 	}
 	return next, nil
 }

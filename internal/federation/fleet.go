@@ -169,6 +169,7 @@ func (f *Fleet) adjustMember(ctx context.Context, running *sync.WaitGroup, c Clu
 		return old != nil || !had || was != why
 	}
 	if old != nil {
+		m.inherit(old)
 		old.stop()
 	}
 	delete(f.broken, c.Name)

@@ -71,6 +71,15 @@ func newMember(c Cluster, token string, kind Kind, revision Revision, probing Pr
 	return m, nil
 }
 
+// inherit takes over what the watch with older credentials knew, so that a rotation is no outage. It holds until this
+// member's own first contact, which tells at once when the new credentials are bad.
+func (m *member) inherit(old *member) {
+	old.mu.RLock()
+	m.alive, m.why = old.alive, old.why
+	old.mu.RUnlock()
+	m.watch.inherit(old.watch)
+}
+
 func restConfig(c Cluster, token string) (*rest.Config, error) {
 	if c.LaxTLS {
 		return nil, fmt.Errorf("KubeFedCluster %s sets disabledTLSValidations: ACP does not trust what it reads that way; "+
@@ -149,12 +158,18 @@ func (m *member) probe(ctx context.Context) error {
 
 func (m *member) setAlive(alive bool, why error) {
 	m.mu.Lock()
-	changed := m.alive != alive || (why == nil) != (m.why == nil) || (why != nil && m.why.Error() != why.Error())
+	// The errors' own texts differ from one attempt to the next; what they mean does not.
+	changed := m.alive != alive || (!alive && m.explain(m.why) != m.explain(why))
 	m.alive, m.why = alive, why
 	m.mu.Unlock()
-	if changed {
-		m.changed("")
+	if !changed {
+		return
 	}
+	if why != nil {
+		// The status gets a sentence that is fit for everyone; the error itself is for the operator.
+		m.log.Error(why, "Member cannot be read")
+	}
+	m.changed("")
 }
 
 // observe tells what is known of an object.

@@ -22,7 +22,11 @@ func (p Propagation) OK(cluster string) bool {
 }
 
 // The condition and the words are KubeFed's (pkg/controller/sync/status).
-const propagationCondition = "Propagation"
+const (
+	propagationCondition = "Propagation"
+	// WaitingForRemoval: KubeFed has asked the member to delete the object, and still sees it there.
+	WaitingForRemoval = "WaitingForRemoval"
+)
 
 type wireStatus struct {
 	ObservedGeneration int64               `json:"observedGeneration,omitempty"`

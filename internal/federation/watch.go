@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
@@ -189,9 +189,8 @@ func (w *Watch[T]) unset(name string) {
 
 // newer compares resource versions of one resource, which the API server promises to be growing integers.
 func newer(a, b string) bool {
-	x, errX := strconv.ParseUint(a, 10, 64)
-	y, errY := strconv.ParseUint(b, 10, 64)
-	return errX == nil && errY == nil && x > y
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
 }
 
 // store is the reflector's side of a Watch.
@@ -264,4 +263,16 @@ func (w *Watch[T]) forget() {
 	w.mu.Lock()
 	w.synced = false
 	w.mu.Unlock()
+}
+
+// inherit takes over the view of another watch of the same objects.
+func (w *Watch[T]) inherit(old *Watch[T]) {
+	old.mu.RLock()
+	defer old.mu.RUnlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n, i := range old.items {
+		w.set(n, i)
+	}
+	w.synced, w.err = old.synced, old.err
 }

@@ -11,8 +11,9 @@ import (
 // APIServer starts a real API server that stops with the test, with ACP's kinds or without.
 func APIServer(t testing.TB, kinds bool) *rest.Config {
 	t.Helper()
+	var o testenv.Options
 	if kinds {
-		return testenv.Start(t, "deploy/crds")
+		o.CRDs = []string{"deploy/crds"}
 	}
-	return testenv.Start(t)
+	return testenv.Start(t, o).Config
 }
