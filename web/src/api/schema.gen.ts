@@ -80,7 +80,7 @@ export interface paths {
     "/applications/{id}/connections": {
         parameters: {
             query?: {
-                decision?: components["parameters"]["Decision"];
+                decision?: components["parameters"]["DecisionFilter"];
                 /** @description absent: 24 hours ago */
                 since?: components["parameters"]["Since"];
             };
@@ -160,7 +160,7 @@ export interface paths {
     "/resources/{id}/connections": {
         parameters: {
             query?: {
-                decision?: components["parameters"]["Decision"];
+                decision?: components["parameters"]["DecisionFilter"];
                 /** @description absent: 24 hours ago */
                 since?: components["parameters"]["Since"];
             };
@@ -653,7 +653,7 @@ export interface components {
         Limit: number;
         /** @description absent: 24 hours ago */
         Since: string;
-        Decision: components["schemas"]["Decision"][];
+        DecisionFilter: components["schemas"]["Decision"][];
     };
     requestBodies: never;
     headers: never;
@@ -762,7 +762,7 @@ export interface operations {
     listApplicationConnections: {
         parameters: {
             query?: {
-                decision?: components["parameters"]["Decision"];
+                decision?: components["parameters"]["DecisionFilter"];
                 /** @description absent: 24 hours ago */
                 since?: components["parameters"]["Since"];
             };
@@ -867,7 +867,7 @@ export interface operations {
     listResourceConnections: {
         parameters: {
             query?: {
-                decision?: components["parameters"]["Decision"];
+                decision?: components["parameters"]["DecisionFilter"];
                 /** @description absent: 24 hours ago */
                 since?: components["parameters"]["Since"];
             };
