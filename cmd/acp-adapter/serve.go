@@ -35,10 +35,7 @@ const contactTimeout = 10 * time.Second
 var kinds = []string{"AccessControlPolicy", "ProtectedResource", "ResourceClass", "SubjectClass", "ExternalWorkload"}
 
 func serve(ctx context.Context, o options, logs io.Writer) error {
-	logger, err := newLogger(o, logs)
-	if err != nil {
-		return err
-	}
+	logger := newLogger(o, logs)
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
 	config, err := hostConfig(o.kubeconfig)
@@ -138,14 +135,10 @@ func preflight(config *rest.Config) error {
 	return nil
 }
 
-func newLogger(o options, w io.Writer) (logr.Logger, error) {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(o.logLevel)); err != nil {
-		return logr.Logger{}, fmt.Errorf("--log-level %q is not debug, info, warn or error", o.logLevel)
-	}
-	opts := &slog.HandlerOptions{Level: level}
+func newLogger(o options, w io.Writer) logr.Logger {
+	opts := &slog.HandlerOptions{Level: o.logLevel}
 	if o.logFormat == "text" {
-		return logr.FromSlogHandler(slog.NewTextHandler(w, opts)), nil
+		return logr.FromSlogHandler(slog.NewTextHandler(w, opts))
 	}
-	return logr.FromSlogHandler(slog.NewJSONHandler(w, opts)), nil
+	return logr.FromSlogHandler(slog.NewJSONHandler(w, opts))
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/acp-io/acp/internal/audit/hubble"
+	"github.com/acp-io/acp/internal/version"
 )
 
 func file(t *testing.T, content string) string {
@@ -87,7 +88,7 @@ func TestBadFlagsAreOneClearLine(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for flag, want := range map[string]string{"--help": "--hubble-tls-server-name", "--version": "flow-collector "} {
+	for flag, want := range map[string]string{"--help": "--hubble-tls-server-name", "--version": "flow-collector " + version.String()} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), []string{flag}, &out, &errs); code != exitOK || !strings.Contains(out.String(), want) || errs.Len() > 0 {
 			t.Errorf("%s: code %d, %q, %q", flag, code, out.String(), errs.String())

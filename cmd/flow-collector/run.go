@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -24,6 +23,7 @@ import (
 	"github.com/acp-io/acp/internal/audit/policies"
 	"github.com/acp-io/acp/internal/audit/rollup"
 	"github.com/acp-io/acp/internal/audit/sqlite"
+	"github.com/acp-io/acp/internal/version"
 )
 
 // Exit codes.
@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "flow-collector: %v (see --help)\n", err)
 		return exitUsage
 	case o.version:
-		fmt.Fprintln(stdout, "flow-collector", version())
+		fmt.Fprintln(stdout, "flow-collector", version.String())
 		return exitOK
 	}
 	log := logger(o, stderr)
@@ -63,20 +63,6 @@ func logger(o options, w io.Writer) *slog.Logger {
 	klog.SetSlogLogger(log.With("component", "kubernetes-client"))
 	ctrllog.SetLogger(logr.FromSlogHandler(h))
 	return log
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v += " " + s.Value
-		}
-	}
-	return v
 }
 
 // collect wires and runs the parts, and stops them in the order in which flows pass through them.
