@@ -34,7 +34,7 @@ const usage = `flow-collector takes in the flows of the member clusters, decides
 cluster, and keeps roll-ups in the flow store.
 
 Usage:
-  flow-collector --kubeconfig FILE --store sqlite:FILE --hubble NAME=HOST:PORT [--hubble ...]
+  flow-collector [--kubeconfig FILE] --store sqlite:FILE --hubble NAME=HOST:PORT [--hubble ...]
                  --hubble-tls-ca FILE --hubble-tls-cert FILE --hubble-tls-key FILE --hubble-tls-server-name NAME
 
 Flags:
@@ -47,7 +47,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	var members []string
 	f := pflag.NewFlagSet("flow-collector", pflag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are written by the caller, once
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the host cluster, where the policies are")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster, where the policies are; empty: the service account of the pod it runs in")
 	f.StringVar(&store, "store", "", "flow store: sqlite:FILE; the file is created when it is missing")
 	f.StringArrayVar(&members, "hubble", nil, "member cluster and its Hubble relay, NAME=HOST:PORT; once for each member")
 	f.StringVar(&o.tls.CA, "hubble-tls-ca", "", "certificate authority of the relays; this file and the next two are read again when they change")
@@ -87,7 +87,7 @@ func parse(args []string, out io.Writer) (options, error) {
 
 func (o *options) validate() error {
 	for _, file := range []struct{ flag, path string }{
-		{"kubeconfig", o.kubeconfig}, {"hubble-tls-ca", o.tls.CA}, {"hubble-tls-cert", o.tls.Cert}, {"hubble-tls-key", o.tls.Key},
+		{"hubble-tls-ca", o.tls.CA}, {"hubble-tls-cert", o.tls.Cert}, {"hubble-tls-key", o.tls.Key},
 	} {
 		if file.path == "" {
 			return fmt.Errorf("--%s is missing: give it a file", file.flag)

@@ -15,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -23,6 +22,7 @@ import (
 	"github.com/acp-io/acp/internal/audit/policies"
 	"github.com/acp-io/acp/internal/audit/rollup"
 	"github.com/acp-io/acp/internal/audit/sqlite"
+	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/version"
 )
 
@@ -73,9 +73,9 @@ func collect(ctx context.Context, o options, log *slog.Logger) error {
 	if _, err := o.tls.Credentials(); err != nil {
 		return err
 	}
-	host, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	host, err := hostcluster.Config(o.kubeconfig)
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig %s: %w", o.kubeconfig, err)
+		return err
 	}
 	source, err := policies.New(policies.Config{Host: host, Log: log})
 	if err != nil {
