@@ -83,8 +83,22 @@ func (h *Host) CheckKinds(ctx context.Context) error {
 	return fmt.Errorf("%w: kubectl apply -f %s", ErrKindMissing, strings.Join(files, " -f "))
 }
 
+// indexResource finds ProtectedResources by the resource that they name.
+const indexResource = "spec.resource"
+
+func resourceOf(o client.Object) []string {
+	p, ok := o.(*v1alpha1.ProtectedResource)
+	if !ok {
+		return nil
+	}
+	return []string{string(p.Spec.Resource)}
+}
+
 // Run keeps the cache until the context ends. An API server that is away is waited for.
 func (h *Host) Run(ctx context.Context) error {
+	if err := h.cache.IndexField(ctx, &v1alpha1.ProtectedResource{}, indexResource, resourceOf); err != nil {
+		return fmt.Errorf("index protected resources: %w", err)
+	}
 	for _, k := range hostcluster.Kinds() {
 		inf, err := h.cache.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
 		if err != nil {
@@ -191,25 +205,24 @@ func (h *Host) Protection(resource string) *v1alpha1.ProtectedResource {
 		return nil
 	}
 	var prs v1alpha1.ProtectedResourceList
-	if err := h.cache.List(context.Background(), &prs); err != nil {
+	if err := h.cache.List(context.Background(), &prs, client.MatchingFields{indexResource: resource}); err != nil {
+		h.log.Error("the host cluster's cache cannot be listed", "error", err)
 		return nil
 	}
 	var found *v1alpha1.ProtectedResource
-	for i, p := range prs.Items {
-		if string(p.Spec.Resource) == resource && (found == nil || p.Name < found.Name) {
+	for i := range prs.Items {
+		if found == nil || prs.Items[i].Name < found.Name {
 			found = &prs.Items[i]
 		}
 	}
 	return found
 }
 
-var errNotSeen = &approval.Error{Code: approval.CodeUnavailable, Detail: "The host cluster's policies are not known yet; try again in a moment."}
-
 // ResourceActions implements approval.Classes.
 func (h *Host) ResourceActions(resource string) ([]string, bool, error) {
 	s, ok := h.Snapshot()
 	if !ok {
-		return nil, false, errNotSeen
+		return nil, false, approval.HostUnknown()
 	}
 	c, ok := s.ResourceClassOf(resource)
 	if !ok {
@@ -226,7 +239,7 @@ func (h *Host) ResourceActions(resource string) ([]string, bool, error) {
 func (h *Host) SubjectCovered(application string) (bool, error) {
 	s, ok := h.Snapshot()
 	if !ok {
-		return false, errNotSeen
+		return false, approval.HostUnknown()
 	}
 	_, covered := s.SubjectClassOf(application)
 	return covered, nil
