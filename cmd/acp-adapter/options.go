@@ -38,7 +38,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	f.StringVar(&o.metricsAddress, "metrics-address", "127.0.0.1:8082", "`address` of /metrics; 0: off")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease; needed with more than one replica")
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
-	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
+	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := f.Parse(args); err != nil {
 		return o, err

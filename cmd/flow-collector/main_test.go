@@ -71,7 +71,7 @@ func TestBadFlagsAreOneClearLine(t *testing.T) {
 		"Health":       {"an address needs a port", map[string]string{"health-address": "8083"}, nil, "--health-address"},
 		"Retention":    {"evidence must not vanish at once", map[string]string{"retention": "1s"}, nil, "--retention"},
 		"LogFormat":    {"two are known", map[string]string{"log-format": "xml"}, nil, "use text or json"},
-		"LogLevel":     {"four are known", map[string]string{"log-level": "loud"}, nil, "use debug, info, warn or error"},
+		"LogLevel":     {"four are known", map[string]string{"log-level": "loud"}, nil, `"--log-level" flag`},
 		"Unknown":      {"a typing mistake", nil, []string{"--hubbel=x"}, "unknown flag: --hubbel"},
 		"Argument":     {"nothing is taken without a flag", nil, []string{"m1"}, `unexpected argument "m1"`},
 	} {

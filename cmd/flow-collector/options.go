@@ -43,7 +43,7 @@ Flags:
 // parse returns pflag.ErrHelp after it has written the help to out.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
-	var store, level string
+	var store string
 	var members []string
 	f := pflag.NewFlagSet("flow-collector", pflag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are written by the caller, once
@@ -56,8 +56,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.tls.ServerName, "hubble-tls-server-name", "", "name in the relays' certificates")
 	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8083", "address of /healthz, /readyz and /metrics")
 	f.DurationVar(&o.retention, "retention", 30*24*time.Hour, "how long roll-ups and losses are kept")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
+	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
@@ -78,9 +78,6 @@ func parse(args []string, out io.Writer) (options, error) {
 	}
 	if o.members, err = parseMembers(members); err != nil {
 		return o, err
-	}
-	if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
-		return o, fmt.Errorf("--log-level %q: use debug, info, warn or error", level)
 	}
 	return o, o.validate()
 }

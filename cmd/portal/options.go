@@ -40,8 +40,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret; empty: a public client")
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (at most 24h)")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
-	f.StringVar(&o.logFormat, "log-format", "text", "`format`: text or json")
-	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "`level`: debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
+	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := f.Parse(args); err != nil {
 		return o, err
