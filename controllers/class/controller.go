@@ -5,6 +5,7 @@ package class
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -120,20 +121,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	return reconcile.Result{}, nil
 }
 
-// accepted is False when the object is left out; a mere warning is in the message. It is pure.
+// accepted adds to what the snapshot found what only placement shows. It is pure.
 func accepted(o client.Object, problems []policy.Problem) metav1.Condition {
-	for _, p := range problems {
-		if p.LeftOut {
-			return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
-		}
-	}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
 		if _, err := federation.Resolve(c.Spec.Placement, nil); err != nil {
-			return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid, err.Error())
+			// Its units cannot be placed anywhere, which is as if it were left out.
+			problems = append(slices.Clone(problems), policy.Problem{Reason: v1alpha1.ReasonInvalid, Message: err.Error(), LeftOut: true})
 		}
 	}
-	for _, p := range problems {
-		return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
-	}
-	return condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "")
+	return condition.Accepted(problems, "")
 }

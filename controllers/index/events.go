@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/internal/hostcluster"
 )
 
 // Feeds are told what to reconcile: units by resource name, the others by object name.
@@ -92,7 +93,7 @@ func follow[T interface {
 
 // changed tells whether more than the status or the metadata of an object is different.
 func changed(old, now client.Object) bool {
-	return old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration() ||
+	return hostcluster.Decides(old, now) ||
 		(old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil)
 }
 

@@ -81,7 +81,7 @@ func step(r *rand.Rand, x *approval.Ticket, now time.Time) (string, error) {
 		if r.IntN(8) > 0 {
 			return "none", nil
 		}
-		return "withdraw " + who, x.Withdraw(who, "", now)
+		return "withdraw " + who, x.Withdraw(who, []string{"", "no"}[r.IntN(2)], now)
 	case 6:
 		if r.IntN(4) > 0 {
 			return "none", nil

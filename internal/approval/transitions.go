@@ -87,6 +87,9 @@ func (t *Ticket) Withdraw(person, reason string, now time.Time) error {
 	if t.State != StatePending {
 		return failf(CodeConflict, "The ticket is %s: only a pending request can be withdrawn.", t.State)
 	}
+	if strings.TrimSpace(reason) == "" {
+		return invalid("reason", "Say why the request ends.")
+	}
 	t.end(StateWithdrawn)
 	t.event(now, Event{Kind: EventWithdrawn, Actor: person, Comment: reason})
 	return nil

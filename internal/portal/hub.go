@@ -100,15 +100,21 @@ func (h *Hub) FollowStore(ctx context.Context, store approval.Store, now func() 
 			}
 			continue
 		}
-		since = next
 		for _, c := range changes {
 			if h.told(c.Number, c.Version) {
 				continue
 			}
-			if x, err := store.Get(ctx, c.Number); err == nil {
-				h.Ticket(x)
+			x, err := store.Get(ctx, c.Number)
+			if err != nil {
+				next = since // so that it is looked at again
+				if ctx.Err() == nil {
+					log.Warn("a ticket that another replica changed could not be read; it is tried again", "ticket", approval.FormatID(c.Number), "error", err)
+				}
+				continue
 			}
+			h.Ticket(x)
 		}
+		since = next
 	}
 }
 
