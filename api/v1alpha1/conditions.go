@@ -79,6 +79,8 @@ const (
 	LabelRevision = "acp.io/revision"
 	// FinalizerProtectedResource keeps a ProtectedResource until no member has its unit any more.
 	FinalizerProtectedResource = "acp.io/protected-resource"
+	// FinalizerResourceClass keeps a ResourceClass while members have units of its resources.
+	FinalizerResourceClass = "acp.io/resource-class"
 	// ObjectPrefix is reserved for the names of objects that ACP writes into members.
 	ObjectPrefix = "acp-"
 )

@@ -166,8 +166,13 @@ func (x *Index) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 		}
 		x.named[resource][name] = struct{}{}
 	}
+	var classes []string
+	if old != nil && holds(old) && (now == nil || !holds(now)) { // a class that is to be deleted may go
+		classes = slices.Collect(maps.Keys(x.classes))
+	}
 	x.mu.Unlock()
 	x.feeds.Units.Add(feed.Urgent, slices.Collect(maps.Keys(units))...)
+	x.feeds.ResourceClasses.Add(feed.Urgent, classes...)
 }
 
 func (x *Index) resourceClassChanged(old, now *v1alpha1.ResourceClass) {

@@ -111,8 +111,17 @@ func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, erro
 	if err != nil {
 		return nil, err
 	}
+	if !stored.asks(p.Item, reason, r.Duration) {
+		return nil, failf(CodeConflict, "The Idempotency-Key belongs to another request of yours (%s): use a new key.", stored.ID())
+	}
 	s.OnChange(stored)
 	return stored, nil
+}
+
+// asks tells whether a ticket is about this request.
+func (t *Ticket) asks(item Item, reason string, duration time.Duration) bool {
+	return len(t.Items) == 1 && t.Items[0].ApplicationName == item.ApplicationName && t.Items[0].ResourceName == item.ResourceName &&
+		slices.Equal(t.Items[0].Actions, item.Actions) && t.Reason == reason && t.Duration == duration
 }
 
 func (s *Service) item(c *catalog.Catalog, a Actor, r Request) (Item, catalog.Entity, error) {
@@ -181,6 +190,12 @@ func (s *Service) Decide(ctx context.Context, a Actor, number, version int64, ap
 			return failf(CodeStale, "The ticket changed since you looked (it is %s now): look again, then decide.", t.State)
 		}
 		if approve {
+			if err := t.CanDecide(a.ID); err != nil {
+				return err
+			}
+			if err := standing(s.Catalog(), a.ID, t); err != nil {
+				return err
+			}
 			return t.Approve(a.ID, strings.TrimSpace(comment), s.Now())
 		}
 		return t.Reject(a.ID, strings.TrimSpace(comment), s.Now())

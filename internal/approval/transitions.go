@@ -152,6 +152,21 @@ func (t *Ticket) Removed(policy string, w Written, now time.Time) {
 	t.say(now, "The statement is removed; waiting until no member has it.")
 }
 
+// Remove asks for the removal again when a statement is back in its policy after its end. An expired ticket stays
+// expired; a revoked one is being revoked until the members say otherwise.
+func (t *Ticket) Remove(now time.Time) {
+	if t.State != StateRevoking && t.State != StateRevoked && t.State != StateExpired {
+		return
+	}
+	if t.State == StateRevoked {
+		t.State = StateRevoking
+	}
+	t.RevokeGeneration = 0
+	t.event(now, Event{Kind: EventRevokeRequested, Comment: ReturnedMessage})
+	t.say(now, ReturnedMessage)
+	t.enqueue(JobRemove)
+}
+
 // Fail records that the grant is not in force and why; it may be written again later.
 func (t *Ticket) Fail(message string, now time.Time) {
 	if !t.State.Grants() || t.State == StateFailed && t.Message == message {
