@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import type { ClusterState, Decision, Mode, Sensitivity, StepState, TicketState } from "../api/types";
 import classes from "./Badge.module.css";
+import { useWords } from "../lib/use-words";
 import { clusterLooks, decisionLooks, modeLooks, stepLooks, ticketLooks } from "./states";
 import type { Look } from "./states";
 
@@ -35,7 +36,8 @@ export function StepStateBadge({ state }: { state: StepState }) {
 
 export function ClusterStateBadge({ state, message, testId }: { state: ClusterState["state"]; message?: string | undefined; testId?: string }) {
   const { t } = useTranslation();
-  return <Badge look={clusterLooks[state]} word={t(`clusterState.${state}`)} help={message ?? t(`clusterHelp.${state}`)} testId={testId} value={state} />;
+  const words = useWords();
+  return <Badge look={clusterLooks[state]} word={t(`clusterState.${state}`)} help={message ? words.said(message) : t(`clusterHelp.${state}`)} testId={testId} value={state} />;
 }
 
 export function DecisionBadge({ decision }: { decision: Decision }) {

@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { ClusterState, Protection } from "../api/types";
+import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
@@ -10,6 +11,7 @@ import { Ago } from "./Time";
 /** The truth per member: what it should have, what was read back. */
 export function ProtectionPanel({ protection }: { protection: Protection | undefined }) {
   const { t } = useTranslation();
+  const words = useWords();
   if (!protection) return <Notice>{t("resource.notProtected")}</Notice>;
   const columns: Column<ClusterState>[] = [
     { key: "cluster", header: t("resource.cluster"), cell: (row) => <strong>{row.cluster}</strong> },
@@ -21,7 +23,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
           <span>
             <ClusterStateBadge state={row.state} message={row.message} testId={`cluster-state-${row.cluster}`} />
           </span>
-          {row.message && row.state !== "Realized" && <span className={tables.muted}>{row.message}</span>}
+          {row.message && row.state !== "Realized" && <span className={tables.muted}>{words.said(row.message)}</span>}
         </span>
       ),
     },
@@ -40,7 +42,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
   ];
   return (
     <>
-      {protection.message && <Notice>{protection.message}</Notice>}
+      {protection.message && <Notice>{words.said(protection.message)}</Notice>}
       {protection.clusters.length === 0 ? (
         <EmptyState>{t("resource.noClusters")}</EmptyState>
       ) : (
