@@ -13,6 +13,8 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
   const { t } = useTranslation();
   const words = useWords();
   if (!protection) return <Notice>{t("resource.notProtected")}</Notice>;
+  // The rows say it per member; above them it would only be said twice.
+  const message = protection.clusters.some((cluster) => cluster.message && cluster.state !== "Realized") ? undefined : protection.message;
   const columns: Column<ClusterState>[] = [
     { key: "cluster", header: t("resource.cluster"), cell: (row) => <strong>{row.cluster}</strong> },
     {
@@ -42,7 +44,11 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
   ];
   return (
     <>
-      {protection.message && <Notice>{words.said(protection.message)}</Notice>}
+      {message && (
+        <div className={tables.above}>
+          <Notice>{words.said(message)}</Notice>
+        </div>
+      )}
       {protection.clusters.length === 0 ? (
         <EmptyState>{t("resource.noClusters")}</EmptyState>
       ) : (

@@ -62,8 +62,8 @@ function Facts({ ticket }: { ticket: Ticket }) {
 function Clusters({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const words = useWords();
-  const stopped = ticket.state === "rejected" || ticket.state === "withdrawn";
-  if (ticket.clusters.length === 0 && stopped) return null;
+  // Once it is over, or before anything was read, there is nothing to say of the members.
+  if (ticket.clusters.length === 0 && ticket.state !== "pending") return null;
   return (
     <section className={classes.card} aria-label={t("ticket.clusters")}>
       <h2 className={classes.cardTitle}>{t("ticket.clusters")}</h2>
@@ -71,7 +71,7 @@ function Clusters({ ticket }: { ticket: Ticket }) {
       {ticket.clusters.map((cluster) => (
         <div key={cluster.cluster} className={classes.cluster}>
           <span>{cluster.cluster}</span>
-          <ClusterStateBadge state={cluster.state} message={cluster.message} testId={`cluster-state-${cluster.cluster}`} />
+          <ClusterStateBadge state={cluster.state} message={cluster.message} gone={ticket.state === "revoking"} testId={`cluster-state-${cluster.cluster}`} />
           {cluster.message && cluster.state !== "Realized" && <small>{words.said(cluster.message)}</small>}
         </div>
       ))}

@@ -30,7 +30,9 @@ export function TicketTable({ tickets, label, requester = true }: { tickets: Tic
       cell: (ticket) => (
         <span className={classes.stack}>
           <Link className={classes.title} to={`/tickets/${ticket.id}`}>{heading(ticket)}</Link>
-          <span className={classes.muted}>{ticket.id}</span>
+          <span className={`${classes.muted} ${classes.oneLine}`} title={ticket.reason}>
+            {ticket.id} · {ticket.reason}
+          </span>
         </span>
       ),
     },

@@ -70,13 +70,13 @@ function useTitle() {
   };
 }
 
-function Cluster({ line, testId }: { line: ClusterLine; testId: string }) {
+function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNode["phase"]; testId: string }) {
   const { t } = useTranslation();
   const words = useWords();
   return (
     <li className={classes.cluster} data-testid={testId}>
       <span className={classes.clusterName}>{line.cluster}</span>
-      <ClusterStateBadge state={line.live?.state ?? (line.realizedAt ? "Realized" : "Pending")} message={line.live?.message} />
+      <ClusterStateBadge state={line.live?.state ?? (line.realizedAt ? "Realized" : "Pending")} message={line.live?.message} gone={phase === "revoke"} />
       <span className={classes.marks}>
         {line.propagatedAt && (
           <span>
@@ -147,7 +147,7 @@ function Node({ node, requester }: { node: TimelineNode; requester: Ticket["requ
         {node.clusters && (
           <ul className={classes.clusters}>
             {node.clusters.map((line) => (
-              <Cluster key={line.cluster} line={line} testId={`timeline-cluster-${node.phase}-${line.cluster}`} />
+              <Cluster key={line.cluster} line={line} phase={node.phase} testId={`timeline-cluster-${node.phase}-${line.cluster}`} />
             ))}
           </ul>
         )}

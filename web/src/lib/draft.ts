@@ -7,21 +7,24 @@ import type { RequestForm } from "./request";
 
 const storageKey = "acp-request-draft";
 
+/** Actions only when the person chose them: the usual ones are known once the resource is. */
+export type DraftForm = Omit<RequestForm, "actions"> & { actions?: string[] | undefined };
+
 interface Draft {
   person: string;
   /** The page's query: another prefilled link is another request. */
   search: string;
-  form: RequestForm;
+  form: DraftForm;
 }
 
 const isText = (value: unknown): value is string => typeof value === "string";
 
-function isForm(value: unknown): value is RequestForm {
+function isForm(value: unknown): value is DraftForm {
   if (typeof value !== "object" || value === null) return false;
   const form = value as Record<string, unknown>;
   return (
     isText(form.application) && isText(form.resource) && isText(form.reason) &&
-    Array.isArray(form.actions) && form.actions.every(isText) &&
+    (form.actions === undefined || (Array.isArray(form.actions) && form.actions.every(isText))) &&
     durationChoices.some((choice) => choice === form.duration) &&
     (form.customAmount === undefined || typeof form.customAmount === "number") &&
     (form.customUnit === "hours" || form.customUnit === "days")
@@ -45,7 +48,7 @@ export function clearDraft(): void {
   }
 }
 
-export function loadDraft(person: string, search: string): RequestForm | undefined {
+export function loadDraft(person: string, search: string): DraftForm | undefined {
   try {
     const draft: unknown = JSON.parse(sessionStorage.getItem(storageKey) ?? "null");
     if (typeof draft !== "object" || draft === null) return undefined;

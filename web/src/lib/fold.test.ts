@@ -21,7 +21,12 @@ describe("folding connections", () => {
 
   it("keeps what can be asked for apart from a port that cannot", () => {
     const rows = fold([connection({ lastSeen: seen(1) }), connection({ action: undefined, port: 9121, lastSeen: seen(2) })]);
-    expect(rows.map((row) => row.action)).toEqual([undefined, "redis:connect"]);
+    expect(rows.map((row) => row.action)).toEqual(["redis:connect", undefined]);
+  });
+
+  it("puts what was seen in a later minute first", () => {
+    const rows = fold([connection({ lastSeen: "2026-11-20T10:00:59Z" }), connection({ action: undefined, port: 9121, lastSeen: "2026-11-20T10:01:00Z" })]);
+    expect(rows.map((row) => row.ports)).toEqual([["9121/TCP"], ["6379/TCP"]]);
   });
 
   it("folds the ports of an action", () => {

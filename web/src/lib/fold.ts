@@ -60,7 +60,13 @@ function addShare(row: FoldedConnection, c: Connection) {
   addTo(share.from, c.sourceCluster ?? c.cluster);
 }
 
-/** The newest first. */
+const minute = (row: FoldedConnection) => Math.floor(Date.parse(row.lastSeen) / 60_000);
+
+/** The newest first, by the minute: rows that are all busy must not change places at every look. Then what can be asked for. */
+function byUse(a: FoldedConnection, b: FoldedConnection): number {
+  return minute(b) - minute(a) || Number(b.action !== undefined) - Number(a.action !== undefined) || b.count - a.count || a.key.localeCompare(b.key);
+}
+
 export function fold(items: Connection[]): FoldedConnection[] {
   const rows = new Map<string, FoldedConnection>();
   for (const c of items) {
@@ -91,5 +97,5 @@ export function fold(items: Connection[]): FoldedConnection[] {
     row.clusters.sort((a, b) => a.cluster.localeCompare(b.cluster));
     for (const share of row.clusters) share.from.sort();
   }
-  return folded.sort((a, b) => Date.parse(b.lastSeen) - Date.parse(a.lastSeen));
+  return folded.sort(byUse);
 }

@@ -10,6 +10,7 @@ describe("what the server said", () => {
     ["a sentence with a name", "member m2 does not answer at https://127.0.0.1:6443", "成员集群 m2 在 https://127.0.0.1:6443 没有响应"],
     ["a quoted name", 'The catalog has no resource "x".', "目录中没有资源 x。"],
     ["the more exact form first", "Waiting for the adapter.", "等待适配器。"],
+    ["a form with a semicolon", "Approved; the statement is about to be written.", "已批准，即将写入语句。"],
     ["a part that was made a sentence", "Waiting for m1, m2.", "等待 m1, m2。"],
     ["several parts", "Still to be taken back in m2; waiting for the adapter.", "尚未从 m2 收回；等待适配器。"],
     ["a name that looks like a pattern", "Nobody can decide for the owner of a.*$1: correct its owner in the catalog, or add a member to the group \"sec\".", "没有人可以代表 a.*$1 的负责人审批：请在目录中更正负责人，或为组 sec 添加成员。"],

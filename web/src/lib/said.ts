@@ -28,13 +28,14 @@ function translate(text: string): string | undefined {
   return undefined;
 }
 
-/** Several parts make one sentence: `A; b.` */
+/** The server joins parts to one sentence: `A; b.` A form of its own may hold a semicolon too, so it is the second guess. */
 function translateParts(text: string): string | undefined {
-  const parts = text.replace(/\.$/, "").split("; ").map(translate);
-  return parts.every((part) => part !== undefined) ? `${parts.join("；")}。` : undefined;
+  const sentence = text.endsWith(".");
+  const parts = (sentence ? text.slice(0, -1) : text).split("; ").map(translate);
+  return parts.every((part) => part !== undefined) ? `${parts.join("；")}${sentence ? "。" : ""}` : undefined;
 }
 
 export function said(text: string, language: string): string {
   if (!language.startsWith("zh")) return text;
-  return translate(text) ?? translateParts(text) ?? text;
+  return translateParts(text) ?? translate(text) ?? text;
 }

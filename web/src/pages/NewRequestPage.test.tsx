@@ -114,6 +114,15 @@ describe("a new request", () => {
     expect(await screen.findByTestId("request-reason")).toHaveValue("");
   });
 
+  it("still ticks the only action when the session ended before the resource was known", async () => {
+    start(prefilled, { "GET /resources/bobs-cluster": () => problem(401, "unauthenticated") });
+    await userEvent.type(await screen.findByTestId("request-reason"), "x");
+    cleanup();
+    start(prefilled);
+    expect(await screen.findByTestId("request-reason")).toHaveValue("x");
+    expect(await screen.findByRole("checkbox", { name: /redis:connect/ })).toBeChecked();
+  });
+
   it.each([
     ["somebody else", prefilled, { "GET /me": () => ({ body: me({ person: bob }) }) }],
     ["another link", "/requests/new?resource=orders-cache", {}],

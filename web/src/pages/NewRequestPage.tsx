@@ -14,6 +14,7 @@ import { Page } from "../components/Page";
 import { RequestPreview } from "../components/RequestPreview";
 import tables from "../components/Tables.module.css";
 import { clearDraft, loadDraft, saveDraft } from "../lib/draft";
+import type { DraftForm } from "../lib/draft";
 import { randomKey } from "../lib/names";
 import { previewBody, reasonLimit, toBody, validate } from "../lib/request";
 import { useWords } from "../lib/use-words";
@@ -27,7 +28,7 @@ function useForm(person: string, only: string | undefined) {
   const [search] = useSearchParams();
   const at = search.toString();
   const [restored] = useState(() => loadDraft(person, at));
-  const [chosenApplication, setApplication] = useState(restored?.application ?? search.get("application") ?? undefined);
+  const [chosenApplication, setApplication] = useState((restored?.application || search.get("application")) ?? undefined);
   const [resource, setResource] = useState(restored?.resource ?? search.get("resource") ?? "");
   const [chosenActions, setActions] = useState(restored?.actions);
   const [duration, setDuration] = useState<DurationValue>(restored ?? usual);
@@ -48,12 +49,13 @@ function useForm(person: string, only: string | undefined) {
     reason,
   };
 
-  // Only typing is worth keeping: what a link brought comes again with the link. What is offered arrives late, and
-  // what was restored must not be overwritten before.
+  // Only typing is worth keeping: what a link brought comes again with the link. What is offered arrives late, so
+  // only actions that the person chose are kept.
   const touched = reason !== "" || chosenActions !== undefined || duration !== (restored ?? usual) || resource !== (search.get("resource") ?? "");
-  const kept = JSON.stringify({ ...form, actions: chosenActions ?? form.actions });
+  const draft: DraftForm = { ...form, actions: chosenActions };
+  const kept = JSON.stringify(draft);
   useEffect(() => {
-    if (touched) saveDraft({ person, search: at, form: JSON.parse(kept) as RequestForm });
+    if (touched) saveDraft({ person, search: at, form: JSON.parse(kept) as DraftForm });
   }, [touched, person, at, kept]);
 
   return {
