@@ -55,7 +55,8 @@ function Decide({ ticket, onDecided }: { ticket: Ticket; onDecided?: (() => void
     );
   };
   const busy = (decision: string) => decide.isPending && decide.variables.decision === decision;
-  const fieldError = decide.error ? asApiError(decide.error).fieldMessage("comment") : undefined;
+  const refusal = decide.error ? asApiError(decide.error).fieldMessage("comment") : undefined;
+  const fieldError = refusal === undefined ? undefined : words.said(refusal);
 
   return (
     <>
@@ -134,39 +135,41 @@ export function DecisionBar({ ticket, onDecided }: { ticket: Ticket; onDecided?:
   if (!item || (!decides && !can.withdraw && !can.revoke && dialog === undefined)) return null;
 
   return (
-    <div className={classes.bar} role="region" aria-label={t("decide.label")} data-testid="decision-bar">
-      {decides && <Decide key={`${ticket.id}-${ticket.version}`} ticket={ticket} onDecided={onDecided} />}
-      {!decides && (
-        <div className={classes.row}>
-          <div className={classes.text}>
-            <Sentence ticket={ticket} />
-            <small>{can.revoke ? t("decide.owns") : t("decide.asked")}</small>
+    <div className={classes.dock}>
+      <div className={classes.bar} role="region" aria-label={t("decide.label")} data-testid="decision-bar">
+        {decides && <Decide key={`${ticket.id}-${ticket.version}`} ticket={ticket} onDecided={onDecided} />}
+        {!decides && (
+          <div className={classes.row}>
+            <div className={classes.text}>
+              <Sentence ticket={ticket} />
+              <small>{can.revoke ? t("decide.owns") : t("decide.asked")}</small>
+            </div>
+            <div className={classes.buttons}>
+              {can.withdraw && (
+                <Button variant="default" onClick={() => setDialog("withdraw")} data-testid="withdraw-button">
+                  {t("decide.withdraw")}
+                </Button>
+              )}
+              {can.revoke && (
+                <Button variant="outline" color="red" onClick={() => setDialog("revoke")} data-testid="revoke-button">
+                  {t("decide.revoke")}
+                </Button>
+              )}
+            </div>
           </div>
-          <div className={classes.buttons}>
-            {can.withdraw && (
-              <Button variant="default" onClick={() => setDialog("withdraw")} data-testid="withdraw-button">
-                {t("decide.withdraw")}
-              </Button>
-            )}
-            {can.revoke && (
-              <Button variant="outline" color="red" onClick={() => setDialog("revoke")} data-testid="revoke-button">
-                {t("decide.revoke")}
-              </Button>
-            )}
-          </div>
-        </div>
-      )}
-      {dialog === "withdraw" && <Withdraw ticket={ticket} onClose={() => setDialog(undefined)} />}
-      {dialog === "revoke" && (
-        <RevokeDialog
-          ticketId={ticket.id}
-          application={item.application.title}
-          resource={item.resource.title}
-          actions={item.actions}
-          clusters={ticket.clusters.map((cluster) => cluster.cluster)}
-          onClose={() => setDialog(undefined)}
-        />
-      )}
+        )}
+        {dialog === "withdraw" && <Withdraw ticket={ticket} onClose={() => setDialog(undefined)} />}
+        {dialog === "revoke" && (
+          <RevokeDialog
+            ticketId={ticket.id}
+            application={item.application.title}
+            resource={item.resource.title}
+            actions={item.actions}
+            clusters={ticket.clusters.map((cluster) => cluster.cluster)}
+            onClose={() => setDialog(undefined)}
+          />
+        )}
+      </div>
     </div>
   );
 }

@@ -26,7 +26,7 @@ export function LiveLine({ ticket }: { ticket: Ticket }) {
       {ticket.clusters.map((cluster) => {
         const { icon: Icon, tone } = clusterLooks[cluster.state];
         return (
-          <li key={cluster.cluster} className={`${classes.item} ${classes[tone]}`} data-value={cluster.state} title={cluster.message ?? t(`clusterState.${cluster.state}`)}>
+          <li key={cluster.cluster} className={`${classes.item} ${classes[tone]}`} data-value={cluster.state} title={cluster.message ? words.said(cluster.message) : t(`clusterState.${cluster.state}`)}>
             <Icon size={14} aria-hidden />
             {cluster.cluster}
             <VisuallyHidden>: {t(`clusterState.${cluster.state}`)}</VisuallyHidden>

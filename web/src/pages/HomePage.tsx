@@ -1,4 +1,3 @@
-import { Button } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -8,6 +7,7 @@ import { ConnectionsTable } from "../components/ConnectionsTable";
 import { EmptyState, ErrorState, Loaded, RowsSkeleton } from "../components/Feedback";
 import { Avatar } from "../components/Names";
 import { Page, Section } from "../components/Page";
+import { RequestAccessLink } from "../components/RequestAccessLink";
 import { TicketTable, useTicketHeading } from "../components/TicketTable";
 import { Ago } from "../components/Time";
 import classes from "./HomePage.module.css";
@@ -120,11 +120,7 @@ export function HomePage() {
   return (
     <Page
       title={t("home.title")}
-      actions={
-        <Button component={Link} to="/requests/new" data-testid="new-request">
-          {t("action.requestAccess")}
-        </Button>
-      }
+      actions={<RequestAccessLink primary testId="new-request" />}
     >
       <WaitsForMe />
       <UnderWay />

@@ -75,6 +75,7 @@ export const common = {
   clusterState: {
     Pending: "等待中",
     Realized: "已落实",
+    gone: "已收回",
     Drifted: "已漂移",
     Unreachable: "不可达",
     Leaked: "残留",
@@ -83,6 +84,7 @@ export const common = {
   },
   clusterHelp: {
     Pending: "尚未从成员集群回读到应有的内容。",
+    gone: "已从成员集群回读：访问已不存在。",
     Realized: "已从成员集群回读：与批准的内容一致。",
     Drifted: "成员集群中的内容与批准的不一致。",
     Unreachable: "暂时读不到该成员集群，恢复后会立即下发。",
