@@ -72,7 +72,7 @@ export const saidInChinese: Record<string, string> = {
   "Say why in 1 to %s characters: the approvers decide by it.": "请用 1 到 {{1}} 个字符说明理由，审批人据此决定。",
   "Say why: a rejection needs a comment.": "请说明原因：驳回需要备注。",
   "Say why the access ends.": "请说明为什么终止访问。",
-  "must have at most 2000 characters": "最多 2000 个字符",
+  "must have at most %s characters": "最多 {{1}} 个字符",
   "The flow store cannot be read now; try again in a moment.": "暂时读不到流量存储，请稍后重试。",
   "It took too long; try again in a moment.": "耗时过长，请稍后重试。",
   "The host cluster's policies are not known yet; try again in a moment.": "主集群的策略尚未读到，请稍后重试。",
