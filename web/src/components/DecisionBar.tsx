@@ -135,7 +135,7 @@ export function DecisionBar({ ticket, onDecided }: { ticket: Ticket; onDecided?:
   if (!item || (!decides && !can.withdraw && !can.revoke && dialog === undefined)) return null;
 
   return (
-    <div className={classes.dock}>
+    <div className={decides ? classes.dock : `${classes.dock} ${classes.later}`}>
       <div className={classes.bar} role="region" aria-label={t("decide.label")} data-testid="decision-bar">
         {decides && <Decide key={`${ticket.id}-${ticket.version}`} ticket={ticket} onDecided={onDecided} />}
         {!decides && (

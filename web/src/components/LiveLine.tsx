@@ -10,7 +10,7 @@ import { clusterLooks, stepLooks } from "./states";
 export function LiveLine({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const words = useWords();
-  const stopped = ticket.state === "rejected" || ticket.state === "withdrawn";
+  const stopped = ["rejected", "withdrawn", "revoked", "expired"].includes(ticket.state);
   return (
     <ol className={classes.line} aria-label={t("ticket.progress")} data-testid={`live-line-${ticket.id}`}>
       {ticket.steps.map((step) => {

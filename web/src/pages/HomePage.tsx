@@ -115,8 +115,33 @@ function Refused() {
   );
 }
 
+/** For those who only read: what was asked for lately, by anyone. */
+function Latest() {
+  const { t } = useTranslation();
+  const query = useTickets({ view: "all", limit: shownTickets });
+  return (
+    <Section title={t("home.latest")} aside={<Link to="/requests?view=all">{t("home.seeAll")}</Link>} testId="latest">
+      <Loaded query={query}>
+        {(data) => {
+          const tickets = data.pages[0]?.items ?? [];
+          if (tickets.length === 0) return <EmptyState>{t("home.latestEmpty")}</EmptyState>;
+          return <TicketTable tickets={tickets} label={t("home.latest")} />;
+        }}
+      </Loaded>
+    </Section>
+  );
+}
+
 export function HomePage() {
   const { t } = useTranslation();
+  // An auditor decides nothing, asks for nothing and is refused nothing.
+  if (useMe().data?.roles.includes("auditor")) {
+    return (
+      <Page title={t("home.title")} sub={t("home.auditor")}>
+        <Latest />
+      </Page>
+    );
+  }
   return (
     <Page
       title={t("home.title")}

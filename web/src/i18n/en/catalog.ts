@@ -10,6 +10,9 @@ export const catalog = {
     refusedEmpty: "None of your applications was refused anything.",
     noApplications: "The catalog names you as owner of no application. If you own one, ask the catalog’s maintainers to put you or your group in.",
     seeAll: "See all",
+    latest: "Latest requests",
+    latestEmpty: "Nobody has asked for access yet.",
+    auditor: "You are here as an auditor: you see every application, resource and request, and change nothing.",
   },
   applications: {
     title: "Applications",

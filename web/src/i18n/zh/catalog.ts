@@ -10,6 +10,9 @@ export const catalog = {
     refusedEmpty: "您的应用没有被拒绝过。",
     noApplications: "目录中没有您负责的应用。如有遗漏，请联系目录维护者把您或您的组加上。",
     seeAll: "查看全部",
+    latest: "最近的申请",
+    latestEmpty: "还没有人申请访问。",
+    auditor: "您的身份是审计员：可以查看全部应用、资源和申请，但不做任何改动。",
   },
   applications: {
     title: "应用",
