@@ -18,12 +18,13 @@ import (
 // next is every transition that a ticket may make; what is not here must never happen.
 var next = map[approval.State][]approval.State{
 	approval.StatePending:   {approval.StateApproved, approval.StateRejected, approval.StateWithdrawn},
-	approval.StateApproved:  {approval.StateApplying, approval.StateFailed, approval.StateRevoking, approval.StateExpired},
-	approval.StateApplying:  {approval.StateEffective, approval.StateFailed, approval.StateRevoking, approval.StateExpired},
-	approval.StateEffective: {approval.StateFailed, approval.StateRevoking, approval.StateExpired},
-	approval.StateFailed:    {approval.StateApplying, approval.StateEffective, approval.StateRevoking, approval.StateExpired},
-	approval.StateRevoking:  {approval.StateRevoked},
+	approval.StateApproved:  {approval.StateApplying, approval.StateFailed, approval.StateRevoking},
+	approval.StateApplying:  {approval.StateEffective, approval.StateFailed, approval.StateRevoking},
+	approval.StateEffective: {approval.StateFailed, approval.StateRevoking},
+	approval.StateFailed:    {approval.StateApplying, approval.StateEffective, approval.StateRevoking},
+	approval.StateRevoking:  {approval.StateRevoked, approval.StateExpired},
 	approval.StateRevoked:   {approval.StateRevoking}, // its statement was put back by hand
+	approval.StateExpired:   {approval.StateRevoking}, // the same
 }
 
 var people = []string{"alice", "bob", "carol", "dan", "eve"}
@@ -178,7 +179,7 @@ func broken(before, after *approval.Ticket, err error) string {
 		return "a grant without every approval"
 	}
 	returned := len(after.Events) > 0 && after.Events[len(after.Events)-1].Comment == approval.ReturnedMessage && len(after.Events) > len(before.Events)
-	if (len(after.Jobs()) > 0) != (returned || before.State != after.State && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking, approval.StateExpired}, after.State)) {
+	if (len(after.Jobs()) > 0) != (returned || before.State != after.State && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking}, after.State)) {
 		return fmt.Sprintf("jobs %v with %s", after.Jobs(), after.State)
 	}
 	if (len(after.Claims()) > 0) != slices.Contains([]approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying}, after.State) {

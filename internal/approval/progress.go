@@ -206,6 +206,9 @@ func (t *Ticket) revokeProgress(p *v1alpha1.AccessControlPolicy, now time.Time) 
 		return
 	}
 	t.State = StateRevoked
+	if t.has(EventExpired, "", "") {
+		t.State = StateExpired
+	}
 	t.event(now, Event{Kind: EventRevoked})
 	t.say(now, "")
 }

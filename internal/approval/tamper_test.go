@@ -153,7 +153,7 @@ func TestEndedStatementComesBack(t *testing.T) {
 			if err := w.svc.Expire(context.Background()); err != nil {
 				w.t.Fatal(err)
 			}
-		}, v1alpha1.EffectAllow, 0, approval.StateExpired},
+		}, v1alpha1.EffectAllow, 0, approval.StateRevoking},
 		"deny": {"a deny opens nothing, and its removal might", func(w *world, n int64) { w.revoke(n) }, v1alpha1.EffectDeny, 1, approval.StateRevoked},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -110,14 +110,16 @@ func (t *Ticket) Revoke(person, reason string, now time.Time) error {
 	return nil
 }
 
-// Expire ends a grant whose time has come. The statement's notAfter already ended the access; the job tidies up.
+// Expire ends a grant whose time has come. The statement's notAfter ends it in what is compiled, but a member that
+// cannot be reached, or an adapter that is down, still has it: so the ticket is taken back like a revoked one, and is
+// expired only when every member was seen without it.
 func (t *Ticket) Expire(now time.Time) bool {
 	if !t.State.Grants() || t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt) {
 		return false
 	}
-	t.State = StateExpired
+	t.State = StateRevoking
 	t.event(now, Event{Kind: EventExpired})
-	t.say(now, "")
+	t.say(now, "Its time is over; waiting until no member has it.")
 	t.enqueue(JobRemove)
 	return true
 }
@@ -137,30 +139,24 @@ func (t *Ticket) Written(policy string, w Written, now time.Time) {
 
 // Removed records that the host cluster does not have the statement any more.
 func (t *Ticket) Removed(policy string, w Written, now time.Time) {
-	if t.State != StateRevoking && t.State != StateExpired {
+	if t.State != StateRevoking {
 		return
 	}
 	if t.RevokeGeneration == w.Generation && t.PolicyUID == w.UID {
 		return
 	}
 	t.Policy, t.PolicyUID, t.RevokeGeneration = policy, w.UID, w.Generation
-	if t.State == StateExpired { // nothing waits for it
-		t.touch(now)
-		return
-	}
 	t.event(now, Event{Kind: EventRevokeWritten})
 	t.say(now, "The statement is removed; waiting until no member has it.")
 }
 
-// Remove asks for the removal again when a statement is back in its policy after its end. An expired ticket stays
-// expired; a revoked one is being revoked until the members say otherwise.
+// Remove asks for the removal again when a statement is back in its policy after its end: until the members say
+// otherwise, the ticket is neither revoked nor expired.
 func (t *Ticket) Remove(now time.Time) {
 	if t.State != StateRevoking && t.State != StateRevoked && t.State != StateExpired {
 		return
 	}
-	if t.State == StateRevoked {
-		t.State = StateRevoking
-	}
+	t.State = StateRevoking
 	t.RevokeGeneration = 0
 	t.event(now, Event{Kind: EventRevokeRequested, Comment: ReturnedMessage})
 	t.say(now, ReturnedMessage)

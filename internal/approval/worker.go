@@ -185,7 +185,7 @@ func (j *Job) wanted(t *Ticket) bool {
 	if j.Kind == JobApply {
 		return t.State.Grants()
 	}
-	return t.State == StateRevoking || t.State == StateExpired
+	return t.State == StateRevoking
 }
 
 // failed gives the job back: refused ones step aside and are tried rarely, others are tried soon and keep the order.

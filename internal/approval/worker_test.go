@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 )
 
@@ -215,12 +216,28 @@ func TestExpiryTidiesUp(t *testing.T) {
 		t.Fatalf("not before its time: %s, %v", w.state(n), err)
 	}
 	w.clock.pass(time.Second)
-	if err := w.svc.Expire(t.Context()); err != nil || w.state(n) != approval.StateExpired {
+	if err := w.svc.Expire(t.Context()); err != nil || w.state(n) != approval.StateRevoking {
 		t.Fatalf("at its time: %s, %v", w.state(n), err)
 	}
 	w.drain(x)
-	if got := w.sids("r"); len(got) != 0 || w.state(n) != approval.StateExpired {
-		t.Errorf("the statement is removed and the ticket stays expired: %v, %s", got, w.state(n))
+	if got := w.sids("r"); len(got) != 0 || w.state(n) != approval.StateRevoking {
+		t.Errorf("the statement is removed, and the members are still to be seen without it: %v, %s", got, w.state(n))
+	}
+	p := &v1alpha1.AccessControlPolicy{Status: v1alpha1.AccessControlPolicyStatus{ObservedGeneration: 9, Units: []v1alpha1.PolicyUnit{
+		{Resource: v1alpha1.ResourceName("name:r"), Clusters: []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberUnreachable}}}}}}
+	progress := func(ticket *approval.Ticket) error {
+		ticket.Removed("p-r", approval.Written{Generation: 5}, w.clock.Now())
+		ticket.Progress(p, w.clock.Now())
+		return nil
+	}
+	w.apply(n, progress)
+	if got := w.state(n); got != approval.StateRevoking {
+		t.Errorf("a member that cannot be read may still have it: %s", got)
+	}
+	p.Status.Units[0].Clusters[0].State = v1alpha1.MemberRealized
+	w.apply(n, progress)
+	if got := w.state(n); got != approval.StateExpired {
+		t.Errorf("every member was seen without it: %s", got)
 	}
 }
 
