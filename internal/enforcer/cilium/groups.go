@@ -13,10 +13,13 @@ const (
 	groupKind = "CiliumCIDRGroup"
 	// contestedSuffix ends the name of the group of addresses that several subjects claim.
 	contestedSuffix = "-contested"
-	// labelSubjectClass is on every group; labelContested on those that only denies may use.
-	labelSubjectClass = "acp.io/subject-class"
-	labelContested    = "acp.io/contested"
+	// labelContested is on the groups that only denies may use.
+	labelContested = "acp.io/contested"
 )
+
+// labelClass is on every group of a subject class. The class is in the key: an address in several groups has the labels
+// of all, and of two values of one key an agent may keep one.
+func labelClass(classID string) string { return "class.acp.io/" + classID }
 
 // RenderGroup translates the addresses of one external subject: an object for those that are its own, and another one
 // for those that it shares.
@@ -31,7 +34,7 @@ func RenderGroup(g policy.ExternalGroup) (enforcer.Rendering, error) {
 		if err != nil {
 			return err
 		}
-		r.Object.Labels[labelSubjectClass] = g.ClassID
+		r.Object.Labels[labelClass(g.ClassID)] = "true"
 		if suffix != "" {
 			r.Object.Labels[labelContested] = "true"
 		}

@@ -73,8 +73,7 @@ func allowPeers(r *policy.Rule) []peerList {
 	}
 	for _, id := range r.ExternalClasses {
 		outside = append(outside, map[string]any{"cidrGroupSelector": map[string]any{
-			"matchLabels":      map[string]any{labelSubjectClass: id},
-			"matchExpressions": []any{expression(labelContested, "DoesNotExist")},
+			"matchExpressions": []any{expression(labelClass(id), "Exists"), expression(labelContested, "DoesNotExist")},
 		}})
 	}
 	return present(peerList{fromEndpoints, pods}, peerList{fromCIDRSet, outside})
@@ -95,10 +94,11 @@ func denyPeers(r *policy.Rule) []peerList {
 		outside = append(outside, map[string]any{"cidr": p.String()})
 	}
 	for _, id := range r.External {
-		outside = append(outside, map[string]any{"cidrGroupSelector": map[string]any{"matchLabels": map[string]any{v1alpha1.LabelUnit: id}}})
+		outside = append(outside, map[string]any{"cidrGroupRef": v1alpha1.ObjectPrefix + id},
+			map[string]any{"cidrGroupRef": v1alpha1.ObjectPrefix + id + contestedSuffix}) // matches nothing where it is missing
 	}
 	for _, id := range r.ExternalClasses {
-		outside = append(outside, map[string]any{"cidrGroupSelector": map[string]any{"matchLabels": map[string]any{labelSubjectClass: id}}})
+		outside = append(outside, map[string]any{"cidrGroupSelector": map[string]any{"matchExpressions": []any{expression(labelClass(id), "Exists")}}})
 	}
 	return present(peerList{fromEndpoints, pods}, peerList{fromCIDRSet, outside})
 }
