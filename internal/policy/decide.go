@@ -23,19 +23,43 @@ func (s *Snapshot) Decide(q Query) Decision {
 	var ids, contested [8]uint32
 	v := verdict{q: &q, source: s.sourceOf(&q)}
 	v.ids, v.contestedIDs = s.subjectIDs(ids[:0], v.source.names), s.subjectIDs(contested[:0], v.source.contested)
-	for _, r := range q.Resources {
-		if n := s.index.nodes[r]; n != nil {
-			s.visitNode(&v, n)
-			continue
+	d, by := v.decide(s.visitNames(&v, q.Resources))
+	if by != nil {
+		if d.Statements = s.one(by); d.Statements == nil {
+			d.Statements = s.all(v, q.Resources, nil)
 		}
-		// In no statement and not onboarded: only wildcards can be about it.
-		var n node
-		var wilds [4]*target
-		n.class, _ = s.resources.of(r)
-		n.wilds, n.fixed = s.covering(wilds[:0], r, n.class), v1alpha1.ModeObserve
-		s.visitNode(&v, &n)
 	}
-	return s.decision(&v)
+	return d
+}
+
+// visitNames looks at the statements about every resource and returns their class; nil: they have no or several.
+func (s *Snapshot) visitNames(v *verdict, resources []string) *resourceClass {
+	var class *resourceClass
+	several := false
+	for _, r := range resources {
+		c := s.visitName(v, r)
+		several = several || c == nil || class != nil && class != c
+		class = c
+	}
+	if several {
+		return nil
+	}
+	return class
+}
+
+func (s *Snapshot) visitName(v *verdict, resource string) *resourceClass {
+	if n := s.index.nodes[resource]; n != nil {
+		s.visitNode(v, n)
+		return n.class
+	}
+	// In no statement and not onboarded: only wildcards can be about it.
+	c, ok := s.resources.of(resource)
+	if !ok {
+		return nil
+	}
+	var wilds [4]*target
+	s.visitClass(v, nil, s.covering(wilds[:0], resource, c), c, v1alpha1.ModeObserve)
+	return c
 }
 
 func (s *Snapshot) subjectIDs(out []uint32, names []string) []uint32 {
@@ -83,7 +107,13 @@ func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle
 		v.ids = ids[:]
 	}
 	s.visitNode(&v, resource.node)
-	return s.decision(&v)
+	d, by := v.decide(resource.node.class)
+	if by != nil {
+		if d.Statements = s.one(by); d.Statements == nil {
+			d.Statements = s.all(v, nil, resource.node)
+		}
+	}
+	return d
 }
 
 // source is who a query comes from.
@@ -132,28 +162,30 @@ type verdict struct {
 	ids, contestedIDs []uint32
 
 	enforce, audit bool
-	// class is that of the destination; several tells that there is more than one, or a resource without.
-	class   *resourceClass
-	several bool
-	// named tells that an action of the class has the port.
+	// named tells that an action of a class has the port.
 	named bool
 
 	// denies on enforced resources, denies on audited ones, and allows that count.
 	denies, auditDenies, allows matches
 }
 
-// matches are numbers of statements, the first few without allocation.
+// again prepares for another look, which keeps the matches after those that were kept before.
+func (v *verdict) again() {
+	for _, m := range [...]*matches{&v.denies, &v.auditDenies, &v.allows} {
+		m.skip, m.n = m.skip+len(m.kept), 0
+	}
+}
+
+// matches are numbers of statements. Only a few are kept at a time, so that a decision needs no memory; the rest is
+// found by looking again.
 type matches struct {
-	n     int
-	first [2]uint32
-	more  []uint32
+	skip, n int
+	kept    [2]uint32
 }
 
 func (m *matches) add(number uint32) {
-	if m.n < len(m.first) {
-		m.first[m.n] = number
-	} else {
-		m.more = append(m.more, number)
+	if i := m.n - m.skip; i >= 0 && i < len(m.kept) {
+		m.kept[i] = number
 	}
 	m.n++
 }
@@ -164,24 +196,26 @@ func (s *Snapshot) visitNode(v *verdict, n *node) {
 	if mode == "" {
 		mode = n.protection.mode(v.q.Cluster, v.q.At)
 	}
+	s.visitClass(v, &n.target, n.wilds, n.class, mode)
+}
+
+func (s *Snapshot) visitClass(v *verdict, exact *target, wilds []*target, c *resourceClass, mode v1alpha1.Mode) {
 	v.enforce = v.enforce || mode == v1alpha1.ModeEnforce
 	v.audit = v.audit || mode == v1alpha1.ModeAudit
-	v.several = v.several || n.class == nil || v.class != nil && v.class != n.class
-	v.class = n.class
-	if n.class == nil {
+	if c == nil {
 		return // without a class it has no actions, so no statement matches
 	}
-	allow, deny, named := n.class.actionsAt(v.q)
+	allow, deny, named := c.actionsAt(v.q)
 	v.named = v.named || named
 	if allow|deny == 0 {
 		return
 	}
 	l := look{allow: allow, deny: deny, mode: mode}
-	if n.id != 0 {
-		s.visitTarget(v, &n.target, l)
+	if exact != nil {
+		s.visitTarget(v, exact, l)
 	}
 	l.byWildcard = true
-	for _, t := range n.wilds {
+	for _, t := range wilds {
 		s.visitTarget(v, t, l)
 	}
 }
@@ -252,46 +286,55 @@ func (v *verdict) count(statement uint32, l look) {
 	}
 }
 
-// decision weighs what was found. A deny that only Audit keeps from counting makes the connection audited even when an
-// allow lets it through now: it is what would break on the way to Enforce.
-func (s *Snapshot) decision(v *verdict) Decision {
+// decide weighs what was found, for a destination of one class or, with nil, of several. A deny that only Audit keeps
+// from counting makes the connection audited even when an allow lets it through now: it is what would break on the way
+// to Enforce. It returns the matches that decided, too.
+func (v *verdict) decide(class *resourceClass) (Decision, *matches) {
 	switch {
 	case v.denies.n > 0:
-		return Decision{Word: Denied, Reason: reasonDenied, Statements: s.refsOf(&v.denies)}
+		return Decision{Word: Denied, Reason: reasonDenied}, &v.denies
 	case v.allows.n > 0 && v.auditDenies.n > 0:
-		return Decision{Word: Audited, Reason: reasonAuditDenied, Statements: s.refsOf(&v.auditDenies)}
+		return Decision{Word: Audited, Reason: reasonAuditDenied}, &v.auditDenies
 	case v.allows.n > 0:
-		return Decision{Word: Allowed, Reason: reasonAllowed, Statements: s.refsOf(&v.allows)}
+		return Decision{Word: Allowed, Reason: reasonAllowed}, &v.allows
 	case !v.enforce && !v.audit:
-		return Decision{Word: Unmanaged, Reason: reasonUnmanaged}
-	case v.otherPortOpen():
-		return Decision{Word: Allowed, Reason: reasonOtherPort}
+		return Decision{Word: Unmanaged, Reason: reasonUnmanaged}, nil
+	case class != nil && class.opensOtherPorts && !v.named:
+		return Decision{Word: Allowed, Reason: reasonOtherPort}, nil
 	case v.enforce:
-		return Decision{Word: DefaultDenied, Reason: reasonDefaultDenied}
+		return Decision{Word: DefaultDenied, Reason: reasonDefaultDenied}, nil
 	case v.auditDenies.n > 0:
-		return Decision{Word: Audited, Reason: reasonAuditDenied, Statements: s.refsOf(&v.auditDenies)}
+		return Decision{Word: Audited, Reason: reasonAuditDenied}, &v.auditDenies
 	default:
-		return Decision{Word: Audited, Reason: reasonAuditDefaultDenied}
+		return Decision{Word: Audited, Reason: reasonAuditDefaultDenied}, nil
 	}
 }
 
-// refsOf names the statements, sorted. One needs no allocation; its slice must not be appended to in place.
-func (s *Snapshot) refsOf(m *matches) []Ref {
-	if m.n == 1 || m.n == 2 && m.first[0] == m.first[1] {
-		i := m.first[0]
+// one names the only statement, or is nil.
+func (s *Snapshot) one(m *matches) []Ref {
+	if m.n == 1 || m.n == 2 && m.kept[0] == m.kept[1] {
+		i := m.kept[0]
 		return s.refs[i : i+1 : i+1]
 	}
-	out := make([]Ref, 0, m.n)
-	for _, i := range m.first {
-		out = append(out, s.refs[i])
-	}
-	for _, i := range m.more {
-		out = append(out, s.refs[i])
-	}
-	return sortedRefs(out)
+	return nil
 }
 
-// otherPortOpen tells whether the destination's only class opens the port for everyone.
-func (v *verdict) otherPortOpen() bool {
-	return v.class != nil && !v.several && v.class.opensOtherPorts && !v.named
+// all names several statements, sorted. The verdict keeps only the first; the others are found by looking again.
+func (s *Snapshot) all(v verdict, resources []string, resolved *node) []Ref {
+	_, by := v.decide(nil)
+	total := by.n
+	out := make([]Ref, 0, total)
+	for {
+		for _, i := range by.kept[:min(len(by.kept), total-by.skip)] {
+			out = append(out, s.refs[i])
+		}
+		if by.skip+len(by.kept) >= total {
+			return sortedRefs(out)
+		}
+		v.again()
+		s.visitNames(&v, resources)
+		if resolved != nil {
+			s.visitNode(&v, resolved)
+		}
+	}
 }
