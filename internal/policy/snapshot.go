@@ -27,8 +27,13 @@ type Snapshot struct {
 	// wildUnits holds the allows of each wildcard unit, by its name.
 	wildUnits map[string][]*statement
 	// known are the names that prefixes stand for, sorted.
-	known   []string
-	members int
+	known     []string
+	members   int
+	workloads []*v1alpha1.ExternalWorkload
+
+	identity *identity
+	// delta is what differs from the snapshot that this one was made from.
+	delta delta
 	// groups are the addresses of external workloads by subject, made when they are first needed.
 	groups func() map[string]*ExternalGroup
 	// compiled keeps the wildcard units by name and epoch, because every exact unit inherits from them.
@@ -76,7 +81,10 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 		}
 	}
 	slices.SortFunc(next.refusals, compareRefusals)
-	next.known = knownNames(in)
+	next.known, next.workloads, next.identity = knownNames(in), workloadsOf(in), &identity{}
+	if s.identity != nil {
+		next.delta = deltaOf(s, next)
+	}
 	next.groups = sync.OnceValue(next.externalGroups)
 	next.collectChanges(in.Resources)
 	return next
