@@ -63,10 +63,11 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	slices.SortFunc(next.problems, compareProblems)
 
 	reusable := sameClasses(s, next)
+	names := nameCache{subjects: map[string]struct{}{}}
 	for _, p := range sortedObjects(in.Policies, byName[*v1alpha1.AccessControlPolicy]) {
 		statements, ok := s.parsed[p]
 		if !ok || !reusable {
-			statements = next.parse(p)
+			statements = next.parse(p, &names)
 		}
 		next.parsed[p] = statements
 		next.statements = append(next.statements, statements...)
@@ -81,22 +82,25 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 		}
 	}
 	slices.SortFunc(next.refusals, compareRefusals)
+	next.groups = sync.OnceValue(next.externalGroups)
+	next.collectChanges(in.Resources)
 	next.known, next.workloads, next.identity = knownNames(in), workloadsOf(in), &identity{}
 	if s.identity != nil {
 		next.delta = deltaOf(s, next)
+		next.keepCompiled(s)
 	}
-	next.groups = sync.OnceValue(next.externalGroups)
-	next.collectChanges(in.Resources)
 	return next
 }
 
 // parse reads the statements of a policy, by sid.
-func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy) []*statement {
-	out := make([]*statement, 0, len(p.Spec.Statements))
-	for i := range p.Spec.Statements {
-		st := newStatement(p, &p.Spec.Statements[i])
-		st.examine(s)
-		out = append(out, st)
+func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy, names *nameCache) []*statement {
+	block := make([]statement, len(p.Spec.Statements))
+	out := make([]*statement, len(block))
+	for i := range block {
+		st := &block[i]
+		st.parse(p, &p.Spec.Statements[i], names)
+		st.examine(s, names)
+		out[i] = st
 	}
 	slices.SortStableFunc(out, func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
 	return out
