@@ -41,7 +41,7 @@ func (x *addresses) lookup(a netip.Addr) []string {
 // plain removes what is not part of the address proper: a zone, and IPv4 written as IPv6.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClass]) (addresses, []Problem) {
+func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClass], exactOnly bool) (addresses, []Problem) {
 	const kind = "ExternalWorkload"
 	x := addresses{owners: map[netip.Prefix][]string{}}
 	users := map[netip.Prefix][]string{}
@@ -50,6 +50,10 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 		if reason, err := workloadSubject(string(w.Spec.Subject), subjects); err != nil {
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error(), LeftOut: true})
 			continue
+		}
+		if exactOnly {
+			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.RefusedUnsupported,
+				Message: "its addresses decide in flows, but are not brought to the members: an enforced resource refuses the workload"})
 		}
 		for _, text := range w.Spec.Addresses {
 			p, err := workloadPrefix(text)

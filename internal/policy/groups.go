@@ -9,6 +9,9 @@ import (
 // ExternalGroups are the addresses of the external workloads by subject, sorted by it.
 func (s *Snapshot) ExternalGroups() []ExternalGroup {
 	groups := s.groups()
+	if len(groups) == 0 {
+		return nil
+	}
 	out := make([]ExternalGroup, 0, len(groups))
 	for _, name := range s.external.subjects {
 		out = append(out, *groups[name])
@@ -18,6 +21,9 @@ func (s *Snapshot) ExternalGroups() []ExternalGroup {
 
 func (s *Snapshot) externalGroups() map[string]*ExternalGroup {
 	out := make(map[string]*ExternalGroup, len(s.external.subjects))
+	if s.exactOnly {
+		return out
+	}
 	for _, name := range s.external.subjects {
 		if c, ok := s.subjects.of(name); ok { // a workload without class is left out
 			out[name] = &ExternalGroup{ID: UnitID(name), Subject: name, Class: c.object.Name, ClassID: UnitID(c.stem + "*")}

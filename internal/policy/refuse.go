@@ -49,12 +49,18 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 		reachable = append(reachable, overlapping...)
 		if st.effect == Allow {
 			st.examineWildcardRequests(n, overlapping)
+			if s.exactOnly {
+				st.flaw(v1alpha1.RefusedUnsupported, n.String(), "an allow of a wildcard resource is not brought to the members: name each resource")
+			}
 		}
 	}
 	st.examineActions(reachable)
 }
 
 func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
+	if s.exactOnly && st.effect == Deny && !st.subjects.any && slices.ContainsFunc(s.external.subjects, st.subjects.hasName) {
+		st.flaw(v1alpha1.RefusedUnsupported, "subjects", "a deny of an external workload is not brought to the members: deny its addresses")
+	}
 	for _, stem := range st.subjects.stems {
 		n, err := ParseName(stem + "*")
 		if err != nil {
@@ -63,6 +69,9 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 		covering := s.subjects.overlapping(n)
 		if len(covering) == 0 {
 			st.flaw(v1alpha1.RefusedUnknownSubject, n.String(), "no SubjectClass covers any of it: create one, or correct the name")
+		}
+		if st.effect == Allow && s.exactOnly && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
+			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "the names with this prefix are not known: name each subject, or the whole class")
 		}
 		if st.effect == Deny && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "a deny by prefix would miss names that are not known yet: name each subject, or the whole class")

@@ -30,6 +30,7 @@ type Snapshot struct {
 	known     []string
 	members   int
 	workloads []*v1alpha1.ExternalWorkload
+	exactOnly bool
 
 	identity *identity
 	// delta is what differs from the snapshot that this one was made from.
@@ -53,16 +54,17 @@ func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 // Next is NewSnapshot, and takes over what s has parsed of policies that are the same pointers: after a change of one
 // among many policies this saves most of the work.
 func (s *Snapshot) Next(in Input) *Snapshot {
-	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members), parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
+	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members), exactOnly: in.ExactOnly, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
 	next.protected, problems[2] = newProtections(in.Resources, next.resources)
-	next.external, problems[3] = newAddresses(in.Workloads, next.subjects)
+	next.external, problems[3] = newAddresses(in.Workloads, next.subjects, in.ExactOnly)
 	next.problems = slices.Concat(problems[:]...)
 	slices.SortFunc(next.problems, compareProblems)
 
-	reusable := sameClasses(s, next)
+	next.workloads = workloadsOf(in)
+	reusable := sameClasses(s, next) && sameDistribution(s, next)
 	names := nameCache{subjects: map[string]struct{}{}}
 	for _, p := range sortedObjects(in.Policies, byName[*v1alpha1.AccessControlPolicy]) {
 		statements, ok := s.parsed[p]
@@ -84,7 +86,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	slices.SortFunc(next.refusals, compareRefusals)
 	next.groups = sync.OnceValue(next.externalGroups)
 	next.collectChanges(in.Resources)
-	next.known, next.workloads, next.identity = knownNames(in), workloadsOf(in), &identity{}
+	next.known, next.identity = knownNames(in), &identity{}
 	if s.identity != nil {
 		next.delta = deltaOf(s, next)
 		next.keepCompiled(s)
@@ -110,6 +112,11 @@ func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy, names *nameCache) []*s
 func sameClasses(a, b *Snapshot) bool {
 	return slices.EqualFunc(a.resources.all, b.resources.all, func(a, b *resourceClass) bool { return a.object == b.object }) &&
 		slices.EqualFunc(a.subjects.all, b.subjects.all, func(a, b *subjectClass) bool { return a.object == b.object })
+}
+
+// sameDistribution tells whether statements that a can push b can push, too.
+func sameDistribution(a, b *Snapshot) bool {
+	return a.exactOnly == b.exactOnly && (!b.exactOnly || slices.Equal(a.workloads, b.workloads))
 }
 
 // collectChanges gathers the instants at which an answer may change without any object changing.

@@ -56,6 +56,9 @@ type Input struct {
 	// KnownNames are exact names of applications and resources seen in the members' identities. Prefixes such as
 	// app/team-* stand for those of them that they cover, beside the names of Resources and the subjects of Workloads.
 	KnownNames []string
+	// ExactOnly is for a distributor that brings nothing but the units of exact resources to the members, and knows no
+	// names: it refuses what would need the units of wildcards, groups of external workloads, or known names.
+	ExactOnly bool
 	// Members is how many clusters the fleet has, for estimates only: in each, a subject has an identity of its own.
 	// Less than 1 is taken as 1.
 	Members int

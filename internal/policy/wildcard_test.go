@@ -189,3 +189,39 @@ func TestCompareNatural(t *testing.T) {
 		t.Error("the case does not tell natural order from plain")
 	}
 }
+
+// What a distributor cannot bring to the members is refused, above all a deny that would silently be missing.
+func TestExactOnly(t *testing.T) {
+	in := world(protect(bobs, v1alpha1.ModeEnforce), workload("vm", app889, "10.5.0.7"),
+		say("all", Allow, "*", "redis:connect", bobs), say("class", Allow, appHead+"app/*", "redis:admin", bobs), say("wild", Allow, app888, "redis:connect", allRedis),
+		say("prefix", Allow, appHead+"app/team-*", "redis:connect", bobs), say("deny", Deny, app889, "redis:connect", bobs))
+	reasons := func(s *Snapshot) (sids []string) {
+		for _, r := range s.Refusals() {
+			if r.Reason != v1alpha1.RefusedUnsupported {
+				t.Errorf("%s is refused for %s", r.Ref, r.Reason)
+			}
+			sids = append(sids, r.Ref.SID)
+		}
+		return sids
+	}
+	full := NewSnapshot(in)
+	if got := reasons(full); len(got) > 0 || len(full.ExternalGroups()) != 1 || len(full.Problems()) > 0 {
+		t.Errorf("refused %v, %d groups, problems %v, want all to be pushed", got, len(full.ExternalGroups()), full.Problems())
+	}
+	in.ExactOnly = true
+	s := full.Next(in)
+	if diff := cmp.Diff([]string{"deny", "prefix", "wild"}, reasons(s)); diff != "" {
+		t.Errorf("refused -want +got:\n%s", diff)
+	}
+	if len(s.Problems()) != 1 || len(s.ExternalGroups()) > 0 {
+		t.Errorf("problems %v and %d groups, want the workload to say that it is not pushed, and no group", s.Problems(), len(s.ExternalGroups()))
+	}
+	u, _ := s.CompileResource(bobs, noon)
+	if diff := cmp.Diff([]Ref{{"p-class", "class"}}, u.From); diff != "" || len(u.Rules[0].ExternalClasses) > 0 {
+		t.Errorf("the refused deny has to take out the allow of anyone, and rules must not name groups; -want +got:\n%s%+v", diff, u.Rules)
+	}
+	in.Workloads = nil
+	if diff := cmp.Diff([]string{"prefix", "wild"}, reasons(s.Next(in))); diff != "" {
+		t.Errorf("without the workload, refused -want +got:\n%s", diff)
+	}
+}
