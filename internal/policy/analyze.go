@@ -33,7 +33,7 @@ type Finding struct {
 // Analyze looks at the statements in force that can be pushed, one against the others, as if every resource were
 // enforced. Of statements that say the same, the first by ref is not redundant. Sorted by ref.
 func (s *Snapshot) Analyze(at time.Time) []Finding {
-	a := analysis{Snapshot: s, at: at, dropped: make([]bool, len(s.statements))}
+	a := analysis{Snapshot: s, at: at, dropped: make([]bool, len(s.statements)), read: map[uint32]read{}}
 	for i, st := range s.statements {
 		a.dropped[i] = !st.inForce(at) || st.refused()
 		if !a.dropped[i] && st.effect == Deny {
@@ -65,6 +65,24 @@ type analysis struct {
 	// dropped statements are not in force, refused or redundant.
 	dropped []bool
 	denies  []uint32
+	// read are the patterns of statements that were looked at.
+	read map[uint32]read
+	// resource is the last exact one, about its statements.
+	resource string
+	about    []uint32
+}
+
+// read is a statement's subjects and resources as patterns.
+type read struct{ subjects, resources []pattern }
+
+func (a *analysis) patterns(number uint32) read {
+	r, ok := a.read[number]
+	if !ok {
+		st := a.statements[number]
+		r = read{st.subjects.patterns(), st.resourcePatterns()}
+		a.read[number] = r
+	}
+	return r
 }
 
 // part is what a statement says of one subject, one resource and the actions of one class.
@@ -74,13 +92,13 @@ type part struct {
 	actions           uint32
 }
 
-func (s *Snapshot) parts(st *statement) []part {
+func (a *analysis) parts(number uint32) []part {
 	var out []part
-	subjects := st.subjects.patterns()
-	for _, r := range st.resourcePatterns() {
-		for _, c := range s.classesOf(r) {
-			if actions := c.actionsOf(st); actions != 0 {
-				for _, sub := range subjects {
+	st := a.patterns(number)
+	for _, r := range st.resources {
+		for _, c := range a.classesOf(r) {
+			if actions := c.actionsOf(a.statements[number]); actions != 0 {
+				for _, sub := range st.subjects {
 					out = append(out, part{sub, r, c, actions})
 				}
 			}
@@ -90,17 +108,18 @@ func (s *Snapshot) parts(st *statement) []part {
 }
 
 // overlap is what another statement says of the same; whole tells whether it is about all of the subjects and resources.
-func (p part) overlap(o *statement) (shared part, whole bool) {
-	actions := p.class.actionsOf(o) & p.actions
+func (a *analysis) overlap(p part, other uint32) (shared part, whole bool) {
+	o := a.patterns(other)
+	actions := p.class.actionsOf(a.statements[other]) & p.actions
 	if actions == 0 {
 		return part{}, false
 	}
-	for _, r := range o.resourcePatterns() {
+	for _, r := range o.resources {
 		resource, ok := common(r, p.resource)
 		if !ok {
 			continue
 		}
-		for _, sub := range o.subjects.patterns() {
+		for _, sub := range o.subjects {
 			if subject, ok := common(sub, p.subject); ok {
 				found := part{subject, resource, p.class, actions}
 				if r.covers(p.resource) && sub.covers(p.subject) {
@@ -136,9 +155,9 @@ func (a *analysis) overruled(number uint32) (Finding, bool) {
 	}
 	var others []Ref
 	var example Query
-	for _, p := range a.parts(st) {
+	for _, p := range a.parts(number) {
 		for _, n := range a.candidates(p, Deny) {
-			shared, _ := p.overlap(a.statements[n])
+			shared, _ := a.overlap(p, n)
 			if shared.actions == 0 {
 				continue
 			}
@@ -158,7 +177,7 @@ func (a *analysis) overruled(number uint32) (Finding, bool) {
 // covered tells whether statements of an effect say everything that a statement says, and as long.
 func (a *analysis) covered(number uint32, by Effect) (others []Ref, example Query, ok bool) {
 	st := a.statements[number]
-	parts := a.parts(st)
+	parts := a.parts(number)
 	for i, p := range parts {
 		left := p.actions
 		for _, n := range a.candidates(p, by) {
@@ -166,7 +185,7 @@ func (a *analysis) covered(number uint32, by Effect) (others []Ref, example Quer
 			if n == number || !o.outlasts(st) {
 				continue
 			}
-			shared, whole := p.overlap(o)
+			shared, whole := a.overlap(p, n)
 			if !whole || shared.actions&left == 0 {
 				continue
 			}
@@ -189,7 +208,11 @@ func (a *analysis) covered(number uint32, by Effect) (others []Ref, example Quer
 func (a *analysis) candidates(p part, effect Effect) []uint32 {
 	numbers := a.denies
 	if !p.resource.wild {
-		numbers = a.numbersAbout(p.resource.text, func(st *statement) bool { return st.effect == effect })
+		if a.resource != p.resource.text {
+			a.resource = p.resource.text
+			a.about = a.numbersAbout(a.resource, func(*statement) bool { return true })
+		}
+		numbers = a.about
 	} else if effect == Allow {
 		numbers = nil
 		for _, w := range a.index.wild[headOf(p.resource.text)] {

@@ -21,17 +21,15 @@ type Change struct {
 func Compare(old, new *Snapshot, at time.Time) []Change {
 	var out []Change
 	for _, resource := range comparedResources(old, new) {
-		subjects := []pattern{{anyone: true}}
+		subjects := map[pattern]struct{}{{anyone: true}: {}}
 		for _, s := range [2]*Snapshot{old, new} {
 			for _, n := range s.numbersAbout(resource, func(*statement) bool { return true }) {
 				for _, p := range s.statements[n].subjects.patterns() {
-					if !containsPattern(subjects, p) {
-						subjects = append(subjects, p)
-					}
+					subjects[p] = struct{}{}
 				}
 			}
 		}
-		for _, sub := range subjects {
+		for sub := range subjects {
 			out = compareActions(out, old, new, sub, pattern{text: resource}, at)
 		}
 	}

@@ -59,17 +59,6 @@ func objectMode(spec *v1alpha1.ProtectedResourceSpec, cluster string, at time.Ti
 	return mode
 }
 
-// clusters are the members for which some object overrides the mode.
-func (p *protection) clusters() map[string]struct{} {
-	out := map[string]struct{}{}
-	for _, o := range p.objects {
-		for _, m := range o.Spec.ClusterModes {
-			out[string(m.Cluster)] = struct{}{}
-		}
-	}
-	return out
-}
-
 // EffectiveMode is the mode of a resource in a member at an instant: the strictest of the ProtectedResources of that
 // name, temporary audits considered. Cluster "" asks for the base mode. What is not onboarded is in Observe.
 func (s *Snapshot) EffectiveMode(resource, cluster string, at time.Time) v1alpha1.Mode {

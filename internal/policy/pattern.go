@@ -2,7 +2,6 @@ package policy
 
 import (
 	"net/netip"
-	"slices"
 	"strings"
 	"time"
 )
@@ -143,8 +142,4 @@ func actionNamed(c *resourceClass, bit uint32) *action {
 // outlasts tells whether o is in force whenever st is, from an instant on at which both are.
 func (st *statement) outlasts(o *statement) bool {
 	return st.notAfter.IsZero() || !o.notAfter.IsZero() && !st.notAfter.Before(o.notAfter)
-}
-
-func containsPattern(list []pattern, p pattern) bool {
-	return slices.ContainsFunc(list, func(l pattern) bool { return l == p })
 }

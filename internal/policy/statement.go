@@ -40,11 +40,6 @@ type subjectSet struct {
 	prefixes []netip.Prefix
 }
 
-// isEmpty tells whether nothing that was written could be understood.
-func (s *subjectSet) isEmpty() bool {
-	return !s.any && len(s.exact) == 0 && len(s.stems) == 0 && len(s.prefixes) == 0
-}
-
 // simple tells whether the set holds nothing but exact names.
 func (s *subjectSet) simple() bool { return !s.any && len(s.stems) == 0 && len(s.prefixes) == 0 }
 

@@ -71,8 +71,13 @@ func (s *Snapshot) keepCompiled(from *Snapshot) {
 			touched = from.unitsOf(s.unitsOf(touched, st), st)
 		}
 	}
+	latest := -1 // instants go on: earlier epochs are not asked for again
+	from.compiled.Range(func(key, _ any) bool {
+		latest = max(latest, key.(wildcardAt).epoch)
+		return true
+	})
 	from.compiled.Range(func(key, unit any) bool {
-		if !slices.Contains(touched, key.(wildcardAt).name) {
+		if k := key.(wildcardAt); k.epoch == latest && !slices.Contains(touched, k.name) {
 			s.compiled.Store(key, unit)
 		}
 		return true
