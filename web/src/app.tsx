@@ -33,8 +33,10 @@ function useLoginWhenSignedOut() {
       onSignedOut(() => {
         const { pathname, search } = router.state.location;
         if (pathname === "/login") return;
+        // Whoever was in is told that the session ended; whoever comes for the first time is just asked to sign in.
+        const wasIn = cache.getQueryData(["me"]) !== undefined;
         cache.clear();
-        void router.navigate(`/login?returnTo=${encodeURIComponent(pathname + search)}`, { replace: true });
+        void router.navigate(`/login?returnTo=${encodeURIComponent(pathname + search)}${wasIn ? "&error=expired" : ""}`, { replace: true });
       }),
     [],
   );

@@ -4,6 +4,7 @@
  */
 import createClient from "openapi-fetch";
 import type { paths } from "./schema.gen";
+import { clearDraft } from "../lib/draft";
 import type { Problem } from "./types";
 
 /** `network` is ours: no answer came. Every other code is the server's. */
@@ -80,6 +81,7 @@ export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
 
 /** Ends the session; answers where to go next (the provider's own logout, or our login page). */
 export async function signOut(): Promise<string> {
+  clearDraft();
   const response = await fetch("/auth/logout", { method: "POST", headers: { Accept: "application/json", "X-ACP-Request": "1" } });
   const fallback = "/login?error=signed-out";
   if (!response.ok) return fallback;

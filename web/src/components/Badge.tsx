@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import type { ClusterState, Decision, Mode, Sensitivity, StepState, TicketState } from "../api/types";
 import classes from "./Badge.module.css";
+import { useWords } from "../lib/use-words";
 import { clusterLooks, decisionLooks, modeLooks, stepLooks, ticketLooks } from "./states";
 import type { Look } from "./states";
 
@@ -33,9 +34,20 @@ export function StepStateBadge({ state }: { state: StepState }) {
   return <Badge look={stepLooks[state]} word={t(`stepState.${state}`)} value={state} />;
 }
 
-export function ClusterStateBadge({ state, message, testId }: { state: ClusterState["state"]; message?: string | undefined; testId?: string }) {
+interface ClusterStateProps {
+  state: ClusterState["state"];
+  message?: string | undefined;
+  /** What is wanted is that the access is gone. */
+  gone?: boolean;
+  testId?: string;
+}
+
+export function ClusterStateBadge({ state, message, gone = false, testId }: ClusterStateProps) {
   const { t } = useTranslation();
-  return <Badge look={clusterLooks[state]} word={t(`clusterState.${state}`)} help={message ?? t(`clusterHelp.${state}`)} testId={testId} value={state} />;
+  const words = useWords();
+  const ended = gone && state === "Realized";
+  const help = message ? words.said(message) : ended ? t("clusterHelp.gone") : t(`clusterHelp.${state}`);
+  return <Badge look={clusterLooks[state]} word={ended ? t("clusterState.gone") : t(`clusterState.${state}`)} help={help} testId={testId} value={state} />;
 }
 
 export function DecisionBadge({ decision }: { decision: Decision }) {

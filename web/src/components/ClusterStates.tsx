@@ -1,12 +1,14 @@
 import { Group } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { ClusterState } from "../api/types";
+import { useWords } from "../lib/use-words";
 import badge from "./Badge.module.css";
 import { clusterLooks } from "./states";
 
 /** The members of a statement in a table cell: name and icon; the state's word and message on hover and for screen readers. */
 export function ClusterChips({ clusters }: { clusters: ClusterState[] | undefined }) {
   const { t } = useTranslation();
+  const words = useWords();
   if (!clusters || clusters.length === 0) return null;
   return (
     <Group gap={4}>
@@ -14,7 +16,7 @@ export function ClusterChips({ clusters }: { clusters: ClusterState[] | undefine
         const { icon: Icon, tone } = clusterLooks[cluster.state];
         const word = t(`clusterState.${cluster.state}`);
         return (
-          <span key={cluster.cluster} className={`${badge.badge} ${badge[tone]}`} title={cluster.message ?? `${word}. ${t(`clusterHelp.${cluster.state}`)}`} data-value={cluster.state}>
+          <span key={cluster.cluster} className={`${badge.badge} ${badge[tone]}`} title={cluster.message ? words.said(cluster.message) : `${word}. ${t(`clusterHelp.${cluster.state}`)}`} data-value={cluster.state}>
             <Icon size={13} aria-hidden />
             {cluster.cluster} {cluster.state !== "Realized" && word.toLocaleLowerCase()}
           </span>

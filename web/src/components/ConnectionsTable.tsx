@@ -1,8 +1,12 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import type { Connection, ConnectionList } from "../api/types";
+import { useMayRequest } from "../api/queries";
+import type { ConnectionList } from "../api/types";
+import { fold, isRefused } from "../lib/fold";
+import type { FoldedConnection } from "../lib/fold";
 import { useWords } from "../lib/use-words";
 import { DecisionBadge } from "./Badge";
+import { ClusterShares } from "./ClusterShares";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState, Notice } from "./Feedback";
@@ -22,64 +26,76 @@ interface Props {
   limit?: number;
 }
 
-const isRefused = (connection: Connection) => connection.decision === "denied" || connection.decision === "default-denied";
+const refusedRow = (row: FoldedConnection) => row.decisions.some(isRefused);
 
-const keyOf = (c: Connection) => [c.subject.name, c.resource.name, c.cluster, c.sourceCluster, c.port, c.protocol, c.decision, c.verdict, c.policy, c.sid].join("|");
+function Verdict({ row }: { row: FoldedConnection }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <span className={classes.stack}>
+      {row.decisions.map((decision) => (
+        <span key={decision}>
+          <DecisionBadge decision={decision} />
+        </span>
+      ))}
+      {row.letThrough === 0 && row.verdicts.map((verdict) => <span key={verdict} className={classes.muted} data-testid="verdict" data-value={verdict}>{t(`verdict.${verdict}`)}</span>)}
+      {row.letThrough > 0 && (
+        <span className={classes.muted} title={t("connections.letThroughHelp")} data-testid="let-through">
+          {row.letThrough === row.count ? t("connections.letThroughAll") : t("connections.letThrough", { number: words.number(row.letThrough) })}
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** What can be done about a refused row, or in words why nothing can. */
+function Ask({ row }: { row: FoldedConnection }) {
+  const { t } = useTranslation();
+  if (row.subject.id && row.resource.id && row.action) return <RequestAccessLink application={row.subject.id} resource={row.resource.id} action={row.action} />;
+  return <span className={classes.why} data-testid="cannot-ask">{row.resource.id ? t("connections.noAction") : t("connections.notInCatalog")}</span>;
+}
+
+function DecidedBy({ row }: { row: FoldedConnection }) {
+  const { t } = useTranslation();
+  if (row.ticket) return <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>;
+  if (row.sid) return <code className={classes.code} title={row.policy}>{row.sid}</code>;
+  return <span className={classes.muted}>{t("connections.default")}</span>;
+}
 
 export function ConnectionsTable({ list, peer, label, empty, request = false, limit }: Props) {
+  const offers = useMayRequest() && request;
   const { t } = useTranslation();
   const words = useWords();
   if (!list.available) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
-  const rows = limit === undefined ? list.items : list.items.slice(0, limit);
+  const folded = fold(list.items);
+  const rows = limit === undefined ? folded : folded.slice(0, limit);
   if (rows.length === 0) return <EmptyState>{list.lastFlow ? empty : t("connections.noFlow")}</EmptyState>;
 
-  const columns: Column<Connection>[] = [];
+  const columns: Column<FoldedConnection>[] = [];
   if (peer !== "resource") columns.push({ key: "subject", header: t("connections.peerApplication"), cell: (row) => <RefName kind="applications" about={row.subject} /> });
   if (peer !== "application") columns.push({ key: "resource", header: t("connections.peerResource"), cell: (row) => <RefName kind="resources" about={row.resource} /> });
   columns.push(
-    { key: "decision", header: t("connections.decision"), cell: (row) => (
-        <span className={classes.stack}>
-          <span>
-            <DecisionBadge decision={row.decision} />
-          </span>
-          <span className={classes.muted} data-testid="verdict" data-value={row.verdict}>{t(`verdict.${row.verdict}`)}</span>
-        </span>
-      ) },
     {
       key: "action",
       header: t("connections.action"),
       cell: (row) => (
         <span className={classes.stack}>
           {row.action && <code className={classes.code}>{row.action}</code>}
-          <span className={classes.muted}>{`${row.port}/${row.protocol}`}</span>
+          <span className={row.action ? classes.muted : classes.number}>{words.list(row.ports)}</span>
         </span>
       ),
     },
-    {
-      key: "cluster",
-      header: t("connections.cluster"),
-      cell: (row) => (
-        <span className={classes.stack}>
-          {row.cluster}
-          {row.sourceCluster && row.sourceCluster !== row.cluster && <span className={`${classes.muted} ${classes.nowrap}`}>{t("connections.from", { cluster: row.sourceCluster })}</span>}
-        </span>
-      ),
-    },
+    { key: "decision", header: t("connections.decision"), cell: (row) => <Verdict row={row} /> },
+    { key: "cluster", header: t("connections.cluster"), cell: (row) => <ClusterShares shares={row.clusters} /> },
     { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count) },
     { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} /> },
     {
       key: "why",
-      header: request ? t("action.column") : t("connections.why"),
-      silent: request,
-      end: request,
-      cell: (row) => {
-        // Without an action the port belongs to none that could be asked for.
-        if (request && isRefused(row) && row.subject.id && row.resource.id && row.action) return <RequestAccessLink application={row.subject.id} resource={row.resource.id} action={row.action} />;
-        if (row.ticket) return <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>;
-        if (row.sid) return <code className={classes.code} title={row.policy}>{row.sid}</code>;
-        return <span className={classes.muted}>{t("connections.default")}</span>;
-      },
+      header: offers ? t("action.column") : t("connections.why"),
+      silent: offers,
+      end: offers,
+      cell: (row) => (offers && refusedRow(row) ? <Ask row={row} /> : <DecidedBy row={row} />),
     },
   );
-  return <DataTable label={label} columns={columns} rows={rows} rowKey={keyOf} rowTestId={() => "connection-row"} testId="connections-table" />;
+  return <DataTable label={label} columns={columns} rows={rows} rowKey={(row) => row.key} rowTestId={() => "connection-row"} testId="connections-table" />;
 }

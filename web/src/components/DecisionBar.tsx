@@ -4,6 +4,7 @@ import { Trans, useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
 import { useDecide, useWithdraw } from "../api/mutations";
 import type { Ticket } from "../api/types";
+import { textLimit } from "../lib/request";
 import { useWords } from "../lib/use-words";
 import classes from "./DecisionBar.module.css";
 import { ErrorState } from "./Feedback";
@@ -54,7 +55,8 @@ function Decide({ ticket, onDecided }: { ticket: Ticket; onDecided?: (() => void
     );
   };
   const busy = (decision: string) => decide.isPending && decide.variables.decision === decision;
-  const fieldError = decide.error ? asApiError(decide.error).fieldMessage("comment") : undefined;
+  const refusal = decide.error ? asApiError(decide.error).fieldMessage("comment") : undefined;
+  const fieldError = refusal === undefined ? undefined : words.said(refusal);
 
   return (
     <>
@@ -75,7 +77,7 @@ function Decide({ ticket, onDecided }: { ticket: Ticket; onDecided?: (() => void
             setMissing(false);
           }}
           error={missing ? t("decide.rejectNeedsComment", { name: ticket.requester.displayName }) : fieldError}
-          maxLength={2000}
+          maxLength={textLimit}
           autosize
           minRows={1}
           maxRows={6}
@@ -133,39 +135,41 @@ export function DecisionBar({ ticket, onDecided }: { ticket: Ticket; onDecided?:
   if (!item || (!decides && !can.withdraw && !can.revoke && dialog === undefined)) return null;
 
   return (
-    <div className={classes.bar} role="region" aria-label={t("decide.label")} data-testid="decision-bar">
-      {decides && <Decide key={`${ticket.id}-${ticket.version}`} ticket={ticket} onDecided={onDecided} />}
-      {!decides && (
-        <div className={classes.row}>
-          <div className={classes.text}>
-            <Sentence ticket={ticket} />
-            <small>{can.revoke ? t("decide.owns") : t("decide.asked")}</small>
+    <div className={decides ? classes.dock : `${classes.dock} ${classes.later}`}>
+      <div className={classes.bar} role="region" aria-label={t("decide.label")} data-testid="decision-bar">
+        {decides && <Decide key={`${ticket.id}-${ticket.version}`} ticket={ticket} onDecided={onDecided} />}
+        {!decides && (
+          <div className={classes.row}>
+            <div className={classes.text}>
+              <Sentence ticket={ticket} />
+              <small>{can.revoke ? t("decide.owns") : t("decide.asked")}</small>
+            </div>
+            <div className={classes.buttons}>
+              {can.withdraw && (
+                <Button variant="default" onClick={() => setDialog("withdraw")} data-testid="withdraw-button">
+                  {t("decide.withdraw")}
+                </Button>
+              )}
+              {can.revoke && (
+                <Button variant="outline" color="red" onClick={() => setDialog("revoke")} data-testid="revoke-button">
+                  {t("decide.revoke")}
+                </Button>
+              )}
+            </div>
           </div>
-          <div className={classes.buttons}>
-            {can.withdraw && (
-              <Button variant="default" onClick={() => setDialog("withdraw")} data-testid="withdraw-button">
-                {t("decide.withdraw")}
-              </Button>
-            )}
-            {can.revoke && (
-              <Button variant="outline" color="red" onClick={() => setDialog("revoke")} data-testid="revoke-button">
-                {t("decide.revoke")}
-              </Button>
-            )}
-          </div>
-        </div>
-      )}
-      {dialog === "withdraw" && <Withdraw ticket={ticket} onClose={() => setDialog(undefined)} />}
-      {dialog === "revoke" && (
-        <RevokeDialog
-          ticketId={ticket.id}
-          application={item.application.title}
-          resource={item.resource.title}
-          actions={item.actions}
-          clusters={ticket.clusters.map((cluster) => cluster.cluster)}
-          onClose={() => setDialog(undefined)}
-        />
-      )}
+        )}
+        {dialog === "withdraw" && <Withdraw ticket={ticket} onClose={() => setDialog(undefined)} />}
+        {dialog === "revoke" && (
+          <RevokeDialog
+            ticketId={ticket.id}
+            application={item.application.title}
+            resource={item.resource.title}
+            actions={item.actions}
+            clusters={ticket.clusters.map((cluster) => cluster.cluster)}
+            onClose={() => setDialog(undefined)}
+          />
+        )}
+      </div>
     </div>
   );
 }

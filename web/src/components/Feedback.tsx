@@ -4,6 +4,7 @@ import { IconAlertTriangle, IconInfoCircle } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
+import { useWords } from "../lib/use-words";
 import classes from "./Page.module.css";
 
 const known = [
@@ -15,13 +16,21 @@ type KnownCode = (typeof known)[number];
 
 const isKnown = (code: string): code is KnownCode => known.some((each) => each === code);
 
-/** The catalogue's words for the code, then what the server adds for this very case. */
+/** Of these the code says as much as the server's sentence does. */
+const saysAll: ReadonlySet<string> = new Set(["not-found", "stale", "too-large", "rate-limited", "store-unavailable", "internal"]);
+/** Of these the server's sentence is the exact one, and the code's words would only blur it. */
+const saysLess: ReadonlySet<string> = new Set(["forbidden", "conflict", "no-approver", "duplicate"]);
+
+/** The catalogue's words for the code, the server's for this very case, or both. */
 function useErrorText(error: unknown): { text: string; detail: string | undefined; requestId: string | undefined } {
   const { t } = useTranslation();
+  const words = useWords();
   const problem = asApiError(error);
   const text = t(`error.${isKnown(problem.code) ? problem.code : "internal"}`);
-  const detail = problem.code === "internal" ? undefined : problem.problem?.detail;
-  return { text, detail: detail === text ? undefined : detail, requestId: problem.requestId };
+  const raw = saysAll.has(problem.code) ? undefined : problem.problem?.detail;
+  const detail = raw === undefined ? undefined : words.said(raw);
+  if (detail && saysLess.has(problem.code)) return { text: detail, detail: undefined, requestId: problem.requestId };
+  return { text, detail, requestId: problem.requestId };
 }
 
 export function ErrorState({ error, onRetry, title }: { error: unknown; onRetry?: (() => void) | undefined; title?: string }) {

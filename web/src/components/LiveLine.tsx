@@ -10,7 +10,7 @@ import { clusterLooks, stepLooks } from "./states";
 export function LiveLine({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const words = useWords();
-  const stopped = ticket.state === "rejected" || ticket.state === "withdrawn";
+  const stopped = ["rejected", "withdrawn", "revoked", "expired"].includes(ticket.state);
   return (
     <ol className={classes.line} aria-label={t("ticket.progress")} data-testid={`live-line-${ticket.id}`}>
       {ticket.steps.map((step) => {
@@ -26,7 +26,7 @@ export function LiveLine({ ticket }: { ticket: Ticket }) {
       {ticket.clusters.map((cluster) => {
         const { icon: Icon, tone } = clusterLooks[cluster.state];
         return (
-          <li key={cluster.cluster} className={`${classes.item} ${classes[tone]}`} data-value={cluster.state} title={cluster.message ?? t(`clusterState.${cluster.state}`)}>
+          <li key={cluster.cluster} className={`${classes.item} ${classes[tone]}`} data-value={cluster.state} title={cluster.message ? words.said(cluster.message) : t(`clusterState.${cluster.state}`)}>
             <Icon size={14} aria-hidden />
             {cluster.cluster}
             <VisuallyHidden>: {t(`clusterState.${cluster.state}`)}</VisuallyHidden>

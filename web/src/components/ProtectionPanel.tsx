@@ -1,5 +1,6 @@
 import { useTranslation } from "react-i18next";
 import type { ClusterState, Protection } from "../api/types";
+import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
@@ -10,7 +11,10 @@ import { Ago } from "./Time";
 /** The truth per member: what it should have, what was read back. */
 export function ProtectionPanel({ protection }: { protection: Protection | undefined }) {
   const { t } = useTranslation();
+  const words = useWords();
   if (!protection) return <Notice>{t("resource.notProtected")}</Notice>;
+  // The rows say it per member; above them it would only be said twice.
+  const message = protection.clusters.some((cluster) => cluster.message && cluster.state !== "Realized") ? undefined : protection.message;
   const columns: Column<ClusterState>[] = [
     { key: "cluster", header: t("resource.cluster"), cell: (row) => <strong>{row.cluster}</strong> },
     {
@@ -21,7 +25,7 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
           <span>
             <ClusterStateBadge state={row.state} message={row.message} testId={`cluster-state-${row.cluster}`} />
           </span>
-          {row.message && row.state !== "Realized" && <span className={tables.muted}>{row.message}</span>}
+          {row.message && row.state !== "Realized" && <span className={tables.muted}>{words.said(row.message)}</span>}
         </span>
       ),
     },
@@ -40,7 +44,11 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
   ];
   return (
     <>
-      {protection.message && <Notice>{protection.message}</Notice>}
+      {message && (
+        <div className={tables.above}>
+          <Notice>{words.said(message)}</Notice>
+        </div>
+      )}
       {protection.clusters.length === 0 ? (
         <EmptyState>{t("resource.noClusters")}</EmptyState>
       ) : (

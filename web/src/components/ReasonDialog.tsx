@@ -3,6 +3,8 @@ import { useState } from "react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
+import { textLimit } from "../lib/request";
+import { useWords } from "../lib/use-words";
 import { ErrorState } from "./Feedback";
 
 interface Props {
@@ -22,7 +24,9 @@ export function ReasonDialog({ title, text, confirm, danger = false, busy, error
   const { t } = useTranslation();
   const [reason, setReason] = useState("");
   const [missing, setMissing] = useState(false);
-  const fieldError = missing ? t("decide.reasonNeeded") : error ? asApiError(error).fieldMessage("reason") : undefined;
+  const words = useWords();
+  const refusal = error ? asApiError(error).fieldMessage("reason") : undefined;
+  const fieldError = missing ? t("decide.reasonNeeded") : refusal && words.said(refusal);
 
   return (
     <Modal opened onClose={onClose} title={<Text fw={620}>{title}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
@@ -43,7 +47,7 @@ export function ReasonDialog({ title, text, confirm, danger = false, busy, error
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
             error={fieldError}
-            maxLength={2000}
+            maxLength={textLimit}
             autosize
             minRows={2}
             required

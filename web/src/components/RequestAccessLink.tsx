@@ -1,6 +1,7 @@
 import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { useMayRequest } from "../api/queries";
 
 export function requestPath(prefill: { application?: string | undefined; resource?: string | undefined; action?: string | undefined }): string {
   const search = new URLSearchParams();
@@ -14,13 +15,17 @@ interface Props {
   resource?: string | undefined;
   action?: string | undefined;
   primary?: boolean;
+  label?: string;
+  testId?: string;
 }
 
-export function RequestAccessLink({ primary = false, ...prefill }: Props) {
+/** Absent for those who may not ask. */
+export function RequestAccessLink({ primary = false, label, testId = "request-access", ...prefill }: Props) {
   const { t } = useTranslation();
+  if (!useMayRequest()) return null;
   return (
-    <Button component={Link} to={requestPath(prefill)} size={primary ? "sm" : "compact-sm"} variant={primary ? "filled" : "light"} data-testid="request-access">
-      {t("action.requestAccess")}
+    <Button component={Link} to={requestPath(prefill)} size={primary ? "sm" : "compact-sm"} variant={primary ? "filled" : "light"} data-testid={testId}>
+      {label ?? t("action.requestAccess")}
     </Button>
   );
 }

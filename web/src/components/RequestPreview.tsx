@@ -26,7 +26,7 @@ function PreviewStep({ step }: { step: Step }) {
           <PersonName key={person.id} person={person} />
         ))}
       </span>
-      {step.note && <span className={classes.note}>{step.note}</span>}
+      {step.note && <span className={classes.note}>{words.said(step.note)}</span>}
     </li>
   );
 }

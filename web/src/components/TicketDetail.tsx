@@ -61,8 +61,9 @@ function Facts({ ticket }: { ticket: Ticket }) {
 
 function Clusters({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
-  const stopped = ticket.state === "rejected" || ticket.state === "withdrawn";
-  if (ticket.clusters.length === 0 && stopped) return null;
+  const words = useWords();
+  // Once it is over, or before anything was read, there is nothing to say of the members.
+  if (ticket.clusters.length === 0 && ticket.state !== "pending") return null;
   return (
     <section className={classes.card} aria-label={t("ticket.clusters")}>
       <h2 className={classes.cardTitle}>{t("ticket.clusters")}</h2>
@@ -70,8 +71,8 @@ function Clusters({ ticket }: { ticket: Ticket }) {
       {ticket.clusters.map((cluster) => (
         <div key={cluster.cluster} className={classes.cluster}>
           <span>{cluster.cluster}</span>
-          <ClusterStateBadge state={cluster.state} message={cluster.message} testId={`cluster-state-${cluster.cluster}`} />
-          {cluster.message && cluster.state !== "Realized" && <small>{cluster.message}</small>}
+          <ClusterStateBadge state={cluster.state} message={cluster.message} gone={ticket.state === "revoking"} testId={`cluster-state-${cluster.cluster}`} />
+          {cluster.message && cluster.state !== "Realized" && <small>{words.said(cluster.message)}</small>}
         </div>
       ))}
     </section>
@@ -95,7 +96,7 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
       <div className={classes.state} aria-live="polite">
         <TicketStateBadge state={ticket.state} testId="ticket-state" />
         {ticket.message ? (
-          <span className={classes.message} data-testid="ticket-message">{ticket.message}</span>
+          <span className={classes.message} data-testid="ticket-message">{words.said(ticket.message)}</span>
         ) : (
           waits.length > 0 && <span className={classes.message} data-testid="ticket-message">{t("ticket.waitingFor", { clusters: words.list(waits) })}</span>
         )}

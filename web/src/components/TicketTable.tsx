@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Ticket } from "../api/types";
+import { useWords } from "../lib/use-words";
 import { TicketStateBadge } from "./Badge";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
@@ -20,6 +21,7 @@ export function useTicketHeading() {
 
 export function TicketTable({ tickets, label, requester = true }: { tickets: Ticket[]; label: string; requester?: boolean }) {
   const { t } = useTranslation();
+  const words = useWords();
   const heading = useTicketHeading();
   const columns: Column<Ticket>[] = [
     {
@@ -28,7 +30,9 @@ export function TicketTable({ tickets, label, requester = true }: { tickets: Tic
       cell: (ticket) => (
         <span className={classes.stack}>
           <Link className={classes.title} to={`/tickets/${ticket.id}`}>{heading(ticket)}</Link>
-          <span className={classes.muted}>{ticket.id}</span>
+          <span className={`${classes.muted} ${classes.oneLine}`} title={ticket.reason}>
+            {ticket.id} · {ticket.reason}
+          </span>
         </span>
       ),
     },
@@ -42,7 +46,7 @@ export function TicketTable({ tickets, label, requester = true }: { tickets: Tic
       cell: (ticket) => (
         <span className={classes.stack}>
           <LiveLine ticket={ticket} />
-          {ticket.message && <span className={classes.muted}>{ticket.message}</span>}
+          {ticket.message && <span className={classes.muted}>{words.said(ticket.message)}</span>}
         </span>
       ),
     },

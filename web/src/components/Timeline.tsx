@@ -8,6 +8,7 @@ import { timeline } from "../lib/timeline";
 import type { ClusterLine, TimelineNode } from "../lib/timeline";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge } from "./Badge";
+import { Comment } from "./Comment";
 import { PersonName } from "./Names";
 import { Ago, Precise } from "./Time";
 import classes from "./Timeline.module.css";
@@ -69,12 +70,13 @@ function useTitle() {
   };
 }
 
-function Cluster({ line, testId }: { line: ClusterLine; testId: string }) {
+function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNode["phase"]; testId: string }) {
   const { t } = useTranslation();
+  const words = useWords();
   return (
     <li className={classes.cluster} data-testid={testId}>
       <span className={classes.clusterName}>{line.cluster}</span>
-      <ClusterStateBadge state={line.live?.state ?? (line.realizedAt ? "Realized" : "Pending")} message={line.live?.message} />
+      <ClusterStateBadge state={line.live?.state ?? (line.realizedAt ? "Realized" : "Pending")} message={line.live?.message} gone={phase === "revoke"} />
       <span className={classes.marks}>
         {line.propagatedAt && (
           <span>
@@ -88,7 +90,7 @@ function Cluster({ line, testId }: { line: ClusterLine; testId: string }) {
         )}
         {line.revision && <span className={classes.mono}>{line.revision.slice(0, 8)}</span>}
       </span>
-      {line.live?.message && line.live.state !== "Realized" && <span className={classes.message}>{line.live.message}</span>}
+      {line.live?.message && line.live.state !== "Realized" && <span className={classes.message}>{words.said(line.live.message)}</span>}
     </li>
   );
 }
@@ -104,6 +106,7 @@ function Dot({ node }: { node: TimelineNode }) {
 
 function Node({ node, requester }: { node: TimelineNode; requester: Ticket["requester"] }) {
   const { t, i18n } = useTranslation();
+  const words = useWords();
   const title = useTitle();
   const actor = node.actor ?? node.step?.decidedBy ?? (node.kind === "submitted" ? requester : undefined);
   const comment = node.comment ?? node.step?.comment;
@@ -132,7 +135,7 @@ function Node({ node, requester }: { node: TimelineNode; requester: Ticket["requ
             ))}
           </div>
         )}
-        {node.step?.note && <p className={classes.note}>{node.step.note}</p>}
+        {node.step?.note && <p className={classes.note}>{words.said(node.step.note)}</p>}
         {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t("timeline.effectiveText")}</p>}
         {node.kind === "revoked" && node.status === "ended" && <p className={classes.note}>{t("timeline.revokedText")}</p>}
         {node.revision && (
@@ -140,11 +143,11 @@ function Node({ node, requester }: { node: TimelineNode; requester: Ticket["requ
             <span className={classes.mono}>{t("timeline.revision", { revision: node.revision.slice(0, 12) })}</span>
           </p>
         )}
-        {comment && <p className={classes.comment}>{comment}</p>}
+        {comment && (node.kind === "failed" ? <p className={classes.note}>{words.said(comment)}</p> : <Comment text={comment} />)}
         {node.clusters && (
           <ul className={classes.clusters}>
             {node.clusters.map((line) => (
-              <Cluster key={line.cluster} line={line} testId={`timeline-cluster-${node.phase}-${line.cluster}`} />
+              <Cluster key={line.cluster} line={line} phase={node.phase} testId={`timeline-cluster-${node.phase}-${line.cluster}`} />
             ))}
           </ul>
         )}

@@ -1,5 +1,6 @@
 /** Words that need the language: durations, lists, names of steps. */
 import { useTranslation } from "react-i18next";
+import { said } from "./said";
 import { wholeUnits } from "./time";
 
 function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
@@ -29,6 +30,10 @@ export function useWords() {
     /** The people of a step, in a sentence. */
     stepWho(name: string): string {
       return isDefaultStep(name) ? t(`stepWho.${name}`) : name;
+    },
+    /** A text that the server wrote for people. */
+    said(text: string): string {
+      return said(text, i18n.language);
     },
     number(value: number): string {
       return new Intl.NumberFormat(i18n.language).format(value);

@@ -2,7 +2,7 @@ import { screen, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Access, Connection } from "../api/types";
-import { app888, application, bobsCluster, cluster, connection } from "../testing/fixtures";
+import { app888, application, bobsCluster, cluster, connection, me } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { ApplicationPage } from "./ApplicationPage";
@@ -52,6 +52,26 @@ describe("an application", () => {
     start({ "GET /applications/app-888/connections": () => list([connection({ action: undefined, port: 9121 })]) });
     const row = within(await screen.findByTestId("connection-row"));
     expect(row.queryByTestId("request-access")).toBeNull();
+    expect(row.getByTestId("cannot-ask")).toHaveTextContent("No action of this resource covers this port");
+  });
+
+  it("offers it once for all clusters, and says quietly what was let through", async () => {
+    start({ "GET /applications/app-888/connections": () => list([connection({ count: 5 }), connection({ cluster: "m2", count: 2 }), connection({ cluster: "m2", verdict: "forwarded", count: 3 })]) });
+    const row = within(await screen.findByTestId("connection-row"));
+    expect(row.getAllByTestId("request-access")).toHaveLength(1);
+    expect(row.getByText("10")).toBeVisible();
+    expect(row.getByText("m1, m2")).toHaveAttribute("title", "m1: 5\nm2: 5");
+    expect(row.getByTestId("let-through")).toHaveTextContent("3 of them let through");
+  });
+
+  it.each([
+    ["an auditor", { "GET /me": () => ({ body: me({ roles: ["auditor"] }) }) }],
+    ["who does not own it", { "GET /applications/app-888": () => ({ body: application({ mine: false }) }) }],
+  ])("offers nothing to %s", async (_, over) => {
+    start(over);
+    await screen.findByTestId("connection-row");
+    await screen.findByTestId("access-row-t-42-1");
+    expect(screen.queryByTestId("request-access")).toBeNull();
   });
 
   it("asks for refused connections first, and for all when told to", async () => {

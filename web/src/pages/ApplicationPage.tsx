@@ -9,7 +9,7 @@ import { Page, Section } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import { TicketsSection } from "../components/TicketsSection";
 
-function Sections({ id }: { id: string }) {
+function Sections({ id, mine }: { id: string; mine: boolean }) {
   const { t } = useTranslation();
   const access = useApplicationAccess(id);
   const onlyRefused = useOnlyRefused();
@@ -20,14 +20,14 @@ function Sections({ id }: { id: string }) {
         <Loaded query={access}>
           {({ items }) =>
             items.length === 0 ? (
-              <EmptyState action={<RequestAccessLink application={id} />}>{t("application.reachEmpty")}</EmptyState>
+              <EmptyState action={mine ? <RequestAccessLink application={id} /> : undefined}>{t("application.reachEmpty")}</EmptyState>
             ) : (
               <AccessTable items={items} peer="resource" label={t("application.reach")} />
             )
           }
         </Loaded>
       </Section>
-      <ConnectionsSection id="refused" title={onlyRefused ? t("application.refused") : t("application.connections")} query={connections} peer="resource" request />
+      <ConnectionsSection id="refused" title={onlyRefused ? t("application.refused") : t("application.connections")} query={connections} peer="resource" request={mine} />
       <TicketsSection about="application" id={id} empty={t("application.ticketsEmpty")} />
     </>
   );
@@ -53,7 +53,7 @@ export function ApplicationPage() {
       }
       actions={app?.mine && <RequestAccessLink application={id} primary />}
     >
-      <Loaded query={query}>{() => <Sections id={id} />}</Loaded>
+      <Loaded query={query}>{({ mine }) => <Sections id={id} mine={mine} />}</Loaded>
     </Page>
   );
 }

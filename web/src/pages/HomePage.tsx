@@ -1,4 +1,3 @@
-import { Button } from "@mantine/core";
 import { useQueries } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
@@ -8,6 +7,7 @@ import { ConnectionsTable } from "../components/ConnectionsTable";
 import { EmptyState, ErrorState, Loaded, RowsSkeleton } from "../components/Feedback";
 import { Avatar } from "../components/Names";
 import { Page, Section } from "../components/Page";
+import { RequestAccessLink } from "../components/RequestAccessLink";
 import { TicketTable, useTicketHeading } from "../components/TicketTable";
 import { Ago } from "../components/Time";
 import classes from "./HomePage.module.css";
@@ -115,16 +115,37 @@ function Refused() {
   );
 }
 
+/** For those who only read: what was asked for lately, by anyone. */
+function Latest() {
+  const { t } = useTranslation();
+  const query = useTickets({ view: "all", limit: shownTickets });
+  return (
+    <Section title={t("home.latest")} aside={<Link to="/requests?view=all">{t("home.seeAll")}</Link>} testId="latest">
+      <Loaded query={query}>
+        {(data) => {
+          const tickets = data.pages[0]?.items ?? [];
+          if (tickets.length === 0) return <EmptyState>{t("home.latestEmpty")}</EmptyState>;
+          return <TicketTable tickets={tickets} label={t("home.latest")} />;
+        }}
+      </Loaded>
+    </Section>
+  );
+}
+
 export function HomePage() {
   const { t } = useTranslation();
+  // An auditor decides nothing, asks for nothing and is refused nothing.
+  if (useMe().data?.roles.includes("auditor")) {
+    return (
+      <Page title={t("home.title")} sub={t("home.auditor")}>
+        <Latest />
+      </Page>
+    );
+  }
   return (
     <Page
       title={t("home.title")}
-      actions={
-        <Button component={Link} to="/requests/new" data-testid="new-request">
-          {t("action.requestAccess")}
-        </Button>
-      }
+      actions={<RequestAccessLink primary testId="new-request" />}
     >
       <WaitsForMe />
       <UnderWay />

@@ -1,7 +1,7 @@
-import { screen, waitFor, within } from "@testing-library/react";
+import { cleanup, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import { app888, application, bob, bobsCluster, carol, connection, resource, step, ticket } from "../testing/fixtures";
+import { app888, application, bob, bobsCluster, carol, connection, me, resource, step, ticket } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { NewRequestPage } from "./NewRequestPage";
@@ -95,6 +95,57 @@ describe("a new request", () => {
     await userEvent.type(screen.getByTestId("request-reason"), "x");
     await userEvent.click(screen.getByTestId("submit-request"));
     expect(await screen.findByText("redis:connect is not an action of this class any more")).toBeVisible();
+  });
+
+  it("brings back what was typed when the page comes again, and forgets it once submitted", async () => {
+    start(prefilled);
+    await userEvent.click(await screen.findByRole("radio", { name: "7 days" }));
+    await userEvent.type(screen.getByTestId("request-reason"), "Half a sentence");
+    cleanup();
+    const { router } = start(prefilled);
+    expect(await screen.findByTestId("request-reason")).toHaveValue("Half a sentence");
+    expect(screen.getByRole("radio", { name: "7 days" })).toBeChecked();
+    expect(screen.getByTestId("draft-restored")).toBeVisible();
+    await screen.findByRole("checkbox", { name: /redis:connect/, checked: true });
+    await userEvent.click(screen.getByTestId("submit-request"));
+    await waitFor(() => expect(router.state.location.pathname).toBe("/tickets/T-46"));
+    cleanup();
+    start(prefilled);
+    expect(await screen.findByTestId("request-reason")).toHaveValue("");
+  });
+
+  it("still ticks the only action when the session ended before the resource was known", async () => {
+    start(prefilled, { "GET /resources/bobs-cluster": () => problem(401, "unauthenticated") });
+    await userEvent.type(await screen.findByTestId("request-reason"), "x");
+    cleanup();
+    start(prefilled);
+    expect(await screen.findByTestId("request-reason")).toHaveValue("x");
+    expect(await screen.findByRole("checkbox", { name: /redis:connect/ })).toBeChecked();
+  });
+
+  it.each([
+    ["somebody else", prefilled, { "GET /me": () => ({ body: me({ person: bob }) }) }],
+    ["another link", "/requests/new?resource=orders-cache", {}],
+  ])("keeps what was typed from %s", async (_, at, over) => {
+    start(prefilled);
+    await userEvent.type(await screen.findByTestId("request-reason"), "Half a sentence");
+    cleanup();
+    start(at, over);
+    expect(await screen.findByTestId("request-reason")).toHaveValue("");
+    expect(screen.queryByTestId("draft-restored")).toBeNull();
+  });
+
+  it("says what to do to who owns no application", async () => {
+    start("/requests/new", { "GET /applications": () => ({ body: { items: [] } }) });
+    const state = within(await screen.findByTestId("request-no-application"));
+    expect(state.getByRole("link")).toHaveAttribute("href", "/applications?scope=all");
+    expect(screen.queryByTestId("request-form")).toBeNull();
+  });
+
+  it("says to an auditor that there is nothing to ask for", async () => {
+    start(prefilled, { "GET /me": () => ({ body: me({ roles: ["auditor"] }) }) });
+    expect(await screen.findByTestId("request-auditor")).toBeVisible();
+    expect(screen.queryByTestId("request-form")).toBeNull();
   });
 
   it("leads to the ticket that already asks for the same", async () => {

@@ -1,34 +1,39 @@
 import { Button, Checkbox, Group, Skeleton, Stack, Textarea } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
-import { useRef, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useNavigate, useSearchParams } from "react-router";
 import { asApiError } from "../api/client";
 import { useCreateTicket } from "../api/mutations";
-import { useApplications, useResource } from "../api/queries";
+import { useApplications, useMe, useResource } from "../api/queries";
 import { ApplicationSelect, ResourceSelect } from "../components/CatalogSelects";
 import { DurationField } from "../components/DurationField";
 import type { DurationValue } from "../components/DurationField";
-import { ErrorState, Notice } from "../components/Feedback";
+import { EmptyState, ErrorState, Loaded, Notice } from "../components/Feedback";
 import { Page } from "../components/Page";
 import { RequestPreview } from "../components/RequestPreview";
 import tables from "../components/Tables.module.css";
+import { clearDraft, loadDraft, saveDraft } from "../lib/draft";
+import type { DraftForm } from "../lib/draft";
 import { randomKey } from "../lib/names";
-import { previewBody, reasonLimit, toBody, validate } from "../lib/request";
+import { previewBody, textLimit, toBody, validate } from "../lib/request";
+import { useWords } from "../lib/use-words";
 import type { RequestErrors, RequestField, RequestForm } from "../lib/request";
 import classes from "./NewRequestPage.module.css";
 
-/** The form's values: what the person chose, else what the link brought, else the only possibility. */
-function useForm() {
-  const [search] = useSearchParams();
-  const [chosenApplication, setApplication] = useState(search.get("application") ?? undefined);
-  const [resource, setResource] = useState(search.get("resource") ?? "");
-  const [chosenActions, setActions] = useState<string[]>();
-  const [duration, setDuration] = useState<DurationValue>({ duration: "30", customAmount: 12, customUnit: "hours" });
-  const [reason, setReason] = useState("");
+const usual: DurationValue = { duration: "30", customAmount: 12, customUnit: "hours" };
 
-  const mine = useApplications({ mine: true, limit: 200 }).data?.pages.flatMap((page) => page.items);
-  const only = mine?.length === 1 ? mine[0]?.id : undefined;
+/** The form's values: what the person chose (also before a login that ended), else what the link brought, else the only possibility. */
+function useForm(person: string, only: string | undefined) {
+  const [search] = useSearchParams();
+  const at = search.toString();
+  const [restored] = useState(() => loadDraft(person, at));
+  const [chosenApplication, setApplication] = useState((restored?.application || search.get("application")) ?? undefined);
+  const [resource, setResource] = useState(restored?.resource ?? search.get("resource") ?? "");
+  const [chosenActions, setActions] = useState(restored?.actions);
+  const [duration, setDuration] = useState<DurationValue>(restored ?? usual);
+  const [reason, setReason] = useState(restored?.reason ?? "");
+
   const resourceQuery = useResource(resource);
   const offered = resourceQuery.data?.actions.map((action) => action.name) ?? [];
   const linked = search.get("action");
@@ -38,11 +43,24 @@ function useForm() {
     application: chosenApplication ?? only ?? "",
     resource,
     actions: (chosenActions ?? byDefault).filter((action) => offered.includes(action)),
-    ...duration,
+    duration: duration.duration,
+    customAmount: duration.customAmount,
+    customUnit: duration.customUnit,
     reason,
   };
+
+  // Only typing is worth keeping: what a link brought comes again with the link. What is offered arrives late, so
+  // only actions that the person chose are kept.
+  const touched = reason !== "" || chosenActions !== undefined || duration !== (restored ?? usual) || resource !== (search.get("resource") ?? "");
+  const draft: DraftForm = { ...form, actions: chosenActions };
+  const kept = JSON.stringify(draft);
+  useEffect(() => {
+    if (touched) saveDraft({ person, search: at, form: JSON.parse(kept) as DraftForm });
+  }, [touched, person, at, kept]);
+
   return {
     form,
+    restored: restored !== undefined,
     resourceQuery,
     setApplication,
     setResource: (id: string) => {
@@ -66,10 +84,11 @@ function useIdempotencyKey() {
 
 const order: RequestField[] = ["application", "resource", "actions", "duration", "reason"];
 
-export function NewRequestPage() {
+function Form({ person, only }: { person: string; only: string | undefined }) {
   const { t } = useTranslation();
   const navigate = useNavigate();
-  const { form, resourceQuery, setApplication, setResource, setActions, setDuration, setReason } = useForm();
+  const words = useWords();
+  const { form, restored, resourceQuery, setApplication, setResource, setActions, setDuration, setReason } = useForm(person, only);
   const [tried, setTried] = useState(false);
   const create = useCreateTicket();
   const keyFor = useIdempotencyKey();
@@ -83,9 +102,10 @@ export function NewRequestPage() {
   const refusal = create.error ? asApiError(create.error) : undefined;
   const message = (field: RequestField): string | undefined => {
     const kind = errors[field];
-    if (kind === "long") return t("request.error.reasonLong", { count: reasonLimit });
+    if (kind === "long") return t("request.error.reasonLong", { count: textLimit });
     if (kind) return t(`request.error.${field}`);
-    return refusal?.fieldMessage(field === "duration" ? "durationSeconds" : field);
+    const text = refusal?.fieldMessage(field === "duration" ? "durationSeconds" : field);
+    return text === undefined ? undefined : words.said(text);
   };
   const atField = order.some((field) => refusal?.fieldMessage(field === "duration" ? "durationSeconds" : field) !== undefined);
 
@@ -98,12 +118,16 @@ export function NewRequestPage() {
       return;
     }
     const body = toBody(form);
-    create.mutate({ body, key: keyFor(JSON.stringify(body)) }, { onSuccess: (ticket) => void navigate(`/tickets/${ticket.id}`) });
+    create.mutate({ body, key: keyFor(JSON.stringify(body)) }, {
+      onSuccess: (ticket) => {
+        clearDraft();
+        void navigate(`/tickets/${ticket.id}`);
+      },
+    });
   };
 
   const actions = resourceQuery.data?.actions;
   return (
-    <Page title={t("request.title")} crumbs={[{ to: "/requests", label: t("requests.title") }]}>
       <div className={classes.layout}>
         <form
           ref={element}
@@ -115,6 +139,7 @@ export function NewRequestPage() {
           data-testid="request-form"
         >
           <Stack gap="lg">
+            {restored && <p className={classes.muted} role="status" data-testid="draft-restored">{t("request.restored")}</p>}
             <div data-field="application">
               <ApplicationSelect value={form.application} onChange={setApplication} error={message("application")} />
             </div>
@@ -153,7 +178,7 @@ export function NewRequestPage() {
                 required
                 autosize
                 minRows={3}
-                maxLength={reasonLimit}
+                maxLength={textLimit}
                 value={form.reason}
                 onChange={(event) => setReason(event.currentTarget.value)}
                 error={message("reason")}
@@ -170,7 +195,7 @@ export function NewRequestPage() {
               <Button type="submit" loading={create.isPending} data-testid="submit-request">
                 {t("request.submit")}
               </Button>
-              <Button component={Link} to="/requests" variant="subtle" color="gray">
+              <Button component={Link} to="/requests" onClick={clearDraft} variant="subtle" color="gray">
                 {t("action.cancel")}
               </Button>
             </Group>
@@ -178,6 +203,41 @@ export function NewRequestPage() {
         </form>
         <RequestPreview body={preview} />
       </div>
+  );
+}
+
+/** The form, or what to do instead for those who have nothing to ask for. */
+export function NewRequestPage() {
+  const { t } = useTranslation();
+  const me = useMe();
+  const mine = useApplications({ mine: true, limit: 200 });
+  return (
+    <Page title={t("request.title")} crumbs={[{ to: "/requests", label: t("requests.title") }]}>
+      <Loaded query={me}>
+        {({ person, roles }) => {
+          if (roles.includes("auditor")) return <EmptyState testId="request-auditor">{t("request.auditor")}</EmptyState>;
+          return (
+            <Loaded query={mine}>
+              {(data) => {
+                const applications = data.pages.flatMap((page) => page.items);
+                if (applications.length > 0) return <Form person={person.id} only={applications.length === 1 ? applications[0]?.id : undefined} />;
+                return (
+                  <EmptyState
+                    testId="request-no-application"
+                    action={
+                      <Button component={Link} to="/applications?scope=all" variant="default">
+                        {t("request.allApplications")}
+                      </Button>
+                    }
+                  >
+                    {t("request.noApplication")}
+                  </EmptyState>
+                );
+              }}
+            </Loaded>
+          );
+        }}
+      </Loaded>
     </Page>
   );
 }

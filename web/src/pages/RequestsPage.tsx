@@ -1,13 +1,13 @@
 import { Button, Group, MultiSelect, SegmentedControl } from "@mantine/core";
 import { IconX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
-import { Link } from "react-router";
 import { useTickets } from "../api/queries";
 import type { TicketView } from "../api/queries";
 import type { TicketState } from "../api/types";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
+import { RequestAccessLink } from "../components/RequestAccessLink";
 import { ticketLooks } from "../components/states";
 import { TicketTable } from "../components/TicketTable";
 import { among, useFilters } from "../lib/use-filters";
@@ -25,11 +25,7 @@ export function RequestsPage() {
   const query = useTickets({ view, ...(state.length > 0 ? { state } : {}), ...(application ? { application } : {}), ...(resource ? { resource } : {}) });
   const filtered = state.length > 0 || application !== undefined || resource !== undefined;
 
-  const newRequest = (
-    <Button component={Link} to="/requests/new" data-testid="new-request">
-      {t("action.newRequest")}
-    </Button>
-  );
+  const newRequest = <RequestAccessLink primary label={t("action.newRequest")} testId="new-request" />;
 
   return (
     <Page title={t("requests.title")} actions={newRequest}>

@@ -1,7 +1,7 @@
 import { Group } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { useParams } from "react-router";
-import { refused, useResource, useResourceAccess, useResourceConnections } from "../api/queries";
+import { refused, useMe, useResource, useResourceAccess, useResourceConnections } from "../api/queries";
 import type { Resource } from "../api/types";
 import { AccessTable } from "../components/AccessTable";
 import { ModeBadge, SensitivityBadge } from "../components/Badge";
@@ -69,6 +69,9 @@ export function ResourcePage() {
   const { id = "" } = useParams();
   const query = useResource(id);
   const resource = query.data;
+  // Who owns the resource and no application has nobody to ask for; everybody else may at least learn how to.
+  const ownsApplication = useMe().data?.roles.includes("application-owner") ?? false;
+  const offers = resource?.class !== undefined && (!resource.mine || ownsApplication);
   return (
     <Page
       title={resource?.title ?? id}
@@ -86,7 +89,7 @@ export function ResourcePage() {
           </>
         )
       }
-      actions={resource?.class && <RequestAccessLink resource={id} primary />}
+      actions={offers && <RequestAccessLink resource={id} primary />}
     >
       <Loaded query={query}>{(data) => <Sections resource={data} />}</Loaded>
     </Page>

@@ -5,7 +5,7 @@ import { IconDatabase, IconKey, IconPlus, IconSearch } from "@tabler/icons-react
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { useNavigate } from "react-router";
-import { useApplications, useResources } from "../api/queries";
+import { useApplications, useMayRequest, useResources } from "../api/queries";
 import { shortName } from "../lib/names";
 import { destinations } from "./Nav";
 import classes from "./Shell.module.css";
@@ -19,6 +19,7 @@ export function Palette() {
   const [query, setQuery] = useState("");
   const [asked] = useDebouncedValue(query.trim(), 150);
   const wanted = asked !== "";
+  const mayRequest = useMayRequest();
   const applications = useApplications({ q: asked, limit: perKind }, wanted);
   const resources = useResources({ q: asked, limit: perKind }, wanted);
 
@@ -26,7 +27,7 @@ export function Palette() {
   const go = (to: string) => () => void navigate(to);
   const pages = [
     ...destinations.map(({ to, key, icon }) => ({ to, label: t(`nav.${key}`), Icon: icon })),
-    { to: "/requests/new", label: t("action.newRequest"), Icon: IconPlus },
+    ...(mayRequest ? [{ to: "/requests/new", label: t("action.newRequest"), Icon: IconPlus }] : []),
   ].filter((page) => page.label.toLocaleLowerCase().includes(low));
   const ticket = /^t-\d{1,12}$/i.test(low) ? low.toUpperCase() : undefined;
   const foundApplications = wanted ? (applications.data?.pages[0]?.items ?? []) : [];

@@ -1,0 +1,101 @@
+/**
+ * Connections as people think of them: one row per application, resource and action (or port), whatever
+ * number of clusters, ways between them and verdicts the store keeps apart. Pure.
+ */
+import type { CatalogRef, Connection, Decision } from "../api/types";
+
+export interface ClusterShare {
+  cluster: string;
+  count: number;
+  lastSeen: string;
+  /** The clusters that the connections came from, this one included. */
+  from: string[];
+}
+
+export interface FoldedConnection {
+  key: string;
+  subject: CatalogRef;
+  resource: CatalogRef;
+  action: string | undefined;
+  /** `6379/TCP`, each once, in order. */
+  ports: string[];
+  /** Each once; a deny that somebody wrote comes before the default. */
+  decisions: Decision[];
+  verdicts: Connection["verdict"][];
+  /** How many of the refused ones the dataplane still let through. */
+  letThrough: number;
+  count: number;
+  lastSeen: string;
+  clusters: ClusterShare[];
+  /** The statement that decided, when one did. */
+  sid: string | undefined;
+  policy: string | undefined;
+  ticket: string | undefined;
+}
+
+export const isRefused = (decision: Decision): boolean => decision === "denied" || decision === "default-denied";
+
+const newer = (a: string, b: string): string => (Date.parse(a) >= Date.parse(b) ? a : b);
+
+function addTo<T>(list: T[], value: T) {
+  if (!list.includes(value)) list.push(value);
+}
+
+const endOf = (ref: CatalogRef): string => ref.name || ref.title;
+
+/** What is refused is one matter, however it is refused; everything else is told apart by what decided. */
+function keyOf(c: Connection): string {
+  const decided = isRefused(c.decision) ? "refused" : [c.decision, c.policy, c.sid].join("/");
+  return [endOf(c.subject), endOf(c.resource), c.action ?? `${c.port}/${c.protocol}`, decided].join("|");
+}
+
+function addShare(row: FoldedConnection, c: Connection) {
+  let share = row.clusters.find((each) => each.cluster === c.cluster);
+  if (!share) {
+    share = { cluster: c.cluster, count: 0, lastSeen: c.lastSeen, from: [] };
+    row.clusters.push(share);
+  }
+  share.count += c.count;
+  share.lastSeen = newer(share.lastSeen, c.lastSeen);
+  addTo(share.from, c.sourceCluster ?? c.cluster);
+}
+
+const minute = (row: FoldedConnection) => Math.floor(Date.parse(row.lastSeen) / 60_000);
+
+/** The newest first, by the minute: rows that are all busy must not change places at every look. Then what can be asked for. */
+function byUse(a: FoldedConnection, b: FoldedConnection): number {
+  return minute(b) - minute(a) || Number(b.action !== undefined) - Number(a.action !== undefined) || b.count - a.count || a.key.localeCompare(b.key);
+}
+
+export function fold(items: Connection[]): FoldedConnection[] {
+  const rows = new Map<string, FoldedConnection>();
+  for (const c of items) {
+    const key = keyOf(c);
+    let row = rows.get(key);
+    if (!row) {
+      row = {
+        key, subject: c.subject, resource: c.resource, action: c.action, ports: [], decisions: [], verdicts: [], letThrough: 0,
+        count: 0, lastSeen: c.lastSeen, clusters: [], sid: undefined, policy: undefined, ticket: undefined,
+      };
+      rows.set(key, row);
+    }
+    row.count += c.count;
+    row.lastSeen = newer(row.lastSeen, c.lastSeen);
+    addTo(row.ports, `${c.port}/${c.protocol}`);
+    addTo(row.decisions, c.decision);
+    addTo(row.verdicts, c.verdict);
+    if (isRefused(c.decision) && c.verdict === "forwarded") row.letThrough += c.count;
+    row.sid ??= c.sid;
+    row.policy ??= c.policy;
+    row.ticket ??= c.ticket;
+    addShare(row, c);
+  }
+  const folded = [...rows.values()];
+  for (const row of folded) {
+    row.ports.sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10) || a.localeCompare(b));
+    row.decisions.sort((a, b) => Number(b === "denied") - Number(a === "denied"));
+    row.clusters.sort((a, b) => a.cluster.localeCompare(b.cluster));
+    for (const share of row.clusters) share.from.sort();
+  }
+  return folded.sort(byUse);
+}
