@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/binary"
 	"slices"
 	"strings"
 
@@ -10,12 +11,12 @@ import (
 // target is what statements are found by: an exact resource, or a wildcard as far as one class goes.
 type target struct {
 	id uint32
-	// statements are all of them, by number.
-	statements []uint32
 	// broad are those that are looked through, because their subjects are not all exact names.
 	broad []entry
 	// subjects has a bit for each exact subject of a wildcard: most are none, and need no search.
 	subjects []uint64
+	// statements are all of them, by number.
+	statements []uint32
 }
 
 // entry is a statement as the targets of one class have it.
@@ -34,15 +35,16 @@ const (
 	maxActions = 32
 )
 
-// node is an exact resource that is protected or named by a statement.
+// node is an exact resource that is protected or named by a statement. What every decision needs stands first, and
+// together, because finding it in memory is most of a decision's time.
 type node struct {
-	target
-	class      *resourceClass // nil: none covers it
-	protection *protection    // nil: not onboarded
+	class *resourceClass // nil: none covers it
+	// wilds are the wildcards that cover the name, as far as its class goes. Nodes with the same share the list.
+	wilds []*target
 	// fixed is the mode everywhere and at any time; "": it depends.
 	fixed v1alpha1.Mode
-	// wilds are the wildcards that cover the name, as far as its class goes.
-	wilds []*target
+	target
+	protection *protection // nil: not onboarded
 }
 
 // wildcard is a wildcard resource that a statement names.
@@ -119,7 +121,7 @@ func (s *Snapshot) buildIndex() {
 func (n *node) protect(p *protection) {
 	n.protection, n.fixed = p, ""
 	if len(p.objects) == 1 && len(p.objects[0].Spec.ClusterModes) == 0 && p.objects[0].Spec.TemporaryAudit == nil {
-		n.fixed = p.objects[0].Spec.Mode
+		n.fixed = stricter(v1alpha1.ModeObserve, p.objects[0].Spec.Mode)
 	}
 }
 
@@ -284,8 +286,18 @@ func (s *Snapshot) linkWildcards() {
 	if len(s.index.wild) == 0 {
 		return
 	}
+	shared := map[string][]*target{}
+	var found []*target
+	var key []byte
 	for name, n := range s.index.nodes {
-		n.wilds = s.covering(nil, name, n.class)
+		found, key = s.covering(found[:0], name, n.class), key[:0]
+		for _, t := range found {
+			key = binary.LittleEndian.AppendUint32(key, t.id)
+		}
+		if _, ok := shared[string(key)]; !ok {
+			shared[string(key)] = slices.Clone(found)
+		}
+		n.wilds = shared[string(key)]
 	}
 }
 

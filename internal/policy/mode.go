@@ -21,11 +21,16 @@ func strictness(m v1alpha1.Mode) int {
 	}
 }
 
+// stricter is the stricter of two modes, as the constant of the API: comparing with that needs no look at the text.
 func stricter(a, b v1alpha1.Mode) v1alpha1.Mode {
-	if strictness(b) > strictness(a) {
-		return b
+	switch max(strictness(a), strictness(b)) {
+	case 2:
+		return v1alpha1.ModeEnforce
+	case 1:
+		return v1alpha1.ModeAudit
+	default:
+		return v1alpha1.ModeObserve
 	}
-	return a
 }
 
 // protection is what the ProtectedResources of one name say, each apart, because a temporary audit softens only its own.
