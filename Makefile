@@ -12,6 +12,7 @@ LDFLAGS := -X github.com/acp-io/acp/internal/version.version=$(VERSION)
 # The nested modules, each with go.mod of its own so that its weight stays out of the product.
 PLAYGROUND := playground
 DATAPLANE := playground/dataplane
+BENCH := bench
 
 .PHONY: help
 help: ## List the targets
@@ -88,6 +89,8 @@ parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the data
 bench: build parts ## Measure; prints lines "bench NAME VALUE UNIT"
 	@cd $(PLAYGROUND) && go build -o $(BIN)/ ./cmd/acp-bench
 	@$(BIN)/acp-bench --bin-dir $(BIN)
+	@cd $(BENCH) && go build -o $(BIN)/acp-bench-core .
+	@$(BIN)/acp-bench-core
 
 ##@ Keep it clean
 

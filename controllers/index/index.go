@@ -69,7 +69,8 @@ func (x *Index) View() *View {
 		x.mu.RUnlock()
 		return x.view
 	}
-	in := policy.Input{Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
+	// Units of wildcards and groups of external workloads are not federated yet.
+	in := policy.Input{ExactOnly: true, Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
 		SubjectClasses: values(x.subjects), Workloads: values(x.workloads)}
 	x.mu.RUnlock()
 	v := &View{Snapshot: policy.NewSnapshot(in), Version: version,

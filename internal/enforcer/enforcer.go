@@ -47,8 +47,8 @@ func (r *Rendered) RevisionIn(cluster string) string {
 
 // Rendering is a unit as one dataplane understands it.
 type Rendering struct {
-	// Objects, the one that closes the resource first. An object that a later Rendering of the unit lacks only opened
-	// something, so it can go by the ordinary protocol for removing.
+	// Objects, the one that closes the resource first. Once those of a later Rendering of the unit are in a member, an
+	// object that it lacks says nothing that they do not say, so it can go by the ordinary protocol for removing.
 	Objects []Rendered
 	// Refused is what this dataplane cannot express, beside what the unit itself lacks.
 	Refused []policy.Refusal

@@ -36,11 +36,22 @@ func FuzzDecide(f *testing.F) {
 		}
 		for _, u := range s.Compile(noon) {
 			for _, r := range u.Rules {
-				if len(r.Subjects) == 0 || len(r.Ports) == 0 || len(r.From) == 0 {
+				if !r.HasPeers() || len(r.Ports) == 0 || len(r.From) == 0 {
 					t.Fatalf("a rule that would match more than it says: %+v", r)
 				}
 			}
 		}
+		for _, g := range s.ExternalGroups() {
+			if g.ID == "" || g.ClassID == "" {
+				t.Fatalf("a group without name: %+v", g)
+			}
+		}
+		s.Analyze(noon)
+		less := in
+		less.Policies = nil
+		Compare(s, s.Next(less), noon)
+		Changed(s, NewSnapshot(less))
+		s.ChangedBetween(noon, noon.Add(time.Hour))
 		s.WhoCanReach(where, noon)
 		s.WhatCanReach(who, noon)
 		s.NextChange(noon)

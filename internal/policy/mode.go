@@ -21,11 +21,16 @@ func strictness(m v1alpha1.Mode) int {
 	}
 }
 
+// stricter is the stricter of two modes, as the constant of the API: comparing with that needs no look at the text.
 func stricter(a, b v1alpha1.Mode) v1alpha1.Mode {
-	if strictness(b) > strictness(a) {
-		return b
+	switch max(strictness(a), strictness(b)) {
+	case 2:
+		return v1alpha1.ModeEnforce
+	case 1:
+		return v1alpha1.ModeAudit
+	default:
+		return v1alpha1.ModeObserve
 	}
-	return a
 }
 
 // protection is what the ProtectedResources of one name say, each apart, because a temporary audit softens only its own.
@@ -57,17 +62,6 @@ func objectMode(spec *v1alpha1.ProtectedResourceSpec, cluster string, at time.Ti
 		return v1alpha1.ModeAudit
 	}
 	return mode
-}
-
-// clusters are the members for which some object overrides the mode.
-func (p *protection) clusters() map[string]struct{} {
-	out := map[string]struct{}{}
-	for _, o := range p.objects {
-		for _, m := range o.Spec.ClusterModes {
-			out[string(m.Cluster)] = struct{}{}
-		}
-	}
-	return out
 }
 
 // EffectiveMode is the mode of a resource in a member at an instant: the strictest of the ProtectedResources of that
