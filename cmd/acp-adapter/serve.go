@@ -26,6 +26,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers"
+	"github.com/acp-io/acp/internal/admission/webhook"
 )
 
 // contactTimeout bounds how long the first contact with the host may take, so that a wrong address is told soon.
@@ -64,6 +65,16 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace,
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
+	}
+	if o.webhookAddress != "" {
+		hook, err := webhook.New(ctx, o.webhookAddress, o.webhookCert, o.webhookKey,
+			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: time.Now})
+		if err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
+		if err := mgr.Add(hook); err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("listed", listed(ctx, mgr))); err != nil {
 		return fmt.Errorf("start: %w", err)
