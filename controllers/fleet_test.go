@@ -269,12 +269,12 @@ func (w *wire) serve() {
 }
 
 func (w *wire) carry(c net.Conn) {
-	defer c.Close()
+	defer func() { _ = c.Close() }()
 	d, err := net.Dial("tcp", w.target)
 	if err != nil {
 		return
 	}
-	defer d.Close()
+	defer func() { _ = d.Close() }()
 	w.mu.Lock()
 	if w.cut {
 		w.mu.Unlock()

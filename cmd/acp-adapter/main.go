@@ -27,14 +27,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, pflag.ErrHelp):
 		return 0
 	case err != nil:
-		fmt.Fprintf(stderr, "acp-adapter: %s; see --help\n", err)
+		_, _ = fmt.Fprintf(stderr, "acp-adapter: %s; see --help\n", err)
 		return 2
 	case o.version:
-		fmt.Fprintln(stdout, version())
+		_, _ = fmt.Fprintln(stdout, version())
 		return 0
 	}
 	if err := serve(ctx, o, stderr); err != nil {
-		fmt.Fprintf(stderr, "acp-adapter: %s\n", err)
+		_, _ = fmt.Fprintf(stderr, "acp-adapter: %s\n", err)
 		return 1
 	}
 	return 0

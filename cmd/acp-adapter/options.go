@@ -32,7 +32,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	f.SetOutput(help)
 	f.SortFlags = false
 	f.Usage = func() {
-		fmt.Fprintf(help, "acp-adapter hands access control policies to KubeFed and tells what is in force in the members.\n\nFlags:\n%s", f.FlagUsages())
+		_, _ = fmt.Fprintf(help, "acp-adapter hands access control policies to KubeFed and tells what is in force in the members.\n\nFlags:\n%s", f.FlagUsages())
 	}
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
 	f.StringVar(&o.kubefedNamespace, "kubefed-namespace", "kube-federation-system", "namespace of the KubeFedClusters on the host")

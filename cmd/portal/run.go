@@ -43,7 +43,7 @@ const (
 // run wires the parts together and serves until the context ends.
 func run(ctx context.Context, o options, log *slog.Logger) error {
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
-	listener, err := listen(o.listen)
+	listener, err := listen(ctx, o.listen)
 	if err != nil {
 		return err
 	}
@@ -157,7 +157,7 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
-	end, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
 	if err := srv.Shutdown(end); err != nil {
 		return errors.Join(fmt.Errorf("shut down: %w", err), srv.Close())
@@ -165,8 +165,8 @@ func serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	return nil
 }
 
-func listen(address string) (net.Listener, error) {
-	l, err := net.Listen("tcp", address)
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%s is in use by another program: stop it or choose another --listen", address)
 	}

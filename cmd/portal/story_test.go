@@ -245,7 +245,7 @@ func TestStory(t *testing.T) {
 	})
 	// The portal dies and comes back while a member is away.
 	p.stop()
-	p = start(t, o)
+	start(t, o)
 	f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberRealized})
 	eventually(t, "the ticket is effective", func() bool { x = get("alice", id); return x.State == "effective" })
 	realized := 0

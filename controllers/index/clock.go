@@ -21,7 +21,7 @@ type Clock struct {
 // Start runs until the context ends; it looks for the next instant again whenever an object changes.
 func (c *Clock) Start(ctx context.Context) error {
 	if err := c.Ready(ctx); err != nil {
-		return nil // stopped before it began
+		return err
 	}
 	seen := c.Time.Now()
 	for {

@@ -204,7 +204,7 @@ func (s *sighting) relevant() bool {
 		return true
 	}
 	// Nothing is wanted and nothing is there: done, once that was seen and KubeFed will not change it.
-	return s.MayHold && !(s.Settled && s.Observation.Reachable)
+	return s.MayHold && (!s.Settled || !s.Observation.Reachable)
 }
 
 func (s *sighting) state() (v1alpha1.MemberState, string) {

@@ -90,7 +90,9 @@ func status(f *facts, o *v1alpha1.ProtectedResource, report *progress.Report) v1
 			condition.Propagated(reports, nothing), condition.Realized(reports, nothing)),
 	}
 	for _, sids := range report.SIDs {
-		s.Statements += int32(len(sids))
+		for range sids {
+			s.Statements++
+		}
 	}
 	return s
 }

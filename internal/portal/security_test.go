@@ -205,7 +205,7 @@ func TestWeb(t *testing.T) {
 	line, _ := bufio.NewReader(res.Body).ReadString('>')
 	nonce := strings.TrimSuffix(strings.TrimPrefix(line, `<meta name="csp-nonce" content="`), `">`)
 	csp := res.Header.Get("Content-Security-Policy")
-	if res.StatusCode != 200 || len(nonce) < 20 || !strings.Contains(csp, "style-src 'self' 'nonce-"+nonce+"'") || strings.Contains(csp, "unsafe") {
+	if res.StatusCode != http.StatusOK || len(nonce) < 20 || !strings.Contains(csp, "style-src 'self' 'nonce-"+nonce+"'") || strings.Contains(csp, "unsafe") {
 		t.Errorf("the application's pages carry the nonce of their policy: %q, %s", line, csp)
 	}
 	if got := page("/assets/app-1a2b.js", "*/*").Header.Get("Cache-Control"); !strings.Contains(got, "immutable") {

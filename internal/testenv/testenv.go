@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -58,7 +59,7 @@ func New(o Options) (*Server, error) {
 		return nil, fmt.Errorf("%s is not set: %s", assets, howTo)
 	}
 	for _, binary := range []string{"etcd", "kube-apiserver"} {
-		if _, err := os.Stat(filepath.Join(folder, binary)); err != nil {
+		if _, err := exec.LookPath(filepath.Join(folder, binary)); err != nil {
 			return nil, fmt.Errorf("%s has no %s: %s", assets, binary, howTo)
 		}
 	}
