@@ -45,8 +45,9 @@ type objectChange struct {
 	Enforcer v1alpha1.EnforcerName `json:"enforcer"`
 	Kind     string                `json:"kind"`
 	Name     string                `json:"name"`
-	Resource string                `json:"resource"`
-	Change   string                `json:"change"`
+	// About is the resource, or the subject of an object that several units refer to.
+	About  string `json:"about"`
+	Change string `json:"change"`
 	// Diff of the objects as YAML, those of single members included.
 	Diff string `json:"diff"`
 }
@@ -54,6 +55,7 @@ type objectChange struct {
 type diffOptions struct {
 	source
 	output
+	declarations
 }
 
 func newDiff(s Streams) *cobra.Command {
@@ -75,6 +77,7 @@ a range stands for what it covers and nothing else names. The exit code is 1 whe
 	}
 	o.source.flags(cmd)
 	o.output.flag(cmd, asTable)
+	o.declarations.flag(cmd)
 	return cmd
 }
 
@@ -86,12 +89,16 @@ func (o *diffOptions) run(cmd *cobra.Command) error {
 	if err := o.output.check(); err != nil {
 		return err
 	}
+	declared, err := o.declared()
+	if err != nil {
+		return err
+	}
 	before, after, err := o.sides(cmd.Context())
 	if err != nil {
 		return err
 	}
 	d := difference{Connections: compareConnections(before.Input, after.Input, at), Statements: compareStatements(before.Input.Policies, after.Input.Policies)}
-	if d.Objects, err = compareObjects(before.Input, after.Input, at); err != nil {
+	if d.Objects, err = compareObjects(before.Input, after.Input, at, declared); err != nil {
 		return err
 	}
 	if err := o.print(&d); err != nil {
@@ -112,13 +119,16 @@ func (o *diffOptions) sides(ctx context.Context) (before, after *manifest.Set, e
 	}
 	switch len(o.paths) {
 	case 1:
-		if before, err = o.cluster(ctx); err != nil {
+		cluster := o.source
+		cluster.paths = nil
+		if before, err = cluster.load(ctx, nil); err != nil {
 			return nil, nil, err
 		}
 		if after, err = read(o.paths[0]); err != nil {
 			return nil, nil, err
 		}
-		return before, before.Over(after), nil
+		after, err = o.completed(before.Over(after), nil)
+		return before, after, err
 	case 2:
 		if before, err = read(o.paths[0]); err != nil {
 			return nil, nil, err
@@ -159,19 +169,20 @@ func compareStatements(before, after []*v1alpha1.AccessControlPolicy) []statemen
 	return out
 }
 
-func compareObjects(before, after policy.Input, at time.Time) ([]objectChange, error) {
+func compareObjects(before, after policy.Input, at time.Time, declared map[v1alpha1.EnforcerName][]byte) ([]objectChange, error) {
 	type entry struct {
 		change objectChange
 		text   string
 	}
 	collect := func(in policy.Input) (map[string]entry, error) {
-		objects, _, err := renderAll(policy.NewSnapshot(in).Compile(at), nil, "")
+		r := renderer{snapshot: policy.NewSnapshot(in), at: at, declared: declared}
+		result, err := r.render()
 		if err != nil {
 			return nil, err
 		}
 		out := map[string]entry{}
-		for i := range objects {
-			r := &objects[i]
+		for i := range result.objects {
+			r := &result.objects[i]
 			var text bytes.Buffer
 			for _, d := range r.everywhere() {
 				one, err := yaml.Marshal(d)
@@ -182,7 +193,7 @@ func compareObjects(before, after policy.Input, at time.Time) ([]objectChange, e
 				text.Write(one)
 			}
 			out[strings.Join([]string{string(r.enforcer), r.object.Object.Kind, r.object.Object.Name}, "/")] = entry{text: text.String(), change: objectChange{
-				Enforcer: r.enforcer, Kind: r.object.Object.Kind, Name: r.object.Object.Name, Resource: r.unit.Resource}}
+				Enforcer: r.enforcer, Kind: r.object.Object.Kind, Name: r.object.Object.Name, About: r.about}}
 		}
 		return out, nil
 	}
@@ -245,7 +256,7 @@ func (o *diffOptions) print(d *difference) error {
 		return err
 	}
 	for _, c := range d.Objects {
-		if err := write(o.streams.Out, fmt.Appendf(nil, "%s %s for %s: %s\n%s", c.Kind, c.Name, c.Resource, c.Change, c.Diff)); err != nil {
+		if err := write(o.streams.Out, fmt.Appendf(nil, "%s %s for %s: %s\n%s", c.Kind, c.Name, c.About, c.Change, c.Diff)); err != nil {
 			return err
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // federated wraps an object as the adapter writes it for KubeFed. The second result tells that the members are not
 // known: then the placement is the class's selector instead of names, and nobody is left out of it.
 func (r *rendered) federated(members []manifest.Member) (map[string]any, bool, error) {
-	targets, known, err := placed(&r.unit.Placement, members)
+	targets, known, err := r.placed(members)
 	if err != nil {
 		return nil, false, err
 	}
@@ -30,7 +30,7 @@ func (r *rendered) federated(members []manifest.Member) (map[string]any, bool, e
 		TemplateLabels: r.object.Object.Labels, TemplateSpec: r.object.Object.Spec, Placement: targets,
 	}
 	o.Meta.Name, o.Meta.Labels = r.object.Object.Name, r.object.Object.Labels
-	o.Meta.Annotations = map[string]string{federation.AnnotationResource: r.unit.Resource}
+	o.Meta.Annotations = map[string]string{federation.AnnotationResource: r.about}
 	for _, c := range differing {
 		if o.Overrides == nil {
 			o.Overrides = map[string]federation.Override{}
@@ -42,7 +42,7 @@ func (r *rendered) federated(members []manifest.Member) (map[string]any, bool, e
 		return nil, false, err
 	}
 	if !known {
-		selector, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r.unit.Placement.ClusterSelector)
+		selector, err := runtime.DefaultUnstructuredConverter.ToUnstructured(r.selector())
 		if err != nil {
 			return nil, false, fmt.Errorf("encode the clusterSelector: %w", err)
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/admission"
 	"github.com/acp-io/acp/internal/manifest"
 	"github.com/acp-io/acp/internal/policy"
@@ -23,7 +24,7 @@ const (
 type finding struct {
 	// Severity is error for what is not valid or has no effect as written, else warning.
 	Severity string `json:"severity"`
-	// Kind is invalid, ignored, left-out, refused, odd, shadowed, redundant or contradictory.
+	// Kind is invalid, ignored, left-out, refused, odd, limit, shadowed, redundant or contradictory.
 	Kind string `json:"kind"`
 	// Object is "Kind/name"; Statement "<policy>/<sid>" when it is about one.
 	Object    string            `json:"object,omitempty"`
@@ -38,6 +39,7 @@ type finding struct {
 type lintOptions struct {
 	source
 	output
+	declarations
 	failOn string
 }
 
@@ -57,6 +59,7 @@ invalid, and else 1 when there are findings (with --fail-on error: errors).`,
 	}
 	o.source.flags(cmd)
 	o.output.flag(cmd, asTable)
+	o.declarations.flag(cmd)
 	cmd.Flags().StringVar(&o.failOn, "fail-on", severityWarning, "`SEVERITY` from which on the exit code is 1: warning or error")
 	return cmd
 }
@@ -72,11 +75,15 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 	if o.failOn != severityWarning && o.failOn != severityError {
 		return usage("--fail-on %q is neither warning nor error", o.failOn)
 	}
+	declared, err := o.declared()
+	if err != nil {
+		return err
+	}
 	set, err := o.read(cmd.Context(), args)
 	if err != nil {
 		return err
 	}
-	findings, err := lint(set, at)
+	findings, err := lint(set, at, declared)
 	if err != nil {
 		return err
 	}
@@ -93,7 +100,7 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 }
 
 // lint lists everything there is to say, by position.
-func lint(set *manifest.Set, at time.Time) ([]finding, error) {
+func lint(set *manifest.Set, at time.Time, declared map[v1alpha1.EnforcerName][]byte) ([]finding, error) {
 	out := []finding{}
 	for _, i := range set.Issues {
 		f := finding{Severity: severityError, Kind: "invalid", Object: i.Object, Position: i.Position, Message: i.Message}
@@ -111,16 +118,20 @@ func lint(set *manifest.Set, at time.Time) ([]finding, error) {
 		}
 		out = append(out, f)
 	}
-	_, refused, err := renderAll(snapshot.Compile(at), snapshot.Refusals(), "")
+	r := renderer{snapshot: snapshot, at: at, declared: declared}
+	result, err := r.render()
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range refused {
+	for _, r := range result.refused {
 		message := fmt.Sprintf("%s: %s", r.Reason, r.Message)
 		if r.Resource != "" {
 			message = "in " + r.Resource + ": " + message
 		}
 		out = append(out, about(set, r.Ref, finding{Severity: severityError, Kind: "refused", Message: message}))
+	}
+	for _, w := range result.warnings {
+		out = append(out, finding{Severity: severityWarning, Kind: "limit", Object: w.about, Message: w.message})
 	}
 	for _, n := range admission.Odd(snapshot, set.Input, at) {
 		f := finding{Severity: severityWarning, Kind: "odd", Message: n.Message}

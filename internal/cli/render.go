@@ -21,6 +21,7 @@ const annotationCluster = "acp.io/cluster"
 type renderOptions struct {
 	source
 	output
+	declarations
 	enforcer  string
 	cluster   string
 	federated bool
@@ -43,6 +44,7 @@ cannot be rendered are told on standard error, and the exit code is 1.`,
 	o.source.flags(cmd)
 	o.output.flag(cmd, asYAML)
 	cmd.Flags().StringVar(&o.enforcer, "enforcer", "", "`NAME`: render every unit for this one, whatever its class says; empty: those of the class")
+	o.declarations.flag(cmd)
 	cmd.Flags().StringVar(&o.cluster, "cluster", "", "`NAME` of a member: only what it is given")
 	cmd.Flags().BoolVar(&o.federated, "federated", false, "wrap the objects for KubeFed")
 	return cmd
@@ -61,33 +63,41 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	only := v1alpha1.EnforcerName(o.enforcer)
 	if only != "" {
-		if _, err := registry.Get(only); err != nil {
+		if err := registry.Known(only); err != nil {
 			return usage("--enforcer: %w", err)
 		}
+	}
+	declared, err := o.declared()
+	if err != nil {
+		return err
 	}
 	set, err := o.load(cmd.Context(), args)
 	if err != nil {
 		return err
 	}
 	snapshot := policy.NewSnapshot(set.Input)
-	objects, refused, err := renderAll(snapshot.Compile(at), snapshot.Refusals(), only)
+	r := renderer{snapshot: snapshot, at: at, only: only, declared: declared}
+	result, err := r.render()
 	if err != nil {
 		return err
 	}
-	documents, err := o.documents(objects, set.Members)
+	documents, err := o.documents(result.objects, set.Members)
 	if err != nil {
 		return err
 	}
-	if err := o.print(objects, documents); err != nil {
+	if err := o.print(result.objects, documents); err != nil {
 		return err
 	}
 	for _, p := range snapshot.Problems() {
 		fmt.Fprintf(o.streams.Err, "%s: %s/%s: %s: %s\n", set.PositionOf(manifest.Key{Kind: p.Kind, Name: p.Name}), p.Kind, p.Name, p.Reason, p.Message)
 	}
-	for _, r := range refused {
+	for _, w := range result.warnings {
+		fmt.Fprintf(o.streams.Err, "warning: %s: %s\n", w.about, w.message)
+	}
+	for _, r := range result.refused {
 		fmt.Fprintln(o.streams.Err, refusalLine(set, r))
 	}
-	if len(refused) > 0 || slices.ContainsFunc(snapshot.Problems(), func(p policy.Problem) bool { return p.LeftOut }) {
+	if len(result.refused) > 0 || slices.ContainsFunc(snapshot.Problems(), func(p policy.Problem) bool { return p.LeftOut }) {
 		return errFindings
 	}
 	return nil
@@ -111,14 +121,14 @@ func (o *renderOptions) documents(objects []rendered, members []manifest.Member)
 		case o.federated:
 			d, without, err := r.federated(members)
 			if err != nil {
-				return nil, invalid(fmt.Errorf("class %s: %w", r.unit.Class, err))
+				return nil, invalid(fmt.Errorf("class %s: %w", r.class, err))
 			}
 			unknown = unknown || without
 			out = append(out, d)
 		case o.cluster != "":
-			targets, known, err := placed(&r.unit.Placement, members)
+			targets, known, err := r.placed(members)
 			if err != nil {
-				return nil, invalid(fmt.Errorf("class %s: %w", r.unit.Class, err))
+				return nil, invalid(fmt.Errorf("class %s: %w", r.class, err))
 			}
 			if known && !slices.Contains(targets, o.cluster) {
 				continue
@@ -140,8 +150,8 @@ func (o *renderOptions) documents(objects []rendered, members []manifest.Member)
 func (r *rendered) everywhere() []map[string]any {
 	var out []map[string]any
 	members := r.differing()
-	if r.unit.Mode == v1alpha1.ModeObserve {
-		members = slices.Sorted(maps.Keys(r.unit.ClusterModes)) // nobody else has the object
+	if r.mode == v1alpha1.ModeObserve {
+		members = slices.Sorted(maps.Keys(r.modes)) // nobody else has the object
 	} else {
 		out = append(out, plain(&r.object.Object, r.object.Object.Spec, r.object.Revision))
 	}
@@ -157,10 +167,10 @@ func (r *rendered) everywhere() []map[string]any {
 func (o *renderOptions) print(objects []rendered, documents []map[string]any) error {
 	switch o.format {
 	case asTable:
-		rows := [][]string{{"ENFORCER", "KIND", "NAME", "RESOURCE", "MODE", "REVISION", "DIFFERS IN"}}
+		rows := [][]string{{"ENFORCER", "KIND", "NAME", "ABOUT", "MODE", "REVISION", "DIFFERS IN"}}
 		for _, r := range objects {
-			rows = append(rows, []string{string(r.enforcer), r.object.Object.Kind, r.object.Object.Name, r.unit.Resource,
-				string(r.unit.Mode), r.object.Revision, strings.Join(r.differing(), ",")})
+			rows = append(rows, []string{string(r.enforcer), r.object.Object.Kind, r.object.Object.Name, r.about,
+				string(r.mode), r.object.Revision, strings.Join(r.differing(), ",")})
 		}
 		return table(o.streams.Out, rows)
 	case asJSON:

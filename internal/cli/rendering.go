@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -16,49 +17,121 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// rendered is an object of a unit, as one enforcer renders it.
+// rendered is an object, as one enforcer renders it.
 type rendered struct {
 	enforcer v1alpha1.EnforcerName
-	unit     *policy.Unit
 	object   *enforcer.Rendered
+	// about is the resource, or the subject of an object that several units refer to.
+	about string
+	mode  v1alpha1.Mode // empty for such an object
+	modes map[string]v1alpha1.Mode
+	// placements: the object goes wherever one of them says.
+	placements []*v1alpha1.Placement
+	class      string
 }
 
-// renderAll translates every unit with the enforcers of its class, or with the one that is named. The refusals are
-// those of the statements, of single units and of the enforcers, each once.
-func renderAll(units []policy.Unit, statements []policy.Refusal, only v1alpha1.EnforcerName) ([]rendered, []policy.Refusal, error) {
-	var out []rendered
-	refused := slices.Clone(statements)
+// rendering is everything that the members get.
+type rendering struct {
+	objects []rendered
+	// refused by statement, unit and enforcer, each once.
+	refused []policy.Refusal
+	// warnings are sentences about what will soon be a problem.
+	warnings []warning
+}
+
+type warning struct{ about, message string }
+
+// renderer translates the units of a snapshot.
+type renderer struct {
+	snapshot *policy.Snapshot
+	at       time.Time
+	// only is an enforcer that gets every unit, whatever its class says; empty: those of the class.
+	only v1alpha1.EnforcerName
+	// declared is what members declare, by enforcer.
+	declared map[v1alpha1.EnforcerName][]byte
+}
+
+func (r *renderer) render() (rendering, error) {
+	units := r.snapshot.Compile(r.at)
+	out := rendering{refused: r.snapshot.Refusals()}
+	type reason struct {
+		ref             policy.Ref
+		reason, message string
+	}
+	told := map[reason]bool{}
+	for _, f := range out.refused {
+		told[reason{f.Ref, f.Reason, f.Message}] = true
+	}
+	wanted := map[v1alpha1.EnforcerName][]bool{} // by enforcer and unit
 	for i := range units {
-		u := &units[i]
-		for _, r := range u.Refused {
-			if r.Reason == v1alpha1.RefusedShadowingDeny {
-				refused = append(refused, r) // the others are among those of the statements
+		for _, f := range units[i].Refused {
+			if !told[reason{f.Ref, f.Reason, f.Message}] {
+				out.refused = append(out.refused, f)
 			}
 		}
-		names := u.Enforcers
-		if only != "" {
-			names = []v1alpha1.EnforcerName{only}
+		for _, w := range units[i].Warnings {
+			out.warnings = append(out.warnings, warning{units[i].Resource, w})
+		}
+		names := units[i].Enforcers
+		if r.only != "" {
+			names = []v1alpha1.EnforcerName{r.only}
 		}
 		for _, name := range names {
-			e, err := registry.Get(name)
-			if err != nil {
-				return nil, nil, usage("%w, and class %s wants it", err, u.Class)
+			if wanted[name] == nil {
+				wanted[name] = make([]bool, len(units))
 			}
-			rendering, err := e.Render(*u)
-			if err != nil {
-				return nil, nil, invalid(fmt.Errorf("render %s: %w", u.Resource, err))
-			}
-			for j := range rendering.Objects {
-				out = append(out, rendered{enforcer: name, unit: u, object: &rendering.Objects[j]})
-			}
-			refused = append(refused, rendering.Refused...)
+			wanted[name][i] = true
 		}
 	}
-	slices.SortStableFunc(refused, func(a, b policy.Refusal) int {
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		plan, err := registry.Prepare(name, registry.Job{Snapshot: r.snapshot, Units: units, At: r.at, Declared: r.declared[name]})
+		if err != nil {
+			return rendering{}, invalid(fmt.Errorf("render for %s: %w", name, err))
+		}
+		if err := out.add(name, &plan, wanted[name]); err != nil {
+			return rendering{}, err
+		}
+	}
+	slices.SortStableFunc(out.refused, func(a, b policy.Refusal) int {
 		return cmp.Or(cmp.Compare(a.Ref.Policy, b.Ref.Policy), cmp.Compare(a.Ref.SID, b.Ref.SID),
 			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Message, b.Message))
 	})
-	return out, slices.Compact(refused), nil
+	out.refused = slices.Compact(out.refused)
+	return out, nil
+}
+
+// add renders the units that an enforcer has to render, and before them what they refer to.
+func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan, wanted []bool) error {
+	for _, s := range plan.Shared {
+		var placements []*v1alpha1.Placement
+		for i := range plan.Units {
+			if wanted[i] && s.UsedBy(&plan.Units[i]) {
+				placements = append(placements, &plan.Units[i].Placement)
+			}
+		}
+		if len(placements) == 0 {
+			continue
+		}
+		for i := range s.Rendering.Objects {
+			out.objects = append(out.objects, rendered{enforcer: name, object: &s.Rendering.Objects[i], about: s.About, placements: placements})
+		}
+	}
+	for i := range plan.Units {
+		if !wanted[i] {
+			continue
+		}
+		u := &plan.Units[i]
+		r, err := plan.Enforcer.Render(*u)
+		if err != nil {
+			return invalid(fmt.Errorf("render %s for %s: %w", u.Resource, name, err))
+		}
+		for j := range r.Objects {
+			out.objects = append(out.objects, rendered{enforcer: name, object: &r.Objects[j], about: u.Resource, mode: u.Mode, modes: u.ClusterModes,
+				placements: []*v1alpha1.Placement{&u.Placement}, class: u.Class})
+		}
+		out.refused = append(out.refused, r.Refused...)
+	}
+	return nil
 }
 
 // plain is the object as a member gets it; spec and revision may be those of an override.
@@ -88,23 +161,44 @@ func (r *rendered) in(cluster string) (map[string]any, bool) {
 }
 
 func (r *rendered) modeIn(cluster string) v1alpha1.Mode {
-	if m, ok := r.unit.ClusterModes[cluster]; ok {
+	if m, ok := r.modes[cluster]; ok {
 		return m
 	}
-	return r.unit.Mode
+	return r.mode
 }
 
 // differing are the members with a spec of their own.
 func (r *rendered) differing() []string { return slices.Sorted(maps.Keys(r.object.Overrides)) }
 
-// placed are the members of a unit's placement; false: they are selected by label, and no member is known.
+// placed are the members that the object goes to; false: they are selected by label, and no member is known.
+func (r *rendered) placed(members []manifest.Member) ([]string, bool, error) {
+	out := []string{}
+	for _, p := range r.placements {
+		names, known, err := placed(p, members)
+		if err != nil || !known {
+			return nil, false, err
+		}
+		out = append(out, names...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), true, nil
+}
+
+// selector is the one of a placement of members that are not known. Several different ones cannot be joined, so then it
+// is all of them: what is shared does nothing by itself.
+func (r *rendered) selector() *metav1.LabelSelector {
+	if len(r.placements) == 1 && r.placements[0].ClusterSelector != nil {
+		return r.placements[0].ClusterSelector
+	}
+	return &metav1.LabelSelector{}
+}
+
 func placed(p *v1alpha1.Placement, members []manifest.Member) ([]string, bool, error) {
+	var out []string
 	if p.Clusters != nil {
-		out := []string{}
 		for _, c := range *p.Clusters {
 			out = append(out, string(c))
 		}
-		slices.Sort(out)
 		return out, true, nil
 	}
 	if len(members) == 0 {
@@ -114,12 +208,10 @@ func placed(p *v1alpha1.Placement, members []manifest.Member) ([]string, bool, e
 	if err != nil {
 		return nil, false, fmt.Errorf("clusterSelector: %w", err)
 	}
-	out := []string{}
 	for _, m := range members {
 		if selector.Matches(labels.Set(m.Labels)) {
 			out = append(out, m.Name)
 		}
 	}
-	slices.Sort(out)
 	return out, true, nil
 }

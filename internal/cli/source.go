@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // source says where objects come from, and the instant of the questions.
@@ -21,6 +24,7 @@ type source struct {
 	kubeconfig string
 	context    string
 	at         string
+	known      string
 }
 
 func (o *source) flags(cmd *cobra.Command) {
@@ -29,6 +33,7 @@ func (o *source) flags(cmd *cobra.Command) {
 	f.BoolVar(&o.strict, "strict", false, "refuse kinds that are not ACP's instead of ignoring them with a warning")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`FILE` to reach the host cluster with; empty: as kubectl does")
 	f.StringVar(&o.context, "context", "", "`NAME` of the kubeconfig's context; empty: the current one")
+	f.StringVar(&o.known, "known-names", "", "`FILE` with a name per line of what exists in the members, for prefixes such as app/team-*")
 	f.StringVar(&o.at, "at", "", "`INSTANT` of the question, as 2026-01-31T12:00:00Z; empty: now")
 }
 
@@ -66,9 +71,39 @@ func (o *source) read(ctx context.Context, args []string) (*manifest.Set, error)
 		if len(args) > 0 {
 			return nil, usage("unexpected argument %q: name files with -f", args[0])
 		}
-		return o.cluster(ctx)
+		set, err := o.cluster(ctx)
+		return o.completed(set, err)
 	}
-	return o.files(ctx, slices.Concat(o.paths, args)...)
+	set, err := o.files(ctx, slices.Concat(o.paths, args)...)
+	return o.completed(set, err)
+}
+
+// completed adds what is not in the objects: the names that exist, and how many members there are.
+func (o *source) completed(set *manifest.Set, err error) (*manifest.Set, error) {
+	if err != nil {
+		return nil, err
+	}
+	set.Input.Members = len(set.Members)
+	if o.known == "" {
+		return set, nil
+	}
+	text, err := os.ReadFile(o.known)
+	if err != nil {
+		return nil, invalid(fmt.Errorf("read the known names: %w", err))
+	}
+	number := 0
+	for line := range strings.Lines(string(text)) {
+		number++
+		name := strings.TrimSpace(line)
+		if name == "" || strings.HasPrefix(name, "#") {
+			continue
+		}
+		if _, err := policy.ParseName(name); err != nil {
+			return nil, invalid(fmt.Errorf("%s:%d: %w", o.known, number, err))
+		}
+		set.Input.KnownNames = append(set.Input.KnownNames, name)
+	}
+	return set, nil
 }
 
 func (o *source) files(ctx context.Context, paths ...string) (*manifest.Set, error) {
