@@ -43,8 +43,8 @@ const (
 	changeJudged     = "judged-otherwise"
 )
 
-// client is a source that stands for what is written in a statement.
-type client struct {
+// origin is a source that stands for what is written in a statement.
+type origin struct {
 	label   string
 	subject string
 	address netip.Addr
@@ -104,30 +104,30 @@ func resourcesOf(inputs ...policy.Input) []string {
 }
 
 // clients are the sources that statements on the resource name, those whose address moved, and anyone else.
-func (c *comparison) clients(resource string, moved []netip.Addr) []client {
+func (c *comparison) clients(resource string, moved []netip.Addr) []origin {
 	names := map[string]bool{}
 	for _, s := range []*policy.Snapshot{c.old, c.now} {
 		for _, g := range s.WhoCanReach(resource, c.at) {
 			names[g.Subject] = true
 		}
 	}
-	var out []client
+	var out []origin
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		n, err := policy.ParseName(name)
 		switch {
 		case err != nil: // "*" is anyone else
 		case n.IsPrefix():
 			if p, err := n.ParsePrefix(); err == nil {
-				out = append(out, client{label: name, address: p.Addr()})
+				out = append(out, origin{label: name, address: p.Addr()})
 			}
 		default:
-			out = append(out, client{label: name, subject: strings.Replace(name, "*", example, 1)})
+			out = append(out, origin{label: name, subject: strings.Replace(name, "*", example, 1)})
 		}
 	}
 	for _, a := range moved {
-		out = append(out, client{label: a.String(), address: a})
+		out = append(out, origin{label: a.String(), address: a})
 	}
-	return append(out, client{label: anyoneElse})
+	return append(out, origin{label: anyoneElse})
 }
 
 // movedAddresses are those that act as another subject afterwards.
@@ -211,7 +211,7 @@ func (c *comparison) ports(resource string) []port {
 
 // ask adds what changes, for the rest of the members first and then for those that differ from it. Ports of one action
 // that change alike are told once.
-func (c *comparison) ask(from client, resource, asked string, p port, clusters []string) {
+func (c *comparison) ask(from origin, resource, asked string, p port, clusters []string) {
 	var rest connection
 	for _, cluster := range append([]string{""}, clusters...) {
 		q := policy.Query{Resources: []string{asked}, Source: from.address, Cluster: cluster, Protocol: p.protocol, Port: p.number, At: c.at}
