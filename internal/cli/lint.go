@@ -27,11 +27,12 @@ type finding struct {
 	// Kind is invalid, ignored, left-out, refused, odd, limit, shadowed, redundant or contradictory.
 	Kind string `json:"kind"`
 	// Object is "Kind/name"; Statement "<policy>/<sid>" when it is about one.
-	Object    string            `json:"object,omitempty"`
-	Statement *policy.Ref       `json:"statement,omitempty"`
-	Others    []policy.Ref      `json:"others,omitempty"`
-	Position  manifest.Position `json:"position,omitzero"`
-	Message   string            `json:"message"`
+	Object    string      `json:"object,omitempty"`
+	Statement *policy.Ref `json:"statement,omitempty"`
+	// Others are the statements that make it shadowed, redundant or contradictory.
+	Others   []policy.Ref      `json:"others,omitempty"`
+	Position manifest.Position `json:"position,omitzero"`
+	Message  string            `json:"message"`
 	// Example is a connection that shows it.
 	Example *query `json:"example,omitempty"`
 }
@@ -133,6 +134,13 @@ func lint(set *manifest.Set, at time.Time, declared map[v1alpha1.EnforcerName][]
 	for _, w := range result.warnings {
 		out = append(out, finding{Severity: severityWarning, Kind: "limit", Object: w.about, Message: w.message})
 	}
+	refused := map[policy.Ref]bool{}
+	for _, r := range snapshot.Refusals() {
+		refused[r.Ref] = true
+	}
+	for _, m := range analyze(snapshot, set.Input, refused, at) {
+		out = append(out, about(set, m.ref, finding{Severity: severityWarning, Kind: m.kind, Others: []policy.Ref{m.other}, Message: m.message, Example: &m.example}))
+	}
 	for _, n := range admission.Odd(snapshot, set.Input, at) {
 		f := finding{Severity: severityWarning, Kind: "odd", Message: n.Message}
 		if n.Ref != (policy.Ref{}) {
@@ -177,11 +185,7 @@ func (o *lintOptions) print(findings []finding) error {
 		if f.Statement != nil {
 			object = f.Statement.String()
 		}
-		message := f.Message
-		if len(f.Others) > 0 {
-			message += " (" + joinRefs(f.Others) + ")"
-		}
-		rows = append(rows, []string{f.Severity, f.Kind, f.Position.String(), object, message})
+		rows = append(rows, []string{f.Severity, f.Kind, f.Position.String(), object, f.Message})
 	}
 	return table(o.streams.Out, rows)
 }
