@@ -122,10 +122,10 @@ func ExternalWorkload(old, now *v1alpha1.ExternalWorkload, in policy.Input) Verd
 	in.Workloads = append(without(in.Workloads, now.Name), now)
 	touched := old == nil || !equality.Semantic.DeepEqual(old.Spec, now.Spec)
 	for _, p := range problemsOf(policy.NewSnapshot(in), "ExternalWorkload", now.Name) {
-		switch {
-		case p.Reason == v1alpha1.RefusedUnsupported:
+		switch p.Reason {
+		case v1alpha1.RefusedUnsupported:
 			v.warn("%s", p.Message)
-		case p.Reason == v1alpha1.ReasonDuplicate:
+		case v1alpha1.ReasonDuplicate:
 			v.warn("%s", p.Message) // it closes more than it opens, and may be a step of moving an address
 		default:
 			v.fault(touched, "%s", p.Message)

@@ -57,7 +57,7 @@ func invalid(err error) error { return &failure{code: ExitInvalid, err: err} }
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, args []string, s Streams) int {
-	root := newRoot(s)
+	root := newRoot(s) //nolint:contextcheck // the commands are given ctx by cobra
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {

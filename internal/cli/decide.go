@@ -53,8 +53,8 @@ the expected one, and 3 when a line is no query; the other lines are answered al
     kubectl acp decide -f policies/ --queries -`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
-	o.source.flags(cmd)
-	o.output.flag(cmd, asJSON)
+	o.flags(cmd)
+	o.flag(cmd, asJSON)
 	cmd.Flags().StringVar(&o.queries, "queries", "", "`FILE` with one query per line, or - for standard input (required)")
 	return cmd
 }
@@ -64,7 +64,7 @@ func (o *decideOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.check(); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	if o.queries == "" {

@@ -75,7 +75,7 @@ a range stands for what it covers and nothing else names. The exit code is 1 whe
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	o.source.flags(cmd)
+	o.flags(cmd)
 	o.output.flag(cmd, asTable)
 	o.declarations.flag(cmd)
 	return cmd
@@ -86,7 +86,7 @@ func (o *diffOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.check(); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	declared, err := o.declared()

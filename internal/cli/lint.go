@@ -58,7 +58,7 @@ invalid, and else 1 when there are findings (with --fail-on error: errors).`,
   kubectl acp lint -o json | jq '.[] | select(.severity == "error")'`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
-	o.source.flags(cmd)
+	o.flags(cmd)
 	o.output.flag(cmd, asTable)
 	o.declarations.flag(cmd)
 	cmd.Flags().StringVar(&o.failOn, "fail-on", severityWarning, "`SEVERITY` from which on the exit code is 1: warning or error")
@@ -70,7 +70,7 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.check(); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	if o.failOn != severityWarning && o.failOn != severityError {

@@ -55,7 +55,7 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if err := o.output.check(); err != nil {
+	if err := o.check(); err != nil {
 		return err
 	}
 	if o.federated && o.cluster != "" {

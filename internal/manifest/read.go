@@ -152,7 +152,7 @@ func (r *Reader) parseDocument(ctx context.Context, set *Set, file string, d *do
 	var object map[string]any // integers as int64, as the validation of a schema expects them
 	if err := utiljson.Unmarshal(raw, &object); err != nil || object == nil {
 		set.report(at.Position, Key{}, false, "not an object: a document must be a map with apiVersion and kind")
-		return nil
+		return nil //nolint:nilerr // it is among the issues
 	}
 	at.node = d.tree()
 	return r.object(ctx, set, object, at)

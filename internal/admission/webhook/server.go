@@ -74,15 +74,15 @@ func (s *Server) Start(ctx context.Context) error {
 		end, stop := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer stop()
 		err = s.http.Shutdown(end)
-		<-served
+		_ = <-served
 		stopWatching()
-		<-watched // what it says after its context ended is of no use
+		_ = <-watched // what it says after its context ended is of no use
 	case err = <-watched: // without it, the certificate would grow old unnoticed
 		err = errors.Join(err, s.http.Close())
-		<-served
+		_ = <-served
 	case err = <-served:
 		stopWatching()
-		<-watched
+		_ = <-watched
 	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve the webhook: %w", err)
