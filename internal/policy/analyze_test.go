@@ -1,0 +1,172 @@
+package policy
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+func TestAnalyze(t *testing.T) {
+	finding := func(kind FindingKind, sid string, others ...string) Finding {
+		f := Finding{Kind: kind, Ref: Ref{"p-" + sid, sid}}
+		for _, o := range others {
+			f.Other = append(f.Other, Ref{"p-" + o, o})
+		}
+		return f
+	}
+	cases := map[string]struct {
+		reason string
+		world  []any
+		want   []Finding
+	}{
+		"Nothing":   {reason: "different grants", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app889, "redis:connect", bobs), say("c", Allow, app888, "redis:admin", bobs), say("d", Allow, app888, "redis:connect", orders)}},
+		"Twice":     {reason: "of two that say the same one is redundant", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs)}, want: []Finding{finding(Redundant, "b", "a")}},
+		"Wider":     {reason: "a wider one makes the narrower redundant, whatever their order", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, appHead+"app/*", "redis:*", allRedis)}, want: []Finding{finding(Redundant, "a", "b")}},
+		"Together":  {reason: "several may say it together", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:admin", bobs), say("c", Allow, app888, "redis:*", bobs)}, want: []Finding{finding(Redundant, "c", "a", "b")}},
+		"Partly":    {reason: "not if one subject is not said by others", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(app889))}, want: []Finding{finding(Redundant, "a", "b")}},
+		"Sooner":    {reason: "not by one that ends sooner", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, "*", "redis:connect", bobs, until(hours(1)))}},
+		"NotYet":    {reason: "nor by one that has not begun", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, "*", "redis:connect", bobs, from(hours(1)))}},
+		"Refused":   {reason: "nor by one that is refused", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob))}},
+		"Deny":      {reason: "denies may be redundant, too", world: []any{say("a", Deny, app888, "redis:connect", bobs), say("b", Deny, "*", "redis:connect", allRedis)}, want: []Finding{finding(Redundant, "a", "b")}},
+		"Shadowed":  {reason: "an allow of which a deny takes away everything", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, appHead+"app/*", "redis:*", allRedis)}, want: []Finding{finding(Shadowed, "a", "d")}},
+		"Part":      {reason: "an allow of which a deny takes away a part", world: []any{say("a", Allow, app888, "redis:*", bobs), say("d", Deny, "*", "redis:admin", allRedis)}, want: []Finding{finding(Contradictory, "a", "d")}},
+		"PartWild":  {reason: "also of a wildcard", world: []any{say("a", Allow, appHead+"app/*", "redis:*", allRedis), say("d", Deny, app888, "redis:admin", bobs)}, want: []Finding{finding(Contradictory, "a", "d")}},
+		"Ranges":    {reason: "ranges within ranges", world: []any{say("a", Allow, cidrHead+"10.0.0.0/8", "redis:connect", bobs), say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), say("d", Deny, cidrHead+"10.5.0.0/16", "redis:connect", orders)}, want: []Finding{finding(Redundant, "b", "a")}},
+		"Unrelated": {reason: "a range is no name", world: []any{say("a", Allow, app888, "redis:connect", bobs), say("d", Deny, cidrHead+"0.0.0.0/0", "redis:connect", bobs)}},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := NewSnapshot(world(tc.world...)).Analyze(noon)
+			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(Finding{}, "Example", "Message")); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+			for _, f := range got {
+				if f.Message == "" || len(f.Example.Resources) != 1 || f.Example.Port == 0 {
+					t.Errorf("%s: %+v shows nothing", tc.reason, f)
+				}
+			}
+		})
+	}
+}
+
+// drop is the world without a statement.
+func drop(in Input, ref Ref) Input {
+	in.Policies = slices.Clone(in.Policies)
+	for i, p := range in.Policies {
+		if p.Name == ref.Policy {
+			p = p.DeepCopy()
+			p.Spec.Statements = slices.DeleteFunc(p.Spec.Statements, func(st v1alpha1.Statement) bool { return st.SID == ref.SID })
+			in.Policies[i] = p
+		}
+	}
+	return in
+}
+
+// What is called redundant or shadowed can be removed without any connection noticing, as long as everything is enforced;
+// and every example shows what it is said to show.
+func TestFindingsAreTrue(t *testing.T) {
+	seen := map[FindingKind]int{}
+	for seed := range uint64(2500) {
+		d := dice{rand.New(rand.NewPCG(seed, 9))}
+		in := d.world()
+		in.Resources = nil
+		for _, r := range []string{bobs, orders, redisHead + "bobs-2", shop, webHead + "blog", redisHead + exampleID, webHead + exampleID} {
+			in.Resources = append(in.Resources, protect(r, v1alpha1.ModeEnforce))
+		}
+		s := NewSnapshot(in)
+		for _, f := range s.Analyze(noon) {
+			seen[f.Kind]++
+			if word := s.Decide(f.Example).Word; f.Kind != Redundant && word != Denied {
+				t.Fatalf("seed %d: the example of %+v is %s", seed, f, word)
+			}
+			if f.Kind == Contradictory {
+				continue
+			}
+			without := NewSnapshot(drop(in, f.Ref))
+			for range 20 {
+				q := d.query()
+				q.At = noon
+				if before, after := s.Decide(q).Word, without.Decide(q).Word; before != after {
+					t.Fatalf("seed %d: without %s statement %s, %+v is %s and was %s", seed, f.Kind, f.Ref, q, after, before)
+				}
+			}
+		}
+	}
+	for _, kind := range []FindingKind{Shadowed, Redundant, Contradictory} {
+		if seen[kind] < 30 {
+			t.Errorf("only %d findings are %s: too few to notice a mistake", seen[kind], kind)
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	base := []any{protect(bobs, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", bobs)}
+	change := func(subject, action string, before, after Word) Change {
+		return Change{Subject: subject, Resource: bobs, Action: action, Before: before, After: after}
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		old, new []any
+		want     []Change
+	}{
+		"Nothing": {reason: "the same objects", old: base, new: base},
+		"Grant":   {reason: "a grant", old: base, new: append(slices.Clone(base), say("b", Allow, app889, "redis:connect", bobs)), want: []Change{change(app889, "redis:connect", DefaultDenied, Allowed)}},
+		"Revoked": {reason: "a revocation", old: base, new: base[:1], want: []Change{change(app888, "redis:connect", Allowed, DefaultDenied)}},
+		"Denied":  {reason: "a wildcard deny", old: base, new: append(slices.Clone(base), say("d", Deny, appHead+"app/*", "redis:*", allRedis)), want: []Change{change(app888, "redis:connect", Allowed, Denied)}},
+		"Same":    {reason: "the same said otherwise", old: base, new: []any{base[0], say("z", Allow, app888, "redis:connect", bobs)}},
+		"Enforced": {reason: "a mode", old: []any{protect(bobs, v1alpha1.ModeAudit), base[1]}, new: base, want: []Change{
+			change("*", "redis:admin", Audited, DefaultDenied), change("*", "redis:connect", Audited, DefaultDenied), change(app888, "redis:admin", Audited, DefaultDenied)}},
+		"Range": {reason: "addresses", old: base, new: append(slices.Clone(base), say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs)), want: []Change{change("10.5.0.0/24", "redis:connect", DefaultDenied, Allowed)}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			old := NewSnapshot(world(tc.old...))
+			for way, next := range map[string]*Snapshot{"apart": NewSnapshot(world(tc.new...)), "next": old.Next(world(tc.new...))} {
+				if diff := cmp.Diff(tc.want, Compare(old, next, noon)); diff != "" {
+					t.Errorf("%s, %s: -want +got:\n%s", tc.reason, way, diff)
+				}
+			}
+		})
+	}
+}
+
+// Every pod's connection that becomes possible or impossible is told, by its name or by a wider one.
+func TestCompareMissesNothing(t *testing.T) {
+	told := 0
+	for seed := range uint64(300) {
+		d := dice{rand.New(rand.NewPCG(seed, 10))}
+		in := d.world()
+		old := NewSnapshot(in)
+		if seed%2 == 0 {
+			in.Policies = append(slices.Clone(in.Policies), acp("new", d.statement("s", []string{bobs, shop})))
+		} else {
+			in.Resources = append(slices.Clone(in.Resources), protect(bobs, v1alpha1.ModeEnforce, as("new")))
+		}
+		new := old.Next(in)
+		changes := Compare(old, new, noon)
+		for _, subject := range []string{app888, app889, teamApp, cart} {
+			for _, resource := range []string{bobs, orders, shop} {
+				c, _ := new.resources.of(resource)
+				for i := range c.actions {
+					q := new.example(pattern{text: subject}, pattern{text: resource}, &c.actions[i], c, noon)
+					if old.Decide(q).Word.through() == new.Decide(q).Word.through() {
+						continue
+					}
+					told++
+					if !slices.ContainsFunc(changes, func(ch Change) bool {
+						return ch.Resource == resource && ch.Action == c.actions[i].name && (ch.Subject == anyone || nameCovers(ch.Subject, subject))
+					}) {
+						t.Fatalf("seed %d: %s to %s %s is %s and was %s, and not in %+v", seed, subject, resource, c.actions[i].name, new.Decide(q).Word, old.Decide(q).Word, changes)
+					}
+				}
+			}
+		}
+	}
+	if told < 200 {
+		t.Errorf("only %d connections changed: too few to notice a mistake", told)
+	}
+}
