@@ -134,12 +134,8 @@ func lint(set *manifest.Set, at time.Time, declared map[v1alpha1.EnforcerName][]
 	for _, w := range result.warnings {
 		out = append(out, finding{Severity: severityWarning, Kind: "limit", Object: w.about, Message: w.message})
 	}
-	refused := map[policy.Ref]bool{}
-	for _, r := range snapshot.Refusals() {
-		refused[r.Ref] = true
-	}
-	for _, m := range analyze(snapshot, set.Input, refused, at) {
-		out = append(out, about(set, m.ref, finding{Severity: severityWarning, Kind: m.kind, Others: []policy.Ref{m.other}, Message: m.message, Example: &m.example}))
+	for _, a := range snapshot.Analyze(at) {
+		out = append(out, about(set, a.Ref, finding{Severity: severityWarning, Kind: string(a.Kind), Others: a.Other, Message: a.Message, Example: queryOf(&a.Example)}))
 	}
 	for _, n := range admission.Odd(snapshot, set.Input, at) {
 		f := finding{Severity: severityWarning, Kind: "odd", Message: n.Message}

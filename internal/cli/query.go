@@ -103,3 +103,13 @@ func (in *query) question(at time.Time) (policy.Query, policy.Word, error) {
 	}
 	return q, in.Expect, nil
 }
+
+// queryOf writes a question down, so that it can be asked again.
+func queryOf(q *policy.Query) *query {
+	out := &query{Subjects: q.Subjects, Resources: q.Resources, Cluster: q.Cluster, Port: q.Port, Protocol: q.Protocol,
+		Method: q.Method, Path: q.Path, At: q.At.UTC().Format(time.RFC3339)}
+	if q.Source.IsValid() {
+		out.SourceIP = q.Source.String()
+	}
+	return out
+}

@@ -1,10 +1,14 @@
 package cli
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/acp-io/acp/internal/manifest"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -42,6 +46,34 @@ func TestDecodeQuery(t *testing.T) {
 				t.Errorf("%s: %+v, error %v, want %q", tc.reason, q, err, tc.err)
 			}
 		})
+	}
+}
+
+func TestExamplesOfLintAreQueries(t *testing.T) {
+	set, err := (&manifest.Reader{}).Read(context.Background(), "testdata/lint/classes", "testdata/lint/pairs.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := lint(set, goldenTime, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := 0
+	for _, f := range findings {
+		if f.Example == nil {
+			continue
+		}
+		examples++
+		text, err := json.Marshal(f.Example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q, _, err := decodeQuery(text, time.Time{}); err != nil || !q.At.Equal(goldenTime) {
+			t.Errorf("the example of %q is read as %+v: %v", f.Message, q, err)
+		}
+	}
+	if examples < 2 {
+		t.Errorf("%d examples in %+v, want those of two statements at least", examples, findings)
 	}
 }
 
