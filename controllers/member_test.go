@@ -36,6 +36,33 @@ func TestDriftIsSeenAndGoesAway(t *testing.T) {
 	s.untilStates("the repair is seen", bothRealized)
 }
 
+func TestRulesBesideTheSpecAreDrift(t *testing.T) {
+	s := enforced(t, "besides")
+	s.edit("m2", func(u *unstructured.Unstructured) {
+		u.Object["specs"] = []any{map[string]any{"ingress": []any{map[string]any{"fromEntities": []any{"all"}}}}}
+	})
+	s.untilStates("the door beside the door is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
+}
+
+func TestRulesBesideTheTemplatesSpecAreTakenOut(t *testing.T) {
+	s := enforced(t, "templates")
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(federation.CiliumPolicy.Federated)
+	change(s, s.host, u, s.object(), func(u *unstructured.Unstructured) {
+		if err := unstructured.SetNestedSlice(u.Object, []any{map[string]any{"ingress": []any{map[string]any{"fromEntities": []any{"all"}}}}},
+			"spec", "template", "specs"); err != nil {
+			t.Fatal(err)
+		}
+	})
+	s.until("it is written again as it has to be", func() string {
+		u, _ := s.federated()
+		if _, has, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "template", "specs"); has {
+			return "specs is still there"
+		}
+		return ""
+	})
+}
+
 func TestPolicyThatTheDataplaneRefusesIsNotRealized(t *testing.T) {
 	s := enforced(t, "invalids")
 	valid := func(status string) {

@@ -134,6 +134,7 @@ func TestResourceWithoutClassStaysClosed(t *testing.T) {
 	if err := s.host.Delete(s.ctx, &class); err != nil {
 		t.Fatal(err)
 	}
+	change(s, s.host, &class, s.service, func(c *v1alpha1.ResourceClass) { c.Finalizers = nil }) // by force
 	s.until("the loss is told", func() string {
 		c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionAccepted)
 		if c.Status != "False" || c.Reason != v1alpha1.ReasonNoClass {

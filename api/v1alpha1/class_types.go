@@ -160,7 +160,7 @@ type ClassStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=acprc,categories=acp
+// +kubebuilder:resource:scope=Cluster,shortName=acprc,categories=acps
 // +kubebuilder:printcolumn:name="Pattern",type=string,JSONPath=`.spec.pattern`
 // +kubebuilder:printcolumn:name="Label",type=string,JSONPath=`.spec.labelKey`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`
@@ -207,7 +207,7 @@ type SubjectClassSpec struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=acpsc,categories=acp
+// +kubebuilder:resource:scope=Cluster,shortName=acpsc,categories=acps
 // +kubebuilder:printcolumn:name="Pattern",type=string,JSONPath=`.spec.pattern`
 // +kubebuilder:printcolumn:name="Label",type=string,JSONPath=`.spec.labelKey`
 // +kubebuilder:printcolumn:name="Accepted",type=string,JSONPath=`.status.conditions[?(@.type=="Accepted")].status`

@@ -2,7 +2,8 @@ package v1alpha1
 
 // Condition types. Each is about the generation in its observedGeneration.
 const (
-	// ConditionAccepted: the object is understood and takes part in compilation.
+	// ConditionAccepted: the object is understood and nothing is wrong with it. When it is False, the message says
+	// whether the object is left out of decisions and compilation, or only a part of it, or what else has to be mended.
 	ConditionAccepted = "Accepted"
 	// ConditionCompiled: every statement became part of a unit, and the unit was written for KubeFed.
 	ConditionCompiled = "Compiled"
@@ -80,6 +81,8 @@ const (
 	LabelRevision = "acp.io/revision"
 	// FinalizerProtectedResource keeps a ProtectedResource until no member has its unit any more.
 	FinalizerProtectedResource = "acp.io/protected-resource"
+	// FinalizerResourceClass keeps a ResourceClass while members have units of its resources.
+	FinalizerResourceClass = "acp.io/resource-class"
 	// ObjectPrefix is reserved for the names of objects that ACP writes into members.
 	ObjectPrefix = "acp-"
 )

@@ -159,7 +159,7 @@ type ProtectedResourceStatus struct {
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:subresource:status
-// +kubebuilder:resource:scope=Cluster,shortName=acpr,categories=acp
+// +kubebuilder:resource:scope=Cluster,shortName=acpr,categories=acps
 // +kubebuilder:printcolumn:name="Resource",type=string,JSONPath=`.spec.resource`
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.status.effectiveMode`
 // +kubebuilder:printcolumn:name="Revision",type=string,JSONPath=`.status.revision`

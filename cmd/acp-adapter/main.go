@@ -12,6 +12,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/pflag"
+
+	"github.com/acp-io/acp/internal/version"
 )
 
 func main() {
@@ -30,7 +32,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "acp-adapter: %s; see --help\n", err)
 		return 2
 	case o.version:
-		_, _ = fmt.Fprintln(stdout, version())
+		_, _ = fmt.Fprintln(stdout, "acp-adapter", version.String())
 		return 0
 	}
 	if err := serve(ctx, o, stderr); err != nil {

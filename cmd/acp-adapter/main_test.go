@@ -13,6 +13,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/acp-io/acp/internal/testenv"
+	"github.com/acp-io/acp/internal/version"
 )
 
 func TestWrongCallsAreExplained(t *testing.T) {
@@ -29,7 +30,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		want   string
 	}{
 		{"help", []string{"--help"}, 0, "--kubefed-namespace"},
-		{"version", []string{"--version"}, 0, "acp-adapter"},
+		{"version", []string{"--version"}, 0, "acp-adapter " + version.String()},
 		{"an unknown flag", []string{"--bogus"}, 2, "--bogus"},
 		{"an argument", []string{"now"}, 2, `unexpected argument "now"`},
 		{"an address without port", []string{"--health-address", "localhost"}, 2, "HOST:PORT"},
@@ -37,7 +38,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		{"a webhook without certificate", []string{"--webhook-address", "127.0.0.1:0"}, 2, "needed together"},
 		{"a webhook without port", []string{"--webhook-address", "localhost", "--webhook-cert", "c", "--webhook-key", "k"}, 2, "HOST:PORT"},
 		{"an empty namespace", []string{"--kubefed-namespace", ""}, 2, "must not be empty"},
-		{"a level that is none", []string{"--log-level", "loud", "--kubeconfig", closed}, 1, "debug, info, warn or error"},
+		{"a level that is none", []string{"--log-level", "loud"}, 2, "--log-level"},
 		{"no such kubeconfig", []string{"--kubeconfig", filepath.Join(t.TempDir(), "absent")}, 1, "cannot be used"},
 		{"a malformed kubeconfig", []string{"--kubeconfig", malformed}, 1, "cannot be used"},
 		{"a host that is down", []string{"--kubeconfig", closed}, 1, "does not answer at https://127.0.0.1:1"},

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
-	"runtime/debug"
 
 	"github.com/spf13/pflag"
 )
@@ -22,7 +22,7 @@ type options struct {
 	webhookKey           string
 	leaderElect          bool
 	logFormat            string
-	logLevel             string
+	logLevel             slog.Level
 	version              bool
 }
 
@@ -45,7 +45,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	f.StringVar(&o.webhookKey, "webhook-key", "", "`file` with the key of the webhook's certificate")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease; needed with more than one replica")
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
-	f.StringVar(&o.logLevel, "log-level", "info", "debug, info, warn or error")
+	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -82,12 +82,4 @@ func (o *options) validate() error {
 		return fmt.Errorf("--log-format %q is neither json nor text", o.logFormat)
 	}
 	return nil
-}
-
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok || info.Main.Version == "" {
-		return "acp-adapter (unknown version)"
-	}
-	return "acp-adapter " + info.Main.Version
 }

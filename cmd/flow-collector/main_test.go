@@ -20,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/acp-io/acp/internal/audit/hubble"
+	"github.com/acp-io/acp/internal/version"
 )
 
 func file(t *testing.T, content string) string {
@@ -58,23 +59,21 @@ func TestBadFlagsAreOneClearLine(t *testing.T) {
 		extra   []string
 		want    string
 	}{
-		"NoKubeconfig":      {"where are the policies", map[string]string{"kubeconfig": ""}, nil, "--kubeconfig is missing"},
-		"KubeconfigMissing": {"a typing mistake", map[string]string{"kubeconfig": "no-such-file"}, nil, "--kubeconfig: stat no-such-file"},
-		"NoStore":           {"where to keep it", map[string]string{"store": ""}, nil, "give it as sqlite:FILE"},
-		"OtherStore":        {"a backend that is not there", map[string]string{"store": "mysql:x"}, nil, "give it as sqlite:FILE"},
-		"NoMember":          {"nothing to collect", map[string]string{"hubble": ""}, nil, "--hubble is missing"},
-		"MemberForm":        {"the form is said", map[string]string{"hubble": "127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
-		"MemberName":        {"no cluster can have it", map[string]string{"hubble": "M_1=127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
-		"MemberPort":        {"an address needs a port", map[string]string{"hubble": "m1=127.0.0.1"}, nil, "HOST:PORT"},
-		"MemberTwice":       {"its flows would be counted twice", nil, []string{"--hubble=m1=127.0.0.1:2"}, "is there twice"},
-		"NoCA":              {"never without mutual TLS", map[string]string{"hubble-tls-ca": ""}, nil, "--hubble-tls-ca is missing"},
-		"NoServerName":      {"never without checking the server", map[string]string{"hubble-tls-server-name": ""}, nil, "--hubble-tls-server-name is missing"},
-		"Health":            {"an address needs a port", map[string]string{"health-address": "8083"}, nil, "--health-address"},
-		"Retention":         {"evidence must not vanish at once", map[string]string{"retention": "1s"}, nil, "--retention"},
-		"LogFormat":         {"two are known", map[string]string{"log-format": "xml"}, nil, "use text or json"},
-		"LogLevel":          {"four are known", map[string]string{"log-level": "loud"}, nil, "use debug, info, warn or error"},
-		"Unknown":           {"a typing mistake", nil, []string{"--hubbel=x"}, "unknown flag: --hubbel"},
-		"Argument":          {"nothing is taken without a flag", nil, []string{"m1"}, `unexpected argument "m1"`},
+		"NoStore":      {"where to keep it", map[string]string{"store": ""}, nil, "give it as sqlite:FILE"},
+		"OtherStore":   {"a backend that is not there", map[string]string{"store": "mysql:x"}, nil, "give it as sqlite:FILE"},
+		"NoMember":     {"nothing to collect", map[string]string{"hubble": ""}, nil, "--hubble is missing"},
+		"MemberForm":   {"the form is said", map[string]string{"hubble": "127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
+		"MemberName":   {"no cluster can have it", map[string]string{"hubble": "M_1=127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
+		"MemberPort":   {"an address needs a port", map[string]string{"hubble": "m1=127.0.0.1"}, nil, "HOST:PORT"},
+		"MemberTwice":  {"its flows would be counted twice", nil, []string{"--hubble=m1=127.0.0.1:2"}, "is there twice"},
+		"NoCA":         {"never without mutual TLS", map[string]string{"hubble-tls-ca": ""}, nil, "--hubble-tls-ca is missing"},
+		"NoServerName": {"never without checking the server", map[string]string{"hubble-tls-server-name": ""}, nil, "--hubble-tls-server-name is missing"},
+		"Health":       {"an address needs a port", map[string]string{"health-address": "8083"}, nil, "--health-address"},
+		"Retention":    {"evidence must not vanish at once", map[string]string{"retention": "1s"}, nil, "--retention"},
+		"LogFormat":    {"two are known", map[string]string{"log-format": "xml"}, nil, "use text or json"},
+		"LogLevel":     {"four are known", map[string]string{"log-level": "loud"}, nil, `"--log-level" flag`},
+		"Unknown":      {"a typing mistake", nil, []string{"--hubbel=x"}, "unknown flag: --hubbel"},
+		"Argument":     {"nothing is taken without a flag", nil, []string{"m1"}, `unexpected argument "m1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -87,7 +86,7 @@ func TestBadFlagsAreOneClearLine(t *testing.T) {
 }
 
 func TestHelpAndVersion(t *testing.T) {
-	for flag, want := range map[string]string{"--help": "--hubble-tls-server-name", "--version": "flow-collector "} {
+	for flag, want := range map[string]string{"--help": "--hubble-tls-server-name", "--version": "flow-collector " + version.String()} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), []string{flag}, &out, &errs); code != exitOK || !strings.Contains(out.String(), want) || errs.Len() > 0 {
 			t.Errorf("%s: code %d, %q, %q", flag, code, out.String(), errs.String())
@@ -129,11 +128,13 @@ func TestStartFailuresAreOneClearLine(t *testing.T) {
 		changes map[string]string
 		want    string
 	}{
-		"Certificate": {"nothing could be read from any member", with(tls, "kubeconfig", host, "hubble-tls-ca", file(t, "nonsense")), "holds no PEM certificate"},
-		"Key":         {"nothing could be read from any member", with(tls, "kubeconfig", host, "hubble-tls-key", file(t, "nonsense")), "read the collector's certificate"},
-		"Kubeconfig":  {"the file is no kubeconfig", with(tls, "kubeconfig", file(t, "{")), "read the kubeconfig"},
-		"Folder":      {"the store's folder is missing", with(tls, "kubeconfig", host, "store", "sqlite:"+filepath.Join(t.TempDir(), "no", "flows.db")), "create it first"},
-		"Port":        {"the port is in use", with(tls, "kubeconfig", host, "health-address", taken.Addr().String()), "--health-address"},
+		"Certificate":       {"nothing could be read from any member", with(tls, "kubeconfig", host, "hubble-tls-ca", file(t, "nonsense")), "holds no PEM certificate"},
+		"Key":               {"nothing could be read from any member", with(tls, "kubeconfig", host, "hubble-tls-key", file(t, "nonsense")), "read the collector's certificate"},
+		"NoKubeconfig":      {"nobody says where the policies are", with(tls), "no --kubeconfig is given"},
+		"KubeconfigMissing": {"a typing mistake", with(tls, "kubeconfig", "no-such-file"), "--kubeconfig no-such-file cannot be used"},
+		"Kubeconfig":        {"the file is no kubeconfig", with(tls, "kubeconfig", file(t, "{")), "cannot be used"},
+		"Folder":            {"the store's folder is missing", with(tls, "kubeconfig", host, "store", "sqlite:"+filepath.Join(t.TempDir(), "no", "flows.db")), "create it first"},
+		"Port":              {"the port is in use", with(tls, "kubeconfig", host, "health-address", taken.Addr().String()), "--health-address"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer

@@ -34,7 +34,7 @@ const usage = `flow-collector takes in the flows of the member clusters, decides
 cluster, and keeps roll-ups in the flow store.
 
 Usage:
-  flow-collector --kubeconfig FILE --store sqlite:FILE --hubble NAME=HOST:PORT [--hubble ...]
+  flow-collector [--kubeconfig FILE] --store sqlite:FILE --hubble NAME=HOST:PORT [--hubble ...]
                  --hubble-tls-ca FILE --hubble-tls-cert FILE --hubble-tls-key FILE --hubble-tls-server-name NAME
 
 Flags:
@@ -43,11 +43,11 @@ Flags:
 // parse returns pflag.ErrHelp after it has written the help to out.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
-	var store, level string
+	var store string
 	var members []string
 	f := pflag.NewFlagSet("flow-collector", pflag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are written by the caller, once
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the host cluster, where the policies are")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster, where the policies are; empty: the service account of the pod it runs in")
 	f.StringVar(&store, "store", "", "flow store: sqlite:FILE; the file is created when it is missing")
 	f.StringArrayVar(&members, "hubble", nil, "member cluster and its Hubble relay, NAME=HOST:PORT; once for each member")
 	f.StringVar(&o.tls.CA, "hubble-tls-ca", "", "certificate authority of the relays; this file and the next two are read again when they change")
@@ -56,8 +56,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.tls.ServerName, "hubble-tls-server-name", "", "name in the relays' certificates")
 	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8083", "address of /healthz, /readyz and /metrics")
 	f.DurationVar(&o.retention, "retention", 30*24*time.Hour, "how long roll-ups and losses are kept")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.StringVar(&level, "log-level", "info", "debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
+	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, pflag.ErrHelp) {
@@ -79,15 +79,12 @@ func parse(args []string, out io.Writer) (options, error) {
 	if o.members, err = parseMembers(members); err != nil {
 		return o, err
 	}
-	if err := o.logLevel.UnmarshalText([]byte(level)); err != nil {
-		return o, fmt.Errorf("--log-level %q: use debug, info, warn or error", level)
-	}
 	return o, o.validate()
 }
 
 func (o *options) validate() error {
 	for _, file := range []struct{ flag, path string }{
-		{"kubeconfig", o.kubeconfig}, {"hubble-tls-ca", o.tls.CA}, {"hubble-tls-cert", o.tls.Cert}, {"hubble-tls-key", o.tls.Key},
+		{"hubble-tls-ca", o.tls.CA}, {"hubble-tls-cert", o.tls.Cert}, {"hubble-tls-key", o.tls.Key},
 	} {
 		if file.path == "" {
 			return fmt.Errorf("--%s is missing: give it a file", file.flag)

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/spf13/pflag"
-	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -24,6 +22,8 @@ import (
 	"github.com/acp-io/acp/internal/audit/policies"
 	"github.com/acp-io/acp/internal/audit/rollup"
 	"github.com/acp-io/acp/internal/audit/sqlite"
+	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/version"
 )
 
 // Exit codes.
@@ -42,7 +42,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "flow-collector: %v (see --help)\n", err)
 		return exitUsage
 	case o.version:
-		fmt.Fprintln(stdout, "flow-collector", version())
+		fmt.Fprintln(stdout, "flow-collector", version.String())
 		return exitOK
 	}
 	log := logger(o, stderr)
@@ -65,20 +65,6 @@ func logger(o options, w io.Writer) *slog.Logger {
 	return log
 }
 
-func version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	v := info.Main.Version
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
-			v += " " + s.Value
-		}
-	}
-	return v
-}
-
 // collect wires and runs the parts, and stops them in the order in which flows pass through them.
 func collect(ctx context.Context, o options, log *slog.Logger) error {
 	reg := prometheus.NewRegistry()
@@ -87,9 +73,9 @@ func collect(ctx context.Context, o options, log *slog.Logger) error {
 	if _, err := o.tls.Credentials(); err != nil {
 		return err
 	}
-	host, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
+	host, err := hostcluster.Config(o.kubeconfig)
 	if err != nil {
-		return fmt.Errorf("read the kubeconfig %s: %w", o.kubeconfig, err)
+		return err
 	}
 	source, err := policies.New(policies.Config{Host: host, Log: log})
 	if err != nil {

@@ -4,7 +4,6 @@ package main
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
@@ -12,16 +11,18 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/pflag"
+
 	"github.com/acp-io/acp/internal/version"
 )
 
 func main() {
-	o, err := parse(os.Args[1:], os.Stderr)
-	if errors.Is(err, flag.ErrHelp) {
+	o, err := parse(os.Args[1:], os.Stdout)
+	if errors.Is(err, pflag.ErrHelp) {
 		return
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "portal:", err)
+		fmt.Fprintf(os.Stderr, "portal: %s; see --help\n", err)
 		os.Exit(2)
 	}
 	if o.version {

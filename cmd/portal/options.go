@@ -2,13 +2,14 @@ package main
 
 import (
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"strings"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 type options struct {
@@ -22,21 +23,25 @@ type options struct {
 
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
-	f := flag.NewFlagSet("portal", flag.ContinueOnError)
+	f := pflag.NewFlagSet("portal", pflag.ContinueOnError)
 	f.SetOutput(out)
+	f.SortFlags = false
+	f.Usage = func() {
+		fmt.Fprintf(out, "portal serves ACP's web application and API, and brings approved requests into the host cluster.\n\nFlags:\n%s", f.FlagUsages())
+	}
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on; 127.0.0.1 only, a proxy with TLS goes in front")
-	f.StringVar(&o.publicURL, "public-url", "", "`URL` at which browsers reach the portal (default http://<listen>)")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "`file` with the host cluster's address and credentials (default: in-cluster)")
-	f.StringVar(&o.database, "database", "sqlite:portal.db", "tickets, sessions and ledger: sqlite:`FILE`")
-	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow store that flow-collector writes: sqlite:`FILE`")
-	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files")
-	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider")
+	f.StringVar(&o.publicURL, "public-url", "", "`URL` at which browsers reach the portal; empty: http://<listen>")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
+	f.StringVar(&o.database, "database", "sqlite:portal.db", "`store` of tickets, sessions and ledger, as sqlite:FILE")
+	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes, as sqlite:FILE")
+	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files; required")
+	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; required")
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
-	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret")
+	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret; empty: a public client")
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (at most 24h)")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
-	f.StringVar(&o.logFormat, "log-format", "text", "text or json")
-	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "debug, info, warn or error")
+	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
+	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
 	if err := f.Parse(args); err != nil {
 		return o, err
@@ -45,7 +50,7 @@ func parse(args []string, out io.Writer) (options, error) {
 		return o, nil
 	}
 	if f.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q: see --help", f.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	if o.publicURL == "" {
 		o.publicURL = "http://" + o.listen

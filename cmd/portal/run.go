@@ -17,14 +17,13 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	auditsqlite "github.com/acp-io/acp/internal/audit/sqlite"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/host"
@@ -60,7 +59,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	config, err := kubeconfig(o.kubeconfig)
+	config, err := hostcluster.Config(o.kubeconfig)
 	if err != nil {
 		return err
 	}
@@ -92,7 +91,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := h.CheckKinds(); errors.Is(err, host.ErrKindMissing) {
+	if err := h.CheckKinds(ctx); errors.Is(err, host.ErrKindMissing) {
 		return err
 	} else if err != nil {
 		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
@@ -185,21 +184,6 @@ func readSecret(file string) (string, error) {
 		return "", fmt.Errorf("--oidc-client-secret-file: %w", err)
 	}
 	return strings.TrimSpace(string(data)), nil
-}
-
-func kubeconfig(file string) (*rest.Config, error) {
-	if file == "" {
-		c, err := rest.InClusterConfig()
-		if err != nil {
-			return nil, fmt.Errorf("no --kubeconfig, and not in a cluster: %w", err)
-		}
-		return c, nil
-	}
-	c, err := clientcmd.BuildConfigFromFlags("", file)
-	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig %s: %w", file, err)
-	}
-	return c, nil
 }
 
 func prune(ctx context.Context, s *gormstore.Sessions, log *slog.Logger) {

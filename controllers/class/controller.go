@@ -1,10 +1,11 @@
-// Package class tells whether classes and external workloads take part in compilation. It owns their statuses and
-// writes nothing else; what is wrong with them was found when the snapshot was made.
+// Package class tells whether classes and external workloads take part in compilation. It owns their statuses and the
+// finalizer of resource classes, and writes nothing else; what is wrong with them was found when the snapshot was made.
 package class
 
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -39,6 +40,9 @@ type Reconciler struct {
 }
 
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses;subjectclasses;externalworkloads,verbs=get;list;watch
+// The finalizer is a patch of the object itself; its spec is never written.
+//
+// +kubebuilder:rbac:groups=acp.io,resources=resourceclasses,verbs=patch
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses/status;subjectclasses/status;externalworkloads/status,verbs=update
 
 // Setup registers one controller per kind.
@@ -105,7 +109,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	if !ok {
 		return reconcile.Result{}, nil
 	}
-	next := condition.Set(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), accepted(o, r.Index.View().ProblemsOf(r.kind, name)))
+	holder := ""
+	if c, ok := o.(*v1alpha1.ResourceClass); ok {
+		holder = r.Index.Holder(string(c.Spec.Pattern))
+		if gone, err := r.keep(ctx, c, holder); gone || err != nil {
+			return reconcile.Result{RequeueAfter: retry(err)}, ignoreConflict(err)
+		}
+	}
+	next := condition.Set(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), accepted(o, holder, r.Index.View().ProblemsOf(r.kind, name)))
 	if *generation == o.GetGeneration() && equality.Semantic.DeepEqual(*conditions, next) {
 		return reconcile.Result{}, nil
 	}
@@ -120,20 +131,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	return reconcile.Result{}, nil
 }
 
-// accepted is False when the object is left out; a mere warning is in the message. It is pure.
-func accepted(o client.Object, problems []policy.Problem) metav1.Condition {
-	for _, p := range problems {
-		if p.LeftOut {
-			return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
-		}
+// accepted adds to what the snapshot found what only placement and a deletion show. It is pure.
+func accepted(o client.Object, holder string, problems []policy.Problem) metav1.Condition {
+	if o.GetDeletionTimestamp() != nil && holder != "" {
+		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
+			fmt.Sprintf("a class in use cannot be deleted: set the ProtectedResource %s, and whatever else it covers, to Observe; until then it counts", holder))
 	}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
 		if _, err := federation.Resolve(c.Spec.Placement, nil); err != nil {
-			return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid, err.Error())
+			// Its units cannot be placed anywhere, which is as if it were left out.
+			problems = append(slices.Clone(problems), policy.Problem{Reason: v1alpha1.ReasonInvalid, Message: err.Error(), LeftOut: true})
 		}
 	}
-	for _, p := range problems {
-		return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
-	}
-	return condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "")
+	return condition.Accepted(problems, "")
 }

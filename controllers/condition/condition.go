@@ -3,6 +3,7 @@ package condition
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // maxMessage is what the API takes for the messages of ACP's own kinds; those of conditions may be longer.
@@ -22,6 +24,16 @@ func True(conditionType, reason, message string) metav1.Condition {
 
 func False(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: Truncate(message)}
+}
+
+// Accepted tells what is wrong with an object: what leaves it out counts before what leaves out a part of it. ok is the
+// message when nothing is wrong.
+func Accepted(problems []policy.Problem, ok string) metav1.Condition {
+	if len(problems) == 0 {
+		return True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, ok)
+	}
+	worst := problems[max(0, slices.IndexFunc(problems, func(p policy.Problem) bool { return p.LeftOut }))]
+	return False(v1alpha1.ConditionAccepted, worst.Reason, worst.Message)
 }
 
 // Truncate shortens a message to what the API takes.

@@ -20,10 +20,12 @@ type Clock struct {
 
 // Start runs until the context ends; it looks for the next instant again whenever an object changes.
 func (c *Clock) Start(ctx context.Context) error {
+	// Before the index is complete, because units are decided from then on: an instant between their decision and a later
+	// first look would be nobody's, and an expired grant would stay open.
+	seen := c.Time.Now()
 	if err := c.Ready(ctx); err != nil {
 		return err
 	}
-	seen := c.Time.Now()
 	for {
 		sleep := longest
 		if next, ok := c.Index.View().NextChange(seen); ok {

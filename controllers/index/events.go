@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/internal/hostcluster"
 )
 
 // Feeds are told what to reconcile: units by resource name, the others by object name.
@@ -92,7 +93,7 @@ func follow[T interface {
 
 // changed tells whether more than the status or the metadata of an object is different.
 func changed(old, now client.Object) bool {
-	return old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration() ||
+	return hostcluster.Decides(old, now) ||
 		(old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil)
 }
 
@@ -165,8 +166,13 @@ func (x *Index) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 		}
 		x.named[resource][name] = struct{}{}
 	}
+	var classes []string
+	if old != nil && holds(old) && (now == nil || !holds(now)) { // a class that is to be deleted may go
+		classes = slices.Collect(maps.Keys(x.classes))
+	}
 	x.mu.Unlock()
 	x.feeds.Units.Add(feed.Urgent, slices.Collect(maps.Keys(units))...)
+	x.feeds.ResourceClasses.Add(feed.Urgent, classes...)
 }
 
 func (x *Index) resourceClassChanged(old, now *v1alpha1.ResourceClass) {

@@ -104,6 +104,28 @@ func (x *Index) Protecting(resource string) []*v1alpha1.ProtectedResource {
 	return out
 }
 
+// Holder names a ProtectedResource that a pattern covers and that members may have something of; "": there is none.
+func (x *Index) Holder(pattern string) string {
+	class, err := policy.ParseName(pattern)
+	if err != nil {
+		return ""
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	holder := ""
+	for name, o := range x.resources {
+		resource, err := policy.ParseName(string(o.Spec.Resource))
+		if err == nil && class.Covers(resource) && holds(o) && (holder == "" || name < holder) {
+			holder = name
+		}
+	}
+	return holder
+}
+
+func holds(o *v1alpha1.ProtectedResource) bool {
+	return slices.Contains(o.Finalizers, v1alpha1.FinalizerProtectedResource)
+}
+
 // ClassesOnly returns the classes without policies and resources: what a unit without any statement is compiled from.
 func (x *Index) ClassesOnly() policy.Input {
 	x.mu.RLock()

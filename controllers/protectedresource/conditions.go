@@ -17,18 +17,11 @@ func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.C
 		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
 			"a protected resource can be deleted only from Observe: set spec.mode to Observe and empty spec.clusterModes; until then it stays protected")
 	}
-	for _, p := range problems {
-		if p.LeftOut {
-			return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
-		}
-	}
-	for _, p := range problems {
-		return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
-	}
+	ok := ""
 	if o.DeletionTimestamp != nil {
-		return condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "it is being removed from the members")
+		ok = "it is being removed from the members"
 	}
-	return condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "")
+	return condition.Accepted(problems, ok)
 }
 
 // compiled tells whether everything became part of the unit, and the unit was written.

@@ -23,6 +23,11 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	}
 	f.Before, _ = r.Board.Get(resource)
 	f.Existing = r.existing(resource)
+	if taken := r.taken(resource); taken != "" {
+		f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf(
+			"the object %s already protects %s, and one object cannot protect both: choose another name for one of the two", objectName(resource), taken)}
+		return f, nil
+	}
 	if err := r.propagator(f); err != nil {
 		return nil, err
 	}
@@ -39,10 +44,23 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 func (r *Reconciler) existing(resource string) []*federation.Object {
 	out := slices.Clone(r.Federated.Of(resource))
 	name := objectName(resource)
-	if byName, ok := r.Federated.Get(name); ok && !slices.ContainsFunc(out, func(o *federation.Object) bool { return o.Meta.Name == name }) {
+	if byName, ok := r.Federated.Get(name); ok && r.taken(resource) == "" && !slices.ContainsFunc(out, func(o *federation.Object) bool { return o.Meta.Name == name }) {
 		out = append(out, byName)
 	}
 	return out
+}
+
+// taken names the other resource that the unit's object protects. Names are short, so two can be made to meet; whoever
+// came first keeps his protection.
+func (r *Reconciler) taken(resource string) string {
+	byName, ok := r.Federated.Get(objectName(resource))
+	if !ok {
+		return ""
+	}
+	if other := byName.Resource(); other != "" && other != resource && len(r.Index.Protecting(other)) > 0 {
+		return other
+	}
+	return ""
 }
 
 // propagator finds out whether KubeFed is there to carry anything.

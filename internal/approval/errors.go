@@ -55,6 +55,16 @@ func NotFound() error {
 	return &Error{Code: CodeNotFound, Detail: "There is no such ticket, or you may not see it."}
 }
 
+// AuditorsOnlyRead is the answer to every change that an auditor tries.
+func AuditorsOnlyRead() error {
+	return &Error{Code: CodeForbidden, Detail: "Auditors read everything and change nothing."}
+}
+
+// HostUnknown is the answer while the host cluster's policies were not listed yet.
+func HostUnknown() error {
+	return &Error{Code: CodeUnavailable, Detail: "The host cluster's policies are not known yet; try again in a moment."}
+}
+
 func failf(code Code, format string, args ...any) error {
 	return &Error{Code: code, Detail: fmt.Sprintf(format, args...)}
 }

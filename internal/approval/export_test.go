@@ -1,5 +1,7 @@
 package approval
 
+import "context"
+
 // SetStep makes a worker stop at a point as a crash would.
 func (w *Worker) SetStep(f func(point string)) { w.step = f }
 
@@ -8,4 +10,9 @@ func (t *Ticket) Clone() *Ticket {
 	c := t.clone()
 	c.Steps = append([]Step(nil), t.Steps...)
 	return c
+}
+
+// Follow is what a change of one policy leads to.
+func (f *Follower) Follow(ctx context.Context, policy string) error {
+	return f.follow(ctx, Filter{Policy: policy, States: followed})
 }

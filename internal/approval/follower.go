@@ -74,7 +74,7 @@ func (f *Follower) Run(ctx context.Context) {
 	}
 }
 
-var followed = []State{StateApplying, StateEffective, StateRevoking}
+var followed = []State{StateApplying, StateEffective, StateFailed, StateRevoking}
 
 // Sync compares every ticket that is under way or in force with its policy.
 func (f *Follower) Sync(ctx context.Context) error {
@@ -95,8 +95,8 @@ func (f *Follower) follow(ctx context.Context, filter Filter) error {
 			continue
 		}
 		p, ok := f.Policies.Cached(t.Policy)
-		if !ok || Vanished(t, p) {
-			// A cache may be behind; only the API server can say that something is gone.
+		if !ok || t.tampered(p) {
+			// A cache may be behind; only the API server can say that something is gone or different.
 			if p, ok = live[t.Policy]; !ok {
 				if p, err = f.Policies.Live(ctx, t.Policy); err != nil {
 					return err
@@ -108,7 +108,52 @@ func (f *Follower) follow(ctx context.Context, filter Filter) error {
 			return err
 		}
 	}
+	if filter.Policy == "" {
+		return nil
+	}
+	return f.strays(ctx, filter.Policy, tickets)
+}
+
+// strays looks for statements of tickets that ended: a grant that was taken back must not come back by another hand.
+func (f *Follower) strays(ctx context.Context, policy string, known []*Ticket) error {
+	p, ok := f.Policies.Cached(policy)
+	if !ok {
+		return nil
+	}
+	seen := map[int64]bool{}
+	for _, t := range known {
+		seen[t.Number] = true
+	}
+	for i := range p.Spec.Statements {
+		n, ok := TicketOfSID(p.Spec.Statements[i].SID)
+		if !ok || seen[n] {
+			continue
+		}
+		seen[n] = true
+		t, err := f.Service.Store.Get(ctx, n)
+		if CodeOf(err) == CodeNotFound {
+			continue // somebody else's statement that only looks like ours
+		}
+		if err != nil {
+			return err
+		}
+		if t.Policy != policy || !Returned(t, p) {
+			continue
+		}
+		live, err := f.Policies.Live(ctx, policy)
+		if err != nil {
+			return err
+		}
+		if err := f.one(ctx, t, live); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// tampered tells that a policy does not hold what the ticket says that it holds.
+func (t *Ticket) tampered(p *v1alpha1.AccessControlPolicy) bool {
+	return Vanished(t, p) || Altered(t, p) || Returned(t, p)
 }
 
 // one tries the transition on a copy first, because most notifications change nothing and a write is dear.
@@ -116,10 +161,14 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, p *v1alpha1.AccessCont
 	move := func(t *Ticket) error {
 		now := f.Service.Now()
 		switch {
-		case t.WrittenGeneration != seen.WrittenGeneration || t.State != seen.State:
+		case t.WrittenGeneration != seen.WrittenGeneration || t.RevokeGeneration != seen.RevokeGeneration || t.State != seen.State:
 			return nil // it moved on since it was compared
 		case Vanished(t, p):
 			t.Fail(VanishedMessage, now)
+		case Altered(t, p):
+			t.Fail(AlteredMessage, now)
+		case Returned(t, p):
+			t.Remove(now)
 		case p == nil:
 			t.policyGone(now)
 		default:
@@ -130,6 +179,9 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, p *v1alpha1.AccessCont
 	probe := seen.clone()
 	if err := move(probe); err != nil || !probe.Dirty() {
 		return err
+	}
+	if seen.tampered(p) {
+		f.Log.Warn("a ticket's statement was changed outside the portal", "ticket", seen.ID(), "policy", seen.Policy, "message", probe.Message)
 	}
 	_, err := f.Service.Apply(ctx, seen.Number, move)
 	return err

@@ -21,8 +21,9 @@ var next = map[approval.State][]approval.State{
 	approval.StateApproved:  {approval.StateApplying, approval.StateFailed, approval.StateRevoking, approval.StateExpired},
 	approval.StateApplying:  {approval.StateEffective, approval.StateFailed, approval.StateRevoking, approval.StateExpired},
 	approval.StateEffective: {approval.StateFailed, approval.StateRevoking, approval.StateExpired},
-	approval.StateFailed:    {approval.StateApplying, approval.StateRevoking, approval.StateExpired},
+	approval.StateFailed:    {approval.StateApplying, approval.StateEffective, approval.StateRevoking, approval.StateExpired},
 	approval.StateRevoking:  {approval.StateRevoked},
+	approval.StateRevoked:   {approval.StateRevoking}, // its statement was put back by hand
 }
 
 var people = []string{"alice", "bob", "carol", "dan", "eve"}
@@ -81,7 +82,7 @@ func step(r *rand.Rand, x *approval.Ticket, now time.Time) (string, error) {
 		if r.IntN(8) > 0 {
 			return "none", nil
 		}
-		return "withdraw " + who, x.Withdraw(who, "", now)
+		return "withdraw " + who, x.Withdraw(who, []string{"", "no"}[r.IntN(2)], now)
 	case 6:
 		if r.IntN(4) > 0 {
 			return "none", nil
@@ -105,9 +106,16 @@ func step(r *rand.Rand, x *approval.Ticket, now time.Time) (string, error) {
 		return "hold", nil
 	default:
 		p := status(r, x)
-		if approval.Vanished(x, p) {
+		switch {
+		case approval.Vanished(x, p):
 			x.Fail(approval.VanishedMessage, now)
 			return "vanished", nil
+		case approval.Altered(x, p):
+			x.Fail(approval.AlteredMessage, now)
+			return "altered", nil
+		case approval.Returned(x, p):
+			x.Remove(now)
+			return "returned", nil
 		}
 		x.Progress(p, now)
 		return "progress", nil
@@ -115,10 +123,14 @@ func step(r *rand.Rand, x *approval.Ticket, now time.Time) (string, error) {
 }
 
 func status(r *rand.Rand, x *approval.Ticket) *v1alpha1.AccessControlPolicy {
-	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{UID: types.UID([]string{"u", "v"}[r.IntN(2)]), Generation: int64(r.IntN(4))}}
+	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID([]string{"u", "v"}[r.IntN(2)]), Generation: int64(r.IntN(4))}}
 	p.Status.ObservedGeneration = int64(r.IntN(4))
 	if r.IntN(4) > 0 {
-		p.Spec.Statements = []v1alpha1.Statement{{SID: x.Items[0].SID}}
+		s := approval.Statement(x, x.Items[0])
+		if r.IntN(8) == 0 {
+			s.Subjects = append(s.Subjects, "another")
+		}
+		p.Spec.Statements = []v1alpha1.Statement{s}
 	}
 	if r.IntN(8) == 0 {
 		p.Status.Refused = []v1alpha1.RefusedStatement{{SID: x.Items[0].SID, Message: "no"}}
@@ -165,7 +177,8 @@ func broken(before, after *approval.Ticket, err error) string {
 	if after.State.Grants() && slices.ContainsFunc(after.Steps, func(s approval.Step) bool { return s.State != approval.StepApproved }) {
 		return "a grant without every approval"
 	}
-	if (len(after.Jobs()) > 0) != (before.State != after.State && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking, approval.StateExpired}, after.State)) {
+	returned := len(after.Events) > 0 && after.Events[len(after.Events)-1].Comment == approval.ReturnedMessage && len(after.Events) > len(before.Events)
+	if (len(after.Jobs()) > 0) != (returned || before.State != after.State && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking, approval.StateExpired}, after.State)) {
 		return fmt.Sprintf("jobs %v with %s", after.Jobs(), after.State)
 	}
 	if (len(after.Claims()) > 0) != slices.Contains([]approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying}, after.State) {

@@ -6,11 +6,20 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
 // VanishedMessage is what a ticket says whose statement somebody else removed.
 const VanishedMessage = "No longer in force: the statement was removed from its policy outside the portal. Ask again if it is still needed."
+
+// AlteredMessage is what a ticket says whose statement somebody else changed. The portal does not put the approved one
+// back: what was changed may have been narrowed in an emergency.
+const AlteredMessage = "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and ask again if it is still needed."
+
+// ReturnedMessage is what a ticket says whose statement somebody else put back after its end.
+const ReturnedMessage = "The statement was put back into its policy outside the portal; it is removed again."
 
 // Unit of a policy's status that is about a resource.
 func Unit(p *v1alpha1.AccessControlPolicy, resource string) (v1alpha1.PolicyUnit, bool) {
@@ -47,15 +56,57 @@ func Vanished(t *Ticket, p *v1alpha1.AccessControlPolicy) bool {
 	if p == nil {
 		return true
 	}
-	if string(p.UID) == t.PolicyUID && p.Generation < t.WrittenGeneration {
+	if t.precedes(p, t.WrittenGeneration) {
 		return false
 	}
-	for _, it := range t.Items {
-		if !slices.ContainsFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return s.SID == it.SID }) {
-			return true
-		}
+	return slices.ContainsFunc(t.Items, func(it Item) bool { return statementOf(p, it) == nil })
+}
+
+// Altered tells whether a policy that is at least as new as the written one has another statement under a ticket's sid
+// than the one that was approved.
+func Altered(t *Ticket, p *v1alpha1.AccessControlPolicy) bool {
+	if t.State != StateApplying && t.State != StateEffective || t.WrittenGeneration == 0 || p == nil || t.precedes(p, t.WrittenGeneration) {
+		return false
 	}
-	return false
+	return !t.asApproved(p)
+}
+
+// asApproved tells whether every statement in a policy is the one that was approved; the policy may lack some.
+func (t *Ticket) asApproved(p *v1alpha1.AccessControlPolicy) bool {
+	return !slices.ContainsFunc(t.Items, func(it Item) bool {
+		s := statementOf(p, it)
+		return s != nil && !equality.Semantic.DeepEqual(*s, Statement(t, it))
+	})
+}
+
+// Returned tells whether a policy has a statement again that was removed from it. A statement that became a deny is
+// nobody's access, and stays.
+func Returned(t *Ticket, p *v1alpha1.AccessControlPolicy) bool {
+	switch t.State {
+	case StateRevoking, StateRevoked, StateExpired:
+	default:
+		return false
+	}
+	if p == nil || p.Name != t.Policy || t.RevokeGeneration == 0 || t.precedes(p, t.RevokeGeneration) {
+		return false
+	}
+	return slices.ContainsFunc(t.Items, func(it Item) bool {
+		s := statementOf(p, it)
+		return s != nil && s.Effect == v1alpha1.EffectAllow
+	})
+}
+
+// precedes tells whether a policy is older than one of its generations; one that was created anew never is.
+func (t *Ticket) precedes(p *v1alpha1.AccessControlPolicy, generation int64) bool {
+	return string(p.UID) == t.PolicyUID && p.Generation < generation
+}
+
+func statementOf(p *v1alpha1.AccessControlPolicy, it Item) *v1alpha1.Statement {
+	i := slices.IndexFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return s.SID == it.SID })
+	if i < 0 {
+		return nil
+	}
+	return &p.Spec.Statements[i]
 }
 
 // Progress moves a ticket by what its policy's status says; it is idempotent. The policy must exist.
@@ -63,6 +114,12 @@ func (t *Ticket) Progress(p *v1alpha1.AccessControlPolicy, now time.Time) {
 	switch {
 	case (t.State == StateApplying || t.State == StateEffective) && t.WrittenGeneration > 0:
 		if observed(p, t, t.WrittenGeneration) {
+			t.grantProgress(p, now)
+		}
+	case t.State == StateFailed && t.WrittenGeneration > 0:
+		if observed(p, t, t.WrittenGeneration) && t.inForceAgain(p) {
+			t.State = StateApplying
+			t.touch(now)
 			t.grantProgress(p, now)
 		}
 	case t.State == StateRevoking && t.RevokeGeneration > 0:
@@ -79,6 +136,15 @@ func observed(p *v1alpha1.AccessControlPolicy, t *Ticket, generation int64) bool
 		generation = 1
 	}
 	return p.Status.ObservedGeneration >= generation
+}
+
+// inForceAgain tells that what made a written ticket fail is gone, so that its statements count: it must not say otherwise.
+func (t *Ticket) inForceAgain(p *v1alpha1.AccessControlPolicy) bool {
+	return t.asApproved(p) && !slices.ContainsFunc(t.Items, func(it Item) bool {
+		u, ok := Unit(p, it.ResourceName)
+		return statementOf(p, it) == nil || !ok || !slices.Contains(u.SIDs, it.SID) ||
+			slices.ContainsFunc(p.Status.Refused, func(r v1alpha1.RefusedStatement) bool { return r.SID == it.SID })
+	})
 }
 
 func (t *Ticket) grantProgress(p *v1alpha1.AccessControlPolicy, now time.Time) {

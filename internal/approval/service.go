@@ -6,15 +6,17 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/acp-io/acp/internal/catalog"
 )
 
 // Limits of a request, as api/openapi.yaml states them.
 const (
-	minDuration = 5 * time.Minute
-	maxDuration = 366 * 24 * time.Hour
-	maxText     = 2000
+	MinDuration = 5 * time.Minute
+	MaxDuration = 366 * 24 * time.Hour
+	// MaxText bounds reasons and comments, in characters.
+	MaxText = 2000
 )
 
 // Classes answers what can be asked for; false: no class covers the name.
@@ -72,13 +74,13 @@ type Plan struct {
 func (s *Service) Plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	c := s.Catalog()
 	if a.Auditor {
-		return Plan{}, failf(CodeForbidden, "Auditors read everything and change nothing.")
+		return Plan{}, AuditorsOnlyRead()
 	}
 	item, resource, err := s.item(c, a, r)
 	if err != nil {
 		return Plan{}, err
 	}
-	if r.Duration != 0 && (r.Duration < minDuration || r.Duration > maxDuration) {
+	if r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration) {
 		return Plan{}, invalid("durationSeconds", "Ask for at least 5 minutes and at most 366 days, or leave it out.")
 	}
 	steps, err := ResolveChain(c, a.ID, resource)
@@ -97,8 +99,8 @@ func (s *Service) Plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 // Submit a request. The same idempotency key gives the same ticket again.
 func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, error) {
 	reason := strings.TrimSpace(r.Reason)
-	if reason == "" || len([]rune(reason)) > maxText {
-		return nil, invalid("reason", "Say why in 1 to %d characters: the approvers decide by it.", maxText)
+	if reason == "" || utf8.RuneCountInString(reason) > MaxText {
+		return nil, invalid("reason", "Say why in 1 to %d characters: the approvers decide by it.", MaxText)
 	}
 	p, err := s.Plan(ctx, a, r)
 	if err != nil {
@@ -109,8 +111,17 @@ func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, erro
 	if err != nil {
 		return nil, err
 	}
+	if !stored.asks(p.Item, reason, r.Duration) {
+		return nil, failf(CodeConflict, "The Idempotency-Key belongs to another request of yours (%s): use a new key.", stored.ID())
+	}
 	s.OnChange(stored)
 	return stored, nil
+}
+
+// asks tells whether a ticket is about this request.
+func (t *Ticket) asks(item Item, reason string, duration time.Duration) bool {
+	return len(t.Items) == 1 && t.Items[0].ApplicationName == item.ApplicationName && t.Items[0].ResourceName == item.ResourceName &&
+		slices.Equal(t.Items[0].Actions, item.Actions) && t.Reason == reason && t.Duration == duration
 }
 
 func (s *Service) item(c *catalog.Catalog, a Actor, r Request) (Item, catalog.Entity, error) {
@@ -179,6 +190,12 @@ func (s *Service) Decide(ctx context.Context, a Actor, number, version int64, ap
 			return failf(CodeStale, "The ticket changed since you looked (it is %s now): look again, then decide.", t.State)
 		}
 		if approve {
+			if err := t.CanDecide(a.ID); err != nil {
+				return err
+			}
+			if err := standing(s.Catalog(), a.ID, t); err != nil {
+				return err
+			}
 			return t.Approve(a.ID, strings.TrimSpace(comment), s.Now())
 		}
 		return t.Reject(a.ID, strings.TrimSpace(comment), s.Now())
@@ -224,7 +241,7 @@ func (s *Service) change(ctx context.Context, a Actor, number int64, f func(*Tic
 			return NotFound()
 		}
 		if a.Auditor {
-			return failf(CodeForbidden, "Auditors read everything and change nothing.")
+			return AuditorsOnlyRead()
 		}
 		return f(t)
 	})

@@ -87,6 +87,9 @@ func (t *Ticket) Withdraw(person, reason string, now time.Time) error {
 	if t.State != StatePending {
 		return failf(CodeConflict, "The ticket is %s: only a pending request can be withdrawn.", t.State)
 	}
+	if strings.TrimSpace(reason) == "" {
+		return invalid("reason", "Say why the request ends.")
+	}
 	t.end(StateWithdrawn)
 	t.event(now, Event{Kind: EventWithdrawn, Actor: person, Comment: reason})
 	return nil
@@ -147,6 +150,21 @@ func (t *Ticket) Removed(policy string, w Written, now time.Time) {
 	}
 	t.event(now, Event{Kind: EventRevokeWritten})
 	t.say(now, "The statement is removed; waiting until no member has it.")
+}
+
+// Remove asks for the removal again when a statement is back in its policy after its end. An expired ticket stays
+// expired; a revoked one is being revoked until the members say otherwise.
+func (t *Ticket) Remove(now time.Time) {
+	if t.State != StateRevoking && t.State != StateRevoked && t.State != StateExpired {
+		return
+	}
+	if t.State == StateRevoked {
+		t.State = StateRevoking
+	}
+	t.RevokeGeneration = 0
+	t.event(now, Event{Kind: EventRevokeRequested, Comment: ReturnedMessage})
+	t.say(now, ReturnedMessage)
+	t.enqueue(JobRemove)
 }
 
 // Fail records that the grant is not in force and why; it may be written again later.

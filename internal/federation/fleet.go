@@ -233,14 +233,3 @@ func (f *Fleet) Absent(ctx context.Context, cluster, object string) (bool, error
 	}
 	return m.absent(ctx, object)
 }
-
-// Objects returns every object that was read from a member; none when it is unreachable.
-func (f *Fleet) Objects(cluster string) []Observed {
-	f.mu.RLock()
-	m := f.members[cluster]
-	f.mu.RUnlock()
-	if m == nil || !m.observe("").Reachable {
-		return nil
-	}
-	return m.watch.List()
-}

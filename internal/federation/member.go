@@ -74,6 +74,9 @@ func newMember(c Cluster, token string, kind Kind, revision Revision, probing Pr
 // inherit takes over what the watch with older credentials knew, so that a rotation is no outage. It holds until this
 // member's own first contact, which tells at once when the new credentials are bad.
 func (m *member) inherit(old *member) {
+	if m.cluster.Endpoint != old.cluster.Endpoint || m.cluster.ProxyURL != old.cluster.ProxyURL {
+		return // it may be another cluster, of which nothing is known
+	}
 	old.mu.RLock()
 	m.alive, m.why = old.alive, old.why
 	old.mu.RUnlock()
@@ -132,11 +135,11 @@ func (m *member) watchWhileAlive(ctx context.Context) {
 		<-done
 		m.http.CloseIdleConnections()
 	}()
-	failures := 0
+	failures, stale := 0, 0
 	for pause(ctx, m.probing.Interval) {
 		err := m.probe(ctx)
 		if err == nil {
-			failures = 0
+			failures, stale = 0, m.staleFor(stale)
 			continue
 		}
 		if failures++; failures >= m.probing.Failures {
@@ -145,6 +148,21 @@ func (m *member) watchWhileAlive(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// staleFor counts the probes in a row during which one object could be read but all of them could not. What is held grows
+// old then, and is not shown for ever: the watch lists anew, and says what it fails of.
+func (m *member) staleFor(probes int) int {
+	synced, err := m.watch.State()
+	if !synced || err == nil {
+		return 0
+	}
+	if probes++; probes == m.probing.Failures {
+		m.watch.forget()
+		m.log.Error(err, "Member's objects cannot be listed")
+		m.changed("")
+	}
+	return probes
 }
 
 // probe asks for one object, past the API server's cache: it needs the same network, credentials, permission, kind and

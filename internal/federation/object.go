@@ -157,6 +157,7 @@ func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
 	o := &Object{Kind: kind, Meta: w.ObjectMeta, TemplateLabels: w.Spec.Template.Metadata.Labels,
 		TemplateSpec: w.Spec.Template.Spec, Propagation: w.Status.propagation(w.Generation)}
 	o.Foreign = w.Spec.Placement.Clusters == nil || w.Spec.Placement.ClusterSelector != nil
+	o.Foreign = o.Foreign || moreThanWritten(u)
 	for _, c := range w.Spec.Placement.Clusters {
 		o.Placement = append(o.Placement, c.Name)
 	}
@@ -170,6 +171,21 @@ func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
 		o.Overrides[ov.ClusterName] = parsed
 	}
 	return o
+}
+
+// moreThanWritten tells whether the template has something that ACP never writes and KubeFed would carry to the members.
+func moreThanWritten(u *unstructured.Unstructured) bool {
+	only := func(m map[string]any, keys ...string) bool {
+		for k := range m {
+			if !slices.Contains(keys, k) {
+				return false
+			}
+		}
+		return true
+	}
+	template, _, _ := unstructured.NestedMap(u.Object, "spec", "template")
+	metadata, _, _ := unstructured.NestedMap(template, "metadata")
+	return !only(template, "metadata", "spec") || !only(metadata, "labels")
 }
 
 func parseOverride(patches []wirePatch) (o Override, known bool) {

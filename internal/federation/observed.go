@@ -36,6 +36,14 @@ type Revision func(spec map[string]any) string
 
 func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	// Dataplanes enforce more than the spec (Cilium: specs); ACP writes nothing there, so whoever did changed the policy.
+	for k, v := range u.Object {
+		switch k {
+		case "apiVersion", "kind", "metadata", "spec", "status":
+		default:
+			spec = map[string]any{"spec": spec, k: v}
+		}
+	}
 	labels := u.GetLabels()
 	return Observed{
 		Name: u.GetName(), Revision: r(spec), Label: labels[v1alpha1.LabelRevision],

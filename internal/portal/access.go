@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -28,6 +29,7 @@ func (a *api) accessOf(ctx context.Context, grants []policy.Grant) ([]openapi.Ac
 			case approval.CodeOf(err) == approval.CodeNotFound: // somebody else's policy that only looks like ours
 			case err != nil:
 				return nil, err
+			case !askedFor(t, g): // a statement under another ticket's name: to revoke that ticket would not end it
 			default:
 				may := approval.MayDo(c, who, t)
 				x.Ticket, x.TicketVisible, x.CanRevoke = new(t.ID()), new(may.See), new(may.Revoke)
@@ -36,6 +38,13 @@ func (a *api) accessOf(ctx context.Context, grants []policy.Grant) ([]openapi.Ac
 		out = append(out, x)
 	}
 	return out, nil
+}
+
+// askedFor tells whether a grant is what a ticket asked for.
+func askedFor(t *approval.Ticket, g policy.Grant) bool {
+	return slices.ContainsFunc(t.Items, func(it approval.Item) bool {
+		return it.SID == g.Ref.SID && it.ResourceName == g.Resource && it.ApplicationName == g.Subject
+	})
 }
 
 // ticketOf reads the ticket from a statement that the portal wrote.

@@ -22,17 +22,23 @@ type stream struct {
 	s       *Server
 	request *http.Request
 	who     approval.Actor
+	news    <-chan news
+	cancel  func()
 }
 
 // StreamEvents implements openapi.StrictServerInterface.
 func (a *api) StreamEvents(ctx context.Context, _ openapi.StreamEventsRequestObject) (openapi.StreamEventsResponseObject, error) {
-	return &stream{s: a.Server, request: requestOf(ctx), who: actor(ctx)}, nil
+	who := actor(ctx)
+	ch, cancel, ok := a.Hub.subscribe(who.ID)
+	if !ok {
+		return nil, problemf(http.StatusTooManyRequests, "rate-limited", "You have %d event streams open: close some pages.", streamsPerPerson)
+	}
+	return &stream{s: a.Server, request: requestOf(ctx), who: who, news: ch, cancel: cancel}, nil
 }
 
 // VisitStreamEventsResponse writes until the page, the session or the portal ends.
 func (x *stream) VisitStreamEventsResponse(w http.ResponseWriter) error {
-	ch, cancel := x.s.Hub.subscribe()
-	defer cancel()
+	defer x.cancel()
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
@@ -55,7 +61,7 @@ func (x *stream) VisitStreamEventsResponse(w http.ResponseWriter) error {
 			if err := x.write(w, out, "ping", struct{}{}); err != nil {
 				return err
 			}
-		case n, ok := <-ch:
+		case n, ok := <-x.news:
 			if !ok {
 				return nil
 			}

@@ -61,7 +61,7 @@ func TestEventsAreForThoseWhoMaySee(t *testing.T) {
 
 func TestHubDropsTheSlow(t *testing.T) {
 	h := NewHub()
-	slow, cancel := h.subscribe()
+	slow, cancel, _ := h.subscribe("alice")
 	defer cancel()
 	for i := range subscriberBuffer + 1 {
 		h.Ticket(&approval.Ticket{Number: int64(i + 1), Version: 1})
@@ -77,7 +77,7 @@ func TestHubDropsTheSlow(t *testing.T) {
 
 func TestHubTellsAVersionOnce(t *testing.T) {
 	h := NewHub()
-	ch, cancel := h.subscribe()
+	ch, cancel, _ := h.subscribe("alice")
 	for _, v := range []int64{1, 2, 2, 1, 3} {
 		h.Ticket(&approval.Ticket{Number: 1, Version: v})
 	}
@@ -88,5 +88,27 @@ func TestHubTellsAVersionOnce(t *testing.T) {
 	}
 	if len(got) != 3 || got[2] != 3 {
 		t.Errorf("what another replica told is not told again: %v", got)
+	}
+}
+
+func TestHubBoundsAPerson(t *testing.T) {
+	h := NewHub()
+	var last func()
+	for range streamsPerPerson {
+		_, cancel, ok := h.subscribe("alice")
+		if !ok {
+			t.Fatal("as many as a person has pages")
+		}
+		last = cancel
+	}
+	if _, _, ok := h.subscribe("alice"); ok {
+		t.Error("one person must not take every connection")
+	}
+	if _, _, ok := h.subscribe("bob"); !ok {
+		t.Error("others are not concerned")
+	}
+	last()
+	if _, _, ok := h.subscribe("alice"); !ok {
+		t.Error("a closed page makes room")
 	}
 }

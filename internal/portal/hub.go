@@ -19,17 +19,19 @@ const (
 	// A page that is this many news behind reads everything again when it reconnects.
 	subscriberBuffer = 64
 	rememberTickets  = 10_000
+	// One stream per page; more than a person has open would only use up the portal's connections.
+	streamsPerPerson = 32
 )
 
 // Hub tells every open event stream what changed. It never waits for one: a slow stream is closed.
 type Hub struct {
 	mu   sync.Mutex
-	subs map[chan news]bool
-	seen map[int64]int64 // ticket -> the newest version that was told
+	subs map[chan news]string // the person whose stream it is
+	seen map[int64]int64      // ticket -> the newest version that was told
 }
 
 // NewHub makes a hub without streams.
-func NewHub() *Hub { return &Hub{subs: map[chan news]bool{}, seen: map[int64]int64{}} }
+func NewHub() *Hub { return &Hub{subs: map[chan news]string{}, seen: map[int64]int64{}} }
 
 // Ticket changed; a version that was told already is not told again.
 func (h *Hub) Ticket(t *approval.Ticket) {
@@ -63,20 +65,29 @@ func (h *Hub) send(n news) {
 	}
 }
 
-// subscribe returns a channel that is closed when it falls behind, and what ends it.
-func (h *Hub) subscribe() (<-chan news, func()) {
+// subscribe returns a channel that is closed when it falls behind, and what ends it; false: the person has enough.
+func (h *Hub) subscribe(person string) (<-chan news, func(), bool) {
 	ch := make(chan news, subscriberBuffer)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.subs[ch] = true
+	open := 0
+	for _, p := range h.subs {
+		if p == person {
+			open++
+		}
+	}
+	if open >= streamsPerPerson {
+		return nil, nil, false
+	}
+	h.subs[ch] = person
 	return ch, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
-		if h.subs[ch] {
+		if _, open := h.subs[ch]; open {
 			delete(h.subs, ch)
 			close(ch)
 		}
-	}
+	}, true
 }
 
 // FollowStore finds what other replicas changed.
@@ -100,15 +111,21 @@ func (h *Hub) FollowStore(ctx context.Context, store approval.Store, now func() 
 			}
 			continue
 		}
-		since = next
 		for _, c := range changes {
 			if h.told(c.Number, c.Version) {
 				continue
 			}
-			if x, err := store.Get(ctx, c.Number); err == nil {
-				h.Ticket(x)
+			x, err := store.Get(ctx, c.Number)
+			if err != nil {
+				next = since // so that it is looked at again
+				if ctx.Err() == nil {
+					log.Warn("a ticket that another replica changed could not be read; it is tried again", "ticket", approval.FormatID(c.Number), "error", err)
+				}
+				continue
 			}
+			h.Ticket(x)
 		}
+		since = next
 	}
 }
 

@@ -90,7 +90,7 @@ func ownsApplication(c *catalog.Catalog, who approval.Actor, name string) bool {
 func (a *api) snapshot() (*policy.Snapshot, error) {
 	s, ok := a.Host.Snapshot()
 	if !ok {
-		return nil, &approval.Error{Code: approval.CodeUnavailable, Detail: "The host cluster's policies are not known yet; try again in a moment."}
+		return nil, approval.HostUnknown()
 	}
 	return s, nil
 }

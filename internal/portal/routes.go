@@ -72,6 +72,6 @@ func (s *Server) guard(c *gin.Context) {
 	case caller(c) == nil:
 		s.fail(c, problemf(http.StatusUnauthorized, "unauthenticated", "Log in first."))
 	case r.Who == changer && caller(c).Auditor:
-		s.fail(c, &approval.Error{Code: approval.CodeForbidden, Detail: "Auditors read everything and change nothing."})
+		s.fail(c, approval.AuditorsOnlyRead())
 	}
 }

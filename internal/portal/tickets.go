@@ -2,9 +2,11 @@ package portal
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
@@ -163,11 +165,12 @@ func request(b *openapi.NewTicket) (approval.Request, error) {
 	}
 	r := approval.Request{Application: it.Application, Resource: it.Resource, Actions: it.Actions, Reason: b.Reason}
 	if b.DurationSeconds != nil {
-		// Seconds that overflow a duration are out of range anyway.
+		const least, most = int64(approval.MinDuration / time.Second), int64(approval.MaxDuration / time.Second)
+		// Looked at before it becomes a duration, which it may overflow.
 		s := *b.DurationSeconds
-		if s < 300 || s > 31622400 {
+		if s < least || s > most {
 			return r, &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "The duration must be between 5 minutes and 366 days.",
-				fields: []approval.Field{{Path: "durationSeconds", Code: "range", Message: "must be between 300 and 31622400, or absent"}}}
+				fields: []approval.Field{{Path: "durationSeconds", Code: "range", Message: fmt.Sprintf("must be between %d and %d, or absent", least, most)}}}
 		}
 		r.Duration = time.Duration(s) * time.Second
 	}
@@ -240,9 +243,9 @@ func (a *api) withReason(ctx context.Context, id string, b *openapi.ReasonBody, 
 }
 
 func tooLong(field, text string) error {
-	if len([]rune(text)) <= 2000 {
+	if utf8.RuneCountInString(text) <= approval.MaxText {
 		return nil
 	}
 	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "The " + field + " is too long.",
-		fields: []approval.Field{{Path: field, Code: "length", Message: "must have at most 2000 characters"}}}
+		fields: []approval.Field{{Path: field, Code: "length", Message: fmt.Sprintf("must have at most %d characters", approval.MaxText)}}}
 }

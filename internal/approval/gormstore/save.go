@@ -127,7 +127,9 @@ func saveParts(tx *gorm.DB, t *approval.Ticket) error {
 		return err
 	}
 	for _, c := range t.Claims() {
-		if err := tx.Create(&claimRow{Application: c.Application, Resource: c.Resource, Action: c.Action, Ticket: t.Number}).Error; err != nil {
+		// A failed ticket that comes back finds its claim taken by the one that was made meanwhile, which keeps it. That
+		// a new ticket takes nobody's claim was checked by Create.
+		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&claimRow{Application: c.Application, Resource: c.Resource, Action: c.Action, Ticket: t.Number}).Error; err != nil {
 			return err
 		}
 	}

@@ -1,16 +1,22 @@
 package hubble
 
 import (
+	"context"
+	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	flowpb "github.com/cilium/cilium/api/v1/flow"
 	observerpb "github.com/cilium/cilium/api/v1/observer"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 func verdicts(from, to int) []*observerpb.GetFlowsResponse {
@@ -217,7 +223,70 @@ func TestClockAheadDoesNotHideOthers(t *testing.T) {
 	if l.resume.Position.After(clock()) {
 		t.Errorf("the position %v is in the future", l.resume.Position)
 	}
+	for _, s := range l.resume.Seen {
+		if s.Time.After(clock()) {
+			t.Errorf("an event is remembered, and counted, at %v, which is still to come", s.Time)
+		}
+	}
 }
+
+func TestSeenIsBounded(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		at     func(i int) time.Time
+	}{
+		"past":  {"a node with a clock far behind another's never moves the position", func(int) time.Time { return t0.Add(-time.Hour) }},
+		"stuck": {"a clock that stands still", func(int) time.Time { return t0 }},
+		"moves": {"as it should be", func(i int) time.Time { return t0.Add(time.Duration(i) * time.Minute) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSeen(audit.Resume{Position: t0})
+			s.limit = 100
+			for i := range 1000 {
+				if !s.take(uint64(i), tc.at(i), t0.Add(24*time.Hour)) {
+					t.Fatalf("event %d is new", i)
+				}
+				if name != "past" && s.take(uint64(i), tc.at(i), t0.Add(24*time.Hour)) { // the past is not asked for again
+					t.Fatalf("event %d is known", i)
+				}
+			}
+			if len(s.events) > 100 {
+				t.Errorf("%s: %d events are remembered", tc.reason, len(s.events))
+			}
+		})
+	}
+}
+
+// TestDecidedAtATimeThatHasCome: a clock ahead must not make a grant look ended.
+func TestDecidedAtATimeThatHasCome(t *testing.T) {
+	l := newLedger()
+	cfg := config("unused", l)
+	var at time.Time
+	cfg.Evaluators = evaluatorFunc(func(q policy.Query) policy.Decision {
+		at = q.At
+		return policy.Decision{Word: policy.Allowed}
+	})
+	if err := cfg.complete(); err != nil {
+		t.Fatal(err)
+	}
+	for reason, shift := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
+		newTaker(&cfg, audit.Resume{}).takeFlow(verdict(0, func(f *flowpb.Flow) { f.Time = timestamppb.New(clock().Add(shift)) }))
+		if want := clock().Add(min(shift, 0)); !at.Equal(want) {
+			t.Errorf("a clock %s: decided at %v, want %v", reason, at, want)
+		}
+	}
+}
+
+// evaluatorFunc knows no names.
+type evaluatorFunc func(policy.Query) policy.Decision
+
+func (f evaluatorFunc) Wait(context.Context) error                           { return nil }
+func (f evaluatorFunc) Evaluator() audit.Evaluator                           { return f }
+func (f evaluatorFunc) SubjectsOf(map[string]string) []string                { return nil }
+func (f evaluatorFunc) ResourcesOf(map[string]string) []string               { return nil }
+func (f evaluatorFunc) SubjectOfAddress(netip.Addr) (string, bool)           { return "", false }
+func (f evaluatorFunc) ActionsOn(string, v1alpha1.Protocol, uint16) []string { return nil }
+func (f evaluatorFunc) Decide(q policy.Query) policy.Decision                { return f(q) }
 
 func TestNewRefuses(t *testing.T) {
 	good := config("127.0.0.1:1", newLedger())

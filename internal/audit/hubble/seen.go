@@ -16,8 +16,13 @@ import (
 // ring holds back its newest event until another comes.
 const overlap = 10 * time.Second
 
+// maxSeen bounds the events of the overlap. Events that lie before what is forgotten already, or all at one instant, would
+// otherwise be kept as long as they keep coming; beyond the bound some may be counted twice after a reconnection.
+const maxSeen = 1 << 20
+
 // seen knows the events of the overlap.
 type seen struct {
+	limit  int
 	events map[uint64]time.Time
 	// position is the newest time of an event, never later than the collector's own clock: one node with a clock ahead
 	// must not make the others' events look old.
@@ -26,7 +31,7 @@ type seen struct {
 }
 
 func newSeen(r audit.Resume) *seen {
-	s := &seen{events: make(map[uint64]time.Time, len(r.Seen)), position: r.Position}
+	s := &seen{limit: maxSeen, events: make(map[uint64]time.Time, len(r.Seen)), position: r.Position}
 	for _, e := range r.Seen {
 		s.events[e.ID] = e.Time
 	}
@@ -38,6 +43,12 @@ func (s *seen) take(id uint64, at, now time.Time) bool {
 	if _, dup := s.events[id]; dup {
 		return false
 	}
+	if len(s.events) >= s.limit {
+		s.sweep()
+		if len(s.events) >= s.limit {
+			clear(s.events)
+		}
+	}
 	s.events[id] = at
 	if at.After(now) {
 		at = now
@@ -46,14 +57,19 @@ func (s *seen) take(id uint64, at, now time.Time) bool {
 		s.position = at
 	}
 	if forget := s.forget(); forget.Sub(s.swept) > overlap {
-		for id, at := range s.events {
-			if at.Before(forget) {
-				delete(s.events, id)
-			}
-		}
+		s.sweep()
 		s.swept = forget
 	}
 	return true
+}
+
+func (s *seen) sweep() {
+	forget := s.forget()
+	for id, at := range s.events {
+		if at.Before(forget) {
+			delete(s.events, id)
+		}
+	}
 }
 
 // forget is the time before which no event is asked for again.

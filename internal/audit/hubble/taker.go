@@ -61,6 +61,11 @@ func (t *taker) take(r *observerpb.GetFlowsResponse) {
 func (t *taker) takeFlow(f *flowpb.Flow) {
 	now := t.cfg.Now()
 	o, err := observe(t.cfg.Member, f)
+	// A time that is still to come is a clock that is wrong: grants would be decided as ended, counts would lie in minutes
+	// that nobody looks at, and the event would have to be remembered until then.
+	if o.Time.After(now) {
+		o.Time = now
+	}
 	at := o.Time
 	if at.IsZero() {
 		at = now

@@ -7,9 +7,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/discovery"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/hostcluster"
 )
 
 // preflight waits until the host serves the kinds. It fails only when the context ends.
@@ -35,27 +35,14 @@ func (s *Source) preflight(ctx context.Context) error {
 	}
 }
 
-// plurals are the kinds as the API server lists them.
-var plurals = []string{"accesscontrolpolicies", "resourceclasses", "subjectclasses", "protectedresources", "externalworkloads"}
-
 // missing says what keeps the host from being watched; empty: nothing.
 func (s *Source) missing(ctx context.Context) string {
-	d, err := discovery.NewDiscoveryClientForConfig(s.cfg.Host)
-	if err != nil {
-		return "the kubeconfig of the host cluster cannot be used: " + err.Error()
-	}
-	list, err := d.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.GroupVersion.String())
+	kinds, err := hostcluster.Unserved(ctx, s.cfg.Host)
 	if err != nil {
 		return explain(err)
 	}
-	served := map[string]bool{}
-	for _, r := range list.APIResources {
-		served[r.Name] = true
-	}
-	for _, name := range plurals {
-		if !served[name] {
-			return fmt.Sprintf("the host cluster has no %s.%s: apply the CRDs of deploy/crds to it", name, v1alpha1.GroupVersion.Group)
-		}
+	if len(kinds) > 0 {
+		return fmt.Sprintf("the host cluster has no %s.%s: apply the CRDs of deploy/crds to it", kinds[0].Plural, v1alpha1.GroupVersion.Group)
 	}
 	return ""
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -103,13 +104,6 @@ func (s *Source) Run(ctx context.Context) error {
 	return nil
 }
 
-// kinds are those that decide about flows.
-func kinds() []client.Object {
-	return []client.Object{
-		&v1alpha1.AccessControlPolicy{}, &v1alpha1.ResourceClass{}, &v1alpha1.SubjectClass{}, &v1alpha1.ProtectedResource{}, &v1alpha1.ExternalWorkload{},
-	}
-}
-
 func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -127,17 +121,17 @@ func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch policies: %w", err)
 	}
-	for _, kind := range kinds() {
-		informer, err := c.GetInformer(ctx, kind, cache.BlockUntilSynced(false))
+	for _, kind := range hostcluster.Kinds() {
+		informer, err := c.GetInformer(ctx, kind.Object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return nil, fmt.Errorf("watch %T: %w", kind, err)
+			return nil, fmt.Errorf("watch %s: %w", kind.Plural, err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(any) { s.touch() },
 			UpdateFunc: s.updated,
 			DeleteFunc: func(any) { s.touch() },
 		}); err != nil {
-			return nil, fmt.Errorf("watch %T: %w", kind, err)
+			return nil, fmt.Errorf("watch %s: %w", kind.Plural, err)
 		}
 	}
 	return c, nil
@@ -147,7 +141,7 @@ func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
 func (s *Source) updated(before, after any) {
 	b, okB := before.(client.Object)
 	a, okA := after.(client.Object)
-	if okA && okB && a.GetGeneration() == b.GetGeneration() && a.GetUID() == b.GetUID() {
+	if okA && okB && !hostcluster.Decides(b, a) {
 		return
 	}
 	s.touch()
@@ -177,7 +171,7 @@ func (s *Source) keep(ctx context.Context, r client.Reader) {
 }
 
 func (s *Source) rebuild(ctx context.Context, r client.Reader) error {
-	in, err := gather(ctx, r)
+	in, err := hostcluster.Input(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -189,33 +183,4 @@ func (s *Source) rebuild(ctx context.Context, r client.Reader) error {
 		close(s.ready)
 	}
 	return nil
-}
-
-// gather lists without copying: a snapshot changes and keeps nothing of its input.
-func gather(ctx context.Context, r client.Reader) (policy.Input, error) {
-	var in policy.Input
-	var policies v1alpha1.AccessControlPolicyList
-	var resourceClasses v1alpha1.ResourceClassList
-	var subjectClasses v1alpha1.SubjectClassList
-	var resources v1alpha1.ProtectedResourceList
-	var workloads v1alpha1.ExternalWorkloadList
-	for _, list := range []client.ObjectList{&policies, &resourceClasses, &subjectClasses, &resources, &workloads} {
-		if err := r.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
-			return in, fmt.Errorf("list %T: %w", list, err)
-		}
-	}
-	in.Policies = pointers(policies.Items)
-	in.ResourceClasses = pointers(resourceClasses.Items)
-	in.SubjectClasses = pointers(subjectClasses.Items)
-	in.Resources = pointers(resources.Items)
-	in.Workloads = pointers(workloads.Items)
-	return in, nil
-}
-
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
 }

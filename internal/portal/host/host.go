@@ -14,7 +14,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -22,23 +21,12 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 // ErrKindMissing means that a CRD is not installed.
 var ErrKindMissing = errors.New("a kind of ACP is not installed in the host cluster")
-
-// kinds that the portal reads, with the plural that names the CRD's file.
-var kinds = []struct {
-	object client.Object
-	plural string
-}{
-	{&v1alpha1.AccessControlPolicy{}, "accesscontrolpolicies"},
-	{&v1alpha1.ProtectedResource{}, "protectedresources"},
-	{&v1alpha1.ResourceClass{}, "resourceclasses"},
-	{&v1alpha1.SubjectClass{}, "subjectclasses"},
-	{&v1alpha1.ExternalWorkload{}, "externalworkloads"},
-}
 
 // Host is safe for concurrent use.
 type Host struct {
@@ -80,46 +68,48 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 
 // CheckKinds asks the API server for ACP's kinds. ErrKindMissing names the files to apply; other errors mean that the
 // API server cannot be reached now.
-func (h *Host) CheckKinds() error {
-	d, err := discovery.NewDiscoveryClientForConfig(h.config)
+func (h *Host) CheckKinds(ctx context.Context) error {
+	missing, err := hostcluster.Unserved(ctx, h.config)
 	if err != nil {
-		return fmt.Errorf("make the discovery client: %w", err)
+		return err
 	}
-	list, err := d.ServerResourcesForGroupVersion(v1alpha1.GroupVersion.String())
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("ask the host cluster for its kinds: %w", err)
+	if len(missing) == 0 {
+		return nil
 	}
-	have := map[string]bool{}
-	if list != nil {
-		for _, r := range list.APIResources {
-			have[r.Name] = true
-		}
+	files := make([]string, 0, len(missing))
+	for _, k := range missing {
+		files = append(files, "deploy/crds/acp.io_"+k.Plural+".yaml")
 	}
-	var files []string
-	for _, k := range kinds {
-		if !have[k.plural] {
-			files = append(files, "deploy/crds/acp.io_"+k.plural+".yaml")
-		}
+	return fmt.Errorf("%w: kubectl apply -f %s", ErrKindMissing, strings.Join(files, " -f "))
+}
+
+// indexResource finds ProtectedResources by the resource that they name.
+const indexResource = "spec.resource"
+
+func resourceOf(o client.Object) []string {
+	p, ok := o.(*v1alpha1.ProtectedResource)
+	if !ok {
+		return nil
 	}
-	if len(files) > 0 {
-		return fmt.Errorf("%w: kubectl apply -f %s", ErrKindMissing, strings.Join(files, " -f "))
-	}
-	return nil
+	return []string{string(p.Spec.Resource)}
 }
 
 // Run keeps the cache until the context ends. An API server that is away is waited for.
 func (h *Host) Run(ctx context.Context) error {
-	for _, k := range kinds {
-		inf, err := h.cache.GetInformer(ctx, k.object, cache.BlockUntilSynced(false))
+	if err := h.cache.IndexField(ctx, &v1alpha1.ProtectedResource{}, indexResource, resourceOf); err != nil {
+		return fmt.Errorf("index protected resources: %w", err)
+	}
+	for _, k := range hostcluster.Kinds() {
+		inf, err := h.cache.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
 		if err != nil {
-			return fmt.Errorf("watch %s: %w", k.plural, err)
+			return fmt.Errorf("watch %s: %w", k.Plural, err)
 		}
 		if _, err := inf.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
 			AddFunc:    func(o any) { h.changed(nil, o) },
 			UpdateFunc: func(before, o any) { h.changed(before, o) },
 			DeleteFunc: func(o any) { h.changed(nil, o) },
 		}); err != nil {
-			return fmt.Errorf("watch %s: %w", k.plural, err)
+			return fmt.Errorf("watch %s: %w", k.Plural, err)
 		}
 	}
 	go func() {
@@ -142,8 +132,7 @@ func (h *Host) changed(before, object any) {
 	if !ok {
 		return
 	}
-	// What the snapshot is made of is in specs; a status changes often and alters no decision.
-	if old, ok := before.(client.Object); !ok || old.GetGeneration() != o.GetGeneration() {
+	if old, ok := before.(client.Object); !ok || hostcluster.Decides(old, o) {
 		h.mu.Lock()
 		h.dirty = true
 		h.mu.Unlock()
@@ -175,39 +164,13 @@ func (h *Host) Snapshot() (*policy.Snapshot, bool) {
 	if !h.dirty && h.snapshot != nil {
 		return h.snapshot, true
 	}
-	in, err := h.input()
+	in, err := hostcluster.Input(context.Background(), h.cache) // lists of a synced cache wait for nothing
 	if err != nil {
 		h.log.Error("the host cluster's cache cannot be listed", "error", err)
 		return h.snapshot, h.snapshot != nil
 	}
 	h.snapshot, h.dirty = policy.NewSnapshot(in), false
 	return h.snapshot, true
-}
-
-func (h *Host) input() (policy.Input, error) {
-	ctx := context.Background() // lists of a synced cache wait for nothing
-	var in policy.Input
-	var acps v1alpha1.AccessControlPolicyList
-	var prs v1alpha1.ProtectedResourceList
-	var rcs v1alpha1.ResourceClassList
-	var scs v1alpha1.SubjectClassList
-	var ews v1alpha1.ExternalWorkloadList
-	for _, l := range []client.ObjectList{&acps, &prs, &rcs, &scs, &ews} {
-		if err := h.cache.List(ctx, l); err != nil {
-			return in, fmt.Errorf("list %T: %w", l, err)
-		}
-	}
-	in.Policies, in.Resources = pointers(acps.Items), pointers(prs.Items)
-	in.ResourceClasses, in.SubjectClasses, in.Workloads = pointers(rcs.Items), pointers(scs.Items), pointers(ews.Items)
-	return in, nil
-}
-
-func pointers[T any](items []T) []*T {
-	out := make([]*T, len(items))
-	for i := range items {
-		out[i] = &items[i]
-	}
-	return out
 }
 
 // Cached implements approval.Policies.
@@ -242,25 +205,24 @@ func (h *Host) Protection(resource string) *v1alpha1.ProtectedResource {
 		return nil
 	}
 	var prs v1alpha1.ProtectedResourceList
-	if err := h.cache.List(context.Background(), &prs); err != nil {
+	if err := h.cache.List(context.Background(), &prs, client.MatchingFields{indexResource: resource}); err != nil {
+		h.log.Error("the host cluster's cache cannot be listed", "error", err)
 		return nil
 	}
 	var found *v1alpha1.ProtectedResource
-	for i, p := range prs.Items {
-		if string(p.Spec.Resource) == resource && (found == nil || p.Name < found.Name) {
+	for i := range prs.Items {
+		if found == nil || prs.Items[i].Name < found.Name {
 			found = &prs.Items[i]
 		}
 	}
 	return found
 }
 
-var errNotSeen = &approval.Error{Code: approval.CodeUnavailable, Detail: "The host cluster's policies are not known yet; try again in a moment."}
-
 // ResourceActions implements approval.Classes.
 func (h *Host) ResourceActions(resource string) ([]string, bool, error) {
 	s, ok := h.Snapshot()
 	if !ok {
-		return nil, false, errNotSeen
+		return nil, false, approval.HostUnknown()
 	}
 	c, ok := s.ResourceClassOf(resource)
 	if !ok {
@@ -277,7 +239,7 @@ func (h *Host) ResourceActions(resource string) ([]string, bool, error) {
 func (h *Host) SubjectCovered(application string) (bool, error) {
 	s, ok := h.Snapshot()
 	if !ok {
-		return false, errNotSeen
+		return false, approval.HostUnknown()
 	}
 	_, covered := s.SubjectClassOf(application)
 	return covered, nil

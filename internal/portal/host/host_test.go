@@ -55,7 +55,7 @@ func sids(t *testing.T, h *host.Host, name string) []string {
 
 func TestWriter(t *testing.T) {
 	h := newHost(t, portaltest.APIServer(t, true))
-	if err := h.CheckKinds(); err != nil {
+	if err := h.CheckKinds(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	w, ctx := h.Writer(), t.Context()
@@ -113,7 +113,7 @@ func TestWriterWithoutAServer(t *testing.T) {
 	if _, err := h.Writer().Put(t.Context(), "x", "y", nil, yes); err == nil || errors.As(err, &refused) {
 		t.Errorf("an API server that is away is tried again: %v", err)
 	}
-	if err := h.CheckKinds(); err == nil || errors.Is(err, host.ErrKindMissing) {
+	if err := h.CheckKinds(t.Context()); err == nil || errors.Is(err, host.ErrKindMissing) {
 		t.Errorf("an API server that is away does not lack kinds: %v", err)
 	}
 	if _, ok := h.Snapshot(); ok || h.Ready() {

@@ -5,17 +5,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/hostcluster"
 )
 
 // staticMapper knows ACP's kinds, so that starting needs no discovery and an API server that is away stops nothing.
 func staticMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion})
-	for kind, plural := range map[string]string{
-		"AccessControlPolicy": "accesscontrolpolicies", "ProtectedResource": "protectedresources", "ResourceClass": "resourceclasses",
-		"SubjectClass": "subjectclasses", "ExternalWorkload": "externalworkloads",
-	} {
-		gv := v1alpha1.GroupVersion
-		m.AddSpecific(gv.WithKind(kind), gv.WithResource(plural), gv.WithResource(plural), meta.RESTScopeRoot)
+	gv := v1alpha1.GroupVersion
+	for _, k := range hostcluster.Kinds() {
+		m.AddSpecific(gv.WithKind(k.Name), gv.WithResource(k.Plural), gv.WithResource(k.Plural), meta.RESTScopeRoot)
 	}
 	return m
 }

@@ -51,7 +51,7 @@ func newAuthority(dir, name string) (*authority, error) {
 	return a, nil
 }
 
-// pair issues a certificate for programs on this machine, once; dns names are added to localhost.
+// issue makes a certificate for programs on this machine, once; dns names are added to localhost.
 func (a *authority) issue(name string, usage []x509.ExtKeyUsage, dns ...string) (Pair, error) {
 	p := Pair{Cert: filepath.Join(a.dir, name+".crt"), Key: filepath.Join(a.dir, name+".key")}
 	if p.exist() {

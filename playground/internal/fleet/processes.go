@@ -58,7 +58,7 @@ func (f *Fleet) etcd(name string) (supervisor.Spec, error) {
 			"--unsafe-no-fsync",
 			"--auto-compaction-mode=periodic", "--auto-compaction-retention=10m",
 		},
-		Ready: func(ctx context.Context) error { return get(ctx, client, url+"/health", "") },
+		Ready: func(ctx context.Context) error { return GetOK(ctx, client, url+"/health", "") },
 	}, nil
 }
 
@@ -94,7 +94,7 @@ func (f *Fleet) apiServer(cluster string) (supervisor.Spec, error) {
 		// Three of these are most of the fleet's memory, and what they hold is small beside what they leave behind.
 		Env: []string{"GOGC=50"},
 		Ready: func(ctx context.Context) error {
-			return get(ctx, client, f.url(cluster)+"/readyz", f.Tokens[cluster][Admin])
+			return GetOK(ctx, client, f.url(cluster)+"/readyz", f.Tokens[cluster][Admin])
 		},
 		StopTimeout: 4 * time.Second,
 	}, nil
@@ -110,7 +110,7 @@ func (f *Fleet) kubeFed() supervisor.Spec {
 		},
 		BeforeStart: f.dropKubeFedLock,
 		Ready: func(ctx context.Context) error {
-			return get(ctx, http.DefaultClient, "http://"+health+"/healthz", "")
+			return GetOK(ctx, http.DefaultClient, "http://"+health+"/healthz", "")
 		},
 		StopTimeout: 2 * time.Second,
 	}
@@ -146,8 +146,8 @@ func Pool(caFile string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// get wants status 200.
-func get(ctx context.Context, client *http.Client, url, token string) error {
+// GetOK is an error unless the address answers a GET with status 200; an empty token is not sent.
+func GetOK(ctx context.Context, client *http.Client, url, token string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err

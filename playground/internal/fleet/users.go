@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -81,9 +80,7 @@ func EnsureTokens(l Layout) (Tokens, error) {
 		var csv strings.Builder
 		for short, u := range users(cluster) {
 			if tokens[cluster][short] == "" {
-				if tokens[cluster][short], err = RandomToken(); err != nil {
-					return nil, err
-				}
+				tokens[cluster][short] = rand.Text()
 			}
 			fmt.Fprintf(&csv, "%s,%s,%s,%q\n", tokens[cluster][short], u.name, short, strings.Join(u.groups, ","))
 		}
@@ -101,12 +98,3 @@ func EnsureTokens(l Layout) (Tokens, error) {
 }
 
 func (l Layout) tokenFile(cluster string) string { return l.File("tokens-" + cluster + ".csv") }
-
-// RandomToken returns 160 random bits as text.
-func RandomToken() (string, error) {
-	b := make([]byte, 20)
-	if _, err := rand.Read(b); err != nil {
-		return "", fmt.Errorf("make a token: %w", err)
-	}
-	return hex.EncodeToString(b), nil
-}

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"sync"
 	"time"
@@ -59,14 +58,6 @@ func newStorage(c client, secret string, key *rsa.PrivateKey, people []demo.Pers
 	return s
 }
 
-func randomID() (string, error) {
-	b := make([]byte, 16)
-	if _, err := rand.Read(b); err != nil {
-		return "", err
-	}
-	return hex.EncodeToString(b), nil
-}
-
 // login binds a request to the person, if the password is right.
 func (s *storage) login(requestID, username, password string) (ok bool, err error) {
 	s.mu.Lock()
@@ -105,10 +96,7 @@ func (s *storage) forget() {
 }
 
 func (s *storage) CreateAuthRequest(_ context.Context, in *oidc.AuthRequest, _ string) (op.AuthRequest, error) {
-	id, err := randomID()
-	if err != nil {
-		return nil, err
-	}
+	id := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.forget()
@@ -153,10 +141,7 @@ func (s *storage) DeleteAuthRequest(_ context.Context, id string) error {
 }
 
 func (s *storage) CreateAccessToken(_ context.Context, r op.TokenRequest) (string, time.Time, error) {
-	id, err := randomID()
-	if err != nil {
-		return "", time.Time{}, err
-	}
+	id := rand.Text()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := accessToken{subject: r.GetSubject(), clientID: s.client.GetID(), scopes: r.GetScopes(), expires: s.now().Add(tokenLifetime)}

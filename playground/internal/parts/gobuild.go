@@ -57,7 +57,8 @@ func goBuild(ctx context.Context, p Part, moduleDir, out, logPath string) error 
 func goCommand(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = dir
-	// No cgo: the programs then run on any machine of the same kind, and need no C compiler. A workspace or flags of the user's environment must not leak into what is cached for everybody.
+	// No cgo: the programs then run on any machine of the same kind, and need no C compiler. A workspace or flags of the
+	// user's environment must not leak into what is cached for everybody.
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off", "GOFLAGS=")
 	return cmd
 }

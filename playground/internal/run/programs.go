@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -66,11 +67,7 @@ func (r *runner) clientSecret() (string, error) {
 	} else if !errors.Is(err, os.ErrNotExist) {
 		return "", fmt.Errorf("read the OIDC client secret: %w", err)
 	}
-	token, err := fleet.RandomToken()
-	if err != nil {
-		return "", err
-	}
-	if err := os.WriteFile(path, []byte(token), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte(rand.Text()), 0o600); err != nil {
 		return "", fmt.Errorf("write the OIDC client secret: %w", err)
 	}
 	return path, nil
@@ -85,7 +82,7 @@ func (r *runner) oidc(secretFile string) supervisor.Spec {
 			"--key-file=" + filepath.Join(r.layout.PKI(), "oidc-signing.key"),
 		},
 		Ready: func(ctx context.Context) error {
-			return getOK(ctx, r.issuer()+"/.well-known/openid-configuration")
+			return fleet.GetOK(ctx, http.DefaultClient, r.issuer()+"/.well-known/openid-configuration", "")
 		},
 		StopTimeout: 2 * time.Second,
 	}
@@ -117,7 +114,9 @@ func (r *runner) adapter() supervisor.Spec {
 			"--health-address=" + health, "--metrics-address=" + r.fleet.Ports.Address("adapter-metrics"),
 			"--leader-elect=false",
 		},
-		Ready: func(ctx context.Context) error { return getOK(ctx, "http://"+health+"/readyz") },
+		Ready: func(ctx context.Context) error {
+			return fleet.GetOK(ctx, http.DefaultClient, "http://"+health+"/readyz", "")
+		},
 	}
 }
 
@@ -134,7 +133,9 @@ func (r *runner) collector() supervisor.Spec {
 	}
 	return supervisor.Spec{
 		Name: "flow-collector", Layer: fleet.LayerControlPlane, Path: filepath.Join(r.BinDir, programCollector), Args: args,
-		Ready: func(ctx context.Context) error { return getOK(ctx, "http://"+health+"/healthz") },
+		Ready: func(ctx context.Context) error {
+			return fleet.GetOK(ctx, http.DefaultClient, "http://"+health+"/healthz", "")
+		},
 	}
 }
 
@@ -149,7 +150,9 @@ func (r *runner) portal(secretFile string) supervisor.Spec {
 			"--oidc-issuer=" + r.issuer(), "--oidc-client-id=" + oidcClientID, "--oidc-client-secret-file=" + secretFile,
 			"--session-idle=8h", "--demo",
 		},
-		Ready: func(ctx context.Context) error { return getOK(ctx, r.portalURL()+"/readyz") },
+		Ready: func(ctx context.Context) error {
+			return fleet.GetOK(ctx, http.DefaultClient, r.portalURL()+"/readyz", "")
+		},
 	}
 }
 
@@ -160,22 +163,6 @@ func (r *runner) flowStore() string {
 func (r *runner) portalURL() string { return "http://127.0.0.1:" + strconv.Itoa(r.Port) }
 
 func (r *runner) issuer() string { return "http://" + r.fleet.Ports.Address("oidc") }
-
-func getOK(ctx context.Context, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answered %s", url, res.Status)
-	}
-	return nil
-}
 
 // dialTLS is a dataplane's readiness: it listens once its caches are filled, and asks for our certificate.
 func (r *runner) dialTLS(ctx context.Context, address string) error {

@@ -1,6 +1,6 @@
 /** Searchable choices of an application and of a resource. */
 import { Loader, Select, Text } from "@mantine/core";
-import type { ComboboxItem } from "@mantine/core";
+import type { ComboboxItem, SelectProps } from "@mantine/core";
 import { useDebouncedValue } from "@mantine/hooks";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
@@ -43,6 +43,30 @@ function useSearch(chosen: Choice | undefined) {
 
 const matches = (choice: Choice, typed: string) => `${choice.title} ${choice.name}`.toLocaleLowerCase().includes(typed.toLocaleLowerCase());
 
+type Kind = "application" | "resource";
+
+/** The field itself. What it offers was filtered already: by the server, or by what was typed. */
+function ChoiceSelect({ kind, value, error, onChange, byId, ...rest }: Props & { kind: Kind; byId: Map<string, Choice> } & Pick<SelectProps, "data" | "searchValue" | "onSearchChange" | "nothingFoundMessage" | "rightSection">) {
+  const { t } = useTranslation();
+  return (
+    <Select
+      label={t(`request.${kind}`)}
+      description={t(`request.${kind}Hint`)}
+      required
+      searchable
+      openOnFocus={false}
+      filter={({ options }) => options}
+      value={value === "" ? null : value}
+      onChange={(id) => onChange(id ?? "")}
+      renderOption={({ option: each }) => <Option choice={byId.get(each.value)} />}
+      maxDropdownHeight={320}
+      error={error}
+      data-testid={`select-${kind}`}
+      {...rest}
+    />
+  );
+}
+
 export function ApplicationSelect({ value, error, onChange }: Props) {
   const { t } = useTranslation();
   const query = useApplications({ mine: true, limit: 200 });
@@ -50,23 +74,17 @@ export function ApplicationSelect({ value, error, onChange }: Props) {
   const byId = new Map(choices.map((choice) => [choice.id, choice]));
   const { text, setText, typed } = useSearch(byId.get(value));
   return (
-    <Select
-      label={t("request.application")}
-      description={t("request.applicationHint")}
-      required
-      searchable
-      openOnFocus={false}
+    <ChoiceSelect
+      kind="application"
+      value={value}
+      error={error}
+      onChange={onChange}
+      byId={byId}
       data={choices.filter((choice) => typed === "" || choice.id === value || matches(choice, typed)).map(option)}
-      filter={({ options }) => options}
       searchValue={text}
       onSearchChange={setText}
-      value={value === "" ? null : value}
-      onChange={(id) => onChange(id ?? "")}
-      renderOption={({ option: each }) => <Option choice={byId.get(each.value)} />}
       nothingFoundMessage={t("request.applicationEmpty")}
       rightSection={query.isPending ? <Loader size={14} /> : undefined}
-      error={error}
-      data-testid="select-application"
     />
   );
 }
@@ -106,23 +124,16 @@ export function ResourceSelect({ value, error, onChange, application }: Props & 
   ].filter(({ items }) => items.length > 0);
 
   return (
-    <Select
-      label={t("request.resource")}
-      description={t("request.resourceHint")}
-      required
-      searchable
-      openOnFocus={false}
+    <ChoiceSelect
+      kind="resource"
+      value={value}
+      error={error}
+      onChange={onChange}
+      byId={byId}
       data={groups}
-      filter={({ options }) => options}
       searchValue={text}
       onSearchChange={setText}
-      value={value === "" ? null : value}
-      onChange={(id) => onChange(id ?? "")}
-      renderOption={({ option: each }) => <Option choice={byId.get(each.value)} />}
       nothingFoundMessage={found.isFetching ? <Loader size={14} /> : t("request.resourceEmpty")}
-      maxDropdownHeight={320}
-      error={error}
-      data-testid="select-resource"
     />
   );
 }

@@ -4,6 +4,7 @@ import { Trans, useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
 import { useDecide, useWithdraw } from "../api/mutations";
 import type { Ticket } from "../api/types";
+import { textLimit } from "../lib/request";
 import { useWords } from "../lib/use-words";
 import classes from "./DecisionBar.module.css";
 import { ErrorState } from "./Feedback";
@@ -75,7 +76,7 @@ function Decide({ ticket, onDecided }: { ticket: Ticket; onDecided?: (() => void
             setMissing(false);
           }}
           error={missing ? t("decide.rejectNeedsComment", { name: ticket.requester.displayName }) : fieldError}
-          maxLength={2000}
+          maxLength={textLimit}
           autosize
           minRows={1}
           maxRows={6}

@@ -3,6 +3,7 @@ import { useState } from "react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
+import { textLimit } from "../lib/request";
 import { ErrorState } from "./Feedback";
 
 interface Props {
@@ -43,7 +44,7 @@ export function ReasonDialog({ title, text, confirm, danger = false, busy, error
             value={reason}
             onChange={(event) => setReason(event.currentTarget.value)}
             error={fieldError}
-            maxLength={2000}
+            maxLength={textLimit}
             autosize
             minRows={2}
             required

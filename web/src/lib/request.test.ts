@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { durationSeconds, previewBody, reasonLimit, toBody, validate } from "./request";
+import { durationSeconds, previewBody, textLimit, toBody, validate } from "./request";
 import type { RequestErrors, RequestForm } from "./request";
 
 const complete: RequestForm = { application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"], duration: "7", customAmount: undefined, customUnit: "hours", reason: " needed " };
@@ -13,7 +13,7 @@ describe("validate", () => {
     { reason: "a year and a day is the longest", form: { duration: "custom", customAmount: 366, customUnit: "days" }, want: {} },
     { reason: "more than that is refused", form: { duration: "custom", customAmount: 367, customUnit: "days" }, want: { duration: "range" } },
     { reason: "less than five minutes is refused", form: { duration: "custom", customAmount: 0.05, customUnit: "hours" }, want: { duration: "range" } },
-    { reason: "a reason has a limit", form: { reason: "x".repeat(reasonLimit + 1) }, want: { reason: "long" } },
+    { reason: "a reason has a limit", form: { reason: "x".repeat(textLimit + 1) }, want: { reason: "long" } },
   ];
   for (const { reason, form, want } of cases) it(reason, () => expect(validate({ ...complete, ...form })).toEqual(want));
 });

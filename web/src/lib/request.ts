@@ -19,8 +19,8 @@ export interface RequestForm {
 export type RequestField = "application" | "resource" | "actions" | "duration" | "reason";
 export type RequestErrors = Partial<Record<RequestField, "missing" | "range" | "long">>;
 
-/** From api/openapi.yaml, NewTicket. */
-export const reasonLimit = 2_000;
+/** From api/openapi.yaml: reasons and comments have one limit. */
+export const textLimit = 2_000;
 const shortest = 300;
 const longest = 31_622_400;
 
@@ -47,7 +47,7 @@ export function validate(form: RequestForm): RequestErrors {
   const errors = accessErrors(form);
   const reason = form.reason.trim();
   if (reason === "") errors.reason = "missing";
-  else if (reason.length > reasonLimit) errors.reason = "long";
+  else if (reason.length > textLimit) errors.reason = "long";
   return errors;
 }
 

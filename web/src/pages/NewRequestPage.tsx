@@ -14,7 +14,7 @@ import { Page } from "../components/Page";
 import { RequestPreview } from "../components/RequestPreview";
 import tables from "../components/Tables.module.css";
 import { randomKey } from "../lib/names";
-import { previewBody, reasonLimit, toBody, validate } from "../lib/request";
+import { previewBody, textLimit, toBody, validate } from "../lib/request";
 import type { RequestErrors, RequestField, RequestForm } from "../lib/request";
 import classes from "./NewRequestPage.module.css";
 
@@ -83,7 +83,7 @@ export function NewRequestPage() {
   const refusal = create.error ? asApiError(create.error) : undefined;
   const message = (field: RequestField): string | undefined => {
     const kind = errors[field];
-    if (kind === "long") return t("request.error.reasonLong", { count: reasonLimit });
+    if (kind === "long") return t("request.error.reasonLong", { count: textLimit });
     if (kind) return t(`request.error.${field}`);
     return refusal?.fieldMessage(field === "duration" ? "durationSeconds" : field);
   };
@@ -153,7 +153,7 @@ export function NewRequestPage() {
                 required
                 autosize
                 minRows={3}
-                maxLength={reasonLimit}
+                maxLength={textLimit}
                 value={form.reason}
                 onChange={(event) => setReason(event.currentTarget.value)}
                 error={message("reason")}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func TestWrongCallsAreExplained(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		args   []string
+		want   string
+	}{
+		"unknown flag":    {"a typing mistake", []string{"--catalogue=x"}, "unknown flag: --catalogue"},
+		"argument":        {"nothing is taken without a flag", []string{"--catalog=x", "now"}, `unexpected argument "now"`},
+		"no catalog":      {"who owns what", nil, "--catalog is required"},
+		"other interface": {"only a proxy with TLS is reached from elsewhere", []string{"--catalog=x", "--listen=0.0.0.0:8080"}, "use 127.0.0.1:PORT"},
+		"other store":     {"a backend that is not there", []string{"--catalog=x", "--database=mysql:x"}, "use sqlite:FILE"},
+		"format":          {"two are known", []string{"--catalog=x", "--log-format=xml"}, "use text or json"},
+		"level":           {"four are known", []string{"--catalog=x", "--log-level=loud"}, "--log-level"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			if _, err := parse(tc.args, &out); err == nil || !strings.Contains(err.Error(), tc.want) || out.Len() > 0 {
+				t.Errorf("%s: want %q, got %v and %q", tc.reason, tc.want, err, out.String())
+			}
+		})
+	}
+}
+
+func TestHelpIsTheOnlyThingWritten(t *testing.T) {
+	var out bytes.Buffer
+	if _, err := parse([]string{"--help"}, &out); !errors.Is(err, pflag.ErrHelp) || !strings.Contains(out.String(), "--oidc-issuer") {
+		t.Errorf("%v, %q", err, out.String())
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	o, err := parse([]string{"--catalog=x", "--listen=127.0.0.1:9"}, t.Output())
+	if err != nil || o.publicURL != "http://127.0.0.1:9" || o.logLevel != slog.LevelInfo {
+		t.Errorf("%+v, %v", o, err)
+	}
+}

@@ -1,0 +1,58 @@
+package controllers_test
+
+import (
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// TestClassInUseStays: without its class a unit could not be compiled, so a revocation would reach no member.
+func TestClassInUseStays(t *testing.T) {
+	s := enforced(t, "classheld")
+	var c v1alpha1.ResourceClass
+	get := func() error { return s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &c) }
+	if err := get(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.host.Delete(s.ctx, &c); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the deletion waits and says why", func() string {
+		if err := get(); err != nil {
+			t.Fatalf("the class is gone: %v", err)
+		}
+		if a := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAccepted); a == nil || a.Status != metav1.ConditionFalse {
+			return "nothing is said"
+		}
+		return ""
+	})
+	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil })
+	s.until("the revocation is on its way", func() string {
+		_, o := s.federated()
+		if o == nil {
+			t.Fatal("the unit is gone")
+		}
+		if rules, ok := o.TemplateSpec["ingress"].([]any); !ok || len(rules) != 1 || len(rules[0].(map[string]any)) != 0 {
+			return "the unit still has rules"
+		}
+		return ""
+	})
+	s.push()
+	s.untilStates("both members have it", bothRealized)
+	s.setMode(v1alpha1.ModeObserve)
+	s.untilOpen()
+	s.push()
+	s.untilPlaced()
+	s.push()
+	s.until("the class goes with the last unit", func() string {
+		if err := get(); !apierrors.IsNotFound(err) {
+			return "it is still there"
+		}
+		return ""
+	})
+}

@@ -1,0 +1,120 @@
+package federation
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+)
+
+// halfDead answers probes, and whole lists only while it is well.
+type halfDead struct {
+	dynamic.ResourceInterface
+	mu      sync.Mutex
+	ill     bool
+	watches []*watch.FakeWatcher
+}
+
+func (h *halfDead) List(_ context.Context, o metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	list := &unstructured.UnstructuredList{Object: map[string]any{"metadata": map[string]any{"resourceVersion": "7"}}}
+	if o.Limit == 1 {
+		return list, nil
+	}
+	if h.ill {
+		return nil, errors.New("the storage cannot decode an object")
+	}
+	list.Items = []unstructured.Unstructured{{Object: map[string]any{"metadata": map[string]any{"name": "acp-x", "resourceVersion": "6"}}}}
+	return list, nil
+}
+
+func (h *halfDead) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	w := watch.NewFake()
+	h.watches = append(h.watches, w)
+	return w, nil
+}
+
+// set makes it ill or well; the watches break either way, as too old.
+func (h *halfDead) set(ill bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ill = ill
+	for _, w := range h.watches {
+		go func() {
+			w.Error(&metav1.Status{Status: metav1.StatusFailure, Code: http.StatusGone, Reason: metav1.StatusReasonExpired})
+			w.Stop()
+		}()
+	}
+	h.watches = nil
+}
+
+func TestViewThatCannotBeRenewedIsNotShown(t *testing.T) {
+	server := &halfDead{}
+	changed := make(chan struct{}, 1000)
+	m := &member{cluster: Cluster{Name: "m1"}, probing: Probing{Interval: time.Millisecond, Timeout: time.Second, Failures: 2}, log: logr.Discard(),
+		changed: func(string) { changed <- struct{}{} }, client: server, http: &http.Client{}, why: errNotProbed}
+	m.watch = NewWatch(m.client, "policies", logr.Discard(), Revision(func(map[string]any) string { return "r" }).parse, m.changed)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.run(ctx)
+	}()
+	defer func() {
+		cancel()
+		<-done
+	}()
+	until := func(reason string, is func(Observation) bool) {
+		t.Helper()
+		limit := time.NewTimer(30 * time.Second)
+		defer limit.Stop()
+		for !is(m.observe("acp-x")) {
+			select {
+			case <-changed:
+			case <-limit.C:
+				t.Fatalf("%s: %+v", reason, m.observe("acp-x"))
+			}
+		}
+	}
+	until("the object is read", func(o Observation) bool { return o.Reachable && o.Object != nil })
+	server.set(true)
+	until("what nobody can read any more is not told as the present", func(o Observation) bool { return !o.Reachable && o.Message != "" })
+	server.set(false)
+	until("it is read again", func(o Observation) bool { return o.Reachable && o.Object != nil })
+}
+
+func TestOnlyTheSameServersViewIsInherited(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		now    Cluster
+		alive  bool
+	}{
+		{"a new token or authority is a rotation", Cluster{Name: "m1", Endpoint: "https://a", CABundle: []byte("new")}, true},
+		{"another address may be another cluster", Cluster{Name: "m1", Endpoint: "https://b"}, false},
+		{"another proxy may lead to another cluster", Cluster{Name: "m1", Endpoint: "https://a", ProxyURL: "http://p"}, false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			make := func(c Cluster) *member {
+				return &member{cluster: c, why: errNotProbed, watch: NewWatch(nil, "policies", logr.Discard(), Revision(nil).parse, nil)}
+			}
+			old := make(Cluster{Name: "m1", Endpoint: "https://a"})
+			old.alive, old.watch.synced = true, true
+			now := make(c.now)
+			now.inherit(old)
+			if got := now.observe("x").Reachable; got != c.alive {
+				t.Errorf("reachable %v", got)
+			}
+		})
+	}
+}
