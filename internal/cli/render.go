@@ -41,7 +41,7 @@ cannot be rendered are told on standard error, and the exit code is 1.`,
   kubectl acp render --federated -o json`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
 	}
-	o.source.flags(cmd)
+	o.flags(cmd)
 	o.output.flag(cmd, asYAML)
 	cmd.Flags().StringVar(&o.enforcer, "enforcer", "", "`NAME`: render every unit for this one, whatever its class says; empty: those of the class")
 	o.declarations.flag(cmd)

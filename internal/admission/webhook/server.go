@@ -74,15 +74,15 @@ func (s *Server) Start(ctx context.Context) error {
 		end, stop := context.WithTimeout(context.WithoutCancel(ctx), drain)
 		defer stop()
 		err = s.http.Shutdown(end)
-		_ = <-served
+		<-served //nolint:errcheck // it says that the server was closed
 		stopWatching()
-		_ = <-watched // what it says after its context ended is of no use
+		<-watched //nolint:errcheck // what it says after its context ended is of no use
 	case err = <-watched: // without it, the certificate would grow old unnoticed
 		err = errors.Join(err, s.http.Close())
-		_ = <-served
+		<-served //nolint:errcheck // it says that the server was closed
 	case err = <-served:
 		stopWatching()
-		_ = <-watched
+		<-watched //nolint:errcheck // what it says after its context ended is of no use
 	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("serve the webhook: %w", err)
