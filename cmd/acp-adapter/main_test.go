@@ -35,6 +35,8 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		{"an argument", []string{"now"}, 2, `unexpected argument "now"`},
 		{"an address without port", []string{"--health-address", "localhost"}, 2, "HOST:PORT"},
 		{"a format that is none", []string{"--log-format", "xml"}, 2, "neither json nor text"},
+		{"a webhook without certificate", []string{"--webhook-address", "127.0.0.1:0"}, 2, "needed together"},
+		{"a webhook without port", []string{"--webhook-address", "localhost", "--webhook-cert", "c", "--webhook-key", "k"}, 2, "HOST:PORT"},
 		{"an empty namespace", []string{"--kubefed-namespace", ""}, 2, "must not be empty"},
 		{"a level that is none", []string{"--log-level", "loud"}, 2, "--log-level"},
 		{"no such kubeconfig", []string{"--kubeconfig", filepath.Join(t.TempDir(), "absent")}, 1, "cannot be used"},

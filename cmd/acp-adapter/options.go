@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -16,6 +17,9 @@ type options struct {
 	credentialsNamespace string
 	healthAddress        string
 	metricsAddress       string
+	webhookAddress       string
+	webhookCert          string
+	webhookKey           string
 	leaderElect          bool
 	logFormat            string
 	logLevel             slog.Level
@@ -36,6 +40,9 @@ func parse(args []string, help io.Writer) (options, error) {
 		"namespace of the Secrets acp-reader-<cluster> with the tokens for reading the members, and of the leader's lease")
 	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8081", "`address` of /healthz and /readyz; 0: off")
 	f.StringVar(&o.metricsAddress, "metrics-address", "127.0.0.1:8082", "`address` of /metrics; 0: off")
+	f.StringVar(&o.webhookAddress, "webhook-address", "", "`address` of the validating webhook, as in deploy/webhook; empty: off")
+	f.StringVar(&o.webhookCert, "webhook-cert", "", "`file` with the webhook's TLS certificate; read again when it changes")
+	f.StringVar(&o.webhookKey, "webhook-key", "", "`file` with the key of the webhook's certificate")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease; needed with more than one replica")
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
@@ -62,6 +69,14 @@ func (o *options) validate() error {
 		if _, _, err := net.SplitHostPort(value); err != nil {
 			return fmt.Errorf("--%s %q is not HOST:PORT", flag, value)
 		}
+	}
+	if o.webhookAddress != "" {
+		if _, _, err := net.SplitHostPort(o.webhookAddress); err != nil {
+			return fmt.Errorf("--webhook-address %q is not HOST:PORT", o.webhookAddress)
+		}
+	}
+	if set := o.webhookAddress != ""; set != (o.webhookCert != "") || set != (o.webhookKey != "") {
+		return errors.New("--webhook-address, --webhook-cert and --webhook-key are needed together")
 	}
 	if o.logFormat != "json" && o.logFormat != "text" {
 		return fmt.Errorf("--log-format %q is neither json nor text", o.logFormat)

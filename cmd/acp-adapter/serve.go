@@ -24,6 +24,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers"
+	"github.com/acp-io/acp/internal/admission/webhook"
 	"github.com/acp-io/acp/internal/hostcluster"
 )
 
@@ -57,6 +58,16 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace,
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
+	}
+	if o.webhookAddress != "" {
+		hook, err := webhook.New(ctx, o.webhookAddress, o.webhookCert, o.webhookKey,
+			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: time.Now})
+		if err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
+		if err := mgr.Add(hook); err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
 	}
 	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("listed", listed(ctx, mgr))); err != nil {
 		return fmt.Errorf("start: %w", err)

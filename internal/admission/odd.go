@@ -1,0 +1,171 @@
+package admission
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Prefixes shorter than these hold so many addresses that they hardly name anyone.
+const (
+	broad4 = 8
+	broad6 = 16
+)
+
+// Note is something legal but odd.
+type Note struct {
+	// Kind and Name of the object; Ref when it is about one statement.
+	Kind, Name string
+	Ref        policy.Ref
+	Message    string
+}
+
+// Odd lists what is legal but odd, by kind, name and statement.
+func Odd(s *policy.Snapshot, in policy.Input, at time.Time) []Note {
+	var out []Note
+	for _, p := range in.Policies {
+		out = append(out, oddStatements(s, p, at)...)
+	}
+	for _, r := range in.Resources {
+		out = append(out, oddResource(s, r, at)...)
+	}
+	for _, c := range in.ResourceClasses {
+		out = append(out, oddResourceClass(nil, c)...)
+	}
+	for _, w := range in.Workloads {
+		out = append(out, oddWorkload(w)...)
+	}
+	slices.SortStableFunc(out, func(a, b Note) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Ref.SID, b.Ref.SID))
+	})
+	return out
+}
+
+func oddStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time.Time) []Note {
+	var out []Note
+	for i := range p.Spec.Statements {
+		st := &p.Spec.Statements[i]
+		note := func(format string, args ...any) {
+			out = append(out, Note{Kind: "AccessControlPolicy", Name: p.Name, Ref: policy.Ref{Policy: p.Name, SID: st.SID}, Message: fmt.Sprintf(format, args...)})
+		}
+		if st.NotAfter != nil && !at.Before(st.NotAfter.Time) {
+			note("it expired at %s and does nothing: remove it", st.NotAfter.UTC().Format(time.RFC3339))
+			continue
+		}
+		anyone := slices.Contains(st.Subjects, v1alpha1.Subject("*"))
+		wild := anyone || slices.ContainsFunc(st.Subjects, func(n v1alpha1.Subject) bool { return strings.HasSuffix(string(n), "*") }) ||
+			slices.ContainsFunc(st.Resources, func(n v1alpha1.ResourceName) bool { return strings.HasSuffix(string(n), "*") })
+		switch {
+		case anyone && st.Effect == v1alpha1.EffectAllow:
+			note("it allows anyone, also from outside the fleet")
+		case anyone:
+			note("it denies everyone, whatever other statements allow")
+		}
+		if wild && st.Effect == v1alpha1.EffectAllow && st.NotAfter == nil {
+			note("it is a wildcard that never expires: set notAfter, or name what is meant")
+		}
+		for _, subject := range st.Subjects {
+			if n, err := policy.ParseName(string(subject)); err == nil && n.IsPrefix() && broad(n.ID) {
+				note("%s is a very large part of all addresses", n.ID)
+			}
+		}
+		if st.Effect == v1alpha1.EffectDeny {
+			for _, r := range st.Resources {
+				if mode, odd := toothless(s, string(r), at); odd {
+					note("the deny refuses nothing while %s is in %s", r, mode)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// toothless tells whether a deny on a resource counts in no member.
+func toothless(s *policy.Snapshot, resource string, at time.Time) (v1alpha1.Mode, bool) {
+	if strings.HasSuffix(resource, "*") {
+		return "", false
+	}
+	mode := s.EffectiveMode(resource, "", at)
+	if u, ok := s.CompileResource(resource, at); ok {
+		for _, m := range u.ClusterModes {
+			if m == v1alpha1.ModeEnforce {
+				return mode, false
+			}
+		}
+	}
+	return mode, mode != v1alpha1.ModeEnforce
+}
+
+func oddResource(s *policy.Snapshot, r *v1alpha1.ProtectedResource, at time.Time) []Note {
+	var out []Note
+	note := func(format string, args ...any) {
+		out = append(out, Note{Kind: "ProtectedResource", Name: r.Name, Message: fmt.Sprintf(format, args...)})
+	}
+	name := string(r.Spec.Resource)
+	if u, ok := s.CompileResource(name, at); ok && u.Mode == v1alpha1.ModeEnforce && !allowed(s, name, at) {
+		note("%s is in Enforce and no statement allows anyone: it is closed", name)
+	}
+	if t := r.Spec.TemporaryAudit; t != nil {
+		switch {
+		case !at.Before(t.Until.Time):
+			note("the temporary audit was over at %s: remove it", t.Until.UTC().Format(time.RFC3339))
+		case strictest(r) != v1alpha1.ModeEnforce:
+			note("a temporary audit changes nothing in %s", strictest(r))
+		}
+	}
+	return out
+}
+
+func allowed(s *policy.Snapshot, resource string, at time.Time) bool {
+	return slices.ContainsFunc(s.WhoCanReach(resource, at), func(g policy.Grant) bool { return g.Effect == policy.Allow })
+}
+
+// oddResourceClass also tells what an update takes away; old is nil for a class as it stands.
+func oddResourceClass(old, c *v1alpha1.ResourceClass) []Note {
+	var out []Note
+	note := func(format string, args ...any) {
+		out = append(out, Note{Kind: "ResourceClass", Name: c.Name, Message: fmt.Sprintf(format, args...)})
+	}
+	if c.Spec.OtherPorts == v1alpha1.OtherPortsAllow && (old == nil || old.Spec.OtherPorts != v1alpha1.OtherPortsAllow) {
+		note("otherPorts: Allow opens every port that no action names for everyone, also while a resource is in Enforce")
+	}
+	if p := c.Spec.Placement.Clusters; p != nil && len(*p) == 0 {
+		note("its placement is no cluster: nothing of it is enforced anywhere")
+	}
+	if old != nil {
+		for _, a := range old.Spec.Actions {
+			if !slices.ContainsFunc(c.Spec.Actions, func(b v1alpha1.ClassAction) bool { return a.Name == b.Name }) {
+				note("action %s is gone: statements that name it are refused from now on", a.Name)
+			}
+		}
+	}
+	return out
+}
+
+func oddWorkload(w *v1alpha1.ExternalWorkload) []Note {
+	var out []Note
+	for _, a := range w.Spec.Addresses {
+		if broad(a) {
+			out = append(out, Note{Kind: "ExternalWorkload", Name: w.Name, Message: a + " is a very large part of all addresses: all of them act as " + string(w.Spec.Subject)})
+		}
+	}
+	return out
+}
+
+// broad tells whether a prefix is so large that it hardly names anyone.
+func broad(text string) bool {
+	p, err := netip.ParsePrefix(text)
+	if err != nil {
+		return false
+	}
+	if p.Addr().Is4() {
+		return p.Bits() < broad4
+	}
+	return p.Bits() < broad6
+}

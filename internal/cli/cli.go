@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-io/acp/internal/version"
+)
+
+// Exit codes. They are documented in docs/cli.md and may be relied upon.
+const (
+	// ExitFine: nothing to tell.
+	ExitFine = 0
+	// ExitFindings: it worked, and there is something to look at: refused statements, findings, changes, answers that
+	// are not those expected.
+	ExitFindings = 1
+	// ExitUsage: the command line is wrong.
+	ExitUsage = 2
+	// ExitInvalid: the input cannot be read, or is not valid.
+	ExitInvalid = 3
+)
+
+// Streams of the process, and its clock.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Now      func() time.Time
+}
+
+// failure ends a command with an exit code; without err it was told already.
+type failure struct {
+	code int
+	err  error
+}
+
+func (f *failure) Error() string {
+	if f.err == nil {
+		return ""
+	}
+	return f.err.Error()
+}
+
+func (f *failure) Unwrap() error { return f.err }
+
+var errFindings = &failure{code: ExitFindings}
+
+func usage(format string, args ...any) error {
+	return &failure{code: ExitUsage, err: fmt.Errorf(format, args...)}
+}
+
+func invalid(err error) error { return &failure{code: ExitInvalid, err: err} }
+
+// Run runs the command line and returns the exit code.
+func Run(ctx context.Context, args []string, s Streams) int {
+	root := newRoot(s) //nolint:contextcheck // the commands are given ctx by cobra
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return ExitFine
+	}
+	code := ExitUsage // what cobra itself finds is about the command line
+	var f *failure
+	if errors.As(err, &f) {
+		code = f.code
+	}
+	if text := err.Error(); text != "" {
+		hint := ""
+		if code == ExitUsage {
+			hint = "; see --help"
+		}
+		fmt.Fprintf(s.Err, "error: %s%s\n", text, hint)
+	}
+	return code
+}
+
+func newRoot(s Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "kubectl-acp",
+		Short: "Render, ask, check and compare access control policies",
+		Long: `kubectl acp answers questions about access control policies, from files as they are kept in Git (-f), or from the host
+cluster of the current kubeconfig. It changes nothing.
+
+Exit codes: 0 nothing to tell, 1 findings or changes, 2 wrong usage, 3 input that cannot be read or is invalid.`,
+		Version:       version.String(),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl acp"},
+		CompletionOptions: cobra.CompletionOptions{
+			HiddenDefaultCmd: true,
+		},
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.SetIn(s.In)
+	root.SetOut(s.Out)
+	root.SetErr(s.Err)
+	root.AddCommand(newRender(s), newDecide(s), newLint(s), newDiff(s))
+	return root
+}

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/admission"
+	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	severityError   = "error"
+	severityWarning = "warning"
+)
+
+// finding is one line of lint.
+type finding struct {
+	// Severity is error for what is not valid or has no effect as written, else warning.
+	Severity string `json:"severity"`
+	// Kind is invalid, ignored, left-out, refused, odd, limit, shadowed, redundant or contradictory.
+	Kind string `json:"kind"`
+	// Object is "Kind/name"; Statement "<policy>/<sid>" when it is about one.
+	Object    string      `json:"object,omitempty"`
+	Statement *policy.Ref `json:"statement,omitempty"`
+	// Others are the statements that make it shadowed, redundant or contradictory.
+	Others   []policy.Ref      `json:"others,omitempty"`
+	Position manifest.Position `json:"position,omitzero"`
+	Message  string            `json:"message"`
+	// Example is a connection that shows it.
+	Example *query `json:"example,omitempty"`
+}
+
+type lintOptions struct {
+	source
+	output
+	declarations
+	failOn string
+}
+
+func newLint(s Streams) *cobra.Command {
+	o := &lintOptions{source: source{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "lint [-f FILE|DIR...]",
+		Short: "Find what is invalid, not enforceable, odd or without effect",
+		Long: `Find what is invalid, not enforceable, odd or without effect.
+
+Errors: what an API server would refuse, objects that take no part, statements that no member gets. Warnings: what is
+legal but odd, and statements that are shadowed, redundant or contradictory. The exit code is 3 when something is
+invalid, and else 1 when there are findings (with --fail-on error: errors).`,
+		Example: `  kubectl acp lint -f policies/ --strict
+  kubectl acp lint -o json | jq '.[] | select(.severity == "error")'`,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	o.flags(cmd)
+	o.output.flag(cmd, asTable)
+	o.declarations.flag(cmd)
+	cmd.Flags().StringVar(&o.failOn, "fail-on", severityWarning, "`SEVERITY` from which on the exit code is 1: warning or error")
+	return cmd
+}
+
+func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
+	at, err := o.instant()
+	if err != nil {
+		return err
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.failOn != severityWarning && o.failOn != severityError {
+		return usage("--fail-on %q is neither warning nor error", o.failOn)
+	}
+	declared, err := o.declared()
+	if err != nil {
+		return err
+	}
+	set, err := o.read(cmd.Context(), args)
+	if err != nil {
+		return err
+	}
+	findings, err := lint(set, at, declared)
+	if err != nil {
+		return err
+	}
+	if err := o.print(findings); err != nil {
+		return err
+	}
+	switch {
+	case set.Failed():
+		return &failure{code: ExitInvalid}
+	case slices.ContainsFunc(findings, func(f finding) bool { return o.failOn == severityWarning || f.Severity == severityError }):
+		return errFindings
+	}
+	return nil
+}
+
+// lint lists everything there is to say, by position.
+func lint(set *manifest.Set, at time.Time, declared map[v1alpha1.EnforcerName][]byte) ([]finding, error) {
+	out := []finding{}
+	for _, i := range set.Issues {
+		f := finding{Severity: severityError, Kind: "invalid", Object: i.Object, Position: i.Position, Message: i.Message}
+		if i.Warning {
+			f.Severity, f.Kind = severityWarning, "ignored"
+		}
+		out = append(out, f)
+	}
+	snapshot := policy.NewSnapshot(set.Input)
+	for _, p := range snapshot.Problems() {
+		k := manifest.Key{Kind: p.Kind, Name: p.Name}
+		f := finding{Severity: severityWarning, Kind: "odd", Object: k.String(), Position: set.PositionOf(k), Message: p.Message}
+		if p.LeftOut {
+			f.Severity, f.Kind = severityError, "left-out"
+		}
+		out = append(out, f)
+	}
+	r := renderer{snapshot: snapshot, at: at, declared: declared}
+	result, err := r.render()
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range result.refused {
+		message := fmt.Sprintf("%s: %s", r.Reason, r.Message)
+		if r.Resource != "" {
+			message = "in " + r.Resource + ": " + message
+		}
+		out = append(out, about(set, r.Ref, finding{Severity: severityError, Kind: "refused", Message: message}))
+	}
+	for _, w := range result.warnings {
+		out = append(out, finding{Severity: severityWarning, Kind: "limit", Object: w.about, Message: w.message})
+	}
+	for _, a := range snapshot.Analyze(at) {
+		out = append(out, about(set, a.Ref, finding{Severity: severityWarning, Kind: string(a.Kind), Others: a.Other, Message: a.Message, Example: queryOf(&a.Example)}))
+	}
+	for _, n := range admission.Odd(snapshot, set.Input, at) {
+		f := finding{Severity: severityWarning, Kind: "odd", Message: n.Message}
+		if n.Ref != (policy.Ref{}) {
+			out = append(out, about(set, n.Ref, f))
+			continue
+		}
+		k := manifest.Key{Kind: n.Kind, Name: n.Name}
+		f.Object, f.Position = k.String(), set.PositionOf(k)
+		out = append(out, f)
+	}
+	slices.SortStableFunc(out, func(a, b finding) int {
+		return cmp.Or(cmp.Compare(a.Position.File, b.Position.File), cmp.Compare(a.Position.Line, b.Position.Line),
+			cmp.Compare(a.Object, b.Object), cmp.Compare(a.statement(), b.statement()), cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Kind, b.Kind))
+	})
+	return out, nil
+}
+
+// about completes a finding about a statement.
+func about(set *manifest.Set, ref policy.Ref, f finding) finding {
+	f.Object, f.Statement, f.Position = "AccessControlPolicy/"+ref.Policy, &ref, set.PositionOfStatement(ref)
+	return f
+}
+
+func (f *finding) statement() string {
+	if f.Statement == nil {
+		return ""
+	}
+	return f.Statement.SID
+}
+
+func (o *lintOptions) print(findings []finding) error {
+	if o.format != asTable {
+		return o.document(o.streams.Out, findings)
+	}
+	if len(findings) == 0 {
+		return nil
+	}
+	rows := [][]string{{"SEVERITY", "KIND", "WHERE", "OBJECT", "MESSAGE"}}
+	for i := range findings {
+		f := &findings[i]
+		object := f.Object
+		if f.Statement != nil {
+			object = f.Statement.String()
+		}
+		rows = append(rows, []string{f.Severity, f.Kind, f.Position.String(), object, f.Message})
+	}
+	return table(o.streams.Out, rows)
+}
+
+func joinRefs(refs []policy.Ref) string {
+	var out []string
+	for _, r := range refs {
+		out = append(out, r.String())
+	}
+	return strings.Join(out, ",")
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+func TestDecodeQuery(t *testing.T) {
+	const names = `"subjects":["trnv1:rsc:trip-com:iam:sa:app/888"],"resources":["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"]`
+	cases := map[string]struct {
+		reason string
+		line   string
+		err    string
+	}{
+		"Full":          {"every field of the issue", `{` + names + `,"sourceIP":"","cluster":"m1","port":6379,"protocol":"TCP","at":"2026-01-31T12:00:00Z","expect":"allowed"}`, ""},
+		"ICMP":          {"it has no port", `{` + names + `,"protocol":"ICMP"}`, ""},
+		"Outside":       {"an address without names", `{"sourceIP":"2001:db8::1","port":1}`, ""},
+		"Misspelt":      {"it would ask another question", `{` + names + `,"prot":6379,"port":1}`, `unknown field "prot"`},
+		"NoPort":        {"every port would be a guess", `{` + names + `}`, "a port from 1"},
+		"PortOfICMP":    {"it means nothing", `{` + names + `,"protocol":"ICMP","port":1}`, "ICMP has none"},
+		"HugePort":      {"there is none", `{` + names + `,"port":65536}`, "not a query"},
+		"Protocol":      {"case matters", `{` + names + `,"protocol":"tcp","port":1}`, `protocol "tcp"`},
+		"Wildcard":      {"a connection is between two", `{"resources":["trnv1:rsc:trip-com:redis:clusters:*"],"port":1}`, "exact names"},
+		"Range":         {"addresses go elsewhere", `{"subjects":["trnv1:rsc:trip-com:net:cidr:10.5.0.0/24"],"port":1}`, "go to sourceIP"},
+		"BadName":       {"no pod can have it", `{"subjects":["888"],"port":1}`, "invalid name"},
+		"Both":          {"which counts is not said", `{` + names + `,"sourceIP":"10.5.0.1","port":1}`, "give one of them"},
+		"BadAddress":    {"no address", `{"sourceIP":"10.5.0.0/24","port":1}`, "not an address"},
+		"BadInstant":    {"no instant", `{` + names + `,"port":1,"at":"tomorrow"}`, "not an instant"},
+		"BadExpect":     {"no word of a decision", `{` + names + `,"port":1,"expect":"Allow"}`, `expect "Allow"`},
+		"Two":           {"one answer per line", `{` + names + `,"port":1} {}`, "more than one"},
+		"NotAnObject":   {"no query", `[]`, "not a query"},
+		"NothingAtAll":  {"no query either", `null`, "a port from 1"},
+		"TrailingBrace": {"half a query", `{` + names + `,"port":1}}`, "not a query"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			q, _, err := decodeQuery([]byte(tc.line), goldenTime)
+			if tc.err == "" && err != nil || tc.err != "" && (err == nil || !strings.Contains(err.Error(), tc.err)) {
+				t.Errorf("%s: %+v, error %v, want %q", tc.reason, q, err, tc.err)
+			}
+		})
+	}
+}
+
+func TestExamplesOfLintAreQueries(t *testing.T) {
+	set, err := (&manifest.Reader{}).Read(context.Background(), "testdata/lint/classes", "testdata/lint/pairs.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := lint(set, goldenTime, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	examples := 0
+	for _, f := range findings {
+		if f.Example == nil {
+			continue
+		}
+		examples++
+		text, err := json.Marshal(f.Example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q, _, err := decodeQuery(text, time.Time{}); err != nil || !q.At.Equal(goldenTime) {
+			t.Errorf("the example of %q is read as %+v: %v", f.Message, q, err)
+		}
+	}
+	if examples < 2 {
+		t.Errorf("%d examples in %+v, want those of two statements at least", examples, findings)
+	}
+}
+
+func FuzzDecodeQuery(f *testing.F) {
+	f.Add(`{"subjects":["trnv1:rsc:trip-com:iam:sa:app/888"],"resources":["trnv1:rsc:trip-com:redis:clusters:b"],"port":6379,"at":"2026-01-31T12:00:00Z"}`)
+	f.Add(`{"sourceIP":"::ffff:10.5.0.1%eth0","port":1,"protocol":"SCTP","method":"GET","path":"/"}`)
+	f.Add(`{"protocol":"ICMP","expect":"denied"}`)
+	snapshot := policy.NewSnapshot(policy.Input{})
+	f.Fuzz(func(t *testing.T, line string) {
+		q, expected, err := decodeQuery([]byte(line), goldenTime)
+		if err != nil {
+			return
+		}
+		if q.Source.IsValid() && len(q.Subjects) > 0 || q.At.IsZero() && !strings.Contains(line, "0001") || q.Protocol == "" {
+			t.Errorf("%q is read as %+v", line, q)
+		}
+		if word := snapshot.Decide(q).Word; word != policy.Unmanaged {
+			t.Errorf("%q is %s without any object, want unmanaged (expected %s)", line, word, expected)
+		}
+	})
+}
+
+func TestDecideTellsWhatIsUnexpectedAndWhatIsNoQuery(t *testing.T) {
+	dir := "testdata/reference-applications"
+	good := `{"subjects":["trnv1:rsc:trip-com:iam:sa:app/888"],"resources":["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"],"port":6379`
+	cases := map[string]struct {
+		reason string
+		stdin  string
+		args   []string
+		code   int
+		out    []string
+	}{
+		"Fine":       {"as expected", good + `,"expect":"allowed"}`, nil, ExitFine, []string{`"decision":"allowed"`}},
+		"Unexpected": {"a test of the policies fails", good + `,"expect":"denied"}`, nil, ExitFindings, []string{`"expected":"denied"`}},
+		"BadLine": {"the other lines are answered, line for line", good + "}\n\nnonsense\n" + good + "}\n", nil, ExitInvalid,
+			[]string{`"allowed"`, `"error":"line 3: `, `"allowed"`}},
+		"Table":        {"for people", good + "}", []string{"-o", "table"}, ExitFine, []string{"LINE", "bobs-cluster/applications"}},
+		"YAML":         {"a document per answer", good + "}", []string{"-o", "yaml"}, ExitFine, []string{"---", "decision: allowed"}},
+		"Nothing":      {"no question, no answer", "", nil, ExitFine, nil},
+		"LongLine":     {"a line that is no query", strings.Repeat("x", maxQuery+1), nil, ExitInvalid, nil},
+		"AtTheCommand": {"an instant for all lines", good + "}", []string{"--at", "2026-01-01T00:00:00Z"}, ExitFine, []string{`"allowed"`}},
+		"BadFormat":    {"no such format", good + "}", []string{"-o", "xml"}, ExitUsage, nil},
+		"BadInstant":   {"no instant", good + "}", []string{"--at", "now"}, ExitUsage, nil},
+		"BothStdin":    {"it can be read once", good + "}", []string{"-f", "-"}, ExitUsage, nil},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := run(t, tc.stdin, append([]string{"decide", "-f", dir, "--queries", "-"}, tc.args...)...)
+			if code != tc.code {
+				t.Errorf("%s: exit code %d (%s), want %d", tc.reason, code, errs, tc.code)
+			}
+			rest := out
+			for _, want := range tc.out {
+				_, after, found := strings.Cut(rest, want)
+				if !found {
+					t.Fatalf("%s: %q lacks %q", tc.reason, out, want)
+				}
+				rest = after
+			}
+		})
+	}
+}
+
+func TestWrongCallsAreExplained(t *testing.T) {
+	cases := map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"UnknownCommand":  {[]string{"approve"}, ExitUsage, "approve"},
+		"UnknownFlag":     {[]string{"render", "--bogus"}, ExitUsage, "--bogus"},
+		"UnknownEnforcer": {[]string{"render", "-f", "testdata/diff/old", "--enforcer", "iptables"}, ExitUsage, "this build has"},
+		"NoQueries":       {[]string{"decide", "-f", "testdata/diff/old"}, ExitUsage, "--queries"},
+		"NoSuchQueries":   {[]string{"decide", "-f", "testdata/diff/old", "--queries", "none"}, ExitInvalid, "none"},
+		"NoSuchFile":      {[]string{"render", "-f", "none"}, ExitInvalid, "none"},
+		"ArgumentOnly":    {[]string{"render", "testdata"}, ExitUsage, "with -f"},
+		"NoKubeconfig":    {[]string{"render", "--kubeconfig", "none"}, ExitInvalid, "the cluster cannot be used"},
+		"BadFailOn":       {[]string{"lint", "-f", "testdata/diff/old", "--fail-on", "info"}, ExitUsage, "--fail-on"},
+		"BadCapabilities": {[]string{"render", "-f", "testdata/diff/old", "--capabilities", "x"}, ExitUsage, "ENFORCER=FILE"},
+		"DiffNothing":     {[]string{"diff"}, ExitUsage, "-f is needed"},
+		"KnownNames":      {[]string{"render", "-f", "testdata/diff/old", "--known-names", "query_test.go"}, ExitInvalid, "query_test.go:1"},
+		"Help":            {[]string{"--help"}, ExitFine, ""},
+		"Version":         {[]string{"--version"}, ExitFine, ""},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := run(t, "", tc.args...)
+			if code != tc.code || !strings.Contains(errs, tc.want) {
+				t.Errorf("exit code %d, errors %q, want %d and %q", code, errs, tc.code, tc.want)
+			}
+			if code == ExitFine && out == "" {
+				t.Error("nothing is printed")
+			}
+		})
+	}
+}
+
+func TestLineDiffTurnsOneTextIntoTheOther(t *testing.T) {
+	texts := []string{"", "a\n", "a\nb\nc\n", "b\nc\na\n", "a\nx\nc\nd\ne\nf\ng\nh\ni\n", "a\nx\nc\nd\ne\nf\ng\nh\nz\n", "c\nc\nc\n", "a\nb\nc\nc\nb\na\n"}
+	for _, before := range texts {
+		for _, after := range texts {
+			a, b := lines(before), lines(after)
+			i, j := 0, 0
+			for _, pair := range commonLines(a, b) {
+				if pair[0] < i || pair[1] < j || a[pair[0]] != b[pair[1]] {
+					t.Fatalf("%q, %q: lines %v are not a common subsequence", before, after, pair)
+				}
+				i, j = pair[0]+1, pair[1]+1
+			}
+			got := lineDiff(before, after)
+			for _, mark := range []struct {
+				mark string
+				from []string
+				to   []string
+			}{{"- ", a, b}, {"+ ", b, a}} {
+				for _, l := range mark.from {
+					if !strings.Contains("\n"+strings.Join(mark.to, "\n")+"\n", "\n"+l+"\n") && !strings.Contains(got, mark.mark+l+"\n") {
+						t.Errorf("%q, %q: line %q is not marked with %s in\n%s", before, after, l, mark.mark, got)
+					}
+				}
+			}
+			if before == after && strings.ContainsAny(got, "+-") {
+				t.Errorf("%q: equal texts differ:\n%s", before, got)
+			}
+		}
+	}
+}
+
+func TestKnownNamesStandForPrefixes(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := dir + "/" + name
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	objects := write("objects.yaml", strings.ReplaceAll(prefixPolicy, "\t", "  "))
+	names := write("names", "# seen\ntrnv1:rsc:trip-com:iam:sa:app/team-a\n\ntrnv1:rsc:trip-com:iam:sa:app/other\n")
+	_, without, _ := run(t, "", "render", "-f", "testdata/diff/old/classes.yaml", "-f", objects)
+	_, with, errs := run(t, "", "render", "-f", "testdata/diff/old/classes.yaml", "-f", objects, "--known-names", names)
+	if strings.Contains(without, "team-a") || !strings.Contains(with, "- team-a\n") || strings.Contains(with, "other\n") {
+		t.Errorf("with known names:\n%s%s\nwithout:\n%s", with, errs, without)
+	}
+}
+
+const prefixPolicy = `apiVersion: acp.io/v1alpha1
+kind: ProtectedResource
+metadata: {name: bobs-cluster}
+spec: {resource: "trnv1:rsc:trip-com:redis:clusters:bobs-cluster", mode: Enforce}
+---
+apiVersion: acp.io/v1alpha1
+kind: AccessControlPolicy
+metadata: {name: grants}
+spec:
+	statements:
+	- {sid: team, effect: Allow, subjects: ["trnv1:rsc:trip-com:iam:sa:app/team-*"], actions: ["redis:connect"], resources: ["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"]}
+`

@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/registry"
+	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// annotationCluster marks an object that is for one member only, where a member differs from the others.
+const annotationCluster = "acp.io/cluster"
+
+type renderOptions struct {
+	source
+	output
+	declarations
+	enforcer  string
+	cluster   string
+	federated bool
+}
+
+func newRender(s Streams) *cobra.Command {
+	o := &renderOptions{source: source{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "render [-f FILE|DIR...] [--enforcer NAME] [--cluster NAME | --federated]",
+		Short: "Print the objects that the members are given",
+		Long: `Print the objects that the members are given.
+
+A member with a mode of its own gets another spec: it is a further object with the annotation acp.io/cluster. With
+--cluster, only that member's objects are printed; with --federated, the objects that KubeFed is given. Statements that
+cannot be rendered are told on standard error, and the exit code is 1.`,
+		Example: `  kubectl acp render -f policies/ --enforcer cilium
+  kubectl acp render --federated -o json`,
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
+	}
+	o.flags(cmd)
+	o.output.flag(cmd, asYAML)
+	cmd.Flags().StringVar(&o.enforcer, "enforcer", "", "`NAME`: render every unit for this one, whatever its class says; empty: those of the class")
+	o.declarations.flag(cmd)
+	cmd.Flags().StringVar(&o.cluster, "cluster", "", "`NAME` of a member: only what it is given")
+	cmd.Flags().BoolVar(&o.federated, "federated", false, "wrap the objects for KubeFed")
+	return cmd
+}
+
+func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
+	at, err := o.instant()
+	if err != nil {
+		return err
+	}
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.federated && o.cluster != "" {
+		return usage("--federated and --cluster exclude each other")
+	}
+	only := v1alpha1.EnforcerName(o.enforcer)
+	if only != "" {
+		if err := registry.Known(only); err != nil {
+			return usage("--enforcer: %w", err)
+		}
+	}
+	declared, err := o.declared()
+	if err != nil {
+		return err
+	}
+	set, err := o.load(cmd.Context(), args)
+	if err != nil {
+		return err
+	}
+	snapshot := policy.NewSnapshot(set.Input)
+	r := renderer{snapshot: snapshot, at: at, only: only, declared: declared}
+	result, err := r.render()
+	if err != nil {
+		return err
+	}
+	documents, err := o.documents(result.objects, set.Members)
+	if err != nil {
+		return err
+	}
+	if err := o.print(result.objects, documents); err != nil {
+		return err
+	}
+	for _, p := range snapshot.Problems() {
+		fmt.Fprintf(o.streams.Err, "%s: %s/%s: %s: %s\n", set.PositionOf(manifest.Key{Kind: p.Kind, Name: p.Name}), p.Kind, p.Name, p.Reason, p.Message)
+	}
+	for _, w := range result.warnings {
+		fmt.Fprintf(o.streams.Err, "warning: %s: %s\n", w.about, w.message)
+	}
+	for _, r := range result.refused {
+		fmt.Fprintln(o.streams.Err, refusalLine(set, r))
+	}
+	if len(result.refused) > 0 || slices.ContainsFunc(snapshot.Problems(), func(p policy.Problem) bool { return p.LeftOut }) {
+		return errFindings
+	}
+	return nil
+}
+
+func refusalLine(set *manifest.Set, r policy.Refusal) string {
+	where := ""
+	if r.Resource != "" {
+		where = " in " + r.Resource
+	}
+	return fmt.Sprintf("%s: statement %s is refused%s: %s: %s", set.PositionOfStatement(r.Ref), r.Ref, where, r.Reason, r.Message)
+}
+
+// documents are the objects to print, in the order of their units.
+func (o *renderOptions) documents(objects []rendered, members []manifest.Member) ([]map[string]any, error) {
+	var out []map[string]any
+	unknown := false
+	for i := range objects {
+		r := &objects[i]
+		switch {
+		case o.federated:
+			d, without, err := r.federated(members)
+			if err != nil {
+				return nil, invalid(fmt.Errorf("class %s: %w", r.class, err))
+			}
+			unknown = unknown || without
+			out = append(out, d)
+		case o.cluster != "":
+			targets, known, err := r.placed(members)
+			if err != nil {
+				return nil, invalid(fmt.Errorf("class %s: %w", r.class, err))
+			}
+			if known && !slices.Contains(targets, o.cluster) {
+				continue
+			}
+			if d, ok := r.in(o.cluster); ok {
+				out = append(out, d)
+			}
+		default:
+			out = append(out, r.everywhere()...)
+		}
+	}
+	if unknown {
+		fmt.Fprintln(o.streams.Err, "note: no KubeFedCluster was read, so placements are the classes' selectors; the adapter writes names")
+	}
+	return out, nil
+}
+
+// everywhere is the object, and those of the members that differ, marked.
+func (r *rendered) everywhere() []map[string]any {
+	var out []map[string]any
+	members := r.differing()
+	if r.mode == v1alpha1.ModeObserve {
+		members = slices.Sorted(maps.Keys(r.modes)) // nobody else has the object
+	} else {
+		out = append(out, plain(&r.object.Object, r.object.Object.Spec, r.object.Revision))
+	}
+	for _, c := range members {
+		if d, ok := r.in(c); ok {
+			d["metadata"].(map[string]any)["annotations"] = map[string]any{annotationCluster: c}
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func (o *renderOptions) print(objects []rendered, documents []map[string]any) error {
+	switch o.format {
+	case asTable:
+		rows := [][]string{{"ENFORCER", "KIND", "NAME", "ABOUT", "MODE", "REVISION", "DIFFERS IN"}}
+		for _, r := range objects {
+			rows = append(rows, []string{string(r.enforcer), r.object.Object.Kind, r.object.Object.Name, r.about,
+				string(r.mode), r.object.Revision, strings.Join(r.differing(), ",")})
+		}
+		return table(o.streams.Out, rows)
+	case asJSON:
+		items := documents
+		if items == nil {
+			items = []map[string]any{}
+		}
+		return o.document(o.streams.Out, map[string]any{"apiVersion": "v1", "kind": "List", "items": items})
+	}
+	var b bytes.Buffer
+	for i, d := range documents {
+		text, err := o.encode(d)
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			b.WriteString("---\n")
+		}
+		b.Write(text)
+	}
+	return write(o.streams.Out, b.Bytes())
+}

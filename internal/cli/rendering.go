@@ -1,0 +1,217 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/registry"
+	"github.com/acp-io/acp/internal/manifest"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// rendered is an object, as one enforcer renders it.
+type rendered struct {
+	enforcer v1alpha1.EnforcerName
+	object   *enforcer.Rendered
+	// about is the resource, or the subject of an object that several units refer to.
+	about string
+	mode  v1alpha1.Mode // empty for such an object
+	modes map[string]v1alpha1.Mode
+	// placements: the object goes wherever one of them says.
+	placements []*v1alpha1.Placement
+	class      string
+}
+
+// rendering is everything that the members get.
+type rendering struct {
+	objects []rendered
+	// refused by statement, unit and enforcer, each once.
+	refused []policy.Refusal
+	// warnings are sentences about what will soon be a problem.
+	warnings []warning
+}
+
+type warning struct{ about, message string }
+
+// renderer translates the units of a snapshot.
+type renderer struct {
+	snapshot *policy.Snapshot
+	at       time.Time
+	// only is an enforcer that gets every unit, whatever its class says; empty: those of the class.
+	only v1alpha1.EnforcerName
+	// declared is what members declare, by enforcer.
+	declared map[v1alpha1.EnforcerName][]byte
+}
+
+func (r *renderer) render() (rendering, error) {
+	units := r.snapshot.Compile(r.at)
+	out := rendering{refused: r.snapshot.Refusals()}
+	type reason struct {
+		ref             policy.Ref
+		reason, message string
+	}
+	told := map[reason]bool{}
+	for _, f := range out.refused {
+		told[reason{f.Ref, f.Reason, f.Message}] = true
+	}
+	wanted := map[v1alpha1.EnforcerName][]bool{} // by enforcer and unit
+	for i := range units {
+		for _, f := range units[i].Refused {
+			if !told[reason{f.Ref, f.Reason, f.Message}] {
+				out.refused = append(out.refused, f)
+			}
+		}
+		for _, w := range units[i].Warnings {
+			out.warnings = append(out.warnings, warning{units[i].Resource, w})
+		}
+		names := units[i].Enforcers
+		if r.only != "" {
+			names = []v1alpha1.EnforcerName{r.only}
+		}
+		for _, name := range names {
+			if wanted[name] == nil {
+				wanted[name] = make([]bool, len(units))
+			}
+			wanted[name][i] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		plan, err := registry.Prepare(name, registry.Job{Snapshot: r.snapshot, Units: units, At: r.at, Declared: r.declared[name]})
+		if err != nil {
+			return rendering{}, invalid(fmt.Errorf("render for %s: %w", name, err))
+		}
+		if err := out.add(name, &plan, wanted[name]); err != nil {
+			return rendering{}, err
+		}
+	}
+	slices.SortStableFunc(out.refused, func(a, b policy.Refusal) int {
+		return cmp.Or(cmp.Compare(a.Ref.Policy, b.Ref.Policy), cmp.Compare(a.Ref.SID, b.Ref.SID),
+			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Message, b.Message))
+	})
+	out.refused = slices.Compact(out.refused)
+	return out, nil
+}
+
+// add renders the units that an enforcer has to render, and before them what they refer to.
+func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan, wanted []bool) error {
+	for _, s := range plan.Shared {
+		var placements []*v1alpha1.Placement
+		for i := range plan.Units {
+			if wanted[i] && s.UsedBy(&plan.Units[i]) {
+				placements = append(placements, &plan.Units[i].Placement)
+			}
+		}
+		if len(placements) == 0 {
+			continue
+		}
+		for i := range s.Rendering.Objects {
+			out.objects = append(out.objects, rendered{enforcer: name, object: &s.Rendering.Objects[i], about: s.About, placements: placements})
+		}
+	}
+	for i := range plan.Units {
+		if !wanted[i] {
+			continue
+		}
+		u := &plan.Units[i]
+		r, err := plan.Enforcer.Render(*u)
+		if err != nil {
+			return invalid(fmt.Errorf("render %s for %s: %w", u.Resource, name, err))
+		}
+		for j := range r.Objects {
+			out.objects = append(out.objects, rendered{enforcer: name, object: &r.Objects[j], about: u.Resource, mode: u.Mode, modes: u.ClusterModes,
+				placements: []*v1alpha1.Placement{&u.Placement}, class: u.Class})
+		}
+		out.refused = append(out.refused, r.Refused...)
+	}
+	return nil
+}
+
+// plain is the object as a member gets it; spec and revision may be those of an override.
+func plain(o *enforcer.Object, spec map[string]any, revision string) map[string]any {
+	objectLabels := map[string]any{}
+	for k, v := range o.Labels {
+		objectLabels[k] = v
+	}
+	objectLabels[v1alpha1.LabelRevision] = revision
+	return map[string]any{
+		"apiVersion": o.GroupVersion, "kind": o.Kind,
+		"metadata": map[string]any{"name": o.Name, "labels": objectLabels},
+		"spec":     spec,
+	}
+}
+
+// in is the object as one member gets it; false: it gets none, because its mode is Observe there.
+func (r *rendered) in(cluster string) (map[string]any, bool) {
+	if r.modeIn(cluster) == v1alpha1.ModeObserve {
+		return nil, false
+	}
+	spec := r.object.Object.Spec
+	if other, ok := r.object.Overrides[cluster]; ok {
+		spec = other
+	}
+	return plain(&r.object.Object, spec, r.object.RevisionIn(cluster)), true
+}
+
+func (r *rendered) modeIn(cluster string) v1alpha1.Mode {
+	if m, ok := r.modes[cluster]; ok {
+		return m
+	}
+	return r.mode
+}
+
+// differing are the members with a spec of their own.
+func (r *rendered) differing() []string { return slices.Sorted(maps.Keys(r.object.Overrides)) }
+
+// placed are the members that the object goes to; false: they are selected by label, and no member is known.
+func (r *rendered) placed(members []manifest.Member) ([]string, bool, error) {
+	out := []string{}
+	for _, p := range r.placements {
+		names, known, err := placed(p, members)
+		if err != nil || !known {
+			return nil, false, err
+		}
+		out = append(out, names...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), true, nil
+}
+
+// selector is the one of a placement of members that are not known. Several different ones cannot be joined, so then it
+// is all of them: what is shared does nothing by itself.
+func (r *rendered) selector() *metav1.LabelSelector {
+	if len(r.placements) == 1 && r.placements[0].ClusterSelector != nil {
+		return r.placements[0].ClusterSelector
+	}
+	return &metav1.LabelSelector{}
+}
+
+func placed(p *v1alpha1.Placement, members []manifest.Member) ([]string, bool, error) {
+	var out []string
+	if p.Clusters != nil {
+		for _, c := range *p.Clusters {
+			out = append(out, string(c))
+		}
+		return out, true, nil
+	}
+	if len(members) == 0 {
+		return nil, false, nil
+	}
+	selector, err := metav1.LabelSelectorAsSelector(p.ClusterSelector)
+	if err != nil {
+		return nil, false, fmt.Errorf("clusterSelector: %w", err)
+	}
+	for _, m := range members {
+		if selector.Matches(labels.Set(m.Labels)) {
+			out = append(out, m.Name)
+		}
+	}
+	return out, true, nil
+}

@@ -1,0 +1,1 @@
+diff -f new -f new

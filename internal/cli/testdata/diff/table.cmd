@@ -1,0 +1,1 @@
+diff -f old -f new

@@ -1,0 +1,1 @@
+lint -f classes pairs.txt

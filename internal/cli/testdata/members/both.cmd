@@ -1,0 +1,1 @@
+render -f . --federated --cluster m1

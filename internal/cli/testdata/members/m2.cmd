@@ -1,0 +1,1 @@
+render -f . --cluster m2 -o json

@@ -1,0 +1,1 @@
+render -f . --cluster m3

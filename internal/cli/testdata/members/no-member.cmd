@@ -1,0 +1,1 @@
+render -f classes.yaml objects.yaml --cluster m9

@@ -1,0 +1,1 @@
+decide -f . --queries queries.jsonl

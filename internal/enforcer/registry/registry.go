@@ -1,0 +1,86 @@
+// Package registry knows every enforcer that is built in, and what each needs beside single units, so that programs
+// need not. It only collects: what an enforcer does is in its own package.
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// ErrUnknown is wrapped by Prepare's error about a name that no built-in enforcer has.
+var ErrUnknown = errors.New("unknown enforcer")
+
+// Job is everything that is to be rendered.
+type Job struct {
+	Snapshot *policy.Snapshot
+	Units    []policy.Unit
+	At       time.Time
+	// Declared is what the members declare about themselves, in the form that the enforcer reads; empty: nothing.
+	Declared []byte
+}
+
+// Plan is an enforcer that is ready for a job.
+type Plan struct {
+	Enforcer enforcer.Enforcer
+	// Units in the order of the job, as this enforcer needs them.
+	Units []policy.Unit
+	// Shared are objects that several units refer to.
+	Shared []Shared
+}
+
+// Shared is what units refer to.
+type Shared struct {
+	// About is the name that it is about.
+	About     string
+	Rendering enforcer.Rendering
+	// UsedBy tells whether a unit refers to it.
+	UsedBy func(*policy.Unit) bool
+}
+
+// builtIn is where a new enforcer is added.
+var builtIn = map[v1alpha1.EnforcerName]func(Job) (Plan, error){
+	v1alpha1.EnforcerCilium: prepareCilium,
+}
+
+// Names of the enforcers, sorted.
+func Names() []v1alpha1.EnforcerName { return slices.Sorted(maps.Keys(builtIn)) }
+
+// Known tells whether an enforcer is built in; if not, with an error that wraps ErrUnknown and names those that are.
+func Known(name v1alpha1.EnforcerName) error {
+	if builtIn[name] == nil {
+		return fmt.Errorf("%w %q: this build has %v", ErrUnknown, name, Names())
+	}
+	return nil
+}
+
+// Prepare makes an enforcer ready for a job.
+func Prepare(name v1alpha1.EnforcerName, j Job) (Plan, error) {
+	if err := Known(name); err != nil {
+		return Plan{}, err
+	}
+	return builtIn[name](j)
+}
+
+func prepareCilium(j Job) (Plan, error) {
+	out := Plan{Enforcer: cilium.Enforcer{}, Units: j.Units}
+	for _, g := range j.Snapshot.ExternalGroups() {
+		r, err := cilium.RenderGroup(g)
+		if err != nil {
+			return Plan{}, err
+		}
+		out.Shared = append(out.Shared, Shared{About: g.Subject, Rendering: r, UsedBy: func(u *policy.Unit) bool {
+			return slices.ContainsFunc(u.Rules, func(r policy.Rule) bool {
+				return slices.Contains(r.External, g.ID) || slices.Contains(r.ExternalClasses, g.ClassID)
+			})
+		}})
+	}
+	return out, nil
+}

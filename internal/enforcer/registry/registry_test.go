@@ -1,0 +1,70 @@
+package registry
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+func TestEveryEnforcerAnswersToItsName(t *testing.T) {
+	s := policy.NewSnapshot(policy.Input{})
+	for _, name := range Names() {
+		plan, err := Prepare(name, Job{Snapshot: s})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := plan.Enforcer.Name(); got != name {
+			t.Errorf("%s is made for %s", got, name)
+		}
+	}
+	if !slices.Contains(Names(), v1alpha1.EnforcerCilium) {
+		t.Errorf("%v are built in, want cilium among them", Names())
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	if _, err := Prepare("iptables", Job{}); !errors.Is(err, ErrUnknown) {
+		t.Errorf("Prepare(iptables): %v, want %v", err, ErrUnknown)
+	}
+}
+
+// The groups of external workloads go with the units that refer to them, and with no other.
+func TestSharedGroupsKnowTheirUnits(t *testing.T) {
+	const app, cache = "trnv1:rsc:trip-com:iam:sa:app/", "trnv1:rsc:trip-com:redis:clusters:"
+	protect := func(name string) *v1alpha1.ProtectedResource {
+		return &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ProtectedResourceSpec{
+			Resource: v1alpha1.ResourceName(cache + name), Mode: v1alpha1.ModeEnforce}}
+	}
+	s := policy.NewSnapshot(policy.Input{
+		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: cache + "*", LabelKey: "r",
+			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}},
+		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "s"}}},
+		Resources:      []*v1alpha1.ProtectedResource{protect("used"), protect("unused")},
+		Workloads: []*v1alpha1.ExternalWorkload{{ObjectMeta: metav1.ObjectMeta{Name: "vm"}, Spec: v1alpha1.ExternalWorkloadSpec{
+			Subject: app + "vm", Addresses: []string{"10.9.0.1"}}}},
+		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{
+			SID: "s", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app + "vm"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache + "used"}}}}}},
+	})
+	var at metav1.Time
+	plan, err := Prepare(v1alpha1.EnforcerCilium, Job{Snapshot: s, Units: s.Compile(at.Time), At: at.Time})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(plan.Shared) != 1 || plan.Shared[0].About != app+"vm" || len(plan.Shared[0].Rendering.Objects) != 1 {
+		t.Fatalf("shared objects %+v, want one group", plan.Shared)
+	}
+	var users []string
+	for i := range plan.Units {
+		if plan.Shared[0].UsedBy(&plan.Units[i]) {
+			users = append(users, plan.Units[i].Resource)
+		}
+	}
+	if !slices.Equal(users, []string{cache + "used"}) {
+		t.Errorf("the group is used by %v", users)
+	}
+}

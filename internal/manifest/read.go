@@ -1,0 +1,235 @@
+package manifest
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	yamlv3 "go.yaml.in/yaml/v3"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// maxFile bounds what is read at once: more than etcd would hold.
+const maxFile = 256 << 20
+
+// Reader reads objects.
+type Reader struct {
+	// Strict makes what is otherwise ignored with a warning an error: kinds that are not ACP's.
+	Strict bool
+	// Stdin is read for the path "-".
+	Stdin io.Reader
+
+	validators validators
+}
+
+// Read reads files, folders (their *.yaml, *.yml and *.json, subfolders too) and "-". It returns an error only when
+// something cannot be read at all; what is wrong with the content is among the issues, all of it.
+func (r *Reader) Read(ctx context.Context, paths ...string) (*Set, error) {
+	set := newSet()
+	seen := map[string]bool{}
+	for _, path := range paths {
+		files, err := expand(path)
+		if err != nil {
+			return nil, err
+		}
+		for _, file := range files {
+			if seen[file] {
+				continue // named twice, or in a folder that is named too
+			}
+			seen[file] = true
+			text, err := r.content(file)
+			if err != nil {
+				return nil, err
+			}
+			if err := r.parse(ctx, set, file, text); err != nil {
+				return nil, err
+			}
+		}
+	}
+	sortIssues(set.Issues)
+	return set, nil
+}
+
+func (r *Reader) content(file string) ([]byte, error) {
+	in := r.Stdin
+	if file != "-" {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, fmt.Errorf("read objects: %w", err)
+		}
+		defer f.Close()
+		in = f
+	}
+	if in == nil {
+		return nil, fmt.Errorf("read objects: there is no standard input")
+	}
+	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read objects from %s: %w", file, err)
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("read objects from %s: it is larger than %d MiB", file, maxFile>>20)
+	}
+	return text, nil
+}
+
+// expand lists the files of a folder, sorted. Hidden files and folders are left out.
+func expand(path string) ([]string, error) {
+	if path == "-" {
+		return []string{path}, nil
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("read objects: %w", err)
+	}
+	if !info.IsDir() {
+		return []string{filepath.Clean(path)}, nil
+	}
+	var files []string
+	err = filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case p != path && strings.HasPrefix(e.Name(), "."):
+			if e.IsDir() {
+				return fs.SkipDir
+			}
+		case !e.IsDir() && slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(p)):
+			files = append(files, filepath.Clean(p))
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read objects: %w", err)
+	}
+	return files, nil
+}
+
+func (r *Reader) parse(ctx context.Context, set *Set, file string, text []byte) error {
+	for _, d := range split(text) {
+		if err := r.parseDocument(ctx, set, file, &d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// place is where an object is: its position, and its node in the document, nil when that could not be read.
+type place struct {
+	Position
+	doc  *document
+	node *yamlv3.Node
+}
+
+// at is the place of a part of the document.
+func (p place) at(n *yamlv3.Node) place {
+	if n != nil {
+		p.Line, p.node = p.doc.first+n.Line, n
+	} else {
+		p.node = nil
+	}
+	return p
+}
+
+func (r *Reader) parseDocument(ctx context.Context, set *Set, file string, d *document) error {
+	at := place{Position: Position{File: file, Document: d.number, Line: d.begins()}, doc: d}
+	raw, err := yaml.YAMLToJSONStrict(d.text)
+	if err != nil {
+		at.Line = d.lineOf(err)
+		set.report(at.Position, Key{}, false, "not YAML: %s", d.describe(err))
+		return nil
+	}
+	var object map[string]any // integers as int64, as the validation of a schema expects them
+	if err := utiljson.Unmarshal(raw, &object); err != nil || object == nil {
+		set.report(at.Position, Key{}, false, "not an object: a document must be a map with apiVersion and kind")
+		return nil //nolint:nilerr // it is among the issues
+	}
+	at.node = d.tree()
+	return r.object(ctx, set, object, at)
+}
+
+// object takes in an object, or a list of objects as kubectl prints it.
+func (r *Reader) object(ctx context.Context, set *Set, object map[string]any, at place) error {
+	u := &unstructured.Unstructured{Object: object}
+	k := Key{Kind: u.GetKind(), Name: u.GetName()}
+	if items, ok := object["items"].([]any); ok && strings.HasSuffix(k.Kind, "List") {
+		return r.items(ctx, set, items, at)
+	}
+	group, version, _ := strings.Cut(u.GetAPIVersion(), "/")
+	switch {
+	case k.Kind == "" || u.GetAPIVersion() == "":
+		set.report(at.Position, k, false, "apiVersion and kind must be set")
+		return nil
+	case group == kubefedGroup && k.Kind == KubeFedCluster && k.Name != "":
+		set.add(u, at.Position)
+		return nil
+	case group != v1alpha1.GroupVersion.Group:
+		set.report(at.Position, k, !r.Strict, "%s is not one of ACP's kinds and is ignored", u.GetAPIVersion())
+		return nil
+	case version != v1alpha1.GroupVersion.Version:
+		set.report(at.Position, k, false, "%s is not served: write %s", u.GetAPIVersion(), v1alpha1.GroupVersion)
+		return nil
+	}
+	v, err := r.validators.of(k.Kind)
+	if err != nil {
+		return err
+	}
+	if v == nil {
+		set.report(at.Position, k, !r.Strict, "%s has no such kind; it is ignored", v1alpha1.GroupVersion)
+		return nil
+	}
+	errs := v.validate(ctx, object)
+	for _, e := range errs {
+		set.report(at.at(descend(at.node, e.Field)).Position, k, false, "%s", e.Error())
+	}
+	if len(errs) == 0 && set.add(u, at.Position) && k.Kind == "AccessControlPolicy" {
+		set.locate(k.Name, at)
+	}
+	return nil
+}
+
+func (r *Reader) items(ctx context.Context, set *Set, items []any, at place) error {
+	nodes := child(at.node, "items")
+	for i, item := range items {
+		where := at.at(itemNode(nodes, i))
+		object, ok := item.(map[string]any)
+		if !ok {
+			set.report(where.Position, Key{}, false, "item %d of the list is not an object", i+1)
+			continue
+		}
+		if err := r.object(ctx, set, object, where); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// locate remembers the lines of the statements of a policy.
+func (s *Set) locate(policyName string, at place) {
+	statements := child(child(at.node, "spec"), "statements")
+	if statements == nil {
+		return
+	}
+	for _, n := range statements.Content {
+		if sid := child(n, "sid"); sid != nil {
+			s.statements[policy.Ref{Policy: policyName, SID: sid.Value}] = at.at(n).Position
+		}
+	}
+}
+
+func itemNode(n *yamlv3.Node, i int) *yamlv3.Node {
+	if n == nil || i >= len(n.Content) {
+		return nil
+	}
+	return n.Content[i]
+}

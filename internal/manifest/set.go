@@ -1,0 +1,157 @@
+package manifest
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// KubeFedCluster is the kind of KubeFed's member clusters. They are read beside ACP's own kinds, because placements
+// select them by their labels.
+const KubeFedCluster = "KubeFedCluster"
+
+const kubefedGroup = "core.kubefed.io"
+
+// Key names an object.
+type Key struct{ Kind, Name string }
+
+func (k Key) String() string { return k.Kind + "/" + k.Name }
+
+// Member is a member cluster and the labels that placements select by.
+type Member struct {
+	Name   string
+	Labels map[string]string
+}
+
+// Set is everything that was read.
+type Set struct {
+	Input policy.Input
+	// Approvals take no part in decisions; they are read so that they can be judged.
+	Approvals []*v1alpha1.ApprovalPolicy
+	Members   []Member
+	// Issues by position.
+	Issues []Issue
+
+	positions map[Key]Position
+	// lines of the statements, by policy and sid.
+	statements map[policy.Ref]Position
+}
+
+func newSet() *Set {
+	return &Set{positions: map[Key]Position{}, statements: map[policy.Ref]Position{}}
+}
+
+// Failed tells whether something is wrong that keeps the set from being used.
+func (s *Set) Failed() bool {
+	for _, i := range s.Issues {
+		if !i.Warning {
+			return true
+		}
+	}
+	return false
+}
+
+// Empty tells whether no object was read.
+func (s *Set) Empty() bool { return len(s.positions) == 0 }
+
+// PositionOf is where an object was read.
+func (s *Set) PositionOf(k Key) Position { return s.positions[k] }
+
+// PositionOfStatement is where a statement was read; that of its policy when the line is not known.
+func (s *Set) PositionOfStatement(r policy.Ref) Position {
+	if p, ok := s.statements[r]; ok {
+		return p
+	}
+	return s.positions[Key{Kind: "AccessControlPolicy", Name: r.Policy}]
+}
+
+func (s *Set) report(p Position, k Key, warning bool, format string, args ...any) {
+	i := Issue{Position: p, Message: fmt.Sprintf(format, args...), Warning: warning}
+	if k.Kind != "" {
+		i.Object = k.String()
+	}
+	s.Issues = append(s.Issues, i)
+}
+
+// add takes in an object that its schema admits; false: it was reported instead.
+func (s *Set) add(u *unstructured.Unstructured, at Position) bool {
+	k := Key{Kind: u.GetKind(), Name: u.GetName()}
+	if before, ok := s.positions[k]; ok {
+		s.report(at, k, false, "the same name is already at %s: names are unique per kind", before)
+		return false
+	}
+	var err error
+	switch k.Kind {
+	case "AccessControlPolicy":
+		s.Input.Policies, err = appended(s.Input.Policies, u)
+	case "ResourceClass":
+		s.Input.ResourceClasses, err = appended(s.Input.ResourceClasses, u)
+	case "SubjectClass":
+		s.Input.SubjectClasses, err = appended(s.Input.SubjectClasses, u)
+	case "ProtectedResource":
+		s.Input.Resources, err = appended(s.Input.Resources, u)
+	case "ExternalWorkload":
+		s.Input.Workloads, err = appended(s.Input.Workloads, u)
+	case "ApprovalPolicy":
+		s.Approvals, err = appended(s.Approvals, u)
+	case KubeFedCluster:
+		s.Members = append(s.Members, Member{Name: k.Name, Labels: u.GetLabels()})
+	}
+	if err != nil {
+		s.report(at, k, false, "%v", err)
+		return false
+	}
+	s.positions[k] = at
+	return true
+}
+
+func appended[T any](list []*T, u *unstructured.Unstructured) ([]*T, error) {
+	out := new(T)
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, out); err != nil {
+		return list, fmt.Errorf("read the object: %w", err)
+	}
+	return append(list, out), nil
+}
+
+// Over is s with the objects of top added, or put in the place of those of the same name.
+func (s *Set) Over(top *Set) *Set {
+	out := newSet()
+	out.Issues = append(append(out.Issues, s.Issues...), top.Issues...)
+	out.Input = policy.Input{
+		Policies:        over("AccessControlPolicy", s.Input.Policies, top.Input.Policies, top),
+		ResourceClasses: over("ResourceClass", s.Input.ResourceClasses, top.Input.ResourceClasses, top),
+		SubjectClasses:  over("SubjectClass", s.Input.SubjectClasses, top.Input.SubjectClasses, top),
+		Resources:       over("ProtectedResource", s.Input.Resources, top.Input.Resources, top),
+		Workloads:       over("ExternalWorkload", s.Input.Workloads, top.Input.Workloads, top),
+	}
+	out.Approvals = over("ApprovalPolicy", s.Approvals, top.Approvals, top)
+	for _, m := range s.Members {
+		if _, ok := top.positions[Key{KubeFedCluster, m.Name}]; !ok {
+			out.Members = append(out.Members, m)
+		}
+	}
+	out.Members = append(out.Members, top.Members...)
+	for _, from := range []*Set{s, top} {
+		for k, p := range from.positions {
+			out.positions[k] = p
+		}
+		for r, p := range from.statements {
+			out.statements[r] = p
+		}
+	}
+	return out
+}
+
+func over[T interface{ GetName() string }](kind string, base, top []T, in *Set) []T {
+	var out []T
+	for _, o := range base {
+		if _, replaced := in.positions[Key{kind, o.GetName()}]; !replaced {
+			out = append(out, o)
+		}
+	}
+	return append(out, top...)
+}
