@@ -67,6 +67,9 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 		u.From = append(u.From, r.From...)
 	}
 	u.From = sortedRefs(u.From)
+	if slices.ContainsFunc(u.Enforcers, func(e v1alpha1.EnforcerName) bool { return e != v1alpha1.EnforcerCilium }) {
+		u = s.WithStatements(u, at)
+	}
 	return u, true
 }
 

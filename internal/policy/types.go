@@ -184,4 +184,7 @@ type Unit struct {
 	Refused []Refusal
 	// From are the statements in Rules, sorted.
 	From []Ref
+	// Statements are what Rules came from, and the allows of wildcards, by ref. Nil unless an enforcer of the class needs
+	// them: see WithStatements.
+	Statements []UnitStatement `json:",omitempty"`
 }
