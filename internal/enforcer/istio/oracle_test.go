@@ -71,10 +71,10 @@ func (m *mesh) add(spec map[string]any) error {
 	if err := decoder.Decode(&p); err != nil {
 		return fmt.Errorf("%s: %w", text, err)
 	}
+	m.policies = append(m.policies, p)
 	if err := p.check(); err != nil {
 		return fmt.Errorf("%s: %w", text, err)
 	}
-	m.policies = append(m.policies, p)
 	return nil
 }
 
