@@ -10,7 +10,6 @@ package istio
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -25,6 +24,13 @@ const (
 	// denySuffix ends the name of the object with the denies: a policy has one action.
 	denySuffix           = "-deny"
 	defaultRootNamespace = "istio-system"
+)
+
+// Actions of a policy.
+const (
+	allow = "ALLOW"
+	deny  = "DENY"
+	audit = "AUDIT"
 )
 
 // ErrUnusableUnit is wrapped by Render's errors about units. Such a unit would select every pod, or close a resource
@@ -116,18 +122,20 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 		}
 	}
 
-	allow := func(t *translation) [][]any { return parts(t.allow) }
-	deny := func(t *translation) [][]any { return parts(t.deny) }
-	first, further := 1, 0
+	allowed := family{name: v1alpha1.ObjectPrefix + u.ID, action: allow, least: 1, base: parts(base.allow), members: map[string][][]any{}}
+	denied := family{name: allowed.name + denySuffix, action: deny, base: parts(base.deny), members: map[string][][]any{}}
 	if hasDenies(&u) {
-		further = 1
+		denied.least = 1
 	}
-	err := e.objects(&out, &u, v1alpha1.ObjectPrefix+u.ID, "ALLOW", first, &base, byMember, allow)
-	if err == nil {
-		err = e.objects(&out, &u, v1alpha1.ObjectPrefix+u.ID+denySuffix, "DENY", further, &base, byMember, deny)
+	for cluster, t := range byMember {
+		allowed.members[cluster], denied.members[cluster] = parts(t.allow), parts(t.deny)
 	}
-	if err != nil {
-		return enforcer.Rendering{}, err
+	for _, f := range []family{allowed, denied} {
+		objects, err := e.objects(&u, f)
+		if err != nil {
+			return enforcer.Rendering{}, err
+		}
+		out.Objects = append(out.Objects, objects...)
 	}
 	return out, nil
 }
@@ -135,38 +143,42 @@ func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 // unenforced is what no AuthorizationPolicy closes.
 var unenforced = []string{"Istio enforces TCP only: UDP, SCTP and ICMP stay open"}
 
-// objects adds the parts of one action: at least `least`, as many as the member with the most has. A member with fewer
-// gets parts without rules, which match nothing.
-func (e Enforcer) objects(out *enforcer.Rendering, u *policy.Unit, name, action string, least int,
-	base *translation, byMember map[string]translation, partsOf func(*translation) [][]any) error {
-	baseParts := partsOf(base)
-	memberParts := map[string][][]any{}
-	n := max(least, len(baseParts))
-	for cluster, t := range byMember {
-		memberParts[cluster] = partsOf(&t)
-		n = max(n, len(memberParts[cluster]))
+// family is the objects of one action: at least `least`, and as many as the member with the most parts has. A member
+// with fewer gets objects without rules.
+type family struct {
+	name, action string
+	least        int
+	base         [][]any
+	members      map[string][][]any
+}
+
+func (e Enforcer) objects(u *policy.Unit, f family) ([]enforcer.Rendered, error) {
+	n := max(f.least, len(f.base))
+	for _, parts := range f.members {
+		n = max(n, len(parts))
 	}
+	var out []enforcer.Rendered
 	for i := range n {
-		o := enforcer.Object{GroupVersion: groupVersion, Kind: kind, Namespace: e.config.RootNamespace, Name: name}
+		o := enforcer.Object{GroupVersion: groupVersion, Kind: kind, Namespace: e.config.RootNamespace, Name: f.name}
 		if i > 0 {
-			o.Name = fmt.Sprintf("%s-%d", name, i+1)
+			o.Name = fmt.Sprintf("%s-%d", f.name, i+1)
 		}
-		o.Spec = spec(u, u.Mode, action, part(baseParts, i))
+		o.Spec = spec(u, u.Mode, f.action, part(f.base, i))
 		specs := map[string]map[string]any{}
-		for _, cluster := range slices.Sorted(maps.Keys(byMember)) {
+		for cluster, parts := range f.members {
 			mode, ok := u.ClusterModes[cluster]
 			if !ok {
 				mode = u.Mode
 			}
-			specs[cluster] = spec(u, mode, action, part(memberParts[cluster], i))
+			specs[cluster] = spec(u, mode, f.action, part(parts, i))
 		}
 		r, err := enforcer.Render(o, u.ID, specs)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		out.Objects = append(out.Objects, r)
+		out = append(out, r)
 	}
-	return nil
+	return out, nil
 }
 
 func part(parts [][]any, i int) []any {
@@ -177,11 +189,11 @@ func part(parts [][]any, i int) []any {
 }
 
 // spec is an object's spec in one mode. AUDIT decides nothing; Istio's dry-run annotation would not survive federation,
-// and a policy without it enforces. Rules that are empty are left out: then an ALLOW policy closes the workload and the
-// others match nothing.
+// and a policy without it enforces. An ALLOW policy without rules closes the workload. A DENY policy without rules would
+// match nothing, and Istio refuses it, so that the one before stays: AUDIT says the same.
 func spec(u *policy.Unit, mode v1alpha1.Mode, action string, rules []any) map[string]any {
-	if mode != v1alpha1.ModeEnforce {
-		action = "AUDIT"
+	if mode != v1alpha1.ModeEnforce || action == deny && len(rules) == 0 {
+		action = audit
 	}
 	s := map[string]any{
 		"selector": map[string]any{"matchLabels": map[string]any{u.LabelKey: u.LabelValue}},

@@ -83,6 +83,9 @@ func (p *authorizationPolicy) check() error {
 	if !slices.Contains([]string{"ALLOW", "DENY", "AUDIT"}, p.Action) {
 		return fmt.Errorf("action %q", p.Action)
 	}
+	if p.Action == "DENY" && p.Rules == nil {
+		return fmt.Errorf("DENY without rules is never triggered")
+	}
 	if p.Selector == nil || len(p.Selector.MatchLabels) == 0 {
 		return fmt.Errorf("the policy selects every workload of the mesh")
 	}
