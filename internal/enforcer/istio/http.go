@@ -10,10 +10,10 @@ import (
 const (
 	// maxMatches bounds the alternatives of one expression.
 	maxMatches = 64
-	// star stands for ".*" while an expression is taken apart; no text contains it.
-	star = "\xff"
-	// reserved have a meaning of their own in Istio's matches.
-	reserved = "*{}"
+	// star stands for ".*" while an expression is taken apart.
+	star = "\x00"
+	// reserved have a meaning of their own in Istio's matches, or never reach them: queries are cut off before.
+	reserved = star + "*{}?#"
 )
 
 // matchesOf writes an anchored regular expression as Istio's matches: exact text, a prefix, a suffix, or "*". It is an
