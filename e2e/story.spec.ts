@@ -71,5 +71,5 @@ test('a rejected request changes nothing and says why', async ({ browser }) => {
   await expect(alice.page.getByTestId('timeline')).toContainText('Use the test cluster for experiments');
   await shot(alice.page, 'rejected');
   await alice.page.goto('/applications/app-888');
-  await expect(alice.page.getByTestId('access-table').getByText(ticket)).toHaveCount(0);
+  await expect(alice.page.getByTestId('access-table').getByRole('link', { name: ticket, exact: true })).toHaveCount(0);
 });

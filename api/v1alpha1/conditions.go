@@ -62,6 +62,8 @@ const (
 	RefusedUnsupported = "Unsupported"
 	// RefusedShadowingDeny: an allow was left out because a deny that could override it was refused.
 	RefusedShadowingDeny = "OverriddenByRefusedDeny"
+	// RefusedTooMany: the statement would make the resource's rules outgrow what a workload's policy map holds.
+	RefusedTooMany = "PolicyMapFull"
 )
 
 // Labels and names that ACP owns.

@@ -157,6 +157,8 @@ func world(parts ...any) Input {
 			in.Resources = append(in.Resources, p)
 		case *v1alpha1.ExternalWorkload:
 			in.Workloads = append(in.Workloads, p)
+		case known:
+			in.KnownNames = append(in.KnownNames, p...)
 		case v1alpha1.Statement:
 			in.Policies = append(in.Policies, acp("p-"+p.SID, p))
 		case *v1alpha1.ResourceClass:

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,10 +9,19 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Compile makes the units of all resources that are in Audit or Enforce somewhere, by resource name.
+// Compile makes the units of all resources that are in Audit or Enforce somewhere, and those of all wildcards that an
+// allow names; by resource name.
 func (s *Snapshot) Compile(at time.Time) []Unit {
-	var out []Unit
-	for _, r := range sortedKeys(s.protected) {
+	names := make([]string, 0, len(s.protected)+len(s.wildUnits))
+	for r := range s.protected {
+		names = append(names, r)
+	}
+	for w := range s.wildUnits {
+		names = append(names, w)
+	}
+	slices.Sort(names)
+	out := make([]Unit, 0, len(names))
+	for _, r := range names {
 		if u, ok := s.CompileResource(r, at); ok {
 			out = append(out, u)
 		}
@@ -21,9 +29,19 @@ func (s *Snapshot) Compile(at time.Time) []Unit {
 	return out
 }
 
-// CompileResource makes the unit of one resource. False: it is not onboarded, in Observe everywhere, or without class.
+// CompileResource makes the unit of one resource, or of one wildcard as Unit.Resource has it. False: it is not
+// onboarded, in Observe everywhere, or without class; or no allow names the wildcard, or nothing known is covered by it.
 // False is no order to remove what is in the members: a resource that lost its class has to stay as closed as it was.
 func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
+	if strings.HasSuffix(resource, "*") {
+		u, ok := s.wildcardUnit(resource, at)
+		if !ok {
+			return Unit{}, false
+		}
+		out := *u
+		out.Rules, out.Placement = slices.Clone(u.Rules), *u.Placement.DeepCopy()
+		return out, true
+	}
 	p := s.protected[resource]
 	c, ok := s.resources.of(resource)
 	if p == nil || !ok {
@@ -33,44 +51,59 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 	if err != nil {
 		return Unit{}, false // such a resource is not protectable, so not in s.protected
 	}
-	spec := &c.object.Spec
-	u := Unit{
-		ID: UnitID(resource), Resource: resource, Class: c.object.Name,
-		LabelKey: string(spec.LabelKey), LabelValue: value,
-		Mode:       p.mode("", at),
-		OtherPorts: v1alpha1.OtherPortsDeny,
-		Placement:  *spec.Placement.DeepCopy(),
-		Enforcers:  slices.Sorted(slices.Values(spec.Enforcers)),
-	}
+	u := newUnit(resource, c)
+	u.LabelValue, u.Mode = value, p.mode("", at)
 	strictest := u.Mode
-	for cluster := range p.clusters() {
-		mode := p.mode(cluster, at)
-		strictest = stricter(strictest, mode)
-		if mode != u.Mode {
-			if u.ClusterModes == nil {
-				u.ClusterModes = map[string]v1alpha1.Mode{}
+	for _, o := range p.objects {
+		for i := range o.Spec.ClusterModes {
+			cluster := string(o.Spec.ClusterModes[i].Cluster)
+			mode := p.mode(cluster, at)
+			strictest = stricter(strictest, mode)
+			if mode != u.Mode {
+				if u.ClusterModes == nil {
+					u.ClusterModes = map[string]v1alpha1.Mode{}
+				}
+				u.ClusterModes[cluster] = mode
 			}
-			u.ClusterModes[cluster] = mode
 		}
 	}
 	if strictest == v1alpha1.ModeObserve {
 		return Unit{}, false
 	}
-	if len(u.Enforcers) == 0 {
-		u.Enforcers = []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}
-	}
 	s.openOtherPorts(&u, c)
-	held, refused := s.held(resource, c, at)
-	u.Refused = refused
-	u.Rules = rulesOf(s, c, held)
-	for _, r := range u.Rules {
-		u.From = append(u.From, r.From...)
-	}
-	u.From = sortedRefs(u.From)
+	s.fill(&u, c, s.about(resource), s.overriders(resource, "", c, at), at)
 	if slices.ContainsFunc(u.Enforcers, func(e v1alpha1.EnforcerName) bool { return e != v1alpha1.EnforcerCilium }) {
 		u = s.WithStatements(u, at)
 	}
 	return u, true
+}
+
+// newUnit has what the class says.
+func newUnit(resource string, c *resourceClass) Unit {
+	spec := &c.object.Spec
+	u := Unit{ID: UnitID(resource), Resource: resource, Class: c.object.Name, LabelKey: string(spec.LabelKey),
+		OtherPorts: v1alpha1.OtherPortsDeny, Placement: *spec.Placement.DeepCopy(), Enforcers: slices.Sorted(slices.Values(spec.Enforcers))}
+	if len(u.Enforcers) == 0 {
+		u.Enforcers = []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}
+	}
+	return u
+}
+
+// fill puts the statements into the unit that are in force, can be pushed and fit.
+func (s *Snapshot) fill(u *Unit, c *resourceClass, about []*statement, overriders map[*statement][]v1alpha1.Port, at time.Time) {
+	held, refused := s.held(u.Resource, c, about, overriders, at)
+	u.Rules = s.rulesOf(c, held)
+	var inherited int
+	if !u.Wildcard {
+		u.Inherited, inherited = s.inherited(u.Resource, c, at)
+	}
+	refused = append(refused, s.fit(u, c, held, inherited)...)
+	slices.SortFunc(refused, compareRefusals)
+	u.Refused = refused
+	for i := range u.Rules {
+		u.From = append(u.From, u.Rules[i].From...)
+	}
+	u.From = sortedRefs(u.From)
 }
 
 // openOtherPorts fills in the ports for everyone. A class that shares its label key with another one opens none: all of
@@ -97,9 +130,8 @@ func (s *Snapshot) openOtherPorts(u *Unit, c *resourceClass) {
 }
 
 // held are the statements in force that make up the unit, and the refusals of those that should but cannot.
-func (s *Snapshot) held(resource string, c *resourceClass, at time.Time) (held []*statement, refused []Refusal) {
-	overriders := s.overriders(resource, c, at)
-	for _, st := range s.about(resource) {
+func (s *Snapshot) held(resource string, c *resourceClass, about []*statement, overriders map[*statement][]v1alpha1.Port, at time.Time) (held []*statement, refused []Refusal) {
+	for _, st := range about {
 		switch {
 		case !st.inForce(at):
 		case st.refused():
@@ -113,18 +145,17 @@ func (s *Snapshot) held(resource string, c *resourceClass, at time.Time) (held [
 			held = append(held, st)
 		}
 	}
-	slices.SortFunc(refused, compareRefusals)
 	return held, refused
 }
 
 // overriderOf is the first refused deny that could have overridden an allow, or nil.
 func (s *Snapshot) overriderOf(allow *statement, c *resourceClass, overriders map[*statement][]v1alpha1.Port) *statement {
 	var first *statement
-	if allow.effect == Deny {
+	if allow.effect == Deny || len(overriders) == 0 {
 		return nil
 	}
 	for deny, ports := range overriders {
-		if portsOverlap(ports, c.portsOf(allow)) && s.mayShareAPod(deny, allow) &&
+		if portsOverlap(ports, c.portsOf(allow)) && s.mayShareASource(deny, allow) &&
 			(first == nil || compareRefs(deny.ref, first.ref) < 0) {
 			first = deny
 		}
@@ -153,65 +184,5 @@ func (s *Snapshot) about(resource string) []*statement {
 		out = append(out, st)
 	}
 	slices.SortFunc(out, func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
-	return out
-}
-
-// rulesOf turns statements into rules: one per effect and action, those of the same peers joined.
-func rulesOf(s *Snapshot, c *resourceClass, held []*statement) []Rule {
-	byPeers := map[string]*Rule{}
-	for _, effect := range []Effect{Allow, Deny} {
-		for i := range c.actions {
-			a := &c.actions[i]
-			var names []string
-			var from []Ref
-			for _, st := range held {
-				if st.effect == effect && st.hasAction(a.name) {
-					names = append(names, st.subjects.exact...)
-					from = append(from, st.ref)
-				}
-			}
-			if len(names) == 0 {
-				continue
-			}
-			names = sortedUnique(names)
-			key := string(effect) + "\x00" + strings.Join(names, "\x00")
-			if len(a.http) > 0 {
-				key += "\x00http " + a.name // its ports must not get the requests of another action
-			}
-			r := byPeers[key]
-			if r == nil {
-				r = &Rule{Effect: effect, Subjects: s.selectors(names), HTTP: slices.Clone(a.http)}
-				byPeers[key] = r
-			}
-			r.Ports = append(r.Ports, a.ports...)
-			r.From = append(r.From, from...)
-		}
-	}
-	var out []Rule
-	for _, key := range sortedKeys(byPeers) {
-		r := byPeers[key]
-		r.Ports, r.From = sortPorts(r.Ports), sortedRefs(r.From)
-		out = append(out, *r)
-	}
-	slices.SortStableFunc(out, func(a, b Rule) int {
-		return cmp.Or(cmp.Compare(a.Effect, b.Effect), slices.CompareFunc(a.Ports, b.Ports, comparePorts), cmp.Compare(len(a.HTTP), len(b.HTTP)))
-	})
-	return out
-}
-
-// selectors groups exact subject names by the label that carries them. Every name has a class and a legal value, or
-// its statement would have been refused.
-func (s *Snapshot) selectors(names []string) []SubjectSelector {
-	values := map[string][]string{}
-	for _, n := range names {
-		if c, ok := s.subjects.of(n); ok {
-			key := string(c.object.Spec.LabelKey)
-			values[key] = append(values[key], strings.TrimPrefix(n, c.stem))
-		}
-	}
-	var out []SubjectSelector
-	for _, key := range sortedKeys(values) {
-		out = append(out, SubjectSelector{LabelKey: key, Values: sortedUnique(values[key])})
-	}
 	return out
 }

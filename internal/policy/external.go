@@ -18,6 +18,8 @@ type addresses struct {
 	bits4, bits6 []int
 	// owned is computed when an enforcer asks for it.
 	owned func() ownership
+	// subjects are all owners, sorted.
+	subjects []string
 }
 
 // lookup returns the subjects of the longest prefix that contains a.
@@ -52,8 +54,6 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error(), LeftOut: true})
 			continue
 		}
-		problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.RefusedUnsupported,
-			Message: "its addresses decide in flows, but are not translated for any enforcer: an enforced resource refuses the workload"})
 		for _, text := range w.Spec.Addresses {
 			p, err := workloadPrefix(text)
 			if err != nil {
@@ -87,6 +87,10 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 		slices.Reverse(bits)
 		return bits
 	}
+	for _, owners := range x.owners {
+		x.subjects = append(x.subjects, owners...)
+	}
+	x.subjects = sortedUnique(x.subjects)
 	x.bits4, x.bits6 = longestFirst(x.bits4), longestFirst(x.bits6)
 	x.owned = sync.OnceValue((&addresses{owners: x.owners}).ownership)
 	return x, problems

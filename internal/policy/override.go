@@ -12,18 +12,23 @@ import (
 // refusal would open something.
 type refusedDeny struct {
 	*statement
-	// enforced are the classes of the resources in Enforce that it is about. A pod may carry the labels of several
-	// classes, so the deny could also override the allows of resources of other classes.
-	enforced []*resourceClass
+	// enforced are the resources in Enforce that it is about. A pod may carry the labels of several classes, so the deny
+	// could also override the allows of resources of other classes.
+	enforced []classed
+}
+
+// classed is a resource with its class.
+type classed struct {
+	resource string
+	class    *resourceClass
 }
 
 func (s *Snapshot) newRefusedDeny(st *statement) refusedDeny {
 	d := refusedDeny{statement: st}
 	add := func(resource string) {
 		p := s.protected[resource]
-		c, ok := s.resources.of(resource)
-		if ok && p != nil && p.everEnforced() && !slices.Contains(d.enforced, c) {
-			d.enforced = append(d.enforced, c)
+		if c, ok := s.resources.of(resource); ok && p != nil && p.everEnforced() {
+			d.enforced = append(d.enforced, classed{resource, c})
 		}
 	}
 	for _, r := range st.exact {
@@ -64,20 +69,23 @@ func (st *statement) isAbout(resource string) bool {
 }
 
 // overriders are the refused denies in force that may concern the pods of a resource, each with the ports that it may
-// have meant there.
-func (s *Snapshot) overriders(resource string, c *resourceClass, at time.Time) map[*statement][]v1alpha1.Port {
+// have meant there. Of a wildcard, they are those that concern any of its pods; stem is then its stem.
+func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.Time) map[*statement][]v1alpha1.Port {
 	out := map[*statement][]v1alpha1.Port{}
 	for _, d := range s.refusedDenies {
 		if !d.inForce(at) {
 			continue
 		}
-		if d.isAbout(resource) {
+		if stem == "" && d.isAbout(resource) {
 			out[d.statement] = append(out[d.statement], c.portsOf(d.statement)...)
 		}
-		for _, other := range d.enforced {
-			if other != c {
-				out[d.statement] = append(out[d.statement], other.portsOf(d.statement)...)
+		var seen []*resourceClass
+		for _, e := range d.enforced {
+			if slices.Contains(seen, e.class) || e.class == c && (stem == "" || !strings.HasPrefix(e.resource, stem)) {
+				continue
 			}
+			seen = append(seen, e.class)
+			out[d.statement] = append(out[d.statement], e.class.portsOf(d.statement)...)
 		}
 	}
 	return out
@@ -94,31 +102,44 @@ func (c *resourceClass) portsOf(st *statement) []v1alpha1.Port {
 	return out
 }
 
-// mayShareAPod tells whether a pod can be both a subject of the deny and one of the allow. Only allows of exact names
-// are compiled, and address ranges never match pods, so a range shares none.
-func (s *Snapshot) mayShareAPod(deny, allow *statement) bool {
-	if deny.vagueSubject || deny.subjects.any {
+// mayShareASource tells whether one source can be matched by both a deny and an allow.
+func (s *Snapshot) mayShareASource(deny, allow *statement) bool {
+	d, a := &deny.subjects, &allow.subjects
+	if deny.vagueSubject || d.any || a.any {
 		return true
 	}
-	var denied []carrier
-	for _, n := range deny.subjects.exact {
-		if c, ok := s.subjects.of(n); ok {
-			denied = append(denied, carrierOf(c, n, false))
-		}
-	}
-	for _, stem := range deny.subjects.stems {
-		if n, err := ParseName(stem + "*"); err == nil {
-			for _, c := range s.subjects.overlapping(n) {
-				denied = append(denied, carrierOf(c, stem, true))
-			}
-		}
-	}
-	for _, n := range allow.subjects.exact {
-		if c, ok := s.subjects.of(n); ok && slices.ContainsFunc(denied, carrierOf(c, n, false).isOnAPodWith) {
+	denied := s.carriers(d)
+	for _, x := range s.carriers(a) {
+		if slices.ContainsFunc(denied, x.isOnAPodWith) {
 			return true
 		}
 	}
-	return false
+	for _, p := range a.prefixes {
+		if slices.ContainsFunc(d.prefixes, p.Overlaps) {
+			return true
+		}
+	}
+	// Outside the fleet, an address has the name of its workload, too.
+	return len(a.prefixes) > 0 && slices.ContainsFunc(s.external.subjects, d.hasName) ||
+		len(d.prefixes) > 0 && slices.ContainsFunc(s.external.subjects, a.hasName)
+}
+
+// carriers are the labels by which pods carry the names of a set.
+func (s *Snapshot) carriers(set *subjectSet) []carrier {
+	var out []carrier
+	for _, n := range set.exact {
+		if c, ok := s.subjects.of(n); ok {
+			out = append(out, carrierOf(c, n, false))
+		}
+	}
+	for _, stem := range set.stems {
+		if n, err := ParseName(stem + "*"); err == nil {
+			for _, c := range s.subjects.overlapping(n) {
+				out = append(out, carrierOf(c, stem, true))
+			}
+		}
+	}
+	return out
 }
 
 // carrier is the label by which pods carry a name, or any name with a prefix.
@@ -136,8 +157,9 @@ func carrierOf(c *subjectClass, name string, prefix bool) carrier {
 	return carrier{key: string(c.object.Spec.LabelKey), value: value, prefix: prefix}
 }
 
-// isOnAPodWith tells whether one pod can carry the exact name and o: always under different labels, and under the same
-// label if the value is the same.
+// isOnAPodWith tells whether one pod can carry both: always under different labels, and under the same label if one
+// value stands for the other.
 func (x carrier) isOnAPodWith(o carrier) bool {
-	return x.key != o.key || x.value == o.value || o.prefix && strings.HasPrefix(x.value, o.value)
+	return x.key != o.key || x.value == o.value || o.prefix && strings.HasPrefix(x.value, o.value) ||
+		x.prefix && strings.HasPrefix(o.value, x.value)
 }

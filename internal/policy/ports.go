@@ -62,6 +62,34 @@ func portsOverlap(a, b []v1alpha1.Port) bool {
 	return false
 }
 
+// portsCover tells whether every port of b is in one of a, which is sorted and joined.
+func portsCover(a, b []v1alpha1.Port) bool {
+	for _, q := range b {
+		if !slices.ContainsFunc(a, func(p v1alpha1.Port) bool {
+			return p.Protocol == q.Protocol && p.Port <= q.Port && lastPort(q) <= lastPort(p)
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// maskedRanges is how many aligned power-of-two ranges make up the ports: a dataplane that matches ports by mask needs
+// an entry for each.
+func maskedRanges(ports []v1alpha1.Port) int {
+	n := 0
+	for _, p := range ports {
+		for first, end := int(p.Port), int(lastPort(p))+1; first < end; n++ {
+			size := first & -first
+			for size > end-first {
+				size /= 2
+			}
+			first += size
+		}
+	}
+	return n
+}
+
 func comparePorts(a, b v1alpha1.Port) int {
 	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port), cmp.Compare(lastPort(a), lastPort(b)))
 }

@@ -277,6 +277,7 @@ func (d dice) world() Input {
 		in.Workloads = append(in.Workloads, workload(fmt.Sprint("w", i), pick(d, app888, app889, teamApp),
 			several(d, 2, "10.5.0.0/24", "10.5.0.0/16", "10.5.0.9/32", "2001:db8::/32", "2001:db8::/48")...))
 	}
+	in.KnownNames = []string{app888, app889, teamApp, cart, bobs, orders, redisHead + "bobs-2", shop, webHead + "blog"}
 	for i := range d.IntN(4) {
 		p := acp(fmt.Sprint("p", i))
 		for j := range d.IntN(9) {

@@ -15,7 +15,7 @@ func (st *statement) flaw(reason, part, message string) {
 	st.flaws = append(st.flaws, flaw{reason: reason, part: part, message: message})
 }
 
-// examine adds the flaws that only the classes can tell, and those of what no enforcer is given yet.
+// examine adds the flaws that only the classes can tell, and those of what no enforcer can be given.
 func (st *statement) examine(s *Snapshot) {
 	st.examineSubjects(s)
 	var reachable []*resourceClass
@@ -41,21 +41,25 @@ func (st *statement) examine(s *Snapshot) {
 		}
 		reachable = append(reachable, overlapping...)
 		if st.effect == Allow {
-			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "an allow of a wildcard resource is not translated: name each resource")
+			st.examineWildcardRequests(n, overlapping)
 		}
 	}
 	st.examineActions(reachable)
 }
 
 func (st *statement) examineSubjects(s *Snapshot) {
-	if st.subjects.any {
-		st.flaw(v1alpha1.RefusedUnsupported, anyone, "the subject * is not translated: name each subject")
-	}
-	for _, p := range st.subjects.prefixes {
-		st.flaw(v1alpha1.RefusedUnsupported, p.String(), "an address range as subject is not translated: name applications")
-	}
 	for _, stem := range st.subjects.stems {
-		st.flaw(v1alpha1.RefusedUnsupported, stem+"*", "a wildcard subject is not translated: name each subject")
+		n, err := ParseName(stem + "*")
+		if err != nil {
+			continue // not possible: a stem comes from a wildcard name
+		}
+		covering := s.subjects.overlapping(n)
+		if len(covering) == 0 {
+			st.flaw(v1alpha1.RefusedUnknownSubject, n.String(), "no SubjectClass covers any of it: create one, or correct the name")
+		}
+		if st.effect == Deny && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
+			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "a deny by prefix would miss names that are not known yet: name each subject, or the whole class")
+		}
 	}
 	for _, name := range st.subjects.exact {
 		c, ok := s.subjects.of(name)
@@ -63,6 +67,26 @@ func (st *statement) examineSubjects(s *Snapshot) {
 			st.flaw(v1alpha1.RefusedUnknownSubject, name, "no SubjectClass covers it: create one, or correct the name")
 		} else if _, err := labelValue(c.stem, name); err != nil {
 			st.flaw(v1alpha1.RefusedInvalidName, name, err.Error())
+		}
+	}
+}
+
+// examineWildcardRequests refuses an allow of requests on a wildcard. Workloads that are not in Enforce are under the
+// same rule, which would drop the requests that it does not match, and without it every request would be let in.
+func (st *statement) examineWildcardRequests(n Name, covered []*resourceClass) {
+	for _, c := range covered {
+		var whole []v1alpha1.Port
+		for i := range c.actions {
+			if a := &c.actions[i]; len(a.http) == 0 && st.hasAction(a.name) {
+				whole = append(whole, a.ports...)
+			}
+		}
+		for i := range c.actions {
+			a := &c.actions[i]
+			if len(a.http) > 0 && st.hasAction(a.name) && !portsCover(sortPorts(whole), a.ports) {
+				st.flaw(v1alpha1.RefusedUnsupported, n.String(), "an allow of an action with http on a wildcard resource is not translated: name each resource, or allow an action of whole connections")
+				return
+			}
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -22,6 +23,16 @@ type Snapshot struct {
 	// exact holds the statements about a resource by its exact name; wild those by wildcard, by the head of the stem.
 	exact map[string]*candidates
 	wild  map[string][]wildcard
+
+	// wildUnits holds the allows of each wildcard unit, by its name.
+	wildUnits map[string][]*statement
+	// known are the names that prefixes stand for, sorted.
+	known   []string
+	members int
+	// groups are the addresses of external workloads by subject, made when they are first needed.
+	groups func() map[string]*ExternalGroup
+	// compiled keeps the wildcard units by name and epoch, because every exact unit inherits from them.
+	compiled sync.Map
 
 	// refusedDenies take allows with them.
 	refusedDenies []refusedDeny
@@ -53,7 +64,7 @@ func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 // Next is NewSnapshot, and takes over what s has parsed of policies that are the same pointers: after a change of one
 // among many policies this saves most of the work.
 func (s *Snapshot) Next(in Input) *Snapshot {
-	next := &Snapshot{exact: map[string]*candidates{}, wild: map[string][]wildcard{}, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
+	next := &Snapshot{exact: map[string]*candidates{}, wildUnits: map[string][]*statement{}, members: max(1, in.Members), wild: map[string][]wildcard{}, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
@@ -79,6 +90,8 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 		}
 	}
 	slices.SortFunc(next.refusals, compareRefusals)
+	next.known = knownNames(in)
+	next.groups = sync.OnceValue(next.externalGroups)
 	next.collectChanges(in.Resources)
 	return next
 }
@@ -87,7 +100,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy) []*statement {
 	out := make([]*statement, 0, len(p.Spec.Statements))
 	for i := range p.Spec.Statements {
-		st := newStatement(p.Name, &p.Spec.Statements[i])
+		st := newStatement(p, &p.Spec.Statements[i])
 		st.examine(s)
 		out = append(out, st)
 	}
@@ -119,6 +132,9 @@ func (s *Snapshot) index(st *statement) {
 		}
 		list[i].add(st)
 		s.wild[head] = list
+		if st.effect == Allow {
+			s.indexWildcardUnits(st, stem)
+		}
 	}
 }
 

@@ -91,10 +91,10 @@ func TestProblems(t *testing.T) {
 			want: []Problem{{Kind: "ProtectedResource", Name: "a", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ProtectedResource", Name: "b", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ProtectedResource", Name: "c", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ProtectedResource", Name: "d", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ProtectedResource", Name: "e", Reason: v1alpha1.ReasonInvalid, LeftOut: true}}},
 		"Duplicates": {reason: "both say so, and both count", objects: []any{protect(bobs, "Audit", as("a")), protect(bobs, "Enforce", as("b"))},
 			want: []Problem{{Kind: "ProtectedResource", Name: "a", Reason: v1alpha1.ReasonDuplicate}, {Kind: "ProtectedResource", Name: "b", Reason: v1alpha1.ReasonDuplicate}}},
-		"Workloads": {reason: "subjects that are none, addresses that are none, and that no enforcer is given them yet", objects: []any{workload("a", appHead+"app/*"), workload("b", bobs), workload("c", app888, "10.5.0.7/24", "10.5.0.0/24")},
-			want: []Problem{{Kind: "ExternalWorkload", Name: "a", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ExternalWorkload", Name: "b", Reason: v1alpha1.ReasonNoClass, LeftOut: true}, {Kind: "ExternalWorkload", Name: "c", Reason: v1alpha1.ReasonInvalid}, {Kind: "ExternalWorkload", Name: "c", Reason: v1alpha1.RefusedUnsupported}}},
+		"Workloads": {reason: "subjects that are none, and addresses that are none", objects: []any{workload("a", appHead+"app/*"), workload("b", bobs), workload("c", app888, "10.5.0.7/24", "10.5.0.0/24")},
+			want: []Problem{{Kind: "ExternalWorkload", Name: "a", Reason: v1alpha1.ReasonInvalid, LeftOut: true}, {Kind: "ExternalWorkload", Name: "b", Reason: v1alpha1.ReasonNoClass, LeftOut: true}, {Kind: "ExternalWorkload", Name: "c", Reason: v1alpha1.ReasonInvalid}}},
 		"Contested": {reason: "one address for two subjects", objects: []any{workload("a", app888, "10.5.0.7"), workload("b", app889, "10.5.0.7/32")},
-			want: []Problem{{Kind: "ExternalWorkload", Name: "a", Reason: v1alpha1.ReasonDuplicate}, {Kind: "ExternalWorkload", Name: "a", Reason: v1alpha1.RefusedUnsupported}, {Kind: "ExternalWorkload", Name: "b", Reason: v1alpha1.ReasonDuplicate}, {Kind: "ExternalWorkload", Name: "b", Reason: v1alpha1.RefusedUnsupported}}},
+			want: []Problem{{Kind: "ExternalWorkload", Name: "a", Reason: v1alpha1.ReasonDuplicate}, {Kind: "ExternalWorkload", Name: "b", Reason: v1alpha1.ReasonDuplicate}}},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -14,6 +14,7 @@ type statement struct {
 	ref     Ref
 	effect  Effect
 	written *v1alpha1.Statement
+	policy  *v1alpha1.AccessControlPolicy
 
 	subjects subjectSet
 	// actions are exact names; services are those of "<service>:*".
@@ -34,6 +35,11 @@ type subjectSet struct {
 	exact    []string // sorted
 	stems    []string // of wildcard names
 	prefixes []netip.Prefix
+}
+
+// isEmpty tells whether nothing that was written could be understood.
+func (s *subjectSet) isEmpty() bool {
+	return !s.any && len(s.exact) == 0 && len(s.stems) == 0 && len(s.prefixes) == 0
 }
 
 // simple tells whether the set holds nothing but exact names.
@@ -69,8 +75,8 @@ func (st *statement) hasAction(name string) bool {
 }
 
 // newStatement parses what is written. What cannot be parsed becomes a flaw.
-func newStatement(policy string, written *v1alpha1.Statement) *statement {
-	st := &statement{ref: Ref{Policy: policy, SID: written.SID}, effect: written.Effect, written: written}
+func newStatement(policy *v1alpha1.AccessControlPolicy, written *v1alpha1.Statement) *statement {
+	st := &statement{ref: Ref{Policy: policy.Name, SID: written.SID}, effect: written.Effect, written: written, policy: policy}
 	if st.effect != Allow && st.effect != Deny {
 		st.effect = Deny // the safe reading of what the API should not have let in
 		st.flaw(v1alpha1.RefusedUnsupported, string(written.Effect), "the effect must be Allow or Deny")

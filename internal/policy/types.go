@@ -53,6 +53,12 @@ type Input struct {
 	SubjectClasses  []*v1alpha1.SubjectClass
 	Resources       []*v1alpha1.ProtectedResource
 	Workloads       []*v1alpha1.ExternalWorkload
+	// KnownNames are exact names of applications and resources seen in the members' identities. Prefixes such as
+	// app/team-* stand for those of them that they cover, beside the names of Resources and the subjects of Workloads.
+	KnownNames []string
+	// Members is how many clusters the fleet has, for estimates only: in each, a subject has an identity of its own.
+	// Less than 1 is taken as 1.
+	Members int
 }
 
 // Query is one connection, or one request.
@@ -136,15 +142,26 @@ func compareProblems(a, b Problem) int {
 // SubjectSelector selects pods by one label.
 type SubjectSelector struct {
 	LabelKey string
-	// Values are sorted and never empty.
+	// Values are sorted, and empty only with Any.
 	Values []string
+	// Any selects every pod that carries the label, whatever its value.
+	Any bool
 }
 
-// Rule gives the ports of one or several actions to its subjects, or takes them.
+// Rule gives the ports of one or several actions to its peers, or takes them. It has at least one kind of peer: without
+// any it would match everyone. The kinds add up.
 type Rule struct {
 	Effect Effect
-	// Subjects are sorted by label key and never empty: a rule without peers would match anyone.
+	// Anyone is every source: pods, nodes, and what is outside the fleet. The other peers are then empty.
+	Anyone bool
+	// Subjects are sorted by label key.
 	Subjects []SubjectSelector
+	// Prefixes are addresses outside the fleet, sorted and distinct.
+	Prefixes []netip.Prefix
+	// External are the IDs of the ExternalGroups of subjects in Subjects, sorted.
+	External []string
+	// ExternalClasses are the ClassIDs of the ExternalGroups that a selector with Any stands for, sorted.
+	ExternalClasses []string
 	// Ports are sorted and never empty, their protocol always set.
 	Ports []v1alpha1.Port
 	// HTTP limits the rule to requests; empty: every connection.
@@ -153,23 +170,35 @@ type Rule struct {
 	From []Ref
 }
 
-// Unit is everything that is pushed for one resource. The same Snapshot and instant give the same bytes, in whatever
-// order the input came.
+// HasPeers tells whether the rule matches anything. A rule without peers must never reach a dataplane.
+func (r *Rule) HasPeers() bool {
+	return r.Anyone || len(r.Subjects) > 0 || len(r.Prefixes) > 0 || len(r.External) > 0 || len(r.ExternalClasses) > 0
+}
+
+// Unit is everything that is pushed for one resource, or for one wildcard of resources. The same Snapshot and instant
+// give the same bytes, in whatever order the input came.
 type Unit struct {
 	// ID is a DNS label of at most 28 characters, made from the resource's name.
-	ID       string
+	ID string
+	// Resource is an exact name, or the wildcard of Wildcard units, narrowed to its class.
 	Resource string
 	// Class is the ResourceClass.
 	Class string
-	// LabelKey and LabelValue select the resource's pods.
+	// Wildcard units hold allows only, for workloads in any mode, and must never close anything.
+	Wildcard bool
+	// LabelKey and LabelValue select the resource's pods. In Wildcard units LabelValues do, or, if there are none, the
+	// presence of LabelKey.
 	LabelKey, LabelValue string
+	LabelValues          []string
 	// Mode is the base mode at the instant of compilation. It is Observe only when ClusterModes says more for a member.
-	// A member whose mode is Observe gets no object of the unit.
+	// A member whose mode is Observe gets no object of the unit. Wildcard units are always in Audit.
 	Mode v1alpha1.Mode
 	// ClusterModes holds the members whose mode differs from Mode.
 	ClusterModes map[string]v1alpha1.Mode
 	// Rules in a fixed order; none: nobody may connect, which closes the resource in Enforce.
 	Rules []Rule
+	// Inherited are the rules of the Wildcard units that cover the resource, for dataplanes without wildcards.
+	Inherited []Rule
 	// OtherPorts is that of the class, and Deny while an action of the class is unusable.
 	OtherPorts v1alpha1.OtherPorts
 	// OpenPorts are the ports in none of the class's actions; set only when OtherPorts is Allow.
@@ -179,12 +208,29 @@ type Unit struct {
 	ForeignKeys []string
 	Placement   v1alpha1.Placement
 	Enforcers   []v1alpha1.EnforcerName
+	// Entries is the estimate of policy-map entries that Rules and Inherited need on each of the workloads.
+	Entries int
 	// Refused are the statements in force that cover the resource and are not in Rules, sorted: those of
-	// Snapshot.Refusals, and the allows that a refused deny takes out of this unit.
+	// Snapshot.Refusals, the allows that a refused deny takes out of this unit, and those that do not fit.
 	Refused []Refusal
+	// Warnings are sentences about what will soon be a problem.
+	Warnings []string
 	// From are the statements in Rules, sorted.
 	From []Ref
 	// Statements are what Rules came from, and the allows of wildcards, by ref. Nil unless an enforcer of the class needs
 	// them: see WithStatements.
 	Statements []UnitStatement `json:",omitempty"`
+}
+
+// ExternalGroup holds the addresses of one subject's ExternalWorkloads.
+type ExternalGroup struct {
+	// ID is a DNS label of at most 28 characters, made from the subject's name.
+	ID      string
+	Subject string
+	// Class is the SubjectClass, ClassID a label value that stands for it.
+	Class, ClassID string
+	// Prefixes are those of the subject alone, without longer ones of other subjects; sorted and disjoint.
+	Prefixes []netip.Prefix
+	// Contested are those that others have, too: for denies only.
+	Contested []netip.Prefix
 }

@@ -61,7 +61,7 @@ func (s *Snapshot) WithStatements(u Unit, at time.Time) Unit {
 	if !ok {
 		return u
 	}
-	overriders := s.overriders(u.Resource, c, at)
+	overriders := s.overriders(u.Resource, "", c, at)
 	for deny := range overriders {
 		if !deny.flawed() {
 			delete(overriders, deny) // only one enforcer cannot express it; another decides for itself
@@ -72,7 +72,7 @@ func (s *Snapshot) WithStatements(u Unit, at time.Time) Unit {
 			continue
 		}
 		if x := s.unitStatement(st, c); len(x.Actions) > 0 {
-			x.OverriddenBy = s.overriding(st, &x, c, overriders)
+			x.OverriddenBy = s.overriding(st, c, overriders)
 			u.Statements = append(u.Statements, x)
 		}
 	}
@@ -129,16 +129,14 @@ func (s *Snapshot) unitStatement(st *statement, c *resourceClass) UnitStatement 
 	return x
 }
 
-// overriding is the first of the refused denies that could have overridden an allow, or the zero Ref. An allow of more
-// than exact names is taken to meet every deny on its ports.
-func (s *Snapshot) overriding(st *statement, x *UnitStatement, c *resourceClass, overriders map[*statement][]v1alpha1.Port) Ref {
+// overriding is the first of the refused denies that could have overridden an allow, or the zero Ref.
+func (s *Snapshot) overriding(st *statement, c *resourceClass, overriders map[*statement][]v1alpha1.Port) Ref {
 	var first Ref
 	if st.effect == Deny {
 		return first
 	}
-	exact := st.subjects.simple() && len(x.Ranges) == 0
 	for deny, ports := range overriders {
-		if portsOverlap(ports, c.portsOf(st)) && (!exact || s.mayShareAPod(deny, st)) &&
+		if portsOverlap(ports, c.portsOf(st)) && s.mayShareASource(deny, st) &&
 			(first == Ref{} || compareRefs(deny.ref, first) < 0) {
 			first = deny.ref
 		}

@@ -1,4 +1,5 @@
-// Package cilium translates units into CiliumClusterwideNetworkPolicies for stock agents, version 1.19 and later.
+// Package cilium translates units into CiliumClusterwideNetworkPolicies, and the addresses of external workloads into
+// CiliumCIDRGroups, for stock agents of version 1.19 and later.
 //
 // It is pure, and it must not depend on Cilium's code: the objects are plain JSON values. The rules that it follows are
 // those of Cilium's engine, several of which are traps; each is named where it is avoided.
@@ -32,21 +33,25 @@ var _ enforcer.Enforcer = Enforcer{}
 // Name is the name that classes use.
 func (Enforcer) Name() v1alpha1.EnforcerName { return v1alpha1.EnforcerCilium }
 
-// Render translates a unit into one object, and a second one where its class opens other ports. Observe is rendered as
-// Audit, because that is the way out: nothing is closed while the object is being removed.
+// Render translates a unit into one object, or numbered parts of one that is too large, and another one where its class
+// opens other ports. Observe is rendered as Audit, because that is the way out: nothing is closed while the object is
+// being removed.
 func (Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
 	if err := usable(&u); err != nil {
 		return enforcer.Rendering{}, err
 	}
-	specs := map[string]map[string]any{}
-	for cluster, mode := range u.ClusterModes {
-		specs[cluster] = unitSpec(&u, mode)
+	var out enforcer.Rendering
+	for i, rules := range parts(&u) {
+		specs := map[string]map[string]any{}
+		for cluster, mode := range u.ClusterModes {
+			specs[cluster] = unitSpec(&u, rules, mode)
+		}
+		closing, err := enforcer.Render(object(partName(&u, i), unitSpec(&u, rules, u.Mode)), u.ID, specs)
+		if err != nil {
+			return enforcer.Rendering{}, err
+		}
+		out.Objects = append(out.Objects, closing)
 	}
-	closing, err := enforcer.Render(object(v1alpha1.ObjectPrefix+u.ID, unitSpec(&u, u.Mode)), u.ID, specs)
-	if err != nil {
-		return enforcer.Rendering{}, err
-	}
-	out := enforcer.Rendering{Objects: []enforcer.Rendered{closing}}
 	if u.OtherPorts == v1alpha1.OtherPortsAllow && len(u.OpenPorts) > 0 {
 		opening, err := enforcer.Render(object(v1alpha1.ObjectPrefix+u.ID+otherPortsSuffix, otherPortsSpec(&u)), u.ID, nil)
 		if err != nil {
@@ -65,15 +70,21 @@ func usable(u *policy.Unit) error {
 	switch {
 	case u.ID == "":
 		return fmt.Errorf("%w for %q: it has no id", ErrUnusableUnit, u.Resource)
-	case u.LabelKey == "" || !policy.ValidLabelValue(u.LabelValue):
+	case u.LabelKey == "" || !u.Wildcard && !policy.ValidLabelValue(u.LabelValue):
 		return fmt.Errorf("%w %s: no label selects its pods", ErrUnusableUnit, u.ID)
+	case u.Wildcard && (u.Mode != v1alpha1.ModeAudit || len(u.ClusterModes) > 0):
+		return fmt.Errorf("%w %s: a wildcard must not close workloads, and its mode is not Audit everywhere", ErrUnusableUnit, u.ID)
 	}
-	for _, r := range u.Rules {
-		if len(r.Subjects) == 0 || len(r.Ports) == 0 {
-			return fmt.Errorf("%w %s: a rule without subjects or ports", ErrUnusableUnit, u.ID)
+	for i := range u.Rules {
+		r := &u.Rules[i]
+		switch {
+		case !r.HasPeers() || len(r.Ports) == 0:
+			return fmt.Errorf("%w %s: a rule without peers or ports", ErrUnusableUnit, u.ID)
+		case u.Wildcard && r.Effect == policy.Deny:
+			return fmt.Errorf("%w %s: a deny in a wildcard", ErrUnusableUnit, u.ID)
 		}
 		for _, s := range r.Subjects {
-			if s.LabelKey == "" || len(s.Values) == 0 {
+			if s.LabelKey == "" || len(s.Values) == 0 && !s.Any {
 				return fmt.Errorf("%w %s: a subject without label", ErrUnusableUnit, u.ID)
 			}
 		}
@@ -81,18 +92,18 @@ func usable(u *policy.Unit) error {
 	return nil
 }
 
-// unitSpec is the spec in one mode. Only Enforce turns default deny on and renders denies and HTTP: in Audit a deny
-// would deny, and an HTTP rule would drop what it does not match.
-func unitSpec(u *policy.Unit, mode v1alpha1.Mode) map[string]any {
+// unitSpec is the spec of some of the rules in one mode. Only Enforce turns default deny on and renders denies and HTTP:
+// in Audit a deny would deny, and an HTTP rule would drop what it does not match.
+func unitSpec(u *policy.Unit, rules []policy.Rule, mode v1alpha1.Mode) map[string]any {
 	enforce := mode == v1alpha1.ModeEnforce
 	var ingress, deny []any
-	for i := range u.Rules {
-		r := &u.Rules[i]
+	for i := range rules {
+		r := &rules[i]
 		switch {
 		case r.Effect == policy.Allow:
-			ingress = append(ingress, map[string]any{"fromEndpoints": allowPeers(r.Subjects), "toPorts": toPorts(r, enforce)})
+			ingress = appendRules(ingress, allowPeers(r), toPorts(r, enforce))
 		case enforce:
-			deny = append(deny, map[string]any{"fromEndpoints": denyPeers(r.Subjects), "toPorts": toPorts(r, false)})
+			deny = appendRules(deny, denyPeers(r), toPorts(r, false))
 		}
 	}
 	if len(ingress) == 0 {
@@ -100,7 +111,7 @@ func unitSpec(u *policy.Unit, mode v1alpha1.Mode) map[string]any {
 		ingress = []any{map[string]any{}}
 	}
 	spec := base(u, enforce)
-	spec["endpointSelector"] = map[string]any{"matchLabels": map[string]any{labelKey(u.LabelKey): u.LabelValue}}
+	spec["endpointSelector"] = workloads(u)
 	spec["ingress"] = ingress
 	if len(deny) > 0 {
 		spec["ingressDeny"] = deny
@@ -108,10 +119,30 @@ func unitSpec(u *policy.Unit, mode v1alpha1.Mode) map[string]any {
 	return spec
 }
 
+// appendRules makes a rule of each kind of peers: agents refuse a rule that mixes them.
+func appendRules(out []any, peers []peerList, ports []any) []any {
+	for _, p := range peers {
+		out = append(out, map[string]any{p.kind: p.list, "toPorts": ports})
+	}
+	return out
+}
+
+// workloads selects the pods of the unit.
+func workloads(u *policy.Unit) map[string]any {
+	switch {
+	case !u.Wildcard:
+		return map[string]any{"matchLabels": map[string]any{labelKey(u.LabelKey): u.LabelValue}}
+	case len(u.LabelValues) > 0:
+		return map[string]any{"matchExpressions": []any{valuesIn(u.LabelKey, u.LabelValues)}}
+	default:
+		return map[string]any{"matchExpressions": carried(u.LabelKey)}
+	}
+}
+
 // otherPortsSpec opens the ports of no action for everyone, in every mode, on workloads without another class's label.
 // It never turns default deny on, so alone it does nothing.
 func otherPortsSpec(u *policy.Unit) map[string]any {
-	selector := map[string]any{"matchLabels": map[string]any{labelKey(u.LabelKey): u.LabelValue}}
+	selector := workloads(u)
 	if len(u.ForeignKeys) > 0 {
 		var absent []any
 		for _, key := range u.ForeignKeys {

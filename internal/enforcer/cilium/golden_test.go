@@ -75,6 +75,8 @@ func readInput(t *testing.T, path string) policy.Input {
 			in.SubjectClasses = append(in.SubjectClasses, parse[v1alpha1.SubjectClass](t, doc))
 		case "ProtectedResource":
 			in.Resources = append(in.Resources, parse[v1alpha1.ProtectedResource](t, doc))
+		case "ExternalWorkload":
+			in.Workloads = append(in.Workloads, parse[v1alpha1.ExternalWorkload](t, doc))
 		default:
 			t.Fatalf("%s, document %d: kind %q is not read here", path, i, meta.Kind)
 		}
@@ -98,6 +100,15 @@ func render(t *testing.T, in policy.Input) []byte {
 	refused := map[string]bool{}
 	for _, r := range s.Refusals() {
 		refused[refusal(r)] = true
+	}
+	for _, g := range s.ExternalGroups() {
+		rendering, err := RenderGroup(g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range rendering.Objects {
+			write(t, &out, "", o.Object)
+		}
 	}
 	for _, u := range s.Compile(goldenTime) {
 		rendering, err := Enforcer{}.Render(u)
@@ -187,13 +198,25 @@ func checkSpec(t *testing.T, where string, spec map[string]any) {
 		for _, r := range rules {
 			rule := r.(map[string]any)
 			_, ports := rule["toPorts"]
-			_, peers := rule["fromEndpoints"]
-			_, entities := rule["fromEntities"]
-			if ports && !peers && !entities {
-				t.Errorf("%s: a rule of %s has ports and no peers: it matches anyone", where, section)
+			kinds := 0
+			for _, kind := range []string{fromEndpoints, fromEntities, fromCIDRSet} {
+				if peers, ok := rule[kind]; ok {
+					kinds++
+					if len(anyList(peers)) == 0 {
+						t.Errorf("%s: %s is empty: it may match anyone", where, kind)
+					}
+				}
 			}
-			if section == "ingressDeny" && (entities || !peers) {
-				t.Errorf("%s: a deny of entities, or without peers, cuts kubelet's probes", where)
+			if _, icmps := rule["icmps"]; (ports || icmps) && kinds != 1 {
+				t.Errorf("%s: a rule of %s has %d kinds of peers: agents take one, and none matches anyone", where, section, kinds)
+			}
+			for _, e := range anyList(rule[fromEntities]) {
+				if section == "ingressDeny" && (e == "all" || e == "host" || e == "cluster") {
+					t.Errorf("%s: a deny of the entity %s cuts kubelet's probes", where, e)
+				}
+			}
+			if section == "ingressDeny" && kinds == 0 {
+				t.Errorf("%s: a deny without peers cuts kubelet's probes", where)
 			}
 			for _, list := range anyList(rule["toPorts"]) {
 				if n := len(anyList(list.(map[string]any)["ports"])); n == 0 || n > 40 {
@@ -236,18 +259,29 @@ func TestRevisionSurvivesTheRoundTrip(t *testing.T) {
 func TestRenderRefusesUnusableUnits(t *testing.T) {
 	good := policy.Unit{ID: "x", LabelKey: "k", LabelValue: "v", Mode: v1alpha1.ModeEnforce}
 	peers := []policy.SubjectSelector{{LabelKey: "k", Values: []string{"v"}}}
+	wild := func(u *policy.Unit) { u.Wildcard, u.LabelValue, u.Mode = true, "", v1alpha1.ModeAudit }
 	tcp := []v1alpha1.Port{{Port: 80, Protocol: v1alpha1.ProtocolTCP}}
 	cases := map[string]struct {
 		reason string
 		change func(*policy.Unit)
 		ok     bool
 	}{
-		"Good":    {reason: "a unit without rules is closed, not unusable", change: func(*policy.Unit) {}, ok: true},
-		"NoID":    {reason: "it would have no name", change: func(u *policy.Unit) { u.ID = "" }},
-		"NoKey":   {reason: "it would select every pod", change: func(u *policy.Unit) { u.LabelKey = "" }},
-		"NoValue": {reason: "it would select what carries an empty label", change: func(u *policy.Unit) { u.LabelValue = "" }},
-		"NoPeers": {reason: "the rule would match anyone", change: func(u *policy.Unit) { u.Rules = []policy.Rule{{Effect: policy.Allow, Ports: tcp}} }},
-		"NoPorts": {reason: "the rule would match every port", change: func(u *policy.Unit) { u.Rules = []policy.Rule{{Effect: policy.Allow, Subjects: peers}} }},
+		"Good":            {reason: "a unit without rules is closed, not unusable", change: func(*policy.Unit) {}, ok: true},
+		"NoID":            {reason: "it would have no name", change: func(u *policy.Unit) { u.ID = "" }},
+		"NoKey":           {reason: "it would select every pod", change: func(u *policy.Unit) { u.LabelKey = "" }},
+		"NoValue":         {reason: "it would select what carries an empty label", change: func(u *policy.Unit) { u.LabelValue = "" }},
+		"NoPeers":         {reason: "the rule would match anyone", change: func(u *policy.Unit) { u.Rules = []policy.Rule{{Effect: policy.Allow, Ports: tcp}} }},
+		"NoPorts":         {reason: "the rule would match every port", change: func(u *policy.Unit) { u.Rules = []policy.Rule{{Effect: policy.Allow, Subjects: peers}} }},
+		"Wildcard":        {reason: "a wildcard needs no value", change: wild, ok: true},
+		"WildcardEnforce": {reason: "it would close every workload of the class", change: func(u *policy.Unit) { wild(u); u.Mode = v1alpha1.ModeEnforce }},
+		"WildcardCluster": {reason: "it would close them in a member", change: func(u *policy.Unit) {
+			wild(u)
+			u.ClusterModes = map[string]v1alpha1.Mode{"m1": v1alpha1.ModeEnforce}
+		}},
+		"WildcardDeny": {reason: "a deny counts only where its resource is enforced", change: func(u *policy.Unit) {
+			wild(u)
+			u.Rules = []policy.Rule{{Effect: policy.Deny, Subjects: peers, Ports: tcp}}
+		}},
 		"NoValues": {reason: "the peers came out empty", change: func(u *policy.Unit) {
 			u.Rules = []policy.Rule{{Effect: policy.Allow, Subjects: []policy.SubjectSelector{{LabelKey: "k"}}, Ports: tcp}}
 		}},

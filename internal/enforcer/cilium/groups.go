@@ -1,0 +1,62 @@
+package cilium
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	groupKind = "CiliumCIDRGroup"
+	// contestedSuffix ends the name of the group of addresses that several subjects claim.
+	contestedSuffix = "-contested"
+	// labelContested is on the groups that only denies may use.
+	labelContested = "acp.io/contested"
+)
+
+// labelClass is on every group of a subject class. The class is in the key: an address in several groups has the labels
+// of all, and of two values of one key an agent may keep one.
+func labelClass(classID string) string { return "class.acp.io/" + classID }
+
+// RenderGroup translates the addresses of one external subject: an object for those that are its own, and another one
+// for those that it shares.
+func RenderGroup(g policy.ExternalGroup) (enforcer.Rendering, error) {
+	if g.ID == "" || g.ClassID == "" {
+		return enforcer.Rendering{}, fmt.Errorf("%w for %q: a group without id or class", ErrUnusableUnit, g.Subject)
+	}
+	var out enforcer.Rendering
+	add := func(suffix string, spec map[string]any) error {
+		o := enforcer.Object{GroupVersion: groupVersion, Kind: groupKind, Name: v1alpha1.ObjectPrefix + g.ID + suffix, Spec: spec}
+		r, err := enforcer.Render(o, g.ID, nil)
+		if err != nil {
+			return err
+		}
+		r.Object.Labels[labelClass(g.ClassID)] = "true"
+		if suffix != "" {
+			r.Object.Labels[labelContested] = "true"
+		}
+		out.Objects = append(out.Objects, r)
+		return nil
+	}
+	if err := add("", addresses(g.Prefixes)); err != nil {
+		return enforcer.Rendering{}, err
+	}
+	if len(g.Contested) == 0 {
+		return out, nil
+	}
+	if err := add(contestedSuffix, addresses(g.Contested)); err != nil {
+		return enforcer.Rendering{}, err
+	}
+	return out, nil
+}
+
+func addresses(prefixes []netip.Prefix) map[string]any {
+	list := make([]any, len(prefixes))
+	for i, p := range prefixes {
+		list[i] = p.String()
+	}
+	return map[string]any{"externalCIDRs": list}
+}

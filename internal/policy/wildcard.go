@@ -1,0 +1,124 @@
+package policy
+
+import (
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// indexWildcardUnits adds an allow to the unit of each class that its wildcard has names in common with. A wildcard
+// that is wider than a class is narrowed to it, because a unit selects by one label.
+func (s *Snapshot) indexWildcardUnits(st *statement, stem string) {
+	n, err := ParseName(stem + "*")
+	if err != nil {
+		return // not possible: a stem comes from a wildcard name
+	}
+	for _, c := range s.resources.overlapping(n) {
+		name := longer(stem, c.stem) + "*"
+		if list := s.wildUnits[name]; len(list) == 0 || list[len(list)-1] != st {
+			s.wildUnits[name] = append(list, st)
+		}
+	}
+}
+
+// knownNames are the names that prefixes stand for.
+func knownNames(in Input) []string {
+	out := make([]string, 0, len(in.KnownNames)+len(in.Resources)+len(in.Workloads))
+	out = append(out, in.KnownNames...)
+	for _, r := range in.Resources {
+		if r != nil {
+			out = append(out, string(r.Spec.Resource))
+		}
+	}
+	for _, w := range in.Workloads {
+		if w != nil {
+			out = append(out, string(w.Spec.Subject))
+		}
+	}
+	return sortedUnique(out)
+}
+
+// knownUnder are the known names that begin with a stem.
+func (s *Snapshot) knownUnder(stem string) []string {
+	first := sort.SearchStrings(s.known, stem)
+	n := sort.Search(len(s.known)-first, func(i int) bool { return !strings.HasPrefix(s.known[first+i], stem) })
+	return s.known[first : first+n]
+}
+
+// epoch counts the changes up to an instant: between two of them every answer is the same.
+func (s *Snapshot) epoch(at time.Time) int {
+	n, _ := slices.BinarySearchFunc(s.changes, at, func(c, at time.Time) int {
+		if c.After(at) {
+			return 1
+		}
+		return -1
+	})
+	return n
+}
+
+type wildcardAt struct {
+	name  string
+	epoch int
+}
+
+// wildcardUnit makes the unit of a wildcard, once for each epoch. Its slices are shared and must not be changed.
+func (s *Snapshot) wildcardUnit(name string, at time.Time) (*Unit, bool) {
+	key := wildcardAt{name, s.epoch(at)}
+	if u, ok := s.compiled.Load(key); ok {
+		return u.(*Unit), u.(*Unit) != nil
+	}
+	u := s.compileWildcard(name, at)
+	s.compiled.Store(key, u)
+	return u, u != nil
+}
+
+// compileWildcard returns nil when no statement that could be pushed names the wildcard, or when none of the names that
+// it stands for is known.
+func (s *Snapshot) compileWildcard(name string, at time.Time) *Unit {
+	statements := s.wildUnits[name]
+	stem := strings.TrimSuffix(name, "*")
+	c, ok := s.resources.of(stem)
+	if !ok || !slices.ContainsFunc(statements, func(st *statement) bool { return !st.refused() }) {
+		return nil
+	}
+	u := newUnit(name, c)
+	u.Wildcard, u.Mode = true, v1alpha1.ModeAudit
+	if len(stem) > len(c.stem) {
+		for _, n := range s.knownUnder(stem) {
+			if value, err := labelValue(c.stem, n); err == nil {
+				u.LabelValues = append(u.LabelValues, value)
+			}
+		}
+		if len(u.LabelValues) == 0 {
+			return nil
+		}
+	}
+	s.fill(&u, c, statements, s.overriders(name, stem, c, at), at)
+	return &u
+}
+
+// inherited are the rules of the wildcard units that cover a resource, and the entries that they need.
+func (s *Snapshot) inherited(resource string, c *resourceClass, at time.Time) (rules []Rule, entries int) {
+	var names []string
+	for _, w := range s.wild[headOf(resource)] {
+		if strings.HasPrefix(resource, w.stem) {
+			names = append(names, longer(w.stem, c.stem)+"*")
+		}
+	}
+	for _, name := range sortedUnique(names) {
+		if u, ok := s.wildcardUnit(name, at); ok {
+			rules, entries = append(rules, u.Rules...), entries+u.Entries
+		}
+	}
+	return rules, entries
+}
+
+func longer(a, b string) string {
+	if len(b) > len(a) {
+		return b
+	}
+	return a
+}
