@@ -19,9 +19,10 @@ type UnitStatement struct {
 	Effect Effect
 	// Anyone tells that "*" is among the subjects.
 	Anyone bool
-	// Subjects are the exact names, sorted.
+	// Subjects are exact names, sorted.
 	Subjects []UnitSubject
-	// Patterns are the wildcard subjects as written, sorted.
+	// Patterns are the wildcard subjects as written, sorted. Those of an allow that are narrower than their class are not
+	// among them: the known names that they cover are in Subjects.
 	Patterns []string
 	// Ranges are the subjects that are address ranges, and the addresses of the subjects' ExternalWorkloads, sorted. They
 	// are about sources outside the fleet, never about pods or nodes.
@@ -102,7 +103,9 @@ func (s *Snapshot) covering(resource string) []*statement {
 
 func (s *Snapshot) unitStatement(st *statement, c *resourceClass) UnitStatement {
 	x := UnitStatement{Ref: st.ref, Effect: st.effect, Anyone: st.subjects.any}
-	for _, name := range st.subjects.exact {
+	names, patterns := s.expanded(st)
+	x.Patterns = patterns
+	for _, name := range names {
 		if class, ok := s.subjects.of(name); ok {
 			subject := UnitSubject{Name: name, Class: class.object.Name}
 			if template := class.object.Spec.ServiceAccountTemplate; template != "" {
@@ -110,9 +113,6 @@ func (s *Snapshot) unitStatement(st *statement, c *resourceClass) UnitStatement 
 			}
 			x.Subjects = append(x.Subjects, subject)
 		}
-	}
-	for _, stem := range st.subjects.stems {
-		x.Patterns = append(x.Patterns, stem+"*")
 	}
 	for _, p := range st.subjects.prefixes {
 		x.Ranges = append(x.Ranges, AddressRange{Prefix: p})
@@ -127,6 +127,25 @@ func (s *Snapshot) unitStatement(st *statement, c *resourceClass) UnitStatement 
 		}
 	}
 	return x
+}
+
+// expanded are a statement's exact names and its wildcards. What is narrower than a class stands, in an allow, for the
+// known names that it covers; a deny would miss those that are not known yet.
+func (s *Snapshot) expanded(st *statement) (names, patterns []string) {
+	names = slices.Clone(st.subjects.exact)
+	for _, stem := range st.subjects.stems {
+		class, ok := s.subjects.of(stem)
+		if st.effect == Deny || !ok || len(stem) == len(class.stem) {
+			patterns = append(patterns, stem+"*")
+			continue
+		}
+		for _, name := range s.knownUnder(stem) {
+			if _, err := labelValue(class.stem, name); err == nil {
+				names = append(names, name)
+			}
+		}
+	}
+	return sortedUnique(names), patterns
 }
 
 // overriding is the first of the refused denies that could have overridden an allow, or the zero Ref.

@@ -49,6 +49,13 @@ func TestUnitStatements(t *testing.T) {
 			in: istioWorld(protected, say("d", Deny, "*", "redis:connect", bobs, alsoSubjects(appHead+"app/team-*", cidrHead+"10.5.0.0/24"))),
 			want: []UnitStatement{{Ref: Ref{"p-d", "d"}, Effect: Deny, Actions: connect, Anyone: true, Patterns: []string{appHead + "app/team-*"},
 				Ranges: []AddressRange{{Prefix: netip.MustParsePrefix("10.5.0.0/24")}}}}},
+		"Prefix": {reason: "in an allow it stands for the known names that it covers, and can be labels; the whole class stays",
+			in: func() Input {
+				in := istioWorld(protected, say("a", Allow, appHead+"app/88*", "redis:connect", bobs, alsoSubjects(appHead+"app/*")))
+				in.KnownNames = []string{app888, app889, appHead + "app/88 ", teamApp}
+				return in
+			}(),
+			want: []UnitStatement{{Ref: Ref{"p-a", "a"}, Effect: Allow, Actions: connect, Subjects: []UnitSubject{account("888"), account("889")}, Patterns: []string{appHead + "app/*"}}}},
 		"NotInForce": {reason: "over, or not begun", in: istioWorld(protected, say("a", Allow, app888, "redis:connect", bobs, until(hours(0))), say("b", Allow, app888, "redis:connect", bobs, from(hours(1)))),
 			want: []UnitStatement{}},
 		"Flawed": {reason: "wrong for every enforcer", in: istioWorld(protected, say("a", Allow, "trnv1:rsc:trip-com:no:class:x", "redis:connect", bobs), say("b", Allow, app888, "redis:none", bobs),

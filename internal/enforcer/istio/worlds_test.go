@@ -90,6 +90,7 @@ func (d dice) world(plain bool) policy.Input {
 		SubjectClasses:  []*v1alpha1.SubjectClass{subject("application", apps+"*", "com.trip/appid", appTemplate), subject("service", svcs+"*", "com.trip/service", svcTemplate)},
 		ResourceClasses: []*v1alpha1.ResourceClass{resource("redis", redis+"*", "com.trip/redis-cluster", v1alpha1.OtherPortsDeny, redisActions)},
 	}
+	in.KnownNames = []string{apps + "888", apps + "889", apps + "8889", svcs + "cart", svcs + "888"}
 	if d.IntN(4) == 0 { // alone, so that its other ports can be open
 		in.ResourceClasses = nil
 	}
@@ -136,6 +137,9 @@ func (d dice) statement(sid string, plain bool) v1alpha1.Statement {
 	actions := []v1alpha1.Action{"redis:connect", "redis:admin"}
 	if d.IntN(2) == 0 {
 		actions = []v1alpha1.Action{"web:connect", "web:read", "web:orders", "web:*"}
+	}
+	if st.Effect == policy.Allow {
+		subjects = append(subjects, apps+"88*")
 	}
 	resources := []v1alpha1.ResourceName{redis + "bobs-cluster", redis + "orders-cache", redis + "*", redis + "bobs-*"}
 	if strings.HasPrefix(string(actions[0]), "web:") {
