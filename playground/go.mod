@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/go-jose/go-jose/v4 v4.0.5
+	github.com/google/go-cmp v0.7.0
 	github.com/zitadel/oidc/v3 v3.45.0
 	k8s.io/api v0.37.2
 	k8s.io/apimachinery v0.37.2

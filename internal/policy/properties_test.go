@@ -47,16 +47,16 @@ func TestNextIsNewSnapshot(t *testing.T) {
 		s = s.Next(in)
 		// Changes one after the other, each on the snapshot before, with most pointers kept.
 		for step := range 6 {
-			switch other := d.world(); {
-			case step == 0:
+			switch other := d.world(); step {
+			case 0:
 				in.ResourceClasses = in.ResourceClasses[:1]
-			case step == 1:
+			case 1:
 				in.ResourceClasses = other.ResourceClasses
-			case step == 2:
+			case 2:
 				in.SubjectClasses = in.SubjectClasses[1:]
-			case step == 3:
+			case 3:
 				in.Resources = other.Resources
-			case step == 4:
+			case 4:
 				in.Policies = append(in.Policies, acp("new", d.statement("s", []string{bobs, shop})))
 			default:
 				in.Policies = in.Policies[1:]

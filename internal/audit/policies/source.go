@@ -86,7 +86,7 @@ func (s *Source) Snapshot() *policy.Snapshot { return s.snapshot.Load() }
 // Run watches until the context ends.
 func (s *Source) Run(ctx context.Context) error {
 	if err := s.preflight(ctx); err != nil {
-		return nil // the context ended
+		return nil //nolint:nilerr // the context ended, which is how a run ends
 	}
 	c, err := s.watch(ctx)
 	if err != nil {

@@ -35,7 +35,7 @@ func OpenReader(_ context.Context, path string) (*Reader, error) {
 		return nil, errors.New("open flow store: the path is empty")
 	}
 	r := &Reader{path: path}
-	r.queries.db = r.current
+	r.db = r.current
 	return r, nil
 }
 

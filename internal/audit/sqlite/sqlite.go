@@ -57,7 +57,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	// One connection: writes never wait for each other inside the process, and a transaction is never half visible to it.
 	db.SetMaxOpenConns(1)
 	if err := migrate(ctx, db); err != nil {
-		db.Close()
+		_ = db.Close() // the reason why it cannot be used is what gets reported
 		return nil, fmt.Errorf("prepare flow store %s: %w", path, writeError(err))
 	}
 	s := &Store{db: db, path: path}

@@ -6,12 +6,12 @@ package enforcertest
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -59,8 +59,8 @@ func problems(e enforcer.Enforcer, u policy.Unit) []string {
 	if err != nil {
 		return []string{err.Error()}
 	}
-	if diff := cmp.Diff(first, second, cmpopts.EquateEmpty()); diff != "" {
-		add("the same unit gives two renderings; -first +second:\n%s", diff)
+	if !reflect.DeepEqual(first, second) {
+		add("the same unit gives two renderings:\n%+v\n%+v", first, second)
 	}
 	if after, err := json.Marshal(u); err != nil || string(before) != string(after) {
 		add("rendering changed the unit")
@@ -107,8 +107,8 @@ func objectProblems(u *policy.Unit, r *enforcer.Rendered) []string {
 		add("the name must be a DNS name that begins with %s", v1alpha1.ObjectPrefix)
 	}
 	labels := map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy, v1alpha1.LabelUnit: u.ID, v1alpha1.LabelRevision: r.Revision}
-	if diff := cmp.Diff(labels, o.Labels); diff != "" {
-		add("labels -want +got:\n%s", diff)
+	if !maps.Equal(labels, o.Labels) {
+		add("labels %v, want %v", o.Labels, labels)
 	}
 	if r.Revision != readBack(o.Spec) {
 		add("revision %s is not that of the spec as it is read back", r.Revision)

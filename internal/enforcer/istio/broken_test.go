@@ -3,8 +3,6 @@ package istio
 import (
 	"maps"
 	"testing"
-
-	"github.com/acp-io/acp/internal/policy"
 )
 
 // Every mistake that the translation is careful about has to be noticed by the comparison.
@@ -100,7 +98,7 @@ func TestBrokenTranslationsAreNoticed(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := outcome{words: map[policy.Word]int{}}
+			out := newOutcome()
 			for seed := uint64(0); seed < 1500 && len(out.disagreements) == 0; seed++ {
 				compare(t, seed, true, true, &out, change)
 			}
@@ -113,7 +111,7 @@ func TestBrokenTranslationsAreNoticed(t *testing.T) {
 
 // A pod may carry the labels of several classes: without the other units, a refused deny would leave a door open.
 func TestUnitsHaveToKnowEachOther(t *testing.T) {
-	out := outcome{words: map[policy.Word]int{}}
+	out := newOutcome()
 	for seed := uint64(0); seed < 1500 && len(out.disagreements) == 0; seed++ {
 		compare(t, seed, false, false, &out, nil)
 	}

@@ -1,11 +1,13 @@
 package istio
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"math/rand/v2"
 	"net/netip"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -51,8 +53,14 @@ type outcome struct {
 	// let is how many connections passed in spite of refusals.
 	let           int
 	words         map[policy.Word]int
+	met           met
 	disagreements []string
 }
+
+func newOutcome() outcome { return outcome{words: map[policy.Word]int{}, met: met{}} }
+
+// worlds can be raised for a longer run: go test ./internal/enforcer/istio -run TestMesh -v -worlds 10000.
+var worlds = flag.Uint64("worlds", 1500, "random worlds to compare, their seeds counted from 0")
 
 // compare asks the statements and the mesh about random connections. change may break what is rendered.
 func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, change func(spec map[string]any) map[string]any) {
@@ -119,6 +127,7 @@ func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, chang
 				seed, cluster, passes, decision.Word, decision.Statements, q, tr, m.policies))
 		case exact:
 			out.exact++
+			out.met.add(features(in, s, q, decision))
 			out.words[decision.Word]++
 		case passes != means:
 			out.stricter++
@@ -149,8 +158,8 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 		"Refused": {reason: "what is refused may close more, and never opens anything", leastStrict: 500, leastLet: 300},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := outcome{words: map[policy.Word]int{}}
-			for seed := range uint64(1500) {
+			out := newOutcome()
+			for seed := range *worlds {
 				compare(t, seed, tc.plain, true, &out, nil)
 			}
 			for _, text := range out.disagreements[:min(3, len(out.disagreements))] {
@@ -167,6 +176,10 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 					t.Errorf("only %d of the compared decisions are %s", out.words[w], w)
 				}
 			}
+			if missing := out.met.missing(); tc.plain && len(missing) > 0 {
+				t.Errorf("never compared: %s", strings.Join(missing, ", "))
+			}
+			t.Logf("seeds 0 to %d; how often features and pairs of them met: %v", *worlds-1, out.met)
 			t.Logf("%d alike, %d stricter, %d let through, %v", out.exact, out.stricter, out.let, slices.Sorted(maps.Keys(out.words)))
 		})
 	}

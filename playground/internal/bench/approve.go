@@ -4,17 +4,30 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 )
 
 type ticket struct {
 	ID      string `json:"id"`
 	Version int64  `json:"version"`
+	Events  []struct {
+		At      time.Time `json:"at"`
+		Kind    string    `json:"kind"`
+		Cluster string    `json:"cluster"`
+	} `json:"events"`
+}
+
+// sample is one measured ticket.
+type sample struct {
+	took time.Duration
+	// story tells when what happened, to see where a slow one waited.
+	story string
 }
 
 // approveToRealized lives the story's grant n times, each revoked before the next, and returns the time from sending the
 // last approver's decision to hearing from the event stream that the statement was read back in every member.
-func approveToRealized(ctx context.Context, portal string, n int) ([]time.Duration, error) {
+func approveToRealized(ctx context.Context, portal string, n int) ([]sample, error) {
 	people := map[string]*person{}
 	for _, name := range []string{"alice", "bob", "carol"} {
 		p, err := login(ctx, portal, name)
@@ -29,47 +42,62 @@ func approveToRealized(ctx context.Context, portal string, n int) ([]time.Durati
 	if err != nil {
 		return nil, err
 	}
-	took := make([]time.Duration, 0, n)
+	samples := make([]sample, 0, n)
 	for i := range n {
-		d, err := oneTicket(ctx, people, events, i)
+		one, err := oneTicket(ctx, people, events, i)
 		if err != nil {
 			return nil, fmt.Errorf("ticket %d of %d: %w", i+1, n, err)
 		}
-		took = append(took, d)
+		samples = append(samples, one)
 	}
-	return took, nil
+	return samples, nil
 }
 
-func oneTicket(ctx context.Context, people map[string]*person, events <-chan ticketEvent, i int) (time.Duration, error) {
+func oneTicket(ctx context.Context, people map[string]*person, events <-chan ticketEvent, i int) (sample, error) {
 	request := map[string]any{
 		"items":  []any{map[string]any{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}},
 		"reason": fmt.Sprintf("measurement %d", i+1),
 	}
 	var t ticket
 	if err := people["alice"].call(ctx, http.MethodPost, "/tickets", request, &t); err != nil {
-		return 0, err
+		return sample{}, err
 	}
 	if err := people["carol"].call(ctx, http.MethodPost, "/tickets/"+t.ID+"/decision", approval(t), &t); err != nil {
-		return 0, err
+		return sample{}, err
 	}
 	start := time.Now()
 	if err := people["bob"].call(ctx, http.MethodPost, "/tickets/"+t.ID+"/decision", approval(t), &t); err != nil {
-		return 0, err
+		return sample{}, err
 	}
 	at, err := await(ctx, events, t.ID, "effective")
 	if err != nil {
-		return 0, err
+		return sample{}, err
+	}
+	var done ticket
+	if err := people["bob"].call(ctx, http.MethodGet, "/tickets/"+t.ID, nil, &done); err != nil {
+		return sample{}, err
 	}
 	revoke := map[string]any{"reason": "end of the measurement"}
 	if err := people["bob"].call(ctx, http.MethodPost, "/tickets/"+t.ID+"/revoke", revoke, nil); err != nil {
-		return 0, err
+		return sample{}, err
 	}
 	if _, err := await(ctx, events, t.ID, "revoked"); err != nil {
-		return 0, err
+		return sample{}, err
 	}
-	return at.Sub(start), nil
+	return sample{took: at.Sub(start), story: done.story(start)}, nil
 }
 
 func approval(t ticket) map[string]any {
 	return map[string]any{"decision": "approve", "version": t.Version}
+}
+
+func (t ticket) story(start time.Time) string {
+	var b strings.Builder
+	b.WriteString(t.ID)
+	for _, e := range t.Events {
+		if e.At.After(start) {
+			fmt.Fprintf(&b, ", %s%s %.0f ms", e.Kind, strings.TrimSuffix(" in "+e.Cluster, " in "), millis(e.At.Sub(start)))
+		}
+	}
+	return b.String()
 }

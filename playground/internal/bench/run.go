@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -56,9 +57,17 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 	fmt.Fprintf(out, "bench run_ready_warm %.1f s\n", f.took.Seconds())
 
 	fmt.Fprintf(progress, "%d tickets, one after the other …\n", o.Tickets)
-	updates, err := approveToRealized(ctx, f.ready.PortalURL, o.Tickets)
+	samples, err := approveToRealized(ctx, f.ready.PortalURL, o.Tickets)
 	if err != nil {
 		return err
+	}
+	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(b.took, a.took) })
+	for _, slow := range samples[:min(3, len(samples))] {
+		fmt.Fprintf(progress, "  among the slowest: %.0f ms: %s\n", millis(slow.took), slow.story)
+	}
+	updates := make([]time.Duration, len(samples))
+	for i, s := range samples {
+		updates[i] = s.took
 	}
 	fmt.Fprintf(out, "bench approve_to_realized_p50 %.0f ms\n", millis(quantile(updates, 0.50)))
 	fmt.Fprintf(out, "bench approve_to_realized_p99 %.0f ms\n", millis(quantile(updates, 0.99)))

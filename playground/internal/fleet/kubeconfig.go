@@ -54,5 +54,7 @@ func (f *Fleet) AdminConfig(cluster string) *rest.Config {
 		TLSClientConfig: rest.TLSClientConfig{CAFile: f.PKI.ServerCA},
 		QPS:             -1, // the playground's own setup, on its own servers
 		UserAgent:       "acp-playground",
+		// The API server warns of formats in Cilium's and KubeFed's own CRDs, which nobody here can change.
+		WarningHandler: rest.NoWarnings{},
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // The fields of a FlowFilter that are understood here. A filter that is not understood is refused: ignoring it would
 // show flows that the caller excluded.
-var understood = []protoreflect.Name{"verdict", "event_type", "traffic_direction"}
+var understood = []protoreflect.Name{"verdict", "event_type", "traffic_direction", "reply"}
 
 func checkFilters(filters []*flowpb.FlowFilter) error {
 	for _, f := range filters {
@@ -43,6 +43,9 @@ func matchesFilter(f *flowpb.Flow, filter *flowpb.FlowFilter) bool {
 		return false
 	}
 	if d := filter.GetTrafficDirection(); len(d) > 0 && !slices.Contains(d, f.GetTrafficDirection()) {
+		return false
+	}
+	if r := filter.GetReply(); len(r) > 0 && !slices.Contains(r, f.GetIsReply().GetValue()) {
 		return false
 	}
 	types := filter.GetEventType()

@@ -1,0 +1,132 @@
+package v1alpha1_test
+
+import (
+	"strings"
+)
+
+const (
+	pattern = "should match '"
+	tooLong = "Too long"
+)
+
+func q(s string) string { return `"` + s + `"` }
+
+// names are the rules of the name types, through the kinds that use them.
+var names = []creation{
+	{"a resource may be a wildcard", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("trnv1:rsc:trip-com:redis:clusters:*")}, ""},
+	{"an id may hold colons and slashes", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("trnv1:rsc:trip-com:net:cidr:2001:db8::/32")}, ""},
+	{"a name has a scheme", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("redis:clusters:bobs")}, pattern},
+	{"org is a DNS label", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("trnv1:rsc:Trip:redis:clusters:bobs")}, pattern},
+	{"service is a DNS label", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("trnv1:rsc:trip-com:-redis:clusters:bobs")}, pattern},
+	{"type is at most 63 characters", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("trnv1:rsc:trip-com:redis:" + strings.Repeat("c", 64) + ":bobs")}, pattern},
+	{"an id is not empty", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("trnv1:rsc:trip-com:redis:clusters:")}, pattern},
+	{"a wildcard is only at the end", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("trnv1:rsc:trip-com:redis:clusters:*bobs")}, pattern},
+	{"an id has no spaces", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("trnv1:rsc:trip-com:redis:clusters:b b")}, pattern},
+	{"a name is at most 512 characters", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("trnv1:rsc:trip-com:redis:clusters:" + strings.Repeat("b", 512))}, tooLong},
+	{"a resource is not anyone", "AccessControlPolicy", map[string]string{"spec.statements.0.resources.0": q("*")}, pattern},
+	{"a subject may be anyone", "AccessControlPolicy", map[string]string{"spec.statements.0.subjects.0": q("*")}, ""},
+	{"a subject may be a prefix", "AccessControlPolicy", map[string]string{"spec.statements.0.subjects.0": q("trnv1:rsc:trip-com:iam:sa:app/team-*")}, ""},
+	{"a subject is a name", "AccessControlPolicy", map[string]string{"spec.statements.0.subjects.0": q("app/888")}, pattern},
+	{"an action may be a wildcard", "AccessControlPolicy", map[string]string{"spec.statements.0.actions.0": q("redis:*")}, ""},
+	{"an action has a service", "AccessControlPolicy", map[string]string{"spec.statements.0.actions.0": "connect"}, pattern},
+	{"an action has no partial wildcard", "AccessControlPolicy", map[string]string{"spec.statements.0.actions.0": q("redis:con*")}, pattern},
+	{"a class's action has no wildcard", "ResourceClass", map[string]string{"spec.actions.0.name": q("redis:*")}, pattern},
+	{"a class's pattern ends in a wildcard", "ResourceClass", map[string]string{"spec.pattern": q("trnv1:rsc:trip-com:redis:clusters:bobs")}, pattern},
+	{"a class's pattern has one wildcard", "SubjectClass", map[string]string{"spec.pattern": q("trnv1:rsc:trip-com:iam:sa:*/*")}, pattern},
+	{"a label key may have no prefix", "ResourceClass", map[string]string{"spec.labelKey": "app"}, ""},
+	{"a label key is one", "ResourceClass", map[string]string{"spec.labelKey": "com.trip/redis/cluster"}, pattern},
+	{"a cluster name is a DNS label", "ProtectedResource", map[string]string{"spec.clusterModes": "[{cluster: M1, mode: Audit}]"}, pattern},
+}
+
+var policies = []creation{
+	{"the smallest one", "AccessControlPolicy", nil, ""},
+	{"no statements", "AccessControlPolicy", map[string]string{"spec.statements": ""}, ""},
+	{"a time window", "AccessControlPolicy", map[string]string{"spec.statements.0.notBefore": q("2026-01-01T00:00:00Z"), "spec.statements.0.notAfter": q("2026-01-01T00:00:01Z")}, ""},
+	{"an empty time window", "AccessControlPolicy", map[string]string{"spec.statements.0.notBefore": q("2026-01-01T00:00:00Z"), "spec.statements.0.notAfter": q("2026-01-01T00:00:00Z")}, "notAfter must be later"},
+	{"times in two zones are compared as instants", "AccessControlPolicy", map[string]string{"spec.statements.0.notBefore": q("2026-01-01T00:00:00+02:00"), "spec.statements.0.notAfter": q("2025-12-31T23:00:00Z")}, ""},
+	{"a sid is needed", "AccessControlPolicy", map[string]string{"spec.statements.0.sid": ""}, "sid"},
+	{"a sid with a separator inside", "AccessControlPolicy", map[string]string{"spec.statements.0.sid": "t1.item_2-a"}, ""},
+	{"a sid begins with a letter or digit", "AccessControlPolicy", map[string]string{"spec.statements.0.sid": "-one"}, pattern},
+	{"a sid is at most 63 characters", "AccessControlPolicy", map[string]string{"spec.statements.0.sid": strings.Repeat("s", 64)}, tooLong},
+	{"sids are unique", "AccessControlPolicy", map[string]string{"spec.statements": `
+- {sid: one, effect: Allow, subjects: ["*"], actions: ["a:b"], resources: ["trnv1:rsc:a:b:c:d"]}
+- {sid: one, effect: Deny, subjects: ["*"], actions: ["a:b"], resources: ["trnv1:rsc:a:b:c:d"]}`}, "Duplicate value"},
+	{"an effect is Allow or Deny", "AccessControlPolicy", map[string]string{"spec.statements.0.effect": "Audit"}, "Unsupported value"},
+	{"somebody is needed", "AccessControlPolicy", map[string]string{"spec.statements.0.subjects": "[]"}, "should have at least 1 items"},
+	{"something is needed", "AccessControlPolicy", map[string]string{"spec.statements.0.resources": "[]"}, "should have at least 1 items"},
+	{"an action is needed", "AccessControlPolicy", map[string]string{"spec.statements.0.actions": "[]"}, "should have at least 1 items"},
+	{"a subject is named once", "AccessControlPolicy", map[string]string{"spec.statements.0.subjects": `["*", "*"]`}, "Duplicate value"},
+}
+
+var classes = []creation{
+	{"the smallest one", "ResourceClass", nil, ""},
+	{"a port range", "ResourceClass", map[string]string{"spec.actions.0.ports.0": "{port: 6379, endPort: 6379, protocol: UDP}"}, ""},
+	{"a port range runs upwards", "ResourceClass", map[string]string{"spec.actions.0.ports.0": "{port: 6379, endPort: 6378}"}, "endPort must not be less"},
+	{"a port is at least 1", "ResourceClass", map[string]string{"spec.actions.0.ports.0.port": "0"}, "greater than or equal to 1"},
+	{"a port is at most 65535", "ResourceClass", map[string]string{"spec.actions.0.ports.0.port": "65536"}, "less than or equal to 65535"},
+	{"an end port is at most 65535", "ResourceClass", map[string]string{"spec.actions.0.ports.0": "{port: 1, endPort: 65536}"}, "less than or equal to 65535"},
+	{"a protocol is known", "ResourceClass", map[string]string{"spec.actions.0.ports.0": "{port: 1, protocol: ICMP}"}, "Unsupported value"},
+	{"a port is needed", "ResourceClass", map[string]string{"spec.actions.0.ports": "[]"}, "should have at least 1 items"},
+	{"at most 40 ports, as dataplanes have it", "ResourceClass", map[string]string{"spec.actions.0.ports": "[" + strings.Repeat("{port: 1},", 41) + "]"}, "must have at most 40 items"},
+	{"an action is needed", "ResourceClass", map[string]string{"spec.actions": "[]"}, "should have at least 1 items"},
+	{"action names are unique", "ResourceClass", map[string]string{"spec.actions": `[{name: "a:b", ports: [{port: 1}]}, {name: "a:b", ports: [{port: 2}]}]`}, "Duplicate value"},
+	{"HTTP by path alone", "ResourceClass", map[string]string{"spec.actions.0.http": "[{path: /}]"}, ""},
+	{"HTTP by nothing", "ResourceClass", map[string]string{"spec.actions.0.http": "[{}]"}, "needs a method or a path"},
+	{"HTTP over UDP", "ResourceClass", map[string]string{"spec.actions.0": `{name: "a:b", ports: [{port: 1, protocol: UDP}], http: [{method: GET}]}`}, "must use TCP ports only"},
+	{"clusters by name", "ResourceClass", map[string]string{"spec.placement": "{clusters: [m1]}"}, ""},
+	{"explicitly no cluster", "ResourceClass", map[string]string{"spec.placement": "{clusters: []}"}, ""},
+	{"clusters by name and selector", "ResourceClass", map[string]string{"spec.placement": "{clusters: [], clusterSelector: {}}"}, "exactly one of"},
+	{"a placement that says nothing", "ResourceClass", map[string]string{"spec.placement": "{}"}, "exactly one of"},
+	{"a placement is needed", "ResourceClass", map[string]string{"spec.placement": ""}, "Required value"},
+	{"other ports open", "ResourceClass", map[string]string{"spec.otherPorts": "Allow"}, ""},
+	{"other ports are Deny or Allow", "ResourceClass", map[string]string{"spec.otherPorts": "Audit"}, "Unsupported value"},
+	{"an enforcer is known", "ResourceClass", map[string]string{"spec.enforcers": "[calico]"}, "Unsupported value"},
+	{"an enforcer is needed", "ResourceClass", map[string]string{"spec.enforcers": "[]"}, "should have at least 1 items"},
+	{"a default mode", "ResourceClass", map[string]string{"spec.defaultMode": "Enforce"}, ""},
+	{"a default mode is a mode", "ResourceClass", map[string]string{"spec.defaultMode": "Closed"}, "Unsupported value"},
+	{"the smallest one", "SubjectClass", nil, ""},
+	{"a template with the id", "SubjectClass", map[string]string{"spec.serviceAccountTemplate": "app-{id}-sa"}, ""},
+	{"a template without the id", "SubjectClass", map[string]string{"spec.serviceAccountTemplate": "app"}, "exactly once"},
+	{"a template with the id twice", "SubjectClass", map[string]string{"spec.serviceAccountTemplate": q("{id}-{id}")}, "exactly once"},
+}
+
+var resources = []creation{
+	{"the smallest one", "ProtectedResource", nil, ""},
+	{"a wildcard is no server", "ProtectedResource", map[string]string{"spec.resource": q("trnv1:rsc:trip-com:redis:clusters:*")}, "without wildcard"},
+	{"a mode is known", "ProtectedResource", map[string]string{"spec.mode": "Off"}, "Unsupported value"},
+	{"a mode per member", "ProtectedResource", map[string]string{"spec.clusterModes": "[{cluster: m1, mode: Audit}]"}, ""},
+	{"one mode per member", "ProtectedResource", map[string]string{"spec.clusterModes": "[{cluster: m1, mode: Audit}, {cluster: m1, mode: Enforce}]"}, "Duplicate value"},
+	{"a temporary audit", "ProtectedResource", map[string]string{"spec.temporaryAudit": `{until: "2026-01-01T00:00:00Z", reason: an outage, by: bob}`}, ""},
+	{"a temporary audit has a reason", "ProtectedResource", map[string]string{"spec.temporaryAudit": `{until: "2026-01-01T00:00:00Z", reason: "", by: bob}`}, "should be at least 1 chars long"},
+	{"a temporary audit is somebody's", "ProtectedResource", map[string]string{"spec.temporaryAudit": `{until: "2026-01-01T00:00:00Z", reason: an outage}`}, "Required value"},
+	{"a temporary audit ends", "ProtectedResource", map[string]string{"spec.temporaryAudit": `{reason: an outage, by: bob}`}, "Required value"},
+}
+
+var workloads = []creation{
+	{"the smallest one", "ExternalWorkload", nil, ""},
+	{"prefixes of both families", "ExternalWorkload", map[string]string{"spec.addresses": `["10.0.0.0/8", "2001:db8::/32", "2001:db8::1"]`}, ""},
+	{"an address is one", "ExternalWorkload", map[string]string{"spec.addresses": "[example.com]"}, "IP address or a CIDR"},
+	{"a prefix is one", "ExternalWorkload", map[string]string{"spec.addresses": "[10.0.0.0/33]"}, "IP address or a CIDR"},
+	{"an address is needed", "ExternalWorkload", map[string]string{"spec.addresses": "[]"}, "should have at least 1 items"},
+	{"a subject is exact", "ExternalWorkload", map[string]string{"spec.subject": q("trnv1:rsc:trip-com:iam:sa:app/*")}, "without wildcard"},
+}
+
+var approvals = []creation{
+	{"the smallest one", "ApprovalPolicy", nil, ""},
+	{"every kind of approver", "ApprovalPolicy", map[string]string{"spec.steps.0.approvers": `[requester.leader, resource.owner, application.owner, "group:security", "person:bob@trip.com"]`}, ""},
+	{"an approver is known", "ApprovalPolicy", map[string]string{"spec.steps.0.approvers": "[anyone]"}, pattern},
+	{"a group has a name", "ApprovalPolicy", map[string]string{"spec.steps.0.approvers": `["group:"]`}, pattern},
+	{"an approver is needed", "ApprovalPolicy", map[string]string{"spec.steps.0.approvers": "[]"}, "should have at least 1 items"},
+	{"a step is needed", "ApprovalPolicy", map[string]string{"spec.steps": "[]"}, "should have at least 1 items"},
+	{"a step's name is a DNS label", "ApprovalPolicy", map[string]string{"spec.steps.0.name": "Leader"}, pattern},
+	{"two of three", "ApprovalPolicy", map[string]string{"spec.steps.0": `{name: a, approvers: ["group:a"], quorum: Count, count: 2}`}, ""},
+	{"a count without quorum Count", "ApprovalPolicy", map[string]string{"spec.steps.0": `{name: a, approvers: ["group:a"], count: 2}`}, "count needs quorum Count"},
+	{"quorum Count without count", "ApprovalPolicy", map[string]string{"spec.steps.0": `{name: a, approvers: ["group:a"], quorum: Count}`}, "quorum Count needs count"},
+	{"a quorum is known", "ApprovalPolicy", map[string]string{"spec.steps.0.quorum": "Most"}, "Unsupported value"},
+	{"an escalation", "ApprovalPolicy", map[string]string{"spec.steps.0.timeout": `{after: 24h, action: Escalate, escalateTo: ["group:security"]}`}, ""},
+	{"an escalation to nobody", "ApprovalPolicy", map[string]string{"spec.steps.0.timeout": "{after: 24h, action: Escalate}"}, "needs escalateTo"},
+	{"a timeout never approves", "ApprovalPolicy", map[string]string{"spec.steps.0.timeout": "{after: 24h, action: Approve}"}, "Unsupported value"},
+	{"a priority is not negative", "ApprovalPolicy", map[string]string{"spec.priority": "-1"}, "greater than or equal to 0"},
+	{"break glass for named people", "ApprovalPolicy", map[string]string{"spec.breakGlass": `{people: [dave], maxDuration: 4h, reviewers: ["group:security"]}`}, ""},
+	{"break glass is reviewed", "ApprovalPolicy", map[string]string{"spec.breakGlass": `{people: [dave], maxDuration: 4h, reviewers: []}`}, "should have at least 1 items"},
+}

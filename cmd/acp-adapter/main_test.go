@@ -1,0 +1,74 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+func TestWrongCallsAreExplained(t *testing.T) {
+	closed := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, closed, &rest.Config{Host: "https://127.0.0.1:1"})
+	malformed := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(malformed, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reason string
+		args   []string
+		code   int
+		want   string
+	}{
+		{"help", []string{"--help"}, 0, "--kubefed-namespace"},
+		{"version", []string{"--version"}, 0, "acp-adapter"},
+		{"an unknown flag", []string{"--bogus"}, 2, "--bogus"},
+		{"an argument", []string{"now"}, 2, `unexpected argument "now"`},
+		{"an address without port", []string{"--health-address", "localhost"}, 2, "HOST:PORT"},
+		{"a format that is none", []string{"--log-format", "xml"}, 2, "neither json nor text"},
+		{"an empty namespace", []string{"--kubefed-namespace", ""}, 2, "must not be empty"},
+		{"a level that is none", []string{"--log-level", "loud", "--kubeconfig", closed}, 1, "debug, info, warn or error"},
+		{"no such kubeconfig", []string{"--kubeconfig", filepath.Join(t.TempDir(), "absent")}, 1, "cannot be used"},
+		{"a malformed kubeconfig", []string{"--kubeconfig", malformed}, 1, "cannot be used"},
+		{"a host that is down", []string{"--kubeconfig", closed}, 1, "does not answer at https://127.0.0.1:1"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			var out bytes.Buffer
+			if code := run(context.Background(), c.args, &out, &out); code != c.code || !strings.Contains(out.String(), c.want) {
+				t.Errorf("code %d, %q; want code %d and %q", code, out.String(), c.code, c.want)
+			}
+		})
+	}
+}
+
+func TestHostWithoutTheKindsIsExplainedInOneLine(t *testing.T) {
+	server := testenv.Start(t, testenv.Options{})
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	write(t, kubeconfig, server.Config)
+	var out bytes.Buffer
+	code := run(context.Background(), []string{"--kubeconfig", kubeconfig}, &out, &out)
+	if code != 1 || !strings.Contains(out.String(), "kubectl apply -f deploy/crds/") || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("code %d, %q", code, out.String())
+	}
+}
+
+// write makes a kubeconfig file of a client configuration.
+func write(t *testing.T, file string, c *rest.Config) {
+	t.Helper()
+	k := clientcmdapi.NewConfig()
+	k.Clusters["host"] = &clientcmdapi.Cluster{Server: c.Host, CertificateAuthorityData: c.CAData}
+	k.AuthInfos["admin"] = &clientcmdapi.AuthInfo{ClientCertificateData: c.CertData, ClientKeyData: c.KeyData}
+	k.Contexts["host"] = &clientcmdapi.Context{Cluster: "host", AuthInfo: "admin"}
+	k.CurrentContext = "host"
+	if err := clientcmd.WriteToFile(*k, file); err != nil {
+		t.Fatal(err)
+	}
+}

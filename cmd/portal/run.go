@@ -1,0 +1,218 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/gormstore"
+	auditsqlite "github.com/acp-io/acp/internal/audit/sqlite"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal"
+	"github.com/acp-io/acp/internal/portal/host"
+	"github.com/acp-io/acp/web"
+)
+
+const (
+	catalogEvery = 3 * time.Second
+	storeEvery   = time.Second
+	resyncEvery  = 30 * time.Second
+	pruneEvery   = 10 * time.Minute
+	jobLease     = 5 * time.Second // more than a write may take
+	workers      = 4               // jobs of one resource are done in order, those of others beside them
+)
+
+// run wires the parts together and serves until the context ends.
+func run(ctx context.Context, o options, log *slog.Logger) error {
+	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
+	listener, err := listen(ctx, o.listen)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = listener.Close() }() // closed by the server already, unless starting failed
+	secret, err := readSecret(o.clientSecretFile)
+	if err != nil {
+		return err
+	}
+	publicURL, err := url.Parse(o.publicURL)
+	if err != nil {
+		return fmt.Errorf("--public-url: %w", err)
+	}
+	source, err := catalog.Open(o.catalog, log)
+	if err != nil {
+		return err
+	}
+	config, err := kubeconfig(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	file, err := sqliteFile(o.database)
+	if err != nil {
+		return err
+	}
+	store, err := gormstore.OpenSQLite(ctx, file)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := store.Close(); err != nil {
+			log.Error("the database was not closed well", "error", err)
+		}
+	}()
+	flowFile, err := sqliteFile(o.flowStore)
+	if err != nil {
+		return err
+	}
+	flows, err := auditsqlite.OpenReader(ctx, flowFile)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = flows.Close() }() // only read
+
+	hub := portal.NewHub()
+	h, err := host.New(config, hub.Resource, log)
+	if err != nil {
+		return err
+	}
+	if err := h.CheckKinds(); errors.Is(err, host.ErrKindMissing) {
+		return err
+	} else if err != nil {
+		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
+	}
+	var outbox []*approval.Worker
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Classes: h, Now: time.Now, OnChange: hub.Ticket,
+		Wake: func() {
+			for _, w := range outbox {
+				w.Wake()
+			}
+		}})
+	if err != nil {
+		return err
+	}
+	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
+	replica := rand.Text()
+	for i := range workers {
+		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(),
+			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
+	}
+	dist, err := fs.Sub(web.Dist, "dist")
+	if err != nil {
+		return err
+	}
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Catalog: source.Catalog, Sessions: store.Sessions(),
+		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
+	if err != nil {
+		return err
+	}
+
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var background sync.WaitGroup
+	var hostErr error
+	background.Go(func() { source.Run(ctx, catalogEvery) })
+	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
+	background.Go(func() { follower.Run(ctx) })
+	background.Go(func() { prune(ctx, store.Sessions(), log) })
+	for _, w := range outbox {
+		background.Go(func() { w.Run(ctx) })
+	}
+	background.Go(func() {
+		if err := h.Run(ctx); err != nil && ctx.Err() == nil {
+			hostErr = err
+			cancel()
+		}
+	})
+	log.Info("portal is served", "address", o.publicURL)
+	err = serve(ctx, listener, server)
+	cancel()
+	background.Wait()
+	return errors.Join(err, hostErr)
+}
+
+func serve(ctx context.Context, l net.Listener, h http.Handler) error {
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
+	failed := make(chan error, 1)
+	go func() { failed <- srv.Serve(l) }()
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if err := srv.Shutdown(end); err != nil {
+		return errors.Join(fmt.Errorf("shut down: %w", err), srv.Close())
+	}
+	return nil
+}
+
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s is in use by another program: stop it or choose another --listen", address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listen on %s: %w", address, err)
+	}
+	return l, nil
+}
+
+func readSecret(file string) (string, error) {
+	if file == "" {
+		return "", nil // a public client; PKCE protects the code
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("--oidc-client-secret-file: %w", err)
+	}
+	return strings.TrimSpace(string(data)), nil
+}
+
+func kubeconfig(file string) (*rest.Config, error) {
+	if file == "" {
+		c, err := rest.InClusterConfig()
+		if err != nil {
+			return nil, fmt.Errorf("no --kubeconfig, and not in a cluster: %w", err)
+		}
+		return c, nil
+	}
+	c, err := clientcmd.BuildConfigFromFlags("", file)
+	if err != nil {
+		return nil, fmt.Errorf("--kubeconfig %s: %w", file, err)
+	}
+	return c, nil
+}
+
+func prune(ctx context.Context, s *gormstore.Sessions, log *slog.Logger) {
+	t := time.NewTicker(pruneEvery)
+	defer t.Stop()
+	for {
+		if err := s.Prune(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("expired sessions could not be removed", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}

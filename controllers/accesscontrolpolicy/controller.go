@@ -1,0 +1,93 @@
+package accesscontrolpolicy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// Federated tells what the host still has about a resource.
+type Federated interface {
+	State() (bool, error)
+	Of(resource string) []*federation.Object
+}
+
+// Reconciler writes the status of policies.
+type Reconciler struct {
+	Client    client.Client
+	Index     *index.Index
+	Board     *progress.Board
+	Federated Federated
+	// Units is told which units have to be looked at before a policy's status can be true.
+	Units *feed.Feed
+	Clock clock.PassiveClock
+}
+
+const (
+	workers = 4
+	// soon is when a status that met a newer object is made again, if no event comes first.
+	soon = 50 * time.Millisecond
+)
+
+// +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies/status,verbs=update
+
+// SetupWithManager registers the controller; its requests come from policies when ready returns.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager, policies *feed.Feed, ready func(context.Context) error) error {
+	base := mgr.GetLogger().WithValues("controller", "accesscontrolpolicy")
+	c, err := controller.NewTyped("accesscontrolpolicy", mgr, controller.TypedOptions[string]{
+		Reconciler: r, MaxConcurrentReconciles: workers,
+		LogConstructor: func(name *string) logr.Logger {
+			if name == nil {
+				return base
+			}
+			return base.WithValues("policy", *name)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return c.Watch(policies.Source(ready))
+}
+
+// Reconcile tells what became of one policy, as soon as every unit that it concerns was decided with its present spec.
+func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
+	f, ok := r.gather(name)
+	if !ok {
+		return reconcile.Result{}, nil
+	}
+	if stale := f.stale(); len(stale) > 0 {
+		// The reports of these units wake this policy again.
+		r.Units.Add(feed.Urgent, stale...)
+		return reconcile.Result{}, nil
+	}
+	next := f.Policy.DeepCopy()
+	next.Status = status(f)
+	if equality.Semantic.DeepEqual(f.Policy.Status, next.Status) {
+		return reconcile.Result{}, nil
+	}
+	err := r.Client.Status().Update(ctx, next)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: soon}, nil
+	case client.IgnoreNotFound(err) != nil:
+		return reconcile.Result{}, fmt.Errorf("write the status of AccessControlPolicy %s: %w", name, err)
+	case err == nil:
+		r.Index.WrotePolicy(next)
+	}
+	return reconcile.Result{}, nil
+}

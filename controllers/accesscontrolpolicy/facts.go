@@ -1,0 +1,83 @@
+package accesscontrolpolicy
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// facts is everything that a policy's status rests on.
+type facts struct {
+	Policy *v1alpha1.AccessControlPolicy
+	// Since is the version of the index in which the present spec appeared.
+	Since    uint64
+	Now      time.Time
+	Refusals []policy.Refusal
+	// Reports of the units that the policy concerns or concerned, by resource.
+	Reports []progress.Report
+	// Missing are resources that have a unit, or may have one, without report.
+	Missing []string
+}
+
+func (r *Reconciler) gather(name string) (*facts, bool) {
+	p, since, ok := r.Index.Policy(name)
+	if !ok {
+		return nil, false
+	}
+	f := &facts{Policy: p, Since: since, Now: r.Clock.Now(), Refusals: r.Index.View().RefusalsOf(name)}
+	seen := map[string]bool{}
+	for _, report := range r.Board.Concerning(name) {
+		f.Reports, seen[report.Resource] = append(f.Reports, report), true
+	}
+	for _, resource := range named(p) {
+		if seen[resource] {
+			continue
+		}
+		seen[resource] = true
+		if report, ok := r.Board.Get(resource); ok {
+			f.Reports = append(f.Reports, report)
+		} else if r.expected(resource) {
+			f.Missing = append(f.Missing, resource)
+		}
+	}
+	slices.SortFunc(f.Reports, func(a, b progress.Report) int { return strings.Compare(a.Resource, b.Resource) })
+	return f, true
+}
+
+// expected tells whether there will be a report about a resource.
+func (r *Reconciler) expected(resource string) bool {
+	listed, err := r.Federated.State()
+	return (!listed && err == nil) || len(r.Index.Protecting(resource)) > 0 || len(r.Federated.Of(resource)) > 0
+}
+
+// named are the exact resources that the policy names now, and those that its status tells of.
+func named(p *v1alpha1.AccessControlPolicy) []string {
+	var out []string
+	for i := range p.Spec.Statements {
+		for _, r := range p.Spec.Statements[i].Resources {
+			if !strings.HasSuffix(string(r), "*") {
+				out = append(out, string(r))
+			}
+		}
+	}
+	for i := range p.Status.Units {
+		out = append(out, string(p.Status.Units[i].Resource))
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// stale are the resources whose units were not yet decided with the present spec of the policy.
+func (f *facts) stale() []string {
+	out := slices.Clone(f.Missing)
+	for i := range f.Reports {
+		if f.Reports[i].Version < f.Since {
+			out = append(out, f.Reports[i].Resource)
+		}
+	}
+	return out
+}

@@ -1,0 +1,89 @@
+package accesscontrolpolicy
+
+import (
+	"cmp"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// status is the whole status. It is true for the policy's present generation, because no report is older. It is pure.
+func status(f *facts) v1alpha1.AccessControlPolicyStatus {
+	var units []progress.Report
+	for i := range f.Reports {
+		if f.holds(&f.Reports[i]) {
+			units = append(units, f.Reports[i])
+		}
+	}
+	refused := refusals(f)
+	s := v1alpha1.AccessControlPolicyStatus{
+		ObservedGeneration: f.Policy.Generation,
+		Refused:            refused,
+		Conditions: condition.Set(f.Policy.Status.Conditions, f.Policy.Generation, metav1.NewTime(f.Now),
+			condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, ""), compiled(units, refused),
+			condition.Propagated(units, notOnboarded), condition.Realized(units, notOnboarded)),
+	}
+	for i := range units {
+		r := &units[i]
+		s.Units = append(s.Units, v1alpha1.PolicyUnit{Resource: v1alpha1.ResourceName(r.Resource), SIDs: r.SIDs[f.Policy.Name],
+			Revision: r.Revision, Clusters: r.Clusters})
+	}
+	return s
+}
+
+var notOnboarded = condition.False("", v1alpha1.ReasonNotOnboarded,
+	"no resource that the policy names is in Audit or Enforce, so no member has to have anything")
+
+// holds tells whether the unit belongs into the status: it has statements of the policy, or some member may still have
+// them. The latter is what makes a revocation visible until it is done.
+func (f *facts) holds(r *progress.Report) bool {
+	if len(r.SIDs[f.Policy.Name]) > 0 {
+		return true
+	}
+	if r.Realized() {
+		return false
+	}
+	return slices.Contains(r.Lingering, f.Policy.Name) ||
+		slices.ContainsFunc(f.Policy.Status.Units, func(u v1alpha1.PolicyUnit) bool { return string(u.Resource) == r.Resource })
+}
+
+func refusals(f *facts) []v1alpha1.RefusedStatement {
+	var out []v1alpha1.RefusedStatement
+	add := func(all []policy.Refusal) {
+		for _, r := range all {
+			if r.Ref.Policy == f.Policy.Name {
+				out = append(out, v1alpha1.RefusedStatement{SID: r.Ref.SID, Reason: r.Reason, Message: condition.Truncate(r.Message)})
+			}
+		}
+	}
+	add(f.Refusals)
+	for i := range f.Reports {
+		add(f.Reports[i].Refused)
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.RefusedStatement) int {
+		return cmp.Or(cmp.Compare(a.SID, b.SID), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+	})
+	return slices.Compact(out)
+}
+
+func compiled(units []progress.Report, refused []v1alpha1.RefusedStatement) metav1.Condition {
+	for i := range units {
+		if p := units[i].Problem; p != nil {
+			return condition.False(v1alpha1.ConditionCompiled, p.Reason, units[i].Resource+": "+p.Message)
+		}
+	}
+	switch {
+	case len(refused) > 0:
+		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
+			"statement "+refused[0].SID+": "+refused[0].Message+"; status.refused has all of them")
+	case len(units) == 0:
+		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonNotOnboarded, notOnboarded.Message)
+	default:
+		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, "")
+	}
+}

@@ -1,0 +1,106 @@
+package accesscontrolpolicy
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const resource = "trnv1:rsc:trip-com:redis:clusters:bobs"
+
+func states(s ...v1alpha1.MemberState) []v1alpha1.ClusterState {
+	var out []v1alpha1.ClusterState
+	for i, state := range s {
+		out = append(out, v1alpha1.ClusterState{Name: v1alpha1.ClusterName(rune('a' + i)), State: state, DesiredRevision: "r", Propagated: true})
+	}
+	return out
+}
+
+func TestStatusTellsUnits(t *testing.T) {
+	const done, pending = v1alpha1.MemberRealized, v1alpha1.MemberPending
+	for _, c := range []struct {
+		reason string
+		told   []v1alpha1.PolicyUnit
+		report progress.Report
+		units  map[string][]string
+		// realized is the reason of that condition.
+		realized string
+	}{
+		{"a statement in force", nil,
+			progress.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}, Clusters: states(done, done)},
+			map[string][]string{resource: {"one"}}, v1alpha1.ReasonRealized},
+		{"a statement on its way", nil,
+			progress.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}, Clusters: states(done, pending)},
+			map[string][]string{resource: {"one"}}, v1alpha1.ReasonNotRealized},
+		{"another policy's statement", nil,
+			progress.Report{Wanted: true, SIDs: map[string][]string{"q": {"one"}}, Clusters: states(pending)},
+			map[string][]string{}, v1alpha1.ReasonNotOnboarded},
+		{"a revocation that some member lacks, as the object remembers", nil,
+			progress.Report{Wanted: true, Lingering: []string{"p"}, Clusters: states(done, pending)},
+			map[string][]string{resource: nil}, v1alpha1.ReasonNotRealized},
+		{"a revocation that some member lacks, as the status remembers", []v1alpha1.PolicyUnit{{Resource: resource, SIDs: []string{"one"}}},
+			progress.Report{Wanted: true, Clusters: states(pending)},
+			map[string][]string{resource: nil}, v1alpha1.ReasonNotRealized},
+		{"a revocation that every member has", []v1alpha1.PolicyUnit{{Resource: resource}},
+			progress.Report{Wanted: true, Clusters: states(done, done)},
+			map[string][]string{}, v1alpha1.ReasonNotOnboarded},
+		{"a statement that no member gets", nil,
+			progress.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}},
+			map[string][]string{resource: {"one"}}, v1alpha1.ReasonNoTarget},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			c.report.Resource = resource
+			f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 7},
+				Status: v1alpha1.AccessControlPolicyStatus{Units: c.told}}, Now: time.Unix(1, 0), Reports: []progress.Report{c.report}}
+			got := status(f)
+			units := map[string][]string{}
+			for _, u := range got.Units {
+				units[string(u.Resource)] = u.SIDs
+			}
+			if diff := cmp.Diff(c.units, units); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if r := meta.FindStatusCondition(got.Conditions, v1alpha1.ConditionRealized); r.Reason != c.realized || r.ObservedGeneration != 7 {
+				t.Errorf("Realized: %+v, want reason %s", r, c.realized)
+			}
+		})
+	}
+}
+
+func TestRefusalsAreToldOnce(t *testing.T) {
+	refusal := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: "m"}
+	other := policy.Refusal{Ref: policy.Ref{Policy: "q", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: "m"}
+	f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, Refusals: []policy.Refusal{refusal},
+		Reports: []progress.Report{{Resource: resource, Refused: []policy.Refusal{refusal, other}}}}
+	want := []v1alpha1.RefusedStatement{{SID: "one", Reason: v1alpha1.RefusedUnsupported, Message: "m"}}
+	if diff := cmp.Diff(want, status(f).Refused); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestStatusWaitsForEveryUnit(t *testing.T) {
+	for _, c := range []struct {
+		reason  string
+		missing []string
+		version uint64
+		want    []string
+	}{
+		{"every unit was decided with the present spec", nil, 5, nil},
+		{"a unit was decided before it", nil, 4, []string{resource}},
+		{"a unit was never decided", []string{"other"}, 5, []string{"other"}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f := &facts{Since: 5, Missing: c.missing, Reports: []progress.Report{{Resource: resource, Version: c.version}}}
+			if diff := cmp.Diff(c.want, f.stale()); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}

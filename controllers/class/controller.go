@@ -1,0 +1,139 @@
+// Package class tells whether classes and external workloads take part in compilation. It owns their statuses and
+// writes nothing else; what is wrong with them was found when the snapshot was made.
+package class
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// soon is when a status that met a newer object is made again, if no event comes first.
+const soon = 50 * time.Millisecond
+
+// Reconciler writes the condition Accepted of the objects of one kind.
+type Reconciler struct {
+	Client client.Client
+	Index  *index.Index
+	Clock  clock.PassiveClock
+	kind   string
+	// get returns a copy of an object, and where its generation and its conditions are told.
+	get func(x *index.Index, name string) (o client.Object, generation *int64, conditions *[]metav1.Condition, ok bool)
+}
+
+// +kubebuilder:rbac:groups=acp.io,resources=resourceclasses;subjectclasses;externalworkloads,verbs=get;list;watch
+// +kubebuilder:rbac:groups=acp.io,resources=resourceclasses/status;subjectclasses/status;externalworkloads/status,verbs=update
+
+// Setup registers one controller per kind.
+func Setup(mgr manager.Manager, x *index.Index, feeds index.Feeds, time clock.PassiveClock, ready func(context.Context) error) error {
+	for _, k := range []struct {
+		kind string
+		feed *feed.Feed
+		get  func(*index.Index, string) (client.Object, *int64, *[]metav1.Condition, bool)
+	}{
+		{"ResourceClass", feeds.ResourceClasses, resourceClass},
+		{"SubjectClass", feeds.SubjectClasses, subjectClass},
+		{"ExternalWorkload", feeds.Workloads, workload},
+	} {
+		base := mgr.GetLogger().WithValues("controller", k.kind)
+		c, err := controller.NewTyped(k.kind, mgr, controller.TypedOptions[string]{
+			Reconciler: &Reconciler{Client: mgr.GetClient(), Index: x, Clock: time, kind: k.kind, get: k.get},
+			LogConstructor: func(name *string) logr.Logger {
+				if name == nil {
+					return base
+				}
+				return base.WithValues("name", *name)
+			},
+		})
+		if err != nil {
+			return err
+		}
+		if err := c.Watch(k.feed.Source(ready)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func resourceClass(x *index.Index, name string) (client.Object, *int64, *[]metav1.Condition, bool) {
+	o, ok := x.ResourceClass(name)
+	if !ok {
+		return nil, nil, nil, false
+	}
+	o = o.DeepCopy()
+	return o, &o.Status.ObservedGeneration, &o.Status.Conditions, true
+}
+
+func subjectClass(x *index.Index, name string) (client.Object, *int64, *[]metav1.Condition, bool) {
+	o, ok := x.SubjectClass(name)
+	if !ok {
+		return nil, nil, nil, false
+	}
+	o = o.DeepCopy()
+	return o, &o.Status.ObservedGeneration, &o.Status.Conditions, true
+}
+
+func workload(x *index.Index, name string) (client.Object, *int64, *[]metav1.Condition, bool) {
+	o, ok := x.Workload(name)
+	if !ok {
+		return nil, nil, nil, false
+	}
+	o = o.DeepCopy()
+	return o, &o.Status.ObservedGeneration, &o.Status.Conditions, true
+}
+
+// Reconcile writes the condition if it differs.
+func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
+	o, generation, conditions, ok := r.get(r.Index, name)
+	if !ok {
+		return reconcile.Result{}, nil
+	}
+	next := condition.Set(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), accepted(o, r.Index.View().ProblemsOf(r.kind, name)))
+	if *generation == o.GetGeneration() && equality.Semantic.DeepEqual(*conditions, next) {
+		return reconcile.Result{}, nil
+	}
+	*generation, *conditions = o.GetGeneration(), next
+	err := r.Client.Status().Update(ctx, o)
+	switch {
+	case apierrors.IsConflict(err):
+		return reconcile.Result{RequeueAfter: soon}, nil
+	case client.IgnoreNotFound(err) != nil:
+		return reconcile.Result{}, fmt.Errorf("write the status of %s %s: %w", r.kind, name, err)
+	}
+	return reconcile.Result{}, nil
+}
+
+// accepted is False when the object is left out; a mere warning is in the message. It is pure.
+func accepted(o client.Object, problems []policy.Problem) metav1.Condition {
+	for _, p := range problems {
+		if p.LeftOut {
+			return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
+		}
+	}
+	if c, ok := o.(*v1alpha1.ResourceClass); ok {
+		if _, err := federation.Resolve(c.Spec.Placement, nil); err != nil {
+			return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid, err.Error())
+		}
+	}
+	for _, p := range problems {
+		return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
+	}
+	return condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "")
+}

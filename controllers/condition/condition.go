@@ -1,0 +1,113 @@
+// Package condition constructs conditions, so that their texts are the same for the same case and do not flap.
+package condition
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/progress"
+)
+
+// maxMessage is what the API takes for the messages of ACP's own kinds; those of conditions may be longer.
+const maxMessage = 1024
+
+// True and False construct a condition; Set adds time and generation.
+func True(conditionType, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: Truncate(message)}
+}
+
+func False(conditionType, reason, message string) metav1.Condition {
+	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: Truncate(message)}
+}
+
+// Truncate shortens a message to what the API takes.
+func Truncate(s string) string {
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage-3], "") + "..."
+}
+
+// Set returns a copy of old with conditions set for a generation.
+func Set(old []metav1.Condition, generation int64, now metav1.Time, conditions ...metav1.Condition) []metav1.Condition {
+	out := append([]metav1.Condition(nil), old...)
+	for _, c := range conditions {
+		c.ObservedGeneration, c.LastTransitionTime = generation, now
+		meta.SetStatusCondition(&out, c)
+	}
+	return out
+}
+
+// Propagated is KubeFed's word about the members that have to have something. none is said when there is none.
+func Propagated(reports []progress.Report, none metav1.Condition) metav1.Condition {
+	return over(reports, none, v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, v1alpha1.ReasonPropagating,
+		func(c *v1alpha1.ClusterState) string {
+			if c.Propagated || c.DesiredRevision == "" {
+				return ""
+			}
+			return "not propagated"
+		})
+}
+
+// Realized is what was read back from the members that have to have something, or have to be rid of it.
+func Realized(reports []progress.Report, none metav1.Condition) metav1.Condition {
+	return over(reports, none, v1alpha1.ConditionRealized, v1alpha1.ReasonRealized, v1alpha1.ReasonNotRealized,
+		func(c *v1alpha1.ClusterState) string {
+			switch {
+			case c.State == v1alpha1.MemberRealized:
+				return ""
+			case c.Message == "":
+				return string(c.State)
+			default:
+				return fmt.Sprintf("%s (%s)", c.State, c.Message)
+			}
+		})
+}
+
+func over(reports []progress.Report, none metav1.Condition, conditionType, yes, no string,
+	complaint func(*v1alpha1.ClusterState) string) metav1.Condition {
+	var bad []string
+	wanted := false
+	for i := range reports {
+		r := &reports[i]
+		wanted = wanted || r.Wanted
+		targets := 0
+		for j := range r.Clusters {
+			c := &r.Clusters[j]
+			if c.DesiredRevision != "" {
+				targets++
+			}
+			if text := complaint(c); text != "" {
+				bad = append(bad, member(c, len(reports) > 1, r.Resource)+": "+text)
+			}
+		}
+		switch {
+		case !r.Wanted || targets > 0:
+		case r.Problem != nil:
+			return False(conditionType, r.Problem.Reason, r.Problem.Message)
+		default:
+			return False(conditionType, v1alpha1.ReasonNoTarget, "the placement of "+r.Resource+
+				" names no member, so nothing is in force: register members, or change the class's placement")
+		}
+	}
+	switch {
+	case len(bad) > 0:
+		return False(conditionType, no, strings.Join(bad, "; "))
+	case !wanted:
+		none.Type = conditionType
+		return none
+	default:
+		return True(conditionType, yes, "")
+	}
+}
+
+func member(c *v1alpha1.ClusterState, many bool, resource string) string {
+	if many {
+		return resource + " in " + string(c.Name)
+	}
+	return string(c.Name)
+}

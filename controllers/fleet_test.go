@@ -1,0 +1,305 @@
+package controllers_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	clocktesting "k8s.io/utils/clock/testing"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/config"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/yaml"
+
+	"github.com/go-logr/logr"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+const (
+	adapterUser = "system:serviceaccount:acp-system:acp-adapter"
+	readerToken = "a-token-for-tests"
+	fedNS       = "kube-federation-system"
+	acpNS       = "acp-system"
+)
+
+// fleet is a host with the adapter running against it, and two members behind wires that can be cut.
+type fleet struct {
+	scheme  *runtime.Scheme
+	host    client.Client
+	members map[string]*memberServer
+	clock   *clocktesting.FakeClock
+}
+
+type memberServer struct {
+	client client.Client
+	server *testenv.Server
+	wire   *wire
+}
+
+// shared is used by every test of the package that does not break it: starting API servers is slow.
+var shared *fleet
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	logger := logr.Discard()
+	if testing.Verbose() {
+		logger = logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
+	}
+	log.SetLogger(logger)
+	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}, "m1", "m2")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	shared = f
+	code := m.Run()
+	if err := stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, err error) {
+	f = &fleet{scheme: runtime.NewScheme(), members: map[string]*memberServer{},
+		clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second))}
+	var stops []func() error
+	stop = func() error {
+		var errs []error
+		for i := len(stops) - 1; i >= 0; i-- {
+			errs = append(errs, stops[i]())
+		}
+		return errors.Join(errs...)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, stop())
+		}
+	}()
+	if err := errors.Join(clientgoscheme.AddToScheme(f.scheme), v1alpha1.AddToScheme(f.scheme)); err != nil {
+		return nil, stop, err
+	}
+	host, err := testenv.New(testenv.Options{CRDs: hostCRDs})
+	if err != nil {
+		return nil, stop, err
+	}
+	stops = append(stops, host.Stop)
+	if f.host, err = client.New(host.Config, client.Options{Scheme: f.scheme}); err != nil {
+		return nil, stop, err
+	}
+	if err := f.prepareHost(); err != nil {
+		return nil, stop, err
+	}
+	for _, n := range names {
+		m, err := f.startMember(n)
+		if err != nil {
+			return nil, stop, err
+		}
+		stops = append(stops, m.server.Stop, m.wire.close)
+		f.members[n] = m
+	}
+	asAdapter, err := host.As(adapterUser)
+	if err != nil {
+		return nil, stop, err
+	}
+	stopAdapter, err := f.startAdapter(asAdapter)
+	if err != nil {
+		return nil, stop, err
+	}
+	stops = append(stops, stopAdapter)
+	return f, stop, nil
+}
+
+func (f *fleet) prepareHost() error {
+	for _, n := range []string{fedNS, acpNS} {
+		if err := f.host.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}); err != nil {
+			return err
+		}
+	}
+	return apply(f.host, "deploy/rbac/host")
+}
+
+func (f *fleet) startMember(name string) (*memberServer, error) {
+	server, err := testenv.New(testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser}})
+	if err != nil {
+		return nil, err
+	}
+	m := &memberServer{server: server}
+	if m.client, err = client.New(server.Config, client.Options{Scheme: f.scheme}); err != nil {
+		return nil, err
+	}
+	if err := apply(m.client, "deploy/rbac/member"); err != nil {
+		return nil, err
+	}
+	if m.wire, err = newWire(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/")); err != nil {
+		return nil, err
+	}
+	return m, f.register(name, m)
+}
+
+// register does what joining KubeFed does. It tolerates that KubeFed is not installed.
+func (f *fleet) register(name string, m *memberServer) error {
+	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: acpNS, Name: federation.SecretName(name)},
+		StringData: map[string]string{"token": readerToken}}
+	if err := f.host.Create(context.Background(), secret); err != nil {
+		return err
+	}
+	cluster := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
+		"metadata": map[string]any{"name": name, "namespace": fedNS, "labels": map[string]any{"name": name}},
+		"spec": map[string]any{"apiEndpoint": "https://" + m.wire.address(), "caBundle": encode(m.server.Config.CAData),
+			"secretRef": map[string]any{"name": "unused-here"}},
+	}}
+	return f.host.Create(context.Background(), cluster)
+}
+
+func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
+	as.QPS = -1
+	skip := true
+	mgr, err := ctrl.NewManager(as, ctrl.Options{Scheme: f.scheme, Logger: log.Log, HealthProbeBindAddress: "0",
+		Metrics: metricsserver.Options{BindAddress: "0"}, Controller: config.Controller{SkipNameValidation: &skip}})
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock,
+		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2}}); err != nil {
+		cancel()
+		return nil, err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- mgr.Start(ctx) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}, nil
+}
+
+// apply creates every object of a folder's YAML files, which is relative to the repository's root.
+func apply(c client.Client, dir string) error {
+	files, err := filepath.Glob(filepath.Join(testenv.Root(), dir, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		return fmt.Errorf("no YAML in %s: %w", dir, err)
+	}
+	for _, file := range files {
+		docs, err := documents(file)
+		if err != nil {
+			return err
+		}
+		for _, u := range docs {
+			if err := c.Create(context.Background(), u); err != nil {
+				return fmt.Errorf("%s: %w", file, err)
+			}
+		}
+	}
+	return nil
+}
+
+// documents are the objects in a YAML file.
+func documents(file string) ([]*unstructured.Unstructured, error) {
+	raw, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var out []*unstructured.Unstructured
+	for doc := range strings.SplitSeq(string(raw), "\n---\n") {
+		u := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &u.Object); err != nil {
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+		if len(u.Object) > 0 {
+			out = append(out, u)
+		}
+	}
+	return out, nil
+}
+
+// wire is a TCP proxy that can be cut.
+type wire struct {
+	listener net.Listener
+	target   string
+	mu       sync.Mutex
+	cut      bool
+	open     map[net.Conn]struct{}
+}
+
+func newWire(target string) (*wire, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	w := &wire{listener: l, target: target, open: map[net.Conn]struct{}{}}
+	go w.serve()
+	return w, nil
+}
+
+func (w *wire) address() string { return w.listener.Addr().String() }
+func (w *wire) close() error    { w.set(true); return w.listener.Close() }
+
+func (w *wire) serve() {
+	for {
+		c, err := w.listener.Accept()
+		if err != nil {
+			return
+		}
+		go w.carry(c)
+	}
+}
+
+func (w *wire) carry(c net.Conn) {
+	defer func() { _ = c.Close() }()
+	d, err := net.Dial("tcp", w.target)
+	if err != nil {
+		return
+	}
+	defer func() { _ = d.Close() }()
+	w.mu.Lock()
+	if w.cut {
+		w.mu.Unlock()
+		return
+	}
+	w.open[c], w.open[d] = struct{}{}, struct{}{}
+	w.mu.Unlock()
+	done := make(chan struct{}, 2)
+	go func() { _, _ = io.Copy(c, d); done <- struct{}{} }()
+	go func() { _, _ = io.Copy(d, c); done <- struct{}{} }()
+	<-done
+	w.mu.Lock()
+	delete(w.open, c)
+	delete(w.open, d)
+	w.mu.Unlock()
+}
+
+// set cuts the wire, with every connection on it, or mends it.
+func (w *wire) set(cut bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.cut = cut
+	if cut {
+		for c := range w.open {
+			_ = c.Close()
+		}
+	}
+}

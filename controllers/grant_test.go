@@ -1,0 +1,187 @@
+package controllers_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+var bothRealized = map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberRealized}
+
+// enforced tells the beginning of most stories: an enforced resource with one grant, realized in both members.
+func enforced(t *testing.T, service string) *story {
+	t.Helper()
+	s := begin(t, shared, service)
+	s.protect(v1alpha1.ModeEnforce)
+	s.grant(s.statement("one", "888"))
+	s.untilPlaced("m1", "m2")
+	s.until("the grant is in the unit", func() string { return s.unitHas("one") })
+	s.push()
+	s.untilStates("both members have it", bothRealized)
+	return s
+}
+
+func (s *story) untilPlaced(want ...string) {
+	s.Helper()
+	s.until("placement", func() string {
+		_, o := s.federated()
+		if o == nil {
+			return "no federated object"
+		}
+		if !slices.Equal(o.Placement, want) {
+			return fmt.Sprintf("placed in %v, want %v", o.Placement, want)
+		}
+		return ""
+	})
+}
+
+// unitHas checks that the policy's status is about its present spec and lists exactly these sids of the unit.
+func (s *story) unitHas(sids ...string) string {
+	p := s.policy()
+	if p.Status.ObservedGeneration != p.Generation {
+		return fmt.Sprintf("status is about generation %d of %d", p.Status.ObservedGeneration, p.Generation)
+	}
+	if len(p.Status.Units) != 1 {
+		return fmt.Sprintf("units %v", p.Status.Units)
+	}
+	if got := p.Status.Units[0].SIDs; !slices.Equal(got, sids) {
+		return fmt.Sprintf("sids %v, want %v", got, sids)
+	}
+	return ""
+}
+
+func TestGrantIsTrueOnlyWhenReadBack(t *testing.T) {
+	s := begin(t, shared, "grants")
+	s.protect(v1alpha1.ModeEnforce)
+	s.grant(s.statement("one", "888"))
+	s.untilPlaced("m1", "m2")
+	s.until("the grant is told", func() string { return s.unitHas("one") })
+
+	u, _ := s.federated()
+	if selector, has, _ := unstructuredField(u, "spec", "placement", "clusterSelector"); has {
+		t.Errorf("the placement has a selector %v beside its clusters", selector)
+	}
+	for _, c := range s.policy().Status.Units[0].Clusters {
+		if c.State == v1alpha1.MemberRealized || c.DesiredRevision == "" {
+			t.Errorf("before KubeFed did anything, %s is %s with desired revision %q", c.Name, c.State, c.DesiredRevision)
+		}
+	}
+
+	s.push()
+	s.untilStates("both members have it", bothRealized)
+	s.until("the policy says so", func() string {
+		p := s.policy()
+		for _, c := range []string{v1alpha1.ConditionAccepted, v1alpha1.ConditionCompiled, v1alpha1.ConditionPropagated, v1alpha1.ConditionRealized} {
+			if !meta.IsStatusConditionTrue(p.Status.Conditions, c) {
+				return fmt.Sprintf("%s is not True: %v", c, p.Status.Conditions)
+			}
+		}
+		return ""
+	})
+}
+
+func TestRevocationIsVisibleUntilDone(t *testing.T) {
+	s := enforced(t, "revokes")
+	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil })
+	s.until("the revocation is told as not done", func() string {
+		if problem := s.unitHas(); problem != "" {
+			return problem
+		}
+		for _, c := range s.policy().Status.Units[0].Clusters {
+			if c.State == v1alpha1.MemberRealized {
+				return fmt.Sprintf("%s is realized before it was told", c.Name)
+			}
+		}
+		return ""
+	})
+	_, o := s.federated()
+	if ingress := o.TemplateSpec["ingress"]; fmt.Sprint(ingress) != "[map[]]" {
+		t.Errorf("the unit without statements has ingress %v; it must be one empty rule, or members refuse it", ingress)
+	}
+	s.push()
+	s.until("the revocation is done", func() string {
+		if units := s.policy().Status.Units; len(units) != 0 {
+			return fmt.Sprintf("units %v", units)
+		}
+		return ""
+	})
+	s.untilStates("the resource stays closed", bothRealized)
+}
+
+func TestRefusedStatementIsNamedAndBlocksNothing(t *testing.T) {
+	s := begin(t, shared, "refusals")
+	s.protect(v1alpha1.ModeEnforce)
+	bad := s.statement("bad", "888")
+	bad.Subjects = []v1alpha1.Subject{"trnv1:rsc:trip-com:nobody:sa:app/1"}
+	s.grant(bad, s.statement("good", "889"))
+	s.until("the good one is in the unit", func() string { return s.unitHas("good") })
+	refused := s.policy().Status.Refused
+	if len(refused) != 1 || refused[0].SID != "bad" || refused[0].Reason != v1alpha1.RefusedUnknownSubject {
+		t.Errorf("refused: %v", refused)
+	}
+	if c := meta.FindStatusCondition(s.policy().Status.Conditions, v1alpha1.ConditionCompiled); c.Reason != v1alpha1.ReasonStatementsRefused {
+		t.Errorf("Compiled: %v", c)
+	}
+}
+
+func TestStatementExpiresByTheClock(t *testing.T) {
+	s := begin(t, shared, "expiries")
+	s.protect(v1alpha1.ModeEnforce)
+	short := s.statement("short", "888")
+	end := metaTime(s.clock.Now().Add(2 * hour))
+	short.NotAfter = &end
+	s.grant(short, s.statement("long", "889"))
+	s.until("both are in the unit", func() string { return s.unitHas("long", "short") })
+	s.push()
+	s.untilStates("both members have it", bothRealized)
+	s.until("the clock waits", func() string {
+		if !s.clock.HasWaiters() {
+			return "nobody waits for the clock"
+		}
+		return ""
+	})
+	s.until("the short one is gone", func() string {
+		if s.clock.Now().Before(end.Time) {
+			s.clock.Step(2 * hour)
+		}
+		return s.unitHas("long")
+	})
+}
+
+func TestUnplacedPolicyIsNotInForce(t *testing.T) {
+	s := begin(t, shared, "unplaced")
+	change(s, s.host, &v1alpha1.ResourceClass{}, s.service, func(c *v1alpha1.ResourceClass) {
+		c.Spec.Placement = v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{}}
+	})
+	s.protect(v1alpha1.ModeEnforce)
+	s.until("the condition says so", func() string {
+		c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionRealized)
+		if c == nil || c.Reason != v1alpha1.ReasonNoTarget {
+			return fmt.Sprint(c)
+		}
+		return ""
+	})
+	if u, _ := s.federated(); u != nil {
+		t.Errorf("an object that goes nowhere was written: %v", u)
+	}
+}
+
+func TestUnregisteredMemberIsNamed(t *testing.T) {
+	s := begin(t, shared, "unregistered")
+	change(s, s.host, &v1alpha1.ResourceClass{}, s.service, func(c *v1alpha1.ResourceClass) {
+		c.Spec.Placement = v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{"m1", "m9"}}
+	})
+	s.protect(v1alpha1.ModeEnforce)
+	s.untilPlaced("m1", "m9")
+	s.push()
+	s.untilStates("m9 is missing", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m9": v1alpha1.MemberUnreachable})
+	c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionRealized)
+	if !strings.Contains(c.Message, "no KubeFedCluster m9") {
+		t.Errorf("the condition does not say what to do: %s", c.Message)
+	}
+}

@@ -1,0 +1,302 @@
+package index
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/feed"
+)
+
+// Feeds are told what to reconcile: units by resource name, the others by object name.
+type Feeds struct {
+	Units, Policies, ResourceClasses, SubjectClasses, Workloads *feed.Feed
+}
+
+// NewFeeds makes the feeds.
+func NewFeeds() Feeds {
+	return Feeds{Units: feed.New(), Policies: feed.New(), ResourceClasses: feed.New(), SubjectClasses: feed.New(), Workloads: feed.New()}
+}
+
+// Listen makes the index follow the cache. The function that it returns waits until the index holds what was there at
+// the start: before that nobody may decide anything, because a statement that is not listed yet looks like a revoked one.
+func (x *Index) Listen(ctx context.Context, c cache.Cache) (ready func(context.Context) error, err error) {
+	var synced []toolscache.InformerSynced
+	for _, k := range []struct {
+		object client.Object
+		handle func(old, now client.Object)
+	}{
+		{&v1alpha1.AccessControlPolicy{}, follow(x.policyChanged)},
+		{&v1alpha1.ProtectedResource{}, follow(x.resourceChanged)},
+		{&v1alpha1.ResourceClass{}, follow(x.resourceClassChanged)},
+		{&v1alpha1.SubjectClass{}, follow(x.subjectClassChanged)},
+		{&v1alpha1.ExternalWorkload{}, follow(x.workloadChanged)},
+	} {
+		informer, err := c.GetInformer(ctx, k.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", k.object, err)
+		}
+		registration, err := informer.AddEventHandler(handlers(k.handle))
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", k.object, err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	return func(ctx context.Context) error {
+		if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
+			return errors.New("stopped before the host's objects were listed")
+		}
+		return nil
+	}, nil
+}
+
+func handlers(handle func(old, now client.Object)) toolscache.ResourceEventHandler {
+	object := func(o any) client.Object {
+		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = gone.Obj
+		}
+		obj, _ := o.(client.Object)
+		return obj
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { handle(nil, object(o)) },
+		UpdateFunc: func(a, b any) { handle(object(a), object(b)) },
+		DeleteFunc: func(o any) { handle(object(o), nil) },
+	}
+}
+
+// follow types a handler: absent objects are nil.
+func follow[T interface {
+	comparable
+	client.Object
+}](handle func(old, now T)) func(old, now client.Object) {
+	return func(old, now client.Object) {
+		var none T
+		o, _ := old.(T)
+		n, _ := now.(T)
+		if o != none || n != none {
+			handle(o, n)
+		}
+	}
+}
+
+// changed tells whether more than the status or the metadata of an object is different.
+func changed(old, now client.Object) bool {
+	return old.GetUID() != now.GetUID() || old.GetGeneration() != now.GetGeneration() ||
+		(old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil)
+}
+
+func (x *Index) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
+	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
+	x.mu.Lock()
+	store(x.policies, name, now)
+	if meant {
+		x.bump()
+		x.since[name] = x.version
+	}
+	if now == nil {
+		delete(x.since, name)
+	}
+	units := map[string]struct{}{}
+	if meant {
+		x.coveredBy(units, old)
+		x.coveredBy(units, now)
+	}
+	x.mu.Unlock()
+	x.feeds.Units.Add(feed.Urgent, slices.Collect(maps.Keys(units))...)
+	x.feeds.Policies.Add(feed.Urgent, name)
+}
+
+// coveredBy collects the resources whose units a policy can have a part in; the caller holds the lock.
+func (x *Index) coveredBy(units map[string]struct{}, p *v1alpha1.AccessControlPolicy) {
+	if p == nil {
+		return
+	}
+	for i := range p.Spec.Statements {
+		x.coveredByStatement(units, &p.Spec.Statements[i])
+	}
+}
+
+func (x *Index) coveredByStatement(units map[string]struct{}, s *v1alpha1.Statement) {
+	for _, r := range s.Resources {
+		stem, wildcard := strings.CutSuffix(string(r), "*")
+		if !wildcard {
+			units[string(r)] = struct{}{}
+			continue
+		}
+		for n := range x.named {
+			if strings.HasPrefix(n, stem) {
+				units[n] = struct{}{}
+			}
+		}
+	}
+}
+
+func (x *Index) resourceChanged(old, now *v1alpha1.ProtectedResource) {
+	name := either(old, now)
+	x.mu.Lock()
+	if old == nil || now == nil || changed(old, now) {
+		x.bump()
+	}
+	store(x.resources, name, now)
+	units := map[string]struct{}{}
+	if old != nil {
+		resource := string(old.Spec.Resource)
+		units[resource] = struct{}{}
+		if delete(x.named[resource], name); len(x.named[resource]) == 0 {
+			delete(x.named, resource)
+		}
+	}
+	if now != nil {
+		resource := string(now.Spec.Resource)
+		units[resource] = struct{}{}
+		if x.named[resource] == nil {
+			x.named[resource] = map[string]struct{}{}
+		}
+		x.named[resource][name] = struct{}{}
+	}
+	x.mu.Unlock()
+	x.feeds.Units.Add(feed.Urgent, slices.Collect(maps.Keys(units))...)
+}
+
+func (x *Index) resourceClassChanged(old, now *v1alpha1.ResourceClass) {
+	classChanged(x, x.classes, x.feeds.ResourceClasses, old, now)
+}
+
+func (x *Index) subjectClassChanged(old, now *v1alpha1.SubjectClass) {
+	classChanged(x, x.subjects, x.feeds.SubjectClasses, old, now)
+}
+
+// classChanged looks at everything again: a class decides about names that are only compared when compiling.
+func classChanged[T interface {
+	*v1alpha1.ResourceClass | *v1alpha1.SubjectClass
+	client.Object
+}](x *Index, classes map[string]T, own *feed.Feed, old, now T) {
+	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
+	x.mu.Lock()
+	store(classes, name, now)
+	if !meant {
+		x.mu.Unlock()
+		own.Add(feed.Urgent, name)
+		return
+	}
+	x.bump()
+	for p := range x.policies {
+		x.since[p] = x.version
+	}
+	all := slices.Collect(maps.Keys(classes))
+	x.mu.Unlock()
+	own.Add(feed.Urgent, append(all, name)...)
+	x.Everything(feed.Urgent)
+}
+
+// Everything asks for the reconciliation of all units and policies.
+func (x *Index) Everything(priority int) {
+	x.mu.RLock()
+	units, policies := slices.Collect(maps.Keys(x.named)), slices.Collect(maps.Keys(x.policies))
+	x.mu.RUnlock()
+	x.feeds.Units.Add(priority, units...)
+	x.feeds.Policies.Add(priority, policies...)
+}
+
+func (x *Index) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
+	name := either(old, now)
+	x.mu.Lock()
+	if old == nil || now == nil || changed(old, now) {
+		x.bump()
+	}
+	store(x.workloads, name, now)
+	x.mu.Unlock()
+	x.feeds.Workloads.Add(feed.Urgent, name)
+}
+
+// Turn asks for what changes by itself in (from, to]: statements that begin or end, temporary audits that end.
+func (x *Index) Turn(from, to time.Time) {
+	within := func(t time.Time) bool { return t.After(from) && !t.After(to) }
+	units := map[string]struct{}{}
+	x.mu.RLock()
+	for _, p := range x.policies {
+		for i := range p.Spec.Statements {
+			s := &p.Spec.Statements[i]
+			if (s.NotBefore != nil && within(s.NotBefore.Time)) || (s.NotAfter != nil && within(s.NotAfter.Time)) {
+				x.coveredByStatement(units, s)
+			}
+		}
+	}
+	for _, r := range x.resources {
+		if a := r.Spec.TemporaryAudit; a != nil && within(a.Until.Time) {
+			units[string(r.Spec.Resource)] = struct{}{}
+		}
+	}
+	x.mu.RUnlock()
+	x.feeds.Units.Add(feed.Urgent, slices.Collect(maps.Keys(units))...)
+}
+
+// bump begins a new version; the caller holds the lock.
+func (x *Index) bump() {
+	x.version++
+	select {
+	case x.changes <- struct{}{}:
+	default:
+	}
+}
+
+func either[T interface {
+	comparable
+	client.Object
+}](old, now T) string {
+	var none T
+	if now != none {
+		return now.GetName()
+	}
+	return old.GetName()
+}
+
+// store keeps an object. An event that is older than what the adapter itself wrote does not take that back.
+func store[T interface {
+	comparable
+	client.Object
+}](m map[string]T, name string, now T) {
+	var none T
+	if now == none {
+		delete(m, name)
+		return
+	}
+	if had, ok := m[name]; ok && had.GetUID() == now.GetUID() && newer(had, now) {
+		return
+	}
+	m[name] = now
+}
+
+// WrotePolicy and WroteResource take in what the API server returned for a status, so that the next decision does not
+// start from the one before and fail. What was deleted meanwhile stays deleted.
+func (x *Index) WrotePolicy(o *v1alpha1.AccessControlPolicy) { wrote(x, x.policies, o) }
+
+func (x *Index) WroteResource(o *v1alpha1.ProtectedResource) { wrote(x, x.resources, o) }
+
+func wrote[T interface {
+	comparable
+	client.Object
+}](x *Index, m map[string]T, o T) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if had, ok := m[o.GetName()]; ok && had.GetUID() == o.GetUID() && had.GetGeneration() == o.GetGeneration() {
+		store(m, o.GetName(), o)
+	}
+}
+
+// newer compares resource versions, which the API server promises to be growing integers.
+func newer(a, b client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
+}

@@ -1,0 +1,161 @@
+package controllers_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+func (s *story) edit(member string, modify func(*unstructured.Unstructured)) {
+	s.Helper()
+	change(s, s.members[member].client, s.ccnp(), s.object(), modify)
+}
+
+func (s *story) message(member string) string {
+	for _, c := range s.protected().Status.Clusters {
+		if string(c.Name) == member {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+func TestDriftIsSeenAndGoesAway(t *testing.T) {
+	s := enforced(t, "drifts")
+	s.edit("m2", func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedField(u.Object, false, "spec", "enableDefaultDeny", "ingress")
+	})
+	s.untilStates("the change is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
+	s.push()
+	s.untilStates("the repair is seen", bothRealized)
+}
+
+func TestPolicyThatTheDataplaneRefusesIsNotRealized(t *testing.T) {
+	s := enforced(t, "invalids")
+	valid := func(status string) {
+		u := s.ccnp()
+		if err := s.members["m1"].client.Get(s.ctx, types.NamespacedName{Name: s.object()}, u); err != nil {
+			t.Fatal(err)
+		}
+		u.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Valid", "status": status, "message": "too many ports"}}}
+		if err := s.members["m1"].client.Status().Update(s.ctx, u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	valid("False")
+	s.untilStates("the complaint is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberRealized})
+	if m := s.message("m1"); !strings.Contains(m, "too many ports") {
+		t.Errorf("the message hides the dataplane's complaint: %q", m)
+	}
+	valid("True")
+	s.untilStates("the complaint is gone", bothRealized)
+}
+
+func TestMemberThatIsAwayIsNamedAndCatchesUp(t *testing.T) {
+	s := enforced(t, "outages")
+	s.members["m2"].wire.set(true)
+	defer s.members["m2"].wire.set(false)
+	s.untilStates("the outage is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
+	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
+		p.Spec.Statements = append(p.Spec.Statements, s.statement("two", "889"))
+	})
+	s.until("the grant is told", func() string { return s.unitHas("one", "two") })
+	s.push()
+	s.untilStates("the healthy member has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
+	s.members["m2"].wire.set(false)
+	s.untilStates("the member is back, with the old revision", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
+	s.push()
+	s.untilStates("the member has caught up", bothRealized)
+}
+
+func TestClusterModesBecomeOverrides(t *testing.T) {
+	s := enforced(t, "overrides")
+	change(s, s.host, &v1alpha1.ProtectedResource{}, s.service, func(o *v1alpha1.ProtectedResource) {
+		o.Spec.ClusterModes = []v1alpha1.ClusterMode{{Cluster: "m2", Mode: v1alpha1.ModeAudit}}
+	})
+	s.until("m2 gets its own spec", func() string {
+		_, o := s.federated()
+		over, ok := o.Overrides["m2"]
+		if !ok || len(o.Overrides) != 1 {
+			return fmt.Sprintf("overrides %v", o.Overrides)
+		}
+		deny, _, _ := unstructured.NestedBool(over.Spec, "enableDefaultDeny", "ingress")
+		base, _, _ := unstructured.NestedBool(o.TemplateSpec, "enableDefaultDeny", "ingress")
+		if deny || !base || over.Labels[v1alpha1.LabelRevision] == o.TemplateLabels[v1alpha1.LabelRevision] {
+			return fmt.Sprintf("override %v of %v", over, o.TemplateSpec)
+		}
+		return ""
+	})
+	s.push()
+	s.untilStates("both have their own revision", bothRealized)
+	states := s.protected().Status.Clusters
+	if states[0].Mode != v1alpha1.ModeEnforce || states[1].Mode != v1alpha1.ModeAudit || states[0].DesiredRevision == states[1].DesiredRevision {
+		t.Errorf("states %v", states)
+	}
+
+	change(s, s.host, &v1alpha1.ProtectedResource{}, s.service, func(o *v1alpha1.ProtectedResource) {
+		o.Spec.ClusterModes[0].Mode = v1alpha1.ModeObserve
+	})
+	s.untilPlaced("m1")
+	s.untilStates("m2 still has it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
+	s.push()
+	s.untilStates("m2 is rid of it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized})
+}
+
+func TestStrangersChangesOfTheFederatedObjectAreUndone(t *testing.T) {
+	s := enforced(t, "strangers")
+	u, _ := s.federated()
+	change(s, s.host, u, s.object(), func(u *unstructured.Unstructured) {
+		_ = unstructured.SetNestedMap(u.Object, map[string]any{}, "spec", "placement", "clusterSelector")
+		_ = unstructured.SetNestedSlice(u.Object, []any{}, "spec", "placement", "clusters")
+	})
+	s.untilPlaced("m1", "m2")
+	s.until("the selector is gone", func() string {
+		u, o := s.federated()
+		if o.Foreign {
+			return fmt.Sprint(u.Object["spec"])
+		}
+		return ""
+	})
+	if err := s.host.Delete(s.ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the object is there again", func() string {
+		if now, _ := s.federated(); now == nil || now.GetUID() == u.GetUID() {
+			return "it is not"
+		}
+		return ""
+	})
+}
+
+func TestRotatedTokenIsTakenUp(t *testing.T) {
+	s := enforced(t, "rotations")
+	setToken := func(token string) {
+		secret := &unstructured.Unstructured{}
+		secret.SetAPIVersion("v1")
+		secret.SetKind("Secret")
+		if err := s.host.Get(s.ctx, types.NamespacedName{Namespace: acpNS, Name: federation.SecretName("m1")}, secret); err != nil {
+			t.Fatal(err)
+		}
+		_ = unstructured.SetNestedField(secret.Object, encode([]byte(token)), "data", "token")
+		if err := s.host.Update(s.ctx, secret); err != nil {
+			t.Fatal(err)
+		}
+	}
+	setToken("nobody-knows-this")
+	s.untilStates("the wrong token is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberUnreachable, "m2": v1alpha1.MemberRealized})
+	s.until("the message says what to do", func() string {
+		if m := s.message("m1"); !strings.Contains(m, "renew the Secret acp-reader-m1") {
+			return m
+		}
+		return ""
+	})
+	setToken(readerToken)
+	s.untilStates("the right token works", bothRealized)
+}

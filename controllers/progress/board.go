@@ -1,0 +1,152 @@
+// Package progress owns the last report about each unit: what it holds, and how far every member is. The controller of
+// units writes it, the controller of policies reads it. It is derived, in memory, and rebuilt after a restart.
+package progress
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Report is the truth about one unit. It is not changed once it is on the board.
+type Report struct {
+	Resource string
+	// Version of the index that it was decided with.
+	Version uint64
+	// Wanted: some member has to have the unit.
+	Wanted bool
+	// Revision is the hash of the unit's template; "" when nothing is wanted.
+	Revision string
+	// SIDs of each policy in the unit, sorted.
+	SIDs map[string][]string
+	// Lingering are policies with no statement in the unit any more, which some member may still have, sorted.
+	Lingering []string
+	// Refused are statements that the unit lacks.
+	Refused []policy.Refusal
+	// Clusters are the members that the unit targets or was seen in.
+	Clusters []v1alpha1.ClusterState
+	// Problem is why the unit could not be written.
+	Problem *Problem
+	// Objects are the names of the unit's objects in the members.
+	Objects []string
+}
+
+// Problem is a reason for the condition Compiled to be False.
+type Problem struct{ Reason, Message string }
+
+// Policies returns every policy that the report concerns, sorted.
+func (r Report) Policies() []string {
+	var out []string
+	for p := range r.SIDs {
+		out = append(out, p)
+	}
+	out = append(out, r.Lingering...)
+	for _, f := range r.Refused {
+		out = append(out, f.Ref.Policy)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Realized tells whether every member that is listed has what it has to have, and nothing else.
+func (r Report) Realized() bool {
+	return !slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool { return c.State != v1alpha1.MemberRealized })
+}
+
+// Board is safe for concurrent use.
+type Board struct {
+	mu       sync.RWMutex
+	reports  map[string]Report
+	byPolicy map[string]map[string]struct{}
+	byObject map[string]string
+}
+
+// NewBoard makes an empty board.
+func NewBoard() *Board {
+	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}}
+}
+
+// Put stores a report and returns the one before it.
+func (b *Board) Put(r Report) (before Report, had bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, had = b.remove(r.Resource)
+	b.reports[r.Resource] = r
+	for _, p := range r.Policies() {
+		if b.byPolicy[p] == nil {
+			b.byPolicy[p] = map[string]struct{}{}
+		}
+		b.byPolicy[p][r.Resource] = struct{}{}
+	}
+	for _, o := range r.Objects {
+		b.byObject[o] = r.Resource
+	}
+	return before, had
+}
+
+// Drop forgets a unit.
+func (b *Board) Drop(resource string) (before Report, had bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.remove(resource)
+}
+
+func (b *Board) remove(resource string) (Report, bool) {
+	old, ok := b.reports[resource]
+	if !ok {
+		return Report{}, false
+	}
+	delete(b.reports, resource)
+	for _, p := range old.Policies() {
+		if delete(b.byPolicy[p], resource); len(b.byPolicy[p]) == 0 {
+			delete(b.byPolicy, p)
+		}
+	}
+	for _, o := range old.Objects {
+		delete(b.byObject, o)
+	}
+	return old, true
+}
+
+// Get returns the report about a unit.
+func (b *Board) Get(resource string) (Report, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	r, ok := b.reports[resource]
+	return r, ok
+}
+
+// Concerning returns the reports that concern a policy, by resource.
+func (b *Board) Concerning(policyName string) []Report {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var out []Report
+	for r := range b.byPolicy[policyName] {
+		out = append(out, b.reports[r])
+	}
+	slices.SortFunc(out, func(a, b Report) int { return cmp.Compare(a.Resource, b.Resource) })
+	return out
+}
+
+// ResourceOf returns the resource whose unit has an object of that name in the members.
+func (b *Board) ResourceOf(object string) (string, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	r, ok := b.byObject[object]
+	return r, ok
+}
+
+// Resources returns every resource on the board, sorted.
+func (b *Board) Resources() []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	out := make([]string, 0, len(b.reports))
+	for r := range b.reports {
+		out = append(out, r)
+	}
+	slices.Sort(out)
+	return out
+}

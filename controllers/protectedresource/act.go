@@ -1,0 +1,122 @@
+package protectedresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// errConflict: a ProtectedResource changed since it was read; its event wakes the reconciler.
+var errConflict = errors.New("the ProtectedResource changed meanwhile")
+
+// outcome is what carrying out a plan led to.
+type outcome struct {
+	Plan plan
+	// Existing are the Federated objects as they are now.
+	Existing []*federation.Object
+	Problem  *progress.Problem
+}
+
+// act decides, and carries the decision out. With a problem nothing is written: what is there stays.
+func (r *Reconciler) act(ctx context.Context, f *facts) (outcome, error) {
+	out := outcome{Existing: f.Existing, Problem: f.Problem}
+	if f.Problem != nil && len(f.Rendered) == 0 {
+		out.Plan = plan{Desired: map[string]map[string]string{}, Kept: true}
+		for _, e := range f.Existing {
+			out.Plan.Desired[e.Meta.Name] = f.present(e)
+		}
+		return out, nil
+	}
+	p, err := decide(f)
+	if err != nil {
+		return out, err
+	}
+	out.Plan = p
+	if err := r.hold(ctx, f, &p); err != nil {
+		return out, err
+	}
+	for _, next := range p.Writes {
+		written, err := r.Federated.Apply(ctx, next)
+		if err != nil {
+			out.Problem = &progress.Problem{Reason: v1alpha1.ReasonWriteFailed,
+				Message: fmt.Sprintf("the federated object %s could not be written; it is tried again, and the adapter's log has the error", next.Meta.Name)}
+			return out, err
+		}
+		log.FromContext(ctx).Info("Wrote federated object", "name", written.Meta.Name, "revision", written.Meta.Labels[v1alpha1.LabelRevision],
+			"placement", written.Placement)
+		out.Existing = replace(out.Existing, written)
+	}
+	for _, gone := range p.Deletes {
+		if err := r.remove(ctx, f, gone); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// hold puts the finalizer on the ProtectedResources before the first object of the unit is written, so that none of
+// them can vanish and leave it behind.
+func (r *Reconciler) hold(ctx context.Context, f *facts, p *plan) error {
+	if len(p.Writes) == 0 {
+		return nil
+	}
+	for i, o := range f.Objects {
+		if o.DeletionTimestamp != nil || controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerProtectedResource) {
+			continue
+		}
+		next := o.DeepCopy()
+		controllerutil.AddFinalizer(next, v1alpha1.FinalizerProtectedResource)
+		if err := r.patch(ctx, o, next); err != nil {
+			return fmt.Errorf("add the finalizer to ProtectedResource %s: %w", o.Name, err)
+		}
+		f.Objects[i] = next
+	}
+	return nil
+}
+
+// remove deletes a Federated object after every member was asked itself: a cache that stands still must not make a
+// member forgotten.
+func (r *Reconciler) remove(ctx context.Context, f *facts, o *federation.Object) error {
+	for _, c := range f.ever(o) {
+		absent, err := r.Fleet.Absent(ctx, c, o.Meta.Name)
+		if err != nil {
+			return fmt.Errorf("before deleting %s: %w", o.Meta.Name, err)
+		}
+		if !absent {
+			return fmt.Errorf("before deleting %s: member %s still has it", o.Meta.Name, c)
+		}
+	}
+	if err := r.Federated.Delete(ctx, o); err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Deleted federated object", "name", o.Meta.Name, "resource", f.Resource)
+	return nil
+}
+
+// patch changes the metadata of exactly the version that was read; next becomes what the API server made of it.
+func (r *Reconciler) patch(ctx context.Context, old, next *v1alpha1.ProtectedResource) error {
+	err := r.Client.Patch(ctx, next, client.MergeFromWithOptions(old, client.MergeFromWithOptimisticLock{}))
+	if apierrors.IsConflict(err) {
+		return errConflict
+	}
+	return client.IgnoreNotFound(err)
+}
+
+func replace(all []*federation.Object, o *federation.Object) []*federation.Object {
+	out := []*federation.Object{o}
+	for _, e := range all {
+		if e.Meta.Name != o.Meta.Name {
+			out = append(out, e)
+		}
+	}
+	return out
+}

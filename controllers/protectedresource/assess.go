@@ -1,0 +1,247 @@
+package protectedresource
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// assess tells the truth about the unit. existing are the Federated objects as they are after the plan was carried
+// out. It is pure.
+func assess(f *facts, p *plan, existing []*federation.Object, problem *progress.Problem) progress.Report {
+	r := progress.Report{Resource: f.Resource, Version: f.View.Version, Wanted: f.Wanted, Problem: problem,
+		SIDs: map[string][]string{}, Objects: objectNames(f, p, existing)}
+	switch {
+	case p.Kept:
+		// What the members have is what they had, whatever the policies say now.
+		r.SIDs, r.Revision = f.Before.SIDs, f.Before.Revision
+	case f.Wanted:
+		for _, ref := range f.Unit.From {
+			r.SIDs[ref.Policy] = append(r.SIDs[ref.Policy], ref.SID)
+		}
+		r.Refused = append(slices.Clone(f.Unit.Refused), f.Refused...)
+		r.Revision = f.templateRevision()
+	}
+	r.Clusters = f.clusterStates(p, existing, r.Objects)
+	if !r.Realized() {
+		r.Lingering = lingering(r.SIDs, existing)
+	}
+	return r
+}
+
+func objectNames(f *facts, p *plan, existing []*federation.Object) []string {
+	names := []string{objectName(f.Resource)}
+	names = slices.AppendSeq(names, maps.Keys(p.Desired))
+	for _, e := range existing {
+		names = append(names, e.Meta.Name)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+func (f *facts) templateRevision() string {
+	var all []string
+	for i := range f.Rendered {
+		all = append(all, f.Rendered[i].Revision)
+	}
+	return f.joined(all)
+}
+
+// joined makes one revision of those of several objects.
+func (f *facts) joined(revisions []string) string {
+	if len(revisions) == 1 {
+		return revisions[0]
+	}
+	if strings.Join(revisions, "") == "" {
+		return ""
+	}
+	parts := make([]any, len(revisions))
+	for i, r := range revisions {
+		parts[i] = r
+	}
+	return f.Revision(map[string]any{"parts": parts})
+}
+
+func lingering(sids map[string][]string, existing []*federation.Object) []string {
+	var out []string
+	for _, e := range existing {
+		for _, p := range federation.SplitNames(e.Meta.Annotations[federation.AnnotationPolicies]) {
+			if len(sids[p]) == 0 {
+				out = append(out, p)
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// clusterStates lists every member that has to have the unit, has it, or may have it.
+func (f *facts) clusterStates(p *plan, existing []*federation.Object, objects []string) []v1alpha1.ClusterState {
+	byName := map[string]*federation.Object{}
+	var clusters []string
+	for _, e := range existing {
+		byName[e.Meta.Name] = e
+		clusters = append(clusters, f.ever(e)...)
+	}
+	clusters = append(clusters, f.ever(nil)...)
+	for _, d := range p.Desired {
+		clusters = slices.AppendSeq(clusters, maps.Keys(d))
+	}
+	for _, c := range f.Placement {
+		if slices.ContainsFunc(objects, func(o string) bool { return f.Observe(c, o).Object != nil }) {
+			clusters = append(clusters, c)
+		}
+	}
+	slices.Sort(clusters)
+	var out []v1alpha1.ClusterState
+	for _, c := range slices.Compact(clusters) {
+		if s, relevant := f.clusterState(p, byName, objects, c); relevant {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, objects []string, cluster string) (v1alpha1.ClusterState, bool) {
+	var sight []sighting
+	for _, name := range objects {
+		s := sighting{Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept, Orphan: p.Kept && f.orphaned()}
+		if e := byName[name]; e != nil {
+			s.Propagated, s.Settled = e.Propagation.OK(cluster), e.Propagation.Seen
+			s.Word = e.Propagation.Clusters[cluster]
+			s.MayHold = slices.Contains(f.ever(e), cluster)
+		} else {
+			s.MayHold = slices.Contains(f.ever(nil), cluster)
+		}
+		if s.relevant() {
+			sight = append(sight, s)
+		}
+	}
+	if len(sight) == 0 {
+		return v1alpha1.ClusterState{}, false
+	}
+	out := v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
+	before := f.before(cluster)
+	var desired, observed []string
+	for _, s := range sight {
+		state, message := s.state()
+		if slices.Index(severity, state) > slices.Index(severity, out.State) {
+			out.State, out.Message = state, condition.Truncate(message)
+		}
+		out.Propagated = out.Propagated && s.Propagated
+		desired = append(desired, s.Desired)
+		if s.Observation.Object != nil {
+			observed = append(observed, s.Observation.Object.Revision)
+		} else {
+			observed = append(observed, "")
+		}
+	}
+	out.DesiredRevision, out.ObservedRevision = f.joined(desired), f.joined(observed)
+	if out.State == v1alpha1.MemberUnreachable {
+		// The last that was seen is better than a claim that nothing is there.
+		out.ObservedRevision = before.ObservedRevision
+	}
+	out.Since = before.Since
+	if out.Since == nil || before.State != out.State || before.ObservedRevision != out.ObservedRevision {
+		now := metav1.NewMicroTime(f.Now.Truncate(time.Microsecond)) // what the API server keeps
+		out.Since = &now
+	}
+	return out, true
+}
+
+// before is what was last said of a member: by this process, or by the one before it.
+func (f *facts) before(cluster string) v1alpha1.ClusterState {
+	lists := [][]v1alpha1.ClusterState{f.Before.Clusters}
+	for _, o := range f.Objects {
+		lists = append(lists, o.Status.Clusters)
+	}
+	for _, l := range lists {
+		for _, s := range l {
+			if string(s.Name) == cluster {
+				return s
+			}
+		}
+	}
+	return v1alpha1.ClusterState{}
+}
+
+// orphaned tells that nobody owns the unit any more.
+func (f *facts) orphaned() bool { return len(f.Objects) == 0 }
+
+// severity orders states: of several objects in one member, the worst counts.
+var severity = []v1alpha1.MemberState{
+	v1alpha1.MemberRealized, v1alpha1.MemberPending, v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable,
+}
+
+// sighting is one object in one member, wanted against seen.
+type sighting struct {
+	Desired     string
+	Observation federation.Observation
+	// Propagated: KubeFed says that the member has the present generation. Word is what it says otherwise.
+	Propagated bool
+	Word       string
+	// Settled: KubeFed has handled the present generation.
+	Settled bool
+	// MayHold: the member had the object, or may have had it.
+	MayHold bool
+	// Kept: the object stays as it is, because what it should be cannot be decided now.
+	Kept bool
+	// Orphan: it stays because its ProtectedResource was removed by force.
+	Orphan bool
+}
+
+func (s *sighting) relevant() bool {
+	if s.Desired != "" || s.Observation.Object != nil {
+		return true
+	}
+	// Nothing is wanted and nothing is there: done, once that was seen and KubeFed will not change it.
+	return s.MayHold && (!s.Settled || !s.Observation.Reachable)
+}
+
+func (s *sighting) state() (v1alpha1.MemberState, string) {
+	o := s.Observation
+	switch {
+	case !o.Registered && s.Desired == "":
+		return v1alpha1.MemberUnreachable, o.Message + ", or, if it is gone for good, name it in the annotation " + AnnotationForget + " of the ProtectedResource"
+	case !o.Reachable:
+		return v1alpha1.MemberUnreachable, o.Message
+	case s.Orphan && o.Object != nil:
+		return v1alpha1.MemberLeaked, "the ProtectedResource was removed by force; the member stays closed: create the ProtectedResource again, " +
+			"set it to Observe, and delete it then"
+	case s.Desired == "" && o.Object == nil:
+		return v1alpha1.MemberPending, "KubeFed has not confirmed the removal"
+	case s.Desired == "" && (!s.Settled || s.Word == federation.WaitingForRemoval):
+		return v1alpha1.MemberPending, "KubeFed has not removed the policy yet"
+	case s.Desired == "":
+		return v1alpha1.MemberLeaked, fmt.Sprintf("policy %s is present though it should not be: look at KubeFed's status, or delete it in the member", o.Object.Name)
+	case o.Object == nil:
+		return v1alpha1.MemberPending, s.waiting("the policy is not there yet")
+	case o.Object.Revision == s.Desired && o.Object.Invalid != "":
+		return v1alpha1.MemberPending, "the dataplane does not accept the policy: " + o.Object.Invalid
+	case o.Object.Revision == s.Desired && s.Kept:
+		return v1alpha1.MemberPending, "the member stays as it is until the problem that the conditions name is solved"
+	case o.Object.Revision == s.Desired:
+		return v1alpha1.MemberRealized, ""
+	case o.Object.Revision != o.Object.Label:
+		return v1alpha1.MemberDrifted, fmt.Sprintf("policy %s was changed in the member; KubeFed writes it again", o.Object.Name)
+	default:
+		return v1alpha1.MemberPending, s.waiting("an older revision is there")
+	}
+}
+
+// waiting adds KubeFed's word, when it says why.
+func (s *sighting) waiting(what string) string {
+	if s.Word == "" {
+		return what
+	}
+	return fmt.Sprintf("%s; KubeFed says %s", what, s.Word)
+}

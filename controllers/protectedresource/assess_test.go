@@ -1,0 +1,58 @@
+package protectedresource
+
+import (
+	"testing"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+func TestSighting(t *testing.T) {
+	there := func(revision, label, invalid string) federation.Observation {
+		return federation.Observation{Registered: true, Reachable: true,
+			Object: &federation.Observed{Name: "acp-x", Revision: revision, Label: label, Invalid: invalid}}
+	}
+	absent := federation.Observation{Registered: true, Reachable: true}
+	away := federation.Observation{Registered: true, Message: "away"}
+	for _, c := range []struct {
+		reason   string
+		sighting sighting
+		relevant bool
+		want     v1alpha1.MemberState
+	}{
+		{"what is wanted is there", sighting{Desired: "r", Observation: there("r", "r", "")}, true, v1alpha1.MemberRealized},
+		{"the spec counts, not what the label says", sighting{Desired: "r", Observation: there("r", "q", "")}, true, v1alpha1.MemberRealized},
+		{"the dataplane refuses it", sighting{Desired: "r", Observation: there("r", "r", "no")}, true, v1alpha1.MemberPending},
+		{"an older revision, as ACP wrote it", sighting{Desired: "r", Observation: there("q", "q", "")}, true, v1alpha1.MemberPending},
+		{"somebody changed the spec", sighting{Desired: "r", Observation: there("x", "r", "")}, true, v1alpha1.MemberDrifted},
+		{"somebody took the label away too", sighting{Desired: "r", Observation: there("x", "", "")}, true, v1alpha1.MemberDrifted},
+		{"not there yet", sighting{Desired: "r", Observation: absent}, true, v1alpha1.MemberPending},
+		{"nobody can say", sighting{Desired: "r", Observation: away}, true, v1alpha1.MemberUnreachable},
+		{"KubeFed's success is no proof", sighting{Desired: "r", Observation: absent, Propagated: true, Settled: true}, true, v1alpha1.MemberPending},
+		{"not wanted, being removed", sighting{Observation: there("r", "r", ""), MayHold: true}, true, v1alpha1.MemberPending},
+		{"not wanted, and KubeFed waits for the member", sighting{Observation: there("r", "r", ""), Settled: true, Word: federation.WaitingForRemoval}, true, v1alpha1.MemberPending},
+		{"not wanted, and nobody removes it", sighting{Observation: there("r", "r", ""), Settled: true}, true, v1alpha1.MemberLeaked},
+		{"not wanted, and nobody can say", sighting{Observation: away, MayHold: true, Settled: true}, true, v1alpha1.MemberUnreachable},
+		{"gone, but KubeFed may still write it", sighting{Observation: absent, MayHold: true}, true, v1alpha1.MemberPending},
+		{"gone", sighting{Observation: absent, MayHold: true, Settled: true}, false, ""},
+		{"never had it, and is away", sighting{Observation: away, Settled: true}, false, ""},
+		{"closed without owner", sighting{Desired: "r", Observation: there("r", "r", ""), Kept: true, Orphan: true}, true, v1alpha1.MemberLeaked},
+		{"kept as it was, so no word about what is asked for now", sighting{Desired: "r", Observation: there("r", "r", ""), Kept: true}, true, v1alpha1.MemberPending},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			if got := c.sighting.relevant(); got != c.relevant {
+				t.Fatalf("relevant %v", got)
+			}
+			if !c.relevant {
+				return
+			}
+			state, message := c.sighting.state()
+			if state != c.want {
+				t.Errorf("%s (%s), want %s", state, message, c.want)
+			}
+			if (message == "") != (state == v1alpha1.MemberRealized) {
+				t.Errorf("%s with message %q", state, message)
+			}
+		})
+	}
+}

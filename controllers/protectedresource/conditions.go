@@ -1,0 +1,54 @@
+package protectedresource
+
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// accepted tells whether the object takes part, and whether its deletion waits.
+func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.Condition {
+	if o.DeletionTimestamp != nil && asks(o) {
+		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
+			"a protected resource can be deleted only from Observe: set spec.mode to Observe and empty spec.clusterModes; until then it stays protected")
+	}
+	for _, p := range problems {
+		if p.LeftOut {
+			return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
+		}
+	}
+	for _, p := range problems {
+		return condition.False(v1alpha1.ConditionAccepted, p.Reason, p.Message)
+	}
+	if o.DeletionTimestamp != nil {
+		return condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "it is being removed from the members")
+	}
+	return condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, "")
+}
+
+// compiled tells whether everything became part of the unit, and the unit was written.
+func compiled(r *progress.Report) metav1.Condition {
+	switch {
+	case r.Problem != nil:
+		return condition.False(v1alpha1.ConditionCompiled, r.Problem.Reason, r.Problem.Message)
+	case !r.Wanted:
+		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonObserve, "")
+	case len(r.Refused) > 0:
+		names := make([]string, 0, len(r.Refused))
+		for _, f := range r.Refused {
+			names = append(names, f.Ref.String())
+		}
+		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
+			"left out, see the policies' status.refused: "+strings.Join(names, ", "))
+	default:
+		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, "")
+	}
+}
+
+// nothing is said of propagation and realization while no member has to have anything.
+var nothing = condition.False("", v1alpha1.ReasonObserve, "no member has to have anything")

@@ -1,0 +1,118 @@
+package protectedresource
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"k8s.io/client-go/tools/events"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// Members is what is known of the member clusters.
+type Members interface {
+	Registry() (bool, error)
+	Clusters() []federation.Cluster
+	Observe(cluster, object string) federation.Observation
+	Absent(ctx context.Context, cluster, object string) (bool, error)
+}
+
+// Federated are the Federated objects on the host.
+type Federated interface {
+	State() (bool, error)
+	Get(name string) (*federation.Object, bool)
+	Of(resource string) []*federation.Object
+	Apply(ctx context.Context, o *federation.Object) (*federation.Object, error)
+	Delete(ctx context.Context, o *federation.Object) error
+}
+
+// Reconciler reconciles resources by name, so that two ProtectedResources of one name are one matter.
+type Reconciler struct {
+	Client    client.Client
+	Index     *index.Index
+	Fleet     Members
+	Federated Federated
+	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
+	Board     *progress.Board
+	// Policies is told which policies a report concerns.
+	Policies *feed.Feed
+	Clock    clock.PassiveClock
+	Events   events.EventRecorder
+}
+
+// workers reconcile different resources at the same time; they mostly wait for the host's API server.
+const workers = 8
+
+// attempts at a federated object that KubeFed writes to at the same time. Each begins with the newer object.
+const attempts = 3
+
+// soon is when a decision that met a newer object is taken again, if no event comes first.
+const soon = 50 * time.Millisecond
+
+// The finalizer is a patch of the object itself; its spec is never written.
+//
+// +kubebuilder:rbac:groups=acp.io,resources=protectedresources,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=acp.io,resources=protectedresources/status,verbs=update
+// +kubebuilder:rbac:groups=types.kubefed.io,resources=federatedciliumclusterwidenetworkpolicies,verbs=get;list;watch;create;update;delete
+// Events about objects without namespace are in default.
+//
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch;update
+
+// SetupWithManager registers the controller; its requests come from units when ready returns.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager, units *feed.Feed, ready func(context.Context) error) error {
+	base := mgr.GetLogger().WithValues("controller", "protectedresource")
+	c, err := controller.NewTyped("protectedresource", mgr, controller.TypedOptions[string]{
+		Reconciler: r, MaxConcurrentReconciles: workers,
+		LogConstructor: func(resource *string) logr.Logger {
+			if resource == nil {
+				return base
+			}
+			return base.WithValues("resource", *resource)
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return c.Watch(units.Source(ready))
+}
+
+// Reconcile brings one resource forward and tells how far it is.
+func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.Result, error) {
+	var f *facts
+	var done outcome
+	err := federation.ErrStale
+	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
+		if f, err = r.gather(resource); errors.Is(err, errNotReady) {
+			return reconcile.Result{}, nil
+		} else if err != nil {
+			return reconcile.Result{}, err
+		}
+		done, err = r.act(ctx, f)
+	}
+	if errors.Is(err, federation.ErrStale) || errors.Is(err, errConflict) {
+		log.FromContext(ctx).V(1).Info("Deciding again", "because", err.Error())
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	// What failed is told before it is tried again.
+	if statusErr := r.report(ctx, f, done); statusErr != nil {
+		if errors.Is(statusErr, errConflict) {
+			return reconcile.Result{RequeueAfter: soon}, err
+		}
+		err = errors.Join(err, statusErr)
+	}
+	return reconcile.Result{}, err
+}

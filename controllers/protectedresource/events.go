@@ -1,0 +1,53 @@
+package protectedresource
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/progress"
+)
+
+// Reasons of Events. Each is told once per change, never again while it lasts.
+const (
+	// EventRealized: every member has the unit as it is now.
+	EventRealized = "Realized"
+	// EventMember is the prefix of the events about one member: MemberDrifted, MemberLeaked, MemberUnreachable.
+	EventMember = "Member"
+)
+
+// tell makes Events of what changed since the last report.
+func (r *Reconciler) tell(f *facts, before progress.Report, had bool, now *progress.Report) {
+	for _, o := range f.Objects {
+		for _, m := range changes(before, now) {
+			r.event(o, corev1.EventTypeWarning, EventMember+string(m.State), string(m.Name)+": "+m.Message)
+		}
+		if had && now.Wanted && now.Revision != "" && now.Realized() && len(now.Clusters) > 0 &&
+			(before.Revision != now.Revision || !before.Realized()) {
+			r.event(o, corev1.EventTypeNormal, EventRealized, "every member has revision "+now.Revision)
+		}
+	}
+}
+
+// changes are the members that came into a state that somebody should know of.
+func changes(before progress.Report, now *progress.Report) []v1alpha1.ClusterState {
+	was := map[v1alpha1.ClusterName]v1alpha1.MemberState{}
+	for _, c := range before.Clusters {
+		was[c.Name] = c.State
+	}
+	var out []v1alpha1.ClusterState
+	for _, c := range now.Clusters {
+		switch c.State {
+		case v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable:
+			if was[c.Name] != c.State {
+				out = append(out, c)
+			}
+		}
+	}
+	return out
+}
+
+func (r *Reconciler) event(o runtime.Object, eventType, reason, note string) {
+	r.Events.Eventf(o, nil, eventType, reason, "Reconcile", "%s", condition.Truncate(note))
+}

@@ -1,0 +1,68 @@
+package protectedresource
+
+import (
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// facts is everything that a decision about one resource rests on.
+type facts struct {
+	Resource string
+	Now      time.Time
+	View     *index.View
+	// Objects are the ProtectedResources that name the resource.
+	Objects []*v1alpha1.ProtectedResource
+
+	// Unit is set when Wanted: some member has to have it.
+	Wanted bool
+	Unit   policy.Unit
+	// Rendered is the unit in the dataplane's terms, Refused what could not be expressed.
+	Rendered []enforcer.Rendered
+	Refused  []policy.Refusal
+	// Open is the unit without rules in Audit, by object name: what a resource gets on its way to Observe.
+	Open map[string]enforcer.Rendered
+	// Existing are the Federated objects about the resource.
+	Existing []*federation.Object
+	// Placement are the members that the class names, sorted.
+	Placement []string
+	// Problem keeps the unit from being written.
+	Problem *progress.Problem
+
+	// Observe tells what a member has.
+	Observe func(cluster, object string) federation.Observation
+	// Revision computes the revision of a spec.
+	Revision func(map[string]any) string
+	// Before is the last report, if any.
+	Before progress.Report
+}
+
+// released tells that every ProtectedResource of the name, if there is any, asks for nothing.
+func (f *facts) released() bool {
+	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return asks(o) })
+}
+
+// asks tells whether the object asks for protection in some member. A temporary audit does not change that.
+func asks(o *v1alpha1.ProtectedResource) bool {
+	return o.Spec.Mode != v1alpha1.ModeObserve ||
+		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
+}
+
+// mode is the effective mode in a member; "" is the base mode.
+func (f *facts) mode(cluster string) v1alpha1.Mode {
+	return f.View.EffectiveMode(f.Resource, cluster, f.Now)
+}
+
+// targets are the placed members in which the resource is in Audit or Enforce.
+func (f *facts) targets() []string {
+	return slices.DeleteFunc(slices.Clone(f.Placement), func(c string) bool { return f.mode(c) == v1alpha1.ModeObserve })
+}
+
+// objectName is what the unit's object, or the first of them, is called in the host and in the members.
+func objectName(resource string) string { return v1alpha1.ObjectPrefix + policy.UnitID(resource) }

@@ -1,0 +1,132 @@
+package protectedresource
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// errNotReady: what the host has is not listed yet. Whoever waits is woken when it is.
+var errNotReady = errors.New("the host's federated objects and members are not listed yet")
+
+// gather reads everything that a decision rests on.
+func (r *Reconciler) gather(resource string) (*facts, error) {
+	f := &facts{
+		Resource: resource, Now: r.Clock.Now(), View: r.Index.View(), Objects: r.Index.Protecting(resource),
+		Observe: r.Fleet.Observe, Revision: enforcer.Revision,
+	}
+	f.Before, _ = r.Board.Get(resource)
+	f.Existing = r.existing(resource)
+	if err := r.propagator(f); err != nil {
+		return nil, err
+	}
+	f.Unit, f.Wanted = f.View.CompileResource(resource, f.Now)
+	if f.Wanted {
+		r.render(f)
+	} else {
+		f.Open = r.open(f)
+	}
+	return f, nil
+}
+
+// existing are the Federated objects about the resource: those that say so, and the one that has its name.
+func (r *Reconciler) existing(resource string) []*federation.Object {
+	out := slices.Clone(r.Federated.Of(resource))
+	name := objectName(resource)
+	if byName, ok := r.Federated.Get(name); ok && !slices.ContainsFunc(out, func(o *federation.Object) bool { return o.Meta.Name == name }) {
+		out = append(out, byName)
+	}
+	return out
+}
+
+// propagator finds out whether KubeFed is there to carry anything.
+func (r *Reconciler) propagator(f *facts) error {
+	for _, state := range []func() (bool, error){r.Federated.State, r.Fleet.Registry} {
+		listed, err := state()
+		switch {
+		case listed:
+		case err == nil:
+			return errNotReady
+		case federation.Missing(err):
+			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonNoPropagator,
+				Message: "KubeFed's CRDs or the Federated kinds are not installed in the host cluster: install KubeFed and apply deploy/kubefed; the adapter notices"}
+			return nil
+		default:
+			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonNoPropagator,
+				Message: "the adapter cannot read KubeFed's objects in the host cluster: apply deploy/rbac/host; its log has the error"}
+			return nil
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) render(f *facts) {
+	clusters, err := federation.Resolve(f.Unit.Placement, r.Fleet.Clusters())
+	if err != nil {
+		f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("class %s: %s", f.Unit.Class, err)}
+		return
+	}
+	f.Placement = clusters
+	for _, name := range f.Unit.Enforcers {
+		e, ok := r.Enforcers[name]
+		if !ok {
+			f.Refused = append(f.Refused, unsupported(f.Unit, name)...)
+			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonStatementsRefused,
+				Message: fmt.Sprintf("class %s names the enforcer %s, which this adapter does not drive: nothing is enforced there", f.Unit.Class, name)}
+			continue
+		}
+		out, err := e.Render(f.Unit)
+		if err != nil {
+			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("enforcer %s: %s", name, err)}
+			continue
+		}
+		f.Rendered = append(f.Rendered, out.Objects...)
+		f.Refused = append(f.Refused, out.Refused...)
+	}
+}
+
+// unsupported refuses every statement of a unit for a dataplane that nobody drives.
+func unsupported(u policy.Unit, name v1alpha1.EnforcerName) []policy.Refusal {
+	var out []policy.Refusal
+	for _, ref := range u.From {
+		out = append(out, policy.Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: u.Resource,
+			Message: fmt.Sprintf("class %s names the enforcer %s, which this adapter does not drive: remove it from the class", u.Class, name)})
+	}
+	return out
+}
+
+// open renders the resource in Audit without any rule, by compiling it as if that were all there is.
+func (r *Reconciler) open(f *facts) map[string]enforcer.Rendered {
+	if len(f.Existing) == 0 || len(f.Objects) == 0 {
+		return nil
+	}
+	in := r.Index.ClassesOnly()
+	o := f.Objects[0].DeepCopy()
+	o.Spec.Mode, o.Spec.ClusterModes, o.Spec.TemporaryAudit = v1alpha1.ModeAudit, nil, nil
+	in.Resources = []*v1alpha1.ProtectedResource{o}
+	unit, ok := policy.NewSnapshot(in).CompileResource(f.Resource, f.Now)
+	if !ok {
+		return nil
+	}
+	out := map[string]enforcer.Rendered{}
+	for _, name := range unit.Enforcers {
+		e, ok := r.Enforcers[name]
+		if !ok {
+			continue
+		}
+		rendering, err := e.Render(unit)
+		if err != nil {
+			continue // then the object is taken away without that step
+		}
+		for _, o := range rendering.Objects {
+			out[o.Object.Name] = o
+		}
+	}
+	return out
+}

@@ -1,0 +1,216 @@
+package protectedresource
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// plan is what has to be written, and what every member has to have once it is.
+type plan struct {
+	// Writes are Federated objects to create (no resource version) or to update.
+	Writes []*federation.Object
+	// Deletes are Federated objects that are in no member any more, as far as the caches know.
+	Deletes []*federation.Object
+	// Desired revision by object and member. A member that is not in it has to have nothing.
+	Desired map[string]map[string]string
+	// Kept: the Federated objects stay as they are, because nobody said that the resource may be opened.
+	Kept bool
+}
+
+// decide makes the plan. It is pure.
+func decide(f *facts) (plan, error) {
+	switch {
+	case f.Wanted:
+		return decideWanted(f)
+	case len(f.Objects) > 0 && f.released():
+		return decideRemoval(f, f.Existing)
+	default:
+		// The ProtectedResource was removed by force, or its class is gone. What closes the resource stays.
+		p := plan{Desired: map[string]map[string]string{}, Kept: true}
+		for _, e := range f.Existing {
+			p.Desired[e.Meta.Name] = f.present(e)
+		}
+		return p, nil
+	}
+}
+
+func decideWanted(f *facts) (plan, error) {
+	p := plan{Desired: map[string]map[string]string{}}
+	targets := f.targets()
+	wanted := map[string]bool{}
+	for i := range f.Rendered {
+		r := &f.Rendered[i]
+		wanted[r.Object.Name] = true
+		p.Desired[r.Object.Name] = desired(r, targets)
+		e := existing(f, r.Object.Name)
+		if e == nil && len(targets) == 0 {
+			continue
+		}
+		next := compose(f, r, e, targets)
+		differs, err := differs(e, next)
+		if err != nil {
+			return plan{}, err
+		}
+		if differs {
+			p.Writes = append(p.Writes, next)
+		}
+	}
+	var surplus []*federation.Object
+	for _, e := range f.Existing {
+		if !wanted[e.Meta.Name] {
+			surplus = append(surplus, e)
+		}
+	}
+	// What a rendering lacks only opened something, so nothing has to be waited for.
+	gone, err := decideRemoval(f, surplus)
+	if err != nil {
+		return plan{}, err
+	}
+	p.Writes, p.Deletes = append(p.Writes, gone.Writes...), gone.Deletes
+	maps.Copy(p.Desired, gone.Desired)
+	return p, nil
+}
+
+// decideRemoval takes one step of the way out: render as Audit without rules, place nowhere, delete. Each waits until
+// the one before is read back from every member, so that a member that is away now finds nothing closed when it is back.
+func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
+	p := plan{Desired: map[string]map[string]string{}}
+	for _, e := range objects {
+		open, renderable := f.Open[e.Meta.Name]
+		if len(e.Placement) > 0 && renderable {
+			next := compose(f, &open, e, e.Placement)
+			differs, err := differs(e, next)
+			if err != nil {
+				return plan{}, err
+			}
+			if differs {
+				p.Writes = append(p.Writes, next)
+			}
+			want := desired(&open, e.Placement)
+			if differs || !f.realized(map[string]map[string]string{e.Meta.Name: want}) {
+				p.Desired[e.Meta.Name] = want
+				continue
+			}
+		}
+		p.Desired[e.Meta.Name] = nil
+		switch {
+		case e.Meta.DeletionTimestamp != nil:
+		case len(e.Placement) > 0 || e.Foreign:
+			p.Writes = append(p.Writes, nowhere(f, e))
+		case f.goneEverywhere(e):
+			p.Deletes = append(p.Deletes, e)
+		}
+	}
+	return p, nil
+}
+
+// compose makes the Federated object of a rendering, as the successor of e, which may be nil.
+func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []string) *federation.Object {
+	o := &federation.Object{Kind: federation.CiliumPolicy, TemplateLabels: r.Object.Labels, TemplateSpec: r.Object.Spec, Placement: targets}
+	ever := slices.Clone(targets)
+	policies := policiesOf(f.Unit.From)
+	if e != nil {
+		o.Kind, o.Meta = e.Kind, *e.Meta.DeepCopy()
+		ever = append(ever, f.stillHeld(e)...)
+		policies = append(policies, f.mayBeHeld(e)...)
+	}
+	o.Meta.Name = r.Object.Name
+	o.Meta.Labels = overlay(o.Meta.Labels, r.Object.Labels)
+	o.Meta.Annotations = overlay(o.Meta.Annotations, map[string]string{
+		federation.AnnotationResource:   f.Resource,
+		federation.AnnotationEverPlaced: federation.JoinNames(ever),
+		federation.AnnotationPolicies:   federation.JoinNames(policies),
+	})
+	for _, c := range targets {
+		spec, ok := r.Overrides[c]
+		if !ok {
+			continue
+		}
+		if o.Overrides == nil {
+			o.Overrides = map[string]federation.Override{}
+		}
+		// The label goes with the spec, or the member's object would look changed by hand.
+		o.Overrides[c] = federation.Override{Spec: spec, Labels: map[string]string{v1alpha1.LabelRevision: r.Revisions[c]}}
+	}
+	return o
+}
+
+// nowhere is the object with an explicitly empty placement.
+func nowhere(f *facts, e *federation.Object) *federation.Object {
+	o := *e
+	o.Meta = *e.Meta.DeepCopy()
+	o.Placement, o.Overrides, o.Foreign = nil, nil, false
+	o.Meta.Annotations = overlay(o.Meta.Annotations, map[string]string{
+		federation.AnnotationEverPlaced: federation.JoinNames(append(slices.Clone(e.Placement), f.stillHeld(e)...)),
+	})
+	return &o
+}
+
+// differs tells whether next has to be written over e. An annotation that names too much is no reason.
+func differs(e, next *federation.Object) (bool, error) {
+	if e == nil || e.Foreign {
+		return true, nil
+	}
+	if e.Meta.Annotations[federation.AnnotationResource] != next.Meta.Annotations[federation.AnnotationResource] {
+		return true, nil
+	}
+	for _, a := range []string{federation.AnnotationEverPlaced, federation.AnnotationPolicies} {
+		if !subset(federation.SplitNames(next.Meta.Annotations[a]), federation.SplitNames(e.Meta.Annotations[a])) {
+			return true, nil
+		}
+	}
+	for k, v := range next.Meta.Labels {
+		if e.Meta.Labels[k] != v {
+			return true, nil
+		}
+	}
+	same, err := federation.SameSpec(e, next)
+	if err != nil {
+		return false, fmt.Errorf("compare with what is there: %w", err)
+	}
+	return !same, nil
+}
+
+func desired(r *enforcer.Rendered, targets []string) map[string]string {
+	out := map[string]string{}
+	for _, c := range targets {
+		out[c] = r.RevisionIn(c)
+	}
+	return out
+}
+
+func existing(f *facts, name string) *federation.Object {
+	for _, e := range f.Existing {
+		if e.Meta.Name == name {
+			return e
+		}
+	}
+	return nil
+}
+
+func policiesOf(refs []policy.Ref) []string {
+	var out []string
+	for _, r := range refs {
+		out = append(out, r.Policy)
+	}
+	return out
+}
+
+func overlay(base, over map[string]string) map[string]string {
+	out := maps.Clone(base)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, over)
+	return out
+}
+
+func subset(a, b []string) bool {
+	return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
+}

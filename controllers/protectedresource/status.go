@@ -1,0 +1,98 @@
+package protectedresource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/controllers/progress"
+)
+
+// report is the only place that tells: the board, the policies that the unit concerns, the status, the events, and, at
+// the very end, the finalizer.
+func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
+	report := assess(f, &done.Plan, done.Existing, done.Problem)
+	before, had := r.Board.Get(f.Resource)
+	if len(f.Objects) == 0 && len(done.Existing) == 0 && len(report.Clusters) == 0 {
+		r.Board.Drop(f.Resource)
+	} else {
+		r.Board.Put(report)
+	}
+	r.Policies.Add(feed.Urgent, append(report.Policies(), before.Policies()...)...)
+	r.tell(f, before, had, &report)
+	if done.Plan.Kept && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
+		log.FromContext(ctx).Info("A ProtectedResource was removed by force; its resource stays closed: create it again, set it to Observe, and delete it then",
+			"resource", f.Resource, "federated", done.Existing[0].Meta.Name)
+	}
+	var errs []error
+	for _, o := range f.Objects {
+		o, err := r.writeStatus(ctx, f, o, &report)
+		errs = append(errs, err)
+		if err == nil && free(f, o, &done, &report) {
+			next := o.DeepCopy()
+			controllerutil.RemoveFinalizer(next, v1alpha1.FinalizerProtectedResource)
+			errs = append(errs, r.patch(ctx, o, next))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// free tells that an object has nothing left that depends on it: it asks for nothing, and either another object of the
+// same name holds the unit, or no host object and no member has anything of it.
+func free(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *progress.Report) bool {
+	if asks(o) || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerProtectedResource) {
+		return false
+	}
+	if !f.released() {
+		return o.DeletionTimestamp != nil
+	}
+	return done.Problem == nil && len(done.Existing) == 0 && len(r.Clusters) == 0
+}
+
+// writeStatus writes the status if it differs, and returns the object as it is then.
+func (r *Reconciler) writeStatus(ctx context.Context, f *facts, o *v1alpha1.ProtectedResource,
+	report *progress.Report) (*v1alpha1.ProtectedResource, error) {
+	next := o.DeepCopy()
+	next.Status = status(f, o, report)
+	if equality.Semantic.DeepEqual(o.Status, next.Status) {
+		return o, nil
+	}
+	err := r.Client.Status().Update(ctx, next)
+	switch {
+	case apierrors.IsConflict(err):
+		return o, errConflict
+	case client.IgnoreNotFound(err) != nil:
+		return o, fmt.Errorf("write the status of ProtectedResource %s: %w", o.Name, err)
+	}
+	if err == nil {
+		r.Index.WroteResource(next)
+	}
+	return next, nil
+}
+
+// status is the whole status of one object. It is pure.
+func status(f *facts, o *v1alpha1.ProtectedResource, report *progress.Report) v1alpha1.ProtectedResourceStatus {
+	reports := []progress.Report{*report}
+	s := v1alpha1.ProtectedResourceStatus{
+		ObservedGeneration: o.Generation, Revision: report.Revision, EffectiveMode: f.mode(""), Clusters: report.Clusters,
+		Conditions: condition.Set(o.Status.Conditions, o.Generation, metav1.NewTime(f.Now),
+			accepted(o, f.View.ProblemsOf("ProtectedResource", o.Name)), compiled(report),
+			condition.Propagated(reports, nothing), condition.Realized(reports, nothing)),
+	}
+	for _, sids := range report.SIDs {
+		for range sids {
+			s.Statements++
+		}
+	}
+	return s
+}

@@ -1,0 +1,170 @@
+// Package controllers puts the controllers of the adapter together: one index, one view of the federated objects and
+// of the members, one board, and who wakes whom. It has no logic of its own.
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/accesscontrolpolicy"
+	"github.com/acp-io/acp/controllers/class"
+	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/protectedresource"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// Config is what the controllers need beside the manager.
+type Config struct {
+	// KubeFedNamespace holds the KubeFedClusters, CredentialsNamespace the tokens for reading the members.
+	KubeFedNamespace, CredentialsNamespace string
+	// Probing of the members; the zero value is federation.DefaultProbing.
+	Probing federation.Probing
+	// Clock; nil is the real one.
+	Clock clock.WithTicker
+}
+
+func (c Config) validate() error {
+	if c.KubeFedNamespace == "" || c.CredentialsNamespace == "" {
+		return errors.New("controllers: KubeFedNamespace and CredentialsNamespace are needed")
+	}
+	return nil
+}
+
+// +kubebuilder:rbac:groups=core.kubefed.io,namespace=kube-federation-system,resources=kubefedclusters,verbs=get;list;watch
+// +kubebuilder:rbac:groups="",namespace=acp-system,resources=secrets,verbs=get;list;watch
+// +kubebuilder:rbac:groups=coordination.k8s.io,namespace=acp-system,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=acp-system,resources=events,verbs=create;patch;update
+
+// Setup adds everything to the manager.
+func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
+	if err := config.validate(); err != nil {
+		return err
+	}
+	if config.Clock == nil {
+		config.Clock = clock.RealClock{}
+	}
+	host, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client of the host cluster: %w", err)
+	}
+	feeds, board := index.NewFeeds(), progress.NewBoard()
+	x := index.New(feeds)
+	ready, err := x.Listen(ctx, mgr.GetCache())
+	if err != nil {
+		return err
+	}
+	w := &wake{index: x, board: board, units: feeds.Units, log: mgr.GetLogger().WithName("fleet")}
+	objects := federation.NewObjects(host, federation.CiliumPolicy, mgr.GetLogger(), w.federated)
+	w.objects = objects
+	fleet, err := federation.NewFleet(federation.FleetConfig{
+		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Kind: federation.CiliumPolicy, Revision: enforcer.Revision, Probing: config.Probing, Log: mgr.GetLogger(), Changed: w.member,
+	})
+	if err != nil {
+		return err
+	}
+	w.fleet = fleet
+	for _, run := range []manager.Runnable{always(objects.Run), always(fleet.Run), &index.Clock{Index: x, Time: config.Clock, Ready: ready}} {
+		if err := mgr.Add(run); err != nil {
+			return err
+		}
+	}
+	units := &protectedresource.Reconciler{
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies,
+		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
+		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
+	}
+	if err := units.SetupWithManager(mgr, feeds.Units, ready); err != nil {
+		return err
+	}
+	policies := &accesscontrolpolicy.Reconciler{
+		Client: mgr.GetClient(), Index: x, Board: board, Federated: objects, Units: feeds.Units, Clock: config.Clock,
+	}
+	if err := policies.SetupWithManager(mgr, feeds.Policies, ready); err != nil {
+		return err
+	}
+	return class.Setup(mgr, x, feeds, config.Clock, ready)
+}
+
+// always runs on every replica, so that a new leader knows the fleet at once.
+type always func(context.Context) error
+
+func (f always) Start(ctx context.Context) error { return f(ctx) }
+
+func (always) NeedLeaderElection() bool { return false }
+
+// wake turns what happened in the host and in the members into the resources that have to be looked at.
+type wake struct {
+	index   *index.Index
+	board   *progress.Board
+	units   *feed.Feed
+	objects *federation.Objects
+	fleet   *federation.Fleet
+	log     logr.Logger
+}
+
+// federated: a Federated object appeared, changed or went.
+func (w *wake) federated(name, resource string) {
+	if name == "" {
+		w.everything()
+		return
+	}
+	if known, ok := w.board.ResourceOf(name); ok {
+		w.units.Add(feed.Urgent, known)
+	}
+	if resource != "" {
+		w.units.Add(feed.Urgent, resource)
+	}
+}
+
+// member: an object in a member did, or the member itself.
+func (w *wake) member(cluster, object string) {
+	if object == "" {
+		if cluster != "" {
+			w.tell(cluster)
+		}
+		w.everything()
+		return
+	}
+	if resource, ok := w.board.ResourceOf(object); ok {
+		w.units.Add(feed.Urgent, resource)
+		return
+	}
+	if federated, ok := w.objects.Get(object); ok && federated.Resource() != "" {
+		w.units.Add(feed.Urgent, federated.Resource())
+		return
+	}
+	if found := w.fleet.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(object, v1alpha1.ObjectPrefix)) {
+		w.log.Info("A member has a policy under ACP's reserved name that no ProtectedResource asks for: find out who wrote it, and delete it there",
+			"member", cluster, "policy", object)
+	}
+}
+
+// tell logs that a member was lost or found; the statuses say it too.
+func (w *wake) tell(cluster string) {
+	o := w.fleet.Observe(cluster, "")
+	w.log.Info("Member", "member", cluster, "registered", o.Registered, "reachable", o.Reachable, "message", o.Message)
+}
+
+func (w *wake) everything() {
+	w.index.Everything(feed.Bulk)
+	w.units.Add(feed.Bulk, w.board.Resources()...)
+	for _, o := range w.objects.List() {
+		// Also those that no ProtectedResource asks for any more.
+		if r := o.Resource(); r != "" {
+			w.units.Add(feed.Bulk, r)
+		}
+	}
+}

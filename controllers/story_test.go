@@ -1,0 +1,238 @@
+package controllers_test
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// patience bounds how long a test waits for something; what it waits for is a condition, never a time.
+const patience = 30 * time.Second
+
+func encode(b []byte) string { return base64.StdEncoding.EncodeToString(b) }
+
+// story is one test's own class, so that tests share a fleet without meeting.
+type story struct {
+	*testing.T
+	*fleet
+	ctx     context.Context
+	service string
+}
+
+func begin(t *testing.T, f *fleet, service string) *story {
+	t.Helper()
+	s := &story{T: t, fleet: f, ctx: context.Background(), service: service}
+	s.create(&v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: service}, Spec: v1alpha1.ResourceClassSpec{
+		Pattern: v1alpha1.NamePattern("trnv1:rsc:trip-com:" + service + ":clusters:*"), LabelKey: v1alpha1.LabelKey("com.trip/" + service),
+		Actions:   []v1alpha1.ClassAction{{Name: service + ":connect", Ports: []v1alpha1.Port{{Port: 6379}}}},
+		Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+	}})
+	s.create(&v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: service}, Spec: v1alpha1.SubjectClassSpec{
+		Pattern: v1alpha1.NamePattern("trnv1:rsc:trip-com:" + service + ":sa:app/*"), LabelKey: "com.trip/appid",
+	}})
+	return s
+}
+
+func (s *story) resource() v1alpha1.ResourceName {
+	return v1alpha1.ResourceName("trnv1:rsc:trip-com:" + s.service + ":clusters:bobs")
+}
+
+func (s *story) object() string { return v1alpha1.ObjectPrefix + policy.UnitID(string(s.resource())) }
+
+func (s *story) create(o client.Object) {
+	s.Helper()
+	if err := s.host.Create(s.ctx, o); err != nil {
+		s.Fatalf("create %T %s: %v", o, o.GetName(), err)
+	}
+}
+
+func (s *story) protect(mode v1alpha1.Mode) {
+	s.Helper()
+	s.create(&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: s.service},
+		Spec: v1alpha1.ProtectedResourceSpec{Resource: s.resource(), Mode: mode}})
+}
+
+func (s *story) statement(sid, app string) v1alpha1.Statement {
+	return v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow,
+		Subjects:  []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:" + s.service + ":sa:app/" + app)},
+		Actions:   []v1alpha1.Action{v1alpha1.Action(s.service + ":connect")},
+		Resources: []v1alpha1.ResourceName{s.resource()}}
+}
+
+func (s *story) grant(statements ...v1alpha1.Statement) {
+	s.Helper()
+	s.create(&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: s.service},
+		Spec: v1alpha1.AccessControlPolicySpec{Statements: statements}})
+}
+
+// change reads, modifies and writes until no other writer is in between.
+func change[T client.Object](s *story, c client.Client, o T, name string, modify func(T)) {
+	s.Helper()
+	for {
+		if err := c.Get(s.ctx, types.NamespacedName{Name: name}, o); err != nil {
+			s.Fatalf("read %s: %v", name, err)
+		}
+		modify(o)
+		err := c.Update(s.ctx, o)
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			s.Fatalf("change %s: %v", name, err)
+		}
+	}
+}
+
+// until waits until check returns "".
+func (s *story) until(what string, check func() string) {
+	s.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		problem := check()
+		if problem == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			s.Fatalf("%s: still not so: %s", what, problem)
+		}
+		time.Sleep(10 * time.Millisecond) // the pace of asking
+	}
+}
+
+func (s *story) protected() *v1alpha1.ProtectedResource {
+	s.Helper()
+	var o v1alpha1.ProtectedResource
+	if err := s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &o); err != nil {
+		s.Fatal(err)
+	}
+	return &o
+}
+
+func (s *story) policy() *v1alpha1.AccessControlPolicy {
+	s.Helper()
+	var o v1alpha1.AccessControlPolicy
+	if err := s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &o); err != nil {
+		s.Fatal(err)
+	}
+	return &o
+}
+
+// federated returns the Federated object, or nil.
+func (s *story) federated() (*unstructured.Unstructured, *federation.Object) {
+	s.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(federation.CiliumPolicy.Federated)
+	err := s.host.Get(s.ctx, types.NamespacedName{Name: s.object()}, u)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		s.Fatal(err)
+	}
+	return u, federation.ParseObject(federation.CiliumPolicy, u)
+}
+
+// untilStates waits for the states of the members as the ProtectedResource tells them.
+func (s *story) untilStates(what string, want map[string]v1alpha1.MemberState) {
+	s.Helper()
+	s.until(what, func() string {
+		got := map[string]v1alpha1.MemberState{}
+		status := s.protected().Status
+		for _, c := range status.Clusters {
+			got[string(c.Name)] = c.State
+		}
+		if maps.Equal(got, want) {
+			return ""
+		}
+		return fmt.Sprintf("%v, conditions %v", status.Clusters, status.Conditions)
+	})
+}
+
+// push plays KubeFed: it carries the Federated object as it is to the members that can be reached, and says so.
+func (s *story) push() {
+	s.Helper()
+	u, o := s.federated()
+	if o == nil {
+		s.Fatal("there is no federated object to push")
+	}
+	var clusters []any
+	placed := map[string]bool{}
+	for _, c := range o.Placement {
+		placed[c] = true
+	}
+	for name, m := range s.members {
+		reachable := !m.wire.isCut()
+		switch {
+		case placed[name] && reachable:
+			s.carry(m, o, name)
+			clusters = append(clusters, map[string]any{"name": name})
+		case placed[name]:
+			clusters = append(clusters, map[string]any{"name": name, "status": "ClusterNotReady"})
+		case reachable:
+			s.removeFrom(m)
+		}
+	}
+	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "clusters": clusters,
+		"conditions": []any{map[string]any{"type": "Propagation", "status": "True"}}}
+	if err := s.host.Status().Update(s.ctx, u); err != nil {
+		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+			return // the adapter was faster; whoever waits pushes again
+		}
+		s.Fatalf("play KubeFed: %v", err)
+	}
+}
+
+func (s *story) carry(m *memberServer, o *federation.Object, cluster string) {
+	s.Helper()
+	spec, labels := o.TemplateSpec, maps.Clone(o.TemplateLabels)
+	if over, ok := o.Overrides[cluster]; ok {
+		spec = over.Spec
+		maps.Copy(labels, over.Labels)
+	}
+	want := s.ccnp()
+	err := m.client.Get(s.ctx, types.NamespacedName{Name: s.object()}, want)
+	exists := err == nil
+	want.SetLabels(labels)
+	want.Object["spec"] = spec
+	if exists {
+		err = m.client.Update(s.ctx, want)
+	} else if apierrors.IsNotFound(err) {
+		err = m.client.Create(s.ctx, want)
+	}
+	if err != nil {
+		s.Fatalf("carry to %s: %v", cluster, err)
+	}
+}
+
+func (s *story) removeFrom(m *memberServer) {
+	s.Helper()
+	if err := client.IgnoreNotFound(m.client.Delete(s.ctx, s.ccnp())); err != nil {
+		s.Fatal(err)
+	}
+}
+
+func (s *story) ccnp() *unstructured.Unstructured {
+	u := &unstructured.Unstructured{}
+	u.SetGroupVersionKind(federation.CiliumPolicy.Target)
+	u.SetName(s.object())
+	return u
+}
+
+func (w *wire) isCut() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.cut
+}

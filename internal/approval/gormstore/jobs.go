@@ -1,0 +1,86 @@
+package gormstore
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+// A job is due when its time has come, nobody leases it, and no earlier job of its resource has to go first.
+const due = `run_after <= @now AND lease_until <= @now
+ AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.resource = outbox.resource AND e.id < outbox.id AND NOT e.parked)`
+
+// Lease implements approval.Store. It looks without the write lock first, because mostly there is nothing.
+func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*approval.Job, error) {
+	args := map[string]any{"now": micros(now)}
+	var some int64
+	if err := s.read(ctx, func(tx *gorm.DB) error {
+		return tx.Model(&jobRow{}).Where(due, args).Limit(1).Count(&some).Error
+	}); err != nil {
+		return nil, err
+	}
+	if some == 0 {
+		return nil, approval.ErrNoJob
+	}
+	var row jobRow
+	err := s.write(ctx, func(tx *gorm.DB) error {
+		var rows []jobRow
+		if err := tx.Where(due, args).Order("id").Limit(1).Find(&rows).Error; err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return approval.ErrNoJob
+		}
+		row = rows[0]
+		before := row.LeaseUntil
+		row.Worker, row.LeaseUntil, row.Attempts = worker, micros(now.Add(ttl)), row.Attempts+1
+		res := tx.Model(&jobRow{}).Where("id = ? AND lease_until = ?", row.ID, before).
+			Updates(map[string]any{"worker": row.Worker, "lease_until": row.LeaseUntil, "attempts": row.Attempts})
+		if res.Error == nil && res.RowsAffected != 1 {
+			return approval.ErrNoJob
+		}
+		return res.Error
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &approval.Job{ID: row.ID, Ticket: row.Ticket, Kind: row.Kind, Resource: row.Resource, Attempts: row.Attempts,
+		Worker: row.Worker, LeaseUntil: instant(row.LeaseUntil)}, nil
+}
+
+// Finish implements approval.Store.
+func (s *Store) Finish(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error) (*approval.Ticket, error) {
+	return s.giveBack(ctx, j, change, func(tx *gorm.DB) *gorm.DB { return tx.Delete(&jobRow{}) })
+}
+
+// Postpone implements approval.Store.
+func (s *Store) Postpone(ctx context.Context, j *approval.Job, until time.Time, parked bool, change func(*approval.Ticket) error) (*approval.Ticket, error) {
+	return s.giveBack(ctx, j, change, func(tx *gorm.DB) *gorm.DB {
+		return tx.Updates(map[string]any{"run_after": micros(until), "parked": parked, "worker": "", "lease_until": 0})
+	})
+}
+
+// giveBack changes the job only if the lease is the one that the worker took; the attempt tells two leases of one
+// worker apart.
+func (s *Store) giveBack(ctx context.Context, j *approval.Job, change func(*approval.Ticket) error, back func(*gorm.DB) *gorm.DB) (*approval.Ticket, error) {
+	var t *approval.Ticket
+	err := s.write(ctx, func(tx *gorm.DB) (err error) {
+		res := back(tx.Model(&jobRow{}).Where("id = ? AND worker = ? AND attempts = ?", j.ID, j.Worker, j.Attempts))
+		if res.Error != nil {
+			return res.Error
+		}
+		if res.RowsAffected != 1 {
+			return approval.ErrLeaseLost
+		}
+		t, err = update(tx, j.Ticket, change)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	t.Stored()
+	return t, nil
+}

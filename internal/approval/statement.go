@@ -1,0 +1,24 @@
+package approval
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// Statement that grants an item, until the ticket's expiry if it has one.
+func Statement(t *Ticket, it Item) v1alpha1.Statement {
+	s := v1alpha1.Statement{
+		SID: it.SID, Effect: v1alpha1.EffectAllow,
+		Subjects:  []v1alpha1.Subject{v1alpha1.Subject(it.ApplicationName)},
+		Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(it.ResourceName)},
+	}
+	for _, a := range it.Actions {
+		s.Actions = append(s.Actions, v1alpha1.Action(a))
+	}
+	if !t.ExpiresAt.IsZero() {
+		at := metav1.NewTime(t.ExpiresAt)
+		s.NotAfter = &at
+	}
+	return s
+}

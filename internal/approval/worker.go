@@ -1,0 +1,230 @@
+package approval
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// Written is where the host cluster has a change.
+type Written struct {
+	Generation int64  // of the policy that holds it
+	UID        string // of that policy
+}
+
+// Check is called between reading the policy and writing it; an error stops the write and is returned as it is.
+type Check func(context.Context) error
+
+// PolicyWriter changes one policy of the host cluster by reading it, calling the check, and writing it back with the
+// resource version that it read; a conflict starts over. Both methods are idempotent.
+type PolicyWriter interface {
+	// Put makes the policy hold the statements; it creates the policy.
+	Put(ctx context.Context, policy, resource string, statements []v1alpha1.Statement, check Check) (Written, error)
+	// Drop makes the policy not hold the sids. It fences: a Put that read the policy before can not succeed after.
+	Drop(ctx context.Context, policy, resource string, sids []string, check Check) (Written, error)
+}
+
+// RefusedError is a PolicyWriter's error that trying again alone will not mend.
+type RefusedError struct{ Message string }
+
+func (e *RefusedError) Error() string { return e.Message }
+
+// errSuperseded stops a write whose reason has gone.
+var errSuperseded = errors.New("the ticket no longer wants this")
+
+// WorkerConfig of a Worker; every field but Wrote is required.
+type WorkerConfig struct {
+	Name       string // unique among replicas and workers
+	Service    *Service
+	Writer     PolicyWriter
+	PolicyName func(resource string) string
+	Log        *slog.Logger
+	Lease      time.Duration // longer than a write takes
+	Poll       time.Duration // for jobs of other replicas, and for jobs that wait
+	Wrote      func(policy string)
+}
+
+// Worker does the outbox's jobs: it brings approved tickets into the host cluster and revoked ones out of it.
+type Worker struct {
+	WorkerConfig
+	wake chan struct{}
+	// step is called at the points where a crash would hurt most, so that tests can crash there.
+	step func(point string)
+}
+
+// NewWorker makes a worker; Wake it after each job.
+func NewWorker(c WorkerConfig) *Worker {
+	if c.Wrote == nil {
+		c.Wrote = func(string) {}
+	}
+	return &Worker{WorkerConfig: c, wake: make(chan struct{}, 1), step: func(string) {}}
+}
+
+// Wake makes the worker look for jobs now.
+func (w *Worker) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run until the context ends.
+func (w *Worker) Run(ctx context.Context) {
+	t := time.NewTicker(w.Poll)
+	defer t.Stop()
+	for {
+		if err := w.Drain(ctx); err != nil && ctx.Err() == nil {
+			w.Log.Error("the outbox could not be worked on; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-w.wake:
+		case <-t.C:
+		}
+	}
+}
+
+// Drain does jobs until none is due.
+func (w *Worker) Drain(ctx context.Context) error {
+	for ctx.Err() == nil {
+		j, err := w.Service.Store.Lease(ctx, w.Name, w.Service.Now(), w.Lease)
+		if errors.Is(err, ErrNoJob) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("lease a job: %w", err)
+		}
+		if err := w.do(ctx, j); err != nil && !errors.Is(err, ErrLeaseLost) {
+			return fmt.Errorf("job %d (%s %s): %w", j.ID, j.Kind, FormatID(j.Ticket), err)
+		}
+	}
+	return ctx.Err()
+}
+
+func (w *Worker) do(ctx context.Context, j *Job) error {
+	w.step("leased")
+	policy := w.PolicyName(j.Resource)
+	written, err := w.write(ctx, j, policy)
+	if err == nil || errors.Is(err, errSuperseded) {
+		w.step("written")
+		done := func(t *Ticket) error {
+			if errors.Is(err, errSuperseded) {
+				return nil
+			}
+			if j.Kind == JobApply {
+				t.Written(policy, written, w.Service.Now())
+			} else {
+				t.Removed(policy, written, w.Service.Now())
+			}
+			return nil
+		}
+		t, err := w.Service.Store.Finish(ctx, j, done)
+		if err != nil {
+			return err
+		}
+		w.Service.OnChange(t)
+		w.Wrote(policy)
+		w.step("finished")
+		return nil
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	return w.failed(ctx, j, err)
+}
+
+func (w *Worker) write(ctx context.Context, j *Job, policy string) (Written, error) {
+	t, err := w.Service.Store.Get(ctx, j.Ticket)
+	if err != nil {
+		return Written{}, err
+	}
+	// The ticket is read again before each write, because a person may have revoked it meanwhile; the lease, because
+	// a worker that slept longer than it must not write after its successor.
+	check := func(ctx context.Context) error {
+		now, err := w.Service.Store.Get(ctx, j.Ticket)
+		if err != nil {
+			return err
+		}
+		if !j.wanted(now) {
+			return errSuperseded
+		}
+		if w.Service.Now().After(j.LeaseUntil) {
+			return ErrLeaseLost
+		}
+		w.step("checked")
+		return nil
+	}
+	if !j.wanted(t) {
+		return Written{}, errSuperseded
+	}
+	if j.Kind == JobApply {
+		var st []v1alpha1.Statement
+		for _, it := range t.Items {
+			if it.ResourceName == j.Resource {
+				st = append(st, Statement(t, it))
+			}
+		}
+		return w.Writer.Put(ctx, policy, j.Resource, st, check)
+	}
+	var sids []string
+	for _, it := range t.Items {
+		if it.ResourceName == j.Resource {
+			sids = append(sids, it.SID)
+		}
+	}
+	return w.Writer.Drop(ctx, policy, j.Resource, sids, check)
+}
+
+// wanted tells whether a job still agrees with its ticket.
+func (j *Job) wanted(t *Ticket) bool {
+	if j.Kind == JobApply {
+		return t.State.Grants()
+	}
+	return t.State == StateRevoking || t.State == StateExpired
+}
+
+// failed gives the job back: refused ones step aside and are tried rarely, others are tried soon and keep the order.
+func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
+	if errors.Is(cause, ErrLeaseLost) || CodeOf(cause) == CodeStoreUnavailable {
+		return cause
+	}
+	now := w.Service.Now()
+	var refused *RefusedError
+	permanent := errors.As(cause, &refused)
+	until := now.Add(backoff(j.Attempts, 200*time.Millisecond, 5*time.Second))
+	if permanent {
+		until = now.Add(backoff(j.Attempts, 10*time.Second, 10*time.Minute))
+	}
+	w.Log.Warn("a statement could not be written", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
+	t, err := w.Service.Store.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
+		switch {
+		case permanent && j.Kind == JobApply:
+			t.Fail("The host cluster refused the statement: "+refused.Message, now)
+		case permanent:
+			t.Hold("The host cluster refused to remove the statement; it is tried again: "+refused.Message, now)
+		default:
+			t.Hold("The host cluster cannot be reached; it is tried again. Nothing is lost.", now)
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	w.Service.OnChange(t)
+	return nil
+}
+
+func backoff(attempts int, first, most time.Duration) time.Duration {
+	d := first
+	for range min(attempts-1, 20) {
+		if d *= 2; d >= most {
+			return most
+		}
+	}
+	return d
+}

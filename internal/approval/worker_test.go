@@ -1,0 +1,257 @@
+package approval_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+var errCrash = errors.New("crash")
+
+// untilCrash ends like a killed process: what was committed stays, nothing else happens.
+func untilCrash(w *approval.Worker) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			crash, ok := v.(error)
+			if !ok || !errors.Is(crash, errCrash) {
+				panic(v)
+			}
+			err = crash
+		}
+	}()
+	return w.Drain(context.Background())
+}
+
+// TestCrashAnywhere kills a worker at each point at which it can be killed, once before and once during a revocation,
+// and lets another replica go on after the lease.
+func TestCrashAnywhere(t *testing.T) {
+	for at := 1; ; at++ {
+		w := newWorld(t)
+		a, b := w.approved("a", "r"), w.approved("b", "r")
+		calls, point := 0, ""
+		crash := func(p string) {
+			if calls++; calls == at {
+				point = p
+				panic(errCrash)
+			}
+		}
+		first := w.worker("first")
+		first.SetStep(crash)
+		err := untilCrash(first)
+		if err == nil {
+			w.revoke(a)
+			err = untilCrash(first)
+		} else {
+			w.revoke(a) // while the dead worker's lease still holds
+		}
+		if err == nil {
+			if at < 12 {
+				t.Fatalf("only %d points were tried; the worker has more", at-1)
+			}
+			return
+		}
+		if !errors.Is(err, errCrash) {
+			t.Fatal(err)
+		}
+		w.clock.pass(lease)
+		w.drain(w.worker("second"))
+		if got, want := w.sids("r"), []string{approval.SID(b, 0)}; !slices.Equal(got, want) {
+			t.Errorf("crash %d at %q: the policy has %v, want %v", at, point, got, want)
+		}
+		if got := w.state(a); got != approval.StateRevoking {
+			t.Errorf("crash %d at %q: the revoked ticket is %s", at, point, got)
+		}
+		if got := w.state(b); got != approval.StateApplying {
+			t.Errorf("crash %d at %q: the other ticket is %s", at, point, got)
+		}
+		if _, err := w.store.Lease(t.Context(), "x", w.clock.Now().Add(time.Hour), lease); !errors.Is(err, approval.ErrNoJob) {
+			t.Errorf("crash %d at %q: a job is left: %v", at, point, err)
+		}
+	}
+}
+
+// TestSleeperWritesNothing: a worker sleeps just before its write, longer than its lease; meanwhile the ticket is
+// revoked and another replica does what is to be done. The sleeper's write must fail, in each state of the policy.
+func TestSleeperWritesNothing(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		before func(*world) // what the policy has before
+		want   func(n int64) []string
+	}{
+		"no policy": {"the fence creates it", func(*world) {}, func(int64) []string { return nil }},
+		"policy of others": {"the fence changes its version", func(w *world) {
+			w.approved("other", "r")
+			w.drain(w.worker("early"))
+		}, func(n int64) []string { return []string{approval.SID(n-1, 0)} }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			tc.before(w)
+			n := w.approved("a", "r")
+			sleeper, slept := w.worker("sleeper"), false
+			sleeper.SetStep(func(p string) {
+				if p == "checked" && !slept {
+					slept = true
+					w.revoke(n)
+					w.clock.pass(lease)
+					w.drain(w.worker("other"))
+				}
+			})
+			w.drain(sleeper)
+			if !slept {
+				t.Fatal("the sleeper never came to its write")
+			}
+			if got, want := w.sids("r"), tc.want(n); !slices.Equal(got, want) {
+				t.Errorf("%s: the policy has %v, want %v", tc.reason, got, want)
+			}
+			if got := w.state(n); got != approval.StateRevoking {
+				t.Errorf("the ticket is %s", got)
+			}
+		})
+	}
+}
+
+// TestReplicas: two services on one database, several workers each, many tickets of few resources, some revoked on
+// the way. Each statement that should be there is there once.
+func TestReplicas(t *testing.T) {
+	w := newWorld(t)
+	const tickets = 24
+	want := map[string][]string{}
+	var wg sync.WaitGroup
+	ctx, cancel := context.WithCancel(t.Context())
+	for i := range 4 {
+		x := w.worker(fmt.Sprint("w", i))
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := x.Drain(ctx); err != nil && ctx.Err() == nil {
+					t.Errorf("drain: %v", err)
+				}
+			}
+		})
+	}
+	for i := range tickets {
+		resource := fmt.Sprint("r", i%3)
+		n := w.approved(fmt.Sprint("a", i), resource)
+		if i%4 == 0 {
+			w.revoke(n)
+		} else {
+			want[resource] = append(want[resource], approval.SID(n, 0))
+		}
+	}
+	cancel()
+	wg.Wait()
+	w.clock.pass(lease)
+	w.drain(w.worker("last"))
+	for r, sids := range want {
+		slices.Sort(sids)
+		if got := w.sids(r); !slices.Equal(got, sids) {
+			t.Errorf("%s has %v, want %v", r, got, sids)
+		}
+	}
+}
+
+func TestHostAway(t *testing.T) {
+	w := newWorld(t)
+	n := w.approved("a", "r")
+	w.down = func() error { return errors.New("connection refused") }
+	x := w.worker("w")
+	w.drain(x)
+	got, err := w.store.Get(t.Context(), n)
+	if err != nil || got.State != approval.StateApplying || got.Message == "" {
+		t.Fatalf("the ticket waits and says so: %+v, %v", got, err)
+	}
+	w.down = func() error { return nil }
+	w.clock.pass(time.Second)
+	w.drain(x)
+	if got := w.sids("r"); len(got) != 1 {
+		t.Errorf("it is written once the API server is back: %v", got)
+	}
+}
+
+func TestRefusedStepsAside(t *testing.T) {
+	w := newWorld(t)
+	bad, good := w.approved("a", "r"), w.approved("b", "r")
+	tries := 0
+	w.refuse = func() error {
+		if tries++; tries == 1 {
+			return apierrors.NewForbidden(schema.GroupResource{Resource: "accesscontrolpolicies"}, "p-r", errors.New("quota"))
+		}
+		return nil
+	}
+	x := w.worker("w")
+	w.drain(x)
+	got, err := w.store.Get(t.Context(), bad)
+	if err != nil || got.State != approval.StateFailed || !strings.Contains(got.Message, "quota") {
+		t.Fatalf("a refusal is told in its own words: %+v, %v", got, err)
+	}
+	if got := w.state(good); got != approval.StateApplying {
+		t.Errorf("the next ticket of the resource does not wait for it: %s", got)
+	}
+	w.clock.pass(time.Minute)
+	w.drain(x)
+	if got := w.sids("r"); len(got) != 2 || w.state(bad) != approval.StateApplying {
+		t.Errorf("it is tried again later: %v, %s", got, w.state(bad))
+	}
+}
+
+func TestExpiryTidiesUp(t *testing.T) {
+	w := newWorld(t)
+	n := w.approved("a", "r")
+	x := w.worker("w")
+	w.drain(x)
+	w.clock.pass(time.Hour - time.Second) // the ticket asks for an hour
+	if err := w.svc.Expire(t.Context()); err != nil || w.state(n) != approval.StateApplying {
+		t.Fatalf("not before its time: %s, %v", w.state(n), err)
+	}
+	w.clock.pass(time.Second)
+	if err := w.svc.Expire(t.Context()); err != nil || w.state(n) != approval.StateExpired {
+		t.Fatalf("at its time: %s, %v", w.state(n), err)
+	}
+	w.drain(x)
+	if got := w.sids("r"); len(got) != 0 || w.state(n) != approval.StateExpired {
+		t.Errorf("the statement is removed and the ticket stays expired: %v, %s", got, w.state(n))
+	}
+}
+
+// TestPolicyDeletedDuringRevocation: only a policy's status can say that no member has a statement, so it is written again.
+func TestPolicyDeletedDuringRevocation(t *testing.T) {
+	w := newWorld(t)
+	n := w.approved("a", "r")
+	x := w.worker("w")
+	w.drain(x)
+	w.revoke(n)
+	w.drain(x)
+	p, err := statuses{w}.Live(t.Context(), "p-r")
+	if err != nil || p == nil {
+		t.Fatal(p, err)
+	}
+	w.apply(n, func(x *approval.Ticket) error { // the fake server counts no generations
+		x.Removed("p-r", approval.Written{Generation: 5, UID: "u"}, w.clock.Now())
+		return nil
+	})
+	if err := w.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	f := approval.NewFollower(w.svc, statuses{w}, nil, time.Minute, slog.New(slog.DiscardHandler))
+	if err := f.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	w.drain(x)
+	if p, err := (statuses{w}).Live(t.Context(), "p-r"); err != nil || p == nil || len(p.Spec.Statements) != 0 {
+		t.Errorf("the policy is there again, without the statement: %+v, %v", p, err)
+	}
+	if got := w.state(n); got != approval.StateRevoking {
+		t.Errorf("it is not revoked before the members say so: %s", got)
+	}
+}

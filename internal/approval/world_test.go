@@ -1,0 +1,176 @@
+package approval_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/approvaltest"
+	"github.com/acp-io/acp/internal/approval/gormstore"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/host"
+)
+
+const lease = time.Minute
+
+type clock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *clock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.now
+}
+
+func (c *clock) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+}
+
+type noClasses struct{}
+
+func (noClasses) ResourceActions(string) ([]string, bool, error) { return nil, false, nil }
+func (noClasses) SubjectCovered(string) (bool, error)            { return false, nil }
+
+// world is one database and one host cluster, for as many replicas as a test starts.
+type world struct {
+	t      *testing.T
+	store  *gormstore.Store
+	client client.Client
+	clock  *clock
+	down   func() error // what the API server says to every read
+	refuse func() error // and to every creation
+	svc    *approval.Service
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	s, err := gormstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "x.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, store: s, clock: &clock{now: approvaltest.Start.Add(time.Hour)}, down: func() error { return nil }, refuse: func() error { return nil }}
+	w.client = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
+		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
+			if err := w.down(); err != nil {
+				return err
+			}
+			return c.Get(ctx, key, o, opts...)
+		},
+		Create: func(ctx context.Context, c client.WithWatch, o client.Object, opts ...client.CreateOption) error {
+			if err := w.refuse(); err != nil {
+				return err
+			}
+			return c.Create(ctx, o, opts...)
+		},
+	}).Build()
+	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Classes: noClasses{}, Now: w.clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) worker(name string) *approval.Worker {
+	return approval.NewWorker(approval.WorkerConfig{Name: name, Service: w.svc, Writer: &host.Writer{Client: w.client}, Log: slog.New(slog.DiscardHandler),
+		PolicyName: func(r string) string { return "p-" + r[len("name:"):] }, Lease: lease, Poll: time.Second})
+}
+
+func (w *world) approved(app, resource string) int64 {
+	w.t.Helper()
+	x, err := w.store.Create(w.t.Context(), approvaltest.Ticket(app, resource, ""))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, p := range []string{"carol", "bob"} {
+		w.apply(x.Number, func(x *approval.Ticket) error { return x.Approve(p, "", w.clock.Now()) })
+	}
+	return x.Number
+}
+
+func (w *world) apply(n int64, f func(*approval.Ticket) error) {
+	w.t.Helper()
+	if _, err := w.svc.Apply(context.Background(), n, f); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) revoke(n int64) {
+	w.t.Helper()
+	w.apply(n, func(x *approval.Ticket) error { return x.Revoke("bob", "enough", w.clock.Now()) })
+}
+
+func (w *world) state(n int64) approval.State {
+	w.t.Helper()
+	x, err := w.store.Get(context.Background(), n)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return x.State
+}
+
+func (w *world) sids(resource string) []string {
+	w.t.Helper()
+	var p v1alpha1.AccessControlPolicy
+	if err := w.client.Get(context.Background(), client.ObjectKey{Name: "p-" + resource}, &p); client.IgnoreNotFound(err) != nil {
+		w.t.Fatal(err)
+	}
+	var out []string
+	for _, s := range p.Spec.Statements {
+		out = append(out, s.SID)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func (w *world) drain(x *approval.Worker) {
+	w.t.Helper()
+	if err := x.Drain(context.Background()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// statuses is a host cluster that the test reports for.
+type statuses struct{ w *world }
+
+func (s statuses) Ready() bool { return true }
+
+func (s statuses) Cached(name string) (*v1alpha1.AccessControlPolicy, bool) {
+	p, err := s.Live(context.Background(), name)
+	return p, err == nil && p != nil
+}
+
+func (s statuses) Live(ctx context.Context, name string) (*v1alpha1.AccessControlPolicy, error) {
+	var p v1alpha1.AccessControlPolicy
+	err := s.w.client.Get(ctx, client.ObjectKey{Name: name}, &p)
+	if client.IgnoreNotFound(err) != nil {
+		return nil, err
+	}
+	if err != nil {
+		return nil, nil
+	}
+	return &p, nil
+}

@@ -1,0 +1,75 @@
+package federation
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	fedv1beta1 "sigs.k8s.io/kubefed/pkg/apis/core/v1beta1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// Cluster is a member as its KubeFedCluster registers it.
+type Cluster struct {
+	Name     string
+	Labels   map[string]string
+	Endpoint string
+	CABundle []byte
+	ProxyURL string
+	// LaxTLS: the registration switches off checks of the member's certificate.
+	LaxTLS bool
+}
+
+func parseCluster(u *unstructured.Unstructured) (Cluster, error) {
+	var c fedv1beta1.KubeFedCluster
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c); err != nil {
+		return Cluster{}, fmt.Errorf("read KubeFedCluster %s: %w", u.GetName(), err)
+	}
+	return Cluster{Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
+		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0}, nil
+}
+
+// ErrPlacement is a placement that cannot be resolved.
+var ErrPlacement = errors.New("placement cannot be resolved")
+
+// Resolve turns a class's placement into explicit names, sorted. Names that no KubeFedCluster has are kept: they were
+// asked for, and the status has to say that they are missing.
+func Resolve(p v1alpha1.Placement, clusters []Cluster) ([]string, error) {
+	var names []string
+	switch {
+	case p.Clusters != nil && p.ClusterSelector == nil:
+		for _, n := range *p.Clusters {
+			names = append(names, string(n))
+		}
+	case p.ClusterSelector != nil && p.Clusters == nil:
+		selector, err := metav1.LabelSelectorAsSelector(p.ClusterSelector)
+		if err != nil {
+			return nil, fmt.Errorf("%w: clusterSelector: %w", ErrPlacement, err)
+		}
+		for _, c := range clusters {
+			if selector.Matches(labels.Set(c.Labels)) {
+				names = append(names, c.Name)
+			}
+		}
+	default:
+		return nil, fmt.Errorf("%w: it needs exactly one of clusters and clusterSelector", ErrPlacement)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+func byName(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) }
+
+func (c Cluster) sameConnection(d Cluster) bool {
+	return c.Endpoint == d.Endpoint && c.ProxyURL == d.ProxyURL && c.LaxTLS == d.LaxTLS && bytes.Equal(c.CABundle, d.CABundle)
+}
+
+func (c Cluster) sameLabels(d Cluster) bool { return maps.Equal(c.Labels, d.Labels) }

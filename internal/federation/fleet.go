@@ -1,0 +1,246 @@
+package federation
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+)
+
+// SecretName is the Secret on the host, in the credentials namespace, that holds the adapter's token for a member.
+func SecretName(cluster string) string { return "acp-reader-" + cluster }
+
+// secretKey is the key of the token in that Secret.
+const secretKey = "token"
+
+// FleetConfig says where the members are registered and who wants to hear of them.
+type FleetConfig struct {
+	// Host is a client of the host cluster.
+	Host dynamic.Interface
+	// KubeFedNamespace holds the KubeFedClusters, CredentialsNamespace the Secrets named by SecretName.
+	KubeFedNamespace, CredentialsNamespace string
+	// Kind is what is read back.
+	Kind     Kind
+	Revision Revision
+	// Probing; the zero value is DefaultProbing.
+	Probing Probing
+	Log     logr.Logger
+	// Changed is called when an object of a member appeared, changed or went; with object "" when the member itself
+	// was registered, removed, lost or found again; with cluster "" when the registry as a whole began to work or
+	// failed. It must return soon.
+	Changed func(cluster, object string)
+}
+
+func (c FleetConfig) validate() error {
+	switch {
+	case c.Host == nil:
+		return errors.New("federation: FleetConfig.Host is missing")
+	case c.KubeFedNamespace == "" || c.CredentialsNamespace == "":
+		return errors.New("federation: FleetConfig needs KubeFedNamespace and CredentialsNamespace")
+	case c.Revision == nil || c.Changed == nil:
+		return errors.New("federation: FleetConfig needs Revision and Changed")
+	}
+	return nil
+}
+
+// Fleet is the registry of the members and the present view of each.
+type Fleet struct {
+	config   FleetConfig
+	clusters *Watch[Cluster]
+	tokens   *Watch[token]
+	wake     chan struct{}
+
+	mu      sync.RWMutex
+	members map[string]*member
+	// broken says why a registered member has no watch.
+	broken map[string]string
+}
+
+type token struct{ name, value string }
+
+// NewFleet makes a Fleet that does nothing until Run.
+func NewFleet(config FleetConfig) (*Fleet, error) {
+	if err := config.validate(); err != nil {
+		return nil, err
+	}
+	if config.Probing == (Probing{}) {
+		config.Probing = DefaultProbing
+	}
+	f := &Fleet{config: config, wake: make(chan struct{}, 1), members: map[string]*member{}, broken: map[string]string{}}
+	again := func(string) {
+		select {
+		case f.wake <- struct{}{}:
+		default:
+		}
+	}
+	f.clusters = NewWatch(config.Host.Resource(clusterResource).Namespace(config.KubeFedNamespace), "kubefedclusters", config.Log, parseCluster, again)
+	f.tokens = NewWatch(config.Host.Resource(secretResource).Namespace(config.CredentialsNamespace), "secrets", config.Log, parseToken, again)
+	return f, nil
+}
+
+func parseToken(u *unstructured.Unstructured) (token, error) {
+	encoded, _, _ := unstructured.NestedString(u.Object, "data", secretKey)
+	raw, err := base64.StdEncoding.DecodeString(encoded)
+	if err != nil {
+		return token{}, fmt.Errorf("key %s is not base64", secretKey)
+	}
+	return token{u.GetName(), string(raw)}, nil
+}
+
+// Run follows the registrations and the members until the context ends; all its work has ended when it returns.
+func (f *Fleet) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { f.clusters.Run(ctx) })
+	running.Go(func() { f.tokens.Run(ctx) })
+	registryWorks := false
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.wake:
+		}
+		if works, _ := f.Registry(); works != registryWorks {
+			registryWorks = works
+			f.config.Changed("", "")
+		}
+		for _, name := range f.adjust(ctx, &running) {
+			f.config.Changed(name, "")
+		}
+	}
+}
+
+// adjust starts and stops watches so that they are those of the registrations, and returns the members that changed.
+func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) []string {
+	if synced, _ := f.clusters.State(); !synced {
+		return nil
+	}
+	var changed []string
+	present := map[string]Cluster{}
+	for _, c := range f.clusters.List() {
+		present[c.Name] = c
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for name, m := range f.members {
+		if _, ok := present[name]; !ok {
+			m.stop()
+			delete(f.members, name)
+			changed = append(changed, name)
+		}
+	}
+	for name := range f.broken {
+		if _, ok := present[name]; !ok {
+			delete(f.broken, name)
+			changed = append(changed, name)
+		}
+	}
+	for name, c := range present {
+		if f.adjustMember(ctx, running, c) {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	return changed
+}
+
+func (f *Fleet) adjustMember(ctx context.Context, running *sync.WaitGroup, c Cluster) bool {
+	secret, _ := f.tokens.Get(SecretName(c.Name))
+	old := f.members[c.Name]
+	if old != nil && old.token == secret.value && old.cluster.sameConnection(c) {
+		same := old.cluster.sameLabels(c)
+		old.cluster.Labels = c.Labels
+		return !same
+	}
+	m, why := f.connect(c, secret.value)
+	if why != "" {
+		if old != nil {
+			old.stop()
+			delete(f.members, c.Name)
+		}
+		was, had := f.broken[c.Name]
+		f.broken[c.Name] = why
+		return old != nil || !had || was != why
+	}
+	if old != nil {
+		m.inherit(old)
+		old.stop()
+	}
+	delete(f.broken, c.Name)
+	var memberCtx context.Context
+	memberCtx, m.stop = context.WithCancel(ctx)
+	f.members[c.Name] = m
+	running.Go(func() { m.run(memberCtx) })
+	return true
+}
+
+func (f *Fleet) connect(c Cluster, tokenValue string) (*member, string) {
+	if tokenValue == "" {
+		if _, err := f.tokens.State(); err != nil {
+			return nil, fmt.Sprintf("the adapter cannot read Secrets in namespace %s: apply deploy/rbac/host", f.config.CredentialsNamespace)
+		}
+		return nil, fmt.Sprintf("create the Secret %s/%s with the key %q: the adapter's read-only token for member %s",
+			f.config.CredentialsNamespace, SecretName(c.Name), secretKey, c.Name)
+	}
+	m, err := newMember(c, tokenValue, f.config.Kind, f.config.Revision, f.config.Probing, f.config.Log.WithValues("member", c.Name),
+		func(object string) { f.config.Changed(c.Name, object) })
+	if err != nil {
+		return nil, err.Error()
+	}
+	return m, ""
+}
+
+// Registry tells whether the members' registrations were listed, and why not.
+func (f *Fleet) Registry() (bool, error) { return f.clusters.State() }
+
+// Clusters returns the registered members by name.
+func (f *Fleet) Clusters() []Cluster {
+	out := f.clusters.List()
+	slices.SortFunc(out, byName)
+	return out
+}
+
+// Observe tells what is known of an object in a member.
+func (f *Fleet) Observe(cluster, object string) Observation {
+	f.mu.RLock()
+	m, why := f.members[cluster], f.broken[cluster]
+	f.mu.RUnlock()
+	if m != nil {
+		return m.observe(object)
+	}
+	if why != "" {
+		return Observation{Registered: true, Message: why}
+	}
+	if _, registered := f.clusters.Get(cluster); registered {
+		return Observation{Registered: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}
+	}
+	return Observation{Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}
+}
+
+// Absent asks a member itself, past every cache, whether it does not have an object.
+func (f *Fleet) Absent(ctx context.Context, cluster, object string) (bool, error) {
+	f.mu.RLock()
+	m := f.members[cluster]
+	f.mu.RUnlock()
+	if m == nil {
+		return false, fmt.Errorf("read %s in member %s: the member cannot be reached", object, cluster)
+	}
+	return m.absent(ctx, object)
+}
+
+// Objects returns every object that was read from a member; none when it is unreachable.
+func (f *Fleet) Objects(cluster string) []Observed {
+	f.mu.RLock()
+	m := f.members[cluster]
+	f.mu.RUnlock()
+	if m == nil || !m.observe("").Reachable {
+		return nil
+	}
+	return m.watch.List()
+}

@@ -1,0 +1,40 @@
+package federation
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// Kind pairs an object kind of the members with the Federated kind of the host that carries it.
+type Kind struct {
+	// Target is the kind in the members.
+	Target schema.GroupVersionKind
+	// TargetResource is Target's resource.
+	TargetResource schema.GroupVersionResource
+	// Federated is the kind in the host.
+	Federated schema.GroupVersionKind
+	// FederatedResource is Federated's resource.
+	FederatedResource schema.GroupVersionResource
+}
+
+// CiliumPolicy carries Cilium's cluster-wide policies.
+var CiliumPolicy = Kind{
+	Target:            schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumClusterwideNetworkPolicy"},
+	TargetResource:    schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"},
+	Federated:         schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "FederatedCiliumClusterwideNetworkPolicy"},
+	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumclusterwidenetworkpolicies"},
+}
+
+var (
+	clusterResource = schema.GroupVersionResource{Group: "core.kubefed.io", Version: "v1beta1", Resource: "kubefedclusters"}
+	secretResource  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
+)
+
+// Annotations of Federated objects on the host. KubeFed does not carry them to members.
+const (
+	// AnnotationResource is the full name of the resource that the object's unit is about.
+	AnnotationResource = "acp.io/resource"
+	// AnnotationEverPlaced names, comma-separated, every member that the object was ever placed in and that was not
+	// seen without it since. It is written together with the placement, so that no crash forgets a member.
+	AnnotationEverPlaced = "acp.io/ever-placed"
+	// AnnotationPolicies names, comma-separated, the policies whose statements the object holds, or held in a revision
+	// that some member may still have.
+	AnnotationPolicies = "acp.io/policies"
+)

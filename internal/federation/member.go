@@ -1,0 +1,239 @@
+package federation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+)
+
+// Probing bounds how long a dead member counts as alive: Failures probes in a row, each Interval after the last and
+// given up after Timeout. With the defaults that is at most ten seconds. A dead member is asked again every Interval.
+type Probing struct {
+	Interval, Timeout time.Duration
+	Failures          int
+}
+
+// DefaultProbing notices a stopped member within ten seconds and does not take a restart of its API server, which is
+// over in a second or two, for an outage.
+var DefaultProbing = Probing{Interval: 2 * time.Second, Timeout: 3 * time.Second, Failures: 2}
+
+// member watches one member with one set of credentials.
+type member struct {
+	cluster Cluster
+	token   string
+	kind    Kind
+	probing Probing
+	log     logr.Logger
+	// changed is called with an object's name, or "" when reachability changed.
+	changed func(object string)
+
+	stop   context.CancelFunc
+	client dynamic.ResourceInterface
+	http   *http.Client
+	watch  *Watch[Observed]
+
+	mu    sync.RWMutex
+	alive bool
+	why   error
+}
+
+var errNotProbed = errors.New("not contacted yet")
+
+// newMember prepares the watch of a member; it contacts nobody.
+func newMember(c Cluster, token string, kind Kind, revision Revision, probing Probing, log logr.Logger,
+	changed func(object string)) (*member, error) {
+	config, err := restConfig(c, token)
+	if err != nil {
+		return nil, err
+	}
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("the registration of member %s is unusable: %w", c.Name, err)
+	}
+	client, err := dynamic.NewForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("the registration of member %s is unusable: %w", c.Name, err)
+	}
+	m := &member{cluster: c, token: token, kind: kind, probing: probing, log: log, changed: changed,
+		client: client.Resource(kind.TargetResource), http: httpClient, why: errNotProbed}
+	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, revision.parse, changed)
+	return m, nil
+}
+
+// inherit takes over what the watch with older credentials knew, so that a rotation is no outage. It holds until this
+// member's own first contact, which tells at once when the new credentials are bad.
+func (m *member) inherit(old *member) {
+	old.mu.RLock()
+	m.alive, m.why = old.alive, old.why
+	old.mu.RUnlock()
+	m.watch.inherit(old.watch)
+}
+
+func restConfig(c Cluster, token string) (*rest.Config, error) {
+	if c.LaxTLS {
+		return nil, fmt.Errorf("KubeFedCluster %s sets disabledTLSValidations: ACP does not trust what it reads that way; "+
+			"give the cluster a certificate that its caBundle verifies", c.Name)
+	}
+	endpoint := c.Endpoint
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "https://" + endpoint
+	}
+	if u, err := url.Parse(endpoint); err != nil || u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("KubeFedCluster %s has apiEndpoint %q: it must be an https address", c.Name, c.Endpoint)
+	}
+	config := &rest.Config{Host: endpoint, BearerToken: token, UserAgent: "acp-adapter", QPS: -1,
+		TLSClientConfig: rest.TLSClientConfig{CAData: c.CABundle}}
+	if c.ProxyURL != "" {
+		proxy, err := url.Parse(c.ProxyURL)
+		if err != nil {
+			return nil, fmt.Errorf("KubeFedCluster %s has an unusable proxyURL: %w", c.Name, err)
+		}
+		config.Proxy = http.ProxyURL(proxy)
+	}
+	return config, nil
+}
+
+// run probes the member until the context ends, and watches it while it is alive. Every outage ends with a fresh
+// list, so that nothing that a broken connection held back is believed.
+func (m *member) run(ctx context.Context) {
+	defer m.http.CloseIdleConnections()
+	for ctx.Err() == nil {
+		err := m.probe(ctx)
+		if err != nil {
+			m.setAlive(false, err)
+			pause(ctx, m.probing.Interval)
+			continue
+		}
+		m.setAlive(true, nil)
+		m.watchWhileAlive(ctx)
+	}
+}
+
+func (m *member) watchWhileAlive(ctx context.Context) {
+	watching, stop := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		m.watch.Run(watching)
+	}()
+	defer func() {
+		stop()
+		<-done
+		m.http.CloseIdleConnections()
+	}()
+	failures := 0
+	for pause(ctx, m.probing.Interval) {
+		err := m.probe(ctx)
+		if err == nil {
+			failures = 0
+			continue
+		}
+		if failures++; failures >= m.probing.Failures {
+			m.watch.forget()
+			m.setAlive(false, err)
+			return
+		}
+	}
+}
+
+// probe asks for one object, past the API server's cache: it needs the same network, credentials, permission, kind and
+// storage as the watch.
+func (m *member) probe(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
+	defer cancel()
+	_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1})
+	return err
+}
+
+func (m *member) setAlive(alive bool, why error) {
+	m.mu.Lock()
+	// The errors' own texts differ from one attempt to the next; what they mean does not.
+	changed := m.alive != alive || (!alive && m.explain(m.why) != m.explain(why))
+	m.alive, m.why = alive, why
+	m.mu.Unlock()
+	if !changed {
+		return
+	}
+	if why != nil {
+		// The status gets a sentence that is fit for everyone; the error itself is for the operator.
+		m.log.Error(why, "Member cannot be read")
+	}
+	m.changed("")
+}
+
+// observe tells what is known of an object.
+func (m *member) observe(object string) Observation {
+	o := Observation{Registered: true}
+	m.mu.RLock()
+	alive, why := m.alive, m.why
+	m.mu.RUnlock()
+	synced, watchErr := m.watch.State()
+	switch {
+	case !alive:
+		o.Message = m.explain(why)
+	case !synced && watchErr != nil:
+		o.Message = m.explain(watchErr)
+	case !synced:
+		o.Message = fmt.Sprintf("member %s is being listed", m.cluster.Name)
+	default:
+		o.Reachable = true
+		if found, ok := m.watch.Get(object); ok {
+			o.Object = &found
+		}
+	}
+	return o
+}
+
+// explain says what to do; it is deterministic, so that a status that holds it does not flap.
+func (m *member) explain(err error) string {
+	name := m.cluster.Name
+	switch {
+	case errors.Is(err, errNotProbed):
+		return fmt.Sprintf("member %s was not contacted yet", name)
+	case apierrors.IsUnauthorized(err):
+		return fmt.Sprintf("member %s refuses the token: renew the Secret %s", name, SecretName(name))
+	case apierrors.IsForbidden(err):
+		return fmt.Sprintf("member %s does not let the adapter read %s: apply deploy/rbac/member there", name, m.kind.TargetResource.Resource)
+	case apierrors.IsNotFound(err):
+		return fmt.Sprintf("member %s has no %s: install the dataplane's CRDs there", name, m.kind.TargetResource.GroupResource())
+	default:
+		return fmt.Sprintf("member %s does not answer at %s", name, m.cluster.Endpoint)
+	}
+}
+
+// absent asks the member itself, past every cache.
+func (m *member) absent(ctx context.Context, object string) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
+	defer cancel()
+	_, err := m.client.Get(ctx, object, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("read %s in member %s: %w", object, m.cluster.Name, err)
+	}
+	return false, nil
+}
+
+// pause waits and tells whether the context still lives.
+func pause(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-t.C:
+		return true
+	}
+}

@@ -1,0 +1,212 @@
+package federation
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Object is a Federated object: one object for the members, where it goes, and where it differs.
+type Object struct {
+	Kind Kind
+	// Meta is the host object's own metadata; the members never see its annotations.
+	Meta metav1.ObjectMeta
+	// TemplateLabels and TemplateSpec are what every placed member gets.
+	TemplateLabels map[string]string
+	TemplateSpec   map[string]any
+	// Placement names the members, always explicitly. Empty is none; it is written as an empty list, never left out,
+	// because KubeFed takes an absent list beside an empty selector as "all".
+	Placement []string
+	// Overrides per member.
+	Overrides map[string]Override
+	// Propagation is KubeFed's status; it is read, never written.
+	Propagation Propagation
+	// Foreign: somebody else put something there that ACP never writes (a cluster selector, other override paths), or
+	// that cannot be read. The object has to be written again even if the rest is as wanted.
+	Foreign bool
+}
+
+// Override replaces parts of the template for one member.
+type Override struct {
+	Spec   map[string]any
+	Labels map[string]string
+}
+
+type wire struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              wireSpec   `json:"spec"`
+	Status            wireStatus `json:"status,omitzero"`
+}
+
+type wireSpec struct {
+	Template  wireTemplate   `json:"template"`
+	Placement wirePlacement  `json:"placement"`
+	Overrides []wireOverride `json:"overrides,omitempty"`
+}
+
+type wireTemplate struct {
+	Metadata wireTemplateMeta `json:"metadata"`
+	Spec     map[string]any   `json:"spec"`
+}
+
+type wireTemplateMeta struct {
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+// wirePlacement has no omitempty on purpose: see Object.Placement.
+type wirePlacement struct {
+	Clusters        []wireCluster         `json:"clusters"`
+	ClusterSelector *metav1.LabelSelector `json:"clusterSelector,omitempty"`
+}
+
+type wireCluster struct {
+	Name string `json:"name"`
+}
+
+type wireOverride struct {
+	ClusterName      string      `json:"clusterName"`
+	ClusterOverrides []wirePatch `json:"clusterOverrides"`
+}
+
+type wirePatch struct {
+	Op    string `json:"op,omitempty"`
+	Path  string `json:"path"`
+	Value any    `json:"value"`
+}
+
+const (
+	opReplace  = "replace"
+	pathSpec   = "/spec"
+	pathLabels = "/metadata/labels/"
+)
+
+// jsonPointer escapes a key for use in a JSON pointer.
+var jsonPointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// jsonPointerBack undoes jsonPointer.
+var jsonPointerBack = strings.NewReplacer("~1", "/", "~0", "~")
+
+// Unstructured returns the object as it is written.
+func (o *Object) Unstructured() (*unstructured.Unstructured, error) {
+	w := wire{ObjectMeta: o.Meta, Spec: o.wireSpec()}
+	w.APIVersion, w.Kind = o.Kind.Federated.ToAPIVersionAndKind()
+	raw, err := json.Marshal(w)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", o.Kind.Federated.Kind, o.Meta.Name, err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		return nil, fmt.Errorf("encode %s %s: %w", o.Kind.Federated.Kind, o.Meta.Name, err)
+	}
+	unstructured.RemoveNestedField(u.Object, "metadata", "creationTimestamp")
+	return u, nil
+}
+
+// SameSpec tells whether two objects ask the same of KubeFed. The comparison is of the JSON, so that numbers are
+// equal whatever Go type they have on this side of the API server.
+func SameSpec(a, b *Object) (bool, error) {
+	x, err := json.Marshal(a.wireSpec())
+	if err != nil {
+		return false, fmt.Errorf("encode %s: %w", a.Meta.Name, err)
+	}
+	y, err := json.Marshal(b.wireSpec())
+	if err != nil {
+		return false, fmt.Errorf("encode %s: %w", b.Meta.Name, err)
+	}
+	return bytes.Equal(x, y), nil
+}
+
+func (o *Object) wireSpec() wireSpec {
+	s := wireSpec{
+		Template:  wireTemplate{Metadata: wireTemplateMeta{Labels: o.TemplateLabels}, Spec: o.TemplateSpec},
+		Placement: wirePlacement{Clusters: []wireCluster{}},
+	}
+	for _, c := range slices.Sorted(slices.Values(o.Placement)) {
+		s.Placement.Clusters = append(s.Placement.Clusters, wireCluster{Name: c})
+	}
+	for _, c := range slices.Sorted(maps.Keys(o.Overrides)) {
+		ov := wireOverride{ClusterName: c}
+		if o.Overrides[c].Spec != nil {
+			ov.ClusterOverrides = append(ov.ClusterOverrides, wirePatch{Op: opReplace, Path: pathSpec, Value: o.Overrides[c].Spec})
+		}
+		for _, k := range slices.Sorted(maps.Keys(o.Overrides[c].Labels)) {
+			ov.ClusterOverrides = append(ov.ClusterOverrides,
+				wirePatch{Op: opReplace, Path: pathLabels + jsonPointer.Replace(k), Value: o.Overrides[c].Labels[k]})
+		}
+		s.Overrides = append(s.Overrides, ov)
+	}
+	return s
+}
+
+// ParseObject reads a Federated object. It always returns one: what cannot be read is Foreign.
+func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
+	var w wire
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &w); err != nil {
+		return &Object{Kind: kind, Foreign: true, Meta: metav1.ObjectMeta{Name: u.GetName(), UID: u.GetUID(),
+			ResourceVersion: u.GetResourceVersion(), Generation: u.GetGeneration(), Labels: u.GetLabels(),
+			Annotations: u.GetAnnotations(), Finalizers: u.GetFinalizers(), DeletionTimestamp: u.GetDeletionTimestamp()}}
+	}
+	o := &Object{Kind: kind, Meta: w.ObjectMeta, TemplateLabels: w.Spec.Template.Metadata.Labels,
+		TemplateSpec: w.Spec.Template.Spec, Propagation: w.Status.propagation(w.Generation)}
+	o.Foreign = w.Spec.Placement.Clusters == nil || w.Spec.Placement.ClusterSelector != nil
+	for _, c := range w.Spec.Placement.Clusters {
+		o.Placement = append(o.Placement, c.Name)
+	}
+	for _, ov := range w.Spec.Overrides {
+		parsed, known := parseOverride(ov.ClusterOverrides)
+		_, twice := o.Overrides[ov.ClusterName]
+		o.Foreign = o.Foreign || !known || twice
+		if o.Overrides == nil {
+			o.Overrides = map[string]Override{}
+		}
+		o.Overrides[ov.ClusterName] = parsed
+	}
+	return o
+}
+
+func parseOverride(patches []wirePatch) (o Override, known bool) {
+	known = true
+	for _, p := range patches {
+		spec, isSpec := p.Value.(map[string]any)
+		label, isLabel := p.Value.(string)
+		key, underLabels := strings.CutPrefix(p.Path, pathLabels)
+		switch {
+		case p.Op == opReplace && p.Path == pathSpec && isSpec && o.Spec == nil:
+			o.Spec = spec
+		case p.Op == opReplace && underLabels && isLabel:
+			if o.Labels == nil {
+				o.Labels = map[string]string{}
+			}
+			o.Labels[jsonPointerBack.Replace(key)] = label
+		default:
+			known = false
+		}
+	}
+	return o, known
+}
+
+// SplitNames reads an annotation that holds comma-separated names; the result is sorted and has no duplicates.
+func SplitNames(s string) []string {
+	var names []string
+	for n := range strings.SplitSeq(s, ",") {
+		if n = strings.TrimSpace(n); n != "" {
+			names = append(names, n)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// JoinNames writes names for an annotation, sorted and without duplicates.
+func JoinNames(names []string) string {
+	sorted := slices.Sorted(slices.Values(names))
+	return strings.Join(slices.Compact(sorted), ",")
+}

@@ -1,0 +1,60 @@
+package federation
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// Observed is one object that was read back from a member.
+type Observed struct {
+	Name string
+	// Revision is recomputed from the spec that is there.
+	Revision string
+	// Label is the revision that the object says it has; it differs from Revision when somebody changed the spec.
+	Label string
+	// Managed: the object carries ACP's label.
+	Managed bool
+	// Invalid is the dataplane's complaint, when it wrote that it does not accept the object.
+	Invalid string
+}
+
+// Observation is what is known of one object in one member at this moment.
+type Observation struct {
+	// Registered: a KubeFedCluster of that name exists.
+	Registered bool
+	// Reachable: the member answers, and its objects are listed and watched.
+	Reachable bool
+	// Message says why the member is not reachable, and what to do.
+	Message string
+	// Object is what is there; nil: nothing. It means nothing unless Reachable.
+	Object *Observed
+}
+
+// Revision computes the revision of a spec.
+type Revision func(spec map[string]any) string
+
+func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
+	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
+	labels := u.GetLabels()
+	return Observed{
+		Name: u.GetName(), Revision: r(spec), Label: labels[v1alpha1.LabelRevision],
+		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, Invalid: invalid(u),
+	}, nil
+}
+
+// invalid returns the message of Cilium's condition Valid when it is False. Agents write it per policy since 1.17.
+func invalid(u *unstructured.Unstructured) string {
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		m, ok := c.(map[string]any)
+		if !ok || m["type"] != "Valid" || m["status"] != "False" {
+			continue
+		}
+		if msg, ok := m["message"].(string); ok && msg != "" {
+			return msg
+		}
+		return "the dataplane does not accept the policy, and does not say why"
+	}
+	return ""
+}

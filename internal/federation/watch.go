@@ -1,0 +1,278 @@
+package federation
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// Watch keeps the present objects of one resource of one API server, parsed to T, which it shares with its readers:
+// they must not change it. Unlike an informer it survives that the resource is not installed, says so, and picks it
+// up when it is.
+type Watch[T any] struct {
+	client  dynamic.ResourceInterface
+	what    string
+	parse   func(*unstructured.Unstructured) (T, error)
+	changed func(name string)
+	log     logr.Logger
+	// group, when set, gives a key by which objects can be found beside their name.
+	group func(T) string
+
+	mu     sync.RWMutex
+	items  map[string]item[T]
+	groups map[string]map[string]struct{}
+	synced bool
+	err    error
+}
+
+type item[T any] struct {
+	value   T
+	version string
+}
+
+// NewWatch makes a watch that calls changed, outside of any lock, with the name of every object that appeared,
+// changed or went, and with "" when the watch itself began to work or failed.
+func NewWatch[T any](client dynamic.ResourceInterface, what string, log logr.Logger,
+	parse func(*unstructured.Unstructured) (T, error), changed func(name string)) *Watch[T] {
+	return &Watch[T]{client: client, what: what, parse: parse, changed: changed, log: log,
+		items: map[string]item[T]{}, groups: map[string]map[string]struct{}{}}
+}
+
+// Run lists and watches until the context ends; it retries whatever fails, at most two seconds apart.
+func (w *Watch[T]) Run(ctx context.Context) {
+	lw := lister{&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			list, err := w.client.List(ctx, o)
+			if err != nil && ctx.Err() == nil {
+				w.fail(err)
+			}
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			return w.client.Watch(ctx, o)
+		},
+	}}
+	// The reflector logs nothing of its own: failures are state here, and whoever shows the state logs its changes.
+	quiet := logr.Discard()
+	cache.NewReflectorWithOptions(lw, &unstructured.Unstructured{}, store[T]{w}, cache.ReflectorOptions{
+		Name: w.what, TypeDescription: w.what, Logger: &quiet,
+		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Cap: 2 * time.Second, Steps: 8, Factor: 2, Jitter: 0.2},
+	}).RunWithContext(logr.NewContext(ctx, quiet))
+}
+
+// lister lists and then watches, in two requests: a failed list is what tells that a kind is missing or forbidden,
+// and a streamed list would hide that.
+type lister struct{ *cache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is how client-go asks.
+func (lister) IsWatchListSemanticsUnSupported() bool { return true }
+
+// Get returns the object of that name.
+func (w *Watch[T]) Get(name string) (T, bool) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	i, ok := w.items[name]
+	return i.value, ok
+}
+
+// List returns every object, by name.
+func (w *Watch[T]) List() []T {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	out := make([]T, 0, len(w.items))
+	for _, n := range slices.Sorted(maps.Keys(w.items)) {
+		out = append(out, w.items[n].value)
+	}
+	return out
+}
+
+// Group returns the objects whose group is key, by name.
+func (w *Watch[T]) Group(key string) []T {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	var out []T
+	for _, n := range slices.Sorted(maps.Keys(w.groups[key])) {
+		out = append(out, w.items[n].value)
+	}
+	return out
+}
+
+// State tells whether the objects were listed, and the last failure since then, if any.
+func (w *Watch[T]) State() (synced bool, err error) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.synced, w.err
+}
+
+// Offer takes in an object that the API server just returned, so that the writer reads its own writes.
+func (w *Watch[T]) Offer(u *unstructured.Unstructured) { w.put(u, false) }
+
+func (w *Watch[T]) fail(err error) {
+	err = fmt.Errorf("list or watch %s: %w", w.what, err)
+	w.mu.Lock()
+	first := w.err == nil || w.err.Error() != err.Error()
+	w.err = err
+	w.mu.Unlock()
+	if first {
+		w.changed("")
+	}
+}
+
+func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) {
+	value, err := w.parse(u)
+	if err != nil {
+		// An object that cannot be read counts as absent; whoever wants it there writes it again.
+		w.log.Error(err, "Unreadable object", "resource", w.what, "name", u.GetName())
+		w.remove(u)
+		return
+	}
+	w.mu.Lock()
+	had, ok := w.items[u.GetName()]
+	stale := ok && newer(had.version, u.GetResourceVersion())
+	if !stale {
+		w.set(u.GetName(), item[T]{value, u.GetResourceVersion()})
+	}
+	w.mu.Unlock()
+	if notify && !stale {
+		w.changed(u.GetName())
+	}
+}
+
+func (w *Watch[T]) remove(u *unstructured.Unstructured) {
+	w.mu.Lock()
+	w.unset(u.GetName())
+	w.mu.Unlock()
+	w.changed(u.GetName())
+}
+
+// set and unset keep items and groups in step; the caller holds the lock.
+func (w *Watch[T]) set(name string, i item[T]) {
+	w.unset(name)
+	w.items[name] = i
+	if w.group == nil {
+		return
+	}
+	key := w.group(i.value)
+	if w.groups[key] == nil {
+		w.groups[key] = map[string]struct{}{}
+	}
+	w.groups[key][name] = struct{}{}
+}
+
+func (w *Watch[T]) unset(name string) {
+	old, ok := w.items[name]
+	if !ok {
+		return
+	}
+	delete(w.items, name)
+	if w.group == nil {
+		return
+	}
+	key := w.group(old.value)
+	if delete(w.groups[key], name); len(w.groups[key]) == 0 {
+		delete(w.groups, key)
+	}
+}
+
+// newer compares resource versions of one resource, which the API server promises to be growing integers.
+func newer(a, b string) bool {
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order > 0
+}
+
+// store is the reflector's side of a Watch.
+type store[T any] struct{ w *Watch[T] }
+
+func (s store[T]) Add(obj any) error {
+	return s.each(obj, func(u *unstructured.Unstructured) { s.w.put(u, true) })
+}
+func (s store[T]) Update(obj any) error { return s.Add(obj) }
+func (s store[T]) Delete(obj any) error { return s.each(obj, s.w.remove) }
+func (s store[T]) Resync() error        { return nil }
+
+func (s store[T]) each(obj any, do func(*unstructured.Unstructured)) error {
+	u, ok := obj.(*unstructured.Unstructured)
+	if !ok {
+		return fmt.Errorf("%s: unexpected %T", s.w.what, obj)
+	}
+	do(u)
+	return nil
+}
+
+// Replace takes the result of a list: everything else is gone.
+func (s store[T]) Replace(list []any, _ string) error {
+	w := s.w
+	fresh := make(map[string]item[T], len(list))
+	for _, obj := range list {
+		u, ok := obj.(*unstructured.Unstructured)
+		if !ok {
+			return fmt.Errorf("%s: unexpected %T", w.what, obj)
+		}
+		value, err := w.parse(u)
+		if err != nil {
+			w.log.Error(err, "Unreadable object", "resource", w.what, "name", u.GetName())
+			continue
+		}
+		fresh[u.GetName()] = item[T]{value, u.GetResourceVersion()}
+	}
+	w.mu.Lock()
+	var names []string
+	for n, had := range w.items {
+		if now, ok := fresh[n]; !ok || now.version != had.version {
+			names = append(names, n)
+		}
+	}
+	for n := range fresh {
+		if _, ok := w.items[n]; !ok {
+			names = append(names, n)
+		}
+	}
+	whole := !w.synced || w.err != nil
+	for n := range w.items {
+		w.unset(n)
+	}
+	for n, i := range fresh {
+		w.set(n, i)
+	}
+	w.synced, w.err = true, nil
+	w.mu.Unlock()
+	if whole {
+		w.changed("")
+	}
+	for _, n := range names {
+		w.changed(n)
+	}
+	return nil
+}
+
+// forget makes the watch unsynced: what it holds is old until the next list.
+func (w *Watch[T]) forget() {
+	w.mu.Lock()
+	w.synced = false
+	w.mu.Unlock()
+}
+
+// inherit takes over the view of another watch of the same objects.
+func (w *Watch[T]) inherit(old *Watch[T]) {
+	old.mu.RLock()
+	defer old.mu.RUnlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for n, i := range old.items {
+		w.set(n, i)
+	}
+	w.synced, w.err = old.synced, old.err
+}

@@ -1,0 +1,54 @@
+package portal
+
+import (
+	"context"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// accessOf maps grants, with the ticket that each came from and what the caller may do with it.
+func (a *api) accessOf(ctx context.Context, grants []policy.Grant) ([]openapi.Access, error) {
+	who, c := actor(ctx), a.Catalog()
+	out := make([]openapi.Access, 0, len(grants))
+	for _, g := range grants {
+		x := openapi.Access{Effect: openapi.AccessEffect(g.Effect), Subject: catalogRef(c, g.Subject), Resource: catalogRef(c, g.Resource),
+			Actions: append([]string{}, g.Actions...), Policy: g.Ref.Policy, Sid: g.Ref.SID, Counting: g.Counting,
+			NotBefore: when(g.NotBefore), NotAfter: when(g.NotAfter)}
+		if p, ok := a.Host.Cached(g.Ref.Policy); ok {
+			if u, ok := approval.Unit(p, g.Resource); ok {
+				x.Clusters = new(clustersOf(u.Clusters))
+			}
+		}
+		if n, ok := ticketOf(g.Ref, g.Resource); ok {
+			t, err := a.Tickets.Store.Get(plain(ctx), n)
+			switch {
+			case approval.CodeOf(err) == approval.CodeNotFound: // somebody else's policy that only looks like ours
+			case err != nil:
+				return nil, err
+			default:
+				may := approval.MayDo(c, who, t)
+				x.Ticket, x.TicketVisible, x.CanRevoke = new(t.ID()), new(may.See), new(may.Revoke)
+			}
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// ticketOf reads the ticket from a statement that the portal wrote.
+func ticketOf(ref policy.Ref, resource string) (int64, bool) {
+	if ref.Policy == "" || ref.Policy != policy.PolicyNameFor(resource) {
+		return 0, false
+	}
+	return approval.TicketOfSID(ref.SID)
+}
+
+func when(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return new(t.UTC())
+}

@@ -1,0 +1,199 @@
+package portal
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// api implements the generated interface. Each method decodes (generated), asks the domain, and maps the answer.
+type api struct{ *Server }
+
+var _ openapi.StrictServerInterface = (*api)(nil)
+
+const deniedWindow = 24 * time.Hour
+
+// actor of a request; the guard has made sure that there is one.
+func actor(ctx context.Context) approval.Actor {
+	if c, ok := ctx.(*gin.Context); ok {
+		if a := caller(c); a != nil {
+			return *a
+		}
+	}
+	return approval.Actor{}
+}
+
+// plain is the request's own context: gin's is reused for other requests and must not outlive its handler.
+func plain(ctx context.Context) context.Context {
+	if c, ok := ctx.(*gin.Context); ok {
+		return c.Request.Context()
+	}
+	return ctx
+}
+
+// GetMe implements openapi.StrictServerInterface.
+func (a *api) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.GetMeResponseObject, error) {
+	who, c := actor(ctx), a.Catalog()
+	waiting, err := a.Tickets.Store.CountWaiting(plain(ctx), who.ID)
+	if err != nil {
+		return nil, err
+	}
+	p, _ := c.Person(who.ID)
+	me := openapi.Me{Person: personOf(c, who.ID), Roles: roles(c, who), Groups: append([]string{}, p.Groups...), PendingApprovals: waiting,
+		SessionExpiresAt: a.sessions.Deadline(plain(ctx)).UTC(), Demo: new(a.Demo)}
+	if who.Auditor {
+		me.PendingApprovals = 0
+	}
+	if end := a.Now().Add(a.SessionIdle); end.Before(me.SessionExpiresAt) {
+		me.SessionExpiresAt = end.UTC()
+	}
+	if l, ok := c.Leader(who.ID); ok {
+		me.Leader = new(personOf(c, l))
+	}
+	return openapi.GetMe200JSONResponse(me), nil
+}
+
+// roles of a person in the catalog and by his claims.
+func roles(c *catalog.Catalog, who approval.Actor) []openapi.Role {
+	out := []openapi.Role{}
+	add := func(yes bool, r openapi.Role) {
+		if yes {
+			out = append(out, r)
+		}
+	}
+	owns := func(es []catalog.Entity) bool {
+		for _, e := range es {
+			if c.Owns(who.ID, e) {
+				return true
+			}
+		}
+		return false
+	}
+	add(!who.Auditor, openapi.RoleRequester)
+	add(owns(c.Applications()), openapi.RoleApplicationOwner)
+	add(owns(c.Resources()), openapi.RoleResourceOwner)
+	add(c.Leads(who.ID), openapi.RoleLeader)
+	add(who.Security, openapi.RoleSecurity)
+	add(who.Auditor, openapi.RoleAuditor)
+	return out
+}
+
+// mayInspect tells who sees what an application or a resource is used for.
+func mayInspect(c *catalog.Catalog, who approval.Actor, e catalog.Entity) bool {
+	return who.Security || who.Auditor || c.Owns(who.ID, e)
+}
+
+// page cuts one page out of entities that are sorted by id; the cursor is the last id of the page before.
+func page(all []catalog.Entity, keep func(catalog.Entity) bool, q *string, cursor *string, limit *int) ([]catalog.Entity, *string, error) {
+	n, err := pageSize(limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	text := ""
+	if q != nil {
+		text = strings.ToLower(*q)
+	}
+	out := []catalog.Entity{}
+	for _, e := range all {
+		if cursor != nil && e.ID <= *cursor || !keep(e) {
+			continue
+		}
+		if !strings.Contains(strings.ToLower(e.ID+"\n"+e.Title+"\n"+e.Name), text) {
+			continue
+		}
+		if len(out) == n {
+			return out, new(out[n-1].ID), nil
+		}
+		out = append(out, e)
+	}
+	return out, nil, nil
+}
+
+func pageSize(limit *int) (int, error) {
+	switch {
+	case limit == nil:
+		return 50, nil
+	case *limit < 1 || *limit > 200:
+		return 0, &problem{status: http.StatusBadRequest, code: "invalid", detail: "limit must be between 1 and 200.",
+			fields: []approval.Field{{Path: "limit", Code: "range", Message: "must be between 1 and 200"}}}
+	}
+	return *limit, nil
+}
+
+// denials counts refused connections of the last day; nil: the flow store cannot be read.
+func (a *api) denials(ctx context.Context, q audit.DeniedQuery) map[string]int64 {
+	q.Since = a.Now().Add(-deniedWindow)
+	m, err := a.Flows.Denied(plain(ctx), q)
+	if err != nil {
+		a.Log.Debug("denials are not known", "error", err)
+		return nil
+	}
+	if m == nil {
+		m = map[string]int64{}
+	}
+	return m
+}
+
+func count(m map[string]int64, name string) *int64 {
+	if m == nil {
+		return nil
+	}
+	return new(m[name])
+}
+
+// connections answers both connection lists.
+func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decisions *openapi.DecisionFilter, since *time.Time, keep func(audit.Connection) bool) (openapi.ConnectionList, error) {
+	q.Since = a.Now().Add(-deniedWindow)
+	if since != nil {
+		q.Since = *since
+	}
+	if decisions != nil {
+		for _, d := range *decisions {
+			if !d.Valid() {
+				return openapi.ConnectionList{}, problemf(http.StatusBadRequest, "invalid", "decision must be one of allowed, denied, default-denied, audited, unmanaged.")
+			}
+			q.Decisions = append(q.Decisions, policy.Word(d))
+		}
+	}
+	q.Limit = audit.MaxConnections
+	out := openapi.ConnectionList{Items: []openapi.Connection{}, Since: q.Since.UTC()}
+	found, err := a.Flows.Connections(plain(ctx), q)
+	if err != nil {
+		a.Log.Debug("connections are not known", "error", err)
+		return out, nil
+	}
+	out.Available = true
+	c := a.Catalog()
+	for _, f := range found {
+		if keep(f) {
+			out.Items = append(out.Items, connectionOf(c, f))
+		}
+	}
+	last, err := a.Flows.LastFlow(plain(ctx))
+	if err != nil {
+		a.Log.Debug("the newest flow is not known", "error", err)
+		return out, nil
+	}
+	for _, at := range last {
+		if out.LastFlow == nil || at.After(*out.LastFlow) {
+			out.LastFlow = new(at.UTC())
+		}
+	}
+	return out, nil
+}
+
+func everyConnection(audit.Connection) bool { return true }
+
+func requestOf(ctx context.Context) *http.Request {
+	c, _ := ctx.(*gin.Context)
+	return c.Request
+}

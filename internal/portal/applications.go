@@ -1,0 +1,87 @@
+package portal
+
+import (
+	"context"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// ListApplications implements openapi.StrictServerInterface.
+func (a *api) ListApplications(ctx context.Context, r openapi.ListApplicationsRequestObject) (openapi.ListApplicationsResponseObject, error) {
+	who, c := actor(ctx), a.Catalog()
+	mine := r.Params.Mine != nil && *r.Params.Mine
+	es, next, err := page(c.Applications(), func(e catalog.Entity) bool { return !mine || c.Owns(who.ID, e) }, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	denied := a.denials(ctx, audit.DeniedQuery{By: audit.BySubject})
+	out := openapi.ListApplications200JSONResponse{Items: make([]openapi.Application, 0, len(es)), NextCursor: next}
+	for _, e := range es {
+		out.Items = append(out.Items, applicationOf(c, who, e, denied))
+	}
+	return out, nil
+}
+
+// GetApplication implements openapi.StrictServerInterface.
+func (a *api) GetApplication(ctx context.Context, r openapi.GetApplicationRequestObject) (openapi.GetApplicationResponseObject, error) {
+	c := a.Catalog()
+	e, err := found(c.Application(r.Id))
+	if err != nil {
+		return nil, err
+	}
+	denied := a.denials(ctx, audit.DeniedQuery{By: audit.BySubject, Subject: e.Name})
+	return openapi.GetApplication200JSONResponse(applicationOf(c, actor(ctx), e, denied)), nil
+}
+
+// ListApplicationAccess implements openapi.StrictServerInterface.
+func (a *api) ListApplicationAccess(ctx context.Context, r openapi.ListApplicationAccessRequestObject) (openapi.ListApplicationAccessResponseObject, error) {
+	e, err := a.inspectable(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	items, err := a.accessOf(ctx, snap.WhatCanReach(e.Name, a.Now()))
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ListApplicationAccess200JSONResponse{Items: items}, nil
+}
+
+// ListApplicationConnections implements openapi.StrictServerInterface.
+func (a *api) ListApplicationConnections(ctx context.Context, r openapi.ListApplicationConnectionsRequestObject) (openapi.ListApplicationConnectionsResponseObject, error) {
+	e, err := a.inspectable(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	list, err := a.connections(ctx, audit.ConnectionQuery{Subject: e.Name}, r.Params.Decision, r.Params.Since, everyConnection)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ListApplicationConnections200JSONResponse(list), nil
+}
+
+// inspectable is an application whose use the caller may see.
+func (a *api) inspectable(ctx context.Context, id string) (catalog.Entity, error) {
+	c := a.Catalog()
+	e, err := found(c.Application(id))
+	if err != nil {
+		return e, err
+	}
+	if !mayInspect(c, actor(ctx), e) {
+		return e, &approval.Error{Code: approval.CodeForbidden, Detail: "Only the application's owners, the security team and auditors see what it reaches."}
+	}
+	return e, nil
+}
+
+func found(e catalog.Entity, ok bool) (catalog.Entity, error) {
+	if !ok {
+		return e, &approval.Error{Code: approval.CodeNotFound, Detail: "The catalog does not know it."}
+	}
+	return e, nil
+}

@@ -1,0 +1,120 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+)
+
+const (
+	annotationResource = "acp.io/resource"
+	// annotationFence holds the sid that was removed last. Changing it changes the resource version, so that a write
+	// that was prepared before the removal fails, even when there was nothing to remove.
+	annotationFence = "acp.io/portal-fence"
+	// writeTimeout is less than the worker's lease.
+	writeTimeout = 3 * time.Second
+	maxConflicts = 20
+)
+
+// Writer implements approval.PolicyWriter with a client that reads from the API server.
+type Writer struct{ Client client.Client }
+
+// Writer of this host cluster.
+func (h *Host) Writer() *Writer { return &Writer{Client: h.client} }
+
+// Put implements approval.PolicyWriter.
+func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {
+	return w.edit(ctx, name, resource, check, func(p *v1alpha1.AccessControlPolicy) {
+		for _, s := range statements {
+			i := slices.IndexFunc(p.Spec.Statements, func(x v1alpha1.Statement) bool { return x.SID == s.SID })
+			if i < 0 {
+				p.Spec.Statements = append(p.Spec.Statements, s)
+			} else {
+				p.Spec.Statements[i] = s
+			}
+		}
+	})
+}
+
+// Drop implements approval.PolicyWriter.
+func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string, check approval.Check) (approval.Written, error) {
+	return w.edit(ctx, name, resource, check, func(p *v1alpha1.AccessControlPolicy) {
+		p.Spec.Statements = slices.DeleteFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return slices.Contains(sids, s.SID) })
+		for _, sid := range sids {
+			p.Annotations[annotationFence] = sid
+		}
+	})
+}
+
+// edit is read, check, write with the resource version that was read; a conflict starts over.
+func (w *Writer) edit(ctx context.Context, name, resource string, check approval.Check, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	for range maxConflicts {
+		var p v1alpha1.AccessControlPolicy
+		err := w.Client.Get(ctx, client.ObjectKey{Name: name}, &p)
+		exists := err == nil
+		if err != nil && !apierrors.IsNotFound(err) {
+			return approval.Written{}, fmt.Errorf("read policy %s: %w", name, err)
+		}
+		if !exists {
+			p = v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		}
+		before := p.DeepCopy()
+		own(&p, resource)
+		change(&p)
+		if err := check(ctx); err != nil {
+			return approval.Written{}, err
+		}
+		switch {
+		case !exists:
+			err = w.Client.Create(ctx, &p)
+		case equality.Semantic.DeepEqual(before, &p):
+			err = nil
+		default:
+			err = w.Client.Update(ctx, &p)
+		}
+		if err == nil {
+			return approval.Written{Generation: p.Generation, UID: string(p.UID)}, nil
+		}
+		if !again(exists, err) {
+			return approval.Written{}, refused(name, err)
+		}
+	}
+	return approval.Written{}, fmt.Errorf("write policy %s: it changed %d times in between", name, maxConflicts)
+}
+
+// again tells whether somebody else wrote in between.
+func again(existed bool, err error) bool {
+	return apierrors.IsConflict(err) || !existed && apierrors.IsAlreadyExists(err) || existed && apierrors.IsNotFound(err)
+}
+
+func own(p *v1alpha1.AccessControlPolicy, resource string) {
+	if p.Labels == nil {
+		p.Labels = map[string]string{}
+	}
+	if p.Annotations == nil {
+		p.Annotations = map[string]string{}
+	}
+	p.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByPortal
+	p.Annotations[annotationResource] = resource
+}
+
+// refused tells what the API server will refuse again from what may pass later.
+func refused(name string, err error) error {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err)) {
+		return &approval.RefusedError{Message: status.Status().Message}
+	}
+	return fmt.Errorf("write policy %s: %w", name, err)
+}

@@ -1,0 +1,119 @@
+package portal
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+// news is one thing that changed: a ticket, or a resource's protection by its resource name.
+type news struct {
+	ticket   *approval.Ticket
+	resource string
+}
+
+const (
+	// A page that is this many news behind reads everything again when it reconnects.
+	subscriberBuffer = 64
+	rememberTickets  = 10_000
+)
+
+// Hub tells every open event stream what changed. It never waits for one: a slow stream is closed.
+type Hub struct {
+	mu   sync.Mutex
+	subs map[chan news]bool
+	seen map[int64]int64 // ticket -> the newest version that was told
+}
+
+// NewHub makes a hub without streams.
+func NewHub() *Hub { return &Hub{subs: map[chan news]bool{}, seen: map[int64]int64{}} }
+
+// Ticket changed; a version that was told already is not told again.
+func (h *Hub) Ticket(t *approval.Ticket) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.seen[t.Number] >= t.Version {
+		return
+	}
+	if len(h.seen) >= rememberTickets {
+		clear(h.seen)
+	}
+	h.seen[t.Number] = t.Version
+	h.send(news{ticket: t})
+}
+
+// Resource protection changed.
+func (h *Hub) Resource(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.send(news{resource: name})
+}
+
+func (h *Hub) send(n news) {
+	for ch := range h.subs {
+		select {
+		case ch <- n:
+		default:
+			delete(h.subs, ch)
+			close(ch)
+		}
+	}
+}
+
+// subscribe returns a channel that is closed when it falls behind, and what ends it.
+func (h *Hub) subscribe() (<-chan news, func()) {
+	ch := make(chan news, subscriberBuffer)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.subs[ch] = true
+	return ch, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.subs[ch] {
+			delete(h.subs, ch)
+			close(ch)
+		}
+	}
+}
+
+// FollowStore finds what other replicas changed.
+func (h *Hub) FollowStore(ctx context.Context, store approval.Store, now func() time.Time, every time.Duration, log *slog.Logger) {
+	// Looking back covers transactions that were stamped before, and committed after, the last look.
+	const overlap = 5 * time.Second
+	since := now()
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+		next := now()
+		changes, err := store.ChangedSince(ctx, since.Add(-overlap))
+		if err != nil {
+			if ctx.Err() == nil {
+				log.Warn("changes of other replicas are not known", "error", err)
+			}
+			continue
+		}
+		since = next
+		for _, c := range changes {
+			if h.told(c.Number, c.Version) {
+				continue
+			}
+			if x, err := store.Get(ctx, c.Number); err == nil {
+				h.Ticket(x)
+			}
+		}
+	}
+}
+
+func (h *Hub) told(number, version int64) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen[number] >= version
+}

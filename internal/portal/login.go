@@ -1,0 +1,237 @@
+package portal
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/gin-gonic/gin"
+	"golang.org/x/oauth2"
+)
+
+// What the login page explains; see web's login page.
+const (
+	loginDenied      = "denied"
+	loginExpired     = "expired"
+	loginInvalid     = "invalid"
+	loginUnknown     = "unknown-person"
+	loginUnavailable = "provider-unavailable"
+	loginSignedOut   = "signed-out"
+)
+
+const (
+	loginMinutes = 10 * time.Minute
+	providerWait = 5 * time.Second
+
+	sessState, sessNonce, sessVerifier, sessReturn, sessStarted = "state", "nonce", "verifier", "returnTo", "started"
+)
+
+// login holds what is known of the provider. It is asked for when somebody logs in, so that the portal starts, and
+// serves those who are logged in, without it.
+type login struct {
+	config Config
+	client *http.Client
+	mu     sync.Mutex
+	found  *oidc.Provider
+}
+
+func newLogin(c Config) *login { return &login{config: c, client: &http.Client{Timeout: providerWait}} }
+
+func (l *login) provider(ctx context.Context) (*oidc.Provider, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.found != nil {
+		return l.found, nil
+	}
+	p, err := oidc.NewProvider(oidc.ClientContext(ctx, l.client), l.config.Issuer)
+	if err != nil {
+		return nil, err
+	}
+	l.found = p
+	return p, nil
+}
+
+func (l *login) oauth(p *oidc.Provider) *oauth2.Config {
+	return &oauth2.Config{ClientID: l.config.ClientID, ClientSecret: l.config.ClientSecret, Endpoint: p.Endpoint(),
+		RedirectURL: strings.TrimSuffix(l.config.PublicURL.String(), "/") + "/auth/callback",
+		Scopes:      []string{oidc.ScopeOpenID, "profile", "email", "groups"}}
+}
+
+// startLogin sends the browser to the provider.
+func (s *Server) startLogin(c *gin.Context) {
+	ctx := c.Request.Context()
+	p, err := s.login.provider(ctx)
+	if err != nil {
+		s.Log.Warn("the login provider cannot be reached", "issuer", s.Issuer, "error", err)
+		s.loginFailed(c, loginUnavailable, c.Query("returnTo"))
+		return
+	}
+	state, nonce, verifier := rand.Text(), rand.Text(), oauth2.GenerateVerifier()
+	for k, v := range map[string]string{sessState: state, sessNonce: nonce, sessVerifier: verifier, sessReturn: localPath(c.Query("returnTo"))} {
+		s.sessions.Put(ctx, k, v)
+	}
+	s.sessions.Put(ctx, sessStarted, s.Now().Unix())
+	if caller(c) == nil {
+		s.sessions.SetDeadline(ctx, s.Now().Add(loginMinutes))
+	}
+	if err := s.storeSession(c); err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Redirect(http.StatusFound, s.login.oauth(p).AuthCodeURL(state, oidc.Nonce(nonce), oauth2.S256ChallengeOption(verifier)))
+}
+
+// finishLogin is where the provider sends the browser back. What was kept for the login is used once, whatever comes.
+func (s *Server) finishLogin(c *gin.Context) {
+	ctx := c.Request.Context()
+	state, nonce := s.sessions.PopString(ctx, sessState), s.sessions.PopString(ctx, sessNonce)
+	verifier, returnTo := s.sessions.PopString(ctx, sessVerifier), localPath(s.sessions.PopString(ctx, sessReturn))
+	started := time.Unix(s.sessions.GetInt64(ctx, sessStarted), 0)
+	s.sessions.Remove(ctx, sessStarted)
+	if state != "" {
+		if err := s.storeSession(c); err != nil {
+			s.fail(c, err)
+			return
+		}
+	}
+	person, idToken, groups, code := "", "", []string(nil), ""
+	switch {
+	case state == "" || s.Now().Sub(started) > loginMinutes:
+		code = loginExpired
+	case c.Query("state") != state:
+		code = loginInvalid
+	case c.Query("error") == "access_denied":
+		code = loginDenied
+	case c.Query("error") != "" || c.Query("code") == "":
+		s.Log.Warn("the login provider refused", "error", c.Query("error"))
+		code = loginInvalid
+	default:
+		person, groups, idToken, code = s.identify(ctx, c.Query("code"), verifier, nonce)
+	}
+	if code == "" {
+		if _, ok := s.Catalog().Person(person); !ok {
+			s.Log.Warn("somebody logged in whom the catalog does not know", "person", person)
+			code = loginUnknown
+		}
+	}
+	if code != "" {
+		s.loginFailed(c, code, returnTo)
+		return
+	}
+	// A new token, so that nobody who knew the one from before the login has the session.
+	if err := s.sessions.RenewToken(ctx); err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.sessions.SetDeadline(ctx, s.Now().Add(sessionLifetime))
+	s.sessions.Put(ctx, sessPerson, person)
+	s.sessions.Put(ctx, sessGroups, groups)
+	s.sessions.Put(ctx, sessIDToken, idToken)
+	s.sessions.Put(ctx, sessTouched, s.Now().Unix())
+	if err := s.storeSession(c); err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.Log.Info("login", "person", person)
+	c.Redirect(http.StatusFound, returnTo)
+}
+
+// identify exchanges the code and verifies the token; failure is one of the login codes.
+func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (person string, groups []string, raw, failure string) {
+	p, err := s.login.provider(ctx)
+	if err != nil {
+		s.Log.Warn("the login provider cannot be reached", "issuer", s.Issuer, "error", err)
+		return "", nil, "", loginUnavailable
+	}
+	ctx = oidc.ClientContext(ctx, s.login.client)
+	token, err := s.login.oauth(p).Exchange(ctx, code, oauth2.VerifierOption(verifier))
+	if err != nil {
+		s.Log.Warn("the login's code was not accepted", "error", err)
+		var refused *oauth2.RetrieveError
+		if errors.As(err, &refused) && refused.Response != nil && refused.Response.StatusCode < http.StatusInternalServerError {
+			return "", nil, "", loginInvalid
+		}
+		return "", nil, "", loginUnavailable
+	}
+	raw, _ = token.Extra("id_token").(string)
+	id, err := p.VerifierContext(ctx, &oidc.Config{ClientID: s.ClientID, Now: s.Now}).Verify(ctx, raw)
+	if err != nil || id.Nonce != nonce {
+		s.Log.Warn("the login's token is not valid", "error", err)
+		return "", nil, "", loginInvalid
+	}
+	var claims struct {
+		Username string   `json:"preferred_username"`
+		Groups   []string `json:"groups"`
+	}
+	if err := id.Claims(&claims); err != nil || claims.Username == "" {
+		s.Log.Warn("the login's token lacks preferred_username", "error", err)
+		return "", nil, "", loginInvalid
+	}
+	return claims.Username, claims.Groups, raw, ""
+}
+
+func (s *Server) loginFailed(c *gin.Context, code, returnTo string) {
+	q := url.Values{"error": {code}}
+	if to := localPath(returnTo); to != "/" {
+		q.Set("returnTo", to)
+	}
+	c.Redirect(http.StatusFound, "/login?"+q.Encode())
+}
+
+// logout ends the session here, and says where to go to end it at the provider.
+func (s *Server) logout(c *gin.Context) {
+	ctx := c.Request.Context()
+	idToken := s.sessions.GetString(ctx, sessIDToken)
+	if err := s.sessions.Destroy(ctx); err != nil {
+		s.fail(c, err)
+		return
+	}
+	s.sessions.WriteSessionCookie(ctx, c.Writer, "", time.Time{})
+	c.JSON(http.StatusOK, gin.H{"redirect": s.endSession(ctx, idToken)})
+}
+
+func (s *Server) endSession(ctx context.Context, idToken string) string {
+	local := "/login?error=" + loginSignedOut
+	if idToken == "" {
+		return local
+	}
+	p, err := s.login.provider(ctx)
+	if err != nil {
+		return local
+	}
+	var meta struct {
+		EndSession string `json:"end_session_endpoint"`
+	}
+	if err := p.Claims(&meta); err != nil || meta.EndSession == "" {
+		return local
+	}
+	u, err := url.Parse(meta.EndSession)
+	if err != nil {
+		return local
+	}
+	q := u.Query()
+	q.Set("id_token_hint", idToken)
+	q.Set("client_id", s.ClientID)
+	q.Set("post_logout_redirect_uri", s.origin()+"/login")
+	u.RawQuery = q.Encode()
+	return u.String()
+}
+
+// localPath keeps a path of this portal and turns everything else into "/". Browsers read "\" as "/" and drop tabs
+// and newlines, so that "/\evil" or "/<tab>/evil" would lead away.
+func localPath(to string) string {
+	if !strings.HasPrefix(to, "/") || strings.HasPrefix(to, "//") || strings.ContainsFunc(to, func(r rune) bool { return r < ' ' || r == '\\' || r == 0x7f }) {
+		return "/"
+	}
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" || u.Host != "" || strings.HasPrefix(u.Path, "//") || strings.HasPrefix(u.Path, "/auth/") {
+		return "/"
+	}
+	return to
+}

@@ -1,0 +1,154 @@
+package portal
+
+import (
+	"crypto/rand"
+	"log/slog"
+	"net"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"golang.org/x/time/rate"
+)
+
+const (
+	keyRequestID = "requestId"
+	maxBody      = 64 << 10
+	// A person clicks less; a page that opens asks for a dozen things at once.
+	requestsPerSecond, requestBurst = 50, 200
+)
+
+func (s *Server) requestID(c *gin.Context) {
+	id := rand.Text()
+	c.Set(keyRequestID, id)
+	c.Header("X-Request-Id", id)
+}
+
+// accessLog names the route, not the URL: queries may hold codes and search terms.
+func (s *Server) accessLog(c *gin.Context) {
+	start := time.Now()
+	c.Next()
+	path := c.FullPath()
+	if path == "" {
+		path = "(web)"
+	}
+	who := ""
+	if a := caller(c); a != nil {
+		who = a.ID
+	}
+	level := slog.LevelInfo
+	if c.Request.Method == http.MethodGet && c.Writer.Status() < http.StatusBadRequest {
+		level = slog.LevelDebug // pages ask often
+	}
+	s.Log.Log(c.Request.Context(), level, "request", "method", c.Request.Method, "route", path, "status", c.Writer.Status(), "person", who,
+		"peer", c.RemoteIP(), "duration", time.Since(start), "requestId", c.GetString(keyRequestID))
+}
+
+func (s *Server) recovery(c *gin.Context) {
+	defer func() {
+		if v := recover(); v != nil {
+			s.Log.Error("a handler panicked", "panic", v, "requestId", c.GetString(keyRequestID), "stack", string(debug.Stack()))
+			if !c.Writer.Written() {
+				s.fail(c, problemf(http.StatusInternalServerError, "internal", "Something went wrong here. Report it with the request id."))
+			}
+			c.Abort()
+		}
+	}()
+	c.Next()
+}
+
+func (s *Server) securityHeaders(c *gin.Context) {
+	h := c.Writer.Header()
+	h.Set("Content-Security-Policy", contentPolicy(""))
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=()")
+	h.Set("Cache-Control", "no-store")
+	if s.PublicURL.Scheme == "https" {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// contentPolicy allows what the portal itself serves; styles made at run time carry the page's nonce.
+func contentPolicy(nonce string) string {
+	style := "'self'"
+	if nonce != "" {
+		style += " 'nonce-" + nonce + "'"
+	}
+	return "default-src 'self'; script-src 'self'; style-src " + style + "; img-src 'self' data:; connect-src 'self'; font-src 'self'; " +
+		"object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+}
+
+func bodyLimit(c *gin.Context) {
+	if c.Request.Body != nil {
+		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxBody)
+	}
+}
+
+// sameOrigin refuses writes that another site's page could have started. Browsers send Sec-Fetch-Site and Origin and
+// pages cannot forge them; the header needs a preflight across origins, which is never granted.
+func (s *Server) sameOrigin(c *gin.Context) {
+	switch c.Request.Method {
+	case http.MethodGet, http.MethodHead, http.MethodOptions:
+		return
+	}
+	site, origin := c.GetHeader("Sec-Fetch-Site"), c.GetHeader("Origin")
+	if site != "" && site != "same-origin" || origin != "" && origin != s.origin() || c.GetHeader("X-ACP-Request") == "" {
+		s.fail(c, problemf(http.StatusForbidden, "forbidden", "Writes must come from the portal's own pages and carry the header X-ACP-Request."))
+	}
+}
+
+func (s *Server) origin() string { return s.PublicURL.Scheme + "://" + s.PublicURL.Host }
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// limits keeps one bucket per session, or per peer without one; buckets that are full again are forgotten.
+type limits struct {
+	now     func() time.Time
+	mu      sync.Mutex
+	buckets map[string]*rate.Limiter
+	swept   time.Time
+}
+
+func newLimits(now func() time.Time) *limits {
+	return &limits{now: now, buckets: map[string]*rate.Limiter{}, swept: now()}
+}
+
+func (l *limits) allow(key string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := l.now()
+	if now.Sub(l.swept) > time.Minute {
+		for k, b := range l.buckets {
+			if b.TokensAt(now) >= requestBurst {
+				delete(l.buckets, k)
+			}
+		}
+		l.swept = now
+	}
+	b, ok := l.buckets[key]
+	if !ok {
+		b = rate.NewLimiter(requestsPerSecond, requestBurst)
+		l.buckets[key] = b
+	}
+	return b.AllowN(now, 1)
+}
+
+func (s *Server) rateLimit(c *gin.Context) {
+	key := "peer " + c.RemoteIP()
+	if a := caller(c); a != nil {
+		key = "person " + a.ID
+	}
+	if !s.limits.allow(key) {
+		c.Header("Retry-After", "1")
+		s.fail(c, problemf(http.StatusTooManyRequests, "rate-limited", "Too many requests; wait a second."))
+	}
+}

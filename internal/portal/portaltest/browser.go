@@ -1,0 +1,102 @@
+package portaltest
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"testing"
+)
+
+// Browser keeps cookies and follows no redirect by itself.
+type Browser struct {
+	T      testing.TB
+	Base   string
+	Client *http.Client
+}
+
+// NewBrowser without a session.
+func NewBrowser(t testing.TB, base string) *Browser {
+	t.Helper()
+	jar, err := cookiejar.New(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Browser{T: t, Base: base, Client: &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
+}
+
+// Login through the provider; it returns where the portal sends the browser in the end.
+func (b *Browser) Login(p *Provider, returnTo, user string, groups ...string) string {
+	b.T.Helper()
+	start := b.Get("/auth/login?returnTo=" + returnTo)
+	if start.Status != http.StatusFound {
+		b.T.Fatalf("login answered %d: %s", start.Status, start.Body)
+	}
+	back := b.do(http.MethodGet, p.Login(b.T, start.Header.Get("Location"), user, groups...), nil, nil)
+	if back.Status != http.StatusFound {
+		b.T.Fatalf("callback answered %d: %s", back.Status, back.Body)
+	}
+	return back.Header.Get("Location")
+}
+
+// Answer of the portal.
+type Answer struct {
+	Status int
+	Header http.Header
+	Body   []byte
+}
+
+// Into decodes the body.
+func (a Answer) Into(t testing.TB, v any) {
+	t.Helper()
+	if err := json.Unmarshal(a.Body, v); err != nil {
+		t.Fatalf("%v in %d %s", err, a.Status, a.Body)
+	}
+}
+
+// Get a path.
+func (b *Browser) Get(path string) Answer {
+	b.T.Helper()
+	return b.do(http.MethodGet, b.Base+path, nil, nil)
+}
+
+// Post JSON as the portal's own pages do.
+func (b *Browser) Post(path string, body any) Answer {
+	b.T.Helper()
+	return b.PostWith(path, body, http.Header{"X-Acp-Request": {"1"}, "Origin": {b.Base}, "Sec-Fetch-Site": {"same-origin"}})
+}
+
+// PostWith other headers.
+func (b *Browser) PostWith(path string, body any, h http.Header) Answer {
+	b.T.Helper()
+	data, err := json.Marshal(body)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return b.do(http.MethodPost, b.Base+path, data, h)
+}
+
+func (b *Browser) do(method, address string, body []byte, h http.Header) Answer {
+	b.T.Helper()
+	req, err := http.NewRequestWithContext(b.T.Context(), method, address, bytes.NewReader(body))
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	for k, v := range h {
+		req.Header[k] = v
+	}
+	if body != nil {
+		req.Header.Set("Content-Type", "application/json")
+	}
+	res, err := b.Client.Do(req)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }() // read to its end below
+	data, err := io.ReadAll(res.Body)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return Answer{Status: res.StatusCode, Header: res.Header, Body: data}
+}

@@ -1,0 +1,120 @@
+package portal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// problem is an error that has its answer already.
+type problem struct {
+	status       int
+	code, detail string
+	fields       []approval.Field
+}
+
+func (p *problem) Error() string { return p.code + ": " + p.detail }
+
+func problemf(status int, code, format string, args ...any) error {
+	return &problem{status: status, code: code, detail: fmt.Sprintf(format, args...)}
+}
+
+var statusOf = map[approval.Code]int{
+	approval.CodeForbidden: http.StatusForbidden, approval.CodeNotFound: http.StatusNotFound, approval.CodeInvalid: http.StatusUnprocessableEntity,
+	approval.CodeConflict: http.StatusConflict, approval.CodeStale: http.StatusConflict, approval.CodeDuplicate: http.StatusConflict,
+	approval.CodeNoApprover: http.StatusUnprocessableEntity, approval.CodeUnavailable: http.StatusServiceUnavailable,
+	approval.CodeStoreUnavailable: http.StatusServiceUnavailable,
+}
+
+// toProblem is the one mapper from errors to answers. What it does not know is internal and says nothing of itself.
+func toProblem(err error) openapi.Problem {
+	var p *problem
+	var ours *approval.Error
+	var tooLarge *http.MaxBytesError
+	out := openapi.Problem{Type: "about:blank", Status: http.StatusInternalServerError, Code: "internal"}
+	var fields []approval.Field
+	switch {
+	case errors.As(err, &tooLarge):
+		out.Status, out.Code = http.StatusRequestEntityTooLarge, "too-large"
+		out.Detail = new("The request is larger than 64 KiB.")
+	case errors.As(err, &p):
+		out.Status, out.Code, out.Detail, fields = p.status, p.code, &p.detail, p.fields
+	case errors.As(err, &ours):
+		out.Status, out.Code, out.Detail, fields = statusOf[ours.Code], string(ours.Code), &ours.Detail, ours.Fields
+		if ours.Ticket != 0 {
+			out.Ticket = new(approval.FormatID(ours.Ticket))
+		}
+	case errors.Is(err, audit.ErrUnavailable):
+		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "unavailable", new("The flow store cannot be read now; try again in a moment.")
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "unavailable", new("It took too long; try again in a moment.")
+	default:
+		out.Detail = new("Something went wrong here; nothing was changed. Report it with the request id.")
+	}
+	out.Title = http.StatusText(out.Status)
+	if len(fields) > 0 {
+		list := make([]struct {
+			Code    *string `json:"code,omitempty"`
+			Field   string  `json:"field"`
+			Message string  `json:"message"`
+		}, len(fields))
+		for i, f := range fields {
+			list[i].Field, list[i].Message, list[i].Code = f.Path, f.Message, optional(f.Code)
+		}
+		out.Fields = &list
+	}
+	return out
+}
+
+// fail answers with a problem and ends the request. Only what is our fault is logged as an error.
+func (s *Server) fail(c *gin.Context, err error) {
+	p := toProblem(err)
+	p.RequestId = optional(c.GetString(keyRequestID))
+	if p.Status >= http.StatusInternalServerError {
+		s.Log.Error("request failed", "requestId", c.GetString(keyRequestID), "path", c.FullPath(), "error", err)
+	}
+	c.Abort()
+	body, err := json.Marshal(p)
+	if err != nil {
+		s.Log.Error("a problem could not be encoded", "error", err)
+		c.Status(http.StatusInternalServerError)
+		return
+	}
+	c.Header("Cache-Control", "no-store")
+	c.Data(p.Status, "application/problem+json", body)
+}
+
+// badRequest is for input that could not be decoded.
+func badRequest(err error) error {
+	var tooLarge *http.MaxBytesError
+	if errors.As(err, &tooLarge) {
+		return err
+	}
+	var wrong *json.UnmarshalTypeError
+	if errors.As(err, &wrong) {
+		return &problem{status: http.StatusBadRequest, code: "invalid", detail: "A field has the wrong type.",
+			fields: []approval.Field{{Path: wrong.Field, Code: "type", Message: "must be a " + wrong.Type.String()}}}
+	}
+	return problemf(http.StatusBadRequest, "invalid", "The request is malformed: check its parameters, and that its body is JSON of the documented form.")
+}
+
+// responseFailed is called when the answer could not be written; usually because the caller has gone.
+func (s *Server) responseFailed(c *gin.Context, err error) {
+	s.Log.Debug("response not written", "requestId", c.GetString(keyRequestID), "error", err)
+	c.Abort()
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,96 @@
+package portal
+
+import (
+	"context"
+	"slices"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// ListResources implements openapi.StrictServerInterface.
+func (a *api) ListResources(ctx context.Context, r openapi.ListResourcesRequestObject) (openapi.ListResourcesResponseObject, error) {
+	who, c := actor(ctx), a.Catalog()
+	mine := r.Params.Mine != nil && *r.Params.Mine
+	es, next, err := page(c.Resources(), func(e catalog.Entity) bool { return !mine || c.Owns(who.ID, e) }, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	denied := a.denials(ctx, audit.DeniedQuery{By: audit.ByResource})
+	out := openapi.ListResources200JSONResponse{Items: make([]openapi.Resource, 0, len(es)), NextCursor: next}
+	for _, e := range es {
+		out.Items = append(out.Items, a.resourceOf(c, who, e, denied))
+	}
+	return out, nil
+}
+
+// GetResource implements openapi.StrictServerInterface.
+func (a *api) GetResource(ctx context.Context, r openapi.GetResourceRequestObject) (openapi.GetResourceResponseObject, error) {
+	c := a.Catalog()
+	e, err := found(c.Resource(r.Id))
+	if err != nil {
+		return nil, err
+	}
+	denied := a.denials(ctx, audit.DeniedQuery{By: audit.ByResource, Resource: e.Name})
+	return openapi.GetResource200JSONResponse(a.resourceOf(c, actor(ctx), e, denied)), nil
+}
+
+// ListResourceAccess implements openapi.StrictServerInterface.
+func (a *api) ListResourceAccess(ctx context.Context, r openapi.ListResourceAccessRequestObject) (openapi.ListResourceAccessResponseObject, error) {
+	who, c := actor(ctx), a.Catalog()
+	e, err := found(c.Resource(r.Id))
+	if err != nil {
+		return nil, err
+	}
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, err
+	}
+	grants := snap.WhoCanReach(e.Name, a.Now())
+	if !mayInspect(c, who, e) {
+		grants = slices.DeleteFunc(grants, func(g policy.Grant) bool { return !ownsApplication(c, who, g.Subject) })
+	}
+	items, err := a.accessOf(ctx, grants)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ListResourceAccess200JSONResponse{Items: items}, nil
+}
+
+// ListResourceConnections implements openapi.StrictServerInterface.
+func (a *api) ListResourceConnections(ctx context.Context, r openapi.ListResourceConnectionsRequestObject) (openapi.ListResourceConnectionsResponseObject, error) {
+	who, c := actor(ctx), a.Catalog()
+	e, err := found(c.Resource(r.Id))
+	if err != nil {
+		return nil, err
+	}
+	keep := everyConnection
+	if !mayInspect(c, who, e) {
+		keep = func(f audit.Connection) bool { return ownsApplication(c, who, f.Subject) }
+	}
+	list, err := a.connections(ctx, audit.ConnectionQuery{Resource: e.Name}, r.Params.Decision, r.Params.Since, keep)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.ListResourceConnections200JSONResponse(list), nil
+}
+
+func ownsApplication(c *catalog.Catalog, who approval.Actor, name string) bool {
+	e, ok := c.ByName(name)
+	if !ok {
+		return false
+	}
+	_, app := c.Application(e.ID)
+	return app && c.Owns(who.ID, e)
+}
+
+func (a *api) snapshot() (*policy.Snapshot, error) {
+	s, ok := a.Host.Snapshot()
+	if !ok {
+		return nil, &approval.Error{Code: approval.CodeUnavailable, Detail: "The host cluster's policies are not known yet; try again in a moment."}
+	}
+	return s, nil
+}

@@ -1,0 +1,120 @@
+package portal
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestEveryRouteHasARow: what the router serves and what the table says are the same.
+func TestEveryRouteHasARow(t *testing.T) {
+	x := newSite(t)
+	served := map[string]bool{}
+	for _, r := range x.engine.Routes() {
+		served[r.Method+" "+r.Path] = true
+		if _, ok := routeByPath[r.Method+" "+r.Path]; !ok {
+			t.Errorf("%s %s has no row in the table", r.Method, r.Path)
+		}
+	}
+	for key := range routeByPath {
+		if !served[key] {
+			t.Errorf("%s is in the table and nowhere else", key)
+		}
+	}
+}
+
+// TestWalk calls every route as every role.
+func TestWalk(t *testing.T) {
+	x := newSite(t)
+	people := map[string]string{"nobody": "", "requester": "alice", "resource owner": "bob", "leader": "carol", "security": "dave", "auditor": "grace"}
+	for role, who := range people {
+		b := x.as(who)
+		for _, r := range routes {
+			if r.Operation == "streamEvents" && who != "" || r.Operation == "logout" {
+				continue // a stream does not end, a logout would end the walk; they have tests of their own
+			}
+			path := strings.NewReplacer("applications/:id", "applications/app-888", "resources/:id", "resources/bobs-cluster", "tickets/:id", "tickets/T-999").Replace(r.Path)
+			status := 0
+			if r.Method == http.MethodGet {
+				status = b.Get(path).Status
+			} else {
+				status = b.Post(path, map[string]any{"reason": "r", "decision": "approve", "version": 1, "items": []any{}}).Status
+			}
+			refused := status == http.StatusUnauthorized
+			if want := r.Who != anyone && who == ""; refused != want {
+				t.Errorf("%s %s as %s: %d; unauthenticated should be %v", r.Method, r.Path, role, status, want)
+			}
+			if r.Who == changer && role == "auditor" && status != http.StatusForbidden {
+				t.Errorf("%s %s as %s: %d; an auditor changes nothing", r.Method, r.Path, role, status)
+			}
+			if r.Who != changer && role == "auditor" && status >= http.StatusBadRequest && status != http.StatusNotFound {
+				t.Errorf("%s %s as %s: %d; an auditor reads everything", r.Method, r.Path, role, status)
+			}
+			if status >= http.StatusInternalServerError {
+				t.Errorf("%s %s as %s: %d", r.Method, r.Path, role, status)
+			}
+		}
+	}
+}
+
+func TestVisibility(t *testing.T) {
+	x := newSite(t)
+	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for name, tc := range map[string]struct {
+		reason, who, path string
+		want              int
+		items             int // -1: not a list
+	}{
+		"requester":             {"it is hers", "alice", "/api/v1/tickets/T-1", 200, -1},
+		"approver":              {"she has to decide", "carol", "/api/v1/tickets/T-1", 200, -1},
+		"later approver":        {"he will have to decide", "bob", "/api/v1/tickets/T-1", 200, -1},
+		"security":              {"sees all", "dave", "/api/v1/tickets/T-1", 200, -1},
+		"auditor":               {"sees all", "grace", "/api/v1/tickets/T-1", 200, -1},
+		"stranger":              {"as if there were none", "erin", "/api/v1/tickets/T-1", 404, -1},
+		"stranger's list":       {"empty", "erin", "/api/v1/tickets?view=all", 200, 0},
+		"approver's list":       {"waits for her", "carol", "/api/v1/tickets?view=approvals", 200, 1},
+		"later approver's list": {"does not wait for him yet", "bob", "/api/v1/tickets?view=approvals", 200, 0},
+		"all for security":      {"all", "dave", "/api/v1/tickets?view=all", 200, 1},
+		"odd id":                {"no such ticket", "alice", "/api/v1/tickets/T-01", 404, -1},
+		"own app's access":      {"an owner sees what it reaches", "alice", "/api/v1/applications/app-888/access", 200, 1},
+		"other app's access":    {"others do not", "erin", "/api/v1/applications/app-888/access", 403, -1},
+		"other app's flows":     {"others do not", "bob", "/api/v1/applications/app-888/connections", 403, -1},
+		"auditor's app access":  {"sees all", "grace", "/api/v1/applications/app-888/access", 200, 1},
+		"owner's resource":      {"all rows", "bob", "/api/v1/resources/bobs-cluster/access", 200, 2},
+		"client's resource":     {"only rows of her own application", "alice", "/api/v1/resources/bobs-cluster/access", 200, 1},
+		"stranger's resource":   {"no rows", "carol", "/api/v1/resources/bobs-cluster/access", 200, 0},
+		"owner's flows":         {"all rows", "bob", "/api/v1/resources/bobs-cluster/connections", 200, 2},
+		"client's flows":        {"her own", "erin", "/api/v1/resources/bobs-cluster/connections", 200, 1},
+		"stranger's flows":      {"none", "frank", "/api/v1/resources/bobs-cluster/connections", 200, 0},
+		"my applications":       {"mine", "alice", "/api/v1/applications?mine=true", 200, 1},
+		"all applications":      {"everyone may list", "frank", "/api/v1/applications", 200, 2},
+		"search":                {"by title", "frank", "/api/v1/applications?q=APP+889", 200, 1},
+		"bad limit":             {"out of range", "frank", "/api/v1/applications?limit=0", 400, -1},
+		"bad view":              {"not a view", "frank", "/api/v1/tickets?view=x", 400, -1},
+		"bad since":             {"not a time", "alice", "/api/v1/applications/app-888/connections?since=yesterday", 400, -1},
+		"unknown":               {"not in the catalog", "alice", "/api/v1/resources/nothing", 404, -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := x.as(tc.who).Get(tc.path)
+			if a.Status != tc.want {
+				t.Fatalf("%s: %d, want %d: %s", tc.reason, a.Status, tc.want, a.Body)
+			}
+			if tc.items < 0 {
+				return
+			}
+			var list struct{ Items []any }
+			if a.Into(t, &list); list.Items == nil || len(list.Items) != tc.items {
+				t.Errorf("%s: want %d items: %s", tc.reason, tc.items, a.Body)
+			}
+		})
+	}
+	var app struct{ Denied24h *int64 }
+	if x.as("erin").Get("/api/v1/applications/app-888").Into(t, &app); app.Denied24h != nil {
+		t.Error("others do not see how often an application was refused")
+	}
+	if x.as("alice").Get("/api/v1/applications/app-888").Into(t, &app); app.Denied24h == nil || *app.Denied24h != 3 {
+		t.Error("its owner does")
+	}
+}

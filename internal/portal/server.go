@@ -1,0 +1,141 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"github.com/gin-gonic/gin"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// Host is what the portal shows of the host cluster.
+type Host interface {
+	// Snapshot of all policies; false: not seen yet.
+	Snapshot() (*policy.Snapshot, bool)
+	// Cached policy by name; false: not there, or not seen yet.
+	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
+	// Protection of a resource by its resource name; nil: not onboarded, or not seen yet.
+	Protection(resource string) *v1alpha1.ProtectedResource
+	Ready() bool
+}
+
+// Flows is the part of the flow store that the portal reads.
+type Flows interface {
+	Connections(context.Context, audit.ConnectionQuery) ([]audit.Connection, error)
+	Denied(context.Context, audit.DeniedQuery) (map[string]int64, error)
+	LastFlow(context.Context) (map[string]time.Time, error)
+}
+
+// Config of a Server; all fields are required but Demo.
+type Config struct {
+	PublicURL    *url.URL
+	Tickets      *approval.Service
+	Host         Host
+	Flows        Flows
+	Catalog      func() *catalog.Catalog
+	Sessions     scs.CtxStore
+	SessionIdle  time.Duration
+	Issuer       string
+	ClientID     string
+	ClientSecret string
+	Web          fs.FS // holds index.html, or not if the web application was not built
+	Hub          *Hub
+	Demo         bool
+	Now          func() time.Time
+	Log          *slog.Logger
+}
+
+// Validate says what is missing or unsafe, in words for the one who starts the program.
+func (c *Config) Validate() error {
+	u := c.PublicURL
+	switch {
+	case u == nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.Path != "" && u.Path != "/" || u.RawQuery != "" || u.User != nil:
+		return errors.New("--public-url must be an origin such as https://acp.example.com")
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		return errors.New("--public-url must be https unless it is on this machine (127.0.0.1, ::1, localhost): cookies and tokens would travel in the clear")
+	case c.Issuer == "" || c.ClientID == "":
+		return errors.New("--oidc-issuer and --oidc-client-id are required: people log in there")
+	case c.SessionIdle < time.Minute || c.SessionIdle > sessionLifetime:
+		return errors.New("--session-idle must be between 1m and 24h")
+	}
+	return nil
+}
+
+// Server is the portal's HTTP handler.
+type Server struct {
+	Config
+	engine   *gin.Engine
+	sessions *scs.SessionManager
+	login    *login
+	limits   *limits
+	stop     context.Context
+}
+
+// New makes a server. The context ends its event streams, which a graceful shutdown would wait for.
+func New(ctx context.Context, c Config) (*Server, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Server{Config: c, stop: ctx, limits: newLimits(c.Now)}
+	s.sessions = newSessions(c)
+	s.login = newLogin(c)
+	gin.SetMode(gin.ReleaseMode)
+	e := gin.New()
+	e.HandleMethodNotAllowed = true
+	e.RedirectTrailingSlash, e.RedirectFixedPath = false, false
+	// Nobody's X-Forwarded-For is believed; the access log names the peer.
+	if err := e.SetTrustedProxies(nil); err != nil {
+		return nil, err
+	}
+	e.Use(s.requestID, s.accessLog, s.recovery, s.securityHeaders, bodyLimit, s.session, s.rateLimit, s.sameOrigin, s.guard)
+	e.NoMethod(func(c *gin.Context) {
+		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
+	})
+	e.NoRoute(s.web)
+
+	e.GET("/auth/login", s.startLogin)
+	e.GET("/auth/callback", s.finishLogin)
+	e.POST("/auth/logout", s.logout)
+	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
+	e.GET("/readyz", s.readyz)
+	strict := openapi.NewStrictHandlerWithOptions(&api{s}, nil, openapi.StrictGinServerOptions{
+		RequestErrorHandlerFunc:  func(c *gin.Context, err error) { s.fail(c, badRequest(err)) },
+		HandlerErrorFunc:         func(c *gin.Context, err error) { s.fail(c, err) },
+		ResponseErrorHandlerFunc: s.responseFailed,
+	})
+	openapi.RegisterHandlersWithOptions(e, strict, openapi.GinServerOptions{BaseURL: apiBase,
+		ErrorHandler: func(c *gin.Context, err error, _ int) { s.fail(c, badRequest(err)) }})
+	s.engine = e
+	return s, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
+
+// readyz says whether people can be served: without the ticket store or the policies they cannot.
+func (s *Server) readyz(c *gin.Context) {
+	ctx, cancel := context.WithTimeout(c.Request.Context(), 2*time.Second)
+	defer cancel()
+	if err := s.Tickets.Store.Ping(ctx); err != nil {
+		s.Log.Warn("not ready", "error", err)
+		c.String(http.StatusServiceUnavailable, "the ticket store cannot be used\n")
+		return
+	}
+	if !s.Host.Ready() {
+		c.String(http.StatusServiceUnavailable, "the host cluster's policies are not known yet\n")
+		return
+	}
+	c.String(http.StatusOK, "ok\n")
+}

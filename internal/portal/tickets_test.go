@@ -1,0 +1,135 @@
+package portal
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+func TestAskingForAccess(t *testing.T) {
+	x := newSite(t)
+	alice, bob, carol, erin, zoe := x.as("alice"), x.as("bob"), x.as("carol"), x.as("erin"), x.as("zoe")
+	with := func(change func(map[string]any)) map[string]any {
+		b := newTicket("app-888", "bobs-cluster")
+		change(b)
+		return b
+	}
+	item := func(b map[string]any) map[string]any { return b["items"].([]map[string]any)[0] }
+	for name, tc := range map[string]struct {
+		reason string
+		body   map[string]any
+		status int
+		code   string
+		field  string
+	}{
+		"unknown application": {"names the field", newTicket("app-1", "bobs-cluster"), 422, "invalid", "items[0].application"},
+		"unknown resource":    {"names the field", newTicket("app-888", "x"), 422, "invalid", "items[0].resource"},
+		"unknown action":      {"names the field", with(func(b map[string]any) { item(b)["actions"] = []string{"redis:drop"} }), 422, "invalid", "items[0].actions"},
+		"wildcard action":     {"only what the class names", with(func(b map[string]any) { item(b)["actions"] = []string{"redis:*"} }), 422, "invalid", "items[0].actions"},
+		"no action":           {"at least one", with(func(b map[string]any) { item(b)["actions"] = []string{} }), 422, "invalid", "items[0].actions"},
+		"no class":            {"nothing could enforce it", newTicket("app-888", "unclassed"), 422, "invalid", "items[0].resource"},
+		"no reason":           {"the approvers decide by it", with(func(b map[string]any) { b["reason"] = " " }), 422, "invalid", "reason"},
+		"too short":           {"five minutes at least", with(func(b map[string]any) { b["durationSeconds"] = 10 }), 422, "invalid", "durationSeconds"},
+		"overflow":            {"a number that is no duration", with(func(b map[string]any) { b["durationSeconds"] = int64(1) << 62 }), 422, "invalid", "durationSeconds"},
+		"no item":             {"one item", with(func(b map[string]any) { b["items"] = []any{} }), 422, "invalid", "items"},
+		"wrong type":          {"JSON of another form", with(func(b map[string]any) { b["reason"] = 7 }), 400, "invalid", "reason"},
+		"other's application": {"only owners ask", newTicket("app-889", "bobs-cluster"), 403, "forbidden", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, path := range []string{"/api/v1/tickets", "/api/v1/tickets/preview"} {
+				if path != "/api/v1/tickets" && tc.field == "reason" && tc.status == 422 {
+					continue // a preview needs no reason yet
+				}
+				a := alice.Post(path, tc.body)
+				var p problemBody
+				a.Into(t, &p)
+				if a.Status != tc.status || p.Code != tc.code || tc.field != "" && (len(p.Fields) != 1 || p.Fields[0].Field != tc.field) {
+					t.Errorf("%s: %s: %d %s", tc.reason, path, a.Status, a.Body)
+				}
+			}
+		})
+	}
+
+	var preview struct {
+		Steps     []struct{ Name, State string }
+		Existing  []struct{ SID string }
+		Statement string
+		Denied24h int
+		Duplicate string
+	}
+	alice.Post("/api/v1/tickets/preview", newTicket("app-888", "bobs-cluster")).Into(t, &preview)
+	if len(preview.Steps) != 2 || preview.Steps[0].State != "current" || len(preview.Existing) != 1 || preview.Denied24h != 3 || !strings.Contains(preview.Statement, "app/888") {
+		t.Errorf("preview: %+v", preview)
+	}
+	made := alice.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
+	if made.Status != http.StatusCreated {
+		t.Fatalf("%d %s", made.Status, made.Body)
+	}
+	var p problemBody
+	again := alice.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
+	if again.Into(t, &p); again.Status != http.StatusConflict || p.Code != "duplicate" || p.Ticket != "T-1" {
+		t.Errorf("the second is pointed to the first: %s", again.Body)
+	}
+
+	decide := func(who *portaltest.Browser, decision string, version int, comment string) (int, string) {
+		a := who.Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": decision, "version": version, "comment": comment})
+		var p problemBody
+		a.Into(t, &p)
+		return a.Status, p.Code
+	}
+	for _, step := range []struct {
+		reason   string
+		who      *portaltest.Browser
+		decision string
+		version  int
+		comment  string
+		status   int
+		code     string
+	}{
+		{"nobody decides his own", alice, "approve", 1, "", 403, "forbidden"},
+		{"not his turn", bob, "approve", 1, "", 403, "forbidden"},
+		{"may not even see it", erin, "approve", 1, "", 404, "not-found"},
+		{"a rejection needs a comment", carol, "reject", 1, "", 422, "invalid"},
+		{"another version", carol, "approve", 9, "", 409, "stale"},
+		{"not a decision", carol, "maybe", 1, "", 422, "invalid"},
+		{"her turn", carol, "approve", 1, "fine", 200, ""},
+		{"twice", carol, "approve", 1, "", 409, "stale"},
+		{"one person one step", carol, "approve", 2, "", 403, "forbidden"},
+		{"not an approver of this one", zoe, "approve", 2, "", 404, "not-found"},
+		{"his turn", bob, "approve", 2, "", 200, ""},
+		{"nothing left to decide", bob, "approve", 3, "", 409, "conflict"},
+	} {
+		if status, code := decide(step.who, step.decision, step.version, step.comment); status != step.status || code != step.code {
+			t.Errorf("%s: %d %s, want %d %s", step.reason, status, code, step.status, step.code)
+		}
+	}
+	for _, step := range []struct {
+		reason, path string
+		who          *portaltest.Browser
+		status       int
+	}{
+		{"only pending ones", "withdraw", alice, 409},
+		{"not her's", "revoke", carol, 403},
+		{"the resource's owner", "revoke", bob, 200},
+		{"once", "revoke", bob, 409},
+	} {
+		if a := step.who.Post("/api/v1/tickets/T-1/"+step.path, map[string]any{"reason": "enough"}); a.Status != step.status {
+			t.Errorf("%s: %d %s", step.reason, a.Status, a.Body)
+		}
+	}
+}
+
+func TestIdempotencyKey(t *testing.T) {
+	x := newSite(t)
+	alice := x.as("alice")
+	h := http.Header{"X-Acp-Request": {"1"}, "Idempotency-Key": {"0123456789"}}
+	for range 2 {
+		var got struct{ ID string }
+		a := alice.PostWith("/api/v1/tickets", newTicket("app-888", "bobs-cluster"), h)
+		if a.Into(t, &got); a.Status != http.StatusCreated || got.ID != "T-1" {
+			t.Errorf("the same call gives the same ticket: %d %s", a.Status, a.Body)
+		}
+	}
+}

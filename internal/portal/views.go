@@ -1,0 +1,129 @@
+package portal
+
+import (
+	"fmt"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+func personOf(c *catalog.Catalog, id string) openapi.Person {
+	p, ok := c.Person(id)
+	if !ok { // he left; the record stays
+		return openapi.Person{Id: id, DisplayName: id}
+	}
+	return openapi.Person{Id: id, DisplayName: p.DisplayName, Title: optional(p.Title), Email: optional(p.Email)}
+}
+
+func ownersOf(c *catalog.Catalog, e catalog.Entity) []openapi.OwnerRef {
+	out := make([]openapi.OwnerRef, 0, len(e.Owners))
+	for _, o := range e.Owners {
+		out = append(out, openapi.OwnerRef{Kind: openapi.OwnerRefKind(o.Kind), Id: o.ID, DisplayName: c.OwnerName(o)})
+	}
+	return out
+}
+
+func catalogRef(c *catalog.Catalog, name string) openapi.CatalogRef {
+	if e, ok := c.ByName(name); ok {
+		return openapi.CatalogRef{Id: &e.ID, Name: name, Title: e.Title}
+	}
+	return openapi.CatalogRef{Name: name, Title: name}
+}
+
+func applicationOf(c *catalog.Catalog, who approval.Actor, e catalog.Entity, denied map[string]int64) openapi.Application {
+	out := openapi.Application{Id: e.ID, Name: e.Name, Title: e.Title, Description: optional(e.Description), Owners: ownersOf(c, e),
+		Environment: optional(e.Environment), Mine: c.Owns(who.ID, e)}
+	if mayInspect(c, who, e) {
+		out.Denied24h = count(denied, e.Name)
+	}
+	return out
+}
+
+func (a *api) resourceOf(c *catalog.Catalog, who approval.Actor, e catalog.Entity, denied map[string]int64) openapi.Resource {
+	out := openapi.Resource{Id: e.ID, Name: e.Name, Title: e.Title, Description: optional(e.Description), Owners: ownersOf(c, e),
+		Environment: optional(e.Environment), Mine: c.Owns(who.ID, e), Sensitivity: openapi.Sensitivity(e.Sensitivity), Actions: []openapi.ActionInfo{},
+		Protection: protectionOf(a.Host.Protection(e.Name))}
+	if mayInspect(c, who, e) {
+		out.Denied24h = count(denied, e.Name)
+	}
+	if s, ok := a.Host.Snapshot(); ok {
+		if class, ok := s.ResourceClassOf(e.Name); ok {
+			out.Class = &class.Name
+			for _, act := range class.Spec.Actions {
+				out.Actions = append(out.Actions, openapi.ActionInfo{Name: act.Name, Ports: portsOf(act.Ports)})
+			}
+		}
+	}
+	return out
+}
+
+func portsOf(ports []v1alpha1.Port) []string {
+	out := make([]string, 0, len(ports))
+	for _, p := range ports {
+		proto := p.Protocol
+		if proto == "" {
+			proto = v1alpha1.ProtocolTCP
+		}
+		if p.EndPort != nil && *p.EndPort != p.Port {
+			out = append(out, fmt.Sprintf("%d-%d/%s", p.Port, *p.EndPort, proto))
+		} else {
+			out = append(out, fmt.Sprintf("%d/%s", p.Port, proto))
+		}
+	}
+	return out
+}
+
+func protectionOf(p *v1alpha1.ProtectedResource) *openapi.Protection {
+	if p == nil {
+		return nil
+	}
+	out := &openapi.Protection{Mode: openapi.Mode(p.Spec.Mode), EffectiveMode: openapi.Mode(p.Status.EffectiveMode), Revision: optional(p.Status.Revision),
+		Statements: int(p.Status.Statements), Clusters: clustersOf(p.Status.Clusters)}
+	if out.EffectiveMode == "" { // the adapter has not looked at it yet
+		out.EffectiveMode = out.Mode
+	}
+	for _, cond := range p.Status.Conditions {
+		if cond.Type == v1alpha1.ConditionRealized {
+			out.Realized = cond.Status == "True" && p.Status.ObservedGeneration >= p.Generation
+			if !out.Realized {
+				out.Message = optional(cond.Message)
+			}
+		}
+	}
+	return out
+}
+
+func clustersOf(in []v1alpha1.ClusterState) []openapi.ClusterState {
+	out := make([]openapi.ClusterState, 0, len(in))
+	for _, c := range in {
+		x := openapi.ClusterState{Cluster: string(c.Name), State: openapi.ClusterStateState(c.State), DesiredRevision: optional(c.DesiredRevision),
+			ObservedRevision: optional(c.ObservedRevision), Propagated: new(c.Propagated), Message: optional(c.Message)}
+		if c.Mode != "" {
+			x.Mode = new(openapi.Mode(c.Mode))
+		}
+		if c.Since != nil {
+			x.Since = new(c.Since.UTC())
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+func connectionOf(c *catalog.Catalog, f audit.Connection) openapi.Connection {
+	end := func(name, other string) openapi.CatalogRef {
+		if name == "" { // no class knows it; what was seen stands for it
+			return openapi.CatalogRef{Title: other}
+		}
+		return catalogRef(c, name)
+	}
+	out := openapi.Connection{Cluster: f.Cluster, SourceCluster: optional(f.SourceCluster), Subject: end(f.Subject, f.Source), Resource: end(f.Resource, f.Destination),
+		Action: optional(f.Action), Port: int(f.Port), Protocol: string(f.Protocol), Decision: openapi.Decision(f.Decision), Verdict: openapi.ConnectionVerdict(f.Verdict),
+		Policy: optional(f.Statement.Policy), Sid: optional(f.Statement.SID), Count: f.Count, FirstSeen: f.FirstSeen.UTC(), LastSeen: f.LastSeen.UTC()}
+	if n, ok := ticketOf(f.Statement, f.Resource); ok {
+		out.Ticket = new(approval.FormatID(n))
+	}
+	return out
+}

@@ -1,0 +1,70 @@
+package portal
+
+import (
+	"crypto/rand"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+)
+
+const noncePlaceholder = "__CSP_NONCE__"
+
+const notBuilt = `<!doctype html><html lang="en"><meta charset="utf-8"><title>ACP</title>
+<h1>The web application is not built</h1><p>Run <code>make web</code> and build the portal again. The API is served.</p></html>
+`
+
+// web serves the built application. Paths without a file are the application's own pages, so they get index.html, but
+// only where a browser navigates: a missing script must not become a page.
+func (s *Server) web(c *gin.Context) {
+	p := path.Clean("/" + c.Request.URL.Path)
+	if p == "/api" || strings.HasPrefix(p, "/api/") || strings.HasPrefix(p, "/auth/") {
+		s.fail(c, problemf(http.StatusNotFound, "not-found", "There is no such address."))
+		return
+	}
+	if c.Request.Method != http.MethodGet && c.Request.Method != http.MethodHead {
+		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
+		return
+	}
+	name := strings.TrimPrefix(p, "/")
+	if name != "" && name != "index.html" && !strings.HasPrefix(path.Base(name), ".") {
+		if data, err := fs.ReadFile(s.Web, name); err == nil {
+			s.file(c, name, data)
+			return
+		}
+	}
+	if name != "" && !strings.Contains(c.GetHeader("Accept"), "text/html") {
+		s.fail(c, problemf(http.StatusNotFound, "not-found", "There is no such file."))
+		return
+	}
+	s.index(c)
+}
+
+func (s *Server) file(c *gin.Context, name string, data []byte) {
+	kind := mime.TypeByExtension(path.Ext(name))
+	if kind == "" {
+		kind = "application/octet-stream"
+	}
+	if strings.HasPrefix(name, "assets/") { // their names contain the hash of their content
+		c.Header("Cache-Control", "public, max-age=31536000, immutable")
+	} else {
+		c.Header("Cache-Control", "no-cache")
+	}
+	c.Data(http.StatusOK, kind, data)
+}
+
+// index is made for each response, because it carries the nonce that allows the application's own styles.
+func (s *Server) index(c *gin.Context) {
+	data, err := fs.ReadFile(s.Web, "index.html")
+	if err != nil {
+		c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(notBuilt))
+		return
+	}
+	nonce := rand.Text()
+	c.Header("Content-Security-Policy", contentPolicy(nonce))
+	c.Header("Cache-Control", "no-store")
+	c.Data(http.StatusOK, "text/html; charset=utf-8", []byte(strings.ReplaceAll(string(data), noncePlaceholder, nonce)))
+}

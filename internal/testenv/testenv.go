@@ -1,0 +1,109 @@
+// Package testenv starts real API servers for tests: an etcd and a kube-apiserver each, through controller-runtime's
+// envtest. Without the binaries a test fails and says how to get them; it never skips.
+package testenv
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+const assets = "KUBEBUILDER_ASSETS"
+
+const howTo = "run `make test`, or set " + assets +
+	" to the output of `go run ./cmd/acp-playground parts --print kubebuilder-assets` (in playground/)"
+
+// Options of a server.
+type Options struct {
+	// CRDs are folders, relative to the repository's root.
+	CRDs []string
+	// Tokens maps bearer tokens to the users that they stand for.
+	Tokens map[string]string
+}
+
+// Server is a running API server.
+type Server struct {
+	// Config is an administrator's.
+	Config *rest.Config
+	env    *envtest.Environment
+	dir    string
+}
+
+// Start starts an API server that stops with the test.
+func Start(t testing.TB, o Options) *Server {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// New starts an API server for a whole package's tests; TestMain has to stop it.
+func New(o Options) (*Server, error) {
+	folder := os.Getenv(assets)
+	if folder == "" {
+		return nil, fmt.Errorf("%s is not set: %s", assets, howTo)
+	}
+	for _, binary := range []string{"etcd", "kube-apiserver"} {
+		if _, err := exec.LookPath(filepath.Join(folder, binary)); err != nil {
+			return nil, fmt.Errorf("%s has no %s: %s", assets, binary, howTo)
+		}
+	}
+	dir, err := os.MkdirTemp("", "acp-testenv-")
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the API server: %w", err)
+	}
+	s := &Server{dir: dir, env: &envtest.Environment{BinaryAssetsDirectory: folder, ErrorIfCRDPathMissing: true}}
+	for _, d := range o.CRDs {
+		s.env.CRDDirectoryPaths = append(s.env.CRDDirectoryPaths, filepath.Join(Root(), d))
+	}
+	if len(o.Tokens) > 0 {
+		var lines strings.Builder
+		for token, user := range o.Tokens {
+			fmt.Fprintf(&lines, "%s,%s,%s\n", token, user, user)
+		}
+		file := filepath.Join(dir, "tokens.csv")
+		if err := os.WriteFile(file, []byte(lines.String()), 0o600); err != nil {
+			return nil, errors.Join(fmt.Errorf("write the tokens: %w", err), os.RemoveAll(dir))
+		}
+		s.env.ControlPlane.GetAPIServer().Configure().Set("token-auth-file", file)
+	}
+	if s.Config, err = s.env.Start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("start an API server: %w", err), os.RemoveAll(dir))
+	}
+	return s, nil
+}
+
+// As returns a client configuration of another user.
+func (s *Server) As(user string) (*rest.Config, error) {
+	u, err := s.env.AddUser(envtest.User{Name: user}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("make a user: %w", err)
+	}
+	return u.Config(), nil
+}
+
+// Stop stops the server.
+func (s *Server) Stop() error {
+	return errors.Join(s.env.Stop(), os.RemoveAll(s.dir))
+}
+
+// Root is the folder of the repository.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+}

@@ -1,0 +1,13 @@
+// Package web owns the portal's user interface. Its only export is the built
+// application; it knows nothing of the server that serves it.
+package web
+
+import "embed"
+
+// Dist holds what `npm run build` wrote below dist/. Before the first build it
+// holds only the marker file, so the Go code compiles without Node; a server
+// must check for dist/index.html. In that file the server replaces the text
+// __CSP_NONCE__ by the nonce of each response.
+//
+//go:embed all:dist
+var Dist embed.FS

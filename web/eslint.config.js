@@ -1,0 +1,18 @@
+import tseslint from "typescript-eslint";
+import jsxA11y from "eslint-plugin-jsx-a11y";
+import reactHooks from "eslint-plugin-react-hooks";
+
+export default tseslint.config(
+  { ignores: ["dist", "node_modules", "src/api/schema.gen.ts", "public", "*.config.js"] },
+  ...tseslint.configs.strict,
+  jsxA11y.flatConfigs.recommended,
+  reactHooks.configs.flat.recommended,
+  {
+    files: ["**/*.{ts,tsx}"],
+    rules: {
+      "no-console": "error",
+      "@typescript-eslint/consistent-type-imports": "error",
+      "react-hooks/exhaustive-deps": "error",
+    },
+  },
+);

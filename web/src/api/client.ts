@@ -1,0 +1,89 @@
+/**
+ * The one way to the portal's API. It owns the headers every call needs and
+ * turns whatever goes wrong into an ApiError.
+ */
+import createClient from "openapi-fetch";
+import type { paths } from "./schema.gen";
+import type { Problem } from "./types";
+
+/** `network` is ours: no answer came. Every other code is the server's. */
+export class ApiError extends Error {
+  readonly code: string;
+  readonly status: number;
+  readonly problem: Problem | undefined;
+
+  constructor(code: string, status: number, message: string, problem?: Problem) {
+    super(message);
+    this.name = "ApiError";
+    this.code = code;
+    this.status = status;
+    this.problem = problem;
+  }
+
+  get requestId(): string | undefined {
+    return this.problem?.requestId;
+  }
+
+  /** What the server says about a field; `actions` is also meant by `items[0].actions[1]`. */
+  fieldMessage(name: string): string | undefined {
+    return this.problem?.fields?.find(({ field }) => field.replace(/\[\d+\]/g, "").split(".").at(-1) === name)?.message;
+  }
+}
+
+export function asApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error;
+  return new ApiError("internal", 0, error instanceof Error ? error.message : String(error));
+}
+
+type Listener = () => void;
+const signedOut = new Set<Listener>();
+
+/** Calls back whenever any answer says that there is no session any more. */
+export function onSignedOut(listener: Listener): () => void {
+  signedOut.add(listener);
+  return () => signedOut.delete(listener);
+}
+
+export const client = createClient<paths>({
+  baseUrl: `${globalThis.location.origin}/api/v1`,
+  headers: { Accept: "application/json", "X-ACP-Request": "1" },
+  // Looked up at each call so that tests can put their own in its place.
+  fetch: (request) => globalThis.fetch(request),
+});
+
+function isProblem(body: unknown): body is Problem {
+  return typeof body === "object" && body !== null && "code" in body && "title" in body;
+}
+
+type Answer<T> = { data?: T; error?: unknown; response: Response };
+
+/** The data of an answer, or an ApiError. */
+export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
+  let answer: Answer<T>;
+  try {
+    answer = await call;
+  } catch (cause) {
+    if (cause instanceof DOMException && cause.name === "AbortError") throw cause;
+    throw new ApiError("network", 0, cause instanceof Error ? cause.message : "no answer");
+  }
+  if (answer.response.ok && answer.data !== undefined) return answer.data;
+  const status = answer.response.status;
+  const problem = isProblem(answer.error) ? answer.error : undefined;
+  if (status === 401) signedOut.forEach((listener) => listener());
+  throw new ApiError(
+    problem?.code ?? (status === 401 ? "unauthenticated" : "internal"),
+    status,
+    problem?.detail ?? problem?.title ?? answer.response.statusText,
+    problem,
+  );
+}
+
+/** Ends the session; answers where to go next (the provider's own logout, or our login page). */
+export async function signOut(): Promise<string> {
+  const response = await fetch("/auth/logout", { method: "POST", headers: { Accept: "application/json", "X-ACP-Request": "1" } });
+  const fallback = "/login?error=signed-out";
+  if (!response.ok) return fallback;
+  const body: unknown = await response.json().catch(() => null);
+  if (typeof body === "object" && body !== null && "redirect" in body && typeof body.redirect === "string" && body.redirect !== "") return body.redirect;
+  return fallback;
+}

@@ -1,0 +1,123 @@
+/**
+ * The live stream. Events are hints: each makes the objects it names be read
+ * again. EventSource reconnects by itself after a broken connection but gives up
+ * after an error answer, and it does not notice a silent one; both are handled here.
+ */
+import { useEffect, useState } from "react";
+import { useQueryClient } from "@tanstack/react-query";
+import type { QueryClient } from "@tanstack/react-query";
+import type { LiveState } from "./live-context";
+
+export interface Stream {
+  readonly readyState: number;
+  addEventListener(type: string, listener: (event: MessageEvent<string>) => void): void;
+  close(): void;
+}
+
+export type OpenStream = () => Stream;
+
+const openEventSource: OpenStream = () => new EventSource("/api/v1/events");
+
+/** The server pings every 15 s; two missed pings and a bit mean that nobody is there. */
+const silence = 40_000;
+const firstRetry = 1_000;
+const longestRetry = 30_000;
+
+function hintedId(data: string): string | undefined {
+  try {
+    const hint: unknown = JSON.parse(data);
+    if (typeof hint === "object" && hint !== null && "id" in hint && typeof hint.id === "string") return hint.id;
+  } catch {
+    // A hint that cannot be read is treated as one about everything of its kind.
+  }
+  return undefined;
+}
+
+function refreshTicket(cache: QueryClient, data: string) {
+  const id = hintedId(data);
+  void cache.invalidateQueries({ queryKey: id ? ["ticket", id] : ["ticket"] });
+  void cache.invalidateQueries({ queryKey: ["ticket", "list"] });
+  void cache.invalidateQueries({ queryKey: ["me"] });
+  void cache.invalidateQueries({ queryKey: ["access"] });
+}
+
+function refreshResource(cache: QueryClient, data: string) {
+  const id = hintedId(data);
+  void cache.invalidateQueries({ queryKey: id ? ["resource", id] : ["resource"] });
+  void cache.invalidateQueries({ queryKey: ["access"] });
+}
+
+/** Follows the stream while mounted and tells whether it is there. */
+export function useLiveStream(enabled: boolean, open: OpenStream = openEventSource): LiveState {
+  const cache = useQueryClient();
+  const [state, setState] = useState<LiveState>("connecting");
+
+  useEffect(() => {
+    if (!enabled) return;
+    let stream: Stream | undefined;
+    let retry: ReturnType<typeof setTimeout> | undefined;
+    let watchdog: ReturnType<typeof setTimeout> | undefined;
+    let wait = firstRetry;
+    let missed = false;
+    let ended = false;
+
+    const lose = () => {
+      missed = true;
+      setState("lost");
+    };
+    const reconnect = () => {
+      if (ended) return;
+      stream?.close();
+      clearTimeout(retry);
+      clearTimeout(watchdog);
+      retry = setTimeout(connect, wait);
+      wait = Math.min(wait * 2, longestRetry);
+    };
+    const alive = () => {
+      clearTimeout(watchdog);
+      watchdog = setTimeout(() => {
+        lose();
+        reconnect();
+      }, silence);
+    };
+    function connect() {
+      const current = open();
+      stream = current;
+      const listen = (type: string, then: (data: string) => void) =>
+        current.addEventListener(type, (event) => {
+          if (ended || stream !== current) return;
+          then(event.data);
+        });
+      listen("open", () => {
+        wait = firstRetry;
+        setState("open");
+        alive();
+        // What happened while nobody listened was missed.
+        if (missed) void cache.invalidateQueries();
+        missed = false;
+      });
+      listen("ping", alive);
+      listen("ticket", (data) => {
+        alive();
+        refreshTicket(cache, data);
+      });
+      listen("resource", (data) => {
+        alive();
+        refreshResource(cache, data);
+      });
+      listen("error", () => {
+        lose();
+        if (current.readyState === 2) reconnect();
+      });
+    }
+    connect();
+    return () => {
+      ended = true;
+      clearTimeout(retry);
+      clearTimeout(watchdog);
+      stream?.close();
+    };
+  }, [cache, enabled, open]);
+
+  return state;
+}

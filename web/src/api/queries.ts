@@ -1,0 +1,152 @@
+/** Reads: one hook per operation. Keys begin with the kind of object, so that a live hint can refresh a kind. */
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { client, unwrap } from "./client";
+import { useLive } from "./live-context";
+import type { Decision, NewTicket, TicketState } from "./types";
+
+/** While the live stream is down, views about tickets ask again this often. */
+const fallbackInterval = 5_000;
+
+function useFallback(): number | false {
+  return useLive() === "lost" ? fallbackInterval : false;
+}
+
+export function useMe() {
+  return useQuery({
+    queryKey: ["me"],
+    queryFn: ({ signal }) => unwrap(client.GET("/me", { signal })),
+    staleTime: 60_000,
+    refetchInterval: useFallback(),
+  });
+}
+
+export interface CatalogFilter {
+  mine?: boolean;
+  q?: string;
+  limit?: number;
+}
+
+export function useApplications(filter: CatalogFilter, enabled = true) {
+  return useInfiniteQuery({
+    queryKey: ["application", "list", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/applications", { signal, params: { query: { ...filter, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    placeholderData: keepPreviousData,
+    enabled,
+  });
+}
+
+export function useResources(filter: CatalogFilter, enabled = true) {
+  return useInfiniteQuery({
+    queryKey: ["resource", "list", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/resources", { signal, params: { query: { ...filter, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    placeholderData: keepPreviousData,
+    enabled,
+  });
+}
+
+export function useApplication(id: string) {
+  return useQuery({
+    queryKey: ["application", id],
+    queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}", { signal, params: { path: { id } } })),
+    enabled: id !== "",
+  });
+}
+
+export function useResource(id: string) {
+  return useQuery({
+    queryKey: ["resource", id],
+    queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}", { signal, params: { path: { id } } })),
+    enabled: id !== "",
+    refetchInterval: useFallback(),
+  });
+}
+
+export function useApplicationAccess(id: string) {
+  return useQuery({
+    queryKey: ["access", "application", id],
+    queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}/access", { signal, params: { path: { id } } })),
+  });
+}
+
+export function useResourceAccess(id: string, enabled = true) {
+  return useQuery({
+    queryKey: ["access", "resource", id],
+    queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/access", { signal, params: { path: { id } } })),
+    enabled,
+  });
+}
+
+/** Connections have no live hint; they are rolled up by the collector, so a slow poll is what there is. */
+const connectionsInterval = 10_000;
+
+export const refused: Decision[] = ["denied", "default-denied"];
+
+export function applicationConnections(id: string, decision?: Decision[]) {
+  return {
+    queryKey: ["connections", "application", id, decision ?? []],
+    queryFn: ({ signal }: { signal: AbortSignal }) =>
+      unwrap(client.GET("/applications/{id}/connections", { signal, params: { path: { id }, query: { decision } } })),
+    refetchInterval: connectionsInterval,
+  };
+}
+
+export function useApplicationConnections(id: string, decision?: Decision[], enabled = true) {
+  return useQuery({ ...applicationConnections(id, decision), enabled: enabled && id !== "" });
+}
+
+export function useResourceConnections(id: string, decision?: Decision[]) {
+  return useQuery({
+    queryKey: ["connections", "resource", id, decision ?? []],
+    queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/connections", { signal, params: { path: { id }, query: { decision } } })),
+    refetchInterval: connectionsInterval,
+  });
+}
+
+export type TicketView = "mine" | "approvals" | "decided" | "all";
+
+export interface TicketFilter {
+  view: TicketView;
+  state?: TicketState[];
+  application?: string;
+  resource?: string;
+  limit?: number;
+}
+
+export function useTickets(filter: TicketFilter) {
+  return useInfiniteQuery({
+    queryKey: ["ticket", "list", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/tickets", { signal, params: { query: { ...filter, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    placeholderData: keepPreviousData,
+    refetchInterval: useFallback(),
+  });
+}
+
+export function useTicket(id: string) {
+  return useQuery({
+    queryKey: ["ticket", id],
+    queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}", { signal, params: { path: { id } } })),
+    enabled: id !== "",
+    refetchInterval: useFallback(),
+  });
+}
+
+/** What would happen with the request; asked only once the request is complete enough to mean something. */
+export function usePreview(request: NewTicket | undefined) {
+  return useQuery({
+    queryKey: ["preview", request],
+    queryFn: ({ signal }) => {
+      if (!request) throw new Error("preview without a request");
+      return unwrap(client.POST("/tickets/preview", { signal, body: request }));
+    },
+    enabled: request !== undefined,
+    placeholderData: keepPreviousData,
+    retry: false,
+    staleTime: 10_000,
+  });
+}

@@ -1,0 +1,54 @@
+import { localStorageColorSchemeManager, MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { useEffect } from "react";
+import { createBrowserRouter, RouterProvider } from "react-router";
+import { asApiError, onSignedOut } from "./api/client";
+import { ToastProvider } from "./components/Toast";
+import { routes } from "./routes";
+import { cssVariables, theme } from "./theme";
+
+const schemeManager = localStorageColorSchemeManager({ key: "acp-color-scheme" });
+
+/** Another try helps only where nothing answered or the server says that it may. */
+function worthRetrying(failures: number, error: unknown): boolean {
+  const { code, status } = asApiError(error);
+  return failures < 2 && (code === "network" || status === 502 || status === 503 || status === 504);
+}
+
+const cache = new QueryClient({
+  defaultOptions: { queries: { retry: worthRetrying, staleTime: 5_000, refetchOnWindowFocus: true } },
+});
+
+const router = createBrowserRouter(routes);
+
+/** The server puts the nonce of this response into the page; Mantine's style elements carry it. */
+export function styleNonce(): string | undefined {
+  const content = document.querySelector<HTMLMetaElement>('meta[name="csp-nonce"]')?.content;
+  return content && !content.startsWith("__") ? content : undefined;
+}
+
+function useLoginWhenSignedOut() {
+  useEffect(
+    () =>
+      onSignedOut(() => {
+        const { pathname, search } = router.state.location;
+        if (pathname === "/login") return;
+        cache.clear();
+        void router.navigate(`/login?returnTo=${encodeURIComponent(pathname + search)}`, { replace: true });
+      }),
+    [],
+  );
+}
+
+export function App() {
+  useLoginWhenSignedOut();
+  return (
+    <MantineProvider theme={theme} cssVariablesResolver={cssVariables} defaultColorScheme="auto" colorSchemeManager={schemeManager} getStyleNonce={() => styleNonce() ?? ""}>
+      <QueryClientProvider client={cache}>
+        <ToastProvider>
+          <RouterProvider router={router} />
+        </ToastProvider>
+      </QueryClientProvider>
+    </MantineProvider>
+  );
+}

@@ -1,0 +1,102 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { Access } from "../api/types";
+import { ClusterChips } from "./ClusterStates";
+import { DataTable } from "./DataTable";
+import type { Column } from "./DataTable";
+import { RefName } from "./Names";
+import { RevokeDialog } from "./RevokeDialog";
+import classes from "./Tables.module.css";
+import { Ago } from "./Time";
+
+interface Props {
+  items: Access[];
+  peer: "application" | "resource";
+  label: string;
+}
+
+/** Statements that give (or deny) access, each with where it came from and where it holds. */
+export function AccessTable({ items, peer, label }: Props) {
+  const { t } = useTranslation();
+  const [revoking, setRevoking] = useState<Access>();
+  const anyRevocable = items.some((item) => item.canRevoke && item.ticket);
+
+  const columns: Column<Access>[] = [
+    peer === "resource"
+      ? { key: "peer", header: t("access.resource"), cell: (row) => <RefName kind="resources" about={row.resource} full /> }
+      : { key: "peer", header: t("access.subject"), cell: (row) => <RefName kind="applications" about={row.subject} full /> },
+    {
+      key: "actions",
+      header: t("access.actions"),
+      cell: (row) => (
+        <span className={classes.stack}>
+          {row.effect === "Deny" && <strong>{t("effect.Deny")}</strong>}
+          {row.actions.map((action) => (
+            <code key={action} className={classes.code}>{action}</code>
+          ))}
+        </span>
+      ),
+    },
+    {
+      key: "statement",
+      header: t("access.statement"),
+      cell: (row) => (
+        <span className={classes.stack}>
+          <code className={classes.code} title={row.policy}>{row.sid}</code>
+          {!row.counting && <span className={classes.muted} title={t("access.notCountingHelp")}>{t("access.notCounting")}</span>}
+        </span>
+      ),
+    },
+    { key: "since", header: t("access.since"), nowrap: true, cell: (row) => (row.notBefore ? <Ago at={row.notBefore} /> : <span className={classes.muted}>{t("access.always")}</span>) },
+    { key: "until", header: t("access.until"), nowrap: true, cell: (row) => (row.notAfter ? <Ago at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>) },
+    { key: "clusters", header: t("access.clusters"), cell: (row) => <ClusterChips clusters={row.clusters} /> },
+    {
+      key: "ticket",
+      header: t("access.ticket"),
+      nowrap: true,
+      cell: (row) => {
+        if (!row.ticket) return <span className={classes.muted}>{t("access.noTicket")}</span>;
+        if (row.ticketVisible === false) return <span title={t("access.hiddenTicket")}>{row.ticket}</span>;
+        return <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>;
+      },
+    },
+  ];
+  if (anyRevocable) {
+    columns.push({
+      key: "revoke",
+      header: t("action.column"),
+      silent: true,
+      end: true,
+      cell: (row) =>
+        row.canRevoke && row.ticket ? (
+          <Button
+            size="compact-sm"
+            variant="default"
+            onClick={() => setRevoking(row)}
+            aria-label={t("access.revokeOf", { subject: row.subject.title, resource: row.resource.title })}
+            data-testid={`revoke-${row.ticket}`}
+          >
+            {t("access.revoke")}
+          </Button>
+        ) : null,
+    });
+  }
+
+  return (
+    <>
+      <DataTable label={label} columns={columns} rows={items} rowKey={(row) => `${row.policy}/${row.sid}/${row.subject.name}/${row.resource.name}`} rowTestId={(row) => `access-row-${row.sid}`} dim={(row) => !row.counting} testId="access-table" />
+      {revoking?.ticket && (
+        <RevokeDialog
+          ticketId={revoking.ticket}
+          application={revoking.subject.title}
+          resource={revoking.resource.title}
+          actions={revoking.actions}
+          clusters={revoking.clusters?.map((cluster) => cluster.cluster) ?? []}
+          onClose={() => setRevoking(undefined)}
+        />
+      )}
+    </>
+  );
+}

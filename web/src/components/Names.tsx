@@ -1,0 +1,84 @@
+/** How things and people are named: every name a link, every resource name copyable, in its short form. */
+import { ActionIcon, CopyButton, VisuallyHidden } from "@mantine/core";
+import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { CatalogRef, OwnerRef, Person } from "../api/types";
+import { initials, shortName } from "../lib/names";
+import classes from "./Names.module.css";
+
+export type RefKind = "applications" | "resources";
+
+export function CopyName({ name }: { name: string }) {
+  const { t } = useTranslation();
+  return (
+    <CopyButton value={name}>
+      {({ copied, copy }) => (
+        <ActionIcon className={classes.copy} variant="subtle" color="gray" size="xs" onClick={copy} aria-label={copied ? t("action.copied") : `${t("action.copy")}: ${name}`}>
+          {copied ? <IconCheck size={13} aria-hidden /> : <IconCopy size={13} aria-hidden />}
+        </ActionIcon>
+      )}
+    </CopyButton>
+  );
+}
+
+/** `redis / bobs-cluster`, the full name on hover and for screen readers, a button to copy it. */
+export function ShortName({ name }: { name: string }) {
+  return (
+    <span className={classes.name}>
+      <span className={classes.short} title={name}>
+        <span aria-hidden>{shortName(name)}</span>
+        <VisuallyHidden>{name}</VisuallyHidden>
+      </span>
+      <CopyName name={name} />
+    </span>
+  );
+}
+
+interface RefNameProps {
+  kind: RefKind;
+  about: CatalogRef;
+  /** Adds the short resource name below the title. */
+  full?: boolean;
+}
+
+export function RefName({ kind, about, full = false }: RefNameProps) {
+  const title = about.id ? (
+    <Link className={classes.link} to={`/${kind}/${encodeURIComponent(about.id)}`} title={about.name}>
+      {about.title}
+    </Link>
+  ) : (
+    <span className={classes.link} title={about.name}>
+      {about.title}
+    </span>
+  );
+  if (!full) return title;
+  return (
+    <span className={classes.stack}>
+      {title}
+      <ShortName name={about.name} />
+    </span>
+  );
+}
+
+export function Avatar({ name, size = 22 }: { name: string; size?: number }) {
+  return (
+    <span className={classes.avatar} style={{ width: size, height: size, fontSize: size * 0.42 }} aria-hidden>
+      {initials(name)}
+    </span>
+  );
+}
+
+export function PersonName({ person, size }: { person: Person; size?: number }) {
+  return (
+    <span className={classes.person} title={[person.title, person.email].filter(Boolean).join(" · ") || undefined}>
+      <Avatar name={person.displayName} size={size ?? 20} />
+      {person.displayName}
+    </span>
+  );
+}
+
+export function Owners({ owners }: { owners: OwnerRef[] }) {
+  const { i18n } = useTranslation();
+  return <>{new Intl.ListFormat(i18n.language, { type: "unit" }).format(owners.map((owner) => owner.displayName))}</>;
+}

@@ -1,0 +1,76 @@
+import { useId } from "react";
+import type { ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import classes from "./Page.module.css";
+
+export interface Crumb {
+  /** Absent: the page itself. */
+  to?: string;
+  label: string;
+}
+
+interface PageProps {
+  /** Also the document's title. */
+  title: string;
+  heading?: ReactNode;
+  sub?: ReactNode;
+  actions?: ReactNode;
+  crumbs?: Crumb[];
+  wide?: boolean;
+  children: ReactNode;
+}
+
+export function Page({ title, heading, sub, actions, crumbs, wide = false, children }: PageProps) {
+  const { t } = useTranslation();
+  return (
+    <div className={wide ? `${classes.page} ${classes.wide}` : classes.page}>
+      <title>{`${title} · ACP`}</title>
+      {crumbs && (
+        <nav aria-label={t("nav.breadcrumbs")}>
+          <ol className={classes.crumbs}>
+            {crumbs.map((crumb) => (
+              <li key={crumb.label} aria-current={crumb.to === undefined ? "page" : undefined}>
+                {crumb.to === undefined ? crumb.label : <Link to={crumb.to}>{crumb.label}</Link>}
+              </li>
+            ))}
+          </ol>
+        </nav>
+      )}
+      <header className={classes.head}>
+        <div className={classes.titles}>
+          <h1 className={classes.title}>{heading ?? title}</h1>
+          {sub && <div className={classes.sub}>{sub}</div>}
+        </div>
+        {actions}
+      </header>
+      {children}
+    </div>
+  );
+}
+
+interface SectionProps {
+  /** The target of links with a fragment. */
+  anchor?: string;
+  title: string;
+  count?: number | undefined;
+  aside?: ReactNode;
+  testId?: string;
+  children: ReactNode;
+}
+
+export function Section({ anchor, title, count, aside, testId, children }: SectionProps) {
+  const id = useId();
+  return (
+    <section id={anchor} className={classes.section} aria-labelledby={id} data-testid={testId}>
+      <div className={classes.sectionHead}>
+        <h2 className={classes.sectionTitle} id={id}>
+          {title}
+          {count !== undefined && count > 0 && <span className={classes.count}>{count}</span>}
+        </h2>
+        {aside && <div className={classes.aside}>{aside}</div>}
+      </div>
+      {children}
+    </section>
+  );
+}

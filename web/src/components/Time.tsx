@@ -1,0 +1,56 @@
+import { useSyncExternalStore } from "react";
+import { useTranslation } from "react-i18next";
+import { exactTime, preciseTime, relativeTime } from "../lib/time";
+
+/** One clock for all relative times of the page, so that they change together. */
+const tick = 15_000;
+const listeners = new Set<() => void>();
+let now = Date.now();
+let timer: ReturnType<typeof setInterval> | undefined;
+
+function subscribe(listener: () => void) {
+  listeners.add(listener);
+  if (timer === undefined) {
+    now = Date.now();
+    timer = setInterval(() => {
+      now = Date.now();
+      listeners.forEach((each) => each());
+    }, tick);
+  }
+  return () => {
+    listeners.delete(listener);
+    if (listeners.size === 0) {
+      clearInterval(timer);
+      timer = undefined;
+    }
+  };
+}
+
+function useNow(): number {
+  return useSyncExternalStore(subscribe, () => now);
+}
+
+/** A relative time; the exact one, with its zone, on hover. */
+export function Ago({ at }: { at: string }) {
+  const { i18n } = useTranslation();
+  const current = useNow();
+  const date = new Date(at);
+  // What happened after the last tick would read as the future.
+  const reference = new Date(date.getTime() > current && date.getTime() <= current + tick ? date.getTime() : current);
+  return (
+    <time dateTime={at} title={exactTime(date, i18n.language)}>
+      {relativeTime(date, reference, i18n.language)}
+    </time>
+  );
+}
+
+/** Time of day to the millisecond. */
+export function Precise({ at }: { at: string }) {
+  const { i18n } = useTranslation();
+  const date = new Date(at);
+  return (
+    <time dateTime={at} title={exactTime(date, i18n.language)}>
+      {preciseTime(date, i18n.language)}
+    </time>
+  );
+}

@@ -1,0 +1,75 @@
+/** What each state looks like: a tone and an icon. The word comes from the catalogue. */
+import {
+  IconAlertTriangle,
+  IconArrowBackUp,
+  IconBan,
+  IconCheck,
+  IconCircleCheck,
+  IconCircleDashed,
+  IconCircleX,
+  IconClock,
+  IconClockOff,
+  IconEye,
+  IconEyeCheck,
+  IconLoader2,
+  IconLock,
+  IconPlayerTrackNext,
+  IconPlugConnectedX,
+  IconShieldCheck,
+  IconShieldLock,
+  IconShieldX,
+} from "@tabler/icons-react";
+import type { Icon } from "@tabler/icons-react";
+import type { ClusterState, Decision, Mode, StepState, TicketState } from "../api/types";
+
+export type Tone = "ok" | "bad" | "warn" | "busy" | "idle";
+
+export interface Look {
+  tone: Tone;
+  icon: Icon;
+}
+
+export const ticketLooks: Record<TicketState, Look> = {
+  pending: { tone: "busy", icon: IconClock },
+  approved: { tone: "busy", icon: IconCheck },
+  applying: { tone: "busy", icon: IconLoader2 },
+  effective: { tone: "ok", icon: IconShieldCheck },
+  rejected: { tone: "bad", icon: IconCircleX },
+  withdrawn: { tone: "idle", icon: IconArrowBackUp },
+  failed: { tone: "bad", icon: IconAlertTriangle },
+  revoking: { tone: "warn", icon: IconLoader2 },
+  revoked: { tone: "idle", icon: IconBan },
+  expired: { tone: "idle", icon: IconClockOff },
+};
+
+export const stepLooks: Record<StepState, Look> = {
+  waiting: { tone: "idle", icon: IconCircleDashed },
+  current: { tone: "busy", icon: IconClock },
+  approved: { tone: "ok", icon: IconCircleCheck },
+  rejected: { tone: "bad", icon: IconCircleX },
+  skipped: { tone: "idle", icon: IconPlayerTrackNext },
+};
+
+export const clusterLooks: Record<ClusterState["state"], Look> = {
+  Pending: { tone: "busy", icon: IconClock },
+  Realized: { tone: "ok", icon: IconCircleCheck },
+  Drifted: { tone: "warn", icon: IconAlertTriangle },
+  Unreachable: { tone: "bad", icon: IconPlugConnectedX },
+  Leaked: { tone: "bad", icon: IconAlertTriangle },
+  Overridden: { tone: "warn", icon: IconAlertTriangle },
+  Quarantined: { tone: "warn", icon: IconLock },
+};
+
+export const decisionLooks: Record<Decision, Look> = {
+  allowed: { tone: "ok", icon: IconCircleCheck },
+  denied: { tone: "bad", icon: IconBan },
+  "default-denied": { tone: "bad", icon: IconShieldX },
+  audited: { tone: "warn", icon: IconEyeCheck },
+  unmanaged: { tone: "idle", icon: IconCircleDashed },
+};
+
+export const modeLooks: Record<Mode, Look> = {
+  Observe: { tone: "idle", icon: IconEye },
+  Audit: { tone: "warn", icon: IconEyeCheck },
+  Enforce: { tone: "ok", icon: IconShieldLock },
+};

@@ -1,0 +1,8 @@
+import { createContext, useContext } from "react";
+
+/** Says briefly that something was done; also to screen readers. */
+export const ToastContext = createContext<(text: string) => void>(() => undefined);
+
+export function useToast() {
+  return useContext(ToastContext);
+}

@@ -1,0 +1,5 @@
+import { catalog } from "./catalog";
+import { common } from "./common";
+import { tickets } from "./tickets";
+
+export const en = { ...common, ...catalog, ...tickets };

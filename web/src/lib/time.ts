@@ -1,0 +1,48 @@
+/** Times for people, in their zone and language. Pure: now comes in as an argument. */
+
+const steps: [Intl.RelativeTimeFormatUnit, number][] = [
+  // Weeks and months are told in days: when a grant ends should not have to be guessed.
+  ["year", 365 * 86_400_000],
+  ["day", 86_400_000],
+  ["hour", 3_600_000],
+  ["minute", 60_000],
+  ["second", 1_000],
+];
+
+export function relativeTime(at: Date, now: Date, language: string): string {
+  const format = new Intl.RelativeTimeFormat(language, { numeric: "auto" });
+  const distance = at.getTime() - now.getTime();
+  for (const [unit, length] of steps) {
+    if (Math.abs(distance) >= length) return format.format(Math.trunc(distance / length), unit);
+  }
+  return format.format(0, "second");
+}
+
+export function exactTime(at: Date, language: string): string {
+  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long" }).format(at);
+}
+
+/** Time of day with milliseconds: a change reaches the fleet within fractions of a second. */
+export function preciseTime(at: Date, language: string): string {
+  return new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" }).format(at);
+}
+
+/** How long something took: `87 ms`, `1.24 s`, `3 min`. */
+export function elapsed(milliseconds: number, language: string): string {
+  const unit = (value: number, name: string, digits: number) =>
+    new Intl.NumberFormat(language, { style: "unit", unit: name, unitDisplay: "short", maximumFractionDigits: digits }).format(value);
+  if (milliseconds < 1_000) return unit(Math.round(milliseconds), "millisecond", 0);
+  if (milliseconds < 120_000) return unit(milliseconds / 1_000, "second", 2);
+  if (milliseconds < 7_200_000) return unit(milliseconds / 60_000, "minute", 0);
+  return unit(milliseconds / 3_600_000, "hour", 1);
+}
+
+export const secondsPerHour = 3_600;
+export const secondsPerDay = 86_400;
+
+/** The unit that says a duration without a fraction. */
+export function wholeUnits(seconds: number): { unit: "days" | "hours" | "minutes"; count: number } {
+  if (seconds % secondsPerDay === 0) return { unit: "days", count: seconds / secondsPerDay };
+  if (seconds % secondsPerHour === 0) return { unit: "hours", count: seconds / secondsPerHour };
+  return { unit: "minutes", count: Math.round(seconds / 60) };
+}

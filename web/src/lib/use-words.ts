@@ -1,0 +1,37 @@
+/** Words that need the language: durations, lists, names of steps. */
+import { useTranslation } from "react-i18next";
+import { wholeUnits } from "./time";
+
+function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
+  return name === "leader" || name === "owner" || name === "security";
+}
+
+export function useWords() {
+  const { t, i18n } = useTranslation();
+  return {
+    /** `7 days`, or `until revoked` when there is no end. */
+    duration(seconds: number | undefined): string {
+      if (seconds === undefined) return t("time.untilRevoked");
+      const { unit, count } = wholeUnits(seconds);
+      return t(`time.${unit}`, { count });
+    },
+    /** `for 7 days` or `until revoked`, as the end of a sentence. */
+    lasting(seconds: number | undefined): string {
+      return seconds === undefined ? t("time.untilRevoked") : t("time.for", { duration: this.duration(seconds) });
+    },
+    list(items: string[]): string {
+      return new Intl.ListFormat(i18n.language, { type: "conjunction" }).format(items);
+    },
+    /** A step's name is the approval policy's; the default ones have a translation. */
+    step(name: string): string {
+      return isDefaultStep(name) ? t(`step.${name}`) : name;
+    },
+    /** The people of a step, in a sentence. */
+    stepWho(name: string): string {
+      return isDefaultStep(name) ? t(`stepWho.${name}`) : name;
+    },
+    number(value: number): string {
+      return new Intl.NumberFormat(i18n.language).format(value);
+    },
+  };
+}

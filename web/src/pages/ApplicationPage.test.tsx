@@ -1,0 +1,79 @@
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import type { Access, Connection } from "../api/types";
+import { app888, application, bobsCluster, cluster, connection } from "../testing/fixtures";
+import { problem, renderPage, serve } from "../testing/render";
+import type { Answer, Call } from "../testing/render";
+import { ApplicationPage } from "./ApplicationPage";
+
+const grant: Access = {
+  effect: "Allow", subject: app888, resource: bobsCluster, actions: ["redis:connect"], policy: "portal-x", sid: "t-42-1",
+  ticket: "T-42", ticketVisible: true, canRevoke: false, counting: true, clusters: [cluster("m1", "Realized"), cluster("m2", "Pending")],
+};
+
+const list = (items: Connection[]): Answer => ({ body: { items, available: true, since: "2026-11-19T10:00:00Z", lastFlow: "2026-11-20T10:00:00Z" } });
+
+function start(over: Record<string, (call: Call) => Answer> = {}) {
+  const calls = serve({
+    "GET /applications/app-888": () => ({ body: application() }),
+    "GET /applications/app-888/access": () => ({ body: { items: [grant] } }),
+    "GET /applications/app-888/connections": () => list([connection()]),
+    "GET /tickets": () => ({ body: { items: [] } }),
+    ...over,
+  });
+  return { calls, ...renderPage(<ApplicationPage />, { path: "/applications/:id", at: "/applications/app-888" }) };
+}
+
+describe("an application", () => {
+  it("says what it can reach, by which ticket, and how far in each cluster", async () => {
+    start();
+    const row = within(await screen.findByTestId("access-row-t-42-1"));
+    expect(row.getByRole("link", { name: "T-42" })).toHaveAttribute("href", "/tickets/T-42");
+    expect(row.getByText("m2 pending")).toHaveAttribute("data-value", "Pending");
+    expect(row.queryByText("Revoke")).toBeNull();
+  });
+
+  it("says when a statement has no effect, and does not link a hidden ticket", async () => {
+    start({ "GET /applications/app-888/access": () => ({ body: { items: [{ ...grant, counting: false, ticketVisible: false }] } }) });
+    const row = within(await screen.findByTestId("access-row-t-42-1"));
+    expect(row.getByText("no effect now")).toBeVisible();
+    expect(row.queryByRole("link", { name: "T-42" })).toBeNull();
+  });
+
+  it("offers to ask for exactly what was refused", async () => {
+    start();
+    const row = within(await screen.findByTestId("connection-row"));
+    expect(row.getByTestId("decision-badge")).toHaveAttribute("data-value", "default-denied");
+    expect(row.getByTestId("request-access")).toHaveAttribute("href", "/requests/new?application=app-888&resource=bobs-cluster&action=redis%3Aconnect");
+  });
+
+  it("offers nothing for a port that belongs to no action", async () => {
+    start({ "GET /applications/app-888/connections": () => list([connection({ action: undefined, port: 9121 })]) });
+    const row = within(await screen.findByTestId("connection-row"));
+    expect(row.queryByTestId("request-access")).toBeNull();
+  });
+
+  it("asks for refused connections first, and for all when told to", async () => {
+    const { calls } = start();
+    await screen.findByTestId("connection-row");
+    await userEvent.click(screen.getByRole("radio", { name: "All" }));
+    await screen.findByText("Connections", { selector: "h2" });
+    await screen.findByTestId("connection-row");
+    const asked = calls.filter((call) => call.path.endsWith("/connections")).map((call) => call.search.getAll("decision"));
+    expect(asked).toEqual([["denied", "default-denied"], []]);
+  });
+
+  it("does not call it nothing when the flows cannot be read", async () => {
+    start({ "GET /applications/app-888/connections": () => ({ body: { items: [], available: false, since: "2026-11-19T10:00:00Z" } }) });
+    expect(await screen.findByTestId("flows-unavailable")).toBeVisible();
+    expect(screen.queryByText("Nothing was refused in the last 24 hours.")).toBeNull();
+  });
+
+  it("keeps its other parts when one is forbidden", async () => {
+    start({ "GET /applications/app-888/access": () => problem(403, "forbidden") });
+    const section = within(await screen.findByTestId("access"));
+    expect(await section.findByText(/You may not see or do this/)).toBeVisible();
+    expect(await screen.findByTestId("connection-row")).toBeVisible();
+  });
+});

@@ -1,0 +1,59 @@
+import { useTranslation } from "react-i18next";
+import { useParams } from "react-router";
+import { refused, useApplication, useApplicationAccess, useApplicationConnections } from "../api/queries";
+import { AccessTable } from "../components/AccessTable";
+import { ConnectionsSection, useOnlyRefused } from "../components/ConnectionsSection";
+import { EmptyState, Loaded } from "../components/Feedback";
+import { Owners, ShortName } from "../components/Names";
+import { Page, Section } from "../components/Page";
+import { RequestAccessLink } from "../components/RequestAccessLink";
+import { TicketsSection } from "../components/TicketsSection";
+
+function Sections({ id }: { id: string }) {
+  const { t } = useTranslation();
+  const access = useApplicationAccess(id);
+  const onlyRefused = useOnlyRefused();
+  const connections = useApplicationConnections(id, onlyRefused ? refused : undefined);
+  return (
+    <>
+      <Section title={t("application.reach")} count={access.data?.items.length} testId="access">
+        <Loaded query={access}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <EmptyState action={<RequestAccessLink application={id} />}>{t("application.reachEmpty")}</EmptyState>
+            ) : (
+              <AccessTable items={items} peer="resource" label={t("application.reach")} />
+            )
+          }
+        </Loaded>
+      </Section>
+      <ConnectionsSection id="refused" title={onlyRefused ? t("application.refused") : t("application.connections")} query={connections} peer="resource" request />
+      <TicketsSection about="application" id={id} empty={t("application.ticketsEmpty")} />
+    </>
+  );
+}
+
+export function ApplicationPage() {
+  const { t } = useTranslation();
+  const { id = "" } = useParams();
+  const query = useApplication(id);
+  const app = query.data;
+  return (
+    <Page
+      title={app?.title ?? id}
+      crumbs={[{ to: "/applications", label: t("applications.title") }]}
+      sub={
+        app && (
+          <>
+            <ShortName name={app.name} /> · <Owners owners={app.owners} />
+            {app.environment && ` · ${app.environment}`}
+            {app.description && <div>{app.description}</div>}
+          </>
+        )
+      }
+      actions={app?.mine && <RequestAccessLink application={id} primary />}
+    >
+      <Loaded query={query}>{() => <Sections id={id} />}</Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,69 @@
+import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import { cluster, step, ticket, carol } from "../testing/fixtures";
+import { problem, renderPage, serve } from "../testing/render";
+import type { Answer, Call } from "../testing/render";
+import { RequestsPage } from "./RequestsPage";
+
+function start(at: string, list: (call: Call) => Answer = () => ({ body: { items: [ticket()] } })) {
+  const calls = serve({ "GET /tickets": list });
+  return { calls, ...renderPage(<RequestsPage />, { path: "/requests", at }) };
+}
+
+describe("requests", () => {
+  it("asks for what the address says", async () => {
+    const { calls } = start("/requests?view=all&state=effective&state=revoked&resource=bobs-cluster");
+    await screen.findByTestId("ticket-row-T-42");
+    const search = calls[0]?.search;
+    expect([search?.get("view"), search?.getAll("state"), search?.get("resource")]).toEqual(["all", ["effective", "revoked"], "bobs-cluster"]);
+  });
+
+  it("ignores what an address cannot mean", async () => {
+    const { calls } = start("/requests?view=everything&state=sleeping");
+    await screen.findByTestId("ticket-row-T-42");
+    expect([calls[0]?.search.get("view"), calls[0]?.search.getAll("state")]).toEqual(["mine", []]);
+  });
+
+  it("puts a chosen filter into the address and keeps the others", async () => {
+    const { router } = start("/requests?state=pending");
+    await userEvent.click(await screen.findByRole("radio", { name: "I decided" }));
+    await waitFor(() => expect(router.state.location.search).toBe("?state=pending&view=decided"));
+    await userEvent.click(screen.getByRole("radio", { name: "I asked" }));
+    await waitFor(() => expect(router.state.location.search).toBe("?state=pending"));
+  });
+
+  it("offers to clear filters that match nothing", async () => {
+    const { router } = start("/requests?state=failed&application=app-888", () => ({ body: { items: [] } }));
+    await userEvent.click(await screen.findByRole("button", { name: "Clear filters" }));
+    await waitFor(() => expect(router.state.location.search).toBe(""));
+  });
+
+  it("shows the next page below the first", async () => {
+    const { calls } = start("/requests", ({ search }) => ({ body: search.get("cursor") === "c2" ? { items: [ticket({ id: "T-7" })] } : { items: [ticket()], nextCursor: "c2" } }));
+    await userEvent.click(await screen.findByTestId("load-more"));
+    expect(await screen.findByTestId("ticket-row-T-7")).toBeVisible();
+    expect(screen.getByTestId("ticket-row-T-42")).toBeVisible();
+    expect(screen.queryByTestId("load-more")).toBeNull();
+    expect(calls.map((call) => call.search.get("cursor"))).toEqual([null, "c2"]);
+  });
+
+  it("tells each ticket in one line of steps and clusters", async () => {
+    start("/requests", () => ({ body: { items: [ticket({ state: "applying", steps: [step("leader", "approved", [carol])], clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable")] })] } }));
+    const line = await screen.findByTestId("live-line-T-42");
+    expect([...line.children].map((item) => [item.textContent, item.getAttribute("data-value")])).toEqual([
+      ["leader: Approved", "approved"],
+      ["m1: Realized", "Realized"],
+      ["m2: Unreachable", "Unreachable"],
+    ]);
+  });
+
+  it("says what failed, with an id to report, and tries again when asked", async () => {
+    let broken = true;
+    start("/requests", () => (broken ? problem(500, "internal") : { body: { items: [ticket()] } }));
+    expect(await screen.findByText("Id to report: req-1")).toBeVisible();
+    broken = false;
+    await userEvent.click(screen.getByRole("button", { name: "Try again" }));
+    expect(await screen.findByTestId("ticket-row-T-42")).toBeVisible();
+  });
+});

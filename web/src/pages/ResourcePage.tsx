@@ -1,0 +1,94 @@
+import { Group } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { useParams } from "react-router";
+import { refused, useResource, useResourceAccess, useResourceConnections } from "../api/queries";
+import type { Resource } from "../api/types";
+import { AccessTable } from "../components/AccessTable";
+import { ModeBadge, SensitivityBadge } from "../components/Badge";
+import { ConnectionsSection, useOnlyRefused } from "../components/ConnectionsSection";
+import { DataTable } from "../components/DataTable";
+import { EmptyState, Loaded } from "../components/Feedback";
+import { Owners, ShortName } from "../components/Names";
+import { Page, Section } from "../components/Page";
+import { ProtectionPanel } from "../components/ProtectionPanel";
+import { RequestAccessLink } from "../components/RequestAccessLink";
+import tables from "../components/Tables.module.css";
+import { TicketsSection } from "../components/TicketsSection";
+import { useWords } from "../lib/use-words";
+
+function Sections({ resource }: { resource: Resource }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const access = useResourceAccess(resource.id);
+  const onlyRefused = useOnlyRefused();
+  const connections = useResourceConnections(resource.id, onlyRefused ? refused : undefined);
+  const { protection } = resource;
+  const closed = protection?.effectiveMode === "Enforce";
+  return (
+    <>
+      <Section title={t("resource.who")} count={access.data?.items.length} aside={resource.mine ? undefined : t("resource.othersHidden")} testId="access">
+        <Loaded query={access}>
+          {({ items }) =>
+            items.length === 0 ? (
+              <EmptyState>{closed && resource.mine ? t("resource.whoEmptyEnforced") : t("resource.whoEmpty")}</EmptyState>
+            ) : (
+              <AccessTable items={items} peer="application" label={t("resource.who")} />
+            )
+          }
+        </Loaded>
+      </Section>
+      <ConnectionsSection id="tried" title={t("resource.tried")} query={connections} peer="application" />
+      <Section title={t("resource.protection")} aside={protection && t("resource.statements", { count: protection.statements })} testId="protection">
+        {protection && protection.mode !== protection.effectiveMode && (
+          <p className={tables.muted}>{t("resource.temporaryAudit", { mode: t(`mode.${protection.mode}`), effective: t(`mode.${protection.effectiveMode}`) })}</p>
+        )}
+        <ProtectionPanel protection={protection} />
+      </Section>
+      <Section title={t("resource.actions")}>
+        {resource.actions.length === 0 ? (
+          <EmptyState>{t("resource.actionsEmpty")}</EmptyState>
+        ) : (
+          <DataTable
+            label={t("resource.actions")}
+            rows={resource.actions}
+            rowKey={(action) => action.name}
+            columns={[
+              { key: "name", header: t("resource.action"), cell: (action) => <code className={tables.code}>{action.name}</code> },
+              { key: "ports", header: t("resource.ports"), cell: (action) => <span className={tables.muted}>{words.list(action.ports)}</span> },
+            ]}
+          />
+        )}
+      </Section>
+      <TicketsSection about="resource" id={resource.id} empty={t("resource.ticketsEmpty")} />
+    </>
+  );
+}
+
+export function ResourcePage() {
+  const { t } = useTranslation();
+  const { id = "" } = useParams();
+  const query = useResource(id);
+  const resource = query.data;
+  return (
+    <Page
+      title={resource?.title ?? id}
+      crumbs={[{ to: "/resources", label: t("resources.title") }]}
+      sub={
+        resource && (
+          <>
+            <ShortName name={resource.name} /> · <Owners owners={resource.owners} />
+            {resource.environment && ` · ${resource.environment}`}
+            {resource.description && <div>{resource.description}</div>}
+            <Group gap={6} mt={8}>
+              {resource.protection && <ModeBadge mode={resource.protection.effectiveMode} testId="resource-mode" />}
+              <SensitivityBadge sensitivity={resource.sensitivity} />
+            </Group>
+          </>
+        )
+      }
+      actions={resource?.class && <RequestAccessLink resource={id} primary />}
+    >
+      <Loaded query={query}>{(data) => <Sections resource={data} />}</Loaded>
+    </Page>
+  );
+}

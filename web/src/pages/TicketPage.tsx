@@ -1,0 +1,19 @@
+import { useTranslation } from "react-i18next";
+import { useParams } from "react-router";
+import { useTicket } from "../api/queries";
+import { Loaded } from "../components/Feedback";
+import { Page } from "../components/Page";
+import { TicketDetail } from "../components/TicketDetail";
+import { useTicketHeading } from "../components/TicketTable";
+
+export function TicketPage() {
+  const { t } = useTranslation();
+  const { id = "" } = useParams();
+  const query = useTicket(id);
+  const heading = useTicketHeading();
+  return (
+    <Page title={query.data ? `${id} ${heading(query.data)}` : id} heading={query.data ? heading(query.data) : id} crumbs={[{ to: "/requests", label: t("requests.title") }, { label: id }]}>
+      <Loaded query={query}>{(ticket) => <TicketDetail ticket={ticket} />}</Loaded>
+    </Page>
+  );
+}

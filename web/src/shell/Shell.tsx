@@ -1,0 +1,80 @@
+import { Burger, Drawer, Skeleton } from "@mantine/core";
+import { useEffect, useRef, useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Outlet, ScrollRestoration, useLocation } from "react-router";
+import { useLiveStream } from "../api/live";
+import { LiveContext } from "../api/live-context";
+import { useMe } from "../api/queries";
+import { Notice } from "../components/Feedback";
+import { AccountMenu, LanguageMenu, SchemeMenu } from "./Menus";
+import { Brand, Nav } from "./Nav";
+import { Palette, PaletteButton } from "./Palette";
+import classes from "./Shell.module.css";
+
+/** After a change of page, keyboard and screen reader continue at its content. */
+function useFocusOnNavigation() {
+  const { pathname } = useLocation();
+  const main = useRef<HTMLElement>(null);
+  const last = useRef(pathname);
+  useEffect(() => {
+    if (last.current === pathname) return;
+    last.current = pathname;
+    main.current?.focus({ preventScroll: true });
+  }, [pathname]);
+  return main;
+}
+
+function TopBar({ onMenu, menuOpen }: { onMenu: () => void; menuOpen: boolean }) {
+  const { t } = useTranslation();
+  const me = useMe();
+  return (
+    <header className={classes.top}>
+      <span className={classes.burger}>
+        <Burger size="sm" opened={menuOpen} onClick={onMenu} aria-label={t("nav.open")} data-testid="nav-open" />
+      </span>
+      <PaletteButton />
+      <span className={classes.gap} />
+      {me.data?.demo && <span className={classes.demo} title={t("header.demoHint")}>{t("header.demo")}</span>}
+      <LanguageMenu />
+      <SchemeMenu />
+      {me.data ? <AccountMenu me={me.data} /> : <Skeleton circle height={30} />}
+    </header>
+  );
+}
+
+/** The frame of every page but the login. */
+export function Shell() {
+  const { t } = useTranslation();
+  const me = useMe();
+  const live = useLiveStream(me.data !== undefined);
+  const main = useFocusOnNavigation();
+  const [menuOpen, setMenuOpen] = useState(false);
+
+  return (
+    <LiveContext value={live}>
+      <a className={classes.skip} href="#main">{t("nav.skip")}</a>
+      <div className={classes.shell}>
+        <aside className={classes.side}>
+          <Brand />
+          <Nav />
+        </aside>
+        <Drawer opened={menuOpen} onClose={() => setMenuOpen(false)} size={264} title={<Brand />} closeButtonProps={{ "aria-label": t("nav.close") }}>
+          <Nav onNavigate={() => setMenuOpen(false)} />
+        </Drawer>
+        <div className={classes.content}>
+          <TopBar onMenu={() => setMenuOpen(true)} menuOpen={menuOpen} />
+          {live === "lost" && (
+            <div className={classes.lost}>
+              <Notice live testId="live-lost">{t("live.lost")}</Notice>
+            </div>
+          )}
+          <main id="main" ref={main} tabIndex={-1} className={classes.main}>
+            <Outlet />
+          </main>
+        </div>
+      </div>
+      <Palette />
+      <ScrollRestoration />
+    </LiveContext>
+  );
+}

@@ -1,0 +1,78 @@
+/** Test objects: complete by default, and each test names only what it is about. */
+import type { Application, CatalogRef, ClusterState, Connection, Me, Person, Resource, Step, Ticket, TicketEvent } from "../api/types";
+
+export const alice: Person = { id: "alice", displayName: "Alice Zhang" };
+export const bob: Person = { id: "bob", displayName: "Bob Li" };
+export const carol: Person = { id: "carol", displayName: "Carol Wu" };
+
+export const app888: CatalogRef & { id: string } = { id: "app-888", name: "trnv1:rsc:trip-com:iam:sa:app/888", title: "Payments API" };
+export const bobsCluster: CatalogRef & { id: string } = { id: "bobs-cluster", name: "trnv1:rsc:trip-com:redis:clusters:bobs-cluster", title: "Bob’s cluster" };
+
+export function me(over: Partial<Me> = {}): Me {
+  return { person: alice, roles: ["requester"], groups: [], pendingApprovals: 0, sessionExpiresAt: "2026-11-20T20:00:00Z", ...over };
+}
+
+export function application(over: Partial<Application> = {}): Application {
+  return { ...app888, owners: [{ kind: "person", id: "alice", displayName: "Alice Zhang" }], mine: true, denied24h: 0, ...over };
+}
+
+export function resource(over: Partial<Resource> = {}): Resource {
+  return {
+    ...bobsCluster,
+    class: "redis",
+    owners: [{ kind: "person", id: "bob", displayName: "Bob Li" }],
+    sensitivity: "medium",
+    mine: false,
+    actions: [{ name: "redis:connect", ports: ["6379/TCP"] }],
+    ...over,
+  };
+}
+
+export function connection(over: Partial<Connection> = {}): Connection {
+  return {
+    cluster: "m1",
+    subject: app888,
+    resource: bobsCluster,
+    action: "redis:connect",
+    port: 6379,
+    protocol: "TCP",
+    decision: "default-denied",
+    verdict: "dropped",
+    count: 12,
+    firstSeen: "2026-11-20T09:00:00Z",
+    lastSeen: "2026-11-20T10:00:00Z",
+    ...over,
+  };
+}
+
+export function cluster(name: string, state: ClusterState["state"], over: Partial<ClusterState> = {}): ClusterState {
+  return { cluster: name, state, ...over };
+}
+
+export function step(name: string, state: Step["state"], approvers: Person[], over: Partial<Step> = {}): Step {
+  return { name, state, approvers, ...over };
+}
+
+/** An event so many milliseconds after ten o'clock. */
+export function event(kind: TicketEvent["kind"], ms: number, over: Partial<TicketEvent> = {}): TicketEvent {
+  return { kind, at: new Date(Date.UTC(2026, 10, 20, 10) + ms).toISOString(), ...over };
+}
+
+export function ticket(over: Partial<Ticket> = {}): Ticket {
+  return {
+    id: "T-42",
+    kind: "grant",
+    state: "pending",
+    version: 3,
+    requester: alice,
+    reason: "Checkout needs it.",
+    items: [{ application: app888, resource: bobsCluster, actions: ["redis:connect"], sid: "t-42-1" }],
+    steps: [step("leader", "current", [carol]), step("owner", "waiting", [bob])],
+    events: [event("submitted", 0, { actor: alice })],
+    clusters: [],
+    createdAt: "2026-11-20T10:00:00Z",
+    updatedAt: "2026-11-20T10:00:00Z",
+    can: { approve: false, reject: false, withdraw: false, revoke: false },
+    ...over,
+  };
+}

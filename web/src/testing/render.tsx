@@ -1,0 +1,65 @@
+/** Renders a page as the app does, against answers that the test writes down. */
+import { MantineProvider } from "@mantine/core";
+import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { render } from "@testing-library/react";
+import type { ReactNode } from "react";
+import { createMemoryRouter, RouterProvider } from "react-router";
+import { vi } from "vitest";
+import { ToastProvider } from "../components/Toast";
+import { theme } from "../theme";
+
+export interface Call {
+  method: string;
+  path: string;
+  search: URLSearchParams;
+  headers: Headers;
+  body: unknown;
+}
+
+export interface Answer {
+  status?: number;
+  body: unknown;
+}
+
+type Handler = (call: Call) => Answer;
+
+/** Answers calls by `METHOD /path` below /api/v1, and keeps them. */
+export function serve(handlers: Record<string, Handler>): Call[] {
+  const calls: Call[] = [];
+  vi.stubGlobal("fetch", async (request: Request) => {
+    const url = new URL(request.url);
+    const path = url.pathname.replace(/^\/api\/v1/, "");
+    const text = await request.text();
+    const call: Call = { method: request.method, path, search: url.searchParams, headers: request.headers, body: text === "" ? undefined : JSON.parse(text) };
+    calls.push(call);
+    const handler = handlers[`${call.method} ${path}`];
+    const { status = 200, body } = handler ? handler(call) : { status: 404, body: { type: "about:blank", title: "not found", status: 404, code: "not-found" } };
+    return new Response(JSON.stringify(body), { status, headers: { "Content-Type": status < 400 ? "application/json" : "application/problem+json" } });
+  });
+  return calls;
+}
+
+export function problem(status: number, code: string, over: object = {}): Answer {
+  return { status, body: { type: "about:blank", title: code, status, code, requestId: "req-1", ...over } };
+}
+
+export function renderPage(element: ReactNode, { path, at }: { path: string; at: string }) {
+  const cache = new QueryClient({ defaultOptions: { queries: { retry: false } } });
+  const router = createMemoryRouter(
+    [
+      { path, element },
+      { path: "*", element: <p>elsewhere</p> },
+    ],
+    { initialEntries: [at] },
+  );
+  render(
+    <MantineProvider theme={theme} env="test">
+      <QueryClientProvider client={cache}>
+        <ToastProvider>
+          <RouterProvider router={router} />
+        </ToastProvider>
+      </QueryClientProvider>
+    </MantineProvider>,
+  );
+  return { router, cache };
+}
