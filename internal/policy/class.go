@@ -117,6 +117,11 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 			}
 			c.actions = append(c.actions, usableAction)
 		}
+		if n := len(c.actions); n > maxActions {
+			c.actions, c.opensOtherPorts = c.actions[:maxActions], false
+			problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: v1alpha1.ReasonInvalid,
+				Message: fmt.Sprintf("%d actions are left out, and other ports stay closed: a class has at most %d", n-maxActions, maxActions)})
+		}
 		slices.SortFunc(c.actions, func(a, b action) int { return cmp.Compare(a.name, b.name) })
 		usable = append(usable, c)
 	}
@@ -189,19 +194,37 @@ func anchored(expr string) (*regexp.Regexp, error) {
 	return regexp.Compile(`^(?:` + expr + `)$`)
 }
 
-// matches tells whether the action is what the query does. What is not known of a request counts as a match for an
-// allow, because the connection has to be let through for the request to be judged, and as none for a deny.
-func (a *action) matches(q *Query, effect Effect) bool {
-	if !portsContain(a.ports, q.Protocol, q.Port) {
-		return false
+// actionsAt are the actions that a query is, a bit for each, as an allow and as a deny reads them; named tells whether
+// any action has the port. What is not known of a request counts as a match for an allow, because the connection has to
+// be let through for the request to be judged, and as none for a deny.
+func (c *resourceClass) actionsAt(q *Query) (allow, deny uint32, named bool) {
+	for i := range c.actions {
+		a := &c.actions[i]
+		if !portsContain(a.ports, q.Protocol, q.Port) {
+			continue
+		}
+		named = true
+		if len(a.requests) == 0 {
+			allow, deny = allow|1<<i, deny|1<<i
+			continue
+		}
+		if a.isRequest(q, true) {
+			allow |= 1 << i
+		}
+		if a.isRequest(q, false) {
+			deny |= 1 << i
+		}
 	}
-	if len(a.requests) == 0 {
-		return true
+	return allow, deny, named
+}
+
+func (a *action) isRequest(q *Query, unknown bool) bool {
+	for _, r := range a.requests {
+		if fieldMatches(r.method, q.Method, unknown) && fieldMatches(r.path, q.Path, unknown) {
+			return true
+		}
 	}
-	unknown := effect == Allow
-	return slices.ContainsFunc(a.requests, func(r request) bool {
-		return fieldMatches(r.method, q.Method, unknown) && fieldMatches(r.path, q.Path, unknown)
-	})
+	return false
 }
 
 func fieldMatches(expr *regexp.Regexp, value string, unknown bool) bool {
@@ -213,11 +236,6 @@ func fieldMatches(expr *regexp.Regexp, value string, unknown bool) bool {
 	default:
 		return expr.MatchString(value)
 	}
-}
-
-// portInNoAction tells whether the class opens the port for everyone under otherPorts: Allow.
-func (c *resourceClass) portInNoAction(proto v1alpha1.Protocol, port uint16) bool {
-	return !slices.ContainsFunc(c.actions, func(a action) bool { return portsContain(a.ports, proto, port) })
 }
 
 // labelValue is the part of an exact name that the "*" of its class's pattern stands for.

@@ -166,23 +166,10 @@ func (s *Snapshot) overriderOf(allow *statement, c *resourceClass, overriders ma
 // about are the statements that cover the resource: by its exact name, and the denies by a wildcard. A wildcard allow
 // belongs to the unit of its wildcard. Each once, by ref.
 func (s *Snapshot) about(resource string) []*statement {
-	seen := map[*statement]bool{}
-	if found := s.exact[resource]; found != nil {
-		found.all(func(st *statement) { seen[st] = true })
+	numbers := s.numbersAbout(resource, func(st *statement) bool { return st.effect == Deny })
+	out := make([]*statement, len(numbers))
+	for i, n := range numbers {
+		out[i] = s.statements[n]
 	}
-	for _, w := range s.wild[headOf(resource)] {
-		if strings.HasPrefix(resource, w.stem) {
-			w.all(func(st *statement) {
-				if st.effect == Deny {
-					seen[st] = true
-				}
-			})
-		}
-	}
-	out := make([]*statement, 0, len(seen))
-	for st := range seen {
-		out = append(out, st)
-	}
-	slices.SortFunc(out, func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
 	return out
 }

@@ -13,29 +13,18 @@ import (
 // subject as written. Statements that are not yet in force are listed as not counting; expired ones are not listed.
 func (s *Snapshot) WhoCanReach(resource string, at time.Time) []Grant {
 	var out []Grant
-	seen := map[*statement]bool{}
-	add := func(found *candidates) {
-		found.all(func(st *statement) {
-			if seen[st] || st.expired(at) {
-				return
+	for _, number := range s.numbersAbout(resource, func(*statement) bool { return true }) {
+		st := s.statements[number]
+		if st.expired(at) {
+			continue
+		}
+		for _, r := range st.written.Resources {
+			if !nameCovers(string(r), resource) {
+				continue
 			}
-			seen[st] = true
-			for _, r := range st.written.Resources {
-				if !nameCovers(string(r), resource) {
-					continue
-				}
-				for _, subject := range st.written.Subjects {
-					out = append(out, s.grant(st, string(subject), string(r), resource, at))
-				}
+			for _, subject := range st.written.Subjects {
+				out = append(out, s.grant(st, string(subject), string(r), resource, at))
 			}
-		})
-	}
-	if found := s.exact[resource]; found != nil {
-		add(found)
-	}
-	for _, w := range s.wild[headOf(resource)] {
-		if strings.HasPrefix(resource, w.stem) {
-			add(&w.candidates)
 		}
 	}
 	return sortedGrants(out)
@@ -45,7 +34,8 @@ func (s *Snapshot) WhoCanReach(resource string, at time.Time) []Grant {
 // one Grant per resource as written. An address range is found by its exact name only.
 func (s *Snapshot) WhatCanReach(subject string, at time.Time) []Grant {
 	var out []Grant
-	for _, st := range s.statements {
+	for _, number := range s.numbersBy(subject) {
+		st := s.statements[number]
 		if st.expired(at) {
 			continue
 		}
@@ -102,16 +92,15 @@ func (s *Snapshot) grant(st *statement, subject, resource, asked string, at time
 	return g
 }
 
-// all calls f for every statement, possibly more than once.
-func (c *candidates) all(f func(*statement)) {
-	for _, list := range c.bySubject {
-		for _, st := range list {
-			f(st)
-		}
+// numbersBy are the statements that may name a subject, sorted.
+func (s *Snapshot) numbersBy(subject string) []uint32 {
+	var exact []uint32
+	if id, ok := s.index.subjects[subject]; ok {
+		exact = s.index.bySubject[id]
 	}
-	for _, st := range c.broad {
-		f(st)
-	}
+	out := slices.Concat(exact, s.index.anySubject)
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
 func sortedGrants(grants []Grant) []Grant {

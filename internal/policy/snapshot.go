@@ -20,9 +20,9 @@ type Snapshot struct {
 	// parsed are the statements of each policy; statements are all of them, by policy and sid.
 	parsed     map[*v1alpha1.AccessControlPolicy][]*statement
 	statements []*statement
-	// exact holds the statements about a resource by its exact name; wild those by wildcard, by the head of the stem.
-	exact map[string]*candidates
-	wild  map[string][]wildcard
+	// refs are those of the statements, so that a decision by one of them can name it without allocation.
+	refs  []Ref
+	index index
 
 	// wildUnits holds the allows of each wildcard unit, by its name.
 	wildUnits map[string][]*statement
@@ -42,29 +42,13 @@ type Snapshot struct {
 	changes  []time.Time
 }
 
-// candidates are the statements about one resource name, those of exact subjects found by subject.
-type candidates struct {
-	bySubject map[string][]*statement
-	broad     []*statement
-}
-
-// wildcard holds the candidates of one wildcard resource.
-type wildcard struct {
-	stem string
-	candidates
-}
-
-// maxPairs bounds the subject index: a statement with more pairs of exact subject and resource is looked through
-// instead, because 256 times 256 entries for one statement would cost more memory than they save time.
-const maxPairs = 2048
-
 // NewSnapshot builds a Snapshot. What is wrong with the input is left out and told by Refusals and Problems.
 func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 
 // Next is NewSnapshot, and takes over what s has parsed of policies that are the same pointers: after a change of one
 // among many policies this saves most of the work.
 func (s *Snapshot) Next(in Input) *Snapshot {
-	next := &Snapshot{exact: map[string]*candidates{}, wildUnits: map[string][]*statement{}, members: max(1, in.Members), wild: map[string][]wildcard{}, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
+	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members), parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
@@ -82,8 +66,10 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 		next.parsed[p] = statements
 		next.statements = append(next.statements, statements...)
 	}
-	for _, st := range next.statements {
-		next.index(st)
+	next.refs = make([]Ref, len(next.statements))
+	next.buildIndex()
+	for i, st := range next.statements {
+		next.refs[i] = st.ref
 		next.refusals = append(next.refusals, st.refusals("")...)
 		if st.effect == Deny && st.refused() {
 			next.refusedDenies = append(next.refusedDenies, next.newRefusedDeny(st))
@@ -112,43 +98,6 @@ func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy) []*statement {
 func sameClasses(a, b *Snapshot) bool {
 	return slices.EqualFunc(a.resources.all, b.resources.all, func(a, b *resourceClass) bool { return a.object == b.object }) &&
 		slices.EqualFunc(a.subjects.all, b.subjects.all, func(a, b *subjectClass) bool { return a.object == b.object })
-}
-
-func (s *Snapshot) index(st *statement) {
-	for _, r := range st.exact {
-		c := s.exact[r]
-		if c == nil {
-			c = &candidates{}
-			s.exact[r] = c
-		}
-		c.add(st)
-	}
-	for _, stem := range st.wild {
-		head := headOf(stem)
-		list := s.wild[head]
-		i := slices.IndexFunc(list, func(w wildcard) bool { return w.stem == stem })
-		if i < 0 {
-			i, list = len(list), append(list, wildcard{stem: stem})
-		}
-		list[i].add(st)
-		s.wild[head] = list
-		if st.effect == Allow {
-			s.indexWildcardUnits(st, stem)
-		}
-	}
-}
-
-func (c *candidates) add(st *statement) {
-	if st.vagueSubject || !st.subjects.simple() || len(st.subjects.exact)*(len(st.exact)+len(st.wild)) > maxPairs {
-		c.broad = append(c.broad, st)
-		return
-	}
-	if c.bySubject == nil {
-		c.bySubject = map[string][]*statement{}
-	}
-	for _, name := range st.subjects.exact {
-		c.bySubject[name] = append(c.bySubject[name], st)
-	}
 }
 
 // collectChanges gathers the instants at which an answer may change without any object changing.

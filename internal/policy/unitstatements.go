@@ -2,7 +2,6 @@ package policy
 
 import (
 	"cmp"
-	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -68,7 +67,7 @@ func (s *Snapshot) WithStatements(u Unit, at time.Time) Unit {
 			delete(overriders, deny) // only one enforcer cannot express it; another decides for itself
 		}
 	}
-	for _, st := range s.covering(u.Resource) {
+	for _, st := range s.allAbout(u.Resource) {
 		if !st.inForce(at) || st.flawed() {
 			continue
 		}
@@ -86,19 +85,13 @@ func (st *statement) flawed() bool {
 		slices.ContainsFunc(st.flaws, func(f flaw) bool { return f.reason != v1alpha1.RefusedUnsupported })
 }
 
-// covering are all statements about the resource, by ref; about leaves allows of wildcards to a unit of their own.
-func (s *Snapshot) covering(resource string) []*statement {
-	seen := map[*statement]bool{}
-	add := func(st *statement) { seen[st] = true }
-	if found := s.exact[resource]; found != nil {
-		found.all(add)
+// allAbout are all statements about the resource, by ref; about leaves allows of wildcards to a unit of their own.
+func (s *Snapshot) allAbout(resource string) []*statement {
+	var out []*statement
+	for _, n := range s.numbersAbout(resource, func(*statement) bool { return true }) {
+		out = append(out, s.statements[n])
 	}
-	for _, w := range s.wild[headOf(resource)] {
-		if strings.HasPrefix(resource, w.stem) {
-			w.all(add)
-		}
-	}
-	return slices.SortedFunc(maps.Keys(seen), func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
+	return out
 }
 
 func (s *Snapshot) unitStatement(st *statement, c *resourceClass) UnitStatement {

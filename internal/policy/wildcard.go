@@ -9,21 +9,6 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// indexWildcardUnits adds an allow to the unit of each class that its wildcard has names in common with. A wildcard
-// that is wider than a class is narrowed to it, because a unit selects by one label.
-func (s *Snapshot) indexWildcardUnits(st *statement, stem string) {
-	n, err := ParseName(stem + "*")
-	if err != nil {
-		return // not possible: a stem comes from a wildcard name
-	}
-	for _, c := range s.resources.overlapping(n) {
-		name := longer(stem, c.stem) + "*"
-		if list := s.wildUnits[name]; len(list) == 0 || list[len(list)-1] != st {
-			s.wildUnits[name] = append(list, st)
-		}
-	}
-}
-
 // knownNames are the names that prefixes stand for.
 func knownNames(in Input) []string {
 	out := make([]string, 0, len(in.KnownNames)+len(in.Resources)+len(in.Workloads))
@@ -103,7 +88,7 @@ func (s *Snapshot) compileWildcard(name string, at time.Time) *Unit {
 // inherited are the rules of the wildcard units that cover a resource, and the entries that they need.
 func (s *Snapshot) inherited(resource string, c *resourceClass, at time.Time) (rules []Rule, entries int) {
 	var names []string
-	for _, w := range s.wild[headOf(resource)] {
+	for _, w := range s.index.wild[headOf(resource)] {
 		if strings.HasPrefix(resource, w.stem) {
 			names = append(names, longer(w.stem, c.stem)+"*")
 		}
