@@ -49,8 +49,9 @@ func (r *Rendered) RevisionIn(cluster string) string {
 
 // Rendering is a unit as one dataplane understands it.
 type Rendering struct {
-	// Objects, the one that closes the resource first. An object that a later Rendering of the unit lacks only opened
-	// something, so it can go by the ordinary protocol for removing.
+	// Objects, the one that closes the resource first. An object that a later Rendering of the unit lacks is not needed
+	// for keeping the resource as closed as that Rendering says, once what is there of it is realised; so it can go then,
+	// by the ordinary protocol for removing.
 	Objects []Rendered
 	// Refused is what this dataplane cannot express, beside what the unit itself lacks. A refusal without statement is
 	// about the unit.
