@@ -55,7 +55,7 @@ func TestRenderRefusesUnusableUnits(t *testing.T) {
 }
 
 func TestRenderIsDeterministic(t *testing.T) {
-	for seed := range uint64(50) {
+	for seed := range uint64(20) {
 		d := dice{rand.New(rand.NewPCG(seed, 8))}
 		units := policy.NewSnapshot(d.world(false)).Compile(goldenTime)
 		e := testEnforcer(t).Knowing(units)
@@ -95,7 +95,7 @@ func TestLimits(t *testing.T) {
 			p := netip.PrefixFrom(netip.AddrFrom4([4]byte{100, byte(i / 256), byte(i), 0}), 24)
 			st.Ranges = []policy.AddressRange{{Prefix: p, Except: []netip.Prefix{netip.PrefixFrom(p.Addr(), 32)}}}
 		}},
-		"Bytes": {reason: "a host takes 1.5 MB, and overrides repeat the rules", statements: 40000, least: 5, make: func(i int, st *policy.UnitStatement) {
+		"Bytes": {reason: "a host takes 1.5 MB, and overrides repeat the rules", statements: 20000, least: 4, make: func(i int, st *policy.UnitStatement) {
 			st.Actions = []policy.UnitAction{tcp(80)}
 			st.Subjects = []policy.UnitSubject{{Name: "n", ServiceAccount: fmt.Sprintf("an-application-with-a-long-name-%d", i)}}
 		}},

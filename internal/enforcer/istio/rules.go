@@ -2,8 +2,8 @@ package istio
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
-	"strings"
 )
 
 const (
@@ -76,9 +76,17 @@ func parts(rules []any) [][]any {
 	return out
 }
 
+// distinct are the values sorted by their JSON, each once.
 func distinct(values []any) []any {
-	return slices.CompactFunc(slices.SortedFunc(slices.Values(values), func(a, b any) int { return strings.Compare(text(a), text(b)) }),
-		func(a, b any) bool { return text(a) == text(b) })
+	byText := make(map[string]any, len(values))
+	for _, v := range values {
+		byText[text(v)] = v
+	}
+	out := make([]any, 0, len(byText))
+	for _, key := range slices.Sorted(maps.Keys(byText)) {
+		out = append(out, byText[key])
+	}
+	return out
 }
 
 // text is the JSON of a value made here, which always has one.

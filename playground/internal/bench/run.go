@@ -57,10 +57,14 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 	fmt.Fprintf(out, "bench run_ready_warm %.1f s\n", f.took.Seconds())
 
 	fmt.Fprintf(progress, "%d tickets, one after the other …\n", o.Tickets)
-	samples, err := approveToRealized(ctx, f.ready.PortalURL, o.Tickets)
+	samples, err := approveToRealized(ctx, f.ready.PortalURL, o.Tickets+1)
 	if err != nil {
 		return err
 	}
+	// A KubeFed that was just started looks every 10 s whether it is in sync (its SyncedPollPeriod), and pushes nothing
+	// before. The first ticket meets that, so it has a line of its own instead of being this run's p99.
+	fmt.Fprintf(out, "bench approve_to_realized_just_started %.0f ms\n", millis(samples[0].took))
+	samples = samples[1:]
 	slices.SortFunc(samples, func(a, b sample) int { return cmp.Compare(b.took, a.took) })
 	for _, slow := range samples[:min(3, len(samples))] {
 		fmt.Fprintf(progress, "  among the slowest: %.0f ms: %s\n", millis(slow.took), slow.story)
