@@ -2,6 +2,7 @@ package policy
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 )
@@ -19,14 +20,18 @@ const (
 
 // Decide says what the statements mean for one connection or request. It does not ask whether an enforcer can express
 // them: see Refusals and Unit.Refused for what is not pushed. It allocates nothing unless several statements decide.
-func (s *Snapshot) Decide(q Query) Decision {
+func (s *Snapshot) Decide(q Query) Decision { return s.DecideInto(&q, nil) }
+
+// DecideInto is Decide with memory for the statements, which the decision may use: several of them then need no
+// allocation either, and the decision is valid until the memory is used again.
+func (s *Snapshot) DecideInto(q *Query, into []Ref) Decision {
 	var ids, contested [8]uint32
-	v := verdict{q: &q, source: s.sourceOf(&q)}
+	v := verdict{q: q, source: s.sourceOf(q)}
 	v.ids, v.contestedIDs = s.subjectIDs(ids[:0], v.source.names), s.subjectIDs(contested[:0], v.source.contested)
 	d, by := v.decide(s.visitNames(&v, q.Resources))
 	if by != nil {
 		if d.Statements = s.one(by); d.Statements == nil {
-			d.Statements = s.all(v, q.Resources, nil)
+			d.Statements = s.all(into, v, q.Resources, nil)
 		}
 	}
 	return d
@@ -110,7 +115,7 @@ func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle
 	d, by := v.decide(resource.node.class)
 	if by != nil {
 		if d.Statements = s.one(by); d.Statements == nil {
-			d.Statements = s.all(v, nil, resource.node)
+			d.Statements = s.all(nil, v, nil, resource.node)
 		}
 	}
 	return d
@@ -125,6 +130,9 @@ type source struct {
 }
 
 func (s *Snapshot) sourceOf(q *Query) source {
+	if !q.Source.IsValid() {
+		return source{names: q.Subjects}
+	}
 	src := source{names: q.Subjects, address: plain(q.Source)}
 	switch owners := s.external.lookup(src.address); len(owners) {
 	case 0:
@@ -180,7 +188,7 @@ func (v *verdict) again() {
 // found by looking again.
 type matches struct {
 	skip, n int
-	kept    [2]uint32
+	kept    [4]uint32
 }
 
 func (m *matches) add(number uint32) {
@@ -320,16 +328,14 @@ func (s *Snapshot) one(m *matches) []Ref {
 }
 
 // all names several statements, sorted. The verdict keeps only the first; the others are found by looking again.
-func (s *Snapshot) all(v verdict, resources []string, resolved *node) []Ref {
+func (s *Snapshot) all(into []Ref, v verdict, resources []string, resolved *node) []Ref {
+	var buffer [16]uint32
+	numbers := buffer[:0]
 	_, by := v.decide(nil)
-	total := by.n
-	out := make([]Ref, 0, total)
-	for {
-		for _, i := range by.kept[:min(len(by.kept), total-by.skip)] {
-			out = append(out, s.refs[i])
-		}
+	for total := by.n; ; {
+		numbers = append(numbers, by.kept[:min(len(by.kept), total-by.skip)]...)
 		if by.skip+len(by.kept) >= total {
-			return sortedRefs(out)
+			break
 		}
 		v.again()
 		s.visitNames(&v, resources)
@@ -337,4 +343,12 @@ func (s *Snapshot) all(v verdict, resources []string, resolved *node) []Ref {
 			s.visitNode(&v, resolved)
 		}
 	}
+	slices.Sort(numbers) // statements are numbered by ref
+	out := into[:0]
+	for i, number := range numbers {
+		if i == 0 || number != numbers[i-1] {
+			out = append(out, s.refs[number])
+		}
+	}
+	return slices.Compact(out)
 }

@@ -91,12 +91,14 @@ func (s *Snapshot) buildIndex() {
 		s.node(name).protect(p)
 	}
 	count := 0
+	ids := make([]uint32, 0, len(s.statements)) // of all exact subjects, in order
 	for i, st := range s.statements {
-		s.indexSubjects(st, uint32(i))
+		ids = s.indexSubjects(ids, st, uint32(i))
 		s.indexWild(st, uint32(i))
 		count += st.pairCount()
 	}
 	x.makePairs(count)
+	var last lastNode
 	for i, st := range s.statements {
 		n := uint32(i)
 		if st.effect == Deny {
@@ -105,8 +107,10 @@ func (s *Snapshot) buildIndex() {
 		if !st.notBefore.IsZero() || !st.notAfter.IsZero() {
 			n |= boundedFlag
 		}
-		s.indexExact(st, n)
-		s.indexWildTargets(st, n)
+		own := ids[:len(st.subjects.exact)]
+		ids = ids[len(own):]
+		last = s.indexExact(st, n, own, last)
+		s.indexWildTargets(st, n, own)
 	}
 	s.linkWildcards()
 }
@@ -130,7 +134,7 @@ func (s *Snapshot) node(name string) *node {
 	return n
 }
 
-func (s *Snapshot) indexSubjects(st *statement, number uint32) {
+func (s *Snapshot) indexSubjects(ids []uint32, st *statement, number uint32) []uint32 {
 	x := &s.index
 	for _, name := range st.subjects.exact {
 		id, ok := x.subjects[name]
@@ -140,10 +144,12 @@ func (s *Snapshot) indexSubjects(st *statement, number uint32) {
 			x.bySubject = append(x.bySubject, nil)
 		}
 		x.bySubject[id] = append(x.bySubject[id], number)
+		ids = append(ids, id)
 	}
 	if !st.subjects.simple() || st.vagueSubject {
 		x.anySubject = append(x.anySubject, number)
 	}
+	return ids
 }
 
 // indexWild makes the wildcards of a statement known, so that the number of targets is settled.
@@ -214,17 +220,26 @@ func (x *index) addPair(key uint64, e entry) {
 	x.pairs[i] = pair{key: key, entry: e}
 }
 
-func (s *Snapshot) indexExact(st *statement, number uint32) {
-	for _, r := range st.exact {
-		n := s.node(r)
-		n.statements = append(n.statements, number&numberMask)
-		if n.class != nil {
-			s.add(&n.target, st, entry{actions: n.class.actionsOf(st), statement: number})
-		}
-	}
+// lastNode is a node that was looked up; the next statement is likely to be about it, too.
+type lastNode struct {
+	name string
+	*node
 }
 
-func (s *Snapshot) indexWildTargets(st *statement, number uint32) {
+func (s *Snapshot) indexExact(st *statement, number uint32, subjects []uint32, last lastNode) lastNode {
+	for _, r := range st.exact {
+		if last.node == nil || last.name != r {
+			last = lastNode{r, s.node(r)}
+		}
+		last.statements = append(last.statements, number&numberMask)
+		if last.class != nil {
+			s.add(&last.target, st, subjects, entry{actions: last.class.actionsOf(st), statement: number})
+		}
+	}
+	return last
+}
+
+func (s *Snapshot) indexWildTargets(st *statement, number uint32, subjects []uint32) {
 	for _, stem := range st.wild {
 		w := s.wildcardOf(stem)
 		for i := range w.byClass {
@@ -232,16 +247,15 @@ func (s *Snapshot) indexWildTargets(st *statement, number uint32) {
 			if t.subjects == nil {
 				t.subjects = make([]uint64, len(s.index.bySubject)/64+1)
 			}
-			for _, name := range st.subjects.exact {
-				id := s.index.subjects[name]
+			for _, id := range subjects {
 				t.subjects[id/64] |= 1 << (id % 64)
 			}
-			s.add(&t.target, st, entry{actions: t.class.actionsOf(st), statement: number})
+			s.add(&t.target, st, subjects, entry{actions: t.class.actionsOf(st), statement: number})
 		}
 	}
 }
 
-func (s *Snapshot) add(t *target, st *statement, e entry) {
+func (s *Snapshot) add(t *target, st *statement, subjects []uint32, e entry) {
 	if e.actions == 0 {
 		return // no connection to the class's resources is any of its actions
 	}
@@ -249,8 +263,8 @@ func (s *Snapshot) add(t *target, st *statement, e entry) {
 		t.broad = append(t.broad, e)
 		return
 	}
-	for _, name := range st.subjects.exact {
-		s.index.addPair(pairKey(t.id, s.index.subjects[name]), e)
+	for _, id := range subjects {
+		s.index.addPair(pairKey(t.id, id), e)
 	}
 }
 

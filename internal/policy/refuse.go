@@ -16,10 +16,15 @@ func (st *statement) flaw(reason, part, message string) {
 }
 
 // examine adds the flaws that only the classes can tell, and those of what no enforcer can be given.
-func (st *statement) examine(s *Snapshot) {
-	st.examineSubjects(s)
-	var reachable []*resourceClass
+func (st *statement) examine(s *Snapshot, names *nameCache) {
+	st.examineSubjects(s, names)
+	var few [4]*resourceClass
+	reachable := few[:0]
 	for _, r := range st.exact {
+		if names.class != nil && r == names.resource {
+			reachable = append(reachable, names.class)
+			continue
+		}
 		c, ok := s.resources.of(r)
 		if !ok {
 			st.flaw(v1alpha1.RefusedUnknownResource, r, "no ResourceClass covers it: create one, or correct the name")
@@ -28,7 +33,9 @@ func (st *statement) examine(s *Snapshot) {
 		reachable = append(reachable, c)
 		if _, err := labelValue(c.stem, r); err != nil {
 			st.flaw(v1alpha1.RefusedInvalidName, r, err.Error())
+			continue
 		}
+		names.resource, names.class = r, c
 	}
 	for _, stem := range st.wild {
 		n, err := ParseName(stem + "*")
@@ -47,7 +54,7 @@ func (st *statement) examine(s *Snapshot) {
 	st.examineActions(reachable)
 }
 
-func (st *statement) examineSubjects(s *Snapshot) {
+func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 	for _, stem := range st.subjects.stems {
 		n, err := ParseName(stem + "*")
 		if err != nil {
@@ -62,11 +69,16 @@ func (st *statement) examineSubjects(s *Snapshot) {
 		}
 	}
 	for _, name := range st.subjects.exact {
+		if _, ok := names.subjects[name]; ok {
+			continue
+		}
 		c, ok := s.subjects.of(name)
 		if !ok {
 			st.flaw(v1alpha1.RefusedUnknownSubject, name, "no SubjectClass covers it: create one, or correct the name")
 		} else if _, err := labelValue(c.stem, name); err != nil {
 			st.flaw(v1alpha1.RefusedInvalidName, name, err.Error())
+		} else {
+			names.subjects[name] = struct{}{}
 		}
 	}
 }

@@ -27,8 +27,13 @@ type Snapshot struct {
 	// wildUnits holds the allows of each wildcard unit, by its name.
 	wildUnits map[string][]*statement
 	// known are the names that prefixes stand for, sorted.
-	known   []string
-	members int
+	known     []string
+	members   int
+	workloads []*v1alpha1.ExternalWorkload
+
+	identity *identity
+	// delta is what differs from the snapshot that this one was made from.
+	delta delta
 	// groups are the addresses of external workloads by subject, made when they are first needed.
 	groups func() map[string]*ExternalGroup
 	// compiled keeps the wildcard units by name and epoch, because every exact unit inherits from them.
@@ -58,10 +63,11 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	slices.SortFunc(next.problems, compareProblems)
 
 	reusable := sameClasses(s, next)
+	names := nameCache{subjects: map[string]struct{}{}}
 	for _, p := range sortedObjects(in.Policies, byName[*v1alpha1.AccessControlPolicy]) {
 		statements, ok := s.parsed[p]
 		if !ok || !reusable {
-			statements = next.parse(p)
+			statements = next.parse(p, &names)
 		}
 		next.parsed[p] = statements
 		next.statements = append(next.statements, statements...)
@@ -76,19 +82,25 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 		}
 	}
 	slices.SortFunc(next.refusals, compareRefusals)
-	next.known = knownNames(in)
 	next.groups = sync.OnceValue(next.externalGroups)
 	next.collectChanges(in.Resources)
+	next.known, next.workloads, next.identity = knownNames(in), workloadsOf(in), &identity{}
+	if s.identity != nil {
+		next.delta = deltaOf(s, next)
+		next.keepCompiled(s)
+	}
 	return next
 }
 
 // parse reads the statements of a policy, by sid.
-func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy) []*statement {
-	out := make([]*statement, 0, len(p.Spec.Statements))
-	for i := range p.Spec.Statements {
-		st := newStatement(p, &p.Spec.Statements[i])
-		st.examine(s)
-		out = append(out, st)
+func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy, names *nameCache) []*statement {
+	block := make([]statement, len(p.Spec.Statements))
+	out := make([]*statement, len(block))
+	for i := range block {
+		st := &block[i]
+		st.parse(p, &p.Spec.Statements[i], names)
+		st.examine(s, names)
+		out[i] = st
 	}
 	slices.SortStableFunc(out, func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
 	return out

@@ -24,6 +24,9 @@ type statement struct {
 
 	notBefore, notAfter time.Time
 
+	// inline holds what most statements have one of: a subject, an action, a resource.
+	inline [3]string
+
 	flaws []flaw
 	// vagueSubject and vagueAction: a subject or an action could not be understood, so that a deny may have meant any.
 	vagueSubject, vagueAction bool
@@ -74,9 +77,10 @@ func (st *statement) hasAction(name string) bool {
 	return slices.Contains(st.services, service)
 }
 
-// newStatement parses what is written. What cannot be parsed becomes a flaw.
-func newStatement(policy *v1alpha1.AccessControlPolicy, written *v1alpha1.Statement) *statement {
-	st := &statement{ref: Ref{Policy: policy.Name, SID: written.SID}, effect: written.Effect, written: written, policy: policy}
+// parse reads what is written. What cannot be parsed becomes a flaw.
+func (st *statement) parse(policy *v1alpha1.AccessControlPolicy, written *v1alpha1.Statement, names *nameCache) {
+	*st = statement{ref: Ref{Policy: policy.Name, SID: written.SID}, effect: written.Effect, written: written, policy: policy}
+	st.subjects.exact, st.actions, st.exact = st.inline[0:0:1], st.inline[1:1:2], st.inline[2:2:3]
 	if st.effect != Allow && st.effect != Deny {
 		st.effect = Deny // the safe reading of what the API should not have let in
 		st.flaw(v1alpha1.RefusedUnsupported, string(written.Effect), "the effect must be Allow or Deny")
@@ -88,24 +92,36 @@ func newStatement(policy *v1alpha1.AccessControlPolicy, written *v1alpha1.Statem
 		st.notAfter = written.NotAfter.Time
 	}
 	for _, s := range written.Subjects {
-		st.parseSubject(string(s))
+		st.parseSubject(string(s), names)
 	}
 	for _, a := range written.Actions {
 		st.parseAction(string(a))
 	}
 	for _, r := range written.Resources {
-		st.parseResource(string(r))
+		st.parseResource(string(r), names)
 	}
 	st.subjects.exact = sortedUnique(st.subjects.exact)
 	st.subjects.stems = sortedUnique(st.subjects.stems)
 	st.actions, st.services = sortedUnique(st.actions), sortedUnique(st.services)
 	st.exact, st.wild = sortedUnique(st.exact), sortedUnique(st.wild)
-	return st
 }
 
-func (st *statement) parseSubject(text string) {
+// nameCache keeps what is known of names that were seen before, since most are in many statements.
+type nameCache struct {
+	// subjects are exact names that a class covers and a label can carry.
+	subjects map[string]struct{}
+	// resource is the last exact name that a class covers and a label can carry.
+	resource string
+	class    *resourceClass
+}
+
+func (st *statement) parseSubject(text string, names *nameCache) {
 	if text == anyone {
 		st.subjects.any = true
+		return
+	}
+	if _, ok := names.subjects[text]; ok {
+		st.subjects.exact = append(st.subjects.exact, text)
 		return
 	}
 	n, err := ParseName(text)
@@ -143,7 +159,11 @@ func (st *statement) parseAction(text string) {
 	}
 }
 
-func (st *statement) parseResource(text string) {
+func (st *statement) parseResource(text string, names *nameCache) {
+	if names.class != nil && text == names.resource {
+		st.exact = append(st.exact, text)
+		return
+	}
 	n, err := ParseName(text)
 	switch {
 	case err != nil:
@@ -158,6 +178,9 @@ func (st *statement) parseResource(text string) {
 }
 
 func sortedUnique(in []string) []string {
+	if len(in) < 2 {
+		return in
+	}
 	slices.Sort(in)
 	return slices.Compact(in)
 }

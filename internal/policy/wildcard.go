@@ -60,6 +60,25 @@ func (s *Snapshot) wildcardUnit(name string, at time.Time) (*Unit, bool) {
 	return u, u != nil
 }
 
+// keepCompiled takes over the units of wildcards that did not change.
+func (s *Snapshot) keepCompiled(from *Snapshot) {
+	if s.delta.all || s.delta.known || !slices.EqualFunc(s.changes, from.changes, time.Time.Equal) {
+		return
+	}
+	var touched []string
+	for _, st := range s.delta.statements {
+		if len(st.wild) > 0 {
+			touched = from.unitsOf(s.unitsOf(touched, st), st)
+		}
+	}
+	from.compiled.Range(func(key, unit any) bool {
+		if !slices.Contains(touched, key.(wildcardAt).name) {
+			s.compiled.Store(key, unit)
+		}
+		return true
+	})
+}
+
 // compileWildcard returns nil when no statement that could be pushed names the wildcard, or when none of the names that
 // it stands for is known.
 func (s *Snapshot) compileWildcard(name string, at time.Time) *Unit {
