@@ -19,6 +19,8 @@ import (
 type Object struct {
 	// GroupVersion and Kind, for example cilium.io/v2 and CiliumClusterwideNetworkPolicy.
 	GroupVersion, Kind string
+	// Namespace in the members; "": the kind is cluster-scoped.
+	Namespace string
 	// Name begins with v1alpha1.ObjectPrefix.
 	Name string
 	// Labels say who manages the object, which unit it is, and the revision of Spec.
@@ -47,11 +49,25 @@ func (r *Rendered) RevisionIn(cluster string) string {
 
 // Rendering is a unit as one dataplane understands it.
 type Rendering struct {
-	// Objects, the one that closes the resource first. Once those of a later Rendering of the unit are in a member, an
-	// object that it lacks says nothing that they do not say, so it can go by the ordinary protocol for removing.
+	// Objects, the one that closes the resource first. An object that a later Rendering of the unit lacks is not needed
+	// for keeping the resource as closed as that Rendering says, once what is there of it is realised; so it can go then,
+	// by the ordinary protocol for removing.
 	Objects []Rendered
-	// Refused is what this dataplane cannot express, beside what the unit itself lacks.
+	// Refused is what this dataplane cannot express, beside what the unit itself lacks. A refusal without statement is
+	// about the unit.
 	Refused []policy.Refusal
+	// RefusedIn holds the members in which it is not Refused, but this.
+	RefusedIn map[string][]policy.Refusal
+	// Unenforced are sentences about what this dataplane leaves open whatever the statements say.
+	Unenforced []string
+}
+
+// RefusedBy is what a member cannot express.
+func (r *Rendering) RefusedBy(cluster string) []policy.Refusal {
+	if refused, ok := r.RefusedIn[cluster]; ok {
+		return refused
+	}
+	return r.Refused
 }
 
 // Enforcer translates units for one dataplane. Render is a pure function; an error means that the unit itself is

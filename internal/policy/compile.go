@@ -72,6 +72,9 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 	}
 	s.openOtherPorts(&u, c)
 	s.fill(&u, c, s.about(resource), s.overriders(resource, "", c, at), at)
+	if slices.ContainsFunc(u.Enforcers, func(e v1alpha1.EnforcerName) bool { return e != v1alpha1.EnforcerCilium }) {
+		u = s.WithStatements(u, at)
+	}
 	return u, true
 }
 

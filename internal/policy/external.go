@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 )
@@ -15,6 +16,8 @@ type addresses struct {
 	owners map[netip.Prefix][]string
 	// bits are the prefix lengths in use, longest first, for IPv4 and IPv6.
 	bits4, bits6 []int
+	// owned is computed when an enforcer asks for it.
+	owned func() ownership
 	// subjects are all owners, sorted.
 	subjects []string
 }
@@ -93,6 +96,7 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 	}
 	x.subjects = sortedUnique(x.subjects)
 	x.bits4, x.bits6 = longestFirst(x.bits4), longestFirst(x.bits6)
+	x.owned = sync.OnceValue((&addresses{owners: x.owners}).ownership)
 	return x, problems
 }
 

@@ -220,6 +220,9 @@ type Unit struct {
 	Warnings []string
 	// From are the statements in Rules, sorted.
 	From []Ref
+	// Statements are what Rules came from, and the allows of wildcards, by ref. Nil unless an enforcer of the class needs
+	// them: see WithStatements.
+	Statements []UnitStatement `json:",omitempty"`
 }
 
 // ExternalGroup holds the addresses of one subject's ExternalWorkloads.

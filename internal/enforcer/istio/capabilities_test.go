@@ -1,0 +1,102 @@
+package istio
+
+import (
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+)
+
+func TestParseConfig(t *testing.T) {
+	const good = "default: {dataplane: none}\n"
+	for name, tc := range map[string]struct {
+		reason, text, wrong string
+	}{
+		"Good":       {reason: "members that declare nothing enforce nothing", text: good},
+		"Members":    {reason: "each field", text: good + "members: {m1: {dataplane: ambient, version: 1.29.0, strictMTLS: true, ranges: [10.0.0.0/16]}}\n"},
+		"Nothing":    {reason: "a default has to be stated", text: "", wrong: "default"},
+		"Misspelled": {reason: "a misspelled field is no capability", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', strictTLS: true}}\n", wrong: "strictTLS"},
+		"Dataplane":  {reason: "no such dataplane", text: "default: {dataplane: proxyless}\n", wrong: "proxyless"},
+		"Version":    {reason: "a version that says nothing", text: good + "members: {m1: {dataplane: sidecar, version: latest}}\n", wrong: "member m1"},
+		"NoVersion":  {reason: "a version has to be declared", text: "default: {dataplane: sidecar}\n", wrong: "version"},
+		"HostBits":   {reason: "a range with host bits is a mistake", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [10.0.0.7/16]}}\n", wrong: "host bits"},
+		"NoRange":    {reason: "not an address range", text: good + "members: {m1: {dataplane: sidecar, version: '1.30', ranges: [pods]}}\n", wrong: "invalid"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := ParseConfig([]byte(tc.text))
+			if tc.wrong == "" && err != nil {
+				t.Errorf("%s: %v", tc.reason, err)
+			}
+			if tc.wrong != "" && (!errors.Is(err, ErrInvalidConfig) || !strings.Contains(err.Error(), tc.wrong)) {
+				t.Errorf("%s: error %v does not name %q", tc.reason, err, tc.wrong)
+			}
+		})
+	}
+}
+
+func TestProfile(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		in     Capabilities
+		want   profile
+	}{
+		"Sidecar": {reason: "sees requests", in: Capabilities{Dataplane: Sidecar, Version: "1.31.2"}},
+		"Ambient": {reason: "sees connections", in: Capabilities{Dataplane: Ambient, Version: "1.29", StrictMTLS: true}, want: profile{ambient: true, strict: true}},
+		"None":    {reason: "enforces nothing, whatever else is declared", in: Capabilities{Dataplane: NoDataplane, StrictMTLS: true}, want: profile{lacks: "the member declares no Istio that enforces"}},
+		"Old":     {reason: "its behaviour is not relied upon", in: Capabilities{Dataplane: Sidecar, Version: "1.28.9"}, want: profile{lacks: "Istio 1.28.9 is older than 1.29"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, tc.in.profile(), cmp.AllowUnexported(profile{})); diff != "" {
+				t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestFleetNeedsEveryMember(t *testing.T) {
+	c := testConfig()
+	if n := len(fleetOf(c)); n != 5 {
+		t.Errorf("%d ranges, want those of the default and of all members", n)
+	}
+	m3 := c.Members["m3"]
+	m3.Ranges = nil
+	c.Members["m3"] = m3
+	if got := fleetOf(c); got != nil {
+		t.Errorf("%v: a member that does not tell may have pods anywhere", got)
+	}
+}
+
+// FuzzParseConfig: no text makes it panic, and what it accepts makes an enforcer.
+func FuzzParseConfig(f *testing.F) {
+	f.Add("default: {dataplane: sidecar, version: 1.31.0, ranges: [10.0.0.0/8]}\nmembers: {m1: {dataplane: ambient, version: '1.29'}}")
+	f.Add("{")
+	f.Fuzz(func(t *testing.T, text string) {
+		c, err := ParseConfig([]byte(text))
+		if err != nil {
+			if !errors.Is(err, ErrInvalidConfig) {
+				t.Fatalf("%v is not ErrInvalidConfig", err)
+			}
+			return
+		}
+		if _, err := New(c); err != nil {
+			t.Fatalf("%+v was accepted, and refused by New: %v", c, err)
+		}
+	})
+}
+
+func TestNewRefusesBadConfigs(t *testing.T) {
+	if _, err := New(Config{}); !errors.Is(err, ErrInvalidConfig) {
+		t.Errorf("New of nothing: %v", err)
+	}
+	e, err := New(Config{Default: Capabilities{Dataplane: NoDataplane}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Config{RootNamespace: "istio-system", Default: Capabilities{Dataplane: NoDataplane}}
+	if diff := cmp.Diff(want, e.config, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,111 @@
+package istio
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+)
+
+const (
+	// maxMatches bounds the alternatives of one expression.
+	maxMatches = 64
+	// star stands for ".*" while an expression is taken apart.
+	star = "\x00"
+	// reserved have a meaning of their own in Istio's matches, or never reach them: queries are cut off before.
+	reserved = star + "*{}?#"
+)
+
+// matchesOf writes an anchored regular expression as Istio's matches: exact text, a prefix, a suffix, or "*". It is an
+// error if they would not match the same.
+func matchesOf(expression string) ([]string, error) {
+	re, err := syntax.Parse(expression, syntax.Perl)
+	if err != nil {
+		return nil, fmt.Errorf("%q is no regular expression", expression)
+	}
+	texts, ok := alternatives(re)
+	if !ok {
+		return nil, fmt.Errorf("%q cannot be written as matches of Istio", expression)
+	}
+	var out []string
+	for _, t := range texts {
+		plain := strings.Trim(t, star)
+		switch {
+		case t == "":
+			continue // no method and no path is empty
+		case strings.Contains(plain, star), strings.HasPrefix(t, star) && strings.HasSuffix(t, star) && plain != "":
+			return nil, fmt.Errorf("%q has .* in the middle, or on both sides", expression)
+		}
+		out = append(out, strings.ReplaceAll(squeeze(t), star, "*"))
+	}
+	if len(out) == 0 {
+		return nil, fmt.Errorf("%q matches nothing", expression)
+	}
+	slices.Sort(out)
+	return slices.Compact(out), nil
+}
+
+// squeeze makes a run of stars one.
+func squeeze(t string) string {
+	for strings.Contains(t, star+star) {
+		t = strings.ReplaceAll(t, star+star, star)
+	}
+	return t
+}
+
+// alternatives are the texts that an expression stands for, with star for ".*"; false: they are too many, or of a kind
+// that is not understood here.
+func alternatives(re *syntax.Regexp) ([]string, bool) {
+	switch re.Op {
+	case syntax.OpEmptyMatch:
+		return []string{""}, true
+	case syntax.OpLiteral:
+		text := string(re.Rune)
+		return []string{text}, re.Flags&syntax.FoldCase == 0 && !strings.ContainsAny(text, reserved)
+	case syntax.OpCharClass:
+		var out []string
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			for r := re.Rune[i]; r <= re.Rune[i+1]; r++ {
+				if out = append(out, string(r)); len(out) > maxMatches || strings.ContainsRune(reserved, r) {
+					return nil, false
+				}
+			}
+		}
+		return out, true
+	case syntax.OpCapture:
+		return alternatives(re.Sub[0])
+	case syntax.OpQuest:
+		out, ok := alternatives(re.Sub[0])
+		return append([]string{""}, out...), ok
+	case syntax.OpStar:
+		anything := re.Sub[0].Op == syntax.OpAnyChar || re.Sub[0].Op == syntax.OpAnyCharNotNL
+		return []string{star}, anything
+	case syntax.OpAlternate:
+		var out []string
+		for _, sub := range re.Sub {
+			texts, ok := alternatives(sub)
+			if out = append(out, texts...); !ok || len(out) > maxMatches {
+				return nil, false
+			}
+		}
+		return out, true
+	case syntax.OpConcat:
+		out := []string{""}
+		for _, sub := range re.Sub {
+			texts, ok := alternatives(sub)
+			if !ok || len(out)*len(texts) > maxMatches {
+				return nil, false
+			}
+			var longer []string
+			for _, head := range out {
+				for _, tail := range texts {
+					longer = append(longer, head+tail)
+				}
+			}
+			out = longer
+		}
+		return out, true
+	default:
+		return nil, false
+	}
+}

@@ -1,0 +1,224 @@
+// Package istio translates units into Istio's AuthorizationPolicies, version 1.29 and later, for sidecars and, as far as
+// connections go, for ambient.
+//
+// It is pure, and it must not depend on Istio's code: the objects are plain JSON values. Istio differs from label-based
+// dataplanes in what decides the translation: clients are service accounts, selectors are exact labels, a policy that
+// allows closes everything else, and nothing but TCP is enforced. What cannot be expressed is refused statement by
+// statement, by what each member declares it can do.
+package istio
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	groupVersion = "security.istio.io/v1"
+	kind         = "AuthorizationPolicy"
+	// denySuffix ends the name of the object with the denies: a policy has one action.
+	denySuffix           = "-deny"
+	defaultRootNamespace = "istio-system"
+)
+
+// Actions of a policy.
+const (
+	allow = "ALLOW"
+	deny  = "DENY"
+	audit = "AUDIT"
+)
+
+// ErrUnusableUnit is wrapped by Render's errors about units. Such a unit would select every pod, or close a resource
+// that has statements.
+var ErrUnusableUnit = errors.New("unusable unit")
+
+// Enforcer is Istio's.
+type Enforcer struct {
+	config Config
+	// fleet are the addresses of all members' pods and nodes; nil while a member does not declare its own.
+	fleet []fleetRange
+	// foreign are the holes that other units may have, by the profile of members.
+	foreign map[profile][]foreignHole
+}
+
+var _ enforcer.Enforcer = Enforcer{}
+
+// New makes an enforcer for the members that the configuration describes.
+func New(c Config) (Enforcer, error) {
+	if err := c.check(); err != nil {
+		return Enforcer{}, err
+	}
+	if c.RootNamespace == "" {
+		c.RootNamespace = defaultRootNamespace
+	}
+	return Enforcer{config: c, fleet: fleetOf(c)}, nil
+}
+
+// Knowing is the enforcer that knows the denies of these units. A pod may carry the labels of several classes; where a
+// deny of one unit cannot be expressed, the allows of others that it could have overridden have to go, too. Render alone
+// sees one unit, and is enough where no pod has several.
+func (e Enforcer) Knowing(units []policy.Unit) Enforcer {
+	profiles := map[profile]struct{}{e.config.Default.profile(): {}}
+	for _, c := range e.config.Members {
+		profiles[c.profile()] = struct{}{}
+	}
+	e.foreign = map[profile][]foreignHole{}
+	for p := range profiles {
+		e.foreign[p] = e.foreignHoles(units, p)
+	}
+	return e
+}
+
+func everEnforced(u *policy.Unit) bool {
+	if u.Mode == v1alpha1.ModeEnforce {
+		return true
+	}
+	for _, m := range u.ClusterModes {
+		if m == v1alpha1.ModeEnforce {
+			return true
+		}
+	}
+	return false
+}
+
+// Name is the name that classes use.
+func (Enforcer) Name() v1alpha1.EnforcerName { return v1alpha1.EnforcerIstio }
+
+// Render translates a unit, which must have its Statements, into an object with its allows and, where it has denies, one
+// with these. Both live in Istio's root namespace. Observe is rendered as Audit: that is the way out. A unit of a
+// wildcard has no objects, because its allows are in the units of the resources.
+func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
+	if strings.HasSuffix(u.Resource, "*") {
+		return enforcer.Rendering{}, nil
+	}
+	if err := usable(&u); err != nil {
+		return enforcer.Rendering{}, err
+	}
+	ordinary := e.config.Default.profile()
+	base := e.translate(&u, ordinary)
+	byProfile := map[profile]translation{ordinary: base}
+	byMember := map[string]translation{}
+	for cluster := range u.ClusterModes {
+		byMember[cluster] = base
+	}
+	out := enforcer.Rendering{Refused: base.refused, Unenforced: slices.Clone(unenforced)}
+	for cluster, c := range e.config.Members {
+		t, ok := byProfile[c.profile()]
+		if !ok {
+			t = e.translate(&u, c.profile())
+			byProfile[c.profile()] = t
+		}
+		byMember[cluster] = t
+		if !slices.Equal(t.refused, base.refused) {
+			if out.RefusedIn == nil {
+				out.RefusedIn = map[string][]policy.Refusal{}
+			}
+			out.RefusedIn[cluster] = t.refused
+		}
+	}
+
+	allowed := family{name: v1alpha1.ObjectPrefix + u.ID, action: allow, least: 1, base: parts(base.allow), members: map[string][][]any{}}
+	denied := family{name: allowed.name + denySuffix, action: deny, base: parts(base.deny), members: map[string][][]any{}}
+	if hasDenies(&u) {
+		denied.least = 1
+	}
+	for cluster, t := range byMember {
+		allowed.members[cluster], denied.members[cluster] = parts(t.allow), parts(t.deny)
+	}
+	for _, f := range []family{allowed, denied} {
+		objects, err := e.objects(&u, f)
+		if err != nil {
+			return enforcer.Rendering{}, err
+		}
+		out.Objects = append(out.Objects, objects...)
+	}
+	return out, nil
+}
+
+// unenforced is what no AuthorizationPolicy closes.
+var unenforced = []string{"Istio enforces TCP only: UDP, SCTP and ICMP stay open"}
+
+// family is the objects of one action: at least `least`, and as many as the member with the most parts has. A member
+// with fewer gets objects without rules.
+type family struct {
+	name, action string
+	least        int
+	base         [][]any
+	members      map[string][][]any
+}
+
+func (e Enforcer) objects(u *policy.Unit, f family) ([]enforcer.Rendered, error) {
+	n := max(f.least, len(f.base))
+	for _, parts := range f.members {
+		n = max(n, len(parts))
+	}
+	var out []enforcer.Rendered
+	for i := range n {
+		o := enforcer.Object{GroupVersion: groupVersion, Kind: kind, Namespace: e.config.RootNamespace, Name: f.name}
+		if i > 0 {
+			o.Name = fmt.Sprintf("%s-%d", f.name, i+1)
+		}
+		o.Spec = spec(u, u.Mode, f.action, part(f.base, i))
+		specs := map[string]map[string]any{}
+		for cluster, parts := range f.members {
+			mode, ok := u.ClusterModes[cluster]
+			if !ok {
+				mode = u.Mode
+			}
+			specs[cluster] = spec(u, mode, f.action, part(parts, i))
+		}
+		r, err := enforcer.Render(o, u.ID, specs)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func part(parts [][]any, i int) []any {
+	if i < len(parts) {
+		return parts[i]
+	}
+	return nil
+}
+
+// spec is an object's spec in one mode. AUDIT decides nothing; Istio's dry-run annotation would not survive federation,
+// and a policy without it enforces. An ALLOW policy without rules closes the workload. A DENY policy without rules would
+// match nothing, and Istio refuses it, so that the one before stays: AUDIT says the same.
+func spec(u *policy.Unit, mode v1alpha1.Mode, action string, rules []any) map[string]any {
+	if mode != v1alpha1.ModeEnforce || action == deny && len(rules) == 0 {
+		action = audit
+	}
+	s := map[string]any{
+		"selector": map[string]any{"matchLabels": map[string]any{u.LabelKey: u.LabelValue}},
+		"action":   action,
+	}
+	if len(rules) > 0 {
+		s["rules"] = rules
+	}
+	return s
+}
+
+// hasDenies tells whether the object of the denies has to exist. It also does while something of the unit is refused,
+// perhaps a deny: an object that goes and an allow that goes must not race.
+func hasDenies(u *policy.Unit) bool {
+	return len(u.Refused) > 0 || slices.ContainsFunc(u.Statements, func(st policy.UnitStatement) bool { return st.Effect == policy.Deny })
+}
+
+func usable(u *policy.Unit) error {
+	switch {
+	case u.ID == "":
+		return fmt.Errorf("%w for %q: it has no id", ErrUnusableUnit, u.Resource)
+	case u.LabelKey == "" || !policy.ValidLabelValue(u.LabelValue):
+		return fmt.Errorf("%w %s: no label selects its pods", ErrUnusableUnit, u.ID)
+	case u.Statements == nil:
+		return fmt.Errorf("%w %s: it was compiled without its statements", ErrUnusableUnit, u.ID)
+	}
+	return nil
+}

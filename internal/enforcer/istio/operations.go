@@ -1,0 +1,98 @@
+package istio
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// maxOpenPorts bounds the list of ports that stay closed under otherPorts: Allow.
+const maxOpenPorts = 1024
+
+// operationsOf are the entries of a rule's `to`: one for whole connections, and one for each match of requests. Every
+// entry has ports: without them, a deny of requests would take every connection that is not HTTP.
+func operationsOf(st *policy.UnitStatement, p profile) ([]any, *flaw) {
+	var whole []string
+	var requests []any
+	for _, a := range st.Actions {
+		ports, flaw := portTexts(a)
+		if flaw != nil {
+			return nil, flaw
+		}
+		if len(a.HTTP) == 0 {
+			whole = append(whole, ports...)
+			continue
+		}
+		if p.ambient {
+			return nil, unsupported("%s: ambient enforces whole connections, not requests: use an action without http", a.Name)
+		}
+		for _, h := range a.HTTP {
+			fields := map[string]any{"ports": list(ports)}
+			for field, expression := range map[string]string{"methods": h.Method, "paths": h.Path} {
+				if expression == "" {
+					continue
+				}
+				values, err := matchesOf(expression)
+				if err != nil {
+					return nil, unsupported("%s: %s: write literals, alternatives, and one .* at the end or the beginning", a.Name, err)
+				}
+				fields[field] = list(values)
+			}
+			requests = append(requests, operation(fields))
+		}
+	}
+	var out []any
+	if len(whole) > 0 {
+		slices.Sort(whole)
+		out = append(out, operation(map[string]any{"ports": list(slices.Compact(whole))}))
+	}
+	return append(out, distinct(requests)...), nil
+}
+
+func operation(fields map[string]any) any { return map[string]any{"operation": fields} }
+
+// portTexts are an action's ports. One that Istio does not enforce makes the action a different one.
+func portTexts(a policy.UnitAction) ([]string, *flaw) {
+	var out []string
+	for _, p := range a.Ports {
+		switch {
+		case p.Protocol != v1alpha1.ProtocolTCP:
+			return nil, unsupported("%s: Istio does not enforce %s, which stays open on port %d", a.Name, p.Protocol, p.Port)
+		case p.EndPort != nil:
+			return nil, unsupported("%s: Istio has no port ranges such as %d to %d: name each port", a.Name, p.Port, *p.EndPort)
+		}
+		out = append(out, strconv.Itoa(int(p.Port)))
+	}
+	slices.Sort(out)
+	return out, nil
+}
+
+// otherPortsRule lets everyone in on the open TCP ports, written as those that are not.
+func otherPortsRule(open []v1alpha1.Port) (any, *flaw) {
+	var closed []string
+	next := int32(1)
+	for _, p := range open {
+		if p.Protocol != v1alpha1.ProtocolTCP {
+			continue
+		}
+		for ; next < p.Port; next++ {
+			closed = append(closed, strconv.Itoa(int(next)))
+		}
+		next = lastPort(p) + 1
+	}
+	if next == 1 {
+		return nil, unsupported("the actions name every TCP port")
+	}
+	for ; next <= 65535 && len(closed) <= maxOpenPorts; next++ {
+		closed = append(closed, strconv.Itoa(int(next)))
+	}
+	switch {
+	case len(closed) > maxOpenPorts:
+		return nil, unsupported("the actions name more than %d TCP ports, which Istio would have to list", maxOpenPorts)
+	case len(closed) == 0:
+		return map[string]any{}, nil
+	}
+	return map[string]any{"to": []any{operation(map[string]any{"notPorts": list(closed)})}}, nil
+}

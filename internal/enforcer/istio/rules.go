@@ -1,0 +1,99 @@
+package istio
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+const (
+	// maxRules and maxFrom are what Istio takes in a policy, and in a rule.
+	maxRules = 512
+	maxFrom  = 512
+	// maxPrincipals bounds an entry of a rule's `from`, so that maxBytes can be kept by moving entries.
+	maxPrincipals = 256
+	// maxBytes bounds an object's rules. The wrapper for federation repeats them for members that differ, and a host
+	// takes 1.5 MB.
+	maxBytes = 256 << 10
+)
+
+// rules joins statements of the same operations, in a fixed order.
+func rules(statements []expressed) []any {
+	type group struct {
+		operations []any
+		peers      peers
+	}
+	groups := map[string]*group{}
+	var keys []string
+	for _, x := range statements {
+		key := text(x.operations)
+		g := groups[key]
+		if g == nil {
+			g = &group{operations: x.operations}
+			groups[key] = g
+			keys = append(keys, key)
+		}
+		g.peers.anyone = g.peers.anyone || x.peers.anyone
+		g.peers.accounts = append(g.peers.accounts, x.peers.accounts...)
+		g.peers.ranges = append(g.peers.ranges, x.peers.ranges...)
+	}
+	slices.Sort(keys)
+	var out []any
+	for _, key := range keys {
+		g := groups[key]
+		if g.peers.anyone {
+			out = append(out, map[string]any{"to": g.operations})
+			continue
+		}
+		// No entry means no rule: one without `from` would match anyone.
+		for from := range slices.Chunk(distinct(g.peers.sources()), maxFrom) {
+			out = append(out, halved(from, g.operations)...)
+		}
+	}
+	return out
+}
+
+// halved is one rule, or several that are small enough to be moved between objects.
+func halved(from, operations []any) []any {
+	if n := len(from); n > 1 && len(text(from)) > maxBytes/2 {
+		return append(halved(from[:n/2], operations), halved(from[n/2:], operations)...)
+	}
+	return []any{map[string]any{"from": from, "to": operations}}
+}
+
+// parts spreads rules over objects; policies of one action add up. None for no rules.
+func parts(rules []any) [][]any {
+	var out [][]any
+	size := 0
+	for _, r := range rules {
+		n := len(text(r))
+		if len(out) == 0 || len(out[len(out)-1]) == maxRules || size+n > maxBytes {
+			out, size = append(out, nil), 0
+		}
+		out[len(out)-1] = append(out[len(out)-1], r)
+		size += n
+	}
+	return out
+}
+
+// distinct are the values sorted by their JSON, each once.
+func distinct(values []any) []any {
+	byText := make(map[string]any, len(values))
+	for _, v := range values {
+		byText[text(v)] = v
+	}
+	out := make([]any, 0, len(byText))
+	for _, key := range slices.Sorted(maps.Keys(byText)) {
+		out = append(out, byText[key])
+	}
+	return out
+}
+
+// text is the JSON of a value made here, which always has one.
+func text(v any) string {
+	out, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
