@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
@@ -221,6 +222,42 @@ func TestWeb(t *testing.T) {
 	}
 	if got := b.PostWith("/api/v1/me", nil, http.Header{"X-Acp-Request": {"1"}}).Status; got != http.StatusMethodNotAllowed {
 		t.Errorf("another method: %d", got)
+	}
+}
+
+func TestOtherNamesOfThisMachine(t *testing.T) {
+	x := newSite(t)
+	public := x.PublicURL.Host
+	port := x.PublicURL.Port()
+	for host, tc := range map[string]struct {
+		path, want string
+		reason     string
+	}{
+		public:                      {"/tickets/T-1?tab=statement", "", "the public URL is where it has to be"},
+		"localhost:" + port:         {"/tickets/T-1?tab=statement", x.base + "/tickets/T-1?tab=statement", "people type localhost, but the login ends at 127.0.0.1, whose cookies are others"},
+		"LOCALHOST:" + port:         {"/auth/login?returnTo=/x", x.base + "/auth/login?returnTo=/x", "a login must begin where it ends"},
+		"[::1]:" + port:             {"//evil.example/x", x.base + "//evil.example/x", "no path leads to another host"},
+		"localhost:1":               {"/", "", "another port is a tunnel or another program"},
+		"acp-portal.acp-system.svc": {"/", "", "a proxy that writes its own name must not go in circles"},
+	} {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+public+"/", nil)
+		u, err := url.ParseRequestURI(tc.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.URL, req.Host = u, host
+		req.Header.Set("Accept", "text/html")
+		w := httptest.NewRecorder()
+		x.ServeHTTP(w, req)
+		if got := w.Header().Get("Location"); got != tc.want {
+			t.Errorf("%s%s: %s; led to %q, want %q", host, tc.path, tc.reason, got, tc.want)
+		}
+	}
+	x.PublicURL, _ = url.Parse("https://acp.example.com")
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/", nil)
+	w := httptest.NewRecorder()
+	if x.ServeHTTP(w, req); w.Code != http.StatusOK {
+		t.Errorf("behind a proxy on the same machine nobody is led away: %d", w.Code)
 	}
 }
 
