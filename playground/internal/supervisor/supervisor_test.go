@@ -108,6 +108,8 @@ func TestStoppedProcessIsHeldDown(t *testing.T) {
 			if err := s.Restart("p"); err != nil {
 				t.Fatal(err)
 			}
+			// Who read that it is held down must also read that it is not any more.
+			next(t, events, EventStarted)
 			if st := statusOf(t, s, "p"); st.State != StateUp || st.PID == pid {
 				t.Errorf("status after the restart: %+v", st)
 			}
