@@ -58,7 +58,7 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 ##@ Test
 
 .PHONY: test
-test: test-go test-playground test-web e2e ## Run every test, also in a real browser on a real fleet
+test: test-go test-playground test-bench test-web e2e ## Run every test, also in a real browser on a real fleet
 
 .PHONY: test-go
 test-go: parts ## Unit tests and controller tests against real API servers, race detector on
@@ -69,6 +69,10 @@ test-go: parts ## Unit tests and controller tests against real API servers, race
 test-playground: parts ## Tests of the playground and its dataplane emulator
 	cd $(PLAYGROUND) && go test $(GO_TEST_FLAGS) ./...
 	cd $(DATAPLANE) && go test -shuffle=on ./...
+
+.PHONY: test-bench
+test-bench: ## Tests that the engines which are measured answer alike
+	cd $(BENCH) && go test -shuffle=on ./...
 
 .PHONY: test-web
 test-web: web/node_modules/.installed ## Types, lint rules and tests of the web UI

@@ -58,7 +58,17 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's client: %w", err)
 	}
-	ca, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper})
+	patient, err := hostcluster.Patient(config, func(problem error) {
+		if problem != nil {
+			log.Warn("the host cluster does not answer; it is tried again", "problem", problem)
+			return
+		}
+		log.Info("the host cluster answers again")
+	})
+	if err != nil {
+		return nil, err
+	}
+	ca, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, HTTPClient: patient})
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's cache: %w", err)
 	}
