@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/cilium/cilium v1.20.2
 	github.com/google/go-cmp v0.7.0
+	k8s.io/apimachinery v0.37.2
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -15,7 +16,6 @@ require (
 	google.golang.org/grpc v1.84.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect
 	k8s.io/api v0.37.2 // indirect
-	k8s.io/apimachinery v0.37.2 // indirect
 	k8s.io/client-go v0.37.2 // indirect
 )
 
@@ -133,83 +133,49 @@ require (
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 
+replace github.com/acp-io/acp => ../
+
 // v0.8.4, which Cilium asks for, is not served by the module proxy; nothing used here differs.
 replace github.com/cilium/statedb => github.com/cilium/statedb v0.8.3
 
-replace github.com/acp-io/acp => ../
-
-replace k8s.io/api => k8s.io/api v0.36.4
-
-replace k8s.io/apimachinery => k8s.io/apimachinery v0.36.4
-
-replace k8s.io/client-go => k8s.io/client-go v0.36.4
-
-replace k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.4
-
-replace golang.org/x/exp => golang.org/x/exp v0.0.0-20260611194520-c48552f49976
-
-replace github.com/go-logr/logr => github.com/go-logr/logr v1.4.3
-
-replace github.com/go-openapi/jsonpointer => github.com/go-openapi/jsonpointer v0.23.1
-
-replace github.com/go-openapi/jsonreference => github.com/go-openapi/jsonreference v0.21.6
-
-replace github.com/go-openapi/swag => github.com/go-openapi/swag v0.26.1
-
-replace github.com/go-openapi/swag/cmdutils => github.com/go-openapi/swag/cmdutils v0.26.1
-
-replace github.com/go-openapi/swag/conv => github.com/go-openapi/swag/conv v0.26.1
-
-replace github.com/go-openapi/swag/fileutils => github.com/go-openapi/swag/fileutils v0.26.1
-
-replace github.com/go-openapi/swag/jsonutils => github.com/go-openapi/swag/jsonutils v0.26.1
-
-replace github.com/go-openapi/swag/loading => github.com/go-openapi/swag/loading v0.26.1
-
-replace github.com/go-openapi/swag/mangling => github.com/go-openapi/swag/mangling v0.26.1
-
-replace github.com/go-openapi/swag/netutils => github.com/go-openapi/swag/netutils v0.26.1
-
-replace github.com/go-openapi/swag/stringutils => github.com/go-openapi/swag/stringutils v0.26.1
-
-replace github.com/go-openapi/swag/typeutils => github.com/go-openapi/swag/typeutils v0.26.1
-
-replace github.com/go-openapi/swag/yamlutils => github.com/go-openapi/swag/yamlutils v0.26.1
-
-replace github.com/mattn/go-isatty => github.com/mattn/go-isatty v0.0.20
-
-replace github.com/prometheus/client_golang => github.com/prometheus/client_golang v1.23.2
-
-replace github.com/prometheus/client_model => github.com/prometheus/client_model v0.6.2
-
-replace github.com/prometheus/common => github.com/prometheus/common v0.69.0
-
-replace github.com/prometheus/procfs => github.com/prometheus/procfs v0.20.1
-
-replace go.yaml.in/yaml/v3 => go.yaml.in/yaml/v3 v3.0.4
-
-replace golang.org/x/net => golang.org/x/net v0.56.0
-
-replace golang.org/x/oauth2 => golang.org/x/oauth2 v0.36.0
-
-replace golang.org/x/sync => golang.org/x/sync v0.21.0
-
-replace golang.org/x/sys => golang.org/x/sys v0.46.0
-
-replace golang.org/x/term => golang.org/x/term v0.44.0
-
-replace golang.org/x/text => golang.org/x/text v0.39.0
-
-replace golang.org/x/tools => golang.org/x/tools v0.47.0
-
-replace google.golang.org/genproto/googleapis/api => google.golang.org/genproto/googleapis/api v0.0.0-20260526163538-3dc84a4a5aaa
-
-replace google.golang.org/genproto/googleapis/rpc => google.golang.org/genproto/googleapis/rpc v0.0.0-20260622175928-b703f567277d
-
-replace google.golang.org/grpc => google.golang.org/grpc v1.83.1
-
-replace google.golang.org/protobuf => google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af
-
-replace k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.0-20260501160325-927ab1f70cd6
-
-replace sigs.k8s.io/structured-merge-diff/v6 => sigs.k8s.io/structured-merge-diff/v6 v6.4.0
+// Held at what Cilium is released with, and not at what the product uses, so that its engine is the released one.
+replace (
+	github.com/go-logr/logr => github.com/go-logr/logr v1.4.3
+	github.com/go-openapi/jsonpointer => github.com/go-openapi/jsonpointer v0.23.1
+	github.com/go-openapi/jsonreference => github.com/go-openapi/jsonreference v0.21.6
+	github.com/go-openapi/swag => github.com/go-openapi/swag v0.26.1
+	github.com/go-openapi/swag/cmdutils => github.com/go-openapi/swag/cmdutils v0.26.1
+	github.com/go-openapi/swag/conv => github.com/go-openapi/swag/conv v0.26.1
+	github.com/go-openapi/swag/fileutils => github.com/go-openapi/swag/fileutils v0.26.1
+	github.com/go-openapi/swag/jsonutils => github.com/go-openapi/swag/jsonutils v0.26.1
+	github.com/go-openapi/swag/loading => github.com/go-openapi/swag/loading v0.26.1
+	github.com/go-openapi/swag/mangling => github.com/go-openapi/swag/mangling v0.26.1
+	github.com/go-openapi/swag/netutils => github.com/go-openapi/swag/netutils v0.26.1
+	github.com/go-openapi/swag/stringutils => github.com/go-openapi/swag/stringutils v0.26.1
+	github.com/go-openapi/swag/typeutils => github.com/go-openapi/swag/typeutils v0.26.1
+	github.com/go-openapi/swag/yamlutils => github.com/go-openapi/swag/yamlutils v0.26.1
+	github.com/mattn/go-isatty => github.com/mattn/go-isatty v0.0.20
+	github.com/prometheus/client_golang => github.com/prometheus/client_golang v1.23.2
+	github.com/prometheus/client_model => github.com/prometheus/client_model v0.6.2
+	github.com/prometheus/common => github.com/prometheus/common v0.69.0
+	github.com/prometheus/procfs => github.com/prometheus/procfs v0.20.1
+	go.yaml.in/yaml/v3 => go.yaml.in/yaml/v3 v3.0.4
+	golang.org/x/exp => golang.org/x/exp v0.0.0-20260611194520-c48552f49976
+	golang.org/x/net => golang.org/x/net v0.56.0
+	golang.org/x/oauth2 => golang.org/x/oauth2 v0.36.0
+	golang.org/x/sync => golang.org/x/sync v0.21.0
+	golang.org/x/sys => golang.org/x/sys v0.46.0
+	golang.org/x/term => golang.org/x/term v0.44.0
+	golang.org/x/text => golang.org/x/text v0.39.0
+	golang.org/x/tools => golang.org/x/tools v0.47.0
+	google.golang.org/genproto/googleapis/api => google.golang.org/genproto/googleapis/api v0.0.0-20260526163538-3dc84a4a5aaa
+	google.golang.org/genproto/googleapis/rpc => google.golang.org/genproto/googleapis/rpc v0.0.0-20260622175928-b703f567277d
+	google.golang.org/grpc => google.golang.org/grpc v1.83.1
+	google.golang.org/protobuf => google.golang.org/protobuf v1.36.12-0.20260120151049-f2248ac996af
+	k8s.io/api => k8s.io/api v0.36.4
+	k8s.io/apiextensions-apiserver => k8s.io/apiextensions-apiserver v0.36.4
+	k8s.io/apimachinery => k8s.io/apimachinery v0.36.4
+	k8s.io/client-go => k8s.io/client-go v0.36.4
+	k8s.io/kube-openapi => k8s.io/kube-openapi v0.0.0-20260501160325-927ab1f70cd6
+	sigs.k8s.io/structured-merge-diff/v6 => sigs.k8s.io/structured-merge-diff/v6 v6.4.0
+)
