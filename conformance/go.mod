@@ -6,10 +6,12 @@ require (
 	github.com/cilium/cilium v1.20.2
 	github.com/google/go-cmp v0.7.0
 	k8s.io/apimachinery v0.37.2
+	sigs.k8s.io/controller-runtime v0.25.2
 	sigs.k8s.io/yaml v1.6.0
 )
 
 require (
+	github.com/evanphx/json-patch/v5 v5.9.11 // indirect
 	github.com/go-openapi/testify/v2 v2.6.0 // indirect
 	github.com/google/uuid v1.6.0 // indirect
 	go.opentelemetry.io/otel/log v1.47.0 // indirect
