@@ -56,6 +56,7 @@ const (
 	CIDR4          Feature = "IPv4 range"
 	CIDR6          Feature = "IPv6 range"
 	HTTP           Feature = "requests"
+	ManyPorts      Feature = "more ports than a list holds"
 	Expired        Feature = "expired"
 	NotYet         Feature = "not yet"
 	Bounded        Feature = "in force for a time"
@@ -66,7 +67,7 @@ var (
 	sourceFeatures = []Feature{FromPod, FromOther, FromTwoNames, FromEmpty, FromEndpoint, FromHost, FromReserved, FromWorld, FromAddress, FromOwned, FromContested}
 	portFeatures   = []Feature{OnTCP, OnUDP, OnSCTP, OnICMP}
 	freeFeatures   = []Feature{Observe, Audit, Enforce, ClusterMode, TemporaryAudit, OverAudit, TwoForOneName, SeveralClasses, OtherPorts,
-		Allow, Deny, Wildcard, Prefix, WholeClass, SubjectPrefix, Anyone, CIDR4, CIDR6, HTTP, Expired, NotYet, Bounded, Refused}
+		Allow, Deny, Wildcard, Prefix, WholeClass, SubjectPrefix, Anyone, CIDR4, CIDR6, HTTP, ManyPorts, Expired, NotYet, Bounded, Refused}
 )
 
 func sourceFeature(s *policy.Snapshot, in *policy.Input, source Source) Feature {
@@ -220,5 +221,6 @@ func statementFeatures(out map[Feature]bool, st *v1alpha1.Statement, resource st
 	}
 	for _, a := range st.Actions {
 		out[HTTP] = out[HTTP] || a == "web:read" || a == "web:orders" || a == "web:*"
+		out[ManyPorts] = out[ManyPorts] || a == "dns:*"
 	}
 }

@@ -90,6 +90,13 @@ func Mutants() []Mutant {
 			eachRule(spec, func(r map[string]any) { eachPorts(r, func(p map[string]any) { delete(p, "rules") }) })
 		}},
 		{Name: "no-end-port", Why: "a range is more than its first port", Break: eachPort(func(p map[string]any) { delete(p, "endPort") })},
+		{Name: "first-port-list-only", Why: "a rule may need several lists of ports", Break: func(spec map[string]any) {
+			eachRule(spec, func(r map[string]any) {
+				if lists, ok := r["toPorts"].([]any); ok {
+					r["toPorts"] = lists[:1]
+				}
+			})
+		}},
 		{Name: "any-protocol", Why: "a port is of one protocol", Break: eachPort(func(p map[string]any) { delete(p, "protocol") })},
 		{Name: "no-ports", Why: "an allow is of some ports only", Break: func(spec map[string]any) {
 			eachRule(spec, func(r map[string]any) { delete(r, "toPorts") })

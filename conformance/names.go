@@ -59,8 +59,19 @@ func resourceClasses() []*v1alpha1.ResourceClass {
 			v1alpha1.ClassAction{Name: "web:orders", Ports: []v1alpha1.Port{port(8080, "")}, HTTP: []v1alpha1.HTTPMatch{{Method: "POST", Path: "/orders(/.*)?"}}},
 			v1alpha1.ClassAction{Name: "web:all", Ports: []v1alpha1.Port{port(8080, "")}}),
 		resourceClass("dns", dnsHead, dnsKey, v1alpha1.OtherPortsAllow,
-			v1alpha1.ClassAction{Name: "dns:query", Ports: []v1alpha1.Port{port(53, "UDP"), port(53, "TCP")}}),
+			v1alpha1.ClassAction{Name: "dns:query", Ports: []v1alpha1.Port{port(53, "UDP"), port(53, "TCP")}},
+			v1alpha1.ClassAction{Name: "dns:low", Ports: everyOther(7000, 30)},
+			v1alpha1.ClassAction{Name: "dns:high", Ports: everyOther(7060, 30)}),
 	}
+}
+
+// everyOther makes ports that no range joins, so that two actions are more than one list of Cilium's holds.
+func everyOther(first int32, n int) []v1alpha1.Port {
+	out := make([]v1alpha1.Port, n)
+	for i := range out {
+		out[i] = port(first+2*int32(i), "TCP") //nolint:gosec // a few dozen
+	}
+	return out
 }
 
 func subjectClasses() []*v1alpha1.SubjectClass {

@@ -120,7 +120,7 @@ func (d dice) statement(sid string, refusals bool) v1alpha1.Statement {
 			actions = several(d, 2, "web:connect", "web:debug", "web:all") // requests in these are refused
 		}
 	default:
-		resources, actions = []string{dnsHead + "corp"}, []string{pick(d, "dns:query", "dns:*")}
+		resources, actions = []string{dnsHead + "corp"}, []string{pick(d, "dns:query", "dns:low", "dns:*", "dns:*")}
 		if wild {
 			resources = []string{dnsHead + "*"}
 		}
@@ -201,6 +201,6 @@ type l4 struct {
 // l4s are ports in some action, at the ends of ranges, in several classes, and in none.
 var l4s = []l4{
 	{"TCP", 6379}, {"TCP", 6380}, {"TCP", 6400}, {"TCP", 6401}, {"TCP", 16379}, {"TCP", 16381}, {"TCP", 16382}, {"TCP", 80}, {"TCP", 8080},
-	{"TCP", 53}, {"TCP", 1}, {"TCP", 65535}, {"UDP", 6379}, {"UDP", 53}, {"UDP", 80}, {"SCTP", 5000}, {"SCTP", 5010}, {"SCTP", 80},
+	{"TCP", 53}, {"TCP", 7000}, {"TCP", 7001}, {"TCP", 7118}, {"TCP", 1}, {"TCP", 65535}, {"UDP", 6379}, {"UDP", 53}, {"UDP", 80}, {"SCTP", 5000}, {"SCTP", 5010}, {"SCTP", 80},
 	{ICMP, 8}, {ICMPv6, 128},
 }
