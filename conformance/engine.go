@@ -69,7 +69,7 @@ func (e *engine) set(name string, spec map[string]any) error {
 	}
 	rules, err := p.Parse(e.log, Here)
 	if err != nil {
-		return fmt.Errorf("Cilium refuses policy %s: %w", name, err)
+		return fmt.Errorf("policy %s is refused by Cilium: %w", name, err)
 	}
 	e.repo.ReplaceByResource(policyutils.RulesToPolicyEntries(rules), ipcachetypes.NewResourceID(ipcachetypes.ResourceKindCCNP, "", name))
 	return nil
