@@ -41,12 +41,15 @@ func TestCiliumAgrees(t *testing.T) {
 			t.Fatalf("seed %d: %s; shrunk to %s", seed, why, write(t, fmt.Sprintf("seed-%d", seed), c))
 		}
 	}
-	t.Logf("%d decisions in %d worlds, %d of them without refusals: %v", tally.Decisions, tally.Worlds, tally.Exact, tally.Words)
+	t.Logf("%d decisions in %d worlds, %d of them without refusals, and %d requests: %v", tally.Decisions, tally.Worlds, tally.Exact, tally.Requests, tally.Words)
 	if *worlds < 1000 {
 		return // too few for the counts below, which are about the defaults
 	}
 	if tally.Decisions < leastDecisions {
 		t.Errorf("%d decisions were compared, want at least %d", tally.Decisions, leastDecisions)
+	}
+	if tally.Requests < 10_000 {
+		t.Errorf("only %d requests were compared", tally.Requests)
 	}
 	if tally.Exact < tally.Worlds/2 {
 		t.Errorf("only in %d of %d worlds nothing was refused: elsewhere Cilium may be stricter unnoticed", tally.Exact, tally.Worlds)

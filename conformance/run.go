@@ -12,6 +12,8 @@ type Tally struct {
 	// Exact are the worlds in which both have to be the same, because nothing is refused.
 	Exact int
 	Words map[policy.Word]int
+	// Requests that were compared, on connections that a proxy looks at.
+	Requests int
 	Pairs *Pairs
 }
 
@@ -54,6 +56,9 @@ func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 				}
 				tally.Decisions++
 				tally.Words[word]++
+				if got.Proxied {
+					tally.Requests += len(requests)
+				}
 				onPort[portFeature(c.Protocol)]++
 			}
 			for f, n := range onPort {
