@@ -14,7 +14,7 @@ type Tally struct {
 	Words map[policy.Word]int
 	// Requests that were compared, on connections that a proxy looks at.
 	Requests int
-	Pairs *Pairs
+	Pairs    *Pairs
 }
 
 // NewTally has counted nothing.
