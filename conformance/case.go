@@ -101,6 +101,8 @@ func passes(w policy.Word) bool { return w != policy.Denied && w != policy.Defau
 func judge(s *policy.Snapshot, c Connection, at time.Time, strict bool, got verdict) (policy.Word, Disagreement) {
 	q := query(s, c, at)
 	word := s.Decide(q).Word
+	// Limit: an allow does not reach an endpoint without a namespace.
+	strict = strict && !c.Source.NoNamespace
 	switch {
 	case c.Source.Reserved == "host":
 		// The destination's own node is let in whatever the statements say: kubelet probes from it.
@@ -110,7 +112,7 @@ func judge(s *policy.Snapshot, c Connection, at time.Time, strict bool, got verd
 		return word, ""
 	case got.Pass && !passes(word):
 		return word, Disagreement(fmt.Sprintf("Cilium lets through what is %s", word))
-	case !got.Pass && passes(word) && strict && !c.Source.NoNamespace:
+	case !got.Pass && passes(word) && strict:
 		return word, Disagreement(fmt.Sprintf("Cilium keeps out what is %s", word))
 	case !got.Pass:
 		return word, ""
@@ -119,10 +121,19 @@ func judge(s *policy.Snapshot, c Connection, at time.Time, strict bool, got verd
 	if got.Proxied && !enforces {
 		return word, "requests are looked at though nothing enforces"
 	}
-	q.Method, q.Path = "BREW", "/nowhere"
-	// Limit: Audit renders requests as connections, also for a pod that another of its resources closes.
-	if other := s.Decide(q).Word; !got.Proxied && !passes(other) && !audits {
-		return word, Disagreement(fmt.Sprintf("no proxy looks at the requests, of which some are %s", other))
+	for i, r := range requests {
+		q.Method, q.Path = r.method, r.path
+		means := s.Decide(q).Word
+		switch {
+		case !got.Proxied && audits:
+			// Limit: Audit renders requests as connections, also for a pod that another of its resources closes.
+		case !passes(means) && !got.Proxied:
+			return word, Disagreement(fmt.Sprintf("no proxy looks at the requests, of which some are %s", means))
+		case !passes(means) && got.Requests[i]:
+			return word, Disagreement(fmt.Sprintf("Cilium lets a request through that is %s", means))
+		case passes(means) && got.Proxied && !got.Requests[i] && strict:
+			return word, Disagreement(fmt.Sprintf("Cilium keeps out a request that is %s", means))
+		}
 	}
 	return word, ""
 }

@@ -111,3 +111,19 @@ func denyAll(peers map[string]any) func(map[string]any) {
 func setDefaultDeny(spec map[string]any, closed bool) {
 	asMap(spec["enableDefaultDeny"])["ingress"] = closed
 }
+
+// dropHTTP forgets a field of the requests, but leaves no match without fields.
+func dropHTTP(field string) func(map[string]any) {
+	return func(spec map[string]any) {
+		eachRule(spec, func(r map[string]any) {
+			eachPorts(r, func(p map[string]any) {
+				list, _ := asMap(p["rules"])["http"].([]any)
+				for _, match := range list {
+					if m := asMap(match); len(m) > 1 {
+						delete(m, field)
+					}
+				}
+			})
+		})
+	}
+}

@@ -69,7 +69,7 @@ func (e *engine) set(name string, spec map[string]any) error {
 	}
 	rules, err := p.Parse(e.log, Here)
 	if err != nil {
-		return fmt.Errorf("Cilium refuses policy %s: %w", name, err)
+		return fmt.Errorf("policy %s is refused by Cilium: %w", name, err)
 	}
 	e.repo.ReplaceByResource(policyutils.RulesToPolicyEntries(rules), ipcachetypes.NewResourceID(ipcachetypes.ResourceKindCCNP, "", name))
 	return nil
@@ -80,6 +80,8 @@ type verdict struct {
 	Pass bool
 	// Proxied: a proxy looks at the requests of the connection.
 	Proxied bool
+	// Requests that the proxy then lets through, in the order of requests.
+	Requests [maxRequests]bool
 }
 
 func (e *engine) decide(from, to *identity.Identity, proto u8proto.U8proto, port uint16) (verdict, error) {
@@ -98,7 +100,11 @@ func (e *engine) decide(from, to *identity.Identity, proto u8proto.U8proto, port
 	if !found || entry.IsDeny() {
 		return verdict{}, nil
 	}
-	return verdict{Pass: true, Proxied: entry.IsRedirectEntry()}, nil
+	v := verdict{Pass: true, Proxied: entry.IsRedirectEntry()}
+	for i, r := range requests {
+		v.Requests[i] = v.Proxied && p.passesProxy(from, proto, port, r)
+	}
+	return v, nil
 }
 
 func (e *engine) compile(to *identity.Identity) (*endpointPolicy, error) {
@@ -108,10 +114,8 @@ func (e *engine) compile(to *identity.Identity) (*endpointPolicy, error) {
 	}
 	// No proxy runs here: every redirect goes to the one port that stands for all.
 	distilled := selected.DistillPolicy(e.log, endpointOwner{}, map[string]uint16{ciliumpolicy.FallbackRedirectID: ^uint16(0)})
-	err = distilled.Ready()
-	distilled.Detach(e.log)
-	selected.Supersede()
-	if err != nil {
+	// It stays attached for as long as the repository is there, for its selectors to keep their identities.
+	if err := distilled.Ready(); err != nil {
 		return nil, fmt.Errorf("distil the policy of identity %d: %w", to.ID, err)
 	}
 	return &endpointPolicy{policy: distilled, managed: distilled.SelectorPolicy.IngressPolicyEnabled}, nil

@@ -89,6 +89,8 @@ func Mutants() []Mutant {
 		{Name: "no-http", Why: "an allow of some requests is no allow of all", Break: func(spec map[string]any) {
 			eachRule(spec, func(r map[string]any) { eachPorts(r, func(p map[string]any) { delete(p, "rules") }) })
 		}},
+		{Name: "no-http-method", Why: "an action of requests has its methods", Break: dropHTTP("method")},
+		{Name: "no-http-path", Why: "an action of requests has its paths", Break: dropHTTP("path")},
 		{Name: "no-end-port", Why: "a range is more than its first port", Break: eachPort(func(p map[string]any) { delete(p, "endPort") })},
 		{Name: "first-port-list-only", Why: "a rule may need several lists of ports", Break: func(spec map[string]any) {
 			eachRule(spec, func(r map[string]any) {

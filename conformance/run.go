@@ -9,8 +9,12 @@ import (
 // Tally is what was compared.
 type Tally struct {
 	Worlds, Decisions int
-	Words             map[policy.Word]int
-	Pairs             *Pairs
+	// Exact are the worlds in which both have to be the same, because nothing is refused.
+	Exact int
+	Words map[policy.Word]int
+	// Requests that were compared, on connections that a proxy looks at.
+	Requests int
+	Pairs    *Pairs
 }
 
 // NewTally has counted nothing.
@@ -33,6 +37,9 @@ func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 	}
 	exact := strict(s, noon)
 	tally.Worlds++
+	if exact {
+		tally.Exact++
+	}
 	for i, destination := range destinations {
 		features := destinationFeatures(s, &in, destination)
 		for j, source := range sources {
@@ -49,6 +56,9 @@ func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 				}
 				tally.Decisions++
 				tally.Words[word]++
+				if got.Proxied {
+					tally.Requests += len(requests)
+				}
 				onPort[portFeature(c.Protocol)]++
 			}
 			for f, n := range onPort {
