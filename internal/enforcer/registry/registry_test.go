@@ -89,7 +89,7 @@ func TestIstioReadsWhatMembersDeclare(t *testing.T) {
 	}{
 		"Nothing":    {"", 1, false, "what nobody declares, nobody can do"},
 		"Sidecar":    {"default: {dataplane: sidecar, version: 1.31.1}", 0, false, "the declared members can do it"},
-		"Misspelled": {"defualt: {dataplane: sidecar, version: 1.31.1}", 0, true, "a misspelled capability was declared by nobody"},
+		"Misspelled": {"defaults: {dataplane: sidecar, version: 1.31.1}", 0, true, "a misspelled capability was declared by nobody"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := Prepare(v1alpha1.EnforcerIstio, Job{Snapshot: s, Units: s.Compile(at.Time), At: at.Time, Declared: []byte(c.declared)})
