@@ -3,6 +3,7 @@ package externalgroup
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -41,6 +42,11 @@ type Reconciler struct {
 	Fleet     Members
 	Federated Federated
 	Render    func(policy.ExternalGroup) (enforcer.Rendering, error)
+
+	mu sync.Mutex
+	// rendered is what Render made of the groups of one version of the index.
+	rendered map[string][]enforcer.Rendered
+	version  uint64
 }
 
 const (
