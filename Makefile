@@ -13,6 +13,7 @@ LDFLAGS := -X github.com/acp-io/acp/internal/version.version=$(VERSION)
 PLAYGROUND := playground
 DATAPLANE := playground/dataplane
 BENCH := bench
+CONFORMANCE := conformance
 
 .PHONY: help
 help: ## List the targets
@@ -57,7 +58,7 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 ##@ Test
 
 .PHONY: test
-test: test-go test-playground test-web e2e ## Run every test, also in a real browser on a real fleet
+test: test-go test-playground test-bench test-web e2e ## Run every test, also in a real browser on a real fleet
 
 .PHONY: test-go
 test-go: parts ## Unit tests and controller tests against real API servers, race detector on
@@ -68,6 +69,10 @@ test-go: parts ## Unit tests and controller tests against real API servers, race
 test-playground: parts ## Tests of the playground and its dataplane emulator
 	cd $(PLAYGROUND) && go test $(GO_TEST_FLAGS) ./...
 	cd $(DATAPLANE) && go test -shuffle=on ./...
+
+.PHONY: test-bench
+test-bench: ## Tests that the engines which are measured answer alike
+	cd $(BENCH) && go test -shuffle=on ./...
 
 .PHONY: test-web
 test-web: web/node_modules/.installed ## Types, lint rules and tests of the web UI
@@ -80,6 +85,24 @@ e2e: build parts e2e/node_modules/.installed ## The story in headless Chromium o
 e2e/node_modules/.installed: e2e/package.json e2e/package-lock.json
 	@cd e2e && ../hack/step "e2e dependencies" npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
+
+WORLDS ?= 1000
+
+.PHONY: conformance
+conformance: parts ## Compare decisions and renderings with Cilium's own engine in WORLDS random worlds
+	@cd $(CONFORMANCE) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
+		go test -count=1 -v . -worlds $(WORLDS) -pairs pairs.tsv | { grep -vE '^ *=== RUN|^ +--- PASS' || true; }
+
+FUZZTIME ?= 30s
+
+.PHONY: fuzz
+fuzz: ## Run every fuzz target of the product for FUZZTIME, one after another
+	@grep -rE '^func Fuzz' --include='*_test.go' api cmd controllers internal \
+		| sed -E 's|^(.*)/[^/]+:func (Fuzz[A-Za-z0-9_]*).*|./\1 \2|' | sort \
+		| while read -r package target; do \
+			echo "$$target of $$package"; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$package" </dev/null; \
+		done
 
 .PHONY: parts
 parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the dataplane emulator (minutes the first time)

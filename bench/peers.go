@@ -47,13 +47,13 @@ func comparePeers(seed uint64, s *policy.Snapshot, w *world.World) error {
 			}
 		}
 		var failed error
-		its := nsEach(fastest(rounds, func() {
-			for i := range some {
+		its := nsEach(len(some), func(from, to int) {
+			for i := from; i < to; i++ {
 				if _, err := ask(i); err != nil {
 					failed = err
 				}
 			}
-		}), len(some))
+		})
 		if failed != nil {
 			return fmt.Errorf("ask %s: %w", p.name, failed)
 		}

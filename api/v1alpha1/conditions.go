@@ -31,7 +31,8 @@ const (
 	ReasonStatementsRefused = "StatementsRefused"
 	// ReasonWriteFailed: the federated object could not be written; it is retried.
 	ReasonWriteFailed = "WriteFailed"
-	// ReasonNotOnboarded: no resource that the policy names is in Audit or Enforce, so no member has to have anything.
+	// ReasonNotOnboarded: the policy has no statement in force about a resource in Audit or Enforce, so no member has to
+	// have anything.
 	ReasonNotOnboarded = "NotOnboarded"
 	// ReasonObserve: the resource is in Observe, so no member has to have anything.
 	ReasonObserve = "Observe"

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -45,7 +46,18 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
+	patient, err := hostcluster.Patient(config, func(problem error) {
+		if problem != nil {
+			logger.Error(problem, "The host cluster does not answer; it is tried again")
+			return
+		}
+		logger.Info("The host cluster answers again")
+	})
+	if err != nil {
+		return err
+	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
+		Cache:  cache.Options{HTTPClient: patient},
 		Scheme: scheme, Logger: logger, HealthProbeBindAddress: o.healthAddress,
 		Metrics:        metricsserver.Options{BindAddress: o.metricsAddress},
 		LeaderElection: o.leaderElect, LeaderElectionID: "acp-adapter", LeaderElectionNamespace: o.credentialsNamespace,

@@ -37,7 +37,7 @@ func status(f *facts) v1alpha1.AccessControlPolicyStatus {
 }
 
 var notOnboarded = condition.False("", v1alpha1.ReasonNotOnboarded,
-	"no resource that the policy names is in Audit or Enforce, so no member has to have anything")
+	"the policy has no statement in force about a resource in Audit or Enforce, so no member has to have anything")
 
 // holds tells whether the unit belongs into the status: it has statements of the policy, or some member may still have
 // them. The latter is what makes a revocation visible until it is done.

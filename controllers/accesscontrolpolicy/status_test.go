@@ -1,6 +1,7 @@
 package accesscontrolpolicy
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -71,6 +72,16 @@ func TestStatusTellsUnits(t *testing.T) {
 				t.Errorf("Realized: %+v, want reason %s", r, c.realized)
 			}
 		})
+	}
+}
+
+func TestNothingInForceBlamesNoResource(t *testing.T) {
+	f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
+		Reports: []progress.Report{{Resource: resource, Wanted: true, Clusters: states(v1alpha1.MemberRealized),
+			Refused: []policy.Refusal{{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: "m"}}}}}
+	r := meta.FindStatusCondition(status(f).Conditions, v1alpha1.ConditionRealized)
+	if r.Reason != v1alpha1.ReasonNotOnboarded || !strings.Contains(r.Message, "no statement in force") {
+		t.Errorf("the resource is protected, and the only statement was refused; got %s: %s", r.Reason, r.Message)
 	}
 }
 

@@ -65,6 +65,9 @@ func (l *login) oauth(p *oidc.Provider) *oauth2.Config {
 
 // startLogin sends the browser to the provider.
 func (s *Server) startLogin(c *gin.Context) {
+	if s.elsewhere(c) {
+		return
+	}
 	ctx := c.Request.Context()
 	p, err := s.login.provider(ctx)
 	if err != nil {

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"runtime/debug"
+	"strings"
 	"sync"
 	"time"
 
@@ -107,7 +108,7 @@ func (s *Server) origin() string { return s.PublicURL.Scheme + "://" + s.PublicU
 
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
+	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
 }
 
 // limits keeps one bucket per session, or per peer without one; buckets that are full again are forgotten.

@@ -78,7 +78,12 @@ func toProblem(err error) openapi.Problem {
 func (s *Server) fail(c *gin.Context, err error) {
 	p := toProblem(err)
 	p.RequestId = optional(c.GetString(keyRequestID))
-	if p.Status >= http.StatusInternalServerError {
+	switch {
+	case p.Status < http.StatusInternalServerError:
+	case errors.Is(err, context.Canceled) && c.Request.Context().Err() != nil:
+		// The browser went to another page before the answer was there; nothing is wrong.
+		s.Log.Debug("the caller has gone", "requestId", c.GetString(keyRequestID), "path", c.FullPath())
+	default:
 		s.Log.Error("request failed", "requestId", c.GetString(keyRequestID), "path", c.FullPath(), "error", err)
 	}
 	c.Abort()

@@ -2,12 +2,19 @@ package portal
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/url"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gin-gonic/gin"
 
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -224,9 +231,72 @@ func TestWeb(t *testing.T) {
 	}
 }
 
+func TestOtherNamesOfThisMachine(t *testing.T) {
+	x := newSite(t)
+	public := x.PublicURL.Host
+	port := x.PublicURL.Port()
+	for host, tc := range map[string]struct {
+		path, want string
+		reason     string
+	}{
+		public:                      {"/tickets/T-1?tab=statement", "", "the public URL is where it has to be"},
+		"localhost:" + port:         {"/tickets/T-1?tab=statement", x.base + "/tickets/T-1?tab=statement", "people type localhost, but the login ends at 127.0.0.1, whose cookies are others"},
+		"LOCALHOST:" + port:         {"/auth/login?returnTo=/x", x.base + "/auth/login?returnTo=/x", "a login must begin where it ends"},
+		"[::1]:" + port:             {"//evil.example/x", x.base + "//evil.example/x", "no path leads to another host"},
+		"localhost:1":               {"/", "", "another port is a tunnel or another program"},
+		"acp-portal.acp-system.svc": {"/", "", "a proxy that writes its own name must not go in circles"},
+	} {
+		req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+public+"/", nil)
+		u, err := url.ParseRequestURI(tc.path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.URL, req.Host = u, host
+		req.Header.Set("Accept", "text/html")
+		w := httptest.NewRecorder()
+		x.ServeHTTP(w, req)
+		if got := w.Header().Get("Location"); got != tc.want {
+			t.Errorf("%s%s: %s; led to %q, want %q", host, tc.path, tc.reason, got, tc.want)
+		}
+	}
+	x.PublicURL, _ = url.Parse("https://acp.example.com")
+	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/", nil)
+	w := httptest.NewRecorder()
+	if x.ServeHTTP(w, req); w.Code != http.StatusOK {
+		t.Errorf("behind a proxy on the same machine nobody is led away: %d", w.Code)
+	}
+}
+
 func TestErrorsSayNothingInternal(t *testing.T) {
 	p := toProblem(errors.New("sql: secret table"))
 	if p.Status != 500 || p.Code != "internal" || strings.Contains(*p.Detail, "secret") {
 		t.Errorf("%+v", p)
+	}
+}
+
+func TestACallerWhoHasGoneIsNoError(t *testing.T) {
+	for _, tc := range []struct {
+		reason string
+		gone   bool
+		err    error
+		want   bool
+	}{
+		{"the browser went to another page", true, fmt.Errorf("read: %w", context.Canceled), false},
+		{"something of ours was cancelled", false, fmt.Errorf("read: %w", context.Canceled), true},
+		{"the store broke, whoever waits for it", true, errors.New("disk I/O error"), true},
+	} {
+		var logs bytes.Buffer
+		s := &Server{Config: Config{Log: slog.New(slog.NewTextHandler(&logs, nil))}}
+		ctx, cancel := context.WithCancel(t.Context())
+		if tc.gone {
+			cancel()
+		}
+		c := gin.CreateTestContextOnly(httptest.NewRecorder(), gin.New())
+		c.Request = httptest.NewRequestWithContext(ctx, http.MethodGet, "/api/v1/me", nil)
+		s.fail(c, tc.err)
+		if got := strings.Contains(logs.String(), "level=ERROR"); got != tc.want {
+			t.Errorf("%s: logged as an error: %t, want %t", tc.reason, got, tc.want)
+		}
+		cancel()
 	}
 }

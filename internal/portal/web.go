@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"mime"
 	"net/http"
+	"net/url"
 	"path"
 	"strings"
 
@@ -40,7 +41,28 @@ func (s *Server) web(c *gin.Context) {
 		s.fail(c, problemf(http.StatusNotFound, "not-found", "There is no such file."))
 		return
 	}
+	if s.elsewhere(c) {
+		return
+	}
 	s.index(c)
+}
+
+// elsewhere leads who came by another name of this machine, such as localhost for 127.0.0.1, to the public URL: a
+// browser keeps cookies by name, so a login that began here could not end there, and no write would be accepted. Only
+// names of this machine are led on: a proxy in front may write another Host, and would be sent in circles.
+func (s *Server) elsewhere(c *gin.Context) bool {
+	here, public := c.Request.Host, s.PublicURL
+	if strings.EqualFold(here, public.Host) {
+		return false
+	}
+	u := url.URL{Scheme: public.Scheme, Host: here}
+	if u.Port() != public.Port() || !loopback(u.Hostname()) || !loopback(public.Hostname()) {
+		return false
+	}
+	// Put together from a path and a query alone, so that nothing in them can name another host.
+	to := url.URL{Scheme: public.Scheme, Host: public.Host, Path: c.Request.URL.Path, RawPath: c.Request.URL.RawPath, RawQuery: c.Request.URL.RawQuery}
+	c.Redirect(http.StatusTemporaryRedirect, to.String())
+	return true
 }
 
 func (s *Server) file(c *gin.Context, name string, data []byte) {

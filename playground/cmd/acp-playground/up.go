@@ -49,6 +49,12 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if o.Traffic, err = filepath.Abs(o.Traffic); err != nil {
 		return err
 	}
+	// Minutes of building and starting come before it is read.
+	if st, err := os.Stat(o.Traffic); err != nil {
+		return fmt.Errorf("--traffic: %w", err)
+	} else if st.IsDir() {
+		return fmt.Errorf("--traffic %s is a folder, not a file", o.Traffic)
+	}
 	if o.Self, err = os.Executable(); err != nil {
 		return fmt.Errorf("find the running program: %w", err)
 	}

@@ -62,6 +62,7 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 	if err != nil {
 		return err
 	}
+	kept := layout.Kept()
 	began := time.Now()
 	sup := supervisor.New(supervisor.Config{RunDir: layout.Run(), LogDir: layout.Logs(), Report: p.Event})
 	defer sup.Close()
@@ -85,7 +86,7 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 		return nil
 	}
 	if err != nil {
-		return err
+		return explain(err, kept, layout.Dir)
 	}
 	took := time.Since(began)
 	if err := r.announce(took); err != nil {
@@ -100,6 +101,15 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 	}
 	p.Line("stopping; the state is kept in %s", layout.Dir)
 	return nil
+}
+
+// explain adds the way out when a program did not come up with what earlier runs kept, which may be damaged.
+func explain(err error, kept bool, dir string) error {
+	var exited *supervisor.ExitedError
+	if !kept || !errors.As(err, &exited) {
+		return err
+	}
+	return fmt.Errorf("%w\nif what earlier runs kept is damaged, `acp-playground clean --state-dir %s` forgets it: tickets, policies and flows", err, dir)
 }
 
 // build makes sure that all programs are there.

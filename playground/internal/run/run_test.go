@@ -2,13 +2,18 @@ package run
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/acp-io/acp/playground/internal/fleet"
 	"github.com/acp-io/acp/playground/internal/parts"
+	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
 func TestFindRepo(t *testing.T) {
@@ -52,5 +57,37 @@ func TestPrinter(t *testing.T) {
 				t.Errorf("an open line is left: %q", text)
 			}
 		})
+	}
+}
+
+func TestExplain(t *testing.T) {
+	exited := &supervisor.ExitedError{Name: "portal", Exit: "exit status 1"}
+	for _, tc := range []struct {
+		reason string
+		err    error
+		kept   bool
+		want   bool
+	}{
+		{"a program does not come up with what was kept", fmt.Errorf("start: %w", exited), true, true},
+		{"nothing was kept, so nothing kept is damaged", exited, false, false},
+		{"a slow start is not mended by forgetting", context.DeadlineExceeded, true, false},
+	} {
+		got := explain(tc.err, tc.kept, "/state")
+		if !errors.Is(got, tc.err) || strings.Contains(got.Error(), "clean --state-dir /state") != tc.want {
+			t.Errorf("%s: %v", tc.reason, got)
+		}
+	}
+	layout, err := fleet.NewLayout(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if layout.Kept() {
+		t.Error("a new state folder keeps nothing yet")
+	}
+	if err := os.Mkdir(layout.Data("portal"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if !layout.Kept() {
+		t.Error("a folder with data keeps something")
 	}
 }

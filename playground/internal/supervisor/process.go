@@ -53,6 +53,7 @@ func (p *process) loop() {
 		retry   <-chan time.Time
 		pause   = p.backoff.First
 		wanted  bool
+		held    bool // by stop or kill, which was said
 		started bool
 	)
 	spawn := func() error {
@@ -104,8 +105,11 @@ func (p *process) loop() {
 				if child == nil {
 					if err = spawn(); err != nil {
 						again(err.Error(), 0)
+					} else if held {
+						p.report(Event{Name: p.spec.Name, Kind: EventStarted, Text: "started again"})
 					}
 				}
+				held = false
 				r.done <- err
 			case opStop, opKill, opClose:
 				retry = nil
@@ -122,6 +126,7 @@ func (p *process) loop() {
 				if wanted && r.op != opClose {
 					p.report(Event{Name: p.spec.Name, Kind: EventStopped, Text: "held down until it is started"})
 				}
+				held = held || wanted
 				wanted = false
 				r.done <- nil
 				if r.op == opClose {

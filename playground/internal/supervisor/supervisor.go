@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -141,7 +142,7 @@ func (s *Supervisor) WaitReady(ctx context.Context, name string) error {
 	for {
 		st, exits := p.snapshot()
 		if exits >= maxEarlyExits {
-			return &ExitedError{Name: name, Exit: st.LastExit, Log: p.logPath, Tail: Tail(p.logPath, 15)}
+			return &ExitedError{Name: name, Exit: st.LastExit, Log: p.logPath, Tail: sinceStart(Tail(p.logPath, 15))}
 		}
 		if st.State == StateUp {
 			if p.spec.Ready == nil {
@@ -225,6 +226,17 @@ func (s *Supervisor) Close() {
 		}
 		wg.Wait()
 	}
+}
+
+// startLine is what spawn writes into a log before the process does.
+var startLine = regexp.MustCompile(`(?m)^--- \S+ starts \S+$`)
+
+// sinceStart leaves out what earlier starts logged: it is about other problems, or none, and buries the present one.
+func sinceStart(tail string) string {
+	if all := startLine.FindAllStringIndex(tail, -1); len(all) > 0 {
+		return tail[all[len(all)-1][0]:]
+	}
+	return tail
 }
 
 // Tail returns the last lines of a file, for error messages.

@@ -108,6 +108,8 @@ func TestStoppedProcessIsHeldDown(t *testing.T) {
 			if err := s.Restart("p"); err != nil {
 				t.Fatal(err)
 			}
+			// Who read that it is held down must also read that it is not any more.
+			next(t, events, EventStarted)
 			if st := statusOf(t, s, "p"); st.State != StateUp || st.PID == pid {
 				t.Errorf("status after the restart: %+v", st)
 			}
@@ -143,10 +145,13 @@ func TestWaitReadyGivesUpOnAProcessThatKeepsEnding(t *testing.T) {
 	spec := sh("p", "echo the reason; exit 1")
 	spec.Ready = func(context.Context) error { return errors.New("never") }
 	mustAdd(t, s, spec)
+	if err := os.WriteFile(statusOf(t, s, "p").Log, []byte("of an earlier run\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	err := s.StartAndWait(t.Context(), "p")
 	var exited *ExitedError
-	if !errors.As(err, &exited) || !strings.Contains(exited.Tail, "the reason") {
-		t.Errorf("got %v, want an ExitedError with the end of the log", err)
+	if !errors.As(err, &exited) || strings.Count(exited.Tail, "the reason") != 1 || strings.Contains(exited.Tail, "earlier run") {
+		t.Errorf("got %v, want an ExitedError with what the log says since the last start", err)
 	}
 }
 

@@ -1,0 +1,210 @@
+package conformance
+
+import (
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/cilium/cilium/pkg/identity"
+	"github.com/cilium/cilium/pkg/u8proto"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Protocols that connections may have, as a Query has them.
+const (
+	ICMP   v1alpha1.Protocol = "ICMP"
+	ICMPv6 v1alpha1.Protocol = "ICMPv6"
+)
+
+var protocols = map[v1alpha1.Protocol]u8proto.U8proto{
+	v1alpha1.ProtocolTCP: u8proto.TCP, v1alpha1.ProtocolUDP: u8proto.UDP, v1alpha1.ProtocolSCTP: u8proto.SCTP,
+	ICMP: u8proto.ICMP, ICMPv6: u8proto.ICMPv6,
+}
+
+// Connection to a pod in Here with these labels.
+type Connection struct {
+	Source      Source            `json:"source"`
+	Destination map[string]string `json:"destination"`
+	Protocol    v1alpha1.Protocol `json:"protocol"`
+	// Port, or the type of an ICMP message.
+	Port uint16 `json:"port"`
+}
+
+// Objects are what a member has.
+type Objects struct {
+	// Policies are the specs of CiliumClusterwideNetworkPolicies.
+	Policies map[string]map[string]any
+	Groups   map[string]Group
+}
+
+// Translation turns a snapshot into the objects of Here.
+type Translation func(s *policy.Snapshot, at time.Time) (Objects, error)
+
+// Translate is the product's: compile, render, and take what the member Here gets. A member in which a resource is in
+// Observe gets no object of its unit.
+func Translate(s *policy.Snapshot, at time.Time) (Objects, error) {
+	out := Objects{Policies: map[string]map[string]any{}, Groups: map[string]Group{}}
+	for _, u := range s.Compile(at) {
+		if !u.Wildcard && s.EffectiveMode(u.Resource, Here, at) == v1alpha1.ModeObserve {
+			continue
+		}
+		rendering, err := cilium.Enforcer{}.Render(u)
+		if err != nil {
+			return out, fmt.Errorf("render the unit of %s: %w", u.Resource, err)
+		}
+		for _, o := range rendering.Objects {
+			out.Policies[o.Object.Name] = o.Object.Spec
+			if spec, ok := o.Overrides[Here]; ok {
+				out.Policies[o.Object.Name] = spec
+			}
+		}
+	}
+	for _, g := range s.ExternalGroups() {
+		rendering, err := cilium.RenderGroup(g)
+		if err != nil {
+			return out, fmt.Errorf("render the group of %s: %w", g.Subject, err)
+		}
+		for _, o := range rendering.Objects {
+			group := Group{Labels: o.Object.Labels}
+			list, _ := o.Object.Spec["externalCIDRs"].([]any)
+			for _, text := range list {
+				p, err := netip.ParsePrefix(fmt.Sprint(text))
+				if err != nil {
+					return out, fmt.Errorf("group %s: %w", o.Object.Name, err)
+				}
+				group.Prefixes = append(group.Prefixes, p)
+			}
+			out.Groups[o.Object.Name] = group
+		}
+	}
+	return out, nil
+}
+
+// Disagreement between the evaluator and the engine; "" is none.
+type Disagreement string
+
+// query is the connection as the evaluator is asked.
+func query(s *policy.Snapshot, c Connection, at time.Time) policy.Query {
+	q := policy.Query{Resources: s.ResourcesOf(c.Destination), Cluster: Here, Protocol: c.Protocol, Port: c.Port, At: at, Source: c.Source.address()}
+	if c.Source.Cluster != "" {
+		q.Subjects = s.SubjectsOf(c.Source.Labels)
+	}
+	return q
+}
+
+func passes(w policy.Word) bool { return w != policy.Denied && w != policy.DefaultDenied }
+
+// judge compares what the statements mean with what the engine did.
+func judge(s *policy.Snapshot, c Connection, at time.Time, strict bool, got verdict) (policy.Word, Disagreement) {
+	q := query(s, c, at)
+	word := s.Decide(q).Word
+	switch {
+	case c.Source.Reserved == "host":
+		// The destination's own node is let in whatever the statements say: kubelet probes from it.
+		if !got.Pass {
+			return word, "the own node is kept out"
+		}
+		return word, ""
+	case got.Pass && !passes(word):
+		return word, Disagreement(fmt.Sprintf("Cilium lets through what is %s", word))
+	case !got.Pass && passes(word) && strict && !c.Source.NoNamespace:
+		return word, Disagreement(fmt.Sprintf("Cilium keeps out what is %s", word))
+	case !got.Pass:
+		return word, ""
+	}
+	enforces, audits := modes(s, q)
+	if got.Proxied && !enforces {
+		return word, "requests are looked at though nothing enforces"
+	}
+	q.Method, q.Path = "BREW", "/nowhere"
+	// Limit: Audit renders requests as connections, also for a pod that another of its resources closes.
+	if other := s.Decide(q).Word; !got.Proxied && !passes(other) && !audits {
+		return word, Disagreement(fmt.Sprintf("no proxy looks at the requests, of which some are %s", other))
+	}
+	return word, ""
+}
+
+// modes tells whether some resource of the destination is in Enforce, and some in Audit.
+func modes(s *policy.Snapshot, q policy.Query) (enforces, audits bool) {
+	for _, r := range q.Resources {
+		mode := s.EffectiveMode(r, Here, q.At)
+		enforces = enforces || mode == v1alpha1.ModeEnforce
+		audits = audits || mode == v1alpha1.ModeAudit
+	}
+	return enforces, audits
+}
+
+// strict tells whether the engine has to let through all that the statements let through: what is refused is left out,
+// so there it may only be stricter.
+func strict(s *policy.Snapshot, at time.Time) bool {
+	if len(s.Refusals()) > 0 {
+		return false
+	}
+	for _, u := range s.Compile(at) {
+		if len(u.Refused) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// member is an agent with everything in it.
+type member struct {
+	engine       *engine
+	sources      []*identity.Identity
+	destinations []*identity.Identity
+}
+
+func newMember(objects Objects, sources []Source, destinations []map[string]string) (*member, error) {
+	r := newRegistry(objects.Groups)
+	m := &member{}
+	for _, s := range sources {
+		id, err := r.source(s)
+		if err != nil {
+			return nil, err
+		}
+		m.sources = append(m.sources, id)
+	}
+	for _, d := range destinations {
+		m.destinations = append(m.destinations, r.pod(d, Here, false))
+	}
+	m.engine = newEngine(r.all)
+	for name, spec := range objects.Policies {
+		if err := m.engine.set(name, spec); err != nil {
+			return nil, err
+		}
+	}
+	return m, nil
+}
+
+// Case is one connection in one world.
+type Case struct {
+	// Why it is kept.
+	Why        string        `json:"why"`
+	At         time.Time     `json:"at"`
+	Connection Connection    `json:"connection"`
+	Word       policy.Word   `json:"word"`
+	Input      *policy.Input `json:"input"`
+}
+
+// Check decides the case both ways. An error is what Cilium, or the translation, refuses.
+func (c *Case) Check(translate Translation) (policy.Word, Disagreement, error) {
+	s := policy.NewSnapshot(*c.Input)
+	objects, err := translate(s, c.At)
+	if err != nil {
+		return "", "", err
+	}
+	m, err := newMember(objects, []Source{c.Connection.Source}, []map[string]string{c.Connection.Destination})
+	if err != nil {
+		return "", "", err
+	}
+	got, err := m.engine.decide(m.sources[0], m.destinations[0], protocols[c.Connection.Protocol], c.Connection.Port)
+	if err != nil {
+		return "", "", err
+	}
+	word, d := judge(s, c.Connection, c.At, strict(s, c.At), got)
+	return word, d, nil
+}

@@ -1,0 +1,134 @@
+package conformance
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"sync"
+
+	"github.com/cilium/cilium/pkg/crypto/certificatemanager"
+	"github.com/cilium/cilium/pkg/endpoint/regeneration"
+	envoypolicy "github.com/cilium/cilium/pkg/envoy/policy"
+	"github.com/cilium/cilium/pkg/identity"
+	"github.com/cilium/cilium/pkg/identity/identitymanager"
+	ipcachetypes "github.com/cilium/cilium/pkg/ipcache/types"
+	ciliumv2 "github.com/cilium/cilium/pkg/k8s/apis/cilium.io/v2"
+	"github.com/cilium/cilium/pkg/option"
+	ciliumpolicy "github.com/cilium/cilium/pkg/policy"
+	"github.com/cilium/cilium/pkg/policy/api"
+	policyutils "github.com/cilium/cilium/pkg/policy/utils"
+	"github.com/cilium/cilium/pkg/u8proto"
+)
+
+// Here is the member whose engine decides. Cilium keeps a part of its configuration in package variables, so there is
+// one for the whole process.
+const Here = "m1"
+
+// configure sets what an agent with L7 proxy, both families and every feature that the rendering needs has.
+var configure = sync.OnceFunc(func() {
+	option.Config.EnableL7Proxy, option.Config.EnableICMPRules = true, true
+	option.Config.EnableIPv4, option.Config.EnableIPv6 = true, true
+	option.Config.EnableSCTP = true
+	option.Config.UnsafeDaemonConfigOption.AllowLocalhost = option.AllowLocalhostAlways
+	api.InitEntities(Here)
+})
+
+// engine is Cilium's policy repository of one agent. It is not safe for concurrent use.
+type engine struct {
+	log      *slog.Logger
+	repo     *ciliumpolicy.Repository
+	compiled map[identity.NumericIdentity]*endpointPolicy
+}
+
+// endpointPolicy is what the datapath of one endpoint would get.
+type endpointPolicy struct {
+	policy  *ciliumpolicy.EndpointPolicy
+	managed bool
+}
+
+// newEngine takes all identities at once: each later change would be weighed against every selector.
+func newEngine(ids identity.IdentityMap) *engine {
+	configure()
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	l7 := envoypolicy.NewEnvoyL7RulesTranslator(log, certificatemanager.NewMockSecretManagerInline())
+	repo := ciliumpolicy.NewPolicyRepository(log, ids, nil, l7, identitymanager.NewIDManager(log), nil)
+	repo.UpdateIdentities(ids, nil)
+	return &engine{log: log, repo: repo, compiled: map[identity.NumericIdentity]*endpointPolicy{}}
+}
+
+// set brings a policy into force as an agent does: Cilium's own parser may refuse it.
+func (e *engine) set(name string, spec map[string]any) error {
+	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": name, "uid": "00000000-0000-0000-0000-000000000001"}, "spec": spec})
+	if err != nil {
+		return fmt.Errorf("write policy %s: %w", name, err)
+	}
+	var p ciliumv2.CiliumClusterwideNetworkPolicy
+	if err := json.Unmarshal(text, &p); err != nil {
+		return fmt.Errorf("read policy %s: %w", name, err)
+	}
+	rules, err := p.Parse(e.log, Here)
+	if err != nil {
+		return fmt.Errorf("Cilium refuses policy %s: %w", name, err)
+	}
+	e.repo.ReplaceByResource(policyutils.RulesToPolicyEntries(rules), ipcachetypes.NewResourceID(ipcachetypes.ResourceKindCCNP, "", name))
+	return nil
+}
+
+// verdict of the engine about a connection.
+type verdict struct {
+	Pass bool
+	// Proxied: a proxy looks at the requests of the connection.
+	Proxied bool
+}
+
+func (e *engine) decide(from, to *identity.Identity, proto u8proto.U8proto, port uint16) (verdict, error) {
+	p := e.compiled[to.ID]
+	if p == nil {
+		var err error
+		if p, err = e.compile(to); err != nil {
+			return verdict{}, err
+		}
+		e.compiled[to.ID] = p
+	}
+	if !p.managed {
+		return verdict{Pass: true}, nil
+	}
+	entry, _, found := p.policy.Lookup(ciliumpolicy.IngressKey().WithIdentity(from.ID).WithPortProto(proto, port))
+	if !found || entry.IsDeny() {
+		return verdict{}, nil
+	}
+	return verdict{Pass: true, Proxied: entry.IsRedirectEntry()}, nil
+}
+
+func (e *engine) compile(to *identity.Identity) (*endpointPolicy, error) {
+	selected, _, err := e.repo.ComputeSelectorPolicy(to)
+	if err != nil {
+		return nil, fmt.Errorf("compute the policy of identity %d: %w", to.ID, err)
+	}
+	// No proxy runs here: every redirect goes to the one port that stands for all.
+	distilled := selected.DistillPolicy(e.log, endpointOwner{}, map[string]uint16{ciliumpolicy.FallbackRedirectID: ^uint16(0)})
+	err = distilled.Ready()
+	distilled.Detach(e.log)
+	selected.Supersede()
+	if err != nil {
+		return nil, fmt.Errorf("distil the policy of identity %d: %w", to.ID, err)
+	}
+	return &endpointPolicy{policy: distilled, managed: distilled.SelectorPolicy.IngressPolicyEnabled}, nil
+}
+
+// endpointOwner stands for an endpoint without named ports and policy map.
+type endpointOwner struct{}
+
+func (endpointOwner) GetID() uint64                                      { return 0 }
+func (endpointOwner) GetIngressNamedPort(string, u8proto.U8proto) uint16 { return 0 }
+func (endpointOwner) PolicyDebug(string, ...any)                         {}
+func (endpointOwner) IsHost() bool                                       { return false }
+func (endpointOwner) PreviousMapStateSizes() ciliumpolicy.MapStateSizes {
+	return ciliumpolicy.MapStateSizes{}
+}
+func (endpointOwner) RegenerateIfAlive(*regeneration.ExternalRegenerationMetadata) <-chan bool {
+	done := make(chan bool)
+	close(done)
+	return done
+}

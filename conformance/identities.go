@@ -1,0 +1,141 @@
+package conformance
+
+import (
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/cilium/pkg/identity"
+	k8sutils "github.com/cilium/cilium/pkg/k8s/utils"
+	"github.com/cilium/cilium/pkg/labels"
+	"github.com/cilium/cilium/pkg/policy/api"
+)
+
+// Source is where a connection comes from; exactly one of Cluster, Address and Reserved is set.
+type Source struct {
+	// Labels of an endpoint in Cluster.
+	Labels  map[string]string `json:"labels,omitempty"`
+	Cluster string            `json:"cluster,omitempty"`
+	// NoNamespace is for an endpoint whose identity has no namespace, which is no pod.
+	NoNamespace bool `json:"noNamespace,omitempty"`
+	// Address outside the fleet.
+	Address string `json:"address,omitempty"`
+	// Reserved identity of Cilium, for example "host".
+	Reserved string `json:"reserved,omitempty"`
+}
+
+// reserved are the identities of sources that are neither pods nor given by an address, and for those of the world an
+// address that no range of a random world but the widest covers.
+var reserved = map[string]struct {
+	id      identity.NumericIdentity
+	address string
+}{
+	"host":           {id: identity.ReservedIdentityHost},
+	"remote-node":    {id: identity.ReservedIdentityRemoteNode},
+	"kube-apiserver": {id: identity.ReservedIdentityKubeAPIServer},
+	"health":         {id: identity.ReservedIdentityHealth},
+	"ingress":        {id: identity.ReservedIdentityIngress},
+	"init":           {id: identity.ReservedIdentityInit},
+	"unmanaged":      {id: identity.ReservedIdentityUnmanaged},
+	"world-ipv4":     {id: identity.ReservedIdentityWorldIPv4, address: "203.0.113.1"},
+	"world-ipv6":     {id: identity.ReservedIdentityWorldIPv6, address: "2001:dead::1"},
+}
+
+// address of a source outside the fleet; invalid for the others.
+func (s Source) address() netip.Addr {
+	text := s.Address
+	if s.Reserved != "" {
+		text = reserved[s.Reserved].address
+	}
+	addr, err := netip.ParseAddr(text)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return addr
+}
+
+// Group is a CiliumCIDRGroup.
+type Group struct {
+	Labels   map[string]string
+	Prefixes []netip.Prefix
+}
+
+// registry gives sources and destinations identities.
+type registry struct {
+	groups map[string]Group
+	all    identity.IdentityMap
+	next   identity.NumericIdentity
+	local  identity.NumericIdentity
+}
+
+func newRegistry(groups map[string]Group) *registry {
+	r := &registry{groups: groups, all: identity.IdentityMap{}, next: 1 << 16, local: identity.IdentityScopeLocal}
+	for _, known := range reserved {
+		id := identity.LookupReservedIdentity(known.id)
+		r.all[id.ID] = id.LabelArray
+	}
+	return r
+}
+
+func (r *registry) add(id identity.NumericIdentity, lbls labels.LabelArray) *identity.Identity {
+	r.all[id] = lbls
+	return identity.NewIdentityFromLabelArray(id, lbls)
+}
+
+func (r *registry) pod(podLabels map[string]string, cluster string, noNamespace bool) *identity.Identity {
+	lbls := labels.Map2Labels(podLabels, labels.LabelSourceK8s)
+	lbls["io.cilium.k8s.policy.cluster"] = labels.NewLabel("io.cilium.k8s.policy.cluster", cluster, labels.LabelSourceK8s)
+	if !noNamespace {
+		lbls["io.kubernetes.pod.namespace"] = labels.NewLabel("io.kubernetes.pod.namespace", "default", labels.LabelSourceK8s)
+	}
+	r.next++
+	return r.add(r.next, lbls.LabelArray())
+}
+
+func (r *registry) source(s Source) (*identity.Identity, error) {
+	switch {
+	case s.Cluster != "":
+		return r.pod(s.Labels, s.Cluster, s.NoNamespace), nil
+	case s.Reserved != "":
+		known, ok := reserved[s.Reserved]
+		if !ok {
+			return nil, fmt.Errorf("source %q: no such reserved identity", s.Reserved)
+		}
+		return identity.LookupReservedIdentity(known.id), nil
+	}
+	addr, err := netip.ParseAddr(s.Address)
+	if err != nil {
+		return nil, fmt.Errorf("source address: %w", err)
+	}
+	r.local++
+	return r.add(r.local, r.labelsOf(addr)), nil
+}
+
+// labelsOf an address, as the agent's ipcache gives them: its own prefix, the world, and the labels of every group with
+// a prefix that holds it, of which a longer prefix wins where two have the same key.
+func (r *registry) labelsOf(addr netip.Addr) labels.LabelArray {
+	all := labels.GetCIDRLabels(netip.PrefixFrom(addr, addr.BitLen()))
+	length := map[string]int{}
+	for name, g := range r.groups {
+		for _, p := range g.Prefixes {
+			if !p.Contains(addr) {
+				continue
+			}
+			for _, l := range groupLabels(name, g.Labels) {
+				if before, ok := length[l.Key]; !ok || p.Bits() > before {
+					all[l.Key], length[l.Key] = l, p.Bits()
+				}
+			}
+		}
+	}
+	return all.LabelArray()
+}
+
+// groupLabels are what an agent puts on the prefixes of a group: its name, and its own labels in two spellings.
+func groupLabels(name string, own map[string]string) []labels.Label {
+	out := []labels.Label{api.LabelForCIDRGroupRef(name)}
+	for k, v := range k8sutils.RemoveCiliumLabels(own) {
+		l := labels.NewLabel(k, v, labels.LabelSourceCIDRGroup)
+		out = append(out, l, labels.EncodedCIDRGroupLabel(l.Key, l.Value, l.Source))
+	}
+	return out
+}

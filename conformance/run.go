@@ -1,0 +1,60 @@
+package conformance
+
+import (
+	"fmt"
+
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Tally is what was compared.
+type Tally struct {
+	Worlds, Decisions int
+	Words             map[policy.Word]int
+	Pairs             *Pairs
+}
+
+// NewTally has counted nothing.
+func NewTally() *Tally { return &Tally{Words: map[policy.Word]int{}, Pairs: NewPairs()} }
+
+// Run decides every connection of the world of a seed with both, and stops at the first disagreement, which it returns.
+// An error is what the translation, or Cilium, refuses.
+func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
+	d := newDice(seed)
+	in := d.input()
+	sources, destinations := d.sources(), d.destinations(4)
+	s := policy.NewSnapshot(in)
+	objects, err := translate(s, noon)
+	if err != nil {
+		return nil, fmt.Errorf("translate the world of seed %d: %w", seed, err)
+	}
+	m, err := newMember(objects, sources, destinations)
+	if err != nil {
+		return nil, fmt.Errorf("load the world of seed %d: %w", seed, err)
+	}
+	exact := strict(s, noon)
+	tally.Worlds++
+	for i, destination := range destinations {
+		features := destinationFeatures(s, &in, destination)
+		for j, source := range sources {
+			onPort := map[Feature]int{}
+			for _, at := range l4s {
+				c := Connection{Source: source, Destination: destination, Protocol: at.protocol, Port: at.port}
+				got, err := m.engine.decide(m.sources[j], m.destinations[i], protocols[c.Protocol], c.Port)
+				if err != nil {
+					return nil, fmt.Errorf("decide in the world of seed %d: %w", seed, err)
+				}
+				word, found := judge(s, c, noon, exact, got)
+				if found != "" {
+					return &Case{Why: string(found), At: noon, Connection: c, Word: word, Input: &in}, nil
+				}
+				tally.Decisions++
+				tally.Words[word]++
+				onPort[portFeature(c.Protocol)]++
+			}
+			for f, n := range onPort {
+				tally.Pairs.Add(append(features, sourceFeature(s, &in, source), f), n)
+			}
+		}
+	}
+	return nil, nil
+}

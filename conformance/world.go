@@ -1,0 +1,206 @@
+package conformance
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// noon is the instant of every random world.
+var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// dice makes random worlds; the same seed gives the same world.
+type dice struct{ *rand.Rand }
+
+func newDice(seed uint64) dice { return dice{rand.New(rand.NewPCG(seed, 2026))} }
+
+func pick[T any](d dice, from ...T) T { return from[d.IntN(len(from))] }
+
+func several[T comparable](d dice, most int, from ...T) []T {
+	var out []T
+	for range 1 + d.IntN(most) {
+		if v := pick(d, from...); !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+func prefixed(head string, values []string) []string {
+	out := make([]string, len(values))
+	for i, v := range values {
+		out[i] = head + v
+	}
+	return out
+}
+
+func exactResources() []string {
+	return slices.Concat(prefixed(redisHead, redis), prefixed(webHead, sites), prefixed(dnsHead, zones))
+}
+
+func exactSubjects() []string { return slices.Concat(prefixed(appHead, apps), prefixed(svcHead, svcs)) }
+
+// input is a world. One in ten has statements that are refused.
+func (d dice) input() policy.Input {
+	in := policy.Input{ResourceClasses: resourceClasses(), SubjectClasses: subjectClasses(), Members: 3,
+		KnownNames: slices.Concat(exactResources(), exactSubjects())}
+	for i := range 3 + d.IntN(7) {
+		in.Resources = append(in.Resources, d.protected(fmt.Sprint("r", i)))
+	}
+	for i := range d.IntN(5) {
+		in.Workloads = append(in.Workloads, &v1alpha1.ExternalWorkload{ObjectMeta: named(fmt.Sprint("w", i)),
+			Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(pick(d, exactSubjects()...)), Addresses: several(d, 3,
+				"10.5.0.0/16", "10.5.0.0/24", "10.5.0.7", "10.6.0.0/15", "2001:db8::/32", "2001:db8:5::/48", "2001:db8:5::7")}})
+	}
+	refusals := d.IntN(10) == 0
+	for i := range 1 + d.IntN(3) {
+		p := &v1alpha1.AccessControlPolicy{ObjectMeta: named(fmt.Sprint("p", i))}
+		for j := range 1 + d.IntN(7) {
+			p.Spec.Statements = append(p.Spec.Statements, d.statement(fmt.Sprint("s", j), refusals))
+		}
+		in.Policies = append(in.Policies, p)
+	}
+	return in
+}
+
+func (d dice) mode() v1alpha1.Mode {
+	return pick(d, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce)
+}
+
+func (d dice) instant() *metav1.Time {
+	t := metav1.NewTime(noon.Add(time.Duration(d.IntN(5)-2) * time.Hour))
+	return &t
+}
+
+func (d dice) protected(name string) *v1alpha1.ProtectedResource {
+	p := &v1alpha1.ProtectedResource{ObjectMeta: named(name), Spec: v1alpha1.ProtectedResourceSpec{
+		Resource: v1alpha1.ResourceName(pick(d, exactResources()...)), Mode: d.mode()}}
+	if d.IntN(3) == 0 {
+		for _, c := range several(d, 2, Here, "m2") {
+			p.Spec.ClusterModes = append(p.Spec.ClusterModes, v1alpha1.ClusterMode{Cluster: v1alpha1.ClusterName(c), Mode: d.mode()})
+		}
+	}
+	if d.IntN(4) == 0 {
+		p.Spec.TemporaryAudit = &v1alpha1.TemporaryAudit{Until: *d.instant(), Reason: "outage", By: "dave"}
+	}
+	return p
+}
+
+// statement is refused only where refusals are wanted.
+func (d dice) statement(sid string, refusals bool) v1alpha1.Statement {
+	st := v1alpha1.Statement{SID: sid, Effect: pick(d, policy.Allow, policy.Allow, policy.Deny)}
+	if d.IntN(4) == 0 {
+		st.NotBefore = d.instant()
+	}
+	if d.IntN(4) == 0 {
+		st.NotAfter = d.instant()
+	}
+	wild := d.IntN(3) == 0
+	var resources, actions []string
+	switch d.IntN(5) {
+	case 0, 1:
+		resources = several(d, 2, prefixed(redisHead, redis)...)
+		if wild {
+			resources = []string{pick(d, redisHead+"*", redisHead+"bobs-*")}
+		}
+		actions = several(d, 2, "redis:connect", "redis:admin", "redis:bus", "redis:*")
+	case 2, 3:
+		resources = several(d, 2, prefixed(webHead, sites)...)
+		actions = several(d, 2, "web:connect", "web:debug", "web:read", "web:orders", "web:all", "web:*")
+		if wild {
+			resources = []string{pick(d, webHead+"*", webHead+"s*")}
+		}
+		if !refusals && (wild || st.Effect == policy.Deny) {
+			actions = several(d, 2, "web:connect", "web:debug", "web:all") // requests in these are refused
+		}
+	default:
+		resources, actions = []string{dnsHead + "corp"}, []string{pick(d, "dns:query", "dns:low", "dns:*", "dns:*")}
+		if wild {
+			resources = []string{dnsHead + "*"}
+		}
+	}
+	subjects := slices.Concat(exactSubjects(), exactSubjects(), []string{appHead + "*", svcHead + "*", "*", cidrHead + "10.5.0.0/24", cidrHead + "10.5.0.7/32",
+		cidrHead + "0.0.0.0/0", cidrHead + "2001:db8:5::/48", cidrHead + "::/0"})
+	if st.Effect == policy.Allow || refusals {
+		subjects = append(subjects, appHead+"team-*", appHead+"88*")
+	}
+	if refusals {
+		subjects = append(subjects, "trnv1:rsc:trip-com:nobody:x:y")
+		actions = append(actions, pick(d, "redis:nothing", actions[0]))
+	}
+	for _, s := range several(d, 3, subjects...) {
+		st.Subjects = append(st.Subjects, v1alpha1.Subject(s))
+	}
+	for _, a := range slices.Compact(actions) {
+		st.Actions = append(st.Actions, v1alpha1.Action(a))
+	}
+	for _, r := range resources {
+		st.Resources = append(st.Resources, v1alpha1.ResourceName(r))
+	}
+	return st
+}
+
+// destinations are some pods of Here.
+func (d dice) destinations(n int) []map[string]string {
+	var out []map[string]string
+	for range n {
+		l := map[string]string{"app": "server"}
+		switch d.IntN(8) {
+		case 0, 1, 2:
+			l[redisKey] = pick(d, append(redis, "unknown")...)
+		case 3, 4, 5:
+			l[webKey] = pick(d, sites...)
+		case 6:
+			l[dnsKey] = pick(d, zones...)
+		}
+		if d.IntN(3) == 0 {
+			l[redisKey] = pick(d, redis...)
+		}
+		if d.IntN(4) == 0 {
+			l[dnsKey] = pick(d, zones...)
+		}
+		out = append(out, l)
+	}
+	return out
+}
+
+// sources are of every kind.
+func (d dice) sources() []Source {
+	var out []Source
+	for _, name := range []string{"host", "remote-node", "kube-apiserver", "health", "ingress", "init", "unmanaged", "world-ipv4", "world-ipv6"} {
+		out = append(out, Source{Reserved: name})
+	}
+	for _, a := range []string{"10.5.0.7", "10.5.0.8", "10.5.1.1", "10.6.0.1", "10.9.9.9", "2001:db8::1", "2001:db8:5::7", "2001:db8:5::8", "2001:db9::1"} {
+		out = append(out, Source{Address: a})
+	}
+	for _, cluster := range []string{Here, "m2"} {
+		for _, app := range append(apps, "1") {
+			out = append(out, Source{Cluster: cluster, Labels: map[string]string{appKey: app}})
+		}
+		out = append(out,
+			Source{Cluster: cluster, Labels: map[string]string{appKey: pick(d, apps...), svcKey: pick(d, svcs...)}},
+			Source{Cluster: cluster, Labels: map[string]string{svcKey: pick(d, svcs...)}},
+			Source{Cluster: cluster, Labels: map[string]string{appKey: "", svcKey: ""}},
+			Source{Cluster: cluster, Labels: map[string]string{"app": "other"}},
+			Source{Cluster: cluster, NoNamespace: true, Labels: map[string]string{appKey: pick(d, apps...)}})
+	}
+	return out
+}
+
+type l4 struct {
+	protocol v1alpha1.Protocol
+	port     uint16
+}
+
+// l4s are ports in some action, at the ends of ranges, in several classes, and in none.
+var l4s = []l4{
+	{"TCP", 6379}, {"TCP", 6380}, {"TCP", 6400}, {"TCP", 6401}, {"TCP", 16379}, {"TCP", 16381}, {"TCP", 16382}, {"TCP", 80}, {"TCP", 8080},
+	{"TCP", 53}, {"TCP", 7000}, {"TCP", 7001}, {"TCP", 7118}, {"TCP", 1}, {"TCP", 65535}, {"UDP", 6379}, {"UDP", 53}, {"UDP", 80}, {"SCTP", 5000}, {"SCTP", 5010}, {"SCTP", 80},
+	{ICMP, 8}, {ICMPv6, 128},
+}

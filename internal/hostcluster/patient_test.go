@@ -1,0 +1,100 @@
+package hostcluster
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// TestPatientWaitsForTheServer: the request of an informer outlives an outage, and nobody has to send it again.
+func TestPatientWaitsForTheServer(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	reports := make(chan error, 8)
+	client, err := Patient(&rest.Config{Host: "http://" + address}, func(err error) { reports <- err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers := make(chan error, 1)
+	go func() {
+		res, err := client.Get("http://" + address + "/healthz")
+		if err == nil {
+			err = res.Body.Close()
+		}
+		answers <- err
+	}()
+	if err := <-reports; err == nil {
+		t.Fatal("it is told that the server does not answer")
+	}
+	l, err = net.Listen("tcp", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: http.NotFoundHandler()}}
+	server.Start()
+	defer server.Close()
+	if err := <-answers; err != nil {
+		t.Errorf("the same request is answered when the server is there: %v", err)
+	}
+	if err := <-reports; err != nil {
+		t.Errorf("it is told that the server is back: %v", err)
+	}
+}
+
+func TestPatientGivesUp(t *testing.T) {
+	refused := errors.New("refused")
+	dial := &net.OpError{Op: "dial", Err: refused}
+	cases := map[string]struct {
+		method string
+		err    error
+		ended  bool
+		reason string
+	}{
+		"a write":            {http.MethodPost, dial, false, "whoever waits for it decides what to do"},
+		"a broken read":      {http.MethodGet, &net.OpError{Op: "read", Err: refused}, false, "the server saw it, and the informer begins anew"},
+		"the program stops":  {http.MethodGet, dial, true, "nobody waits any more"},
+		"another difficulty": {http.MethodGet, refused, false, "waiting would not help"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			if c.ended {
+				cancel()
+			}
+			defer cancel()
+			tries := 0
+			p := &patient{away: new(atomic.Bool), next: roundTripper(func(*http.Request) (*http.Response, error) {
+				tries++
+				return nil, c.err
+			})}
+			r, err := http.NewRequestWithContext(ctx, c.method, "http://host.invalid", strings.NewReader(""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			res, err := p.RoundTrip(r)
+			if err == nil {
+				_ = res.Body.Close()
+			}
+			if !errors.Is(err, refused) || tries != 1 {
+				t.Errorf("%s: %v after %d tries", c.reason, err, tries)
+			}
+		})
+	}
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
