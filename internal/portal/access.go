@@ -17,7 +17,7 @@ func (a *api) accessOf(ctx context.Context, grants []policy.Grant) ([]openapi.Ac
 	for _, g := range grants {
 		x := openapi.Access{Effect: openapi.AccessEffect(g.Effect), Subject: catalogRef(c, g.Subject), Resource: catalogRef(c, g.Resource),
 			Actions: append([]string{}, g.Actions...), Policy: g.Ref.Policy, Sid: g.Ref.SID, Counting: g.Counting,
-			NotBefore: when(g.NotBefore), NotAfter: when(g.NotAfter)}
+			Since: when(g.NotBefore), NotBefore: when(g.NotBefore), NotAfter: when(g.NotAfter)}
 		if p, ok := a.Host.Cached(g.Ref.Policy); ok {
 			if u, ok := approval.Unit(p, g.Resource); ok {
 				x.Clusters = new(clustersOf(u.Clusters))
@@ -33,11 +33,26 @@ func (a *api) accessOf(ctx context.Context, grants []policy.Grant) ([]openapi.Ac
 			default:
 				may := approval.MayDo(c, who, t)
 				x.Ticket, x.TicketVisible, x.CanRevoke = new(t.ID()), new(may.See), new(may.Revoke)
+				if at := grantedAt(t); at.After(g.NotBefore) {
+					x.Since = when(at)
+				}
 			}
 		}
 		out = append(out, x)
 	}
 	return out, nil
+}
+
+// grantedAt is when a ticket's access became effective, or was approved if it is not effective yet; zero before both.
+func grantedAt(t *approval.Ticket) time.Time {
+	var at time.Time
+	for _, e := range t.Events {
+		switch e.Kind {
+		case approval.EventApproved, approval.EventEffective:
+			at = e.At
+		}
+	}
+	return at
 }
 
 // askedFor tells whether a grant is what a ticket asked for.

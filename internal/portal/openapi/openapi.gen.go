@@ -405,7 +405,10 @@ type Access struct {
 	Policy    string       `json:"policy"`
 	Resource  CatalogRef   `json:"resource"`
 	Sid       string       `json:"sid"`
-	Subject   CatalogRef   `json:"subject"`
+
+	// Since when its ticket became effective, or was approved if it is not effective yet; without a ticket, notBefore; absent: not known
+	Since   *time.Time `json:"since,omitempty"`
+	Subject CatalogRef `json:"subject"`
 
 	// Ticket absent: not granted by a ticket
 	Ticket        *string `json:"ticket,omitempty"`

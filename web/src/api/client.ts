@@ -36,6 +36,15 @@ export function asApiError(error: unknown): ApiError {
   return new ApiError("internal", 0, error instanceof Error ? error.message : String(error));
 }
 
+/** Refused for what was asked and by whom: the same again gets the same answer. */
+export function isFinal(error: unknown): boolean {
+  const { status, code } = asApiError(error);
+  if (status < 400 || status >= 500) return false;
+  // Asked too slowly or too often, or about something that changed meanwhile; a login helps a 401; and an answer
+  // without a code is not the portal's, so nobody knows what it means.
+  return ![401, 408, 425, 429].includes(status) && !["stale", "conflict", "internal"].includes(code);
+}
+
 type Listener = () => void;
 const signedOut = new Set<Listener>();
 

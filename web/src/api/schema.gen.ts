@@ -458,6 +458,11 @@ export interface components {
             canRevoke?: boolean;
             /** @description the statement has an effect now (2-semantics Decision) */
             counting: boolean;
+            /**
+             * Format: date-time
+             * @description when its ticket became effective, or was approved if it is not effective yet; without a ticket, notBefore; absent: not known
+             */
+            since?: string;
             /** Format: date-time */
             notBefore?: string;
             /** Format: date-time */

@@ -49,7 +49,7 @@ export function AccessTable({ items, peer, label }: Props) {
         </span>
       ),
     },
-    { key: "since", header: t("access.since"), nowrap: true, cell: (row) => (row.notBefore ? <Ago at={row.notBefore} /> : <span className={classes.muted}>{t("access.always")}</span>) },
+    { key: "since", header: t("access.since"), nowrap: true, cell: (row) => row.since && <Ago at={row.since} /> },
     { key: "until", header: t("access.until"), nowrap: true, cell: (row) => (row.notAfter ? <Ago at={row.notAfter} /> : <span className={classes.muted}>{t("time.untilRevoked")}</span>) },
     { key: "clusters", header: t("access.clusters"), cell: (row) => <ClusterChips clusters={row.clusters} /> },
     {

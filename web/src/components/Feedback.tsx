@@ -3,7 +3,7 @@ import { Button, Skeleton, Stack } from "@mantine/core";
 import { IconAlertTriangle, IconInfoCircle } from "@tabler/icons-react";
 import type { ReactNode } from "react";
 import { useTranslation } from "react-i18next";
-import { asApiError } from "../api/client";
+import { asApiError, isFinal } from "../api/client";
 import { useWords } from "../lib/use-words";
 import classes from "./Page.module.css";
 
@@ -21,21 +21,31 @@ const saysAll: ReadonlySet<string> = new Set(["not-found", "stale", "too-large",
 /** Of these the server's sentence is the exact one, and the code's words would only blur it. */
 const saysLess: ReadonlySet<string> = new Set(["forbidden", "conflict", "no-approver", "duplicate"]);
 
+/** Of these the words above do not say what to do instead of trying again. */
+const insteadOf = ["forbidden", "not-found", "invalid"] as const;
+
+const hasInstead = (code: string): code is (typeof insteadOf)[number] => insteadOf.some((each) => each === code);
+
 /** The catalogue's words for the code, the server's for this very case, or both. */
-function useErrorText(error: unknown): { text: string; detail: string | undefined; requestId: string | undefined } {
+function useErrorText(error: unknown): { text: string; detail: string | undefined; instead: string | undefined; requestId: string | undefined } {
   const { t } = useTranslation();
   const words = useWords();
   const problem = asApiError(error);
   const text = t(`error.${isKnown(problem.code) ? problem.code : "internal"}`);
   const raw = saysAll.has(problem.code) ? undefined : problem.problem?.detail;
   const detail = raw === undefined ? undefined : words.said(raw);
-  if (detail && saysLess.has(problem.code)) return { text: detail, detail: undefined, requestId: problem.requestId };
-  return { text, detail, requestId: problem.requestId };
+  const final = isFinal(error);
+  const instead = final && hasInstead(problem.code) ? t(`error.instead.${problem.code}`) : undefined;
+  // A refusal is no fault: there is nothing to report.
+  const requestId = final ? undefined : problem.requestId;
+  if (detail && saysLess.has(problem.code)) return { text: detail, detail: undefined, instead: undefined, requestId };
+  return { text, detail, instead, requestId };
 }
 
 export function ErrorState({ error, onRetry, title }: { error: unknown; onRetry?: (() => void) | undefined; title?: string }) {
   const { t } = useTranslation();
-  const { text, detail, requestId } = useErrorText(error);
+  const { text, detail, instead, requestId } = useErrorText(error);
+  const final = isFinal(error);
   // The app is on its way to the login page; an error here would only flash.
   if (asApiError(error).code === "unauthenticated") return null;
   return (
@@ -45,8 +55,9 @@ export function ErrorState({ error, onRetry, title }: { error: unknown; onRetry?
         <strong>{title ?? t("error.title")}</strong>
         <p>{text}</p>
         {detail && <p>{detail}</p>}
+        {instead && <p data-testid="error-instead">{instead}</p>}
         {requestId && <p className={classes.requestId}>{t("error.requestId", { id: requestId })}</p>}
-        {onRetry && (
+        {onRetry && !final && (
           <Button mt="sm" size="xs" variant="default" onClick={onRetry}>
             {t("action.retry")}
           </Button>

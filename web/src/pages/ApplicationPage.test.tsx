@@ -41,6 +41,15 @@ describe("an application", () => {
     expect(row.queryByRole("link", { name: "T-42" })).toBeNull();
   });
 
+  it("says since when its ticket gives it, and nothing where that is not known", async () => {
+    start({
+      "GET /applications/app-888/access": () => ({ body: { items: [{ ...grant, since: "2026-11-20T10:00:00.123Z" }, { ...grant, ticket: undefined, policy: "by-hand", sid: "base" }] } }),
+    });
+    const row = within(await screen.findByTestId("access-row-t-42-1"));
+    expect(row.getByRole("time")).toHaveAttribute("dateTime", "2026-11-20T10:00:00.123Z");
+    expect(within(screen.getByTestId("access-row-base")).queryByRole("time")).toBeNull();
+  });
+
   it("offers to ask for exactly what was refused", async () => {
     start();
     const row = within(await screen.findByTestId("connection-row"));

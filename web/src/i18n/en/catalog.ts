@@ -53,7 +53,6 @@ export const catalog = {
     hiddenTicket: "You may not see this ticket.",
     revoke: "Revoke",
     revokeOf: "Revoke the access of {{subject}} to {{resource}}",
-    always: "from the start",
   },
   connections: {
     peerApplication: "Application",

@@ -134,6 +134,11 @@ export const common = {
     unavailable: "A part of ACP is not available now. Try again in a moment; nothing was lost.",
     "store-unavailable": "The portal cannot write now. Nothing was changed; try again in a moment.",
     internal: "Something went wrong on our side. Try again; if it stays, report the id below.",
+    instead: {
+      forbidden: "Trying again changes nothing: ask one of them.",
+      "not-found": "Trying again changes nothing. Check the address, or look for it in the search above.",
+      invalid: "Change it, then send it again.",
+    },
     requestId: "Id to report: {{id}}",
     crash: "This page broke. Reload it; nothing was changed.",
     reload: "Reload",

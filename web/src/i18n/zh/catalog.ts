@@ -53,7 +53,6 @@ export const catalog = {
     hiddenTicket: "您无权查看这个工单。",
     revoke: "回收",
     revokeOf: "回收 {{subject}} 对 {{resource}} 的访问",
-    always: "不限",
   },
   connections: {
     peerApplication: "应用",

@@ -133,6 +133,11 @@ export const common = {
     unavailable: "ACP 的部分服务暂不可用，请稍后重试，数据没有丢失。",
     "store-unavailable": "门户暂时无法写入。没有任何改动，请稍后重试。",
     internal: "服务出现错误。请重试；若仍然失败，请反馈下面的编号。",
+    instead: {
+      forbidden: "重试没有用，请联系上述人员。",
+      "not-found": "重试没有用。请检查地址，或用上方的搜索查找。",
+      invalid: "请修改后再提交。",
+    },
     requestId: "反馈编号：{{id}}",
     crash: "页面出错了，请重新加载。没有任何改动。",
     reload: "重新加载",

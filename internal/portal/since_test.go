@@ -1,0 +1,104 @@
+package portal
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+func TestGrantedAt(t *testing.T) {
+	at := func(s int) time.Time { return time.Date(2026, 11, 20, 10, 0, s, 0, time.UTC) }
+	for name, tc := range map[string]struct {
+		reason string
+		events []approval.Event
+		want   time.Time
+	}{
+		"pending":   {"nothing was granted", []approval.Event{{At: at(1), Kind: approval.EventSubmitted}}, time.Time{}},
+		"approved":  {"it is granted, and not in force everywhere", []approval.Event{{At: at(1), Kind: approval.EventApproved}, {At: at(2), Kind: approval.EventWritten}}, at(1)},
+		"effective": {"it is in force", []approval.Event{{At: at(1), Kind: approval.EventApproved}, {At: at(3), Kind: approval.EventEffective}}, at(3)},
+		"again":     {"it was out of force between", []approval.Event{{At: at(3), Kind: approval.EventEffective}, {At: at(4), Kind: approval.EventFailed}, {At: at(5), Kind: approval.EventEffective}}, at(5)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := grantedAt(&approval.Ticket{Events: tc.events}); !got.Equal(tc.want) {
+				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestSince: a row says since when, as far as that is known.
+func TestSince(t *testing.T) {
+	x := newSite(t)
+	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for _, who := range []string{"carol", "bob"} {
+		var now struct{ Version int64 }
+		b := x.as(who)
+		b.Get("/api/v1/tickets/T-1").Into(t, &now)
+		if a := b.Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": now.Version}); a.Status != http.StatusOK {
+			t.Fatalf("%s: %d %s", who, a.Status, a.Body)
+		}
+	}
+	var ticket struct {
+		Events []struct {
+			At   time.Time
+			Kind string
+		}
+	}
+	x.as("alice").Get("/api/v1/tickets/T-1").Into(t, &ticket)
+	var approved time.Time
+	for _, e := range ticket.Events {
+		if e.Kind == "approved" {
+			approved = e.At
+		}
+	}
+	if approved.IsZero() {
+		t.Fatalf("not approved: %+v", ticket.Events)
+	}
+	long, later := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), approved.Add(time.Hour).Truncate(time.Second)
+
+	for name, tc := range map[string]struct {
+		reason    string
+		sid       string
+		notBefore time.Time
+		want      time.Time // zero: absent
+	}{
+		"by a ticket":                {"the ticket says when", "t-1-1", time.Time{}, approved},
+		"by a ticket, with an older": {"nobody had it before the ticket", "t-1-1", long, approved},
+		"by a ticket, from later on": {"it does not count before its own date", "t-1-1", later, later},
+		"by hand, with a date":       {"it counts from its date", "by-hand", long, long},
+		"by hand, without":           {"nobody knows", "by-hand", time.Time{}, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st := v1alpha1.Statement{SID: tc.sid, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App888},
+				Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}}
+			if !tc.notBefore.IsZero() {
+				st.NotBefore = new(metav1.NewTime(tc.notBefore))
+			}
+			x.host.mu.Lock()
+			x.host.input.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(portaltest.BobsCluster)},
+				Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{st}}}}
+			x.host.mu.Unlock()
+			var list struct{ Items []struct{ Since *time.Time } }
+			x.as("alice").Get("/api/v1/applications/app-888/access").Into(t, &list)
+			if len(list.Items) != 1 {
+				t.Fatalf("%s: %+v", tc.reason, list.Items)
+			}
+			var got time.Time
+			if list.Items[0].Since != nil {
+				got = *list.Items[0].Since
+			}
+			if !got.Equal(tc.want) {
+				t.Errorf("%s: got %v, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
