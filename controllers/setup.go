@@ -81,8 +81,12 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 			return err
 		}
 	}
+	groups, ready, err := setUpGroups(mgr, host, config, w, feeds.Groups, ready)
+	if err != nil {
+		return err
+	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -133,16 +134,21 @@ func (s *story) policy() *v1alpha1.AccessControlPolicy {
 // federated returns the Federated object, or nil.
 func (s *story) federated() (*unstructured.Unstructured, *federation.Object) {
 	s.Helper()
+	return s.federatedOf(federation.CiliumPolicy, s.object())
+}
+
+func (s *story) federatedOf(kind federation.Kind, name string) (*unstructured.Unstructured, *federation.Object) {
+	s.Helper()
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(federation.CiliumPolicy.Federated)
-	err := s.host.Get(s.ctx, types.NamespacedName{Name: s.object()}, u)
-	if apierrors.IsNotFound(err) {
+	u.SetGroupVersionKind(kind.Federated)
+	err := s.host.Get(s.ctx, types.NamespacedName{Name: name}, u)
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
 		return nil, nil
 	}
 	if err != nil {
 		s.Fatal(err)
 	}
-	return u, federation.ParseObject(federation.CiliumPolicy, u)
+	return u, federation.ParseObject(kind, u)
 }
 
 // untilStates waits for the states of the members as the ProtectedResource tells them.
@@ -164,7 +170,12 @@ func (s *story) untilStates(what string, want map[string]v1alpha1.MemberState) {
 // push plays KubeFed: it carries the Federated object as it is to the members that can be reached, and says so.
 func (s *story) push() {
 	s.Helper()
-	u, o := s.federated()
+	s.pushOf(federation.CiliumPolicy, s.object())
+}
+
+func (s *story) pushOf(kind federation.Kind, object string) {
+	s.Helper()
+	u, o := s.federatedOf(kind, object)
 	if o == nil {
 		s.Fatal("there is no federated object to push")
 	}
@@ -182,7 +193,7 @@ func (s *story) push() {
 		case placed[name]:
 			clusters = append(clusters, map[string]any{"name": name, "status": "ClusterNotReady"})
 		case reachable:
-			s.removeFrom(m)
+			s.removeFrom(m, o)
 		}
 	}
 	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "clusters": clusters,
@@ -202,8 +213,8 @@ func (s *story) carry(m *memberServer, o *federation.Object, cluster string) {
 		spec = over.Spec
 		maps.Copy(labels, over.Labels)
 	}
-	want := s.ccnp()
-	err := m.client.Get(s.ctx, types.NamespacedName{Name: s.object()}, want)
+	want := target(o.Kind, o.Meta.Name)
+	err := m.client.Get(s.ctx, types.NamespacedName{Name: o.Meta.Name}, want)
 	exists := err == nil
 	want.SetLabels(labels)
 	want.Object["spec"] = spec
@@ -217,17 +228,19 @@ func (s *story) carry(m *memberServer, o *federation.Object, cluster string) {
 	}
 }
 
-func (s *story) removeFrom(m *memberServer) {
+func (s *story) removeFrom(m *memberServer, o *federation.Object) {
 	s.Helper()
-	if err := client.IgnoreNotFound(m.client.Delete(s.ctx, s.ccnp())); err != nil {
+	if err := client.IgnoreNotFound(m.client.Delete(s.ctx, target(o.Kind, o.Meta.Name))); err != nil {
 		s.Fatal(err)
 	}
 }
 
-func (s *story) ccnp() *unstructured.Unstructured {
+func (s *story) ccnp() *unstructured.Unstructured { return target(federation.CiliumPolicy, s.object()) }
+
+func target(kind federation.Kind, name string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
-	u.SetGroupVersionKind(federation.CiliumPolicy.Target)
-	u.SetName(s.object())
+	u.SetGroupVersionKind(kind.Target)
+	u.SetName(name)
 	return u
 }
 

@@ -22,11 +22,13 @@ import (
 // Feeds are told what to reconcile: units by resource name, the others by object name.
 type Feeds struct {
 	Units, Policies, ResourceClasses, SubjectClasses, Workloads *feed.Feed
+	// Groups are the groups of external workloads, by subject.
+	Groups *feed.Feed
 }
 
 // NewFeeds makes the feeds.
 func NewFeeds() Feeds {
-	return Feeds{Units: feed.New(), Policies: feed.New(), ResourceClasses: feed.New(), SubjectClasses: feed.New(), Workloads: feed.New()}
+	return Feeds{Units: feed.New(), Policies: feed.New(), ResourceClasses: feed.New(), SubjectClasses: feed.New(), Workloads: feed.New(), Groups: feed.New()}
 }
 
 // Listen makes the index follow the cache. The function that it returns waits until the index holds what was there at
@@ -203,6 +205,7 @@ func classChanged[T interface {
 	all := slices.Collect(maps.Keys(classes))
 	x.mu.Unlock()
 	own.Add(feed.Urgent, append(all, name)...)
+	x.EveryWorkload()
 	x.Everything(feed.Urgent)
 }
 
@@ -215,15 +218,41 @@ func (x *Index) Everything(priority int) {
 	x.feeds.Policies.Add(priority, policies...)
 }
 
+// workloadChanged looks at everything again: an address may count for another subject now, and a subject may begin or
+// cease to have any.
 func (x *Index) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
-	name := either(old, now)
+	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
-	if old == nil || now == nil || changed(old, now) {
-		x.bump()
-	}
 	store(x.workloads, name, now)
+	if !meant {
+		x.mu.Unlock()
+		x.feeds.Workloads.Add(feed.Urgent, name)
+		return
+	}
+	x.bump()
+	for p := range x.policies {
+		x.since[p] = x.version
+	}
 	x.mu.Unlock()
-	x.feeds.Workloads.Add(feed.Urgent, name)
+	for _, w := range []*v1alpha1.ExternalWorkload{old, now} {
+		if w != nil {
+			x.feeds.Groups.Add(feed.Urgent, string(w.Spec.Subject))
+		}
+	}
+	x.EveryWorkload()
+	x.Everything(feed.Urgent)
+}
+
+// EveryWorkload asks for all workloads and the groups of their subjects.
+func (x *Index) EveryWorkload() {
+	var names, subjects []string
+	x.mu.RLock()
+	for name, w := range x.workloads {
+		names, subjects = append(names, name), append(subjects, string(w.Spec.Subject))
+	}
+	x.mu.RUnlock()
+	x.feeds.Workloads.Add(feed.Urgent, names...)
+	x.feeds.Groups.Add(feed.Bulk, subjects...)
 }
 
 // Turn asks for what changes by itself in (from, to]: statements that begin or end, temporary audits that end.

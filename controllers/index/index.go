@@ -6,9 +6,11 @@ package index
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -28,6 +30,9 @@ type Index struct {
 	subjects  map[string]*v1alpha1.SubjectClass
 	workloads map[string]*v1alpha1.ExternalWorkload
 
+	// lacks is what cannot be brought to the members now.
+	lacks policy.Lacks
+
 	building sync.Mutex
 	view     *View
 }
@@ -38,6 +43,11 @@ type View struct {
 	Version  uint64
 	refusals map[string][]policy.Refusal
 	problems map[Object][]policy.Problem
+	groups   map[string]policy.ExternalGroup
+	// byClass are the subjects of groups by their class's id.
+	byClass map[string][]string
+	// byID is the subject of a group.
+	byID map[string]string
 }
 
 // Object names an object by kind.
@@ -56,6 +66,8 @@ func New(feeds Feeds) *Index {
 		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]map[string]struct{}{},
 		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
 		workloads: map[string]*v1alpha1.ExternalWorkload{},
+		// Units of wildcards are not federated, and no identities are read; groups can be, once their kind is seen.
+		lacks: policy.Lacks{Wildcards: true, Groups: true, Names: true},
 	}
 }
 
@@ -69,20 +81,85 @@ func (x *Index) View() *View {
 		x.mu.RUnlock()
 		return x.view
 	}
-	// Units of wildcards and groups of external workloads are not federated yet.
-	in := policy.Input{ExactOnly: true, Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
+	in := policy.Input{Lacks: x.lacks, Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
 		SubjectClasses: values(x.subjects), Workloads: values(x.workloads)}
 	x.mu.RUnlock()
 	v := &View{Snapshot: policy.NewSnapshot(in), Version: version,
-		refusals: map[string][]policy.Refusal{}, problems: map[Object][]policy.Problem{}}
+		refusals: map[string][]policy.Refusal{}, problems: map[Object][]policy.Problem{},
+		groups: map[string]policy.ExternalGroup{}, byClass: map[string][]string{}, byID: map[string]string{}}
 	for _, r := range v.Refusals() {
 		v.refusals[r.Ref.Policy] = append(v.refusals[r.Ref.Policy], r)
 	}
 	for _, p := range v.Problems() {
 		v.problems[Object{p.Kind, p.Name}] = append(v.problems[Object{p.Kind, p.Name}], p)
 	}
+	for _, g := range v.ExternalGroups() {
+		v.groups[g.Subject], v.byID[g.ID] = g, g.Subject
+		v.byClass[g.ClassID] = append(v.byClass[g.ClassID], g.Subject)
+	}
 	x.view = v
 	return v
+}
+
+// Group returns the addresses of an external subject.
+func (v *View) Group(subject string) (policy.ExternalGroup, bool) {
+	g, ok := v.groups[subject]
+	return g, ok
+}
+
+// SubjectOf returns the external subject whose groups have an ID, which may have a suffix after a dash; "": none has.
+func (v *View) SubjectOf(id string) string {
+	for {
+		if subject, ok := v.byID[id]; ok {
+			return subject
+		}
+		i := strings.LastIndexByte(id, '-')
+		if i < 0 {
+			return ""
+		}
+		id = id[:i]
+	}
+}
+
+// GroupsOf returns the external subjects that a unit's rules refer to, sorted.
+func (v *View) GroupsOf(u *policy.Unit) []string {
+	var out []string
+	for i := range u.Rules {
+		for _, id := range u.Rules[i].External {
+			if subject, ok := v.byID[id]; ok {
+				out = append(out, subject)
+			}
+		}
+		for _, class := range u.Rules[i].ExternalClasses {
+			out = append(out, v.byClass[class]...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Carry tells the index whether groups of external workloads can be brought to the members.
+func (x *Index) Carry(groups bool) {
+	x.mu.Lock()
+	if x.lacks.Groups == !groups {
+		x.mu.Unlock()
+		return
+	}
+	x.lacks.Groups = !groups
+	x.bump()
+	for p := range x.policies {
+		x.since[p] = x.version
+	}
+	x.mu.Unlock()
+	x.Everything(feed.Urgent)
+	x.EveryWorkload()
+}
+
+// CarriesGroups tells what Carry said.
+func (x *Index) CarriesGroups() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return !x.lacks.Groups
 }
 
 // Policy returns a policy and the version of the index in which its present spec appeared.

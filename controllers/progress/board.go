@@ -4,6 +4,7 @@ package progress
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 
@@ -32,6 +33,9 @@ type Report struct {
 	Problem *Problem
 	// Objects are the names of the unit's objects in the members.
 	Objects []string
+	// Groups are the external subjects whose groups the unit refers to, or did in a revision that some member may still
+	// have, sorted.
+	Groups []string
 }
 
 // Problem is a reason for the condition Compiled to be False.
@@ -62,11 +66,12 @@ type Board struct {
 	reports  map[string]Report
 	byPolicy map[string]map[string]struct{}
 	byObject map[string]string
+	byGroup  map[string]map[string]struct{}
 }
 
 // NewBoard makes an empty board.
 func NewBoard() *Board {
-	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}}
+	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{}}
 }
 
 // Put stores a report and returns the one before it.
@@ -83,6 +88,12 @@ func (b *Board) Put(r Report) (before Report, had bool) {
 	}
 	for _, o := range r.Objects {
 		b.byObject[o] = r.Resource
+	}
+	for _, g := range r.Groups {
+		if b.byGroup[g] == nil {
+			b.byGroup[g] = map[string]struct{}{}
+		}
+		b.byGroup[g][r.Resource] = struct{}{}
 	}
 	return before, had
 }
@@ -107,6 +118,11 @@ func (b *Board) remove(resource string) (Report, bool) {
 	}
 	for _, o := range old.Objects {
 		delete(b.byObject, o)
+	}
+	for _, g := range old.Groups {
+		if delete(b.byGroup[g], resource); len(b.byGroup[g]) == 0 {
+			delete(b.byGroup, g)
+		}
 	}
 	return old, true
 }
@@ -137,6 +153,13 @@ func (b *Board) ResourceOf(object string) (string, bool) {
 	defer b.mu.RUnlock()
 	r, ok := b.byObject[object]
 	return r, ok
+}
+
+// UsersOf returns the resources whose units refer to the group of an external subject, sorted.
+func (b *Board) UsersOf(group string) []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return slices.Sorted(maps.Keys(b.byGroup[group]))
 }
 
 // Resources returns every resource on the board, sorted.

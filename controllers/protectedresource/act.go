@@ -44,6 +44,11 @@ func (r *Reconciler) act(ctx context.Context, f *facts) (outcome, error) {
 	if err := r.hold(ctx, f, &p); err != nil {
 		return out, err
 	}
+	if err := r.before(ctx, f, &p); err != nil {
+		out.Problem = &progress.Problem{Reason: v1alpha1.ReasonWriteFailed,
+			Message: "a group of external workloads could not be written, so the unit waits; it is tried again, and the adapter's log has the error"}
+		return out, err
+	}
 	for _, next := range p.Writes {
 		written, err := r.Federated.Apply(ctx, next)
 		if err != nil {
@@ -61,6 +66,19 @@ func (r *Reconciler) act(ctx context.Context, f *facts) (outcome, error) {
 		}
 	}
 	return out, nil
+}
+
+// before writes the groups that the unit refers to: without them a deny in it would deny nobody.
+func (r *Reconciler) before(ctx context.Context, f *facts, p *plan) error {
+	if len(p.Writes) == 0 {
+		return nil
+	}
+	for _, subject := range f.Subjects {
+		if err := r.Groups.Ensure(ctx, f.View, subject); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // hold puts the finalizer on the ProtectedResources before the first object of the unit is written, so that none of

@@ -31,6 +31,9 @@ func assess(f *facts, p *plan, existing []*federation.Object, problem *progress.
 		r.Refused = append(slices.Clone(f.Unit.Refused), f.Refused...)
 		r.Revision = f.templateRevision()
 	}
+	for _, g := range f.Groups {
+		r.Groups = append(r.Groups, g.Name)
+	}
 	r.Clusters = f.clusterStates(p, existing, r.Objects)
 	if !r.Realized() {
 		r.Lingering = lingering(r.SIDs, existing)
@@ -132,17 +135,25 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 	out := v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
 	before := f.before(cluster)
 	var desired, observed []string
-	for _, s := range sight {
+	worst := func(s *sighting) {
 		state, message := s.state()
 		if slices.Index(severity, state) > slices.Index(severity, out.State) {
 			out.State, out.Message = state, condition.Truncate(message)
 		}
 		out.Propagated = out.Propagated && s.Propagated
+	}
+	for _, s := range sight {
+		worst(&s)
 		desired = append(desired, s.Desired)
 		if s.Observation.Object != nil {
 			observed = append(observed, s.Observation.Object.Revision)
 		} else {
 			observed = append(observed, "")
+		}
+	}
+	if strings.Join(desired, "") != "" {
+		for _, s := range f.groupsIn(cluster) {
+			worst(&s)
 		}
 	}
 	out.DesiredRevision, out.ObservedRevision = f.joined(desired), f.joined(observed)
@@ -156,6 +167,23 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 		out.Since = &now
 	}
 	return out, true
+}
+
+// groupsIn are the groups that the unit refers to, in a member that has to have it: without them the unit is not in force.
+func (f *facts) groupsIn(cluster string) []sighting {
+	var out []sighting
+	for _, g := range f.Groups {
+		s := sighting{What: "group " + g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
+		if g.Federated != nil {
+			p := g.Federated.Propagation
+			s.Propagated, s.Settled, s.Word = p.OK(cluster) || g.Revision == "", p.Seen, p.Clusters[cluster]
+			s.MayHold = g.Revision == ""
+		}
+		if s.relevant() {
+			out = append(out, s)
+		}
+	}
+	return out
 }
 
 // before is what was last said of a member: by this process, or by the one before it.
@@ -184,6 +212,8 @@ var severity = []v1alpha1.MemberState{
 
 // sighting is one object in one member, wanted against seen.
 type sighting struct {
+	// What it is, for people; "": the policy.
+	What        string
 	Desired     string
 	Observation federation.Observation
 	// Propagated: KubeFed says that the member has the present generation. Word is what it says otherwise.
@@ -220,21 +250,21 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 	case s.Desired == "" && o.Object == nil:
 		return v1alpha1.MemberPending, "KubeFed has not confirmed the removal"
 	case s.Desired == "" && (!s.Settled || s.Word == federation.WaitingForRemoval):
-		return v1alpha1.MemberPending, "KubeFed has not removed the policy yet"
+		return v1alpha1.MemberPending, "KubeFed has not removed " + s.what() + " yet"
 	case s.Desired == "":
-		return v1alpha1.MemberLeaked, fmt.Sprintf("policy %s is present though it should not be: look at KubeFed's status, or delete it in the member", o.Object.Name)
+		return v1alpha1.MemberLeaked, fmt.Sprintf("%s is present though it should not be: look at KubeFed's status, or delete it in the member", s.named())
 	case o.Object == nil:
-		return v1alpha1.MemberPending, s.waiting("the policy is not there yet")
+		return v1alpha1.MemberPending, s.waiting(s.what() + " is not there yet")
 	case o.Object.Revision == s.Desired && o.Object.Invalid != "":
-		return v1alpha1.MemberPending, "the dataplane does not accept the policy: " + o.Object.Invalid
+		return v1alpha1.MemberPending, "the dataplane does not accept " + s.what() + ": " + o.Object.Invalid
 	case o.Object.Revision == s.Desired && s.Kept:
 		return v1alpha1.MemberPending, "the member stays as it is until the problem that the conditions name is solved"
 	case o.Object.Revision == s.Desired:
 		return v1alpha1.MemberRealized, ""
 	case o.Object.Revision != o.Object.Label:
-		return v1alpha1.MemberDrifted, fmt.Sprintf("policy %s was changed in the member; KubeFed writes it again", o.Object.Name)
+		return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member; KubeFed writes it again", s.named())
 	default:
-		return v1alpha1.MemberPending, s.waiting("an older revision is there")
+		return v1alpha1.MemberPending, s.waiting(s.older())
 	}
 }
 
@@ -244,4 +274,25 @@ func (s *sighting) waiting(what string) string {
 		return what
 	}
 	return fmt.Sprintf("%s; KubeFed says %s", what, s.Word)
+}
+
+func (s *sighting) what() string {
+	if s.What == "" {
+		return "the policy"
+	}
+	return s.What
+}
+
+func (s *sighting) named() string {
+	if s.What == "" {
+		return "policy " + s.Observation.Object.Name
+	}
+	return s.What
+}
+
+func (s *sighting) older() string {
+	if s.What == "" {
+		return "an older revision is there"
+	}
+	return "an older revision of " + s.What + " is there"
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/progress"
@@ -46,6 +47,8 @@ type Reconciler struct {
 	Index     *index.Index
 	Fleet     Members
 	Federated Federated
+	// Groups are written before the units that refer to them.
+	Groups    *externalgroup.Reconciler
 	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
 	Board     *progress.Board
 	// Policies is told which policies a report concerns.
@@ -113,6 +116,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 			return reconcile.Result{RequeueAfter: soon}, err
 		}
 		err = errors.Join(err, statusErr)
+	}
+	if err == nil && f.firstGroups() {
+		// What happened to a group before the board knew that this unit refers to it woke nobody.
+		return reconcile.Result{RequeueAfter: soon}, nil
 	}
 	return reconcile.Result{}, err
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -26,6 +27,10 @@ type facts struct {
 	// Rendered is the unit in the dataplane's terms, Refused what could not be expressed.
 	Rendered []enforcer.Rendered
 	Refused  []policy.Refusal
+	// Groups are those that the unit refers to, and those that its rules select though they have to go.
+	Groups []externalgroup.Object
+	// Subjects are the external ones whose groups the unit refers to.
+	Subjects []string
 	// Open is the unit without rules in Audit, by object name: what a resource gets on its way to Observe.
 	Open map[string]enforcer.Rendered
 	// Existing are the Federated objects about the resource.
@@ -37,6 +42,8 @@ type facts struct {
 
 	// Observe tells what a member has.
 	Observe func(cluster, object string) federation.Observation
+	// ObserveGroup tells what a member has of a group.
+	ObserveGroup func(cluster, object string) federation.Observation
 	// Revision computes the revision of a spec.
 	Revision func(map[string]any) string
 	// Before is the last report, if any.
@@ -62,6 +69,11 @@ func (f *facts) mode(cluster string) v1alpha1.Mode {
 // targets are the placed members in which the resource is in Audit or Enforce.
 func (f *facts) targets() []string {
 	return slices.DeleteFunc(slices.Clone(f.Placement), func(c string) bool { return f.mode(c) == v1alpha1.ModeObserve })
+}
+
+// firstGroups tells that the unit refers to a group that it did not refer to when it was last reported.
+func (f *facts) firstGroups() bool {
+	return slices.ContainsFunc(f.Groups, func(g externalgroup.Object) bool { return !slices.Contains(f.Before.Groups, g.Name) })
 }
 
 // objectName is what the unit's object, or the first of them, is called in the host and in the members.

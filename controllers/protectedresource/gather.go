@@ -8,6 +8,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -19,7 +20,7 @@ var errNotReady = errors.New("the host's federated objects and members are not l
 func (r *Reconciler) gather(resource string) (*facts, error) {
 	f := &facts{
 		Resource: resource, Now: r.Clock.Now(), View: r.Index.View(), Objects: r.Index.Protecting(resource),
-		Observe: r.Fleet.Observe, Revision: enforcer.Revision,
+		Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision,
 	}
 	f.Before, _ = r.Board.Get(resource)
 	f.Existing = r.existing(resource)
@@ -34,6 +35,9 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 	f.Unit, f.Wanted = f.View.CompileResource(resource, f.Now)
 	if f.Wanted {
 		r.render(f)
+		if err := r.groups(f); err != nil {
+			return nil, err
+		}
 	} else {
 		f.Open = r.open(f)
 	}
@@ -107,6 +111,27 @@ func (r *Reconciler) render(f *facts) {
 		f.Rendered = append(f.Rendered, out.Objects...)
 		f.Refused = append(f.Refused, out.Refused...)
 	}
+}
+
+// groups gathers the groups that decide together with the unit.
+func (r *Reconciler) groups(f *facts) error {
+	f.Subjects = f.View.GroupsOf(&f.Unit)
+	for _, subject := range f.Subjects {
+		objects, err := r.Groups.Of(f.View, subject)
+		if err != nil {
+			return err
+		}
+		f.Groups = append(f.Groups, objects...)
+	}
+	var classes []string
+	for i := range f.Unit.Rules {
+		classes = append(classes, f.Unit.Rules[i].ExternalClasses...)
+	}
+	slices.Sort(classes)
+	for _, class := range slices.Compact(classes) {
+		f.Groups = append(f.Groups, r.Groups.Lingering(f.View, cilium.LabelClass(class))...)
+	}
+	return nil
 }
 
 // unsupported refuses every statement of a unit for a dataplane that nobody drives.

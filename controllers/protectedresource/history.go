@@ -27,9 +27,8 @@ func (f *facts) ever(e *federation.Object) []string {
 	return slices.Compact(out)
 }
 
-// AnnotationForget on a ProtectedResource names, comma-separated, members that are gone for good, so that a removal does
-// not wait for them for ever. It counts only for members that no KubeFedCluster registers.
-const AnnotationForget = "acp.io/forget-clusters"
+// AnnotationForget is written on the ProtectedResource.
+const AnnotationForget = federation.AnnotationForget
 
 func (f *facts) forgotten(cluster string) bool {
 	return slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool {

@@ -1,7 +1,6 @@
 package protectedresource
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 
@@ -53,7 +52,7 @@ func decideWanted(f *facts) (plan, error) {
 			continue
 		}
 		next := compose(f, r, e, targets)
-		differs, err := differs(e, next)
+		differs, err := federation.Differs(e, next)
 		if err != nil {
 			return plan{}, err
 		}
@@ -85,7 +84,7 @@ func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 		open, renderable := f.Open[e.Meta.Name]
 		if len(e.Placement) > 0 && renderable {
 			next := compose(f, &open, e, e.Placement)
-			differs, err := differs(e, next)
+			differs, err := federation.Differs(e, next)
 			if err != nil {
 				return plan{}, err
 			}
@@ -121,8 +120,8 @@ func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []str
 		policies = append(policies, f.mayBeHeld(e)...)
 	}
 	o.Meta.Name = r.Object.Name
-	o.Meta.Labels = overlay(o.Meta.Labels, r.Object.Labels)
-	o.Meta.Annotations = overlay(o.Meta.Annotations, map[string]string{
+	o.Meta.Labels = federation.Overlay(o.Meta.Labels, r.Object.Labels)
+	o.Meta.Annotations = federation.Overlay(o.Meta.Annotations, map[string]string{
 		federation.AnnotationResource:   f.Resource,
 		federation.AnnotationEverPlaced: federation.JoinNames(ever),
 		federation.AnnotationPolicies:   federation.JoinNames(policies),
@@ -146,35 +145,10 @@ func nowhere(f *facts, e *federation.Object) *federation.Object {
 	o := *e
 	o.Meta = *e.Meta.DeepCopy()
 	o.Placement, o.Overrides, o.Foreign = nil, nil, false
-	o.Meta.Annotations = overlay(o.Meta.Annotations, map[string]string{
+	o.Meta.Annotations = federation.Overlay(o.Meta.Annotations, map[string]string{
 		federation.AnnotationEverPlaced: federation.JoinNames(append(slices.Clone(e.Placement), f.stillHeld(e)...)),
 	})
 	return &o
-}
-
-// differs tells whether next has to be written over e. An annotation that names too much is no reason.
-func differs(e, next *federation.Object) (bool, error) {
-	if e == nil || e.Foreign {
-		return true, nil
-	}
-	if e.Meta.Annotations[federation.AnnotationResource] != next.Meta.Annotations[federation.AnnotationResource] {
-		return true, nil
-	}
-	for _, a := range []string{federation.AnnotationEverPlaced, federation.AnnotationPolicies} {
-		if !subset(federation.SplitNames(next.Meta.Annotations[a]), federation.SplitNames(e.Meta.Annotations[a])) {
-			return true, nil
-		}
-	}
-	for k, v := range next.Meta.Labels {
-		if e.Meta.Labels[k] != v {
-			return true, nil
-		}
-	}
-	same, err := federation.SameSpec(e, next)
-	if err != nil {
-		return false, fmt.Errorf("compare with what is there: %w", err)
-	}
-	return !same, nil
 }
 
 func desired(r *enforcer.Rendered, targets []string) map[string]string {
@@ -200,17 +174,4 @@ func policiesOf(refs []policy.Ref) []string {
 		out = append(out, r.Policy)
 	}
 	return out
-}
-
-func overlay(base, over map[string]string) map[string]string {
-	out := maps.Clone(base)
-	if out == nil {
-		out = map[string]string{}
-	}
-	maps.Copy(out, over)
-	return out
-}
-
-func subset(a, b []string) bool {
-	return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
 }

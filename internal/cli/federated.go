@@ -29,7 +29,7 @@ func (r *rendered) federated(members []manifest.Member) (map[string]any, bool, e
 		Kind:           federation.Kind{Federated: schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "Federated" + r.object.Object.Kind}},
 		TemplateLabels: r.object.Object.Labels, TemplateSpec: r.object.Object.Spec, Placement: targets,
 	}
-	o.Meta.Name, o.Meta.Labels = r.object.Object.Name, r.object.Object.Labels
+	o.Meta.Namespace, o.Meta.Name, o.Meta.Labels = r.object.Object.Namespace, r.object.Object.Name, r.object.Object.Labels
 	o.Meta.Annotations = map[string]string{federation.AnnotationResource: r.about}
 	for _, c := range differing {
 		if o.Overrides == nil {

@@ -125,11 +125,16 @@ func lint(set *manifest.Set, at time.Time, declared map[v1alpha1.EnforcerName][]
 		return nil, err
 	}
 	for _, r := range result.refused {
-		message := fmt.Sprintf("%s: %s", r.Reason, r.Message)
-		if r.Resource != "" {
-			message = "in " + r.Resource + ": " + message
+		f := finding{Severity: severityError, Kind: "refused", Message: fmt.Sprintf("%s: %s", r.Reason, r.Message)}
+		if where := refusedWhere(&result, r); where != "" {
+			f.Message = strings.TrimPrefix(where, " ") + ": " + f.Message
 		}
-		out = append(out, about(set, r.Ref, finding{Severity: severityError, Kind: "refused", Message: message}))
+		if r.Ref == (policy.Ref{}) {
+			f.Object = r.Resource
+		} else {
+			f = about(set, r.Ref, f)
+		}
+		out = append(out, f)
 	}
 	for _, w := range result.warnings {
 		out = append(out, finding{Severity: severityWarning, Kind: "limit", Object: w.about, Message: w.message})

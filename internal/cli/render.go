@@ -94,21 +94,62 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	for _, w := range result.warnings {
 		fmt.Fprintf(o.streams.Err, "warning: %s: %s\n", w.about, w.message)
 	}
-	for _, r := range result.refused {
-		fmt.Fprintln(o.streams.Err, refusalLine(set, r))
+	for _, n := range result.notes {
+		fmt.Fprintf(o.streams.Err, "note: %s: %s\n", n.about, n.message)
 	}
-	if len(result.refused) > 0 || slices.ContainsFunc(snapshot.Problems(), func(p policy.Problem) bool { return p.LeftOut }) {
+	refused := o.told(&result)
+	for _, line := range refusalLines(set, refused, &result) {
+		fmt.Fprintln(o.streams.Err, line)
+	}
+	if len(refused) > 0 || slices.ContainsFunc(snapshot.Problems(), func(p policy.Problem) bool { return p.LeftOut }) {
 		return errFindings
 	}
 	return nil
 }
 
-func refusalLine(set *manifest.Set, r policy.Refusal) string {
-	where := ""
-	if r.Resource != "" {
-		where = " in " + r.Resource
+// told are the refusals to tell: of one member, only those that it has.
+func (o *renderOptions) told(r *rendering) []refusal {
+	if o.cluster == "" {
+		return r.refused
 	}
-	return fmt.Sprintf("%s: statement %s is refused%s: %s: %s", set.PositionOfStatement(r.Ref), r.Ref, where, r.Reason, r.Message)
+	return slices.DeleteFunc(slices.Clone(r.refused), func(f refusal) bool {
+		return (f.cluster != "" && f.cluster != o.cluster) || slices.Contains(r.granted, refusal{f.Refusal, o.cluster})
+	})
+}
+
+func refusalLines(set *manifest.Set, refused []refusal, r *rendering) []string {
+	var out []string
+	for _, f := range refused {
+		where := refusedWhere(r, f)
+		if f.Ref == (policy.Ref{}) {
+			out = append(out, fmt.Sprintf("not everything is rendered%s: %s: %s", where, f.Reason, f.Message))
+			continue
+		}
+		out = append(out, fmt.Sprintf("%s: statement %s is refused%s: %s: %s", set.PositionOfStatement(f.Ref), f.Ref, where, f.Reason, f.Message))
+	}
+	return out
+}
+
+// refusedWhere names the resource and the members that a refusal is about.
+func refusedWhere(r *rendering, f refusal) string {
+	where := ""
+	if f.Resource != "" {
+		where = " in " + f.Resource
+	}
+	if f.cluster != "" {
+		return where + " for member " + f.cluster
+	}
+	var but []string
+	for _, g := range r.granted {
+		otherwise := func(o refusal) bool { return o.cluster == g.cluster && o.Ref == g.Ref && o.Resource == g.Resource }
+		if g.Refusal == f.Refusal && !slices.ContainsFunc(r.refused, otherwise) {
+			but = append(but, g.cluster)
+		}
+	}
+	if len(but) > 0 {
+		where += " but for " + strings.Join(but, ", ")
+	}
+	return where
 }
 
 // documents are the objects to print, in the order of their units.

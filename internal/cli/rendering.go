@@ -34,12 +34,23 @@ type rendered struct {
 type rendering struct {
 	objects []rendered
 	// refused by statement, unit and enforcer, each once.
-	refused []policy.Refusal
+	refused []refusal
+	// granted are refusals that do not hold for a member, for which there may be another one.
+	granted []refusal
 	// warnings are sentences about what will soon be a problem.
 	warnings []warning
+	// notes are sentences about what an enforcer leaves open, whatever the statements say.
+	notes []warning
 }
 
 type warning struct{ about, message string }
+
+// refusal is one with the member that it is about.
+type refusal struct {
+	policy.Refusal
+	// cluster is "" for all members, but those that granted has.
+	cluster string
+}
 
 // renderer translates the units of a snapshot.
 type renderer struct {
@@ -53,20 +64,21 @@ type renderer struct {
 
 func (r *renderer) render() (rendering, error) {
 	units := r.snapshot.Compile(r.at)
-	out := rendering{refused: r.snapshot.Refusals()}
+	var out rendering
 	type reason struct {
 		ref             policy.Ref
 		reason, message string
 	}
 	told := map[reason]bool{}
-	for _, f := range out.refused {
+	for _, f := range r.snapshot.Refusals() {
 		told[reason{f.Ref, f.Reason, f.Message}] = true
+		out.refused = append(out.refused, refusal{Refusal: f})
 	}
-	wanted := map[v1alpha1.EnforcerName][]bool{} // by enforcer and unit
+	wanted := map[v1alpha1.EnforcerName][]policy.Unit{}
 	for i := range units {
 		for _, f := range units[i].Refused {
 			if !told[reason{f.Ref, f.Reason, f.Message}] {
-				out.refused = append(out.refused, f)
+				out.refused = append(out.refused, refusal{Refusal: f})
 			}
 		}
 		for _, w := range units[i].Warnings {
@@ -77,35 +89,34 @@ func (r *renderer) render() (rendering, error) {
 			names = []v1alpha1.EnforcerName{r.only}
 		}
 		for _, name := range names {
-			if wanted[name] == nil {
-				wanted[name] = make([]bool, len(units))
-			}
-			wanted[name][i] = true
+			wanted[name] = append(wanted[name], units[i])
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
-		plan, err := registry.Prepare(name, registry.Job{Snapshot: r.snapshot, Units: units, At: r.at, Declared: r.declared[name]})
+		plan, err := registry.Prepare(name, registry.Job{Snapshot: r.snapshot, Units: wanted[name], At: r.at, Declared: r.declared[name]})
 		if err != nil {
 			return rendering{}, invalid(fmt.Errorf("render for %s: %w", name, err))
 		}
-		if err := out.add(name, &plan, wanted[name]); err != nil {
+		if err := out.add(name, &plan); err != nil {
 			return rendering{}, err
 		}
 	}
-	slices.SortStableFunc(out.refused, func(a, b policy.Refusal) int {
-		return cmp.Or(cmp.Compare(a.Ref.Policy, b.Ref.Policy), cmp.Compare(a.Ref.SID, b.Ref.SID),
-			cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Message, b.Message))
-	})
-	out.refused = slices.Compact(out.refused)
+	for _, list := range []*[]refusal{&out.refused, &out.granted} {
+		slices.SortStableFunc(*list, func(a, b refusal) int {
+			return cmp.Or(cmp.Compare(a.Ref.Policy, b.Ref.Policy), cmp.Compare(a.Ref.SID, b.Ref.SID),
+				cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.cluster, b.cluster), cmp.Compare(a.Message, b.Message))
+		})
+		*list = slices.Compact(*list)
+	}
 	return out, nil
 }
 
-// add renders the units that an enforcer has to render, and before them what they refer to.
-func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan, wanted []bool) error {
+// add renders an enforcer's units, and before them what they refer to.
+func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan) error {
 	for _, s := range plan.Shared {
 		var placements []*v1alpha1.Placement
 		for i := range plan.Units {
-			if wanted[i] && s.UsedBy(&plan.Units[i]) {
+			if s.UsedBy(&plan.Units[i]) {
 				placements = append(placements, &plan.Units[i].Placement)
 			}
 		}
@@ -116,10 +127,8 @@ func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan, wante
 			out.objects = append(out.objects, rendered{enforcer: name, object: &s.Rendering.Objects[i], about: s.About, placements: placements})
 		}
 	}
+	var unenforced []string
 	for i := range plan.Units {
-		if !wanted[i] {
-			continue
-		}
 		u := &plan.Units[i]
 		r, err := plan.Enforcer.Render(*u)
 		if err != nil {
@@ -129,9 +138,33 @@ func (out *rendering) add(name v1alpha1.EnforcerName, plan *registry.Plan, wante
 			out.objects = append(out.objects, rendered{enforcer: name, object: &r.Objects[j], about: u.Resource, mode: u.Mode, modes: u.ClusterModes,
 				placements: []*v1alpha1.Placement{&u.Placement}, class: u.Class})
 		}
-		out.refused = append(out.refused, r.Refused...)
+		out.refuse(&r)
+		unenforced = append(unenforced, r.Unenforced...)
+	}
+	slices.Sort(unenforced)
+	for _, sentence := range slices.Compact(unenforced) {
+		out.notes = append(out.notes, warning{string(name), sentence})
 	}
 	return nil
+}
+
+// refuse notes what a rendering lacks, and where members differ in that.
+func (out *rendering) refuse(r *enforcer.Rendering) {
+	for _, f := range r.Refused {
+		out.refused = append(out.refused, refusal{Refusal: f})
+	}
+	for cluster, refused := range r.RefusedIn {
+		for _, f := range refused {
+			if !slices.Contains(r.Refused, f) {
+				out.refused = append(out.refused, refusal{f, cluster})
+			}
+		}
+		for _, f := range r.Refused {
+			if !slices.Contains(refused, f) {
+				out.granted = append(out.granted, refusal{f, cluster})
+			}
+		}
+	}
 }
 
 // plain is the object as a member gets it; spec and revision may be those of an override.
@@ -141,11 +174,11 @@ func plain(o *enforcer.Object, spec map[string]any, revision string) map[string]
 		objectLabels[k] = v
 	}
 	objectLabels[v1alpha1.LabelRevision] = revision
-	return map[string]any{
-		"apiVersion": o.GroupVersion, "kind": o.Kind,
-		"metadata": map[string]any{"name": o.Name, "labels": objectLabels},
-		"spec":     spec,
+	metadata := map[string]any{"name": o.Name, "labels": objectLabels}
+	if o.Namespace != "" {
+		metadata["namespace"] = o.Namespace
 	}
+	return map[string]any{"apiVersion": o.GroupVersion, "kind": o.Kind, "metadata": metadata, "spec": spec}
 }
 
 // in is the object as one member gets it; false: it gets none, because its mode is Observe there.

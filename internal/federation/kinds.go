@@ -22,6 +22,14 @@ var CiliumPolicy = Kind{
 	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumclusterwidenetworkpolicies"},
 }
 
+// CiliumGroup carries Cilium's groups of addresses.
+var CiliumGroup = Kind{
+	Target:            schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumCIDRGroup"},
+	TargetResource:    schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumcidrgroups"},
+	Federated:         schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "FederatedCiliumCIDRGroup"},
+	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumcidrgroups"},
+}
+
 var (
 	clusterResource = schema.GroupVersionResource{Group: "core.kubefed.io", Version: "v1beta1", Resource: "kubefedclusters"}
 	secretResource  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -37,4 +45,7 @@ const (
 	// AnnotationPolicies names, comma-separated, the policies whose statements the object holds, or held in a revision
 	// that some member may still have.
 	AnnotationPolicies = "acp.io/policies"
+	// AnnotationForget names, comma-separated, members that are gone for good, so that a removal does not wait for them
+	// for ever. People write it. It counts only for members that no KubeFedCluster registers.
+	AnnotationForget = "acp.io/forget-clusters"
 )

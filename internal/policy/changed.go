@@ -71,7 +71,7 @@ func (s *Snapshot) ChangedBetween(from, to time.Time) []string {
 
 // deltaOf compares all objects.
 func deltaOf(old, new *Snapshot) delta {
-	d := delta{parent: old.identity, all: !sameClasses(old, new) || old.exactOnly != new.exactOnly || old.members != new.members || !slices.Equal(old.workloads, new.workloads),
+	d := delta{parent: old.identity, all: !sameClasses(old, new) || old.lacks != new.lacks || old.members != new.members || !slices.Equal(old.workloads, new.workloads),
 		known: !slices.Equal(old.known, new.known)}
 	for p, list := range new.parsed {
 		if was, ok := old.parsed[p]; !ok || len(was) > 0 && len(list) > 0 && was[0] != list[0] {

@@ -44,7 +44,7 @@ func (x *addresses) lookup(a netip.Addr) []string {
 // plain removes what is not part of the address proper: a zone, and IPv4 written as IPv6.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
-func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClass], exactOnly bool) (addresses, []Problem) {
+func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClass], noGroups bool) (addresses, []Problem) {
 	const kind = "ExternalWorkload"
 	x := addresses{owners: map[netip.Prefix][]string{}}
 	users := map[netip.Prefix][]string{}
@@ -54,7 +54,7 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error(), LeftOut: true})
 			continue
 		}
-		if exactOnly {
+		if noGroups {
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.RefusedUnsupported,
 				Message: "its addresses decide in flows, but are not brought to the members: an enforced resource refuses the workload"})
 		}

@@ -21,7 +21,7 @@ func (s *Snapshot) ExternalGroups() []ExternalGroup {
 
 func (s *Snapshot) externalGroups() map[string]*ExternalGroup {
 	out := make(map[string]*ExternalGroup, len(s.external.subjects))
-	if s.exactOnly {
+	if s.lacks.Groups {
 		return out
 	}
 	for _, name := range s.external.subjects {

@@ -49,7 +49,7 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 		reachable = append(reachable, overlapping...)
 		if st.effect == Allow {
 			st.examineWildcardRequests(n, overlapping)
-			if s.exactOnly {
+			if s.lacks.Wildcards {
 				st.flaw(v1alpha1.RefusedUnsupported, n.String(), "an allow of a wildcard resource is not brought to the members: name each resource")
 			}
 		}
@@ -58,7 +58,7 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 }
 
 func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
-	if s.exactOnly && st.effect == Deny && !st.subjects.any && slices.ContainsFunc(s.external.subjects, st.subjects.hasName) {
+	if s.lacks.Groups && st.effect == Deny && !st.subjects.any && slices.ContainsFunc(s.external.subjects, st.subjects.hasName) {
 		st.flaw(v1alpha1.RefusedUnsupported, "subjects", "a deny of an external workload is not brought to the members: deny its addresses")
 	}
 	for _, stem := range st.subjects.stems {
@@ -70,7 +70,7 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 		if len(covering) == 0 {
 			st.flaw(v1alpha1.RefusedUnknownSubject, n.String(), "no SubjectClass covers any of it: create one, or correct the name")
 		}
-		if st.effect == Allow && s.exactOnly && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
+		if st.effect == Allow && s.lacks.Names && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "the names with this prefix are not known: name each subject, or the whole class")
 		}
 		if st.effect == Deny && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {

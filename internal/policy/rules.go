@@ -83,7 +83,7 @@ func (s *Snapshot) peers(r *Rule, set *subjectSet) bool {
 	groups := s.groups()
 	for _, c := range whole {
 		selector(c).Any = true
-		if !s.exactOnly && slices.ContainsFunc(s.external.subjects, func(n string) bool { return strings.HasPrefix(n, c.stem) }) {
+		if !s.lacks.Groups && slices.ContainsFunc(s.external.subjects, func(n string) bool { return strings.HasPrefix(n, c.stem) }) {
 			r.ExternalClasses = append(r.ExternalClasses, UnitID(c.stem+"*"))
 		}
 	}

@@ -30,7 +30,7 @@ type Snapshot struct {
 	known     []string
 	members   int
 	workloads []*v1alpha1.ExternalWorkload
-	exactOnly bool
+	lacks     Lacks
 
 	identity *identity
 	// delta is what differs from the snapshot that this one was made from.
@@ -54,12 +54,12 @@ func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 // Next is NewSnapshot, and takes over what s has parsed of policies that are the same pointers: after a change of one
 // among many policies this saves most of the work.
 func (s *Snapshot) Next(in Input) *Snapshot {
-	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members), exactOnly: in.ExactOnly, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
+	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members), lacks: in.Lacks, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
 	next.protected, problems[2] = newProtections(in.Resources, next.resources)
-	next.external, problems[3] = newAddresses(in.Workloads, next.subjects, in.ExactOnly)
+	next.external, problems[3] = newAddresses(in.Workloads, next.subjects, in.Lacks.Groups)
 	next.problems = slices.Concat(problems[:]...)
 	slices.SortFunc(next.problems, compareProblems)
 
@@ -116,7 +116,7 @@ func sameClasses(a, b *Snapshot) bool {
 
 // sameDistribution tells whether statements that a can push b can push, too.
 func sameDistribution(a, b *Snapshot) bool {
-	return a.exactOnly == b.exactOnly && (!b.exactOnly || slices.Equal(a.workloads, b.workloads))
+	return a.lacks == b.lacks && (!b.lacks.Groups || slices.Equal(a.workloads, b.workloads))
 }
 
 // collectChanges gathers the instants at which an answer may change without any object changing.

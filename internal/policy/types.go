@@ -56,12 +56,21 @@ type Input struct {
 	// KnownNames are exact names of applications and resources seen in the members' identities. Prefixes such as
 	// app/team-* stand for those of them that they cover, beside the names of Resources and the subjects of Workloads.
 	KnownNames []string
-	// ExactOnly is for a distributor that brings nothing but the units of exact resources to the members, and knows no
-	// names: it refuses what would need the units of wildcards, groups of external workloads, or known names.
-	ExactOnly bool
+	// Lacks is what the distributor does not bring to the members. What would need it is refused.
+	Lacks Lacks
 	// Members is how many clusters the fleet has, for estimates only: in each, a subject has an identity of its own.
 	// Less than 1 is taken as 1.
 	Members int
+}
+
+// Lacks names what a distributor cannot do.
+type Lacks struct {
+	// Wildcards: it brings only the units of exact resources.
+	Wildcards bool
+	// Groups: it brings no groups of external workloads.
+	Groups bool
+	// Names: it does not know the names that a prefix stands for.
+	Names bool
 }
 
 // Query is one connection, or one request.

@@ -191,7 +191,7 @@ func TestCompareNatural(t *testing.T) {
 }
 
 // What a distributor cannot bring to the members is refused, above all a deny that would silently be missing.
-func TestExactOnly(t *testing.T) {
+func TestLacks(t *testing.T) {
 	in := world(protect(bobs, v1alpha1.ModeEnforce), workload("vm", app889, "10.5.0.7"),
 		say("all", Allow, "*", "redis:connect", bobs), say("class", Allow, appHead+"app/*", "redis:admin", bobs), say("wild", Allow, app888, "redis:connect", allRedis),
 		say("prefix", Allow, appHead+"app/team-*", "redis:connect", bobs), say("deny", Deny, app889, "redis:connect", bobs))
@@ -208,7 +208,23 @@ func TestExactOnly(t *testing.T) {
 	if got := reasons(full); len(got) > 0 || len(full.ExternalGroups()) != 1 || len(full.Problems()) > 0 {
 		t.Errorf("refused %v, %d groups, problems %v, want all to be pushed", got, len(full.ExternalGroups()), full.Problems())
 	}
-	in.ExactOnly = true
+	for _, c := range []struct {
+		lacks  Lacks
+		groups int
+		want   []string
+		reason string
+	}{
+		{Lacks{Wildcards: true}, 1, []string{"wild"}, "units of wildcards are not brought"},
+		{Lacks{Names: true}, 1, []string{"prefix"}, "nobody knows what a prefix stands for"},
+		{Lacks{Groups: true}, 0, []string{"deny"}, "a deny of what has no address in the members would be missing"},
+	} {
+		in.Lacks = c.lacks
+		s := full.Next(in)
+		if diff := cmp.Diff(c.want, reasons(s)); diff != "" || len(s.ExternalGroups()) != c.groups {
+			t.Errorf("%s: %d groups, refused -want +got:\n%s", c.reason, len(s.ExternalGroups()), diff)
+		}
+	}
+	in.Lacks = Lacks{Wildcards: true, Groups: true, Names: true}
 	s := full.Next(in)
 	if diff := cmp.Diff([]string{"deny", "prefix", "wild"}, reasons(s)); diff != "" {
 		t.Errorf("refused -want +got:\n%s", diff)

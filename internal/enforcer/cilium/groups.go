@@ -17,9 +17,9 @@ const (
 	labelContested = "acp.io/contested"
 )
 
-// labelClass is on every group of a subject class. The class is in the key: an address in several groups has the labels
+// LabelClass is on every group of a subject class. The class is in the key: an address in several groups has the labels
 // of all, and of two values of one key an agent may keep one.
-func labelClass(classID string) string { return "class.acp.io/" + classID }
+func LabelClass(classID string) string { return "class.acp.io/" + classID }
 
 // RenderGroup translates the addresses of one external subject: an object for those that are its own, and another one
 // for those that it shares.
@@ -34,7 +34,7 @@ func RenderGroup(g policy.ExternalGroup) (enforcer.Rendering, error) {
 		if err != nil {
 			return err
 		}
-		r.Object.Labels[labelClass(g.ClassID)] = "true"
+		r.Object.Labels[LabelClass(g.ClassID)] = "true"
 		if suffix != "" {
 			r.Object.Labels[labelContested] = "true"
 		}

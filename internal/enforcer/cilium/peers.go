@@ -73,7 +73,7 @@ func allowPeers(r *policy.Rule) []peerList {
 	}
 	for _, id := range r.ExternalClasses {
 		outside = append(outside, map[string]any{"cidrGroupSelector": map[string]any{
-			"matchExpressions": []any{expression(labelClass(id), "Exists"), expression(labelContested, "DoesNotExist")},
+			"matchExpressions": []any{expression(LabelClass(id), "Exists"), expression(labelContested, "DoesNotExist")},
 		}})
 	}
 	return present(peerList{fromEndpoints, pods}, peerList{fromCIDRSet, outside})
@@ -98,7 +98,7 @@ func denyPeers(r *policy.Rule) []peerList {
 			map[string]any{"cidrGroupRef": v1alpha1.ObjectPrefix + id + contestedSuffix}) // matches nothing where it is missing
 	}
 	for _, id := range r.ExternalClasses {
-		outside = append(outside, map[string]any{"cidrGroupSelector": map[string]any{"matchExpressions": []any{expression(labelClass(id), "Exists")}}})
+		outside = append(outside, map[string]any{"cidrGroupSelector": map[string]any{"matchExpressions": []any{expression(LabelClass(id), "Exists")}}})
 	}
 	return present(peerList{fromEndpoints, pods}, peerList{fromCIDRSet, outside})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -21,8 +22,9 @@ var ErrUnknown = errors.New("unknown enforcer")
 // Job is everything that is to be rendered.
 type Job struct {
 	Snapshot *policy.Snapshot
-	Units    []policy.Unit
-	At       time.Time
+	// Units are those that this enforcer renders, and no others: what it cannot express of one may concern another.
+	Units []policy.Unit
+	At    time.Time
 	// Declared is what the members declare about themselves, in the form that the enforcer reads; empty: nothing.
 	Declared []byte
 }
@@ -48,6 +50,7 @@ type Shared struct {
 // builtIn is where a new enforcer is added.
 var builtIn = map[v1alpha1.EnforcerName]func(Job) (Plan, error){
 	v1alpha1.EnforcerCilium: prepareCilium,
+	v1alpha1.EnforcerIstio:  prepareIstio,
 }
 
 // Names of the enforcers, sorted.
@@ -83,4 +86,27 @@ func prepareCilium(j Job) (Plan, error) {
 		}})
 	}
 	return out, nil
+}
+
+// prepareIstio makes Istio's enforcer for the declared members. Nothing declared is nothing that any member can do: then
+// the resources are closed, and every statement is refused.
+func prepareIstio(j Job) (Plan, error) {
+	config := istio.Config{Default: istio.Capabilities{Dataplane: istio.NoDataplane}}
+	if len(j.Declared) > 0 {
+		var err error
+		if config, err = istio.ParseConfig(j.Declared); err != nil {
+			return Plan{}, err
+		}
+	}
+	e, err := istio.New(config)
+	if err != nil {
+		return Plan{}, err
+	}
+	units := slices.Clone(j.Units)
+	for i := range units {
+		if units[i].Statements == nil && !units[i].Wildcard {
+			units[i] = j.Snapshot.WithStatements(units[i], j.At)
+		}
+	}
+	return Plan{Enforcer: e.Knowing(units), Units: units}, nil
 }

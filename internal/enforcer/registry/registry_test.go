@@ -68,3 +68,44 @@ func TestSharedGroupsKnowTheirUnits(t *testing.T) {
 		t.Errorf("the group is used by %v", users)
 	}
 }
+
+// Istio's enforcer refuses what no member declares, and reads what they do.
+func TestIstioReadsWhatMembersDeclare(t *testing.T) {
+	const cache = "trnv1:rsc:trip-com:redis:clusters:"
+	s := policy.NewSnapshot(policy.Input{
+		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: cache + "*", LabelKey: "r",
+			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}},
+		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "one"}, Spec: v1alpha1.ProtectedResourceSpec{
+			Resource: cache + "one", Mode: v1alpha1.ModeEnforce}}},
+		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{
+			SID: "s", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{"*"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache + "one"}}}}}},
+	})
+	var at metav1.Time
+	for name, c := range map[string]struct {
+		declared string
+		refused  int
+		err      bool
+		reason   string
+	}{
+		"Nothing":    {"", 1, false, "what nobody declares, nobody can do"},
+		"Sidecar":    {"default: {dataplane: sidecar, version: 1.31.1}", 0, false, "the declared members can do it"},
+		"Misspelled": {"defaults: {dataplane: sidecar, version: 1.31.1}", 0, true, "a misspelled capability was declared by nobody"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := Prepare(v1alpha1.EnforcerIstio, Job{Snapshot: s, Units: s.Compile(at.Time), At: at.Time, Declared: []byte(c.declared)})
+			if (err != nil) != c.err {
+				t.Fatalf("Prepare: %v, %s", err, c.reason)
+			}
+			if err != nil {
+				return
+			}
+			r, err := plan.Enforcer.Render(plan.Units[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Refused) != c.refused {
+				t.Errorf("refused %v, want %d: %s", r.Refused, c.refused, c.reason)
+			}
+		})
+	}
+}

@@ -1,0 +1,129 @@
+package externalgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// ErrTaken: the object of that name is another subject's. Names are short, so two can be made to meet.
+var ErrTaken = errors.New("the group's name is another subject's: choose another name for one of the two")
+
+// Object is a group as it has to be in the members, or, without revision, one that has to go.
+type Object struct {
+	Name, Revision string
+	// Federated is its object on the host; nil: there is none.
+	Federated *federation.Object
+}
+
+// Of returns the objects of a subject.
+func (r *Reconciler) Of(view *index.View, subject string) ([]Object, error) {
+	rendered, err := r.render(view, subject)
+	if err != nil {
+		return nil, err
+	}
+	var out []Object
+	for i := range rendered {
+		o := Object{Name: rendered[i].Object.Name, Revision: rendered[i].Revision}
+		o.Federated, _ = r.Federated.Get(o.Name)
+		out = append(out, o)
+	}
+	return out, nil
+}
+
+// Lingering returns the objects with a label that have to go and are still on the host. A rule that selects groups by
+// their label has their addresses until then.
+func (r *Reconciler) Lingering(view *index.View, label string) []Object {
+	var out []Object
+	for _, e := range r.Federated.List() {
+		if _, labelled := e.TemplateLabels[label]; !labelled || e.Resource() == "" {
+			continue
+		}
+		if wanted, err := r.render(view, e.Resource()); err == nil && !names(wanted, e.Meta.Name) {
+			out = append(out, Object{Name: e.Meta.Name, Federated: e})
+		}
+	}
+	return out
+}
+
+// render renders a subject's group once for each view: a unit that is about a whole class asks for all of them.
+func (r *Reconciler) render(view *index.View, subject string) ([]enforcer.Rendered, error) {
+	g, ok := view.Group(subject)
+	if !ok {
+		return nil, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.version != view.Version || r.rendered == nil {
+		r.version, r.rendered = view.Version, map[string][]enforcer.Rendered{}
+	}
+	if known, ok := r.rendered[subject]; ok {
+		return known, nil
+	}
+	out, err := r.Render(g)
+	if err != nil {
+		return nil, fmt.Errorf("render the group of %s: %w", subject, err)
+	}
+	r.rendered[subject] = out.Objects
+	return out.Objects, nil
+}
+
+func names(rendered []enforcer.Rendered, name string) bool {
+	return slices.ContainsFunc(rendered, func(o enforcer.Rendered) bool { return o.Object.Name == name })
+}
+
+// Ensure writes the objects of a subject to the host if they are not there as they have to be.
+func (r *Reconciler) Ensure(ctx context.Context, view *index.View, subject string) error {
+	rendered, err := r.render(view, subject)
+	if err != nil {
+		return err
+	}
+	var clusters []string
+	for _, c := range r.Fleet.Clusters() {
+		clusters = append(clusters, c.Name)
+	}
+	for i := range rendered {
+		if err := r.ensure(ctx, view, subject, &rendered[i].Object, clusters); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Reconciler) ensure(ctx context.Context, view *index.View, subject string, o *enforcer.Object, clusters []string) error {
+	e, exists := r.Federated.Get(o.Name)
+	next := &federation.Object{Kind: federation.CiliumGroup, TemplateLabels: o.Labels, TemplateSpec: o.Spec, Placement: clusters}
+	ever := slices.Clone(clusters)
+	if exists {
+		if other := e.Resource(); other != "" && other != subject {
+			if _, alive := view.Group(other); alive {
+				return fmt.Errorf("group %s of %s: %w", o.Name, subject, ErrTaken)
+			}
+		}
+		next.Kind, next.Meta = e.Kind, *e.Meta.DeepCopy()
+		ever = append(ever, r.stillHeld(e)...)
+	}
+	next.Meta.Name = o.Name
+	next.Meta.Labels = federation.Overlay(next.Meta.Labels, o.Labels)
+	next.Meta.Annotations = federation.Overlay(next.Meta.Annotations, map[string]string{
+		federation.AnnotationResource: subject, federation.AnnotationEverPlaced: federation.JoinNames(ever)})
+	differs, err := federation.Differs(e, next)
+	if err != nil || !differs {
+		return err
+	}
+	written, err := r.Federated.Apply(ctx, next)
+	if err != nil {
+		return err
+	}
+	log.FromContext(ctx).Info("Wrote federated group", "name", o.Name, "subject", subject,
+		"revision", written.Meta.Labels[v1alpha1.LabelRevision], "placement", written.Placement)
+	return nil
+}

@@ -1,0 +1,85 @@
+package externalgroup
+
+import (
+	"context"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// host is a host cluster that counts what is written.
+type host struct {
+	Federated
+	applied []*federation.Object
+	deleted int
+}
+
+func (h *host) Apply(_ context.Context, o *federation.Object) (*federation.Object, error) {
+	h.applied = append(h.applied, o)
+	return o, nil
+}
+
+func (h *host) Delete(context.Context, *federation.Object) error {
+	h.deleted++
+	return nil
+}
+
+// one is a fleet in which every member is alike.
+type one struct {
+	Members
+	seen   federation.Observation
+	absent bool
+}
+
+func (m one) Observe(string, string) federation.Observation { return m.seen }
+
+func (m one) Absent(context.Context, string, string) (bool, error) { return m.absent, nil }
+
+// TestRemovalRemembersMembers: a member that had a group keeps the object on the host until it was seen without it.
+func TestRemovalRemembersMembers(t *testing.T) {
+	without := federation.Observation{Registered: true, Reachable: true}
+	with := federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{}}
+	away := federation.Observation{Registered: true}
+	var unregistered federation.Observation
+	for _, c := range []struct {
+		reason    string
+		placement []string
+		ever      string
+		forget    string
+		handled   bool
+		seen      federation.Observation
+		absent    bool
+		writes    int
+		deletes   int
+		fails     bool
+	}{
+		{"first it is placed nowhere", []string{"m1"}, "m1", "", true, with, false, 1, 0, false},
+		{"KubeFed has not handled the empty placement", nil, "m1", "", false, without, true, 0, 0, false},
+		{"a member still has it", nil, "m1", "", true, with, false, 0, 0, false},
+		{"a member is away", nil, "m1", "", true, away, false, 0, 0, false},
+		{"a member that is no longer registered was not seen", nil, "m1", "", true, unregistered, false, 0, 0, false},
+		{"a member that is gone for good", nil, "m1", "m1", true, unregistered, false, 0, 1, false},
+		{"a member that is only said to be gone", nil, "m1", "m1", true, away, false, 0, 0, false},
+		{"the cache stands still", nil, "m1", "", true, without, false, 0, 0, true},
+		{"no member has it", nil, "m1", "", true, without, true, 0, 1, false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			h := &host{}
+			r := &Reconciler{Federated: h, Fleet: one{seen: c.seen, absent: c.absent}}
+			e := &federation.Object{Kind: federation.CiliumGroup, Placement: c.placement, Propagation: federation.Propagation{Seen: c.handled},
+				Meta: metav1.ObjectMeta{Name: "acp-x", Annotations: map[string]string{
+					federation.AnnotationEverPlaced: c.ever, federation.AnnotationForget: c.forget}}}
+			err := r.remove(t.Context(), e)
+			if (err != nil) != c.fails || len(h.applied) != c.writes || h.deleted != c.deletes {
+				t.Fatalf("%d writes, %d deletes, %v", len(h.applied), h.deleted, err)
+			}
+			for _, o := range h.applied {
+				if len(o.Placement) > 0 || o.Meta.Annotations[federation.AnnotationEverPlaced] != c.ever {
+					t.Errorf("placed in %v, remembers %q", o.Placement, o.Meta.Annotations[federation.AnnotationEverPlaced])
+				}
+			}
+		})
+	}
+}

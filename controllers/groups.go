@@ -1,0 +1,107 @@
+package controllers
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/externalgroup"
+	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// setUpGroups adds the controller of groups, with a view of the members of its own: a member that cannot be read for
+// groups must not count as lost for policies. The ready that it returns also waits until it is known whether the host can
+// carry groups, because before that a statement that needs one would look refused.
+func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all *wake, groups *feed.Feed,
+	ready func(context.Context) error) (*externalgroup.Reconciler, func(context.Context) error, error) {
+	w := &wakeGroups{all: all, groups: groups, known: make(chan struct{})}
+	w.objects = federation.NewObjects(host, federation.CiliumGroup, mgr.GetLogger(), w.federated)
+	fleet, err := federation.NewFleet(federation.FleetConfig{
+		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Kind: federation.CiliumGroup, Revision: enforcer.Revision, Probing: config.Probing,
+		Log: mgr.GetLogger().WithName("groups"), Changed: w.member,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, run := range []manager.Runnable{always(w.objects.Run), always(fleet.Run)} {
+		if err := mgr.Add(run); err != nil {
+			return nil, nil, err
+		}
+	}
+	both := func(ctx context.Context) error {
+		if err := ready(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-w.known:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	r := &externalgroup.Reconciler{Index: all.index, Fleet: fleet, Federated: w.objects, Render: cilium.RenderGroup}
+	return r, both, r.SetupWithManager(mgr, groups, both)
+}
+
+// wakeGroups turns what happened to groups into the subjects and the resources that have to be looked at.
+type wakeGroups struct {
+	all     *wake
+	groups  *feed.Feed
+	objects *federation.Objects
+	known   chan struct{}
+	once    sync.Once
+}
+
+// federated: a Federated group appeared, changed or went, or the kind was found or found missing.
+func (w *wakeGroups) federated(name, subject string) {
+	if name == "" {
+		listed, _ := w.objects.State()
+		w.all.index.Carry(listed)
+		w.once.Do(func() { close(w.known) })
+		w.everything()
+		return
+	}
+	w.look(name, subject)
+}
+
+// member: a group in a member did, or the member itself.
+func (w *wakeGroups) member(_, object string) {
+	if object == "" {
+		w.everything()
+		return
+	}
+	subject := ""
+	if o, ok := w.objects.Get(object); ok {
+		subject = o.Resource()
+	}
+	w.look(object, subject)
+}
+
+func (w *wakeGroups) look(name, subject string) {
+	if subject == "" { // the object is gone, and may have to come back
+		subject = w.all.index.View().SubjectOf(strings.TrimPrefix(name, v1alpha1.ObjectPrefix))
+	}
+	if subject != "" {
+		w.groups.Add(feed.Urgent, subject)
+	}
+	w.all.units.Add(feed.Urgent, w.all.board.UsersOf(name)...)
+}
+
+func (w *wakeGroups) everything() {
+	w.all.index.EveryWorkload()
+	for _, o := range w.objects.List() {
+		// Also those of subjects that have no workload any more.
+		if subject := o.Resource(); subject != "" {
+			w.groups.Add(feed.Bulk, subject)
+		}
+		w.all.units.Add(feed.Bulk, w.all.board.UsersOf(o.Meta.Name)...)
+	}
+}

@@ -1,0 +1,1 @@
+render -f . --enforcer istio --capabilities istio=istio-members.txt

@@ -1,0 +1,46 @@
+package federation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Differs tells whether next has to be written over e, which may be nil. An annotation that names too much is no reason.
+func Differs(e, next *Object) (bool, error) {
+	if e == nil || e.Foreign {
+		return true, nil
+	}
+	if e.Meta.Annotations[AnnotationResource] != next.Meta.Annotations[AnnotationResource] {
+		return true, nil
+	}
+	for _, a := range []string{AnnotationEverPlaced, AnnotationPolicies} {
+		if !subset(SplitNames(next.Meta.Annotations[a]), SplitNames(e.Meta.Annotations[a])) {
+			return true, nil
+		}
+	}
+	for k, v := range next.Meta.Labels {
+		if e.Meta.Labels[k] != v {
+			return true, nil
+		}
+	}
+	same, err := SameSpec(e, next)
+	if err != nil {
+		return false, fmt.Errorf("compare with what is there: %w", err)
+	}
+	return !same, nil
+}
+
+// Overlay is base with over put on top; neither is changed.
+func Overlay(base, over map[string]string) map[string]string {
+	out := maps.Clone(base)
+	if out == nil {
+		out = map[string]string{}
+	}
+	maps.Copy(out, over)
+	return out
+}
+
+func subset(a, b []string) bool {
+	return !slices.ContainsFunc(a, func(s string) bool { return !slices.Contains(b, s) })
+}
