@@ -72,10 +72,11 @@ export function useResource(id: string) {
   });
 }
 
-export function useApplicationAccess(id: string) {
+export function useApplicationAccess(id: string, enabled = true) {
   return useQuery({
     queryKey: ["access", "application", id],
     queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}/access", { signal, params: { path: { id } } })),
+    enabled,
   });
 }
 

@@ -1,11 +1,13 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { useMayRequest } from "../api/queries";
-import type { ConnectionList } from "../api/types";
+import { useApplicationAccess, useMayRequest, useResourceAccess } from "../api/queries";
+import type { Access, ConnectionList } from "../api/types";
 import { fold, isRefused } from "../lib/fold";
 import type { FoldedConnection } from "../lib/fold";
+import { grantOf } from "../lib/grants";
 import { useWords } from "../lib/use-words";
 import { DecisionBadge } from "./Badge";
+import { ClusterChips } from "./ClusterStates";
 import { ClusterShares } from "./ClusterShares";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
@@ -15,10 +17,12 @@ import { RequestAccessLink } from "./RequestAccessLink";
 import { Ago } from "./Time";
 import classes from "./Tables.module.css";
 
+type Peer = "application" | "resource" | "both";
+
 interface Props {
   list: ConnectionList;
   /** Which end to name; the other one is the page's. */
-  peer: "application" | "resource" | "both";
+  peer: Peer;
   label: string;
   empty: string;
   /** Offers to ask for what was refused. */
@@ -62,6 +66,40 @@ function DecidedBy({ row }: { row: FoldedConnection }) {
   return <span className={classes.muted}>{t("connections.default")}</span>;
 }
 
+/** What has been granted since, from the list that the page's person may read. */
+function useGrant(row: FoldedConnection, peer: Peer): { grant: Access | undefined; pending: boolean } {
+  const { subject, resource, action } = row;
+  const ofResource = peer === "application";
+  const known = action !== undefined;
+  const byApplication = useApplicationAccess(subject.id ?? "", known && !ofResource && subject.id !== undefined);
+  const byResource = useResourceAccess(resource.id ?? "", known && ofResource && resource.id !== undefined);
+  const { data, isLoading } = ofResource ? byResource : byApplication;
+  return { grant: data && grantOf(data.items, row), pending: isLoading };
+}
+
+function Granted({ grant }: { grant: Access }) {
+  const { t } = useTranslation();
+  const late = grant.clusters?.filter((cluster) => cluster.state !== "Realized");
+  return (
+    <span className={classes.stack} data-testid="granted">
+      <span>
+        {t("connections.granted")}{" "}
+        {grant.ticket && grant.ticketVisible !== false ? <Link to={`/tickets/${grant.ticket}`}>{grant.ticket}</Link> : <code className={classes.code} title={grant.policy}>{grant.sid}</code>}
+      </span>
+      <ClusterChips clusters={late} />
+    </span>
+  );
+}
+
+/** A refused row: what allows it by now, else what can be done, else what refused it. */
+function Refused({ row, peer, offers }: { row: FoldedConnection; peer: Peer; offers: boolean }) {
+  const { grant, pending } = useGrant(row, peer);
+  if (grant) return <Granted grant={grant} />;
+  if (!offers) return <DecidedBy row={row} />;
+  // Nothing is offered before it is known whether it is there already.
+  return pending ? null : <Ask row={row} />;
+}
+
 export function ConnectionsTable({ list, peer, label, empty, request = false, limit }: Props) {
   const offers = useMayRequest() && request;
   const { t } = useTranslation();
@@ -94,7 +132,7 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
       header: offers ? t("action.column") : t("connections.why"),
       silent: offers,
       end: offers,
-      cell: (row) => (offers && refusedRow(row) ? <Ask row={row} /> : <DecidedBy row={row} />),
+      cell: (row) => (refusedRow(row) ? <Refused row={row} peer={peer} offers={offers} /> : <DecidedBy row={row} />),
     },
   );
   return <DataTable label={label} columns={columns} rows={rows} rowKey={(row) => row.key} rowTestId={() => "connection-row"} testId="connections-table" />;

@@ -25,6 +25,9 @@ function start(over: Record<string, (call: Call) => Answer> = {}) {
   return { calls, ...renderPage(<ApplicationPage />, { path: "/applications/:id", at: "/applications/app-888" }) };
 }
 
+/** A statement that is there and has no effect gives nothing. */
+const nothingGranted = { "GET /applications/app-888/access": () => ({ body: { items: [{ ...grant, counting: false }] } }) };
+
 describe("an application", () => {
   it("says what it can reach, by which ticket, and how far in each cluster", async () => {
     start();
@@ -50,11 +53,20 @@ describe("an application", () => {
     expect(within(screen.getByTestId("access-row-base")).queryByRole("time")).toBeNull();
   });
 
-  it("offers to ask for exactly what was refused", async () => {
+  it("shows the grant instead of asking for what is there already", async () => {
     start();
+    const granted = within(await screen.findByTestId("granted"));
+    expect(granted.getByRole("link", { name: "T-42" })).toHaveAttribute("href", "/tickets/T-42");
+    expect(granted.getByText("m2 pending")).toBeVisible();
+    expect(granted.queryByText("m1")).toBeNull();
+    expect(within(screen.getByTestId("connection-row")).queryByTestId("request-access")).toBeNull();
+  });
+
+  it("offers to ask for exactly what was refused", async () => {
+    start(nothingGranted);
     const row = within(await screen.findByTestId("connection-row"));
     expect(row.getByTestId("decision-badge")).toHaveAttribute("data-value", "default-denied");
-    expect(row.getByTestId("request-access")).toHaveAttribute("href", "/requests/new?application=app-888&resource=bobs-cluster&action=redis%3Aconnect");
+    expect(await row.findByTestId("request-access")).toHaveAttribute("href", "/requests/new?application=app-888&resource=bobs-cluster&action=redis%3Aconnect");
   });
 
   it("offers nothing for a port that belongs to no action", async () => {
@@ -65,9 +77,9 @@ describe("an application", () => {
   });
 
   it("offers it once for all clusters, and says quietly what was let through", async () => {
-    start({ "GET /applications/app-888/connections": () => list([connection({ count: 5 }), connection({ cluster: "m2", count: 2 }), connection({ cluster: "m2", verdict: "forwarded", count: 3 })]) });
+    start({ ...nothingGranted, "GET /applications/app-888/connections": () => list([connection({ count: 5 }), connection({ cluster: "m2", count: 2 }), connection({ cluster: "m2", verdict: "forwarded", count: 3 })]) });
     const row = within(await screen.findByTestId("connection-row"));
-    expect(row.getAllByTestId("request-access")).toHaveLength(1);
+    expect(await row.findAllByTestId("request-access")).toHaveLength(1);
     expect(row.getByText("10")).toBeVisible();
     expect(row.getByText("m1, m2")).toHaveAttribute("title", "m1: 5\nm2: 5");
     expect(row.getByTestId("let-through")).toHaveTextContent("3 of them let through");
@@ -77,7 +89,7 @@ describe("an application", () => {
     ["an auditor", { "GET /me": () => ({ body: me({ roles: ["auditor"] }) }) }],
     ["who does not own it", { "GET /applications/app-888": () => ({ body: application({ mine: false }) }) }],
   ])("offers nothing to %s", async (_, over) => {
-    start(over);
+    start({ ...nothingGranted, ...over });
     await screen.findByTestId("connection-row");
     await screen.findByTestId("access-row-t-42-1");
     expect(screen.queryByTestId("request-access")).toBeNull();

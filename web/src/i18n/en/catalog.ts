@@ -64,6 +64,7 @@ export const catalog = {
     lastSeen: "Last seen",
     why: "Decided by",
     default: "nothing allows it",
+    granted: "Granted since by",
     noAction: "No action of this resource covers this port.",
     notInCatalog: "The catalog does not know this resource.",
     letThrough: "{{number}} of them let through",

@@ -64,6 +64,7 @@ export const catalog = {
     lastSeen: "最近一次",
     why: "判定依据",
     default: "没有语句允许",
+    granted: "现已授权：",
     noAction: "该资源没有操作覆盖此端口。",
     notInCatalog: "目录中没有这个资源。",
     letThrough: "其中 {{number}} 个已放行",
