@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
@@ -40,6 +41,9 @@ func (h *halfDead) List(_ context.Context, o metav1.ListOptions) (*unstructured.
 func (h *halfDead) Watch(context.Context, metav1.ListOptions) (watch.Interface, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.ill { // also for who listed before it fell ill and begins to watch only now
+		return nil, apierrors.NewResourceExpired("too old")
+	}
 	w := watch.NewFake()
 	h.watches = append(h.watches, w)
 	return w, nil
