@@ -36,6 +36,8 @@ test('kill -9 of the portal between approval and application loses nothing', asy
   await ctl('stop', 'apiserver-host');
   try {
     await approve(bob, ticket);
+    await expect(alice.page.getByTestId('host-away'), 'what is shown may be old, and the page says so').toBeVisible({ timeout: 30_000 });
+    await shot(alice.page, 'host-away');
     await ctl('kill', 'portal');
   } finally {
     await ctl('start', 'apiserver-host');

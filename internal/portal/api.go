@@ -56,6 +56,9 @@ func (a *api) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.
 	if end := a.Now().Add(a.SessionIdle); end.Before(me.SessionExpiresAt) {
 		me.SessionExpiresAt = end.UTC()
 	}
+	if since := a.Host.AwaySince(); !since.IsZero() {
+		me.HostUnavailableSince = new(since.UTC())
+	}
 	if l, ok := c.Leader(who.ID); ok {
 		me.Leader = new(personOf(c, l))
 	}

@@ -26,6 +26,13 @@ import (
 type fakeHost struct {
 	mu    sync.Mutex
 	input policy.Input
+	away  time.Time
+}
+
+func (h *fakeHost) AwaySince() time.Time {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.away
 }
 
 func (h *fakeHost) Ready() bool { return true }

@@ -29,6 +29,8 @@ type Host interface {
 	// Protection of a resource by its resource name; nil: not onboarded, or not seen yet.
 	Protection(resource string) *v1alpha1.ProtectedResource
 	Ready() bool
+	// AwaySince is since when the host cluster does not answer; zero: it does. What the others return is from then.
+	AwaySince() time.Time
 }
 
 // Flows is the part of the flow store that the portal reads.
@@ -135,6 +137,11 @@ func (s *Server) readyz(c *gin.Context) {
 	}
 	if !s.Host.Ready() {
 		c.String(http.StatusServiceUnavailable, "the host cluster's policies are not known yet\n")
+		return
+	}
+	// People are still served then, with what was known, and told so; see GetMe.
+	if since := s.Host.AwaySince(); !since.IsZero() {
+		c.String(http.StatusOK, "ok, but the host cluster has not answered since %s\n", since.UTC().Format(time.RFC3339))
 		return
 	}
 	c.String(http.StatusOK, "ok\n")

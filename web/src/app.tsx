@@ -4,6 +4,7 @@ import { useEffect } from "react";
 import { createBrowserRouter, RouterProvider } from "react-router";
 import { asApiError, onSignedOut } from "./api/client";
 import { ToastProvider } from "./components/Toast";
+import { toLogin } from "./lib/session-end";
 import { routes } from "./routes";
 import { cssVariables, theme } from "./theme";
 
@@ -28,18 +29,7 @@ export function styleNonce(): string | undefined {
 }
 
 function useLoginWhenSignedOut() {
-  useEffect(
-    () =>
-      onSignedOut(() => {
-        const { pathname, search } = router.state.location;
-        if (pathname === "/login") return;
-        // Whoever was in is told that the session ended; whoever comes for the first time is just asked to sign in.
-        const wasIn = cache.getQueryData(["me"]) !== undefined;
-        cache.clear();
-        void router.navigate(`/login?returnTo=${encodeURIComponent(pathname + search)}${wasIn ? "&error=expired" : ""}`, { replace: true });
-      }),
-    [],
-  );
+  useEffect(() => onSignedOut(() => toLogin(router, cache)), []);
 }
 
 export function App() {

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,7 +37,8 @@ type Host struct {
 	log    *slog.Logger
 
 	ready    atomic.Bool
-	policies chan string // names of policies that changed
+	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil: it does
+	policies chan string               // names of policies that changed
 	onChange func(resource string)
 
 	mu       sync.Mutex
@@ -58,22 +60,37 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's client: %w", err)
 	}
-	patient, err := hostcluster.Patient(config, func(problem error) {
-		if problem != nil {
-			log.Warn("the host cluster does not answer; it is tried again", "problem", problem)
-			return
-		}
-		log.Info("the host cluster answers again")
-	})
+	// The channel only wakes the follower, which compares everything anyway; see notify.
+	h := &Host{config: config, client: cl, log: log, policies: make(chan string, 1024), onChange: onResource, dirty: true}
+	patient, err := hostcluster.Patient(config, h.reached)
 	if err != nil {
 		return nil, err
 	}
-	ca, err := cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, HTTPClient: patient})
+	h.cache, err = cache.New(config, cache.Options{Scheme: scheme, Mapper: mapper, HTTPClient: patient})
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's cache: %w", err)
 	}
-	// The channel only wakes the follower, which compares everything anyway; see notify.
-	return &Host{config: config, client: cl, cache: ca, log: log, policies: make(chan string, 1024), onChange: onResource, dirty: true}, nil
+	return h, nil
+}
+
+// reached is told when the API server stops answering, and when it is back.
+func (h *Host) reached(problem error) {
+	if problem != nil {
+		now := time.Now()
+		h.away.Store(&now)
+		h.log.Warn("the host cluster does not answer; it is tried again", "problem", problem)
+		return
+	}
+	h.away.Store(nil)
+	h.log.Info("the host cluster answers again")
+}
+
+// AwaySince is since when the host cluster does not answer, and so how old what the cache holds may be; zero: it answers.
+func (h *Host) AwaySince() time.Time {
+	if at := h.away.Load(); at != nil {
+		return *at
+	}
+	return time.Time{}
 }
 
 // CheckKinds asks the API server for ACP's kinds. ErrKindMissing names the files to apply; other errors mean that the

@@ -532,13 +532,16 @@ type EventKind string
 // Me defines model for Me.
 type Me struct {
 	// Demo this is a playground
-	Demo             *bool     `json:"demo,omitempty"`
-	Groups           []string  `json:"groups"`
-	Leader           *Person   `json:"leader,omitempty"`
-	PendingApprovals int       `json:"pendingApprovals"`
-	Person           Person    `json:"person"`
-	Roles            []Role    `json:"roles"`
-	SessionExpiresAt time.Time `json:"sessionExpiresAt"`
+	Demo   *bool    `json:"demo,omitempty"`
+	Groups []string `json:"groups"`
+
+	// HostUnavailableSince since when the host cluster does not answer; what is shown of policies and members is from then. Absent: it answers
+	HostUnavailableSince *time.Time `json:"hostUnavailableSince,omitempty"`
+	Leader               *Person    `json:"leader,omitempty"`
+	PendingApprovals     int        `json:"pendingApprovals"`
+	Person               Person     `json:"person"`
+	Roles                []Role     `json:"roles"`
+	SessionExpiresAt     time.Time  `json:"sessionExpiresAt"`
 }
 
 // Mode defines model for Mode.

@@ -15,8 +15,9 @@ export function useMe() {
   return useQuery({
     queryKey: ["me"],
     queryFn: ({ signal }) => unwrap(client.GET("/me", { signal })),
-    staleTime: 60_000,
-    refetchInterval: useFallback(),
+    staleTime: 10_000,
+    // No event tells of a host cluster that stopped answering, so this is asked for now and then.
+    refetchInterval: useFallback() || 15_000,
   });
 }
 

@@ -362,6 +362,11 @@ export interface components {
             sessionExpiresAt: string;
             /** @description this is a playground */
             demo?: boolean;
+            /**
+             * Format: date-time
+             * @description since when the host cluster does not answer; what is shown of policies and members is from then. Absent: it answers
+             */
+            hostUnavailableSince?: string;
         };
         /** @enum {string} */
         Sensitivity: "low" | "medium" | "high";

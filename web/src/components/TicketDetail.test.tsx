@@ -37,6 +37,26 @@ describe("a ticket in detail", () => {
     expect(screen.queryAllByText("The member clusters show here once everyone has approved.")).toHaveLength(promised ? 1 : 0);
   });
 
+  it.each([
+    ["rejected", [event("submitted", 0), event("step-rejected", 5, { actor: carol, step: "leader" })]],
+    ["withdrawn", [event("submitted", 0), event("withdrawn", 5, { actor: alice })]],
+    ["revoked", [event("submitted", 0), event("approved", 1), event("revoke-requested", 2, { actor: bob }), event("revoked", 5)]],
+    ["expired", [event("submitted", 0), event("approved", 1), event("expired", 5)]],
+  ] as const)("says when it ended instead of when it would expire: %s", (state, events) => {
+    show({ state, events: [...events], expiresAt: "2026-12-20T10:00:00Z" });
+    expect(within(screen.getByTestId("ticket-ended")).getByRole("time")).toHaveAttribute("dateTime", "2026-11-20T10:00:00.005Z");
+    expect(screen.queryByText("Expires")).toBeNull();
+  });
+
+  it.each([
+    ["effective", 1],
+    ["revoking", 0],
+  ] as const)("promises an end only to what is in force: %s", (state, times) => {
+    show({ state, expiresAt: "2026-12-20T10:00:00Z" });
+    expect(screen.queryAllByText("Expires")).toHaveLength(times);
+    expect(screen.queryByTestId("ticket-ended")).toBeNull();
+  });
+
   it("folds a long reason and opens it on demand", async () => {
     show({ reason: "Checkout needs it. ".repeat(60), requester: alice });
     const toggle = screen.getByRole("button", { name: "Show all of it", expanded: false });

@@ -1,6 +1,7 @@
 import { Tabs } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import type { Ticket } from "../api/types";
+import { endedAt } from "../lib/timeline";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, TicketStateBadge } from "./Badge";
 import { DecisionBar } from "./DecisionBar";
@@ -15,6 +16,9 @@ function Facts({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const words = useWords();
   const item = ticket.items[0];
+  const ended = endedAt(ticket);
+  // What is being taken back will not last until its date.
+  const expires = ended || ticket.state === "revoking" ? undefined : ticket.expiresAt;
   return (
     <section className={classes.card} aria-label={t("ticket.details")}>
       <dl className={classes.facts}>
@@ -42,11 +46,19 @@ function Facts({ ticket }: { ticket: Ticket }) {
         )}
         <dt>{t("ticket.duration")}</dt>
         <dd>{words.duration(ticket.durationSeconds)}</dd>
-        {ticket.expiresAt && (
+        {ended && (
+          <>
+            <dt>{t("ticket.ended")}</dt>
+            <dd data-testid="ticket-ended">
+              <Ago at={ended} />
+            </dd>
+          </>
+        )}
+        {expires && (
           <>
             <dt>{t("ticket.expires")}</dt>
             <dd>
-              <Ago at={ticket.expiresAt} />
+              <Ago at={expires} />
             </dd>
           </>
         )}

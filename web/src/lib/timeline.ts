@@ -37,6 +37,21 @@ export interface TimelineNode {
 
 const done = ["effective", "revoking", "revoked", "expired"];
 
+const endings: Partial<Record<Ticket["state"], TicketEvent["kind"][]>> = {
+  rejected: ["step-rejected"],
+  withdrawn: ["withdrawn"],
+  revoked: ["revoked"],
+  // Its time was over first, and then every member was seen without it.
+  expired: ["revoked", "expired"],
+};
+
+/** When a ticket that is over ended; undefined for any other. */
+export function endedAt(ticket: Ticket): string | undefined {
+  const kinds = endings[ticket.state];
+  if (!kinds) return undefined;
+  return ticket.events.findLast((event) => kinds.includes(event.kind))?.at ?? ticket.updatedAt;
+}
+
 function stepStatus(step: Step): NodeStatus {
   switch (step.state) {
     case "approved":

@@ -1,14 +1,41 @@
 import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { useRouteError } from "react-router";
 import { EmptyState } from "../components/Feedback";
 import { Page } from "../components/Page";
+import { PageLoadError } from "../lib/page-load";
+import { useRecovery } from "../lib/use-recovery";
 
-/** What a broken page leaves: also when its code could not be loaded because a newer version was installed. */
-export function RouteError() {
+interface Props {
+  reload?: () => void;
+}
+
+const reloadDocument = () => window.location.reload();
+
+function Broken({ reload }: Required<Props>) {
   const { t } = useTranslation();
   return (
     <Page title={t("error.title")}>
-      <EmptyState action={<Button onClick={() => window.location.reload()}>{t("error.reload")}</Button>}>{t("error.crash")}</EmptyState>
+      <EmptyState action={<Button onClick={reload}>{t("error.reload")}</Button>} testId="page-broken">{t("error.crash")}</EmptyState>
     </Page>
   );
+}
+
+/** The page's code did not come. It opens by itself as soon as it can. */
+function Unreached({ reload }: Required<Props>) {
+  const { t } = useTranslation();
+  const { state, tryNow } = useRecovery(reload);
+  if (state === "gone") return <Broken reload={reload} />;
+  return (
+    <Page title={t("error.unreachableTitle")}>
+      <div role="status">
+        <EmptyState action={<Button variant="default" onClick={tryNow}>{t("error.tryNow")}</Button>} testId="portal-unreachable">{t("error.unreachable")}</EmptyState>
+      </div>
+    </Page>
+  );
+}
+
+/** What stands where a page cannot. */
+export function RouteError({ reload = reloadDocument }: Props) {
+  return useRouteError() instanceof PageLoadError ? <Unreached reload={reload} /> : <Broken reload={reload} />;
 }

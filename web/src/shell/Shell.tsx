@@ -6,6 +6,7 @@ import { useLiveStream } from "../api/live";
 import { LiveContext } from "../api/live-context";
 import { useMe } from "../api/queries";
 import { Notice } from "../components/Feedback";
+import { Ago } from "../components/Time";
 import { AccountMenu, LanguageMenu, SchemeMenu } from "./Menus";
 import { Brand, Nav } from "./Nav";
 import { Palette, PaletteButton } from "./Palette";
@@ -66,6 +67,13 @@ export function Shell() {
           {live === "lost" && (
             <div className={classes.lost}>
               <Notice live testId="live-lost">{t("live.lost")}</Notice>
+            </div>
+          )}
+          {me.data?.hostUnavailableSince && live !== "lost" && (
+            <div className={classes.lost}>
+              <Notice live testId="host-away">
+                {t("live.hostAway")} <Ago at={me.data.hostUnavailableSince} />
+              </Notice>
             </div>
           )}
           <main id="main" ref={main} tabIndex={-1} className={classes.main}>

@@ -4,6 +4,7 @@ import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render } from "@testing-library/react";
 import type { ReactNode } from "react";
 import { createMemoryRouter, RouterProvider } from "react-router";
+import type { RouteObject } from "react-router";
 import { vi } from "vitest";
 import { ToastProvider } from "../components/Toast";
 import { theme } from "../theme";
@@ -46,23 +47,25 @@ export function problem(status: number, code: string, over: object = {}): Answer
   return { status, body: { type: "about:blank", title: code, status, code, requestId: "req-1", ...over } };
 }
 
-export function renderPage(element: ReactNode, { path, at }: { path: string; at: string }) {
+export function renderRoutes(routes: RouteObject[], at: string, wrap: (children: ReactNode) => ReactNode = (children) => children) {
   const cache = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  const router = createMemoryRouter(
-    [
-      { path, element },
-      { path: "*", element: <p>elsewhere</p> },
-    ],
-    { initialEntries: [at] },
-  );
+  const router = createMemoryRouter(routes, { initialEntries: [at] });
   render(
     <MantineProvider theme={theme} env="test">
       <QueryClientProvider client={cache}>
-        <ToastProvider>
-          <RouterProvider router={router} />
-        </ToastProvider>
+        <ToastProvider>{wrap(<RouterProvider router={router} />)}</ToastProvider>
       </QueryClientProvider>
     </MantineProvider>,
   );
   return { router, cache };
+}
+
+export function renderPage(element: ReactNode, { path, at }: { path: string; at: string }) {
+  return renderRoutes(
+    [
+      { path, element },
+      { path: "*", element: <p>elsewhere</p> },
+    ],
+    at,
+  );
 }

@@ -49,6 +49,7 @@ export const common = {
   },
   live: {
     lost: "Live updates are interrupted. The page asks again every few seconds until they are back; nothing is lost.",
+    hostAway: "The host cluster does not answer. Policies and members are shown as they last were; requests and approvals are kept and carried out when it is back. It went away",
   },
   role: {
     requester: "Requester",
@@ -136,6 +137,9 @@ export const common = {
     requestId: "Id to report: {{id}}",
     crash: "This page broke. Reload it; nothing was changed.",
     reload: "Reload",
+    unreachableTitle: "The portal cannot be reached",
+    unreachable: "This page opens by itself as soon as the portal answers. Nothing is lost; grants in the clusters are not affected.",
+    tryNow: "Try now",
     notFoundTitle: "There is no such page",
     notFoundText: "The address may be mistyped, or the page has moved.",
   },

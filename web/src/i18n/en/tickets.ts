@@ -30,6 +30,7 @@ export const tickets = {
     actions: "Actions",
     duration: "For",
     expires: "Expires",
+    ended: "Ended",
     asked: "Asked",
     clusters: "Clusters",
     clustersLater: "The member clusters show here once everyone has approved.",

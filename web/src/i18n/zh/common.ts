@@ -48,6 +48,7 @@ export const common = {
   },
   live: {
     lost: "实时更新已中断。恢复之前，页面每隔几秒会自动刷新，数据不会丢失。",
+    hostAway: "主集群没有响应。策略和成员集群显示的是最后一次已知的状态；申请和审批会保留，恢复后继续执行。开始于：",
   },
   role: {
     requester: "申请人",
@@ -135,6 +136,9 @@ export const common = {
     requestId: "反馈编号：{{id}}",
     crash: "页面出错了，请重新加载。没有任何改动。",
     reload: "重新加载",
+    unreachableTitle: "暂时连不上门户",
+    unreachable: "门户恢复后，此页会自动打开。没有任何内容丢失，集群中的授权不受影响。",
+    tryNow: "立即重试",
     notFoundTitle: "没有这个页面",
     notFoundText: "地址可能有误，或者页面已移走。",
   },

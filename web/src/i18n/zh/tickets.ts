@@ -30,6 +30,7 @@ export const tickets = {
     actions: "操作",
     duration: "时长",
     expires: "到期",
+    ended: "结束",
     asked: "提交时间",
     clusters: "集群",
     clustersLater: "全部批准后，这里会显示各成员集群的状态。",

@@ -1,0 +1,77 @@
+/** Asks until the portal answers, then loads the page anew. */
+import { useEffect, useRef, useState } from "react";
+import { useLive } from "../api/live-context";
+import { portalAnswers, reloadWasTried, rememberReload } from "./page-load";
+
+const firstWait = 1_000;
+const longestWait = 15_000;
+/** A connection that hangs is as good as none. */
+const patience = 10_000;
+
+/** `gone`: the portal is there and the page's code still does not load, so waiting will not help. */
+export type Recovery = "waiting" | "gone";
+
+export function useRecovery(reload: () => void): { state: Recovery; tryNow: () => void } {
+  const [state, setState] = useState<Recovery>("waiting");
+  const live = useLive();
+  const probe = useRef<() => void>(() => undefined);
+  const leave = useRef(reload);
+  useEffect(() => {
+    leave.current = reload;
+  }, [reload]);
+
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    let running: AbortController | undefined;
+    let wait = firstWait;
+    let wasAway = false;
+
+    const ask = async () => {
+      clearTimeout(timer);
+      running?.abort();
+      const asked = new AbortController();
+      running = asked;
+      const limit = setTimeout(() => asked.abort(), patience);
+      const answers = await portalAnswers(asked.signal);
+      clearTimeout(limit);
+      // A later question, or the end of this view, replaced this one.
+      if (running !== asked) return;
+      if (!answers) {
+        wasAway = true;
+        timer = setTimeout(() => void ask(), wait);
+        wait = Math.min(wait * 2, longestWait);
+        return;
+      }
+      // Seen away and back: the reload is for that. Never seen away: the file itself is gone, worth one reload.
+      if (!wasAway && reloadWasTried()) {
+        setState("gone");
+        return;
+      }
+      if (!wasAway) rememberReload();
+      leave.current();
+    };
+    const now = () => {
+      wait = firstWait;
+      void ask();
+    };
+    probe.current = now;
+    window.addEventListener("online", now);
+    now();
+    return () => {
+      window.removeEventListener("online", now);
+      clearTimeout(timer);
+      const last = running;
+      running = undefined;
+      last?.abort();
+    };
+  }, []);
+
+  // The stream is often the first to notice that the portal is back.
+  const before = useRef(live);
+  useEffect(() => {
+    if (live === "open" && before.current !== "open") probe.current();
+    before.current = live;
+  }, [live]);
+
+  return { state, tryNow: () => probe.current() };
+}
