@@ -205,12 +205,35 @@ func (t *Ticket) revokeProgress(p *v1alpha1.AccessControlPolicy, now time.Time) 
 		t.say(now, sentence(waits))
 		return
 	}
+	t.clustersWithout(now)
 	t.State = StateRevoked
 	if t.has(EventExpired, "", "") {
 		t.State = StateExpired
 	}
 	t.event(now, Event{Kind: EventRevoked})
 	t.say(now, "")
+}
+
+// clustersWithout writes the line of each member that had the grant and was seen without it in the adapter's last word,
+// which drops the unit together with the revision.
+func (t *Ticket) clustersWithout(now time.Time) {
+	had, without := []string{}, map[string]bool{}
+	for _, e := range t.Events {
+		switch e.Kind {
+		case EventRealized:
+			if !slices.Contains(had, e.Cluster) {
+				had = append(had, e.Cluster)
+			}
+			without[e.Cluster] = true
+		case EventRevokeRequested, EventExpired:
+			clear(without)
+		}
+	}
+	for _, cluster := range had {
+		if !without[cluster] {
+			t.event(now, Event{Kind: EventRealized, Cluster: cluster})
+		}
+	}
 }
 
 // clusterEvents writes one line for each revision that came to a member for this ticket's sake. Once effective, later

@@ -234,8 +234,16 @@ func TestExpiryTidiesUp(t *testing.T) {
 	if got := w.state(n); got != approval.StateRevoking {
 		t.Errorf("a member that cannot be read may still have it: %s", got)
 	}
-	p.Status.Units[0].Clusters[0].State = v1alpha1.MemberRealized
-	w.apply(n, progress)
+	p.Status.Units = nil // the adapter's last word: no member has it
+	w.apply(n, func(ticket *approval.Ticket) error {
+		ticket.Events = append([]approval.Event{{Kind: approval.EventRealized, Cluster: "m1"}}, ticket.Events...)
+		return progress(ticket)
+	})
+	if ticket, err := w.store.Get(t.Context(), n); err != nil || !slices.ContainsFunc(ticket.Events, func(e approval.Event) bool {
+		return e.Kind == approval.EventRealized && e.Cluster == "m1" && !e.At.IsZero()
+	}) {
+		t.Errorf("the timeline tells when the member was seen without it: %+v, %v", ticket, err)
+	}
 	if got := w.state(n); got != approval.StateExpired {
 		t.Errorf("every member was seen without it: %s", got)
 	}

@@ -49,7 +49,7 @@ export const common = {
   },
   live: {
     lost: "Live updates are interrupted. The page asks again every few seconds until they are back; nothing is lost.",
-    hostAway: "The host cluster does not answer. Policies and members are shown as they last were; requests and approvals are kept and carried out when it is back. It went away",
+    hostAway: "The host cluster does not answer. Policies and members are shown as they last were; requests and approvals are kept and carried out when it is back. It stopped answering",
   },
   role: {
     requester: "Requester",
