@@ -15,6 +15,8 @@ describe("what the server said", () => {
     ["several parts", "Still to be taken back in m2; waiting for the adapter.", "尚未从 m2 收回；等待适配器。"],
     ["a name that looks like a pattern", "Nobody can decide for the owner of a.*$1: correct its owner in the catalog, or add a member to the group \"sec\".", "没有人可以代表 a.*$1 的负责人审批：请在目录中更正负责人，或为组 sec 添加成员。"],
     ["a sentence in a sentence", "member m2 is being listed, or, if it is gone for good, name it in the annotation a/b of the ProtectedResource", "正在列出成员集群 m2 的对象；如果它已永久下线，请在 ProtectedResource 的注解 a/b 中写上它"],
+    ["what it is about", "the dataplane does not accept the policy: bad port", "数据面不接受策略：bad port"],
+    ["a group in place of a policy", "group acp-x is not there yet", "地址组 acp-x还没有到达"],
     ["what is not known", "Something else.", "Something else."],
   ])("says %s in Chinese", (_, text, want) => {
     expect(said(text, "zh")).toBe(want);
