@@ -97,7 +97,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
 	}
 	var outbox []*approval.Worker
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Classes: h, Now: time.Now, OnChange: hub.Ticket,
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Host: h, Now: time.Now, OnChange: hub.Ticket,
 		Wake: func() {
 			for _, w := range outbox {
 				w.Wake()
@@ -109,7 +109,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
 	replica := rand.Text()
 	for i := range workers {
-		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(),
+		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(), Objects: h.Writer(),
 			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
 	}
 	dist, err := fs.Sub(web.Dist, "dist")

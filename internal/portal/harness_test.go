@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
@@ -24,9 +25,10 @@ import (
 
 // fakeHost is a host cluster in memory.
 type fakeHost struct {
-	mu    sync.Mutex
-	input policy.Input
-	away  time.Time
+	mu        sync.Mutex
+	input     policy.Input
+	away      time.Time
+	approvals []*v1alpha1.ApprovalPolicy
 }
 
 func (h *fakeHost) AwaySince() time.Time {
@@ -76,6 +78,27 @@ func (h *fakeHost) SubjectCovered(application string) (bool, error) {
 	_, ok := s.SubjectClassOf(application)
 	return ok, nil
 }
+
+func (h *fakeHost) Facts(resource string) (approval.Facts, error) {
+	f := approval.Facts{Protection: h.Protection(resource)}
+	s, _ := h.Snapshot()
+	if c, ok := s.ResourceClassOf(resource); ok {
+		f.Class = c.Name
+	}
+	return f, nil
+}
+
+func (h *fakeHost) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) { return h.approvals, nil }
+
+func (h *fakeHost) Object(string, string) (approval.Object, bool, error) {
+	return approval.Object{}, false, nil
+}
+
+func (h *fakeHost) DryRun(_ context.Context, c approval.Change) (json.RawMessage, error) {
+	return c.After, nil
+}
+
+func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return nil, nil }
 
 type fakeFlows struct{ err error }
 
@@ -140,7 +163,7 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	hub := NewHub()
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Classes: x.host, Now: time.Now, OnChange: hub.Ticket})
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Host: x.host, Now: time.Now, OnChange: hub.Ticket})
 	if err != nil {
 		t.Fatal(err)
 	}
