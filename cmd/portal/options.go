@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/acp-io/acp/internal/database"
 )
 
 type options struct {
@@ -32,7 +34,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on; 127.0.0.1 only, a proxy with TLS goes in front")
 	f.StringVar(&o.publicURL, "public-url", "", "`URL` at which browsers reach the portal; empty: http://<listen>")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
-	f.StringVar(&o.database, "database", "sqlite:portal.db", "`store` of tickets, sessions and ledger, as sqlite:FILE")
+	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes, as sqlite:FILE")
 	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files; required")
 	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; required")
@@ -69,10 +71,11 @@ func (o *options) check() error {
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format %q: use text or json", o.logFormat)
 	}
-	for name, v := range map[string]string{"--database": o.database, "--flow-store": o.flowStore} {
-		if _, err := sqliteFile(v); err != nil {
-			return fmt.Errorf("%s %q: %w", name, v, err)
-		}
+	if err := database.Check(o.database); err != nil {
+		return fmt.Errorf("--database: %w", err)
+	}
+	if _, err := sqliteFile(o.flowStore); err != nil {
+		return fmt.Errorf("--flow-store %q: %w", o.flowStore, err)
 	}
 	return nil
 }
