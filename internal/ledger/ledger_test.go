@@ -184,7 +184,8 @@ func TestExportIsVerifiedOffline(t *testing.T) {
 			_, _, err := Verify(ReadExport(strings.NewReader(tc.text)))
 			var chain *BrokenError
 			var form *FormatError
-			if !(errors.As(err, &chain) && chain.Seq == tc.line) && !(errors.As(err, &form) && form.Line == tc.line) {
+			named := errors.As(err, &chain) && chain.Seq == tc.line || errors.As(err, &form) && form.Line == tc.line
+			if !named {
 				t.Errorf("%s: want line %d, got %v", tc.reason, tc.line, err)
 			}
 		})
@@ -210,7 +211,10 @@ func FuzzReadExport(f *testing.F) {
 			return
 		}
 		var last Line
-		for l := range ReadExport(bytes.NewReader(data)) {
+		for l, err := range ReadExport(bytes.NewReader(data)) {
+			if err != nil {
+				t.Fatal(err)
+			}
 			last = l
 		}
 		if last.Seq != count || last.Hash != head || hash(last.Text) != head {

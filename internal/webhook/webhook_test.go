@@ -88,12 +88,20 @@ func TestAnswers(t *testing.T) {
 		permanent bool
 		after     time.Duration
 	}{
-		"refused":   {"the receiver is broken", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(500) }, 500, false, 0},
-		"throttled": {"the receiver says when", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "7"); w.WriteHeader(429) }, 429, false, 7 * time.Second},
-		"greedy":    {"not for ever", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("Retry-After", "999999999"); w.WriteHeader(503) }, 503, false, 24 * time.Hour},
-		"wrong":     {"the post itself is wrong", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(422) }, 422, true, 0},
-		"moved":     {"a redirect is not followed", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound) }, 302, false, 0},
-		"dropped":   {"the connection ends", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, false, 0},
+		"refused": {"the receiver is broken", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusInternalServerError) }, 500, false, 0},
+		"throttled": {"the receiver says when", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "7")
+			w.WriteHeader(http.StatusTooManyRequests)
+		}, 429, false, 7 * time.Second},
+		"greedy": {"not for ever", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Retry-After", "999999999")
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}, 503, false, 24 * time.Hour},
+		"wrong": {"the post itself is wrong", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusUnprocessableEntity) }, 422, true, 0},
+		"moved": {"a redirect is not followed", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusFound)
+		}, 302, false, 0},
+		"dropped": {"the connection ends", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, 0, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			x := target(t, tc.answer, key("k"))
