@@ -54,8 +54,8 @@ func (r *Reconciler) existing(resource string) []*federation.Object {
 	return out
 }
 
-// taken names the other resource that the unit's object protects. Names are short, so two can be made to meet; whoever
-// came first keeps his protection.
+// taken names the other resource that the unit's object protects, which only a meddling hand brings about; whoever came
+// first keeps his protection.
 func (r *Reconciler) taken(resource string) string {
 	byName, ok := r.Federated.Get(objectName(resource))
 	if !ok {
