@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -9,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/ledger"
 )
 
@@ -39,20 +41,6 @@ func (s *Store) Create(ctx context.Context, t *approval.Ticket) (*approval.Ticke
 			return err
 		}
 		t.Numbered(row.Number)
-		for i, it := range t.Items {
-			r := itemRow{Ticket: t.Number, Position: i, Application: it.Application, ApplicationName: it.ApplicationName,
-				Resource: it.Resource, ResourceName: it.ResourceName, Actions: it.Actions, SID: it.SID}
-			if err := tx.Create(&r).Error; err != nil {
-				return err
-			}
-		}
-		for i, st := range t.Steps {
-			for _, p := range st.Approvers {
-				if err := tx.Create(&approverRow{Ticket: t.Number, Position: i, Person: p}).Error; err != nil {
-					return err
-				}
-			}
-		}
 		return saveParts(tx, t)
 	})
 	if err != nil {
@@ -100,21 +88,23 @@ func update(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*ap
 	return t, saveParts(tx, t)
 }
 
-// saveParts writes what may differ after any transition: steps, new events and their ledger lines, claims, jobs.
+// saveParts writes what may differ after any transition: items, new events and their ledger lines, concerns, claims, jobs.
 func saveParts(tx *gorm.DB, t *approval.Ticket) error {
-	for i, st := range t.Steps {
-		r := stepRow{Ticket: t.Number, Position: i, Name: st.Name, State: st.State, Note: st.Note, DecidedBy: st.DecidedBy,
-			DecidedAt: micros(st.DecidedAt), Comment: st.Comment}
+	for i := range t.Items {
+		r := itemOf(t, i)
 		// Not Save: for gorm a position of zero is a row that is not stored yet.
 		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&r).Error; err != nil {
 			return err
 		}
 	}
+	if err := saveConcerns(tx, t); err != nil {
+		return err
+	}
 	for _, e := range t.Events {
 		if e.Saved {
 			continue
 		}
-		r := eventRow{Ticket: t.Number, At: micros(e.At), Kind: e.Kind, Actor: e.Actor, Step: e.Step, Cluster: e.Cluster,
+		r := eventRow{Ticket: t.Number, Item: e.Item, At: micros(e.At), Kind: e.Kind, Actor: e.Actor, OnBehalfOf: e.OnBehalfOf, Step: e.Step, Cluster: e.Cluster,
 			Revision: e.Revision, Comment: e.Comment}
 		if err := tx.Create(&r).Error; err != nil {
 			return err
@@ -136,18 +126,24 @@ func saveParts(tx *gorm.DB, t *approval.Ticket) error {
 	return addJobs(tx, t)
 }
 
-// addJobs makes one job per resource of the ticket, because jobs are ordered by resource.
+func saveConcerns(tx *gorm.DB, t *approval.Ticket) error {
+	if err := tx.Where("ticket = ?", t.Number).Delete(&concernRow{}).Error; err != nil {
+		return err
+	}
+	var rows []concernRow
+	for _, c := range t.Concerns() {
+		rows = append(rows, concernRow{Ticket: t.Number, Item: c.Item, Person: c.Person, Role: c.Role})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return tx.CreateInBatches(rows, fillAtOnce).Error
+}
+
 func addJobs(tx *gorm.DB, t *approval.Ticket) error {
-	for _, kind := range t.Jobs() {
-		seen := map[string]bool{}
-		for _, it := range t.Items {
-			if seen[it.ResourceName] {
-				continue
-			}
-			seen[it.ResourceName] = true
-			if err := tx.Create(&jobRow{Ticket: t.Number, Kind: kind, Resource: it.ResourceName}).Error; err != nil {
-				return err
-			}
+	for _, j := range t.Jobs() {
+		if err := tx.Create(&jobRow{Ticket: t.Number, Item: j.Item, Kind: j.Kind, Key: t.JobKey(j.Item)}).Error; err != nil {
+			return err
 		}
 	}
 	return nil
@@ -164,6 +160,9 @@ func (ledgerRow) TableName() string { return "ledger" }
 func appendLedger(tx *gorm.DB, entries []ledger.Entry) error {
 	if len(entries) == 0 {
 		return nil
+	}
+	if err := database.Lock(tx, "ledger"); err != nil {
+		return err
 	}
 	head := ledgerRow{Hash: ledger.Genesis}
 	if err := tx.Order("seq DESC").Limit(1).Find(&head).Error; err != nil {
@@ -182,27 +181,30 @@ func appendLedger(tx *gorm.DB, entries []ledger.Entry) error {
 	return nil
 }
 
+var errStopped = errors.New("the reader has had enough")
+
 // Ledger yields all lines in order, as they are stored; for ledger.Verify.
 func (s *Store) Ledger(ctx context.Context) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
-		rows, err := s.r.WithContext(ctx).Model(&ledgerRow{}).Order("seq").Rows()
-		if err != nil {
-			yield(ledger.Line{}, storeError(err))
-			return
-		}
-		defer func() { _ = rows.Close() }() // reading is over, and its error is in rows.Err
-		for rows.Next() {
-			var l ledger.Line
-			if err := rows.Scan(&l.Seq, &l.Text, &l.Hash); err != nil {
-				yield(l, fmt.Errorf("read ledger: %w", err))
-				return
+		err := s.read(ctx, func(tx *gorm.DB) error {
+			rows, err := tx.Model(&ledgerRow{}).Order("seq").Rows()
+			if err != nil {
+				return err
 			}
-			if !yield(l, nil) {
-				return
+			defer func() { _ = rows.Close() }() // reading is over, and its error is in rows.Err
+			for rows.Next() {
+				var l ledger.Line
+				if err := rows.Scan(&l.Seq, &l.Text, &l.Hash); err != nil {
+					return fmt.Errorf("read ledger: %w", err)
+				}
+				if !yield(l, nil) {
+					return errStopped
+				}
 			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(ledger.Line{}, storeError(err))
+			return rows.Err()
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(ledger.Line{}, err)
 		}
 	}
 }
