@@ -87,11 +87,10 @@ func (x *Index) View() *View {
 		SubjectClasses: values(x.subjects), Workloads: values(x.workloads), KnownNames: x.knownNames()}
 	before := x.view
 	x.mu.RUnlock()
-	snapshot := policy.NewSnapshot(policy.Input{})
-	if before != nil {
-		snapshot = before.Snapshot
+	if before == nil {
+		before = &View{Snapshot: policy.NewSnapshot(policy.Input{})}
 	}
-	v := &View{Snapshot: snapshot.Next(in), Version: version,
+	v := &View{Snapshot: before.Next(in), Version: version,
 		refusals: map[string][]policy.Refusal{}, problems: map[Object][]policy.Problem{},
 		groups: map[string]policy.ExternalGroup{}, byClass: map[string][]string{}, byID: map[string]string{}}
 	for _, r := range v.Refusals() {
@@ -105,9 +104,7 @@ func (x *Index) View() *View {
 		v.byClass[g.ClassID] = append(v.byClass[g.ClassID], g.Subject)
 	}
 	x.view = v
-	if before != nil {
-		x.feeds.differ(before, v)
-	}
+	x.feeds.differ(before, v)
 	return v
 }
 

@@ -66,7 +66,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	if sameWorkloads { // there may be tens of thousands
 		next.external, next.groups, problems[3] = s.external, s.groups, s.workloadProblems
 	} else {
-		next.external, problems[3] = newAddresses(in.Workloads, next.subjects, in.Lacks.Groups)
+		next.external, problems[3] = newAddresses(next.workloads, next.subjects, in.Lacks.Groups)
 		next.groups = sync.OnceValue(next.externalGroups)
 	}
 	next.workloadProblems = problems[3]
