@@ -55,7 +55,7 @@ func (s *store) Delete(_ context.Context, o *federation.Object) error {
 }
 
 // two are members that are registered and were not read.
-type two struct{ Members }
+type two struct{ federation.Members }
 
 func (two) Registry() (bool, error) { return true, nil }
 
