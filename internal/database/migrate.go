@@ -1,7 +1,6 @@
 package database
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"embed"
@@ -98,7 +97,11 @@ func (s spoken) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &file{f, strings.NewReader(speak(string(bytes.TrimSpace(text)), s.postgres))}, nil
+	spoken, err := speak(string(text), s.postgres)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return &file{f, strings.NewReader(spoken)}, nil
 }
 
 type file struct {
@@ -108,7 +111,7 @@ type file struct {
 
 func (f *file) Read(p []byte) (int, error) { return f.text.Read(p) }
 
-func speak(text string, postgres bool) string {
+func speak(text string, postgres bool) (string, error) {
 	other := "-- +postgres\n"
 	words := strings.NewReplacer("SERIAL_KEY", "INTEGER PRIMARY KEY AUTOINCREMENT", "NUMBER_KEY", "INTEGER PRIMARY KEY", "BYTES", "BLOB")
 	if postgres {
@@ -118,9 +121,11 @@ func speak(text string, postgres bool) string {
 	for {
 		before, after, ok := strings.Cut(text, other)
 		if !ok {
-			return words.Replace(text)
+			return words.Replace(text), nil
 		}
-		_, after, _ = strings.Cut(after, "-- +end\n")
+		if _, after, ok = strings.Cut(after, "-- +end\n"); !ok {
+			return "", errors.New("lines for one database only have no -- +end")
+		}
 		text = before + after
 	}
 }
