@@ -33,7 +33,6 @@ INSERT INTO items SELECT i.ticket, i.position, t.state, i.application, i.applica
                 'At', strftime('%Y-%m-%dT%H:%M:%S', s.decided_at / 1000000, 'unixepoch') || printf('.%06dZ', s.decided_at % 1000000))) END))
             FROM (SELECT * FROM ticket_steps WHERE ticket = t.number ORDER BY position) s))
     FROM ticket_items i JOIN tickets t ON t.number = i.ticket;
--- +end
 CREATE INDEX items_application ON items (application, resource, state);
 CREATE INDEX items_application_name ON items (application_name);
 CREATE INDEX items_resource ON items (resource, state);
@@ -55,11 +54,12 @@ CREATE INDEX concerns_ticket ON concerns (ticket);
 -- +sqlite
 INSERT INTO concerns SELECT a.ticket, 0, a.person, 'named' FROM step_approvers a JOIN tickets t ON t.number = a.ticket WHERE a.person <> t.requester
     GROUP BY a.ticket, a.person;
+-- +sqlite
 INSERT INTO concerns SELECT a.ticket, 0, a.person, 'waits' FROM step_approvers a JOIN ticket_steps s ON s.ticket = a.ticket AND s.position = a.position
     JOIN tickets t ON t.number = a.ticket WHERE t.state = 'pending' AND s.state = 'current' AND a.person <> t.requester
     AND NOT EXISTS (SELECT 1 FROM ticket_steps d WHERE d.ticket = a.ticket AND d.decided_by = a.person);
+-- +sqlite
 INSERT INTO concerns SELECT ticket, 0, decided_by, 'decided' FROM ticket_steps WHERE decided_by <> '' GROUP BY ticket, decided_by;
--- +end
 
 DROP TABLE step_approvers;
 DROP TABLE ticket_steps;
