@@ -8,6 +8,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 )
 
 // Create implements approval.Store.
@@ -105,6 +106,9 @@ func saveParts(tx *gorm.DB, t *approval.Ticket) error {
 		if err := tx.Create(&r).Error; err != nil {
 			return err
 		}
+	}
+	if err := notifystore.Enqueue(tx, t); err != nil {
+		return err
 	}
 	if err := ledgerstore.Append(tx, approval.LedgerEntries(t)...); err != nil {
 		return err
