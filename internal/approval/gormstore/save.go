@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 
@@ -9,6 +10,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/ledger"
 )
 
@@ -165,6 +167,9 @@ func appendLedger(tx *gorm.DB, entries []ledger.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
+	if err := database.Lock(tx, "ledger"); err != nil {
+		return err
+	}
 	head := ledgerRow{Hash: ledger.Genesis}
 	if err := tx.Order("seq DESC").Limit(1).Find(&head).Error; err != nil {
 		return err
@@ -182,27 +187,30 @@ func appendLedger(tx *gorm.DB, entries []ledger.Entry) error {
 	return nil
 }
 
+var errStopped = errors.New("the reader has had enough")
+
 // Ledger yields all lines in order, as they are stored; for ledger.Verify.
 func (s *Store) Ledger(ctx context.Context) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
-		rows, err := s.r.WithContext(ctx).Model(&ledgerRow{}).Order("seq").Rows()
-		if err != nil {
-			yield(ledger.Line{}, storeError(err))
-			return
-		}
-		defer func() { _ = rows.Close() }() // reading is over, and its error is in rows.Err
-		for rows.Next() {
-			var l ledger.Line
-			if err := rows.Scan(&l.Seq, &l.Text, &l.Hash); err != nil {
-				yield(l, fmt.Errorf("read ledger: %w", err))
-				return
+		err := s.read(ctx, func(tx *gorm.DB) error {
+			rows, err := tx.Model(&ledgerRow{}).Order("seq").Rows()
+			if err != nil {
+				return err
 			}
-			if !yield(l, nil) {
-				return
+			defer func() { _ = rows.Close() }() // reading is over, and its error is in rows.Err
+			for rows.Next() {
+				var l ledger.Line
+				if err := rows.Scan(&l.Seq, &l.Text, &l.Hash); err != nil {
+					return fmt.Errorf("read ledger: %w", err)
+				}
+				if !yield(l, nil) {
+					return errStopped
+				}
 			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(ledger.Line{}, storeError(err))
+			return rows.Err()
+		})
+		if err != nil && !errors.Is(err, errStopped) {
+			yield(ledger.Line{}, err)
 		}
 	}
 }
