@@ -127,6 +127,26 @@ func (c *Catalog) Owns(person string, e Entity) bool {
 	})
 }
 
+// identities are the owners that a person stands for: himself and the groups that he is in.
+type identities map[Owner]bool
+
+func (c *Catalog) identities(person string) identities {
+	out := identities{}
+	if p, ok := c.people[person]; ok {
+		out[Owner{OwnerPerson, person}] = true
+		for _, g := range p.Groups {
+			if _, ok := c.groups[g]; ok {
+				out[Owner{OwnerGroup, g}] = true
+			}
+		}
+	}
+	return out
+}
+
+func (x identities) owns(e Entity) bool {
+	return slices.ContainsFunc(e.Owners, func(o Owner) bool { return x[o] })
+}
+
 // OwnerPeople are the people who can act for an entity's owners, sorted; owners that left are not among them.
 func (c *Catalog) OwnerPeople(e Entity) []string {
 	var out []string

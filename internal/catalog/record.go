@@ -63,7 +63,7 @@ type Record struct {
 	Members []string `json:"members,omitempty"`
 
 	// Where in its source it stands, for messages.
-	Where string `json:"-"`
+	Where string `json:"where,omitempty"`
 }
 
 // Ref of a record.
