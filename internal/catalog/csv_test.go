@@ -32,7 +32,7 @@ func TestCSVRefuses(t *testing.T) {
 		kept         int
 	}{
 		"empty":            {"a header is needed", "", []string{"resources.csv: it is empty"}, 0},
-		"unknown column":   {"a mistyped column must not be left out", "id,name,owners,sensitivty\n" + good, []string{`line 1, column 16: column "sensitivty" is not known`, `column "sensitivity" is missing`}, 0},
+		"unknown column":   {"a mistyped column must not be left out", "id,name,owners,sensitive\n" + good, []string{`line 1, column 16: column "sensitive" is not known`, `column "sensitivity" is missing`}, 0},
 		"column twice":     {"which of the two", "id,ID,name,owners,sensitivity\n", []string{`line 1, column 4: column "ID" is there twice`}, 0},
 		"name":             {"names line and column", header + good + "b,nonsense,x,low\n", []string{"line 3, column 3: resource/b has the resource name"}, 1},
 		"owner":            {"the kind of an owner is user or group", header + "b,trnv1:rsc:a:b:c:d,team:x,low\n" + good, []string{`line 2, column 21: the owner "team:x"`}, 1},

@@ -216,7 +216,7 @@ func text(s string, most int, lines bool) error {
 		return fmt.Errorf("it is longer than %d bytes", most)
 	case !utf8.ValidString(s):
 		return errors.New("it is not UTF-8")
-	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && !(lines && (r == '\n' || r == '\t')) }):
+	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && (!lines || r != '\n' && r != '\t') }):
 		return errors.New("it has control characters")
 	}
 	return nil
