@@ -45,6 +45,24 @@ type Leaves struct {
 	Grants []Grant `json:"grants,omitempty"` // access from it or to it
 }
 
+// Consequences in words for people.
+func (l *Leaves) Consequences() []string {
+	if l == nil {
+		return nil
+	}
+	var out []string
+	if n := len(l.Owns); n > 0 {
+		out = append(out, fmt.Sprintf("It is an owner of %d entities.", n))
+	}
+	if n := len(l.Leads); n > 0 {
+		out = append(out, fmt.Sprintf("It leads %d people or groups.", n))
+	}
+	if n := len(l.Grants); n > 0 {
+		out = append(out, fmt.Sprintf("It has %d grants in force.", n))
+	}
+	return out
+}
+
 // Grant that is in force.
 type Grant struct {
 	Subject  string `json:"subject"`

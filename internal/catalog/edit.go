@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-
-	"github.com/acp-io/acp/internal/ledger"
 )
 
 // Entity as the store has it, gone or not.
@@ -149,22 +147,10 @@ func (s *Service) Remove(ctx context.Context, a Actor, refs []Ref, revision int6
 	refs = slices.Clone(refs)
 	slices.SortFunc(refs, compareRefs)
 	w := Write{Remove: slices.Compact(refs)}
-	for chunk := range slices.Chunk(w.Remove, linesOf) {
-		details := map[string]string{}
-		for _, ref := range chunk {
-			x, known := v.stored[ref]
-			if !known {
-				return fmt.Errorf("%s: %w", ref, ErrNotFound)
-			}
-			if x.Gone.IsZero() {
-				return fmt.Errorf("%s is not gone: only what is gone can be removed: %w", ref, ErrConflict)
-			}
-			details[ref.String()] = said(x.Record)
-		}
-		w.Ledger = append(w.Ledger, ledger.Entry{At: s.Now(), Actor: a.ID, Action: actionRemoved, Object: "catalog", Details: details})
+	lines, err := v.removed(a.ID, w.Remove, s.Now())
+	if err != nil || len(lines) == 0 {
+		return err
 	}
-	if len(w.Remove) == 0 {
-		return nil
-	}
+	w.Ledger = lines
 	return s.write(ctx, v.state, w)
 }

@@ -59,6 +59,25 @@ func (s *state) lines(actor string, d Diff, w Write, at time.Time) []ledger.Entr
 	return out
 }
 
+// removed makes the lines for what is deleted for good.
+func (s *state) removed(actor string, refs []Ref, at time.Time) (out []ledger.Entry, err error) {
+	for chunk := range slices.Chunk(refs, linesOf) {
+		details := map[string]string{}
+		for _, ref := range chunk {
+			x, known := s.stored[ref]
+			if !known {
+				return nil, fmt.Errorf("%s: %w", ref, ErrNotFound)
+			}
+			if x.Gone.IsZero() {
+				return nil, fmt.Errorf("%s is not gone: only what is gone can be removed: %w", ref, ErrConflict)
+			}
+			details[ref.String()] = said(x.Record)
+		}
+		out = append(out, ledger.Entry{At: at, Actor: actor, Action: actionRemoved, Object: "catalog", Details: details})
+	}
+	return out, nil
+}
+
 // digest of what is written, so that a sync's content can be proven.
 func digest(put []Stored) string {
 	h := sha256.New()

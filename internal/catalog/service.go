@@ -196,9 +196,17 @@ func (s *Service) Show(ctx context.Context, a Actor, token string) (Diff, error)
 	return d, nil
 }
 
+// ApplyOptions of Apply.
+type ApplyOptions struct {
+	// RemoveGone deletes what is gone at once, for who has seen what it leaves behind.
+	RemoveGone bool
+	// Reason for the ledger.
+	Reason string
+}
+
 // Apply does what a preview showed, for the person to whom it was shown; what a sync left waiting, any security
 // administrator may apply. ErrChanged: the catalog is not the one that the preview was made for.
-func (s *Service) Apply(ctx context.Context, a Actor, token string) (Diff, error) {
+func (s *Service) Apply(ctx context.Context, a Actor, token string, o ApplyOptions) (Diff, error) {
 	p, v, err := s.previewed(ctx, a, token)
 	if err != nil {
 		return Diff{}, err
@@ -211,7 +219,23 @@ func (s *Service) Apply(ctx context.Context, a Actor, token string) (Diff, error
 		}
 	}
 	w.Preview = token
+	if err := text(o.Reason, maxLong, true); err != nil {
+		return Diff{}, fieldf("reason", "the reason: %v", err)
+	}
 	w.Ledger = v.lines(a.ID, d, w, s.Now())
+	if o.Reason != "" {
+		w.Ledger[0].Details["reason"] = o.Reason
+	}
+	if o.RemoveGone {
+		for _, c := range d.Gone {
+			w.Remove = append(w.Remove, c.Ref)
+		}
+		lines, err := v.with(Write{Put: w.Put}, v.revision).removed(a.ID, w.Remove, s.Now())
+		if err != nil {
+			return Diff{}, err
+		}
+		w.Ledger = append(w.Ledger, lines...)
+	}
 	if err := s.write(ctx, v.state, w); err != nil {
 		return Diff{}, err
 	}

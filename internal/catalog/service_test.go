@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/catalog/gormstore"
@@ -37,12 +36,23 @@ type world struct {
 func newWorld(t *testing.T, sources ...catalog.Source) *world {
 	t.Helper()
 	w := &world{t: t, now: time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)}
-	w.store = gormstore.New(databasetest.Open(t, databasetest.SQLite(t)), func(_ *gorm.DB, entries ...ledger.Entry) error {
-		w.lines = append(w.lines, entries...)
-		return nil
-	})
+	w.store = recorder{gormstore.New(databasetest.Open(t, databasetest.SQLite(t))), w}
 	w.Service = w.replica(sources...)
 	return w
+}
+
+// recorder keeps what was written to the ledger.
+type recorder struct {
+	catalog.Store
+	w *world
+}
+
+func (r recorder) Write(ctx context.Context, at int64, x catalog.Write) (int64, error) {
+	rev, err := r.Store.Write(ctx, at, x)
+	if err == nil {
+		r.w.lines = append(r.w.lines, x.Ledger...)
+	}
+	return rev, err
 }
 
 func (w *world) replica(sources ...catalog.Source) *catalog.Service {
@@ -101,7 +111,7 @@ func (w *world) sync(source string, records ...catalog.Record) catalog.Diff {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	d, err := w.Apply(w.t.Context(), dave, token)
+	d, err := w.Apply(w.t.Context(), dave, token, catalog.ApplyOptions{})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -130,13 +140,13 @@ func TestPreviewChangesNothing(t *testing.T) {
 	if err != nil || len(d.Created) != 10 || !w.Catalog().Empty() || len(w.lines) != 0 {
 		t.Fatalf("a preview shows and changes nothing: %+v, %v", d, err)
 	}
-	if _, err := w.Apply(t.Context(), dora, token); !errors.Is(err, catalog.ErrNotFound) {
+	if _, err := w.Apply(t.Context(), dora, token, catalog.ApplyOptions{}); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("a preview is for the person to whom it was shown, got %v", err)
 	}
-	if _, err := w.Apply(t.Context(), catalog.Actor{ID: "dave"}, token); !errors.Is(err, catalog.ErrForbidden) {
+	if _, err := w.Apply(t.Context(), catalog.Actor{ID: "dave"}, token, catalog.ApplyOptions{}); !errors.Is(err, catalog.ErrForbidden) {
 		t.Errorf("who is no longer a security administrator applies nothing, got %v", err)
 	}
-	if _, err := w.Apply(t.Context(), dave, token); err != nil {
+	if _, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if p, ok := w.Catalog().Person("bob"); !ok || p.Groups[0] != "storage" {
@@ -145,7 +155,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 	if d := cmp.Diff([]string{"catalog.synced hr", "catalog.created hr"}, w.actions()); d != "" {
 		t.Errorf("the ledger has it: -want +got\n%s", d)
 	}
-	if _, err := w.Apply(t.Context(), dave, token); !errors.Is(err, catalog.ErrNotFound) {
+	if _, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{}); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("a preview is applied once, got %v", err)
 	}
 	if _, _, err := w.Preview(t.Context(), alice, "hr", catalog.Reading{}); !errors.Is(err, catalog.ErrForbidden) {
@@ -164,14 +174,14 @@ func TestApplyRefusesWhatChangedSince(t *testing.T) {
 	if _, err := other.Put(t.Context(), dave, person("new"), 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.Apply(t.Context(), dave, token); !errors.Is(err, catalog.ErrChanged) {
+	if _, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{}); !errors.Is(err, catalog.ErrChanged) {
 		t.Errorf("what was shown is not what would happen, got %v", err)
 	}
 	if _, ok := w.Catalog().Person("new"); !ok {
 		t.Error("the other replica's change is seen")
 	}
 	w.now = w.now.Add(2 * catalog.PreviewFor)
-	if _, err := w.Apply(t.Context(), dave, token); !errors.Is(err, catalog.ErrNotFound) {
+	if _, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{}); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("a preview ends, got %v", err)
 	}
 }
@@ -220,6 +230,26 @@ func TestGoneIsNeverSilent(t *testing.T) {
 	}
 	if got := w.Departed(); len(got) != 1 || got[0].ID != "cache" {
 		t.Errorf("the resource is still gone: %+v", got)
+	}
+}
+
+func TestGoneMayBeRemovedAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.sync("hr", company()...)
+	_, token, err := w.Preview(t.Context(), dave, "hr", reading(without(company(), "bob")...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.lines = nil
+	d, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{RemoveGone: true, Reason: "he left in March"})
+	if err != nil || refs(d.Gone) != "person/bob" || len(w.Departed()) != 0 || w.lines[0].Details["reason"] != "he left in March" {
+		t.Errorf("%+v, %v, %+v", d, err, w.lines)
+	}
+	if d := cmp.Diff([]string{"catalog.synced hr", "catalog.gone hr", "catalog.removed catalog"}, w.actions()); d != "" {
+		t.Errorf("the ledger has it: -want +got\n%s", d)
+	}
+	if got, _, err := w.store.Load(t.Context()); err != nil || len(got) != len(company())-1 {
+		t.Errorf("%d entities are left, %v", len(got), err)
 	}
 }
 
@@ -292,7 +322,7 @@ func TestNobodyGivesAuthorityToHimself(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = w.Apply(t.Context(), dave, token)
+			_, err = w.Apply(t.Context(), dave, token, catalog.ApplyOptions{})
 			if tc.refused == "" {
 				if err != nil {
 					t.Errorf("%s: %v", tc.reason, err)
@@ -304,7 +334,7 @@ func TestNobodyGivesAuthorityToHimself(t *testing.T) {
 			}
 			_, token, err = w.Preview(t.Context(), dora, "hr", reading(records(tc.change)...))
 			if err == nil {
-				_, err = w.Apply(t.Context(), dora, token)
+				_, err = w.Apply(t.Context(), dora, token, catalog.ApplyOptions{})
 			}
 			if err != nil {
 				t.Errorf("another one may: %v", err)
@@ -329,7 +359,7 @@ func TestSourcesDoNotDisturbEachOther(t *testing.T) {
 	if refs(d.Created) != "resource/db" || len(d.Problems) != 4 || len(d.Gone) != 0 {
 		t.Errorf("what fits is taken, the rest are problems: %+v", d)
 	}
-	if _, err := w.Apply(t.Context(), dave, token); err != nil {
+	if _, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.sync("hr", without(company(), "cache")...)
@@ -422,7 +452,7 @@ func TestSyncLetsLittleGoByItself(t *testing.T) {
 	if err != nil || len(d.Gone) != 90 {
 		t.Errorf("any security administrator may look: %d, %v", len(d.Gone), err)
 	}
-	if _, err := w.Apply(t.Context(), dora, st.Waiting); err != nil {
+	if _, err := w.Apply(t.Context(), dora, st.Waiting, catalog.ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if st, err = w.Sync(t.Context(), "script"); err != nil || st.Waiting != "" || st.Going != 0 {

@@ -115,7 +115,10 @@ func TestNothingIsHalfRead(t *testing.T) {
 			http.Redirect(w, r, "/elsewhere", http.StatusFound)
 			return true
 		}},
-		"failed":  {"a failed page ends it", "s3cret", "answered 500", func(w http.ResponseWriter, r *http.Request) bool { w.WriteHeader(http.StatusInternalServerError); return true }},
+		"failed": {"a failed page ends it", "s3cret", "answered 500", func(w http.ResponseWriter, r *http.Request) bool {
+			w.WriteHeader(http.StatusInternalServerError)
+			return true
+		}},
 		"no JSON": {"a login page is no catalog", "s3cret", "not what the catalog API", write("<html>")},
 		"circle":  {"a cursor that comes again ends it", "s3cret", "do not end", write(`{"items":[{"kind":"User","metadata":{"name":"a"}}],"totalItems":9,"pageInfo":{"nextCursor":"x"}}`)},
 		"short":   {"fewer than it says", "s3cret", "gave 1 of its 9", write(`{"items":[{"kind":"User","metadata":{"name":"a"}}],"totalItems":9,"pageInfo":{}}`)},

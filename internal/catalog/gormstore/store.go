@@ -17,22 +17,16 @@ import (
 
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/database"
-	"github.com/acp-io/acp/internal/ledger"
+	ledger "github.com/acp-io/acp/internal/ledger/gormstore"
 )
 
-// Append writes lines of the ledger in a transaction.
-type Append func(tx *gorm.DB, entries ...ledger.Entry) error
-
 // Store implements catalog.Store.
-type Store struct {
-	db     *database.DB
-	append Append
-}
+type Store struct{ db *database.DB }
 
 var _ catalog.Store = (*Store)(nil)
 
 // New uses an open database.
-func New(db *database.DB, ledger Append) *Store { return &Store{db, ledger} }
+func New(db *database.DB) *Store { return &Store{db} }
 
 // batch of rows in one statement, far below the number of parameters that the databases take.
 const batch = 500
@@ -109,7 +103,7 @@ func (s *Store) Write(ctx context.Context, at int64, w catalog.Write) (int64, er
 				return err
 			}
 		}
-		return s.append(tx, w.Ledger...)
+		return ledger.Append(tx, w.Ledger...)
 	})
 	if err != nil {
 		return 0, err

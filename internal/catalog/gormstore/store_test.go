@@ -3,13 +3,12 @@ package gormstore_test
 import (
 	"testing"
 
-	"gorm.io/gorm"
-
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/catalog/catalogtest"
 	"github.com/acp-io/acp/internal/catalog/gormstore"
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/ledger"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/testenv"
 )
 
@@ -22,22 +21,14 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// open with a ledger that counts within the transaction.
 func open(t *testing.T, dsn string) (catalog.Store, func() int) {
 	t.Helper()
 	db := databasetest.Open(t, dsn)
-	write := func(tx *gorm.DB, entries ...ledger.Entry) error {
-		for range entries {
-			if err := tx.Exec("INSERT INTO ledger (seq, text, hash) SELECT COALESCE(MAX(seq), 0) + 1, '', '' FROM ledger").Error; err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	return gormstore.New(db, write), func() (n int) {
-		if err := db.Read(t.Context(), func(tx *gorm.DB) error { return tx.Raw("SELECT count(*) FROM ledger").Scan(&n).Error }); err != nil {
+	return gormstore.New(db), func() int {
+		n, _, err := ledger.Verify(ledgerstore.NewReader(db).Lines(t.Context(), 1))
+		if err != nil {
 			t.Fatal(err)
 		}
-		return n
+		return int(n)
 	}
 }
