@@ -12,8 +12,6 @@ var (
 	ErrNoJob = errors.New("no job is due")
 	// ErrLeaseLost: another worker has the job, or it is done.
 	ErrLeaseLost = errors.New("the job's lease is lost")
-	// ErrNewerSchema: the database was written by a newer program.
-	ErrNewerSchema = errors.New("the database has a newer schema than this program knows")
 )
 
 // Store keeps tickets, delegations, jobs and the ledger. Every method is one transaction: all of it is durable on

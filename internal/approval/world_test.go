@@ -3,7 +3,6 @@ package approval_test
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/portal/host"
 )
 
@@ -55,15 +55,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s, err := gormstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "x.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)))
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -83,6 +75,7 @@ func newWorld(t *testing.T) *world {
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
+	var err error
 	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: w.host, Now: w.clock.Now})
 	if err != nil {
 		t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -124,7 +124,7 @@ func TestWriterWithoutAServer(t *testing.T) {
 // TestReplicas: two portals on one database file write many tickets into one real API server.
 func TestReplicas(t *testing.T) {
 	config := portaltest.APIServer(t, true)
-	file := filepath.Join(t.TempDir(), "p.db")
+	dsn := databasetest.SQLite(t)
 	const tickets = 30
 	resources := []string{portaltest.BobsCluster, portaltest.LedgerCache}
 	names := map[string]string{resources[0]: "bobs", resources[1]: "ledger"}
@@ -135,15 +135,7 @@ func TestReplicas(t *testing.T) {
 	var services []*approval.Service
 	var h *host.Host
 	for replica := range 2 {
-		store, err := gormstore.OpenSQLite(t.Context(), file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		store := gormstore.New(databasetest.Open(t, dsn))
 		h = newHost(t, config)
 		var workers []*approval.Worker
 		svc, err := approval.NewService(approval.Config{Store: store, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: &approvaltest.Host{}, Now: time.Now,

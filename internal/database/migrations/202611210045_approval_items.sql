@@ -2,21 +2,23 @@
 -- Each item of a ticket has a state and a chain of its own; tickets.state is their sum. What lists select by is in
 -- columns, the item itself in body.
 CREATE TABLE items (
-    ticket           INTEGER NOT NULL REFERENCES tickets (number),
-    position         INTEGER NOT NULL,
+    ticket           BIGINT NOT NULL REFERENCES tickets (number),
+    position         BIGINT NOT NULL,
     state            TEXT    NOT NULL,
     application      TEXT    NOT NULL,
     application_name TEXT    NOT NULL,
     resource         TEXT    NOT NULL,
     resource_name    TEXT    NOT NULL,
     policy           TEXT    NOT NULL,
-    target_ticket    INTEGER NOT NULL, -- 0: none
-    target_item      INTEGER NOT NULL,
-    expires_at       INTEGER NOT NULL,
-    due_at           INTEGER NOT NULL, -- when time alone does something next
+    target_ticket    BIGINT NOT NULL, -- 0: none
+    target_item      BIGINT NOT NULL,
+    expires_at       BIGINT NOT NULL,
+    due_at           BIGINT NOT NULL, -- when time alone does something next
     body             TEXT    NOT NULL, -- JSON
     PRIMARY KEY (ticket, position)
 );
+-- No PostgreSQL database was ever made with the schema before this one, so there is nothing to move.
+-- +sqlite
 INSERT INTO items SELECT i.ticket, i.position, t.state, i.application, i.application_name, i.resource, i.resource_name, t.policy, 0, 0,
     t.expires_at, CASE WHEN t.state IN ('approved', 'applying', 'effective', 'failed') THEN t.expires_at ELSE 0 END,
     json_object('State', t.state, 'Application', i.application, 'ApplicationName', i.application_name, 'Resource', i.resource,
@@ -42,18 +44,21 @@ CREATE INDEX items_due ON items (due_at);
 
 -- Who is concerned by an item: it waits for him, he is named in its chain, he has decided.
 CREATE TABLE concerns (
-    ticket INTEGER NOT NULL REFERENCES tickets (number),
-    item   INTEGER NOT NULL,
+    ticket BIGINT NOT NULL REFERENCES tickets (number),
+    item   BIGINT NOT NULL,
     person TEXT    NOT NULL,
     role   TEXT    NOT NULL,
     PRIMARY KEY (person, role, ticket, item)
 );
 CREATE INDEX concerns_ticket ON concerns (ticket);
+-- +sqlite
 INSERT INTO concerns SELECT a.ticket, 0, a.person, 'named' FROM step_approvers a JOIN tickets t ON t.number = a.ticket WHERE a.person <> t.requester
     GROUP BY a.ticket, a.person;
+-- +sqlite
 INSERT INTO concerns SELECT a.ticket, 0, a.person, 'waits' FROM step_approvers a JOIN ticket_steps s ON s.ticket = a.ticket AND s.position = a.position
     JOIN tickets t ON t.number = a.ticket WHERE t.state = 'pending' AND s.state = 'current' AND a.person <> t.requester
     AND NOT EXISTS (SELECT 1 FROM ticket_steps d WHERE d.ticket = a.ticket AND d.decided_by = a.person);
+-- +sqlite
 INSERT INTO concerns SELECT ticket, 0, decided_by, 'decided' FROM ticket_steps WHERE decided_by <> '' GROUP BY ticket, decided_by;
 
 DROP TABLE step_approvers;
@@ -72,25 +77,25 @@ ALTER TABLE tickets ADD COLUMN kind TEXT NOT NULL DEFAULT 'grant';
 ALTER TABLE tickets ADD COLUMN break_glass BOOLEAN NOT NULL DEFAULT false;
 CREATE INDEX tickets_state ON tickets (state);
 
-ALTER TABLE ticket_events ADD COLUMN item INTEGER NOT NULL DEFAULT 0; -- -1: the whole ticket
+ALTER TABLE ticket_events ADD COLUMN item BIGINT NOT NULL DEFAULT 0; -- -1: the whole ticket
 ALTER TABLE ticket_events ADD COLUMN on_behalf_of TEXT NOT NULL DEFAULT '';
 UPDATE ticket_events SET item = -1 WHERE kind IN ('submitted', 'withdrawn');
 
 DROP INDEX outbox_resource;
 ALTER TABLE outbox RENAME COLUMN resource TO job_key;
-ALTER TABLE outbox ADD COLUMN item INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE outbox ADD COLUMN item BIGINT NOT NULL DEFAULT 0;
 CREATE INDEX outbox_key ON outbox (job_key, id);
 
 CREATE TABLE delegations (
-    id          INTEGER PRIMARY KEY AUTOINCREMENT,
+    id          SERIAL_KEY,
     from_person TEXT    NOT NULL,
     to_person   TEXT    NOT NULL,
-    start_at    INTEGER NOT NULL,
-    end_at      INTEGER NOT NULL,
+    start_at    BIGINT NOT NULL,
+    end_at      BIGINT NOT NULL,
     reason      TEXT    NOT NULL,
     created_by  TEXT    NOT NULL,
-    created_at  INTEGER NOT NULL,
-    ended_at    INTEGER NOT NULL,
+    created_at  BIGINT NOT NULL,
+    ended_at    BIGINT NOT NULL,
     ended_by    TEXT    NOT NULL
 );
 CREATE INDEX delegations_to ON delegations (to_person, end_at);
