@@ -19,8 +19,12 @@ func (m *model) step() (accepted bool, err error) {
 	m.actor = pickOf(r, modelPeople...)
 	who := m.actorOf(m.actor)
 	n, item := m.someTicket()
+	requester := m.requester(n)
 	if k := m.someoneWaitedFor(n); k.Person != "" && r.IntN(3) > 0 { // else a walk seldom comes far
 		who, item, m.actor = m.actorOf(k.Person), k.Item, k.Person
+		if r.IntN(4) == 0 { // and who asked seldom tries to decide
+			who, m.actor = m.actorOf(requester), requester
+		}
 	}
 	said := pickOf(r, "", "because", "because")
 	name := func(op string, args ...any) {
@@ -41,7 +45,7 @@ func (m *model) step() (accepted bool, err error) {
 		name("decide", n, "/", item, " ", approve)
 		_, err = m.svc.Decide(ctx, who, n, item, version, approve, said)
 		return err == nil, err
-	case k == 15:
+	case k == 15 && r.IntN(2) == 0:
 		name("decide many")
 		var choices []approval.Choice
 		for _, t := range m.tickets() {
@@ -65,8 +69,8 @@ func (m *model) step() (accepted bool, err error) {
 		name("comment", n)
 		_, err = m.svc.Comment(ctx, who, n, said)
 		return err == nil, err
-	case k == 20:
-		to := pickOf(r, modelPeople...)
+	case k == 20, k == 15:
+		to := pickOf(r, pickOf(r, modelPeople...), requester)
 		start := m.now.Add(time.Duration(r.IntN(48)-24) * time.Hour)
 		name("delegate to ", to)
 		_, err = m.svc.Delegate(ctx, who, to, start, start.Add(time.Duration(r.IntN(72))*time.Hour), said)
@@ -161,6 +165,14 @@ func (m *model) someTicket() (int64, int) {
 	}
 	t := pickOf(m.r, all...)
 	return t.Number, m.r.IntN(len(t.Items)+2) - 1 // every item, and one that there is not
+}
+
+func (m *model) requester(n int64) string {
+	t, err := m.store.Get(m.t.Context(), n)
+	if err != nil {
+		return "alice"
+	}
+	return t.Requester
 }
 
 // someoneWaitedFor is one of those who could decide an item of a ticket.
