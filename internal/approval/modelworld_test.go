@@ -159,6 +159,7 @@ type guard struct {
 // Put looks at the item after the check, that is at what is written and by what right.
 func (g *guard) Put(ctx context.Context, policy, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {
 	return g.Host.Put(ctx, policy, resource, statements, func(ctx context.Context) error {
+		g.m.interfere(ctx)
 		if err := check(ctx); err != nil {
 			return err
 		}
@@ -167,6 +168,16 @@ func (g *guard) Put(ctx context.Context, policy, resource string, statements []v
 		}
 		return nil
 	})
+}
+
+// interfere revokes something between the reading of a policy and its writing.
+func (m *model) interfere(ctx context.Context) {
+	security := m.catalog.Members(catalog.GroupSecurity)
+	if all := m.tickets(); m.r.IntN(5) == 0 && len(all) > 0 {
+		n := pickOf(m.r, all...).Number
+		_, err := m.svc.Revoke(ctx, m.actorOf(security[0]), n, approval.EveryItem, "meanwhile")
+		fmt.Fprintf(&m.log, "revoke %d in the middle of a write -> %v\n", n, err)
+	}
 }
 
 func (g *guard) Apply(ctx context.Context, c approval.Change, check approval.Check) (approval.Written, error) {
