@@ -53,7 +53,9 @@ func (a *api) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.
 	if who.Auditor {
 		me.PendingApprovals = 0
 	}
-	if end := a.Now().Add(a.SessionIdle); end.Before(me.SessionExpiresAt) {
+	if t := tokenOf(ginOf(ctx)); t != nil {
+		me.SessionExpiresAt = t.ExpiresAt.UTC()
+	} else if end := a.Now().Add(a.SessionIdle); end.Before(me.SessionExpiresAt) {
 		me.SessionExpiresAt = end.UTC()
 	}
 	if since := a.Host.AwaySince(); !since.IsZero() {
@@ -196,7 +198,4 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 
 func everyConnection(audit.Connection) bool { return true }
 
-func requestOf(ctx context.Context) *http.Request {
-	c, _ := ctx.(*gin.Context)
-	return c.Request
-}
+func requestOf(ctx context.Context) *http.Request { return ginOf(ctx).Request }

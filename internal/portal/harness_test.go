@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -17,6 +18,8 @@ import (
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/credential"
+	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/policy"
@@ -111,7 +114,15 @@ type site struct {
 	host     *fakeHost
 	flows    *fakeFlows
 	end      context.CancelFunc
+
+	credentials *credentialstore.Store
+	ahead       atomic.Int64 // how far the clock is ahead of the machine's, in nanoseconds
 }
+
+func (x *site) now() time.Time { return time.Now().Add(time.Duration(x.ahead.Load())) }
+
+// pass lets time go by.
+func (x *site) pass(d time.Duration) { x.ahead.Add(int64(d)) }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
@@ -141,15 +152,17 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	credentials := credentialstore.New(db, gormstore.AppendLedger)
+	x.credentials = credentials
 	hub := NewHub()
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Classes: x.host, Now: time.Now, OnChange: hub.Ticket})
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Classes: x.host, Now: x.now, OnChange: hub.Ticket})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Catalog: source.Catalog, Sessions: store.Sessions(), SessionIdle: time.Hour,
-		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: time.Now, Log: log,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Catalog: source.Catalog, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +189,16 @@ func (x *site) as(who string) *portaltest.Browser {
 		}
 	}
 	return b
+}
+
+// token of a person.
+func (x *site) token(who string, scopes ...credential.Scope) string {
+	x.t.Helper()
+	_, secret, err := x.Credentials.Create(x.t.Context(), who, credential.Request{Name: "test", Scopes: scopes, Lifetime: time.Hour})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return secret
 }
 
 type problemBody struct {

@@ -79,11 +79,8 @@ func (a *api) CreateTicket(ctx context.Context, r openapi.CreateTicketRequestObj
 	if err != nil {
 		return nil, err
 	}
-	if k := r.Params.IdempotencyKey; k != nil {
-		if len(*k) < 8 || len(*k) > 128 {
-			return nil, problemf(http.StatusBadRequest, "invalid", "Idempotency-Key must have 8 to 128 characters.")
-		}
-		req.IdempotencyKey = *k
+	if req.IdempotencyKey, err = idempotencyKey(r.Params.IdempotencyKey); err != nil {
+		return nil, err
 	}
 	t, err := a.Tickets.Submit(plain(ctx), actor(ctx), req)
 	if err != nil {

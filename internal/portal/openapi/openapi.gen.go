@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,6 +29,69 @@ func (e AccessEffect) Valid() bool {
 	case AccessEffectAllow:
 		return true
 	case AccessEffectDeny:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BulkDecisionDecision.
+const (
+	BulkDecisionDecisionApprove BulkDecisionDecision = "approve"
+	BulkDecisionDecisionReject  BulkDecisionDecision = "reject"
+)
+
+// Valid indicates whether the value is a known member of the BulkDecisionDecision enum.
+func (e BulkDecisionDecision) Valid() bool {
+	switch e {
+	case BulkDecisionDecisionApprove:
+		return true
+	case BulkDecisionDecisionReject:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CatalogSourceKind.
+const (
+	CatalogSourceKindBackstage CatalogSourceKind = "backstage"
+	CatalogSourceKindCsv       CatalogSourceKind = "csv"
+	CatalogSourceKindFiles     CatalogSourceKind = "files"
+	CatalogSourceKindPortal    CatalogSourceKind = "portal"
+	CatalogSourceKindUpload    CatalogSourceKind = "upload"
+)
+
+// Valid indicates whether the value is a known member of the CatalogSourceKind enum.
+func (e CatalogSourceKind) Valid() bool {
+	switch e {
+	case CatalogSourceKindBackstage:
+		return true
+	case CatalogSourceKindCsv:
+		return true
+	case CatalogSourceKindFiles:
+		return true
+	case CatalogSourceKindPortal:
+		return true
+	case CatalogSourceKindUpload:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ClassInfoKind.
+const (
+	ClassInfoKindResourceClass ClassInfoKind = "ResourceClass"
+	ClassInfoKindSubjectClass  ClassInfoKind = "SubjectClass"
+)
+
+// Valid indicates whether the value is a known member of the ClassInfoKind enum.
+func (e ClassInfoKind) Valid() bool {
+	switch e {
+	case ClassInfoKindResourceClass:
+		return true
+	case ClassInfoKindSubjectClass:
 		return true
 	default:
 		return false
@@ -112,6 +176,30 @@ func (e Decision) Valid() bool {
 	case DecisionDenied:
 		return true
 	case DecisionUnmanaged:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for EntityKind.
+const (
+	EntityKindApplication EntityKind = "application"
+	EntityKindGroup       EntityKind = "group"
+	EntityKindPerson      EntityKind = "person"
+	EntityKindResource    EntityKind = "resource"
+)
+
+// Valid indicates whether the value is a known member of the EntityKind enum.
+func (e EntityKind) Valid() bool {
+	switch e {
+	case EntityKindApplication:
+		return true
+	case EntityKindGroup:
+		return true
+	case EntityKindPerson:
+		return true
+	case EntityKindResource:
 		return true
 	default:
 		return false
@@ -214,6 +302,66 @@ func (e NewDecisionDecision) Valid() bool {
 	}
 }
 
+// Defines values for ObjectChangeKind.
+const (
+	ObjectChangeKindApprovalPolicy ObjectChangeKind = "ApprovalPolicy"
+	ObjectChangeKindResourceClass  ObjectChangeKind = "ResourceClass"
+	ObjectChangeKindSubjectClass   ObjectChangeKind = "SubjectClass"
+)
+
+// Valid indicates whether the value is a known member of the ObjectChangeKind enum.
+func (e ObjectChangeKind) Valid() bool {
+	switch e {
+	case ObjectChangeKindApprovalPolicy:
+		return true
+	case ObjectChangeKindResourceClass:
+		return true
+	case ObjectChangeKindSubjectClass:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ObjectChangeVerb.
+const (
+	ObjectChangeVerbCreate ObjectChangeVerb = "create"
+	ObjectChangeVerbDelete ObjectChangeVerb = "delete"
+	ObjectChangeVerbUpdate ObjectChangeVerb = "update"
+)
+
+// Valid indicates whether the value is a known member of the ObjectChangeVerb enum.
+func (e ObjectChangeVerb) Valid() bool {
+	switch e {
+	case ObjectChangeVerbCreate:
+		return true
+	case ObjectChangeVerbDelete:
+		return true
+	case ObjectChangeVerbUpdate:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ObjectDiffLayer.
+const (
+	ObjectDiffLayerAcp       ObjectDiffLayer = "acp"
+	ObjectDiffLayerDataplane ObjectDiffLayer = "dataplane"
+)
+
+// Valid indicates whether the value is a known member of the ObjectDiffLayer enum.
+func (e ObjectDiffLayer) Valid() bool {
+	switch e {
+	case ObjectDiffLayerAcp:
+		return true
+	case ObjectDiffLayerDataplane:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OwnerRefKind.
 const (
 	OwnerRefKindGroup  OwnerRefKind = "group"
@@ -226,6 +374,45 @@ func (e OwnerRefKind) Valid() bool {
 	case OwnerRefKindGroup:
 		return true
 	case OwnerRefKindPerson:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PreferencesChannels.
+const (
+	PreferencesChannelsAtOnce PreferencesChannels = "at-once"
+	PreferencesChannelsDigest PreferencesChannels = "digest"
+	PreferencesChannelsOff    PreferencesChannels = "off"
+)
+
+// Valid indicates whether the value is a known member of the PreferencesChannels enum.
+func (e PreferencesChannels) Valid() bool {
+	switch e {
+	case PreferencesChannelsAtOnce:
+		return true
+	case PreferencesChannelsDigest:
+		return true
+	case PreferencesChannelsOff:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PreferencesLanguage.
+const (
+	PreferencesLanguageEn PreferencesLanguage = "en"
+	PreferencesLanguageZh PreferencesLanguage = "zh"
+)
+
+// Valid indicates whether the value is a known member of the PreferencesLanguage enum.
+func (e PreferencesLanguage) Valid() bool {
+	switch e {
+	case PreferencesLanguageEn:
+		return true
+	case PreferencesLanguageZh:
 		return true
 	default:
 		return false
@@ -256,6 +443,33 @@ func (e Role) Valid() bool {
 	case RoleResourceOwner:
 		return true
 	case RoleSecurity:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SearchHitKind.
+const (
+	SearchHitKindApplication SearchHitKind = "application"
+	SearchHitKindGroup       SearchHitKind = "group"
+	SearchHitKindPerson      SearchHitKind = "person"
+	SearchHitKindResource    SearchHitKind = "resource"
+	SearchHitKindTicket      SearchHitKind = "ticket"
+)
+
+// Valid indicates whether the value is a known member of the SearchHitKind enum.
+func (e SearchHitKind) Valid() bool {
+	switch e {
+	case SearchHitKindApplication:
+		return true
+	case SearchHitKindGroup:
+		return true
+	case SearchHitKindPerson:
+		return true
+	case SearchHitKindResource:
+		return true
+	case SearchHitKindTicket:
 		return true
 	default:
 		return false
@@ -310,15 +524,126 @@ func (e StepState) Valid() bool {
 	}
 }
 
+// Defines values for SyncChangeKind.
+const (
+	SyncChangeKindApplication SyncChangeKind = "application"
+	SyncChangeKindGroup       SyncChangeKind = "group"
+	SyncChangeKindPerson      SyncChangeKind = "person"
+	SyncChangeKindResource    SyncChangeKind = "resource"
+)
+
+// Valid indicates whether the value is a known member of the SyncChangeKind enum.
+func (e SyncChangeKind) Valid() bool {
+	switch e {
+	case SyncChangeKindApplication:
+		return true
+	case SyncChangeKindGroup:
+		return true
+	case SyncChangeKindPerson:
+		return true
+	case SyncChangeKindResource:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SyncChangeVerb.
+const (
+	SyncChangeVerbAdd      SyncChangeVerb = "add"
+	SyncChangeVerbChange   SyncChangeVerb = "change"
+	SyncChangeVerbConflict SyncChangeVerb = "conflict"
+	SyncChangeVerbGone     SyncChangeVerb = "gone"
+)
+
+// Valid indicates whether the value is a known member of the SyncChangeVerb enum.
+func (e SyncChangeVerb) Valid() bool {
+	switch e {
+	case SyncChangeVerbAdd:
+		return true
+	case SyncChangeVerbChange:
+		return true
+	case SyncChangeVerbConflict:
+		return true
+	case SyncChangeVerbGone:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SyncInputFormat.
+const (
+	SyncInputFormatBackstage SyncInputFormat = "backstage"
+	SyncInputFormatCsv       SyncInputFormat = "csv"
+)
+
+// Valid indicates whether the value is a known member of the SyncInputFormat enum.
+func (e SyncInputFormat) Valid() bool {
+	switch e {
+	case SyncInputFormatBackstage:
+		return true
+	case SyncInputFormatCsv:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SyncInputKind.
+const (
+	SyncInputKindApplication SyncInputKind = "application"
+	SyncInputKindGroup       SyncInputKind = "group"
+	SyncInputKindPerson      SyncInputKind = "person"
+	SyncInputKindResource    SyncInputKind = "resource"
+)
+
+// Valid indicates whether the value is a known member of the SyncInputKind enum.
+func (e SyncInputKind) Valid() bool {
+	switch e {
+	case SyncInputKindApplication:
+		return true
+	case SyncInputKindGroup:
+		return true
+	case SyncInputKindPerson:
+		return true
+	case SyncInputKindResource:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for TicketKind.
 const (
-	TicketKindGrant TicketKind = "grant"
+	TicketKindApprovalPolicy TicketKind = "approval-policy"
+	TicketKindClass          TicketKind = "class"
+	TicketKindExtend         TicketKind = "extend"
+	TicketKindGrant          TicketKind = "grant"
+	TicketKindMode           TicketKind = "mode"
+	TicketKindOffboard       TicketKind = "offboard"
+	TicketKindOnboard        TicketKind = "onboard"
+	TicketKindRevoke         TicketKind = "revoke"
 )
 
 // Valid indicates whether the value is a known member of the TicketKind enum.
 func (e TicketKind) Valid() bool {
 	switch e {
+	case TicketKindApprovalPolicy:
+		return true
+	case TicketKindClass:
+		return true
+	case TicketKindExtend:
+		return true
 	case TicketKindGrant:
+		return true
+	case TicketKindMode:
+		return true
+	case TicketKindOffboard:
+		return true
+	case TicketKindOnboard:
+		return true
+	case TicketKindRevoke:
 		return true
 	default:
 		return false
@@ -361,6 +686,60 @@ func (e TicketState) Valid() bool {
 	case TicketStateRevoking:
 		return true
 	case TicketStateWithdrawn:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TokenScope.
+const (
+	TokenScopeCatalogWrite   TokenScope = "catalog:write"
+	TokenScopeLedgerRead     TokenScope = "ledger:read"
+	TokenScopeRead           TokenScope = "read"
+	TokenScopeTicketsDecide  TokenScope = "tickets:decide"
+	TokenScopeTicketsWrite   TokenScope = "tickets:write"
+	TokenScopeWorkloadsWrite TokenScope = "workloads:write"
+)
+
+// Valid indicates whether the value is a known member of the TokenScope enum.
+func (e TokenScope) Valid() bool {
+	switch e {
+	case TokenScopeCatalogWrite:
+		return true
+	case TokenScopeLedgerRead:
+		return true
+	case TokenScopeRead:
+		return true
+	case TokenScopeTicketsDecide:
+		return true
+	case TokenScopeTicketsWrite:
+		return true
+	case TokenScopeWorkloadsWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WorkloadResultsItemsOutcome.
+const (
+	WorkloadResultsItemsOutcomeChanged   WorkloadResultsItemsOutcome = "changed"
+	WorkloadResultsItemsOutcomeCreated   WorkloadResultsItemsOutcome = "created"
+	WorkloadResultsItemsOutcomeRefused   WorkloadResultsItemsOutcome = "refused"
+	WorkloadResultsItemsOutcomeUnchanged WorkloadResultsItemsOutcome = "unchanged"
+)
+
+// Valid indicates whether the value is a known member of the WorkloadResultsItemsOutcome enum.
+func (e WorkloadResultsItemsOutcome) Valid() bool {
+	switch e {
+	case WorkloadResultsItemsOutcomeChanged:
+		return true
+	case WorkloadResultsItemsOutcomeCreated:
+		return true
+	case WorkloadResultsItemsOutcomeRefused:
+		return true
+	case WorkloadResultsItemsOutcomeUnchanged:
 		return true
 	default:
 		return false
@@ -453,12 +832,113 @@ type ApplicationList struct {
 	NextCursor *string       `json:"nextCursor,omitempty"`
 }
 
+// ApprovalPolicy defines model for ApprovalPolicy.
+type ApprovalPolicy struct {
+	Accepted            bool         `json:"accepted"`
+	BreakGlassPeople    *[]Person    `json:"breakGlassPeople,omitempty"`
+	Builtin             bool         `json:"builtin"`
+	Match               *string      `json:"match,omitempty"`
+	MaxDurationSeconds  *int64       `json:"maxDurationSeconds,omitempty"`
+	Message             *string      `json:"message,omitempty"`
+	Name                string       `json:"name"`
+	Priority            int          `json:"priority"`
+	SamePersonManySteps *bool        `json:"samePersonManySteps,omitempty"`
+	Steps               []PolicyStep `json:"steps"`
+	Yaml                *string      `json:"yaml,omitempty"`
+}
+
+// ApprovalPolicyList defines model for ApprovalPolicyList.
+type ApprovalPolicyList struct {
+	Items []ApprovalPolicy `json:"items"`
+}
+
+// BulkDecision defines model for BulkDecision.
+type BulkDecision struct {
+	Comment  *string              `json:"comment,omitempty"`
+	Decision BulkDecisionDecision `json:"decision"`
+	Items    []struct {
+		Item    *int   `json:"item,omitempty"`
+		Ticket  string `json:"ticket"`
+		Version int64  `json:"version"`
+	} `json:"items"`
+}
+
+// BulkDecisionDecision defines model for BulkDecision.Decision.
+type BulkDecisionDecision string
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	Items []struct {
+		Item    *int         `json:"item,omitempty"`
+		Ok      bool         `json:"ok"`
+		Problem *Problem     `json:"problem,omitempty"`
+		State   *TicketState `json:"state,omitempty"`
+		Ticket  string       `json:"ticket"`
+	} `json:"items"`
+}
+
 // CatalogRef defines model for CatalogRef.
 type CatalogRef struct {
 	// Id absent: the catalog does not know the name
 	Id    *string `json:"id,omitempty"`
 	Name  string  `json:"name"`
 	Title string  `json:"title"`
+}
+
+// CatalogSource defines model for CatalogSource.
+type CatalogSource struct {
+	Entities  int               `json:"entities"`
+	Gone      *int              `json:"gone,omitempty"`
+	Id        string            `json:"id"`
+	Kind      CatalogSourceKind `json:"kind"`
+	LastError *string           `json:"lastError,omitempty"`
+	LastSync  *time.Time        `json:"lastSync,omitempty"`
+
+	// Location without secrets
+	Location *string      `json:"location,omitempty"`
+	Waiting  *SyncPreview `json:"waiting,omitempty"`
+}
+
+// CatalogSourceKind defines model for CatalogSource.Kind.
+type CatalogSourceKind string
+
+// CatalogSourceList defines model for CatalogSourceList.
+type CatalogSourceList struct {
+	Items []CatalogSource `json:"items"`
+}
+
+// ChangeView defines model for ChangeView.
+type ChangeView struct {
+	// Message why there is no diff
+	Message *string      `json:"message,omitempty"`
+	Objects []ObjectDiff `json:"objects"`
+
+	// Refused what no dataplane could enforce
+	Refused *[]string `json:"refused,omitempty"`
+}
+
+// ClassInfo defines model for ClassInfo.
+type ClassInfo struct {
+	Accepted *bool         `json:"accepted,omitempty"`
+	Kind     ClassInfoKind `json:"kind"`
+	LabelKey string        `json:"labelKey"`
+
+	// Members catalog entities that it covers
+	Members int     `json:"members"`
+	Message *string `json:"message,omitempty"`
+	Name    string  `json:"name"`
+	Pattern string  `json:"pattern"`
+
+	// Yaml the spec
+	Yaml string `json:"yaml"`
+}
+
+// ClassInfoKind defines model for ClassInfo.Kind.
+type ClassInfoKind string
+
+// ClassList defines model for ClassList.
+type ClassList struct {
+	Items []ClassInfo `json:"items"`
 }
 
 // ClusterState defines model for ClusterState.
@@ -513,8 +993,128 @@ type ConnectionList struct {
 	Since    time.Time  `json:"since"`
 }
 
+// CreatedToken defines model for CreatedToken.
+type CreatedToken struct {
+	// Secret shown once
+	Secret string `json:"secret"`
+	Token  Token  `json:"token"`
+}
+
 // Decision defines model for Decision.
 type Decision string
+
+// Delegation defines model for Delegation.
+type Delegation struct {
+	Active  bool       `json:"active"`
+	CanEnd  bool       `json:"canEnd"`
+	End     time.Time  `json:"end"`
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+	From    Person     `json:"from"`
+	Id      string     `json:"id"`
+	Reason  *string    `json:"reason,omitempty"`
+	Start   time.Time  `json:"start"`
+	To      Person     `json:"to"`
+}
+
+// DelegationList defines model for DelegationList.
+type DelegationList struct {
+	Items      []Delegation `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
+// DeniedConnection defines model for DeniedConnection.
+type DeniedConnection struct {
+	Action      *string    `json:"action,omitempty"`
+	Application CatalogRef `json:"application"`
+	Count       int64      `json:"count"`
+	Decision    *Decision  `json:"decision,omitempty"`
+	LastSeen    time.Time  `json:"lastSeen"`
+	Port        *int       `json:"port,omitempty"`
+	Protocol    *string    `json:"protocol,omitempty"`
+	Resource    CatalogRef `json:"resource"`
+}
+
+// DeviceApprove defines model for DeviceApprove.
+type DeviceApprove struct {
+	Deny     *bool  `json:"deny,omitempty"`
+	UserCode string `json:"userCode"`
+}
+
+// DeviceLogin defines model for DeviceLogin.
+type DeviceLogin struct {
+	// Address where it asked from
+	Address string `json:"address"`
+
+	// Client what the command line calls itself; it may lie
+	Client string `json:"client"`
+
+	// ExpiresAt until when it can be agreed to
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// Scopes what it would be able to do in the caller's name
+	Scopes    []TokenScope `json:"scopes"`
+	StartedAt time.Time    `json:"startedAt"`
+
+	// TokenSeconds how long its token would live
+	TokenSeconds int64 `json:"tokenSeconds"`
+}
+
+// DevicePoll defines model for DevicePoll.
+type DevicePoll struct {
+	DeviceCode string `json:"deviceCode"`
+}
+
+// DeviceStart defines model for DeviceStart.
+type DeviceStart struct {
+	DeviceCode string `json:"deviceCode"`
+	ExpiresIn  int    `json:"expiresIn"`
+	Interval   int    `json:"interval"`
+
+	// UserCode Example: BCDF-GHJK
+	UserCode                string  `json:"userCode"`
+	VerificationUri         string  `json:"verificationUri"`
+	VerificationUriComplete *string `json:"verificationUriComplete,omitempty"`
+}
+
+// DeviceToken defines model for DeviceToken.
+type DeviceToken struct {
+	ExpiresAt time.Time `json:"expiresAt"`
+	Token     string    `json:"token"`
+}
+
+// Entity defines model for Entity.
+type Entity struct {
+	Consequences *[]string  `json:"consequences,omitempty"`
+	Description  *string    `json:"description,omitempty"`
+	Email        *string    `json:"email,omitempty"`
+	Environment  *string    `json:"environment,omitempty"`
+	Gone         *bool      `json:"gone,omitempty"`
+	Id           string     `json:"id"`
+	Kind         EntityKind `json:"kind"`
+
+	// Leader of a person, or the lead of a group
+	Leader  *string   `json:"leader,omitempty"`
+	Members *[]string `json:"members,omitempty"`
+
+	// Name resource name of an application or resource
+	Name *string `json:"name,omitempty"`
+
+	// Owners user:bob or group:storage
+	Owners      *[]string    `json:"owners,omitempty"`
+	Parent      *string      `json:"parent,omitempty"`
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
+	Source      *string      `json:"source,omitempty"`
+	Title       string       `json:"title"`
+}
+
+// EntityKind defines model for Entity.Kind.
+type EntityKind string
+
+// EntityList defines model for EntityList.
+type EntityList struct {
+	Items      []Entity `json:"items"`
+	NextCursor *string  `json:"nextCursor,omitempty"`
+}
 
 // Event defines model for Event.
 type Event struct {
@@ -531,6 +1131,117 @@ type Event struct {
 
 // EventKind one line of the timeline
 type EventKind string
+
+// Group defines model for Group.
+type Group struct {
+	DisplayName string  `json:"displayName"`
+	Id          string  `json:"id"`
+	Lead        *Person `json:"lead,omitempty"`
+	Members     int     `json:"members"`
+	Parent      *string `json:"parent,omitempty"`
+}
+
+// GroupList defines model for GroupList.
+type GroupList struct {
+	Items      []Group `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
+// Home defines model for Home.
+type Home struct {
+	Denied []DeniedConnection `json:"denied"`
+
+	// Expiring grants of the caller's applications that end within 14 days, soonest first
+	Expiring       []Ticket `json:"expiring"`
+	FlowsAvailable bool     `json:"flowsAvailable"`
+	Reviews        []Ticket `json:"reviews"`
+
+	// UnderWay the caller's tickets that are not at an end
+	UnderWay []Ticket `json:"underWay"`
+
+	// Waiting at most 10, oldest first
+	Waiting      []Ticket `json:"waiting"`
+	WaitingCount *int     `json:"waitingCount,omitempty"`
+}
+
+// InboxItem defines model for InboxItem.
+type InboxItem struct {
+	At   time.Time `json:"at"`
+	Body *string   `json:"body,omitempty"`
+	Id   string    `json:"id"`
+
+	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked
+	Kind   string  `json:"kind"`
+	Read   bool    `json:"read"`
+	Ticket *string `json:"ticket,omitempty"`
+
+	// Title in the person's language
+	Title string `json:"title"`
+}
+
+// InboxList defines model for InboxList.
+type InboxList struct {
+	Items      []InboxItem `json:"items"`
+	NextCursor *string     `json:"nextCursor,omitempty"`
+	Unread     int         `json:"unread"`
+}
+
+// ItemMay defines model for ItemMay.
+type ItemMay struct {
+	Approve  bool `json:"approve"`
+	Extend   bool `json:"extend"`
+	Reject   bool `json:"reject"`
+	Review   bool `json:"review"`
+	Revoke   bool `json:"revoke"`
+	Withdraw bool `json:"withdraw"`
+}
+
+// ItemRef defines model for ItemRef.
+type ItemRef struct {
+	Item   int    `json:"item"`
+	Ticket string `json:"ticket"`
+}
+
+// LedgerLine defines model for LedgerLine.
+type LedgerLine struct {
+	Action  string             `json:"action"`
+	Actor   *Person            `json:"actor,omitempty"`
+	At      time.Time          `json:"at"`
+	Details *map[string]string `json:"details,omitempty"`
+	Hash    string             `json:"hash"`
+	Object  string             `json:"object"`
+	Prev    string             `json:"prev"`
+	Seq     int64              `json:"seq"`
+}
+
+// LedgerList defines model for LedgerList.
+type LedgerList struct {
+	Items      []LedgerLine `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
+// LedgerVerification defines model for LedgerVerification.
+type LedgerVerification struct {
+	Anchors *[]struct {
+		Anchor  string     `json:"anchor"`
+		At      *time.Time `json:"at,omitempty"`
+		Matches bool       `json:"matches"`
+		Message *string    `json:"message,omitempty"`
+		Seq     int64      `json:"seq"`
+	} `json:"anchors,omitempty"`
+	BrokenAt *int64  `json:"brokenAt,omitempty"`
+	Head     string  `json:"head"`
+	Intact   bool    `json:"intact"`
+	Lines    int64   `json:"lines"`
+	Reason   *string `json:"reason,omitempty"`
+}
+
+// MarkInbox defines model for MarkInbox.
+type MarkInbox struct {
+	// Ids absent: all
+	Ids  *[]string `json:"ids,omitempty"`
+	Read *bool     `json:"read,omitempty"`
+}
 
 // Me defines model for Me.
 type Me struct {
@@ -550,6 +1261,11 @@ type Me struct {
 // Mode defines model for Mode.
 type Mode string
 
+// NewComment defines model for NewComment.
+type NewComment struct {
+	Comment string `json:"comment"`
+}
+
 // NewDecision defines model for NewDecision.
 type NewDecision struct {
 	// Comment required to reject
@@ -562,6 +1278,32 @@ type NewDecision struct {
 
 // NewDecisionDecision defines model for NewDecision.Decision.
 type NewDecisionDecision string
+
+// NewDelegation defines model for NewDelegation.
+type NewDelegation struct {
+	End    time.Time `json:"end"`
+	Reason *string   `json:"reason,omitempty"`
+	Start  time.Time `json:"start"`
+	To     string    `json:"to"`
+}
+
+// NewDevice defines model for NewDevice.
+type NewDevice struct {
+	// Client what calls, for people, for example kubectl-acp on alices-laptop
+	Client *string `json:"client,omitempty"`
+}
+
+// NewReview defines model for NewReview.
+type NewReview struct {
+	// Comment required to end it
+	Comment *string `json:"comment,omitempty"`
+
+	// Confirm false: the grant ends at once
+	Confirm bool `json:"confirm"`
+
+	// Item absent: every item
+	Item *int `json:"item,omitempty"`
+}
 
 // NewTicket defines model for NewTicket.
 type NewTicket struct {
@@ -582,6 +1324,48 @@ type NewTicketItem struct {
 	Resource string `json:"resource"`
 }
 
+// NewToken defines model for NewToken.
+type NewToken struct {
+	ExpiresInSeconds int64        `json:"expiresInSeconds"`
+	Name             string       `json:"name"`
+	Scopes           []TokenScope `json:"scopes"`
+}
+
+// ObjectChange for class and approval-policy tickets
+type ObjectChange struct {
+	Kind ObjectChangeKind `json:"kind"`
+	Name string           `json:"name"`
+
+	// Spec the spec as YAML or JSON; absent with verb delete
+	Spec *string          `json:"spec,omitempty"`
+	Verb ObjectChangeVerb `json:"verb"`
+}
+
+// ObjectChangeKind defines model for ObjectChange.Kind.
+type ObjectChangeKind string
+
+// ObjectChangeVerb defines model for ObjectChange.Verb.
+type ObjectChangeVerb string
+
+// ObjectDiff defines model for ObjectDiff.
+type ObjectDiff struct {
+	// After YAML; empty: there is none
+	After string `json:"after"`
+
+	// Before YAML; empty: there is none
+	Before string `json:"before"`
+
+	// Clusters absent: every targeted member
+	Clusters *[]string        `json:"clusters,omitempty"`
+	Enforcer *string          `json:"enforcer,omitempty"`
+	Kind     string           `json:"kind"`
+	Layer    *ObjectDiffLayer `json:"layer,omitempty"`
+	Name     string           `json:"name"`
+}
+
+// ObjectDiffLayer defines model for ObjectDiff.Layer.
+type ObjectDiffLayer string
+
 // OwnerRef defines model for OwnerRef.
 type OwnerRef struct {
 	DisplayName string       `json:"displayName"`
@@ -600,9 +1384,81 @@ type Person struct {
 	Title       *string `json:"title,omitempty"`
 }
 
+// PersonDetail defines model for PersonDetail.
+type PersonDetail struct {
+	Groups []OwnerRef  `json:"groups"`
+	Leader *Person     `json:"leader,omitempty"`
+	Owns   []SearchHit `json:"owns"`
+	Person Person      `json:"person"`
+}
+
+// PersonList defines model for PersonList.
+type PersonList struct {
+	Items      []Person `json:"items"`
+	NextCursor *string  `json:"nextCursor,omitempty"`
+}
+
+// PolicyStep defines model for PolicyStep.
+type PolicyStep struct {
+	Approvers   []string `json:"approvers"`
+	AutoApprove *string  `json:"autoApprove,omitempty"`
+	Condition   *string  `json:"condition,omitempty"`
+	Name        string   `json:"name"`
+	Quorum      string   `json:"quorum"`
+
+	// Timeout for example: after 72h escalate to group:security
+	Timeout *string `json:"timeout,omitempty"`
+}
+
+// Preferences defines model for Preferences.
+type Preferences struct {
+	// Available channels that the operator has set up
+	Available *[]string `json:"available,omitempty"`
+
+	// Channels channel (inbox, mail, slack) -> kind -> when
+	Channels   map[string]map[string]PreferencesChannels `json:"channels"`
+	DigestHour *int                                      `json:"digestHour,omitempty"`
+	Language   PreferencesLanguage                       `json:"language"`
+
+	// TimeZone IANA name
+	TimeZone string `json:"timeZone"`
+}
+
+// PreferencesChannels defines model for Preferences.Channels.
+type PreferencesChannels string
+
+// PreferencesLanguage defines model for Preferences.Language.
+type PreferencesLanguage string
+
+// PreviewItem defines model for PreviewItem.
+type PreviewItem struct {
+	ApprovalPolicy *string   `json:"approvalPolicy,omitempty"`
+	Brings         *[]string `json:"brings,omitempty"`
+
+	// Denied24h connections of this application to this resource refused in the last 24 hours
+	Denied24h *int64 `json:"denied24h,omitempty"`
+
+	// Duplicate a pending ticket about the same
+	Duplicate *string `json:"duplicate,omitempty"`
+
+	// Existing statements that already allow some of it
+	Existing *[]Access `json:"existing,omitempty"`
+
+	// Kind extend when a grant for the same is effective
+	Kind       *TicketKind `json:"kind,omitempty"`
+	Position   int         `json:"position"`
+	Problem    *Problem    `json:"problem,omitempty"`
+	Protection *Protection `json:"protection,omitempty"`
+
+	// Statement the statement as YAML
+	Statement *string  `json:"statement,omitempty"`
+	Steps     []Step   `json:"steps"`
+	Target    *ItemRef `json:"target,omitempty"`
+}
+
 // Problem defines model for Problem.
 type Problem struct {
-	// Code stable word for programs and translations: unauthenticated, forbidden, not-found, invalid, conflict, stale, duplicate, no-approver, too-large, rate-limited, unavailable, store-unavailable, internal
+	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, too-large, rate-limited, unavailable, store-unavailable, internal
 	Code   string  `json:"code"`
 	Detail *string `json:"detail,omitempty"`
 	Fields *[]struct {
@@ -634,6 +1490,11 @@ type Protection struct {
 	Realized      bool           `json:"realized"`
 	Revision      *string        `json:"revision,omitempty"`
 	Statements    int            `json:"statements"`
+}
+
+// PutWorkloads defines model for PutWorkloads.
+type PutWorkloads struct {
+	Items []Workload `json:"items"`
 }
 
 // ReasonBody defines model for ReasonBody.
@@ -668,8 +1529,38 @@ type ResourceList struct {
 // Role defines model for Role.
 type Role string
 
+// SearchHit defines model for SearchHit.
+type SearchHit struct {
+	Id       string        `json:"id"`
+	Kind     SearchHitKind `json:"kind"`
+	Name     *string       `json:"name,omitempty"`
+	Subtitle *string       `json:"subtitle,omitempty"`
+	Title    string        `json:"title"`
+}
+
+// SearchHitKind defines model for SearchHit.Kind.
+type SearchHitKind string
+
+// SearchResult defines model for SearchResult.
+type SearchResult struct {
+	Items []SearchHit `json:"items"`
+}
+
 // Sensitivity defines model for Sensitivity.
 type Sensitivity string
+
+// SessionInfo defines model for SessionInfo.
+type SessionInfo struct {
+	CreatedAt time.Time `json:"createdAt"`
+	Current   bool      `json:"current"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	UserAgent *string   `json:"userAgent,omitempty"`
+}
+
+// SessionList defines model for SessionList.
+type SessionList struct {
+	Items []SessionInfo `json:"items"`
+}
 
 // Step defines model for Step.
 type Step struct {
@@ -689,6 +1580,81 @@ type Step struct {
 
 // StepState defines model for StepState.
 type StepState string
+
+// SyncApply defines model for SyncApply.
+type SyncApply struct {
+	Reason     *string `json:"reason,omitempty"`
+	RemoveGone *bool   `json:"removeGone,omitempty"`
+	Token      string  `json:"token"`
+}
+
+// SyncChange defines model for SyncChange.
+type SyncChange struct {
+	// Consequences for example: owns 3 resources, has 2 effective grants
+	Consequences *[]string `json:"consequences,omitempty"`
+	Fields       *[]struct {
+		After  string `json:"after"`
+		Before string `json:"before"`
+		Field  string `json:"field"`
+	} `json:"fields,omitempty"`
+	Id    string         `json:"id"`
+	Kind  SyncChangeKind `json:"kind"`
+	Title string         `json:"title"`
+	Verb  SyncChangeVerb `json:"verb"`
+}
+
+// SyncChangeKind defines model for SyncChange.Kind.
+type SyncChangeKind string
+
+// SyncChangeVerb defines model for SyncChange.Verb.
+type SyncChangeVerb string
+
+// SyncInput defines model for SyncInput.
+type SyncInput struct {
+	Content *string          `json:"content,omitempty"`
+	Format  *SyncInputFormat `json:"format,omitempty"`
+
+	// Kind of the rows of a CSV
+	Kind *SyncInputKind `json:"kind,omitempty"`
+}
+
+// SyncInputFormat defines model for SyncInput.Format.
+type SyncInputFormat string
+
+// SyncInputKind of the rows of a CSV
+type SyncInputKind string
+
+// SyncPreview defines model for SyncPreview.
+type SyncPreview struct {
+	Added   int `json:"added"`
+	Changed int `json:"changed"`
+
+	// Changes the first 500
+	Changes []SyncChange `json:"changes"`
+	Gone    int          `json:"gone"`
+
+	// Problems what could not be read, with file and line
+	Problems  *[]string `json:"problems,omitempty"`
+	Token     string    `json:"token"`
+	Unchanged *int      `json:"unchanged,omitempty"`
+}
+
+// SyncResult defines model for SyncResult.
+type SyncResult struct {
+	Added   int  `json:"added"`
+	Changed int  `json:"changed"`
+	Gone    int  `json:"gone"`
+	Removed *int `json:"removed,omitempty"`
+}
+
+// SyncWorkloads defines model for SyncWorkloads.
+type SyncWorkloads struct {
+	Items  []Workload `json:"items"`
+	Source string     `json:"source"`
+
+	// Token of the preview of the same items; absent: preview
+	Token *string `json:"token,omitempty"`
+}
 
 // Ticket defines model for Ticket.
 type Ticket struct {
@@ -730,9 +1696,6 @@ type Ticket struct {
 	WaitingFor *[]string `json:"waitingFor,omitempty"`
 }
 
-// TicketKind defines model for Ticket.Kind.
-type TicketKind string
-
 // TicketItem defines model for TicketItem.
 type TicketItem struct {
 	Actions     []string   `json:"actions"`
@@ -740,6 +1703,9 @@ type TicketItem struct {
 	Resource    CatalogRef `json:"resource"`
 	Sid         string     `json:"sid"`
 }
+
+// TicketKind defines model for TicketKind.
+type TicketKind string
 
 // TicketList defines model for TicketList.
 type TicketList struct {
@@ -768,6 +1734,95 @@ type TicketPreview struct {
 // TicketState defines model for TicketState.
 type TicketState string
 
+// Token defines model for Token.
+type Token struct {
+	CreatedAt  time.Time  `json:"createdAt"`
+	ExpiresAt  time.Time  `json:"expiresAt"`
+	Id         string     `json:"id"`
+	LastUsedAt *time.Time `json:"lastUsedAt,omitempty"`
+	Name       string     `json:"name"`
+
+	// Prefix the first characters of the secret
+	Prefix *string      `json:"prefix,omitempty"`
+	Scopes []TokenScope `json:"scopes"`
+}
+
+// TokenList defines model for TokenList.
+type TokenList struct {
+	Items []Token `json:"items"`
+}
+
+// TokenScope defines model for TokenScope.
+type TokenScope string
+
+// Vote defines model for Vote.
+type Vote struct {
+	Approve    bool      `json:"approve"`
+	At         time.Time `json:"at"`
+	Comment    *string   `json:"comment,omitempty"`
+	OnBehalfOf *Person   `json:"onBehalfOf,omitempty"`
+	Person     Person    `json:"person"`
+}
+
+// WhatIf defines model for WhatIf.
+type WhatIf struct {
+	// As a person id; absent: the caller
+	As      *string   `json:"as,omitempty"`
+	Request NewTicket `json:"request"`
+}
+
+// Workload defines model for Workload.
+type Workload struct {
+	Accepted *bool `json:"accepted,omitempty"`
+
+	// Addresses addresses or prefixes
+	Addresses   []string `json:"addresses"`
+	Description *string  `json:"description,omitempty"`
+	Id          string   `json:"id"`
+	Message     *string  `json:"message,omitempty"`
+
+	// Source who registers it; absent: the caller
+	Source *string `json:"source,omitempty"`
+
+	// Subject resource name of the application it acts as
+	Subject string `json:"subject"`
+}
+
+// WorkloadList defines model for WorkloadList.
+type WorkloadList struct {
+	Items      []Workload `json:"items"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+}
+
+// WorkloadResults defines model for WorkloadResults.
+type WorkloadResults struct {
+	Items []struct {
+		Id      string                      `json:"id"`
+		Message *string                     `json:"message,omitempty"`
+		Outcome WorkloadResultsItemsOutcome `json:"outcome"`
+	} `json:"items"`
+}
+
+// WorkloadResultsItemsOutcome defines model for WorkloadResults.Items.Outcome.
+type WorkloadResultsItemsOutcome string
+
+// WorkloadSync defines model for WorkloadSync.
+type WorkloadSync struct {
+	Added   int  `json:"added"`
+	Applied bool `json:"applied"`
+	Changed int  `json:"changed"`
+	Refused *[]struct {
+		Id      string `json:"id"`
+		Message string `json:"message"`
+	} `json:"refused,omitempty"`
+	Removed int `json:"removed"`
+
+	// Sample some of those that would go
+	Sample    *[]Workload `json:"sample,omitempty"`
+	Token     string      `json:"token"`
+	Unchanged int         `json:"unchanged"`
+}
+
 // Cursor defines model for Cursor.
 type Cursor = string
 
@@ -776,6 +1831,9 @@ type DecisionFilter = []Decision
 
 // Id defines model for Id.
 type Id = string
+
+// IdempotencyKey defines model for IdempotencyKey.
+type IdempotencyKey = string
 
 // Limit defines model for Limit.
 type Limit = int
@@ -811,6 +1869,17 @@ type ListApplicationConnectionsParams struct {
 
 	// Since absent: 24 hours ago
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
+}
+
+// GetDeviceParams defines parameters for GetDevice.
+type GetDeviceParams struct {
+	UserCode string `form:"userCode" json:"userCode"`
+}
+
+// CreateTokenParams defines parameters for CreateToken.
+type CreateTokenParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListResourcesParams defines parameters for ListResources.
@@ -859,6 +1928,18 @@ type CreateTicketParams struct {
 	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
 }
 
+// StartDeviceJSONRequestBody defines body for StartDevice for application/json ContentType.
+type StartDeviceJSONRequestBody = NewDevice
+
+// ApproveDeviceJSONRequestBody defines body for ApproveDevice for application/json ContentType.
+type ApproveDeviceJSONRequestBody = DeviceApprove
+
+// PollDeviceJSONRequestBody defines body for PollDevice for application/json ContentType.
+type PollDeviceJSONRequestBody = DevicePoll
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = NewToken
+
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket
 
@@ -888,12 +1969,39 @@ type ServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(c *gin.Context, id Id, params ListApplicationConnectionsParams)
+	// GetDevice What the logged in user would agree to (code not-found if nothing waits with this user code)
+	// (GET /auth/device)
+	GetDevice(c *gin.Context, params GetDeviceParams)
+	// StartDevice Begin a login of a command line (RFC 8628)
+	// (POST /auth/device)
+	StartDevice(c *gin.Context)
+	// ApproveDevice The logged in user agrees to a command line login
+	// (POST /auth/device/approve)
+	ApproveDevice(c *gin.Context)
+	// PollDevice The token, once the user has agreed (code authorization-pending until then)
+	// (POST /auth/device/token)
+	PollDevice(c *gin.Context)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(c *gin.Context)
 	// GetMe Who am I, and as what
 	// (GET /me)
 	GetMe(c *gin.Context)
+	// EndOtherSessions End all sessions but this one
+	// (DELETE /me/sessions)
+	EndOtherSessions(c *gin.Context)
+	// ListSessions Where the caller is logged in
+	// (GET /me/sessions)
+	ListSessions(c *gin.Context)
+	// ListTokens Machine tokens that the caller made
+	// (GET /me/tokens)
+	ListTokens(c *gin.Context)
+	// CreateToken Make a machine token; its secret is shown once
+	// (POST /me/tokens)
+	CreateToken(c *gin.Context, params CreateTokenParams)
+	// RevokeToken End a token at once
+	// (DELETE /me/tokens/{id})
+	RevokeToken(c *gin.Context, id Id)
 	// ListResources Resources, filtered
 	// (GET /resources)
 	ListResources(c *gin.Context, params ListResourcesParams)
@@ -1083,6 +2191,72 @@ func (siw *ServerInterfaceWrapper) ListApplicationConnections(c *gin.Context) {
 	siw.Handler.ListApplicationConnections(c, id, params)
 }
 
+// GetDevice operation middleware
+func (siw *ServerInterfaceWrapper) GetDevice(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetDeviceParams
+
+	// ------------- Required query parameter "userCode" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "userCode", c.Request.URL.Query(), &params.UserCode, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter userCode: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetDevice(c, params)
+}
+
+// StartDevice operation middleware
+func (siw *ServerInterfaceWrapper) StartDevice(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.StartDevice(c)
+}
+
+// ApproveDevice operation middleware
+func (siw *ServerInterfaceWrapper) ApproveDevice(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ApproveDevice(c)
+}
+
+// PollDevice operation middleware
+func (siw *ServerInterfaceWrapper) PollDevice(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PollDevice(c)
+}
+
 // StreamEvents operation middleware
 func (siw *ServerInterfaceWrapper) StreamEvents(c *gin.Context) {
 
@@ -1107,6 +2281,110 @@ func (siw *ServerInterfaceWrapper) GetMe(c *gin.Context) {
 	}
 
 	siw.Handler.GetMe(c)
+}
+
+// EndOtherSessions operation middleware
+func (siw *ServerInterfaceWrapper) EndOtherSessions(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.EndOtherSessions(c)
+}
+
+// ListSessions operation middleware
+func (siw *ServerInterfaceWrapper) ListSessions(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListSessions(c)
+}
+
+// ListTokens operation middleware
+func (siw *ServerInterfaceWrapper) ListTokens(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListTokens(c)
+}
+
+// CreateToken operation middleware
+func (siw *ServerInterfaceWrapper) CreateToken(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateTokenParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.CreateToken(c, params)
+}
+
+// RevokeToken operation middleware
+func (siw *ServerInterfaceWrapper) RevokeToken(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.RevokeToken(c, id)
 }
 
 // ListResources operation middleware
@@ -1517,6 +2795,15 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/tickets/:id/decision", wrapper.DecideTicket)
 	router.POST(options.BaseURL+"/tickets/:id/withdraw", wrapper.WithdrawTicket)
 	router.POST(options.BaseURL+"/tickets/:id/revoke", wrapper.RevokeTicket)
+	router.GET(options.BaseURL+"/me/tokens", wrapper.ListTokens)
+	router.POST(options.BaseURL+"/me/tokens", wrapper.CreateToken)
+	router.DELETE(options.BaseURL+"/me/tokens/:id", wrapper.RevokeToken)
+	router.DELETE(options.BaseURL+"/me/sessions", wrapper.EndOtherSessions)
+	router.GET(options.BaseURL+"/me/sessions", wrapper.ListSessions)
+	router.GET(options.BaseURL+"/auth/device", wrapper.GetDevice)
+	router.POST(options.BaseURL+"/auth/device", wrapper.StartDevice)
+	router.POST(options.BaseURL+"/auth/device/token", wrapper.PollDevice)
+	router.POST(options.BaseURL+"/auth/device/approve", wrapper.ApproveDevice)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents)
 }
 
@@ -1679,6 +2966,156 @@ func (response ListApplicationConnectionsdefaultApplicationProblemPlusJSONRespon
 	return err
 }
 
+type GetDeviceRequestObject struct {
+	Params GetDeviceParams
+}
+
+type GetDeviceResponseObject interface {
+	VisitGetDeviceResponse(w http.ResponseWriter) error
+}
+
+type GetDevice200JSONResponse DeviceLogin
+
+func (response GetDevice200JSONResponse) VisitGetDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDevicedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetDevicedefaultApplicationProblemPlusJSONResponse) VisitGetDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StartDeviceRequestObject struct {
+	Body *StartDeviceJSONRequestBody
+}
+
+type StartDeviceResponseObject interface {
+	VisitStartDeviceResponse(w http.ResponseWriter) error
+}
+
+type StartDevice200JSONResponse DeviceStart
+
+func (response StartDevice200JSONResponse) VisitStartDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StartDevicedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response StartDevicedefaultApplicationProblemPlusJSONResponse) VisitStartDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApproveDeviceRequestObject struct {
+	Body *ApproveDeviceJSONRequestBody
+}
+
+type ApproveDeviceResponseObject interface {
+	VisitApproveDeviceResponse(w http.ResponseWriter) error
+}
+
+type ApproveDevice204Response struct {
+}
+
+func (response ApproveDevice204Response) VisitApproveDeviceResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type ApproveDevicedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ApproveDevicedefaultApplicationProblemPlusJSONResponse) VisitApproveDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PollDeviceRequestObject struct {
+	Body *PollDeviceJSONRequestBody
+}
+
+type PollDeviceResponseObject interface {
+	VisitPollDeviceResponse(w http.ResponseWriter) error
+}
+
+type PollDevice200JSONResponse DeviceToken
+
+func (response PollDevice200JSONResponse) VisitPollDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PollDevicedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PollDevicedefaultApplicationProblemPlusJSONResponse) VisitPollDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 }
 
@@ -1773,6 +3210,187 @@ type GetMedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndOtherSessionsRequestObject struct {
+}
+
+type EndOtherSessionsResponseObject interface {
+	VisitEndOtherSessionsResponse(w http.ResponseWriter) error
+}
+
+type EndOtherSessions204Response struct {
+}
+
+func (response EndOtherSessions204Response) VisitEndOtherSessionsResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type EndOtherSessionsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndOtherSessionsdefaultApplicationProblemPlusJSONResponse) VisitEndOtherSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSessionsRequestObject struct {
+}
+
+type ListSessionsResponseObject interface {
+	VisitListSessionsResponse(w http.ResponseWriter) error
+}
+
+type ListSessions200JSONResponse SessionList
+
+func (response ListSessions200JSONResponse) VisitListSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSessionsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListSessionsdefaultApplicationProblemPlusJSONResponse) VisitListSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensRequestObject struct {
+}
+
+type ListTokensResponseObject interface {
+	VisitListTokensResponse(w http.ResponseWriter) error
+}
+
+type ListTokens200JSONResponse TokenList
+
+func (response ListTokens200JSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTokensdefaultApplicationProblemPlusJSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokenRequestObject struct {
+	Params CreateTokenParams
+	Body   *CreateTokenJSONRequestBody
+}
+
+type CreateTokenResponseObject interface {
+	VisitCreateTokenResponse(w http.ResponseWriter) error
+}
+
+type CreateToken201JSONResponse CreatedToken
+
+func (response CreateToken201JSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateTokendefaultApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeTokenRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type RevokeTokenResponseObject interface {
+	VisitRevokeTokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeToken204Response struct {
+}
+
+func (response RevokeToken204Response) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2232,12 +3850,39 @@ type StrictServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(ctx context.Context, request ListApplicationConnectionsRequestObject) (ListApplicationConnectionsResponseObject, error)
+	// GetDevice What the logged in user would agree to (code not-found if nothing waits with this user code)
+	// (GET /auth/device)
+	GetDevice(ctx context.Context, request GetDeviceRequestObject) (GetDeviceResponseObject, error)
+	// StartDevice Begin a login of a command line (RFC 8628)
+	// (POST /auth/device)
+	StartDevice(ctx context.Context, request StartDeviceRequestObject) (StartDeviceResponseObject, error)
+	// ApproveDevice The logged in user agrees to a command line login
+	// (POST /auth/device/approve)
+	ApproveDevice(ctx context.Context, request ApproveDeviceRequestObject) (ApproveDeviceResponseObject, error)
+	// PollDevice The token, once the user has agreed (code authorization-pending until then)
+	// (POST /auth/device/token)
+	PollDevice(ctx context.Context, request PollDeviceRequestObject) (PollDeviceResponseObject, error)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
 	// GetMe Who am I, and as what
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
+	// EndOtherSessions End all sessions but this one
+	// (DELETE /me/sessions)
+	EndOtherSessions(ctx context.Context, request EndOtherSessionsRequestObject) (EndOtherSessionsResponseObject, error)
+	// ListSessions Where the caller is logged in
+	// (GET /me/sessions)
+	ListSessions(ctx context.Context, request ListSessionsRequestObject) (ListSessionsResponseObject, error)
+	// ListTokens Machine tokens that the caller made
+	// (GET /me/tokens)
+	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
+	// CreateToken Make a machine token; its secret is shown once
+	// (POST /me/tokens)
+	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
+	// RevokeToken End a token at once
+	// (DELETE /me/tokens/{id})
+	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
 	// ListResources Resources, filtered
 	// (GET /resources)
 	ListResources(ctx context.Context, request ListResourcesRequestObject) (ListResourcesResponseObject, error)
@@ -2435,6 +4080,128 @@ func (sh *strictHandler) ListApplicationConnections(ctx *gin.Context, id Id, par
 	}
 }
 
+// GetDevice operation middleware
+func (sh *strictHandler) GetDevice(ctx *gin.Context, params GetDeviceParams) {
+	var request GetDeviceRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetDevice(ctx, request.(GetDeviceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetDevice")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetDeviceResponseObject); ok {
+		if err := validResponse.VisitGetDeviceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// StartDevice operation middleware
+func (sh *strictHandler) StartDevice(ctx *gin.Context) {
+	var request StartDeviceRequestObject
+
+	var body StartDeviceJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		if !errors.Is(err, io.EOF) {
+			sh.options.RequestErrorHandlerFunc(ctx, err)
+			return
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.StartDevice(ctx, request.(StartDeviceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StartDevice")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(StartDeviceResponseObject); ok {
+		if err := validResponse.VisitStartDeviceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ApproveDevice operation middleware
+func (sh *strictHandler) ApproveDevice(ctx *gin.Context) {
+	var request ApproveDeviceRequestObject
+
+	var body ApproveDeviceJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ApproveDevice(ctx, request.(ApproveDeviceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ApproveDevice")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ApproveDeviceResponseObject); ok {
+		if err := validResponse.VisitApproveDeviceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PollDevice operation middleware
+func (sh *strictHandler) PollDevice(ctx *gin.Context) {
+	var request PollDeviceRequestObject
+
+	var body PollDeviceJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PollDevice(ctx, request.(PollDeviceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PollDevice")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PollDeviceResponseObject); ok {
+		if err := validResponse.VisitPollDeviceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx *gin.Context) {
 	var request StreamEventsRequestObject
@@ -2476,6 +4243,137 @@ func (sh *strictHandler) GetMe(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetMeResponseObject); ok {
 		if err := validResponse.VisitGetMeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndOtherSessions operation middleware
+func (sh *strictHandler) EndOtherSessions(ctx *gin.Context) {
+	var request EndOtherSessionsRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EndOtherSessions(ctx, request.(EndOtherSessionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndOtherSessions")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(EndOtherSessionsResponseObject); ok {
+		if err := validResponse.VisitEndOtherSessionsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListSessions operation middleware
+func (sh *strictHandler) ListSessions(ctx *gin.Context) {
+	var request ListSessionsRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSessions(ctx, request.(ListSessionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSessions")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListSessionsResponseObject); ok {
+		if err := validResponse.VisitListSessionsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTokens operation middleware
+func (sh *strictHandler) ListTokens(ctx *gin.Context) {
+	var request ListTokensRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokens(ctx, request.(ListTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokens")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListTokensResponseObject); ok {
+		if err := validResponse.VisitListTokensResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateToken operation middleware
+func (sh *strictHandler) CreateToken(ctx *gin.Context, params CreateTokenParams) {
+	var request CreateTokenRequestObject
+
+	request.Params = params
+
+	var body CreateTokenJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateToken(ctx, request.(CreateTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(CreateTokenResponseObject); ok {
+		if err := validResponse.VisitCreateTokenResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RevokeToken operation middleware
+func (sh *strictHandler) RevokeToken(ctx *gin.Context, id Id) {
+	var request RevokeTokenRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeToken(ctx, request.(RevokeTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
+		if err := validResponse.VisitRevokeTokenResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
