@@ -138,6 +138,7 @@ require (
 	github.com/google/go-cmp v0.7.0
 	github.com/jackc/pgx/v5 v5.12.0
 	github.com/spf13/cobra v1.10.2
+	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	gorm.io/driver/postgres v1.6.3
 	k8s.io/api v0.37.2
 	k8s.io/apiserver v0.37.2

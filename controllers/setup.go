@@ -151,7 +151,7 @@ func (w *wake) member(cluster, object string) {
 		return
 	}
 	if found := w.fleet.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(object, v1alpha1.ObjectPrefix)) {
-		w.log.Info("A member has a policy under ACP's reserved name that no ProtectedResource asks for: find out who wrote it, and delete it there",
+		w.log.Info("A member has a policy under ACP's reserved name that nothing asks for: find out who wrote it, and delete it there",
 			"member", cluster, "policy", object)
 	}
 }
@@ -166,7 +166,7 @@ func (w *wake) everything() {
 	w.index.Everything(feed.Bulk)
 	w.units.Add(feed.Bulk, w.board.Resources()...)
 	for _, o := range w.objects.List() {
-		// Also those that no ProtectedResource asks for any more.
+		// Also those that nothing asks for any more.
 		if r := o.Resource(); r != "" {
 			w.units.Add(feed.Bulk, r)
 		}

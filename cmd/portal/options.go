@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net"
 	"net/netip"
+	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -16,14 +18,15 @@ import (
 )
 
 type options struct {
-	listen, publicURL, kubeconfig, database, flowStore, catalog string
-	issuer, clientID, clientSecretFile                          string
-	sessionIdle                                                 time.Duration
-	metricsAddress                                              string
-	trustedProxies                                              []string
-	demo, version                                               bool
-	logFormat                                                   string
-	logLevel                                                    slog.Level
+	listen, publicURL, kubeconfig, flowStore, catalog string
+	database, databaseURLFile                         string
+	issuer, clientID, clientSecretFile                string
+	sessionIdle                                       time.Duration
+	metricsAddress                                    string
+	trustedProxies                                    []string
+	demo, version                                     bool
+	logFormat                                         string
+	logLevel                                          slog.Level
 }
 
 func parse(args []string, out io.Writer) (options, error) {
@@ -38,6 +41,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.publicURL, "public-url", "", "`URL` at which browsers reach the portal; empty: http://<listen>")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
+	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
 	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes, as sqlite:FILE")
 	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files; required")
 	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; required")
@@ -62,6 +66,9 @@ func parse(args []string, out io.Writer) (options, error) {
 	if o.publicURL == "" {
 		o.publicURL = "http://" + o.listen
 	}
+	if o.databaseURLFile != "" && f.Changed("database") {
+		return o, errors.New("--database and --database-url-file are two answers to one question: give one of them")
+	}
 	return o, o.check()
 }
 
@@ -83,6 +90,11 @@ func (o *options) check() error {
 	}
 	if err := database.Check(o.database); err != nil {
 		return fmt.Errorf("--database: %w", err)
+	}
+	if u, err := url.Parse(o.database); err == nil && u.User != nil {
+		if _, has := u.User.Password(); has {
+			return errors.New("--database has a password, which every user of the machine could read: put the URL into a file and name that with --database-url-file")
+		}
 	}
 	if _, err := sqliteFile(o.flowStore); err != nil {
 		return fmt.Errorf("--flow-store %q: %w", o.flowStore, err)
@@ -110,6 +122,22 @@ func proxies(in []string) ([]netip.Prefix, error) {
 		out = append(out, p.Masked())
 	}
 	return out, nil
+}
+
+// dsn of the portal's database.
+func (o *options) dsn() (string, error) {
+	if o.databaseURLFile == "" {
+		return o.database, nil
+	}
+	data, err := os.ReadFile(o.databaseURLFile)
+	if err != nil {
+		return "", fmt.Errorf("--database-url-file: %w", err)
+	}
+	dsn := strings.TrimSpace(string(data))
+	if err := database.Check(dsn); err != nil {
+		return "", fmt.Errorf("--database-url-file %s: %w", o.databaseURLFile, err)
+	}
+	return dsn, nil
 }
 
 func sqliteFile(v string) (string, error) {

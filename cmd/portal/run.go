@@ -68,7 +68,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	db, err := database.Open(ctx, o.database)
+	dsn, err := o.dsn()
+	if err != nil {
+		return err
+	}
+	db, err := database.Open(ctx, dsn)
 	if err != nil {
 		return err
 	}

@@ -120,7 +120,7 @@ func (x *Index) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	x.feeds.Policies.Add(feed.Urgent, name)
 }
 
-// coveredBy collects the resources whose units a policy can have a part in; the caller holds the lock.
+// coveredBy collects the units that a policy can have a part in; the caller holds the lock.
 func (x *Index) coveredBy(units map[string]struct{}, p *v1alpha1.AccessControlPolicy) {
 	if p == nil {
 		return
@@ -141,6 +141,23 @@ func (x *Index) coveredByStatement(units map[string]struct{}, s *v1alpha1.Statem
 			if strings.HasPrefix(n, stem) {
 				units[n] = struct{}{}
 			}
+		}
+		x.wildcards(units, s, stem)
+	}
+}
+
+// wildcards collects the units of a wildcard resource, one for each class; the caller holds the lock.
+func (x *Index) wildcards(units map[string]struct{}, s *v1alpha1.Statement, stem string) {
+	if s.Effect != v1alpha1.EffectAllow {
+		return
+	}
+	for _, c := range x.classes {
+		class := strings.TrimSuffix(string(c.Spec.Pattern), "*")
+		switch {
+		case strings.HasPrefix(stem, class):
+			units[stem+"*"] = struct{}{}
+		case strings.HasPrefix(class, stem):
+			units[class+"*"] = struct{}{}
 		}
 	}
 }
@@ -212,9 +229,21 @@ func classChanged[T interface {
 // Everything asks for the reconciliation of all units and policies.
 func (x *Index) Everything(priority int) {
 	x.mu.RLock()
-	units, policies := slices.Collect(maps.Keys(x.named)), slices.Collect(maps.Keys(x.policies))
+	policies, units := slices.Collect(maps.Keys(x.policies)), map[string]struct{}{}
+	for n := range x.named {
+		units[n] = struct{}{}
+	}
+	for _, p := range x.policies {
+		for i := range p.Spec.Statements {
+			for _, r := range p.Spec.Statements[i].Resources {
+				if stem, wildcard := strings.CutSuffix(string(r), "*"); wildcard {
+					x.wildcards(units, &p.Spec.Statements[i], stem)
+				}
+			}
+		}
+	}
 	x.mu.RUnlock()
-	x.feeds.Units.Add(priority, units...)
+	x.feeds.Units.Add(priority, slices.Collect(maps.Keys(units))...)
 	x.feeds.Policies.Add(priority, policies...)
 }
 

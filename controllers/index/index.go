@@ -66,8 +66,8 @@ func New(feeds Feeds) *Index {
 		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]map[string]struct{}{},
 		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
 		workloads: map[string]*v1alpha1.ExternalWorkload{},
-		// Units of wildcards are not federated, and no identities are read; groups can be, once their kind is seen.
-		lacks: policy.Lacks{Wildcards: true, Groups: true, Names: true},
+		// No identities are read; groups can be federated once their kind is seen.
+		lacks: policy.Lacks{Groups: true, Names: true},
 	}
 }
 
@@ -119,6 +119,11 @@ func (v *View) SubjectOf(id string) string {
 		}
 		id = id[:i]
 	}
+}
+
+// Names tells whether a unit of that name, which ends with a wildcard, has statements.
+func (v *View) Names(wildcard string) bool {
+	return slices.Contains(v.WildcardUnits(wildcard), wildcard)
 }
 
 // GroupsOf returns the external subjects that a unit's rules refer to, sorted.

@@ -27,13 +27,16 @@ func (f *facts) ever(e *federation.Object) []string {
 	return slices.Compact(out)
 }
 
-// AnnotationForget is written on the ProtectedResource.
+// AnnotationForget is written on the ProtectedResource, or, for a wildcard, on the Federated object.
 const AnnotationForget = federation.AnnotationForget
 
 func (f *facts) forgotten(cluster string) bool {
-	return slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool {
+	named := slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool {
 		return slices.Contains(federation.SplitNames(o.Annotations[AnnotationForget]), cluster)
-	}) && !f.Observe(cluster, "").Registered
+	}) || f.wildcard() && slices.ContainsFunc(f.Existing, func(e *federation.Object) bool {
+		return slices.Contains(federation.SplitNames(e.Meta.Annotations[AnnotationForget]), cluster)
+	})
+	return named && !f.Observe(cluster, "").Registered
 }
 
 // stillHeld are the members that may have the object and were not seen without it since KubeFed was told to remove it.

@@ -99,7 +99,9 @@ func (w *world) approved(app, resource string) int64 {
 		w.t.Fatal(err)
 	}
 	for _, p := range []string{"carol", "bob"} {
-		w.apply(x.Number, func(x *approval.Ticket) error { return x.Approve(p, "", w.clock.Now()) })
+		w.apply(x.Number, func(x *approval.Ticket) error {
+			return x.Vote(0, approval.Vote{Person: p, Approve: true, Comment: "", At: w.clock.Now()})
+		})
 	}
 	return x.Number
 }
@@ -113,7 +115,7 @@ func (w *world) apply(n int64, f func(*approval.Ticket) error) {
 
 func (w *world) revoke(n int64) {
 	w.t.Helper()
-	w.apply(n, func(x *approval.Ticket) error { return x.Revoke("bob", "enough", w.clock.Now()) })
+	w.apply(n, func(x *approval.Ticket) error { return x.Revoke(0, "bob", "enough", w.clock.Now()) })
 }
 
 func (w *world) state(n int64) approval.State {
@@ -122,7 +124,7 @@ func (w *world) state(n int64) approval.State {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return x.State
+	return x.State()
 }
 
 func (w *world) sids(resource string) []string {

@@ -109,6 +109,22 @@ func (s *Snapshot) compileWildcard(name string, at time.Time) *Unit {
 	return &u
 }
 
+// WildcardUnits names the units of wildcards that hold the allows of a wildcard resource, sorted: one for each class that
+// the wildcard overlaps, as far as an allow names it.
+func (s *Snapshot) WildcardUnits(resource string) []string {
+	n, err := ParseName(resource)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, c := range s.resources.overlapping(n) {
+		if name := longer(strings.TrimSuffix(resource, "*"), c.stem) + "*"; s.wildUnits[name] != nil {
+			out = append(out, name)
+		}
+	}
+	return sortedUnique(out)
+}
+
 // inherited are the rules of the wildcard units that cover a resource, and the entries that they need.
 func (s *Snapshot) inherited(resource string, c *resourceClass, at time.Time) (rules []Rule, entries int) {
 	var names []string

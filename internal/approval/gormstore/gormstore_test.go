@@ -44,7 +44,9 @@ func TestUnwritableStoreLosesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			comment := strings.Repeat("long ", 40000)
-			_, err = s.Update(t.Context(), made.Number, func(x *approval.Ticket) error { return x.Approve("carol", comment, approvaltest.Start) })
+			_, err = s.Update(t.Context(), made.Number, func(x *approval.Ticket) error {
+				return x.Vote(0, approval.Vote{Person: "carol", Approve: true, Comment: comment, At: approvaltest.Start})
+			})
 			var e *approval.Error
 			if !errors.As(err, &e) || e.Code != approval.CodeStoreUnavailable || !strings.Contains(e.Detail, tc.want) {
 				t.Fatalf("%s: want %s with %q, got %v", tc.reason, approval.CodeStoreUnavailable, tc.want, err)
@@ -67,7 +69,9 @@ func testLedger(t *testing.T, db *database.DB) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Update(t.Context(), made.Number, func(x *approval.Ticket) error { return x.Approve("carol", "<ok>", approvaltest.Start) }); err != nil {
+	if _, err := s.Update(t.Context(), made.Number, func(x *approval.Ticket) error {
+		return x.Vote(0, approval.Vote{Person: "carol", Approve: true, Comment: "<ok>", At: approvaltest.Start})
+	}); err != nil {
 		t.Fatal(err)
 	}
 	if n, _, err := ledger.Verify(s.Ledger(t.Context())); err != nil || n != 2 {

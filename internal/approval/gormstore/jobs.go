@@ -9,9 +9,9 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// A job is due when its time has come, nobody leases it, and no earlier job of its resource has to go first.
+// A job is due when its time has come, nobody leases it, and no earlier job of its key has to go first.
 const due = `run_after <= @now AND lease_until <= @now
- AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.resource = outbox.resource AND e.id < outbox.id AND NOT e.parked)`
+ AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job_key = outbox.job_key AND e.id < outbox.id AND NOT e.parked)`
 
 // Lease implements approval.Store. It looks without the write lock first, because mostly there is nothing.
 func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*approval.Job, error) {
@@ -47,7 +47,7 @@ func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl tim
 	if err != nil {
 		return nil, err
 	}
-	return &approval.Job{ID: row.ID, Ticket: row.Ticket, Kind: row.Kind, Resource: row.Resource, Attempts: row.Attempts,
+	return &approval.Job{ID: row.ID, Ticket: row.Ticket, Item: row.Item, Kind: row.Kind, Key: row.Key, Attempts: row.Attempts,
 		Worker: row.Worker, LeaseUntil: instant(row.LeaseUntil)}, nil
 }
 

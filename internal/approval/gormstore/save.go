@@ -41,20 +41,6 @@ func (s *Store) Create(ctx context.Context, t *approval.Ticket) (*approval.Ticke
 			return err
 		}
 		t.Numbered(row.Number)
-		for i, it := range t.Items {
-			r := itemRow{Ticket: t.Number, Position: i, Application: it.Application, ApplicationName: it.ApplicationName,
-				Resource: it.Resource, ResourceName: it.ResourceName, Actions: it.Actions, SID: it.SID}
-			if err := tx.Create(&r).Error; err != nil {
-				return err
-			}
-		}
-		for i, st := range t.Steps {
-			for _, p := range st.Approvers {
-				if err := tx.Create(&approverRow{Ticket: t.Number, Position: i, Person: p}).Error; err != nil {
-					return err
-				}
-			}
-		}
 		return saveParts(tx, t)
 	})
 	if err != nil {
@@ -102,21 +88,23 @@ func update(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*ap
 	return t, saveParts(tx, t)
 }
 
-// saveParts writes what may differ after any transition: steps, new events and their ledger lines, claims, jobs.
+// saveParts writes what may differ after any transition: items, new events and their ledger lines, concerns, claims, jobs.
 func saveParts(tx *gorm.DB, t *approval.Ticket) error {
-	for i, st := range t.Steps {
-		r := stepRow{Ticket: t.Number, Position: i, Name: st.Name, State: st.State, Note: st.Note, DecidedBy: st.DecidedBy,
-			DecidedAt: micros(st.DecidedAt), Comment: st.Comment}
+	for i := range t.Items {
+		r := itemOf(t, i)
 		// Not Save: for gorm a position of zero is a row that is not stored yet.
 		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&r).Error; err != nil {
 			return err
 		}
 	}
+	if err := saveConcerns(tx, t); err != nil {
+		return err
+	}
 	for _, e := range t.Events {
 		if e.Saved {
 			continue
 		}
-		r := eventRow{Ticket: t.Number, At: micros(e.At), Kind: e.Kind, Actor: e.Actor, Step: e.Step, Cluster: e.Cluster,
+		r := eventRow{Ticket: t.Number, Item: e.Item, At: micros(e.At), Kind: e.Kind, Actor: e.Actor, OnBehalfOf: e.OnBehalfOf, Step: e.Step, Cluster: e.Cluster,
 			Revision: e.Revision, Comment: e.Comment}
 		if err := tx.Create(&r).Error; err != nil {
 			return err
@@ -138,18 +126,24 @@ func saveParts(tx *gorm.DB, t *approval.Ticket) error {
 	return addJobs(tx, t)
 }
 
-// addJobs makes one job per resource of the ticket, because jobs are ordered by resource.
+func saveConcerns(tx *gorm.DB, t *approval.Ticket) error {
+	if err := tx.Where("ticket = ?", t.Number).Delete(&concernRow{}).Error; err != nil {
+		return err
+	}
+	var rows []concernRow
+	for _, c := range t.Concerns() {
+		rows = append(rows, concernRow{Ticket: t.Number, Item: c.Item, Person: c.Person, Role: c.Role})
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return tx.CreateInBatches(rows, fillAtOnce).Error
+}
+
 func addJobs(tx *gorm.DB, t *approval.Ticket) error {
-	for _, kind := range t.Jobs() {
-		seen := map[string]bool{}
-		for _, it := range t.Items {
-			if seen[it.ResourceName] {
-				continue
-			}
-			seen[it.ResourceName] = true
-			if err := tx.Create(&jobRow{Ticket: t.Number, Kind: kind, Resource: it.ResourceName}).Error; err != nil {
-				return err
-			}
+	for _, j := range t.Jobs() {
+		if err := tx.Create(&jobRow{Ticket: t.Number, Item: j.Item, Kind: j.Kind, Key: t.JobKey(j.Item)}).Error; err != nil {
+			return err
 		}
 	}
 	return nil

@@ -172,7 +172,9 @@ func TestReplicas(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, who := range []string{"carol", "bob"} {
-			if _, err := svc.Apply(t.Context(), x.Number, func(x *approval.Ticket) error { return x.Approve(who, "", time.Now()) }); err != nil {
+			if _, err := svc.Apply(t.Context(), x.Number, func(x *approval.Ticket) error {
+				return x.Vote(0, approval.Vote{Person: who, Approve: true, Comment: "", At: time.Now()})
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -186,10 +188,10 @@ func TestReplicas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if x.State == approval.StateFailed {
-				t.Fatalf("%s failed: %s", x.ID(), x.Message)
+			if x.State() == approval.StateFailed {
+				t.Fatalf("%s failed: %s", x.ID(), x.Items[0].Message)
 			}
-			if x.State != approval.StateApplying || x.WrittenGeneration == 0 {
+			if x.State() != approval.StateApplying || x.Items[0].WrittenGeneration == 0 {
 				continue
 			}
 			writes := 0
