@@ -46,11 +46,12 @@ func (a *api) ListApplicationAccess(ctx context.Context, r openapi.ListApplicati
 	if err != nil {
 		return nil, err
 	}
-	items, err := a.accessOf(ctx, snap.WhatCanReach(e.Name, a.Now()))
+	grants := snap.WhatCanReach(e.Name, a.Now())
+	from, err := a.originsOf(ctx, grants)
 	if err != nil {
 		return nil, err
 	}
-	return openapi.ListApplicationAccess200JSONResponse{Items: items}, nil
+	return openapi.ListApplicationAccess200JSONResponse{Items: a.accessOf(ctx, grants, from)}, nil
 }
 
 // ListApplicationConnections implements openapi.StrictServerInterface.

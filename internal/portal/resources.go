@@ -53,10 +53,11 @@ func (a *api) ListResourceAccess(ctx context.Context, r openapi.ListResourceAcce
 	if !mayInspect(c, who, e) {
 		grants = slices.DeleteFunc(grants, func(g policy.Grant) bool { return !ownsApplication(c, who, g.Subject) })
 	}
-	items, err := a.accessOf(ctx, grants)
+	from, err := a.originsOf(ctx, grants)
 	if err != nil {
 		return nil, err
 	}
+	items := a.accessOf(ctx, grants, from)
 	return openapi.ListResourceAccess200JSONResponse{Items: items}, nil
 }
 

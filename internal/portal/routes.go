@@ -72,6 +72,7 @@ var routes = []route{
 	{Method: "POST", Path: apiBase + "/tickets/:id/decision", Operation: "decideTicket", Who: changer, Scope: decide, Rule: "approvers of the step that waits, never the requester"},
 	{Method: "POST", Path: apiBase + "/tickets/:id/withdraw", Operation: "withdrawTicket", Who: changer, Scope: write, Rule: "the requester"},
 	{Method: "POST", Path: apiBase + "/tickets/:id/revoke", Operation: "revokeTicket", Who: changer, Scope: write, Rule: "owners of the resource or the application, security"},
+	{Method: "POST", Path: apiBase + "/tickets/:id/comments", Operation: "commentTicket", Who: changer, Scope: write, Rule: "who may see the ticket"},
 	{Method: "GET", Path: apiBase + "/events", Operation: "streamEvents", Who: person, Scope: read, Rule: "what the caller may see"},
 }
 

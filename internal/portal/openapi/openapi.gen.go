@@ -209,18 +209,29 @@ func (e EntityKind) Valid() bool {
 // Defines values for EventKind.
 const (
 	EventKindApproved        EventKind = "approved"
+	EventKindBreakGlass      EventKind = "break-glass"
+	EventKindComment         EventKind = "comment"
 	EventKindCompiled        EventKind = "compiled"
 	EventKindEffective       EventKind = "effective"
+	EventKindEscalated       EventKind = "escalated"
 	EventKindExpired         EventKind = "expired"
+	EventKindExpiresSoon     EventKind = "expires-soon"
 	EventKindFailed          EventKind = "failed"
 	EventKindPropagated      EventKind = "propagated"
 	EventKindRealized        EventKind = "realized"
+	EventKindReminded        EventKind = "reminded"
+	EventKindReopened        EventKind = "reopened"
+	EventKindReviewConfirmed EventKind = "review-confirmed"
+	EventKindReviewRejected  EventKind = "review-rejected"
 	EventKindRevokeRequested EventKind = "revoke-requested"
 	EventKindRevokeWritten   EventKind = "revoke-written"
 	EventKindRevoked         EventKind = "revoked"
+	EventKindShrunk          EventKind = "shrunk"
 	EventKindStepApproved    EventKind = "step-approved"
 	EventKindStepRejected    EventKind = "step-rejected"
 	EventKindSubmitted       EventKind = "submitted"
+	EventKindTimedOut        EventKind = "timed-out"
+	EventKindVoided          EventKind = "voided"
 	EventKindWithdrawn       EventKind = "withdrawn"
 	EventKindWritten         EventKind = "written"
 )
@@ -230,11 +241,19 @@ func (e EventKind) Valid() bool {
 	switch e {
 	case EventKindApproved:
 		return true
+	case EventKindBreakGlass:
+		return true
+	case EventKindComment:
+		return true
 	case EventKindCompiled:
 		return true
 	case EventKindEffective:
 		return true
+	case EventKindEscalated:
+		return true
 	case EventKindExpired:
+		return true
+	case EventKindExpiresSoon:
 		return true
 	case EventKindFailed:
 		return true
@@ -242,11 +261,21 @@ func (e EventKind) Valid() bool {
 		return true
 	case EventKindRealized:
 		return true
+	case EventKindReminded:
+		return true
+	case EventKindReopened:
+		return true
+	case EventKindReviewConfirmed:
+		return true
+	case EventKindReviewRejected:
+		return true
 	case EventKindRevokeRequested:
 		return true
 	case EventKindRevokeWritten:
 		return true
 	case EventKindRevoked:
+		return true
+	case EventKindShrunk:
 		return true
 	case EventKindStepApproved:
 		return true
@@ -254,9 +283,31 @@ func (e EventKind) Valid() bool {
 		return true
 	case EventKindSubmitted:
 		return true
+	case EventKindTimedOut:
+		return true
+	case EventKindVoided:
+		return true
 	case EventKindWithdrawn:
 		return true
 	case EventKindWritten:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MeLanguage.
+const (
+	MeLanguageEn MeLanguage = "en"
+	MeLanguageZh MeLanguage = "zh"
+)
+
+// Valid indicates whether the value is a known member of the MeLanguage enum.
+func (e MeLanguage) Valid() bool {
+	switch e {
+	case MeLanguageEn:
+		return true
+	case MeLanguageZh:
 		return true
 	default:
 		return false
@@ -497,12 +548,34 @@ func (e Sensitivity) Valid() bool {
 	}
 }
 
+// Defines values for StepOnTimeout.
+const (
+	StepOnTimeoutDeny     StepOnTimeout = "Deny"
+	StepOnTimeoutEscalate StepOnTimeout = "Escalate"
+	StepOnTimeoutRemind   StepOnTimeout = "Remind"
+)
+
+// Valid indicates whether the value is a known member of the StepOnTimeout enum.
+func (e StepOnTimeout) Valid() bool {
+	switch e {
+	case StepOnTimeoutDeny:
+		return true
+	case StepOnTimeoutEscalate:
+		return true
+	case StepOnTimeoutRemind:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for StepState.
 const (
 	StepStateApproved StepState = "approved"
 	StepStateCurrent  StepState = "current"
 	StepStateRejected StepState = "rejected"
 	StepStateSkipped  StepState = "skipped"
+	StepStateTimedOut StepState = "timed-out"
 	StepStateWaiting  StepState = "waiting"
 )
 
@@ -516,6 +589,8 @@ func (e StepState) Valid() bool {
 	case StepStateRejected:
 		return true
 	case StepStateSkipped:
+		return true
+	case StepStateTimedOut:
 		return true
 	case StepStateWaiting:
 		return true
@@ -661,6 +736,7 @@ const (
 	TicketStateRejected  TicketState = "rejected"
 	TicketStateRevoked   TicketState = "revoked"
 	TicketStateRevoking  TicketState = "revoking"
+	TicketStateTimedOut  TicketState = "timed-out"
 	TicketStateWithdrawn TicketState = "withdrawn"
 )
 
@@ -684,6 +760,8 @@ func (e TicketState) Valid() bool {
 	case TicketStateRevoked:
 		return true
 	case TicketStateRevoking:
+		return true
+	case TicketStateTimedOut:
 		return true
 	case TicketStateWithdrawn:
 		return true
@@ -746,12 +824,34 @@ func (e WorkloadResultsItemsOutcome) Valid() bool {
 	}
 }
 
+// Defines values for ListResourcesParamsSensitivity.
+const (
+	ListResourcesParamsSensitivityHigh   ListResourcesParamsSensitivity = "high"
+	ListResourcesParamsSensitivityLow    ListResourcesParamsSensitivity = "low"
+	ListResourcesParamsSensitivityMedium ListResourcesParamsSensitivity = "medium"
+)
+
+// Valid indicates whether the value is a known member of the ListResourcesParamsSensitivity enum.
+func (e ListResourcesParamsSensitivity) Valid() bool {
+	switch e {
+	case ListResourcesParamsSensitivityHigh:
+		return true
+	case ListResourcesParamsSensitivityLow:
+		return true
+	case ListResourcesParamsSensitivityMedium:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListTicketsParamsView.
 const (
 	ListTicketsParamsViewAll       ListTicketsParamsView = "all"
 	ListTicketsParamsViewApprovals ListTicketsParamsView = "approvals"
 	ListTicketsParamsViewDecided   ListTicketsParamsView = "decided"
 	ListTicketsParamsViewMine      ListTicketsParamsView = "mine"
+	ListTicketsParamsViewReview    ListTicketsParamsView = "review"
 )
 
 // Valid indicates whether the value is a known member of the ListTicketsParamsView enum.
@@ -764,6 +864,8 @@ func (e ListTicketsParamsView) Valid() bool {
 	case ListTicketsParamsViewDecided:
 		return true
 	case ListTicketsParamsViewMine:
+		return true
+	case ListTicketsParamsViewReview:
 		return true
 	default:
 		return false
@@ -790,8 +892,11 @@ type Access struct {
 	Subject CatalogRef `json:"subject"`
 
 	// Ticket absent: not granted by a ticket
-	Ticket        *string `json:"ticket,omitempty"`
-	TicketVisible *bool   `json:"ticketVisible,omitempty"`
+	Ticket *string `json:"ticket,omitempty"`
+
+	// TicketItem position of the item of that ticket
+	TicketItem    *int  `json:"ticketItem,omitempty"`
+	TicketVisible *bool `json:"ticketVisible,omitempty"`
 }
 
 // AccessEffect defines model for Access.Effect.
@@ -869,11 +974,13 @@ type BulkDecisionDecision string
 // BulkResult defines model for BulkResult.
 type BulkResult struct {
 	Items []struct {
-		Item    *int         `json:"item,omitempty"`
-		Ok      bool         `json:"ok"`
-		Problem *Problem     `json:"problem,omitempty"`
-		State   *TicketState `json:"state,omitempty"`
-		Ticket  string       `json:"ticket"`
+		Item    *int     `json:"item,omitempty"`
+		Ok      bool     `json:"ok"`
+		Problem *Problem `json:"problem,omitempty"`
+
+		// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
+		State  *TicketState `json:"state,omitempty"`
+		Ticket string       `json:"ticket"`
 	} `json:"items"`
 }
 
@@ -1123,10 +1230,14 @@ type Event struct {
 	Cluster *string   `json:"cluster,omitempty"`
 	Comment *string   `json:"comment,omitempty"`
 
+	// Item position of the item; absent: about the whole ticket
+	Item *int `json:"item,omitempty"`
+
 	// Kind one line of the timeline
-	Kind     EventKind `json:"kind"`
-	Revision *string   `json:"revision,omitempty"`
-	Step     *string   `json:"step,omitempty"`
+	Kind       EventKind `json:"kind"`
+	OnBehalfOf *Person   `json:"onBehalfOf,omitempty"`
+	Revision   *string   `json:"revision,omitempty"`
+	Step       *string   `json:"step,omitempty"`
 }
 
 // EventKind one line of the timeline
@@ -1245,18 +1356,36 @@ type MarkInbox struct {
 
 // Me defines model for Me.
 type Me struct {
+	// BreakGlass some approval policy lets the caller break the glass
+	BreakGlass *bool `json:"breakGlass,omitempty"`
+
 	// Demo this is a playground
 	Demo   *bool    `json:"demo,omitempty"`
 	Groups []string `json:"groups"`
 
 	// HostUnavailableSince since when the host cluster does not answer; what is shown of policies and members is from then. Absent: it answers
 	HostUnavailableSince *time.Time `json:"hostUnavailableSince,omitempty"`
-	Leader               *Person    `json:"leader,omitempty"`
-	PendingApprovals     int        `json:"pendingApprovals"`
-	Person               Person     `json:"person"`
-	Roles                []Role     `json:"roles"`
-	SessionExpiresAt     time.Time  `json:"sessionExpiresAt"`
+
+	// Language absent: the browser's
+	Language         *MeLanguage `json:"language,omitempty"`
+	Leader           *Person     `json:"leader,omitempty"`
+	PendingApprovals int         `json:"pendingApprovals"`
+	Person           Person      `json:"person"`
+	Roles            []Role      `json:"roles"`
+	SessionExpiresAt time.Time   `json:"sessionExpiresAt"`
+
+	// TimeZone absent: the browser's
+	TimeZone *string `json:"timeZone,omitempty"`
+
+	// Token the call was made with a token
+	Token *bool `json:"token,omitempty"`
+
+	// Unread unread notifications
+	Unread *int `json:"unread,omitempty"`
 }
+
+// MeLanguage absent: the browser's
+type MeLanguage string
 
 // Mode defines model for Mode.
 type Mode string
@@ -1271,6 +1400,9 @@ type NewDecision struct {
 	// Comment required to reject
 	Comment  *string             `json:"comment,omitempty"`
 	Decision NewDecisionDecision `json:"decision"`
+
+	// Item absent: every item that waits for the caller
+	Item *int `json:"item,omitempty"`
 
 	// Version the ticket's version that the decider saw; another one is refused with code stale
 	Version int64 `json:"version"`
@@ -1307,21 +1439,36 @@ type NewReview struct {
 
 // NewTicket defines model for NewTicket.
 type NewTicket struct {
+	// BreakGlass effective at once, reviewed afterwards; only for people whom the approval policy names
+	BreakGlass *bool `json:"breakGlass,omitempty"`
+
 	// DurationSeconds absent: until revoked
 	DurationSeconds *int64          `json:"durationSeconds,omitempty"`
 	Items           []NewTicketItem `json:"items"`
-	Reason          string          `json:"reason"`
+
+	// Kind absent: grant
+	Kind   *TicketKind `json:"kind,omitempty"`
+	Reason string      `json:"reason"`
 }
 
-// NewTicketItem defines model for NewTicketItem.
+// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object
 type NewTicketItem struct {
-	Actions []string `json:"actions"`
+	Actions *[]string `json:"actions,omitempty"`
 
 	// Application catalog id
-	Application string `json:"application"`
+	Application  *string          `json:"application,omitempty"`
+	ClusterModes *map[string]Mode `json:"clusterModes,omitempty"`
+
+	// DurationSeconds absent: the ticket's
+	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
+	Mode            *Mode  `json:"mode,omitempty"`
+
+	// Object for class and approval-policy tickets
+	Object *ObjectChange `json:"object,omitempty"`
 
 	// Resource catalog id
-	Resource string `json:"resource"`
+	Resource *string  `json:"resource,omitempty"`
+	Target   *ItemRef `json:"target,omitempty"`
 }
 
 // NewToken defines model for NewToken.
@@ -1499,6 +1646,8 @@ type PutWorkloads struct {
 
 // ReasonBody defines model for ReasonBody.
 type ReasonBody struct {
+	// Item of a ticket; absent: every item
+	Item   *int   `json:"item,omitempty"`
 	Reason string `json:"reason"`
 }
 
@@ -1565,18 +1714,28 @@ type SessionList struct {
 // Step defines model for Step.
 type Step struct {
 	// Approvers who may decide this step
-	Approvers []Person   `json:"approvers"`
-	Comment   *string    `json:"comment,omitempty"`
-	DecidedAt *time.Time `json:"decidedAt,omitempty"`
-	DecidedBy *Person    `json:"decidedBy,omitempty"`
+	Approvers []Person `json:"approvers"`
 
-	// Name leader, owner, security
+	// Auto it approved by itself, by the policy's condition
+	Auto      *bool      `json:"auto,omitempty"`
+	Deadline  *time.Time `json:"deadline,omitempty"`
+	Escalated *bool      `json:"escalated,omitempty"`
+
+	// Name leader, owner, security, or as the approval policy calls it
 	Name string `json:"name"`
 
 	// Note why these approvers, for example: the leader asked himself, so one up
-	Note  *string   `json:"note,omitempty"`
-	State StepState `json:"state"`
+	Note      *string        `json:"note,omitempty"`
+	OnTimeout *StepOnTimeout `json:"onTimeout,omitempty"`
+
+	// Quorum how many of them must approve
+	Quorum int       `json:"quorum"`
+	State  StepState `json:"state"`
+	Votes  []Vote    `json:"votes"`
 }
+
+// StepOnTimeout defines model for Step.OnTimeout.
+type StepOnTimeout string
 
 // StepState defines model for StepState.
 type StepState string
@@ -1658,50 +1817,74 @@ type SyncWorkloads struct {
 
 // Ticket defines model for Ticket.
 type Ticket struct {
-	Can struct {
-		Approve  bool `json:"approve"`
-		Reject   bool `json:"reject"`
-		Revoke   bool `json:"revoke"`
-		Withdraw bool `json:"withdraw"`
-	} `json:"can"`
+	BreakGlass *bool `json:"breakGlass,omitempty"`
 
-	// Clusters live state per targeted member while applying and afterwards
-	Clusters        []ClusterState `json:"clusters"`
-	CreatedAt       time.Time      `json:"createdAt"`
-	DurationSeconds *int64         `json:"durationSeconds,omitempty"`
+	// Can with any item
+	Can       ItemMay   `json:"can"`
+	CreatedAt time.Time `json:"createdAt"`
 
 	// Events oldest first
 	Events    []Event      `json:"events"`
-	ExpiresAt *time.Time   `json:"expiresAt,omitempty"`
 	Id        string       `json:"id"`
 	Items     []TicketItem `json:"items"`
 	Kind      TicketKind   `json:"kind"`
+	Message   *string      `json:"message,omitempty"`
+	Reason    string       `json:"reason"`
+	Requester Person       `json:"requester"`
 
-	// Message what it waits for or why it failed, for people
-	Message   *string     `json:"message,omitempty"`
-	Policy    *string     `json:"policy,omitempty"`
-	Reason    string      `json:"reason"`
-	Requester Person      `json:"requester"`
+	// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
 	State     TicketState `json:"state"`
-
-	// Statement the statement as YAML
-	Statement *string   `json:"statement,omitempty"`
-	Steps     []Step    `json:"steps"`
-	UpdatedAt time.Time `json:"updatedAt"`
+	UpdatedAt time.Time   `json:"updatedAt"`
 
 	// Version rises with every change; a decision names the one it was made on
 	Version int64 `json:"version"`
-
-	// WaitingFor members that are not realised yet
-	WaitingFor *[]string `json:"waitingFor,omitempty"`
 }
 
 // TicketItem defines model for TicketItem.
 type TicketItem struct {
-	Actions     []string   `json:"actions"`
-	Application CatalogRef `json:"application"`
-	Resource    CatalogRef `json:"resource"`
-	Sid         string     `json:"sid"`
+	Actions     *[]string   `json:"actions,omitempty"`
+	Application *CatalogRef `json:"application,omitempty"`
+
+	// ApprovalPolicy the ApprovalPolicy that made the chain; absent: the built-in one
+	ApprovalPolicy *string `json:"approvalPolicy,omitempty"`
+
+	// Brings canonical lines of the access that it brings; what the digest is of
+	Brings *[]string `json:"brings,omitempty"`
+	Can    ItemMay   `json:"can"`
+
+	// Clusters live state per targeted member while applying and afterwards
+	Clusters []ClusterState `json:"clusters"`
+
+	// Digest what the approvals are bound to
+	Digest          *string    `json:"digest,omitempty"`
+	DurationSeconds *int64     `json:"durationSeconds,omitempty"`
+	ExpiresAt       *time.Time `json:"expiresAt,omitempty"`
+	FromMode        *Mode      `json:"fromMode,omitempty"`
+
+	// Message what it waits for or why it failed, for people
+	Message *string `json:"message,omitempty"`
+
+	// Object for class and approval-policy tickets
+	Object *ObjectChange `json:"object,omitempty"`
+
+	// Policy the object in the host cluster
+	Policy   *string     `json:"policy,omitempty"`
+	Position int         `json:"position"`
+	Resource *CatalogRef `json:"resource,omitempty"`
+	Review   *Step       `json:"review,omitempty"`
+	Sid      *string     `json:"sid,omitempty"`
+
+	// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
+	State TicketState `json:"state"`
+
+	// Statement the statement or object as YAML
+	Statement *string  `json:"statement,omitempty"`
+	Steps     []Step   `json:"steps"`
+	Target    *ItemRef `json:"target,omitempty"`
+	ToMode    *Mode    `json:"toMode,omitempty"`
+
+	// WaitingFor members that are not realised yet
+	WaitingFor *[]string `json:"waitingFor,omitempty"`
 }
 
 // TicketKind defines model for TicketKind.
@@ -1709,29 +1892,23 @@ type TicketKind string
 
 // TicketList defines model for TicketList.
 type TicketList struct {
-	// Items without events
+	// Items without events, statements and what the items bring
 	Items      []Ticket `json:"items"`
 	NextCursor *string  `json:"nextCursor,omitempty"`
 }
 
 // TicketPreview defines model for TicketPreview.
 type TicketPreview struct {
-	// Denied24h connections of this application to this resource refused in the last 24 hours
-	Denied24h *int64 `json:"denied24h,omitempty"`
+	// BreakGlass the caller may break the glass for all of it
+	BreakGlass *bool         `json:"breakGlass,omitempty"`
+	Change     *ChangeView   `json:"change,omitempty"`
+	Items      []PreviewItem `json:"items"`
 
-	// Duplicate a pending ticket about the same
-	Duplicate *string `json:"duplicate,omitempty"`
-
-	// Existing statements that already allow some of it
-	Existing   *[]Access   `json:"existing,omitempty"`
-	Protection *Protection `json:"protection,omitempty"`
-
-	// Statement the statement as YAML
-	Statement *string `json:"statement,omitempty"`
-	Steps     []Step  `json:"steps"`
+	// MaxDurationSeconds the smallest cap of the approval policies that matched; absent: none
+	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
 }
 
-// TicketState defines model for TicketState.
+// TicketState of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
 type TicketState string
 
 // Token defines model for Token.
@@ -1852,6 +2029,11 @@ type TicketId = string
 
 // ListApplicationsParams defines parameters for ListApplications.
 type ListApplicationsParams struct {
+	Environment *string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Owner person or group id
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
 
@@ -1884,6 +2066,13 @@ type CreateTokenParams struct {
 
 // ListResourcesParams defines parameters for ListResources.
 type ListResourcesParams struct {
+	Class       *string                         `form:"class,omitempty" json:"class,omitempty"`
+	Sensitivity *ListResourcesParamsSensitivity `form:"sensitivity,omitempty" json:"sensitivity,omitempty"`
+	Environment *string                         `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Owner person or group id
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
 
@@ -1895,6 +2084,9 @@ type ListResourcesParams struct {
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ListResourcesParamsSensitivity defines parameters for ListResources.
+type ListResourcesParamsSensitivity string
+
 // ListResourceConnectionsParams defines parameters for ListResourceConnections.
 type ListResourceConnectionsParams struct {
 	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
@@ -1905,9 +2097,15 @@ type ListResourceConnectionsParams struct {
 
 // ListTicketsParams defines parameters for ListTickets.
 type ListTicketsParams struct {
-	// View `mine`: I asked; `approvals`: wait for my decision; `decided`: I decided; `all`: every one I may see
+	// View `mine`: I asked; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `all`: every one I may see
 	View  *ListTicketsParamsView `form:"view,omitempty" json:"view,omitempty"`
 	State *[]TicketState         `form:"state,omitempty" json:"state,omitempty"`
+	Kind  *[]TicketKind          `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Q part of the reason, a ticket id, an application, a resource or a person
+	Q                     *string `form:"q,omitempty" json:"q,omitempty"`
+	Requester             *string `form:"requester,omitempty" json:"requester,omitempty"`
+	ExpiringWithinSeconds *int64  `form:"expiringWithinSeconds,omitempty" json:"expiringWithinSeconds,omitempty"`
 
 	// Application an application id
 	Application *string `form:"application,omitempty" json:"application,omitempty"`
@@ -1925,7 +2123,14 @@ type ListTicketsParamsView string
 
 // CreateTicketParams defines parameters for CreateTicket.
 type CreateTicketParams struct {
-	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// CommentTicketParams defines parameters for CommentTicket.
+type CommentTicketParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // StartDeviceJSONRequestBody defines body for StartDevice for application/json ContentType.
@@ -1945,6 +2150,9 @@ type CreateTicketJSONRequestBody = NewTicket
 
 // PreviewTicketJSONRequestBody defines body for PreviewTicket for application/json ContentType.
 type PreviewTicketJSONRequestBody = NewTicket
+
+// CommentTicketJSONRequestBody defines body for CommentTicket for application/json ContentType.
+type CommentTicketJSONRequestBody = NewComment
 
 // DecideTicketJSONRequestBody defines body for DecideTicket for application/json ContentType.
 type DecideTicketJSONRequestBody = NewDecision
@@ -2026,6 +2234,9 @@ type ServerInterface interface {
 
 	// (GET /tickets/{id})
 	GetTicket(c *gin.Context, id TicketId)
+	// CommentTicket Say something on the ticket
+	// (POST /tickets/{id}/comments)
+	CommentTicket(c *gin.Context, id TicketId, params CommentTicketParams)
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(c *gin.Context, id TicketId)
@@ -2054,6 +2265,22 @@ func (siw *ServerInterfaceWrapper) ListApplications(c *gin.Context) {
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListApplicationsParams
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", c.Request.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter environment: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
 
 	// ------------- Optional query parameter "mine" -------------
 
@@ -2396,6 +2623,38 @@ func (siw *ServerInterfaceWrapper) ListResources(c *gin.Context) {
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListResourcesParams
 
+	// ------------- Optional query parameter "class" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "class", c.Request.URL.Query(), &params.Class, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter class: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sensitivity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sensitivity", c.Request.URL.Query(), &params.Sensitivity, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sensitivity: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", c.Request.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter environment: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
+
 	// ------------- Optional query parameter "mine" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "mine", c.Request.URL.Query(), &params.Mine, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
@@ -2557,6 +2816,38 @@ func (siw *ServerInterfaceWrapper) ListTickets(c *gin.Context) {
 		return
 	}
 
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", c.Request.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "requester" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "requester", c.Request.URL.Query(), &params.Requester, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter requester: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "expiringWithinSeconds" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "expiringWithinSeconds", c.Request.URL.Query(), &params.ExpiringWithinSeconds, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter expiringWithinSeconds: %w", err), http.StatusBadRequest)
+		return
+	}
+
 	// ------------- Optional query parameter "application" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", c.Request.URL.Query(), &params.Application, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -2612,7 +2903,7 @@ func (siw *ServerInterfaceWrapper) CreateTicket(c *gin.Context) {
 
 	// ------------- Optional header parameter "Idempotency-Key" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
-		var IdempotencyKey string
+		var IdempotencyKey IdempotencyKey
 		n := len(valueList)
 		if n != 1 {
 			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
@@ -2675,6 +2966,55 @@ func (siw *ServerInterfaceWrapper) GetTicket(c *gin.Context) {
 	}
 
 	siw.Handler.GetTicket(c, id)
+}
+
+// CommentTicket operation middleware
+func (siw *ServerInterfaceWrapper) CommentTicket(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CommentTicketParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.CommentTicket(c, id, params)
 }
 
 // DecideTicket operation middleware
@@ -2800,6 +3140,7 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.DELETE(options.BaseURL+"/me/tokens/:id", wrapper.RevokeToken)
 	router.DELETE(options.BaseURL+"/me/sessions", wrapper.EndOtherSessions)
 	router.GET(options.BaseURL+"/me/sessions", wrapper.ListSessions)
+	router.POST(options.BaseURL+"/tickets/:id/comments", wrapper.CommentTicket)
 	router.GET(options.BaseURL+"/auth/device", wrapper.GetDevice)
 	router.POST(options.BaseURL+"/auth/device", wrapper.StartDevice)
 	router.POST(options.BaseURL+"/auth/device/token", wrapper.PollDevice)
@@ -3716,6 +4057,47 @@ func (response GetTicketdefaultApplicationProblemPlusJSONResponse) VisitGetTicke
 	return err
 }
 
+type CommentTicketRequestObject struct {
+	Id     TicketId `json:"id"`
+	Params CommentTicketParams
+	Body   *CommentTicketJSONRequestBody
+}
+
+type CommentTicketResponseObject interface {
+	VisitCommentTicketResponse(w http.ResponseWriter) error
+}
+
+type CommentTicket200JSONResponse Ticket
+
+func (response CommentTicket200JSONResponse) VisitCommentTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommentTicketdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CommentTicketdefaultApplicationProblemPlusJSONResponse) VisitCommentTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type DecideTicketRequestObject struct {
 	Id   TicketId `json:"id"`
 	Body *DecideTicketJSONRequestBody
@@ -3907,6 +4289,9 @@ type StrictServerInterface interface {
 
 	// (GET /tickets/{id})
 	GetTicket(ctx context.Context, request GetTicketRequestObject) (GetTicketResponseObject, error)
+	// CommentTicket Say something on the ticket
+	// (POST /tickets/{id}/comments)
+	CommentTicket(ctx context.Context, request CommentTicketRequestObject) (CommentTicketResponseObject, error)
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(ctx context.Context, request DecideTicketRequestObject) (DecideTicketResponseObject, error)
@@ -4595,6 +4980,40 @@ func (sh *strictHandler) GetTicket(ctx *gin.Context, id TicketId) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetTicketResponseObject); ok {
 		if err := validResponse.VisitGetTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CommentTicket operation middleware
+func (sh *strictHandler) CommentTicket(ctx *gin.Context, id TicketId, params CommentTicketParams) {
+	var request CommentTicketRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	var body CommentTicketJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CommentTicket(ctx, request.(CommentTicketRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CommentTicket")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(CommentTicketResponseObject); ok {
+		if err := validResponse.VisitCommentTicketResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
