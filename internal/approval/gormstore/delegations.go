@@ -6,7 +6,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
-	"github.com/acp-io/acp/internal/ledger"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 )
 
 // Delegate implements approval.Store.
@@ -17,7 +17,7 @@ func (s *Store) Delegate(ctx context.Context, d approval.Delegation) (approval.D
 		if err := tx.Create(&row).Error; err != nil {
 			return err
 		}
-		return appendLedger(tx, []ledger.Entry{row.delegation().LedgerEntry()})
+		return ledgerstore.Append(tx, row.delegation().LedgerEntry())
 	})
 	return row.delegation(), err
 }
@@ -42,7 +42,7 @@ func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approv
 		if res.RowsAffected != 1 {
 			return &approval.Error{Code: approval.CodeStale, Detail: "The delegation changed meanwhile: look again."}
 		}
-		return appendLedger(tx, []ledger.Entry{d.LedgerEntry()})
+		return ledgerstore.Append(tx, d.LedgerEntry())
 	})
 	return d, err
 }

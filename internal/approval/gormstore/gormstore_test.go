@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/ledger"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/testenv"
 )
 
@@ -74,14 +75,14 @@ func testLedger(t *testing.T, db *database.DB) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if n, _, err := ledger.Verify(s.Ledger(t.Context())); err != nil || n != 2 {
+	if n, _, err := ledger.Verify(ledgerstore.NewReader(s.db).Lines(t.Context(), 1)); err != nil || n != 2 {
 		t.Fatalf("two decisions, two lines: %d, %v", n, err)
 	}
 	if err := exec(t, db, `UPDATE ledger SET text = replace(text, 'carol', 'mallory') WHERE seq = 2`); err != nil {
 		t.Fatal(err)
 	}
 	var broken *ledger.BrokenError
-	if _, _, err := ledger.Verify(s.Ledger(t.Context())); !errors.As(err, &broken) || broken.Seq != 2 {
+	if _, _, err := ledger.Verify(ledgerstore.NewReader(s.db).Lines(t.Context(), 1)); !errors.As(err, &broken) || broken.Seq != 2 {
 		t.Errorf("tampering is found at its line, got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-// Package gormstore keeps tickets, the outbox, the ledger and sessions in SQL through gorm. It implements approval.Store
+// Package gormstore keeps tickets, delegations, the outbox and sessions in SQL through gorm. It implements approval.Store
 // on an open database and decides nothing about tickets itself.
 package gormstore
 

@@ -2,16 +2,12 @@ package gormstore
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"iter"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
-	"github.com/acp-io/acp/internal/database"
-	"github.com/acp-io/acp/internal/ledger"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 )
 
 // Create implements approval.Store.
@@ -110,7 +106,7 @@ func saveParts(tx *gorm.DB, t *approval.Ticket) error {
 			return err
 		}
 	}
-	if err := appendLedger(tx, approval.LedgerEntries(t)); err != nil {
+	if err := ledgerstore.Append(tx, approval.LedgerEntries(t)...); err != nil {
 		return err
 	}
 	if err := tx.Where("ticket = ?", t.Number).Delete(&claimRow{}).Error; err != nil {
@@ -147,64 +143,4 @@ func addJobs(tx *gorm.DB, t *approval.Ticket) error {
 		}
 	}
 	return nil
-}
-
-type ledgerRow struct {
-	Seq  int64 `gorm:"primaryKey;autoIncrement:false"`
-	Text string
-	Hash string
-}
-
-func (ledgerRow) TableName() string { return "ledger" }
-
-func appendLedger(tx *gorm.DB, entries []ledger.Entry) error {
-	if len(entries) == 0 {
-		return nil
-	}
-	if err := database.Lock(tx, "ledger"); err != nil {
-		return err
-	}
-	head := ledgerRow{Hash: ledger.Genesis}
-	if err := tx.Order("seq DESC").Limit(1).Find(&head).Error; err != nil {
-		return err
-	}
-	for _, e := range entries {
-		l, err := ledger.Append(head.Seq, head.Hash, e)
-		if err != nil {
-			return err
-		}
-		head = ledgerRow{Seq: l.Seq, Text: l.Text, Hash: l.Hash}
-		if err := tx.Create(&head).Error; err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-var errStopped = errors.New("the reader has had enough")
-
-// Ledger yields all lines in order, as they are stored; for ledger.Verify.
-func (s *Store) Ledger(ctx context.Context) iter.Seq2[ledger.Line, error] {
-	return func(yield func(ledger.Line, error) bool) {
-		err := s.read(ctx, func(tx *gorm.DB) error {
-			rows, err := tx.Model(&ledgerRow{}).Order("seq").Rows()
-			if err != nil {
-				return err
-			}
-			defer func() { _ = rows.Close() }() // reading is over, and its error is in rows.Err
-			for rows.Next() {
-				var l ledger.Line
-				if err := rows.Scan(&l.Seq, &l.Text, &l.Hash); err != nil {
-					return fmt.Errorf("read ledger: %w", err)
-				}
-				if !yield(l, nil) {
-					return errStopped
-				}
-			}
-			return rows.Err()
-		})
-		if err != nil && !errors.Is(err, errStopped) {
-			yield(ledger.Line{}, err)
-		}
-	}
 }
