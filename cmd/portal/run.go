@@ -24,11 +24,11 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	auditsqlite "github.com/acp-io/acp/internal/audit/sqlite"
-	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/credential"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/hostcluster"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/host"
@@ -60,10 +60,6 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("--public-url: %w", err)
 	}
-	source, err := catalog.Open(o.catalog, log)
-	if err != nil {
-		return err
-	}
 	config, err := hostcluster.Config(o.kubeconfig)
 	if err != nil {
 		return err
@@ -82,7 +78,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		}
 	}()
 	store := gormstore.New(db)
-	credentials := credentialstore.New(db, gormstore.AppendLedger)
+	directory, err := openCatalog(ctx, o, db, log)
+	if err != nil {
+		return err
+	}
+	credentials := credentialstore.New(db, ledgerstore.Append)
 	flowFile, err := sqliteFile(o.flowStore)
 	if err != nil {
 		return err
@@ -114,7 +114,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
 	}
 	var outbox []*approval.Worker
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Classes: h, Now: time.Now, OnChange: hub.Ticket,
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Classes: h, Now: time.Now, OnChange: hub.Ticket,
 		Wake: func() {
 			for _, w := range outbox {
 				w.Wake()
@@ -133,7 +133,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Catalog: source.Catalog, Sessions: credentials.Manager(),
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
 	if err != nil {
@@ -144,7 +144,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	defer cancel()
 	var background sync.WaitGroup
 	var hostErr error
-	background.Go(func() { source.Run(ctx, catalogEvery) })
+	background.Go(func() { directory.Run(ctx, catalogEvery) })
 	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, credentials, log) })

@@ -31,7 +31,7 @@ type desk struct {
 func each(t *testing.T, f func(t *testing.T, d *desk)) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		d := &desk{now: time.Now().Truncate(time.Second), db: databasetest.Open(t, dsn)}
-		d.store = gormstore.New(d.db, func(_ *gorm.DB, entries []ledger.Entry) error {
+		d.store = gormstore.New(d.db, func(_ *gorm.DB, entries ...ledger.Entry) error {
 			d.mu.Lock()
 			defer d.mu.Unlock()
 			for _, e := range entries {

@@ -18,10 +18,12 @@ import (
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	catalogstore "github.com/acp-io/acp/internal/catalog/gormstore"
 	"github.com/acp-io/acp/internal/credential"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -127,15 +129,18 @@ func (x *site) pass(d time.Duration) { x.ahead.Add(int64(d)) }
 func newSite(t *testing.T) *site {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	source, err := catalog.Open(portaltest.Catalog(t), log)
-	if err != nil {
-		t.Fatal(err)
-	}
 	db, err := database.Open(t.Context(), databasetest.SQLite(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := gormstore.New(db)
+	directory, err := catalog.NewService(t.Context(), catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: portaltest.Catalog(t)}}, Now: time.Now, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := directory.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	x := &site{t: t, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
@@ -152,16 +157,16 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	credentials := credentialstore.New(db, gormstore.AppendLedger)
+	credentials := credentialstore.New(db, ledgerstore.Append)
 	x.credentials = credentials
 	hub := NewHub()
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Classes: x.host, Now: x.now, OnChange: hub.Ticket})
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Classes: x.host, Now: x.now, OnChange: hub.Ticket})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Catalog: source.Catalog, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {

@@ -54,7 +54,7 @@ type Config struct {
 	Tickets        *approval.Service
 	Host           Host
 	Flows          Flows
-	Catalog        func() *catalog.Catalog
+	Directory      *catalog.Service
 	Sessions       scs.CtxStore
 	SessionIdle    time.Duration
 	Issuer         string
@@ -138,6 +138,9 @@ func (s *Server) Listen() *http.Server {
 	return &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
 		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
 }
+
+// Catalog as it is now.
+func (s *Server) Catalog() *catalog.Catalog { return s.Directory.Catalog() }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }

@@ -100,6 +100,6 @@ func (s *Store) EndSessions(ctx context.Context, person, but string, line ledger
 		if res.Error != nil || res.RowsAffected == 0 {
 			return res.Error
 		}
-		return s.ledger(tx, []ledger.Entry{line})
+		return s.ledger(tx, line)
 	})
 }

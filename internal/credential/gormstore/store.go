@@ -17,7 +17,7 @@ import (
 )
 
 // Ledger appends lines in a transaction.
-type Ledger func(tx *gorm.DB, entries []ledger.Entry) error
+type Ledger func(tx *gorm.DB, entries ...ledger.Entry) error
 
 // Store implements credential.Store.
 type Store struct {
@@ -59,7 +59,7 @@ func (s *Store) AddToken(ctx context.Context, t credential.NewToken, line ledger
 		if err := addToken(tx, t); err != nil {
 			return err
 		}
-		return s.ledger(tx, []ledger.Entry{line})
+		return s.ledger(tx, line)
 	})
 }
 
@@ -135,7 +135,7 @@ func (s *Store) RemoveToken(ctx context.Context, person, id string, line ledger.
 		if res.RowsAffected == 0 {
 			return credential.ErrUnknown
 		}
-		return s.ledger(tx, []ledger.Entry{line})
+		return s.ledger(tx, line)
 	})
 }
 
@@ -214,7 +214,7 @@ func (s *Store) UpdateDevice(ctx context.Context, hash string, change func(*cred
 			}
 		}
 		if line != nil {
-			if err := s.ledger(tx, []ledger.Entry{*line}); err != nil {
+			if err := s.ledger(tx, *line); err != nil {
 				return err
 			}
 		}
