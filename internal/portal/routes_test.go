@@ -30,7 +30,10 @@ func TestEveryRouteHasARow(t *testing.T) {
 
 // samples stand for the parameters of a path; the walk fails for a route whose parameters have none.
 var samples = []string{"/applications/:id", "/applications/app-888", "/resources/:id", "/resources/bobs-cluster", "/tickets/:id", "/tickets/T-999",
-	"/tokens/:id", "/tokens/none"}
+	"/tokens/:id", "/tokens/none", "/people/:id", "/people/alice"}
+
+// queries are what operations cannot be called without.
+var queries = map[string]string{"getDevice": "?userCode=BCDF-BCDF", "search": "?q=app"}
 
 // TestWalk calls every route as every role, with a session and with tokens of each scope, and compares with the table.
 func TestWalk(t *testing.T) {
@@ -49,9 +52,7 @@ func TestWalk(t *testing.T) {
 				continue // it would end the walk; see TestSessionLife
 			}
 			path := strings.NewReplacer(samples...).Replace(r.Path)
-			if r.Operation == "getDevice" {
-				path += "?userCode=BCDF-BCDF"
-			}
+			path += queries[r.Operation]
 			if strings.Contains(path, ":") {
 				t.Fatalf("%s has a parameter without a sample", r.Path)
 			}
