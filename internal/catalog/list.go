@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 )
@@ -16,5 +17,15 @@ func byID[T any](m map[string]*T) []T {
 	for _, id := range slices.Sorted(maps.Keys(m)) {
 		out = append(out, *m[id])
 	}
+	return out
+}
+
+// Stored is everything that the store has, gone or not, sorted by kind and id.
+func (s *Service) Stored() []Stored {
+	v := s.view.Load()
+	out := slices.Collect(maps.Values(v.stored))
+	slices.SortFunc(out, func(a, b Stored) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
 	return out
 }

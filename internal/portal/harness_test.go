@@ -41,6 +41,12 @@ func (h *fakeHost) AwaySince() time.Time {
 	return h.away
 }
 
+func (h *fakeHost) Input() (policy.Input, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.input, true
+}
+
 func (h *fakeHost) Ready() bool { return true }
 
 func (h *fakeHost) Snapshot() (*policy.Snapshot, bool) {
@@ -166,7 +172,7 @@ func newSite(t *testing.T) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {

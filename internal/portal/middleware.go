@@ -42,7 +42,9 @@ func (s *Server) accessLog(c *gin.Context) {
 
 func (s *Server) recovery(c *gin.Context) {
 	defer func() {
-		if v := recover(); v != nil {
+		if v := recover(); v == http.ErrAbortHandler {
+			panic(v) // the server breaks the connection
+		} else if v != nil {
 			s.Log.Error("a handler panicked", "panic", v, "requestId", c.GetString(keyRequestID), "stack", string(debug.Stack()))
 			if !c.Writer.Written() {
 				s.fail(c, problemf(http.StatusInternalServerError, "internal", "Something went wrong here. Report it with the request id."))

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -53,7 +54,25 @@ func (a *api) preview(ctx context.Context, plan approval.Plan) (openapi.TicketPr
 	for i, p := range plan.Items {
 		out.Items = append(out.Items, a.previewItem(ctx, i, plan.Kind, p, a.accessOf(ctx, existing[i], origin)))
 	}
-	return out, nil
+	return out, a.previewChange(plan, &out)
+}
+
+// previewChange adds what the items that can be asked for would change.
+func (a *api) previewChange(plan approval.Plan, out *openapi.TicketPreview) error {
+	var items []approval.Item
+	for i, p := range plan.Items {
+		if p.Err == nil {
+			x := previewed(p, a.Now())
+			x.SID = fmt.Sprintf("t-new-%d", i+1)
+			items = append(items, x)
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	v, err := a.changeView(plan.Kind, items)
+	out.Change = &v
+	return err
 }
 
 func (a *api) previewItem(ctx context.Context, position int, kind approval.Kind, p approval.PlanItem, existing []openapi.Access) openapi.PreviewItem {

@@ -77,6 +77,18 @@ var routes = []route{
 	{Method: "POST", Path: apiBase + "/tickets/:id/withdraw", Operation: "withdrawTicket", Who: changer, Scope: write, Rule: "the requester"},
 	{Method: "POST", Path: apiBase + "/tickets/:id/revoke", Operation: "revokeTicket", Who: changer, Scope: write, Rule: "owners of the resource or the application, security"},
 	{Method: "POST", Path: apiBase + "/tickets/:id/comments", Operation: "commentTicket", Who: changer, Scope: write, Rule: "who may see the ticket"},
+	{Method: "GET", Path: apiBase + "/tickets/:id/change", Operation: "getTicketChange", Who: person, Scope: read, Rule: "who may see the ticket"},
+	{Method: "GET", Path: apiBase + "/tickets/:id/ledger", Operation: "listTicketLedger", Who: person, Scope: read, Rule: "who may see the ticket"},
+	{Method: "GET", Path: apiBase + "/classes", Operation: "listClasses", Who: person, Scope: read},
+	{Method: "GET", Path: apiBase + "/catalog/sources", Operation: "listCatalogSources", Who: person, Scope: read, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/catalog/sources/:id/preview", Operation: "previewSync", Who: changer, Scope: catalogs, Rule: "security", Body: 10 << 20},
+	{Method: "POST", Path: apiBase + "/catalog/sources/:id/apply", Operation: "applySync", Who: changer, Scope: catalogs, Rule: "security; who made the preview"},
+	{Method: "GET", Path: apiBase + "/catalog/entities", Operation: "listEntities", Who: person, Scope: read, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/catalog/entities", Operation: "putEntity", Who: changer, Scope: catalogs, Rule: "security, never to his own advantage", Body: 1 << 20},
+	{Method: "DELETE", Path: apiBase + "/catalog/entities/:kind/:id", Operation: "deleteEntity", Who: changer, Scope: catalogs, Rule: "security"},
+	{Method: "GET", Path: apiBase + "/ledger", Operation: "listLedger", Who: person, Scope: ledgers, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/ledger/verify", Operation: "verifyLedger", Who: person, Scope: ledgers, Rule: "security, auditors"},
+	{Method: "GET", Path: apiBase + "/ledger/export", Operation: "exportLedger", Who: person, Scope: ledgers, Rule: "security, auditors"},
 	{Method: "GET", Path: apiBase + "/events", Operation: "streamEvents", Who: person, Scope: read, Rule: "what the caller may see"},
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -31,6 +32,8 @@ type Host interface {
 	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
 	// Protection of a resource by its resource name; nil: not onboarded, or not seen yet.
 	Protection(resource string) *v1alpha1.ProtectedResource
+	// Input that the snapshot is made of, which nobody may change; false: not seen yet.
+	Input() (policy.Input, bool)
 	Ready() bool
 	// AwaySince is since when the host cluster does not answer; zero: it does. What the others return is from then.
 	AwaySince() time.Time
@@ -43,28 +46,31 @@ type Flows interface {
 	LastFlow(context.Context) (map[string]time.Time, error)
 }
 
-// Config of a Server; all fields are required but Demo, TrustedProxies, Metrics and Stats.
+// Config of a Server; all fields are required but Demo, TrustedProxies, Witnesses, Metrics and Stats.
 type Config struct {
 	// TrustedProxies are the addresses of reverse proxies whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	Credentials    *credential.Service
-	Metrics        prometheus.Registerer
-	Stats          func(context.Context) (Stats, error)
-	PublicURL      *url.URL
-	Tickets        *approval.Service
-	Host           Host
-	Flows          Flows
-	Directory      *catalog.Service
-	Sessions       scs.CtxStore
-	SessionIdle    time.Duration
-	Issuer         string
-	ClientID       string
-	ClientSecret   string
-	Web            fs.FS // holds index.html, or not if the web application was not built
-	Hub            *Hub
-	Demo           bool
-	Now            func() time.Time
-	Log            *slog.Logger
+	Ledger         ledger.Reader
+	// Witnesses are the heads that the ledger's anchors keep; nil: there is no anchor.
+	Witnesses    func(context.Context) ([]ledger.Witness, error)
+	Metrics      prometheus.Registerer
+	Stats        func(context.Context) (Stats, error)
+	PublicURL    *url.URL
+	Tickets      *approval.Service
+	Host         Host
+	Flows        Flows
+	Directory    *catalog.Service
+	Sessions     scs.CtxStore
+	SessionIdle  time.Duration
+	Issuer       string
+	ClientID     string
+	ClientSecret string
+	Web          fs.FS // holds index.html, or not if the web application was not built
+	Hub          *Hub
+	Demo         bool
+	Now          func() time.Time
+	Log          *slog.Logger
 }
 
 // Validate says what is missing or unsafe, in words for the one who starts the program.

@@ -824,6 +824,30 @@ func (e WorkloadResultsItemsOutcome) Valid() bool {
 	}
 }
 
+// Defines values for ListEntitiesParamsKind.
+const (
+	ListEntitiesParamsKindApplication ListEntitiesParamsKind = "application"
+	ListEntitiesParamsKindGroup       ListEntitiesParamsKind = "group"
+	ListEntitiesParamsKindPerson      ListEntitiesParamsKind = "person"
+	ListEntitiesParamsKindResource    ListEntitiesParamsKind = "resource"
+)
+
+// Valid indicates whether the value is a known member of the ListEntitiesParamsKind enum.
+func (e ListEntitiesParamsKind) Valid() bool {
+	switch e {
+	case ListEntitiesParamsKindApplication:
+		return true
+	case ListEntitiesParamsKindGroup:
+		return true
+	case ListEntitiesParamsKindPerson:
+		return true
+	case ListEntitiesParamsKindResource:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListResourcesParamsSensitivity.
 const (
 	ListResourcesParamsSensitivityHigh   ListResourcesParamsSensitivity = "high"
@@ -1239,6 +1263,9 @@ type Entity struct {
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 	Source      *string      `json:"source,omitempty"`
 	Title       string       `json:"title"`
+
+	// Version of the entity that is changed, as it was read; absent: it is new
+	Version *int64 `json:"version,omitempty"`
 }
 
 // EntityKind defines model for Entity.Kind.
@@ -2085,6 +2112,24 @@ type GetDeviceParams struct {
 	UserCode string `form:"userCode" json:"userCode"`
 }
 
+// ListEntitiesParams defines parameters for ListEntities.
+type ListEntitiesParams struct {
+	// Q part of a name or title
+	Q      *Query                  `form:"q,omitempty" json:"q,omitempty"`
+	Kind   *ListEntitiesParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
+	Source *string                 `form:"source,omitempty" json:"source,omitempty"`
+
+	// Gone only what its source does not have any more
+	Gone *bool `form:"gone,omitempty" json:"gone,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListEntitiesParamsKind defines parameters for ListEntities.
+type ListEntitiesParamsKind string
+
 // ListGroupsParams defines parameters for ListGroups.
 type ListGroupsParams struct {
 	// Q part of a name or title
@@ -2093,6 +2138,26 @@ type ListGroupsParams struct {
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListLedgerParams defines parameters for ListLedger.
+type ListLedgerParams struct {
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action for example ticket.approved
+	Action *string    `form:"action,omitempty" json:"action,omitempty"`
+	Object *string    `form:"object,omitempty" json:"object,omitempty"`
+	From   *time.Time `form:"from,omitempty" json:"from,omitempty"`
+	To     *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ExportLedgerParams defines parameters for ExportLedger.
+type ExportLedgerParams struct {
+	AfterSeq *int64 `form:"afterSeq,omitempty" json:"afterSeq,omitempty"`
 }
 
 // CreateTokenParams defines parameters for CreateToken.
@@ -2199,6 +2264,18 @@ type ApproveDeviceJSONRequestBody = DeviceApprove
 // PollDeviceJSONRequestBody defines body for PollDevice for application/json ContentType.
 type PollDeviceJSONRequestBody = DevicePoll
 
+// PutEntityJSONRequestBody defines body for PutEntity for application/json ContentType.
+type PutEntityJSONRequestBody = Entity
+
+// DeleteEntityJSONRequestBody defines body for DeleteEntity for application/json ContentType.
+type DeleteEntityJSONRequestBody = ReasonBody
+
+// ApplySyncJSONRequestBody defines body for ApplySync for application/json ContentType.
+type ApplySyncJSONRequestBody = SyncApply
+
+// PreviewSyncJSONRequestBody defines body for PreviewSync for application/json ContentType.
+type PreviewSyncJSONRequestBody = SyncInput
+
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
 
@@ -2246,12 +2323,42 @@ type ServerInterface interface {
 	// PollDevice The token, once the user has agreed (code authorization-pending until then)
 	// (POST /auth/device/token)
 	PollDevice(c *gin.Context)
+	// ListEntities Entities with source and state
+	// (GET /catalog/entities)
+	ListEntities(c *gin.Context, params ListEntitiesParams)
+	// PutEntity Create or change an entity whose source is the portal (security)
+	// (POST /catalog/entities)
+	PutEntity(c *gin.Context)
+	// DeleteEntity Let an entity of the portal go, or delete one that is gone (security)
+	// (DELETE /catalog/entities/{kind}/{id})
+	DeleteEntity(c *gin.Context, kind string, id Id)
+	// ListCatalogSources Where the catalog comes from, with the state of the last sync (security and auditors)
+	// (GET /catalog/sources)
+	ListCatalogSources(c *gin.Context)
+	// ApplySync Apply a preview; refused with code stale when the catalog changed since (security)
+	// (POST /catalog/sources/{id}/apply)
+	ApplySync(c *gin.Context, id Id)
+	// PreviewSync What a sync of the source would change (security); the body is the content for a source of kind upload
+	// (POST /catalog/sources/{id}/preview)
+	PreviewSync(c *gin.Context, id Id)
+	// ListClasses Resource and subject classes with their YAML
+	// (GET /classes)
+	ListClasses(c *gin.Context)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(c *gin.Context)
 	// ListGroups Groups of the catalog
 	// (GET /groups)
 	ListGroups(c *gin.Context, params ListGroupsParams)
+	// ListLedger Lines, newest first (security and auditors)
+	// (GET /ledger)
+	ListLedger(c *gin.Context, params ListLedgerParams)
+	// ExportLedger All lines as JSON lines, oldest first (security and auditors)
+	// (GET /ledger/export)
+	ExportLedger(c *gin.Context, params ExportLedgerParams)
+	// VerifyLedger Recompute the chain and compare it with the anchors (security and auditors)
+	// (POST /ledger/verify)
+	VerifyLedger(c *gin.Context)
 	// GetMe Who am I, and as what
 	// (GET /me)
 	GetMe(c *gin.Context)
@@ -2303,12 +2410,18 @@ type ServerInterface interface {
 
 	// (GET /tickets/{id})
 	GetTicket(c *gin.Context, id TicketId)
+	// GetTicketChange What the ticket changes, as the diff of ACP objects and of each dataplane object
+	// (GET /tickets/{id}/change)
+	GetTicketChange(c *gin.Context, id TicketId)
 	// CommentTicket Say something on the ticket
 	// (POST /tickets/{id}/comments)
 	CommentTicket(c *gin.Context, id TicketId, params CommentTicketParams)
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(c *gin.Context, id TicketId)
+	// ListTicketLedger The ledger lines about the ticket, oldest first
+	// (GET /tickets/{id}/ledger)
+	ListTicketLedger(c *gin.Context, id TicketId)
 	// RevokeTicket The resource's owner, the application's owner or security ends the grant
 	// (POST /tickets/{id}/revoke)
 	RevokeTicket(c *gin.Context, id TicketId)
@@ -2553,6 +2666,196 @@ func (siw *ServerInterfaceWrapper) PollDevice(c *gin.Context) {
 	siw.Handler.PollDevice(c)
 }
 
+// ListEntities operation middleware
+func (siw *ServerInterfaceWrapper) ListEntities(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListEntitiesParams
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", c.Request.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "source" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "source", c.Request.URL.Query(), &params.Source, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter source: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "gone" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "gone", c.Request.URL.Query(), &params.Gone, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter gone: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListEntities(c, params)
+}
+
+// PutEntity operation middleware
+func (siw *ServerInterfaceWrapper) PutEntity(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutEntity(c)
+}
+
+// DeleteEntity operation middleware
+func (siw *ServerInterfaceWrapper) DeleteEntity(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "kind" -------------
+	var kind string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "kind", c.Param("kind"), &kind, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DeleteEntity(c, kind, id)
+}
+
+// ListCatalogSources operation middleware
+func (siw *ServerInterfaceWrapper) ListCatalogSources(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListCatalogSources(c)
+}
+
+// ApplySync operation middleware
+func (siw *ServerInterfaceWrapper) ApplySync(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ApplySync(c, id)
+}
+
+// PreviewSync operation middleware
+func (siw *ServerInterfaceWrapper) PreviewSync(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PreviewSync(c, id)
+}
+
+// ListClasses operation middleware
+func (siw *ServerInterfaceWrapper) ListClasses(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListClasses(c)
+}
+
 // StreamEvents operation middleware
 func (siw *ServerInterfaceWrapper) StreamEvents(c *gin.Context) {
 
@@ -2607,6 +2910,121 @@ func (siw *ServerInterfaceWrapper) ListGroups(c *gin.Context) {
 	}
 
 	siw.Handler.ListGroups(c, params)
+}
+
+// ListLedger operation middleware
+func (siw *ServerInterfaceWrapper) ListLedger(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListLedgerParams
+
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", c.Request.URL.Query(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter actor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", c.Request.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter action: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "object" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "object", c.Request.URL.Query(), &params.Object, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter object: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", c.Request.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter from: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", c.Request.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter to: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListLedger(c, params)
+}
+
+// ExportLedger operation middleware
+func (siw *ServerInterfaceWrapper) ExportLedger(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExportLedgerParams
+
+	// ------------- Optional query parameter "afterSeq" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "afterSeq", c.Request.URL.Query(), &params.AfterSeq, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter afterSeq: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ExportLedger(c, params)
+}
+
+// VerifyLedger operation middleware
+func (siw *ServerInterfaceWrapper) VerifyLedger(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.VerifyLedger(c)
 }
 
 // GetMe operation middleware
@@ -3191,6 +3609,31 @@ func (siw *ServerInterfaceWrapper) GetTicket(c *gin.Context) {
 	siw.Handler.GetTicket(c, id)
 }
 
+// GetTicketChange operation middleware
+func (siw *ServerInterfaceWrapper) GetTicketChange(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetTicketChange(c, id)
+}
+
 // CommentTicket operation middleware
 func (siw *ServerInterfaceWrapper) CommentTicket(c *gin.Context) {
 
@@ -3263,6 +3706,31 @@ func (siw *ServerInterfaceWrapper) DecideTicket(c *gin.Context) {
 	}
 
 	siw.Handler.DecideTicket(c, id)
+}
+
+// ListTicketLedger operation middleware
+func (siw *ServerInterfaceWrapper) ListTicketLedger(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListTicketLedger(c, id)
 }
 
 // RevokeTicket operation middleware
@@ -3367,7 +3835,19 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/people", wrapper.ListPeople)
 	router.GET(options.BaseURL+"/people/:id", wrapper.GetPerson)
 	router.GET(options.BaseURL+"/groups", wrapper.ListGroups)
+	router.GET(options.BaseURL+"/tickets/:id/change", wrapper.GetTicketChange)
 	router.POST(options.BaseURL+"/tickets/:id/comments", wrapper.CommentTicket)
+	router.GET(options.BaseURL+"/tickets/:id/ledger", wrapper.ListTicketLedger)
+	router.GET(options.BaseURL+"/classes", wrapper.ListClasses)
+	router.GET(options.BaseURL+"/catalog/sources", wrapper.ListCatalogSources)
+	router.POST(options.BaseURL+"/catalog/sources/:id/preview", wrapper.PreviewSync)
+	router.POST(options.BaseURL+"/catalog/sources/:id/apply", wrapper.ApplySync)
+	router.GET(options.BaseURL+"/catalog/entities", wrapper.ListEntities)
+	router.POST(options.BaseURL+"/catalog/entities", wrapper.PutEntity)
+	router.DELETE(options.BaseURL+"/catalog/entities/:kind/:id", wrapper.DeleteEntity)
+	router.GET(options.BaseURL+"/ledger", wrapper.ListLedger)
+	router.POST(options.BaseURL+"/ledger/verify", wrapper.VerifyLedger)
+	router.GET(options.BaseURL+"/ledger/export", wrapper.ExportLedger)
 	router.GET(options.BaseURL+"/auth/device", wrapper.GetDevice)
 	router.POST(options.BaseURL+"/auth/device", wrapper.StartDevice)
 	router.POST(options.BaseURL+"/auth/device/token", wrapper.PollDevice)
@@ -3684,6 +4164,275 @@ func (response PollDevicedefaultApplicationProblemPlusJSONResponse) VisitPollDev
 	return err
 }
 
+type ListEntitiesRequestObject struct {
+	Params ListEntitiesParams
+}
+
+type ListEntitiesResponseObject interface {
+	VisitListEntitiesResponse(w http.ResponseWriter) error
+}
+
+type ListEntities200JSONResponse EntityList
+
+func (response ListEntities200JSONResponse) VisitListEntitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEntitiesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListEntitiesdefaultApplicationProblemPlusJSONResponse) VisitListEntitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutEntityRequestObject struct {
+	Body *PutEntityJSONRequestBody
+}
+
+type PutEntityResponseObject interface {
+	VisitPutEntityResponse(w http.ResponseWriter) error
+}
+
+type PutEntity200JSONResponse Entity
+
+func (response PutEntity200JSONResponse) VisitPutEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutEntitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutEntitydefaultApplicationProblemPlusJSONResponse) VisitPutEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteEntityRequestObject struct {
+	Kind string `json:"kind"`
+	Id   Id     `json:"id"`
+	Body *DeleteEntityJSONRequestBody
+}
+
+type DeleteEntityResponseObject interface {
+	VisitDeleteEntityResponse(w http.ResponseWriter) error
+}
+
+type DeleteEntity204Response struct {
+}
+
+func (response DeleteEntity204Response) VisitDeleteEntityResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteEntitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteEntitydefaultApplicationProblemPlusJSONResponse) VisitDeleteEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCatalogSourcesRequestObject struct {
+}
+
+type ListCatalogSourcesResponseObject interface {
+	VisitListCatalogSourcesResponse(w http.ResponseWriter) error
+}
+
+type ListCatalogSources200JSONResponse CatalogSourceList
+
+func (response ListCatalogSources200JSONResponse) VisitListCatalogSourcesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCatalogSourcesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListCatalogSourcesdefaultApplicationProblemPlusJSONResponse) VisitListCatalogSourcesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplySyncRequestObject struct {
+	Id   Id `json:"id"`
+	Body *ApplySyncJSONRequestBody
+}
+
+type ApplySyncResponseObject interface {
+	VisitApplySyncResponse(w http.ResponseWriter) error
+}
+
+type ApplySync200JSONResponse SyncResult
+
+func (response ApplySync200JSONResponse) VisitApplySyncResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplySyncdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ApplySyncdefaultApplicationProblemPlusJSONResponse) VisitApplySyncResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewSyncRequestObject struct {
+	Id   Id `json:"id"`
+	Body *PreviewSyncJSONRequestBody
+}
+
+type PreviewSyncResponseObject interface {
+	VisitPreviewSyncResponse(w http.ResponseWriter) error
+}
+
+type PreviewSync200JSONResponse SyncPreview
+
+func (response PreviewSync200JSONResponse) VisitPreviewSyncResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewSyncdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewSyncdefaultApplicationProblemPlusJSONResponse) VisitPreviewSyncResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListClassesRequestObject struct {
+}
+
+type ListClassesResponseObject interface {
+	VisitListClassesResponse(w http.ResponseWriter) error
+}
+
+type ListClasses200JSONResponse ClassList
+
+func (response ListClasses200JSONResponse) VisitListClassesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListClassesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListClassesdefaultApplicationProblemPlusJSONResponse) VisitListClassesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 }
 
@@ -3779,6 +4528,151 @@ type ListGroupsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListGroupsdefaultApplicationProblemPlusJSONResponse) VisitListGroupsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListLedgerRequestObject struct {
+	Params ListLedgerParams
+}
+
+type ListLedgerResponseObject interface {
+	VisitListLedgerResponse(w http.ResponseWriter) error
+}
+
+type ListLedger200JSONResponse LedgerList
+
+func (response ListLedger200JSONResponse) VisitListLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListLedgerdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListLedgerdefaultApplicationProblemPlusJSONResponse) VisitListLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportLedgerRequestObject struct {
+	Params ExportLedgerParams
+}
+
+type ExportLedgerResponseObject interface {
+	VisitExportLedgerResponse(w http.ResponseWriter) error
+}
+
+type ExportLedger200ApplicationxNdjsonResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ExportLedger200ApplicationxNdjsonResponse) VisitExportLedgerResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type ExportLedgerdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExportLedgerdefaultApplicationProblemPlusJSONResponse) VisitExportLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type VerifyLedgerRequestObject struct {
+}
+
+type VerifyLedgerResponseObject interface {
+	VisitVerifyLedgerResponse(w http.ResponseWriter) error
+}
+
+type VerifyLedger200JSONResponse LedgerVerification
+
+func (response VerifyLedger200JSONResponse) VisitVerifyLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type VerifyLedgerdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response VerifyLedgerdefaultApplicationProblemPlusJSONResponse) VisitVerifyLedgerResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4440,6 +5334,45 @@ func (response GetTicketdefaultApplicationProblemPlusJSONResponse) VisitGetTicke
 	return err
 }
 
+type GetTicketChangeRequestObject struct {
+	Id TicketId `json:"id"`
+}
+
+type GetTicketChangeResponseObject interface {
+	VisitGetTicketChangeResponse(w http.ResponseWriter) error
+}
+
+type GetTicketChange200JSONResponse ChangeView
+
+func (response GetTicketChange200JSONResponse) VisitGetTicketChangeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTicketChangedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetTicketChangedefaultApplicationProblemPlusJSONResponse) VisitGetTicketChangeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CommentTicketRequestObject struct {
 	Id     TicketId `json:"id"`
 	Params CommentTicketParams
@@ -4510,6 +5443,45 @@ type DecideTicketdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response DecideTicketdefaultApplicationProblemPlusJSONResponse) VisitDecideTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTicketLedgerRequestObject struct {
+	Id TicketId `json:"id"`
+}
+
+type ListTicketLedgerResponseObject interface {
+	VisitListTicketLedgerResponse(w http.ResponseWriter) error
+}
+
+type ListTicketLedger200JSONResponse LedgerList
+
+func (response ListTicketLedger200JSONResponse) VisitListTicketLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTicketLedgerdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTicketLedgerdefaultApplicationProblemPlusJSONResponse) VisitListTicketLedgerResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4627,12 +5599,42 @@ type StrictServerInterface interface {
 	// PollDevice The token, once the user has agreed (code authorization-pending until then)
 	// (POST /auth/device/token)
 	PollDevice(ctx context.Context, request PollDeviceRequestObject) (PollDeviceResponseObject, error)
+	// ListEntities Entities with source and state
+	// (GET /catalog/entities)
+	ListEntities(ctx context.Context, request ListEntitiesRequestObject) (ListEntitiesResponseObject, error)
+	// PutEntity Create or change an entity whose source is the portal (security)
+	// (POST /catalog/entities)
+	PutEntity(ctx context.Context, request PutEntityRequestObject) (PutEntityResponseObject, error)
+	// DeleteEntity Let an entity of the portal go, or delete one that is gone (security)
+	// (DELETE /catalog/entities/{kind}/{id})
+	DeleteEntity(ctx context.Context, request DeleteEntityRequestObject) (DeleteEntityResponseObject, error)
+	// ListCatalogSources Where the catalog comes from, with the state of the last sync (security and auditors)
+	// (GET /catalog/sources)
+	ListCatalogSources(ctx context.Context, request ListCatalogSourcesRequestObject) (ListCatalogSourcesResponseObject, error)
+	// ApplySync Apply a preview; refused with code stale when the catalog changed since (security)
+	// (POST /catalog/sources/{id}/apply)
+	ApplySync(ctx context.Context, request ApplySyncRequestObject) (ApplySyncResponseObject, error)
+	// PreviewSync What a sync of the source would change (security); the body is the content for a source of kind upload
+	// (POST /catalog/sources/{id}/preview)
+	PreviewSync(ctx context.Context, request PreviewSyncRequestObject) (PreviewSyncResponseObject, error)
+	// ListClasses Resource and subject classes with their YAML
+	// (GET /classes)
+	ListClasses(ctx context.Context, request ListClassesRequestObject) (ListClassesResponseObject, error)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
 	// ListGroups Groups of the catalog
 	// (GET /groups)
 	ListGroups(ctx context.Context, request ListGroupsRequestObject) (ListGroupsResponseObject, error)
+	// ListLedger Lines, newest first (security and auditors)
+	// (GET /ledger)
+	ListLedger(ctx context.Context, request ListLedgerRequestObject) (ListLedgerResponseObject, error)
+	// ExportLedger All lines as JSON lines, oldest first (security and auditors)
+	// (GET /ledger/export)
+	ExportLedger(ctx context.Context, request ExportLedgerRequestObject) (ExportLedgerResponseObject, error)
+	// VerifyLedger Recompute the chain and compare it with the anchors (security and auditors)
+	// (POST /ledger/verify)
+	VerifyLedger(ctx context.Context, request VerifyLedgerRequestObject) (VerifyLedgerResponseObject, error)
 	// GetMe Who am I, and as what
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
@@ -4684,12 +5686,18 @@ type StrictServerInterface interface {
 
 	// (GET /tickets/{id})
 	GetTicket(ctx context.Context, request GetTicketRequestObject) (GetTicketResponseObject, error)
+	// GetTicketChange What the ticket changes, as the diff of ACP objects and of each dataplane object
+	// (GET /tickets/{id}/change)
+	GetTicketChange(ctx context.Context, request GetTicketChangeRequestObject) (GetTicketChangeResponseObject, error)
 	// CommentTicket Say something on the ticket
 	// (POST /tickets/{id}/comments)
 	CommentTicket(ctx context.Context, request CommentTicketRequestObject) (CommentTicketResponseObject, error)
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(ctx context.Context, request DecideTicketRequestObject) (DecideTicketResponseObject, error)
+	// ListTicketLedger The ledger lines about the ticket, oldest first
+	// (GET /tickets/{id}/ledger)
+	ListTicketLedger(ctx context.Context, request ListTicketLedgerRequestObject) (ListTicketLedgerResponseObject, error)
 	// RevokeTicket The resource's owner, the application's owner or security ends the grant
 	// (POST /tickets/{id}/revoke)
 	RevokeTicket(ctx context.Context, request RevokeTicketRequestObject) (RevokeTicketResponseObject, error)
@@ -4982,6 +5990,211 @@ func (sh *strictHandler) PollDevice(ctx *gin.Context) {
 	}
 }
 
+// ListEntities operation middleware
+func (sh *strictHandler) ListEntities(ctx *gin.Context, params ListEntitiesParams) {
+	var request ListEntitiesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListEntities(ctx, request.(ListEntitiesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListEntities")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListEntitiesResponseObject); ok {
+		if err := validResponse.VisitListEntitiesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutEntity operation middleware
+func (sh *strictHandler) PutEntity(ctx *gin.Context) {
+	var request PutEntityRequestObject
+
+	var body PutEntityJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutEntity(ctx, request.(PutEntityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutEntity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutEntityResponseObject); ok {
+		if err := validResponse.VisitPutEntityResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteEntity operation middleware
+func (sh *strictHandler) DeleteEntity(ctx *gin.Context, kind string, id Id) {
+	var request DeleteEntityRequestObject
+
+	request.Kind = kind
+	request.Id = id
+
+	var body DeleteEntityJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteEntity(ctx, request.(DeleteEntityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteEntity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DeleteEntityResponseObject); ok {
+		if err := validResponse.VisitDeleteEntityResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListCatalogSources operation middleware
+func (sh *strictHandler) ListCatalogSources(ctx *gin.Context) {
+	var request ListCatalogSourcesRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListCatalogSources(ctx, request.(ListCatalogSourcesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListCatalogSources")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListCatalogSourcesResponseObject); ok {
+		if err := validResponse.VisitListCatalogSourcesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ApplySync operation middleware
+func (sh *strictHandler) ApplySync(ctx *gin.Context, id Id) {
+	var request ApplySyncRequestObject
+
+	request.Id = id
+
+	var body ApplySyncJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ApplySync(ctx, request.(ApplySyncRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ApplySync")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ApplySyncResponseObject); ok {
+		if err := validResponse.VisitApplySyncResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PreviewSync operation middleware
+func (sh *strictHandler) PreviewSync(ctx *gin.Context, id Id) {
+	var request PreviewSyncRequestObject
+
+	request.Id = id
+
+	var body PreviewSyncJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewSync(ctx, request.(PreviewSyncRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewSync")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PreviewSyncResponseObject); ok {
+		if err := validResponse.VisitPreviewSyncResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListClasses operation middleware
+func (sh *strictHandler) ListClasses(ctx *gin.Context) {
+	var request ListClassesRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListClasses(ctx, request.(ListClassesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListClasses")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListClassesResponseObject); ok {
+		if err := validResponse.VisitListClassesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx *gin.Context) {
 	var request StreamEventsRequestObject
@@ -5025,6 +6238,82 @@ func (sh *strictHandler) ListGroups(ctx *gin.Context, params ListGroupsParams) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListGroupsResponseObject); ok {
 		if err := validResponse.VisitListGroupsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListLedger operation middleware
+func (sh *strictHandler) ListLedger(ctx *gin.Context, params ListLedgerParams) {
+	var request ListLedgerRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListLedger(ctx, request.(ListLedgerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListLedger")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListLedgerResponseObject); ok {
+		if err := validResponse.VisitListLedgerResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ExportLedger operation middleware
+func (sh *strictHandler) ExportLedger(ctx *gin.Context, params ExportLedgerParams) {
+	var request ExportLedgerRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportLedger(ctx, request.(ExportLedgerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportLedger")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ExportLedgerResponseObject); ok {
+		if err := validResponse.VisitExportLedgerResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// VerifyLedger operation middleware
+func (sh *strictHandler) VerifyLedger(ctx *gin.Context) {
+	var request VerifyLedgerRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.VerifyLedger(ctx, request.(VerifyLedgerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "VerifyLedger")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(VerifyLedgerResponseObject); ok {
+		if err := validResponse.VisitVerifyLedgerResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -5486,6 +6775,32 @@ func (sh *strictHandler) GetTicket(ctx *gin.Context, id TicketId) {
 	}
 }
 
+// GetTicketChange operation middleware
+func (sh *strictHandler) GetTicketChange(ctx *gin.Context, id TicketId) {
+	var request GetTicketChangeRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetTicketChange(ctx, request.(GetTicketChangeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetTicketChange")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetTicketChangeResponseObject); ok {
+		if err := validResponse.VisitGetTicketChangeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // CommentTicket operation middleware
 func (sh *strictHandler) CommentTicket(ctx *gin.Context, id TicketId, params CommentTicketParams) {
 	var request CommentTicketRequestObject
@@ -5546,6 +6861,32 @@ func (sh *strictHandler) DecideTicket(ctx *gin.Context, id TicketId) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(DecideTicketResponseObject); ok {
 		if err := validResponse.VisitDecideTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTicketLedger operation middleware
+func (sh *strictHandler) ListTicketLedger(ctx *gin.Context, id TicketId) {
+	var request ListTicketLedgerRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTicketLedger(ctx, request.(ListTicketLedgerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTicketLedger")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListTicketLedgerResponseObject); ok {
+		if err := validResponse.VisitListTicketLedgerResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
