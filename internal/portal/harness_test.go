@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"gorm.io/gorm"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -19,10 +20,12 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	catalogstore "github.com/acp-io/acp/internal/catalog/gormstore"
+	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
@@ -113,6 +116,23 @@ func (f *fakeFlows) LastFlow(context.Context) (map[string]time.Time, error) {
 	return map[string]time.Time{"m1": time.Unix(1700000000, 0)}, f.err
 }
 
+// registered workloads, as a host cluster that accepts everything would have them.
+type registered struct{ state *workloads.State }
+
+func (r *registered) Put(_ context.Context, in []workloads.Workload) []error {
+	for _, w := range in {
+		r.state.Set(workloads.Registered{Workload: w, Object: w.Name(), Managed: true})
+	}
+	return make([]error, len(in))
+}
+
+func (r *registered) Delete(_ context.Context, in []workloads.Registered) []error {
+	for _, w := range in {
+		r.state.Delete(w.Object)
+	}
+	return make([]error, len(in))
+}
+
 // site is a running portal.
 type site struct {
 	*Server
@@ -124,6 +144,7 @@ type site struct {
 	end      context.CancelFunc
 
 	credentials *credentialstore.Store
+	registered  *registered
 	ahead       atomic.Int64 // how far the clock is ahead of the machine's, in nanoseconds
 }
 
@@ -165,6 +186,12 @@ func newSite(t *testing.T) *site {
 	}
 	credentials := credentialstore.New(db, ledgerstore.Append)
 	x.credentials = credentials
+	x.registered = &registered{state: workloads.NewState()}
+	x.registered.state.Ready()
+	registrar := workloads.New(workloads.Config{Cluster: x.registered, State: x.registered.state, Catalog: directory.Catalog, Covered: x.host.SubjectCovered, Now: x.now,
+		Record: func(ctx context.Context, e ...ledger.Entry) error {
+			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
+		}})
 	hub := NewHub()
 	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Classes: x.host, Now: x.now, OnChange: hub.Ticket})
 	if err != nil {
@@ -172,7 +199,7 @@ func newSite(t *testing.T) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {
