@@ -121,7 +121,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
 	var outbox []*approval.Worker
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Classes: h, Now: time.Now, OnChange: hub.Ticket,
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Now: time.Now, OnChange: hub.Ticket,
 		Wake: func() {
 			for _, w := range outbox {
 				w.Wake()
@@ -133,7 +133,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
 	replica := rand.Text()
 	for i := range workers {
-		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(),
+		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(), Objects: h.Writer(),
 			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
 	}
 	dist, err := fs.Sub(web.Dist, "dist")

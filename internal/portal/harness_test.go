@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
@@ -33,9 +34,10 @@ import (
 
 // fakeHost is a host cluster in memory.
 type fakeHost struct {
-	mu    sync.Mutex
-	input policy.Input
-	away  time.Time
+	mu        sync.Mutex
+	input     policy.Input
+	away      time.Time
+	approvals []*v1alpha1.ApprovalPolicy
 }
 
 func (h *fakeHost) AwaySince() time.Time {
@@ -91,6 +93,27 @@ func (h *fakeHost) SubjectCovered(application string) (bool, error) {
 	_, ok := s.SubjectClassOf(application)
 	return ok, nil
 }
+
+func (h *fakeHost) Facts(resource string) (approval.Facts, error) {
+	f := approval.Facts{Protection: h.Protection(resource)}
+	s, _ := h.Snapshot()
+	if c, ok := s.ResourceClassOf(resource); ok {
+		f.Class = c.Name
+	}
+	return f, nil
+}
+
+func (h *fakeHost) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) { return h.approvals, nil }
+
+func (h *fakeHost) Object(string, string) (approval.Object, bool, error) {
+	return approval.Object{}, false, nil
+}
+
+func (h *fakeHost) DryRun(_ context.Context, c approval.Change) (json.RawMessage, error) {
+	return c.After, nil
+}
+
+func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return nil, nil }
 
 type fakeFlows struct{ err error }
 
@@ -193,7 +216,7 @@ func newSite(t *testing.T) *site {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
 	hub := NewHub()
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Classes: x.host, Now: x.now, OnChange: hub.Ticket})
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: x.host, Now: x.now, OnChange: hub.Ticket})
 	if err != nil {
 		t.Fatal(err)
 	}
