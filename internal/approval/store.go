@@ -76,6 +76,7 @@ type Filter struct {
 	DueBy       time.Time // time alone does something to it at or before this instant, as Item.Due says
 	ExpiresBy   time.Time // has an expiry at or before this instant
 
+	Oldest   bool   // order by number, the oldest first; has no cursor
 	ByUpdate bool   // order by the last change, then the number
 	After    Cursor // continue behind this ticket; zero: from the newest
 	Limit    int    // 0: all

@@ -90,10 +90,16 @@ func toProblem(err error) openapi.Problem {
 	return out
 }
 
-// fail answers with a problem and ends the request. Only what is our fault is logged as an error.
-func (s *Server) fail(c *gin.Context, err error) {
+// problemOf an error of this request.
+func (s *Server) problemOf(c *gin.Context, err error) openapi.Problem {
 	p := toProblem(err)
 	p.RequestId = optional(c.GetString(keyRequestID))
+	return p
+}
+
+// fail answers with a problem and ends the request. Only what is our fault is logged as an error.
+func (s *Server) fail(c *gin.Context, err error) {
+	p := s.problemOf(c, err)
 	switch {
 	case p.Status < http.StatusInternalServerError:
 	case errors.Is(err, context.Canceled) && c.Request.Context().Err() != nil:

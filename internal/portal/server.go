@@ -35,6 +35,8 @@ type Host interface {
 	Protection(resource string) *v1alpha1.ProtectedResource
 	// Input that the snapshot is made of, which nobody may change; false: not seen yet.
 	Input() (policy.Input, bool)
+	// ApprovalPolicies that there are, in no order.
+	ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error)
 	Ready() bool
 	// AwaySince is since when the host cluster does not answer; zero: it does. What the others return is from then.
 	AwaySince() time.Time

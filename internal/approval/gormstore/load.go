@@ -69,7 +69,9 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
 	err = s.read(ctx, func(tx *gorm.DB) error {
 		q := where(tx.Model(&ticketRow{}), f)
-		if f.ByUpdate {
+		if f.Oldest {
+			q = q.Order("number")
+		} else if f.ByUpdate {
 			q = q.Order("updated_at DESC, number DESC")
 			if f.After.Number > 0 {
 				q = q.Where("(updated_at, number) < (?, ?)", micros(f.After.UpdatedAt), f.After.Number)
