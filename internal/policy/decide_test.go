@@ -202,7 +202,7 @@ func TestDecideResolvedIsDecide(t *testing.T) {
 			q.Source = netip.Addr{}
 			q.Subjects, q.Resources = []string{pick(d, app888, app889, cart, "unknown")}, []string{pick(d, bobs, orders, shop, redisHead+"unknown")}
 			want := s.Decide(q)
-			got := s.DecideResolved(s.ResolveSubject(q.Subjects[0]), s.ResolveResource(q.Resources[0]), &q)
+			got := s.DecideResolved(s.ResolveSubject(q.Subjects[0]), s.ResolveResource(q.Resources[0]), &q, nil)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d, %+v: -Decide +DecideResolved:\n%s", seed, q, diff)
 			}

@@ -7,30 +7,32 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
+// The strictness of the modes, from what leaves everything alone.
+const (
+	observing int8 = iota
+	auditing
+	enforcing
+)
+
 // strictness orders the modes; what is no mode is -1.
-func strictness(m v1alpha1.Mode) int {
+func strictness(m v1alpha1.Mode) int8 {
 	switch m {
 	case v1alpha1.ModeObserve:
-		return 0
+		return observing
 	case v1alpha1.ModeAudit:
-		return 1
+		return auditing
 	case v1alpha1.ModeEnforce:
-		return 2
+		return enforcing
 	default:
 		return -1
 	}
 }
 
-// stricter is the stricter of two modes, as the constant of the API: comparing with that needs no look at the text.
 func stricter(a, b v1alpha1.Mode) v1alpha1.Mode {
-	switch max(strictness(a), strictness(b)) {
-	case 2:
-		return v1alpha1.ModeEnforce
-	case 1:
-		return v1alpha1.ModeAudit
-	default:
-		return v1alpha1.ModeObserve
+	if strictness(b) > strictness(a) {
+		return b
 	}
+	return a
 }
 
 // protection is what the ProtectedResources of one name say, each apart, because a temporary audit softens only its own.

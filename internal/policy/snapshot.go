@@ -21,8 +21,10 @@ type Snapshot struct {
 	parsed     map[*v1alpha1.AccessControlPolicy][]*statement
 	statements []*statement
 	// refs are those of the statements, so that a decision by one of them can name it without allocation.
-	refs  []Ref
-	index index
+	refs []Ref
+	// doubles tells that two statements have the same ref, which the API does not let in.
+	doubles bool
+	index   index
 
 	// wildUnits holds the allows of each wildcard unit, by its name.
 	wildUnits map[string][]*statement
@@ -78,6 +80,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.buildIndex()
 	for i, st := range next.statements {
 		next.refs[i] = st.ref
+		next.doubles = next.doubles || i > 0 && st.ref == next.refs[i-1]
 		next.refusals = append(next.refusals, st.refusals("")...)
 		if st.effect == Deny && st.refused() {
 			next.refusedDenies = append(next.refusedDenies, next.newRefusedDeny(st))
