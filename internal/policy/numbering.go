@@ -24,8 +24,13 @@ func newNumbering(names int) numbering {
 	return n
 }
 
+func (n *numbering) hash(name string) uint32 { return uint32(maphash.String(n.seed, name)) }
+
 func (n *numbering) find(name string) (number uint32, ok bool) {
-	hash := uint32(maphash.String(n.seed, name))
+	return n.findHashed(name, n.hash(name))
+}
+
+func (n *numbering) findHashed(name string, hash uint32) (number uint32, ok bool) {
 	mask := uint32(len(n.slots) - 1)
 	for i := hash & mask; ; i = (i + 1) & mask {
 		switch s := n.slots[i]; {
@@ -43,7 +48,8 @@ func (n *numbering) is(number uint32, name string) bool {
 
 // add finds the name, or numbers it.
 func (n *numbering) add(name string) uint32 {
-	if number, ok := n.find(name); ok {
+	hash := n.hash(name)
+	if number, ok := n.findHashed(name, hash); ok {
 		return number
 	}
 	n.names, n.text = append(n.names, name), append(n.text, name...)
@@ -51,7 +57,7 @@ func (n *numbering) add(name string) uint32 {
 	if 3*len(n.names) > 2*len(n.slots) {
 		n.resize(2 * len(n.names))
 	} else {
-		n.put(nameSlot{hash: uint32(maphash.String(n.seed, name)), number: uint32(len(n.names))})
+		n.put(nameSlot{hash, uint32(len(n.names))})
 	}
 	return uint32(len(n.names) - 1)
 }
@@ -64,7 +70,7 @@ func (n *numbering) resize(names int) {
 	}
 	n.slots = make([]nameSlot, size)
 	for i, name := range n.names {
-		n.put(nameSlot{hash: uint32(maphash.String(n.seed, name)), number: uint32(i + 1)})
+		n.put(nameSlot{n.hash(name), uint32(i + 1)})
 	}
 }
 

@@ -67,7 +67,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 
 	next.workloads = workloadsOf(in)
 	reusable := sameClasses(s, next) && sameDistribution(s, next)
-	names := nameCache{subjects: map[string]struct{}{}}
+	names := nameCache{subjects: newNumbering(0)}
 	for _, p := range sortedObjects(in.Policies, byName[*v1alpha1.AccessControlPolicy]) {
 		statements, ok := s.parsed[p]
 		if !ok || !reusable {
@@ -107,7 +107,7 @@ func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy, names *nameCache) []*s
 		st.examine(s, names)
 		out[i] = st
 	}
-	slices.SortStableFunc(out, func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
+	slices.SortStableFunc(out, func(a, b *statement) int { return strings.Compare(a.ref.SID, b.ref.SID) })
 	return out
 }
 
