@@ -210,26 +210,38 @@ func anchored(expr string) (*regexp.Regexp, error) {
 	return regexp.Compile(`^(?:` + expr + `)$`)
 }
 
-// actionsAt are the actions that a query is, a bit for each, as an allow and as a deny reads them; named tells whether
-// any action has the port. What is not known of a request counts as a match for an allow, because the connection has to
-// be let through for the request to be judged, and as none for a deny.
-func (c *resourceClass) actionsAt(q *Query) (allow, deny uint32, named bool) {
+// asked are the actions that a query is, a bit for each.
+type asked struct {
+	// whole are those about every connection to the port. allow are these, and those about requests as an allow reads them,
+	// deny as a deny does: what is not known of a request counts as a match for an allow, because the connection has to be
+	// let through for the request to be judged, and as none for a deny.
+	whole, allow, deny uint32
+	// named tells whether any action has the port.
+	named bool
+}
+
+func (c *resourceClass) actionsAt(q *Query) (out asked) {
 	protocol := protocolNumber(q.Protocol)
 	for i := range c.openings {
 		o := &c.openings[i]
 		if o.protocol != protocol || q.Port < o.first || q.Port > o.last {
 			continue
 		}
-		named = true
+		out.named = true
 		a := &c.actions[o.action]
-		if len(a.requests) == 0 || a.isRequest(q, true) {
-			allow |= 1 << o.action
+		if len(a.requests) == 0 {
+			out.whole |= 1 << o.action
+			continue
 		}
-		if len(a.requests) == 0 || a.isRequest(q, false) {
-			deny |= 1 << o.action
+		if a.isRequest(q, true) {
+			out.allow |= 1 << o.action
+		}
+		if a.isRequest(q, false) {
+			out.deny |= 1 << o.action
 		}
 	}
-	return allow, deny, named
+	out.allow, out.deny = out.allow|out.whole, out.deny|out.whole
+	return out
 }
 
 func (a *action) isRequest(q *Query, unknown bool) bool {

@@ -67,6 +67,15 @@ func (s *Snapshot) decision(v *verdict, class *resourceClass, resources []string
 
 // visitNames looks at the statements about every resource and returns their class; nil: they have no or several.
 func (s *Snapshot) visitNames(v *verdict, resources []string) *resourceClass {
+	if len(resources) == 1 {
+		return s.visitName(v, resources[0])
+	}
+	// What one resource enforces decides what counts for the others.
+	for _, r := range resources {
+		if i, ok := s.index.resources.find(r); ok && s.modeOf(v, i) == enforcing {
+			v.enforce = true
+		}
+	}
 	var class *resourceClass
 	several := false
 	for _, r := range resources {
@@ -93,12 +102,15 @@ func (s *Snapshot) visitName(v *verdict, resource string) *resourceClass {
 
 func (s *Snapshot) visitResource(v *verdict, i uint32) *resourceClass {
 	n := &s.index.nodes[i]
-	mode := n.mode
-	if mode == dependsMode {
-		mode = strictness(s.index.protections[i].mode(v.q.Cluster, v.q.At))
-	}
-	s.visit(v, n.class, &n.target, s.index.covers[n.covers], mode)
+	s.visit(v, n.class, &n.target, s.index.covers[n.covers], s.modeOf(v, i))
 	return n.class
+}
+
+func (s *Snapshot) modeOf(v *verdict, i uint32) int8 {
+	if mode := s.index.nodes[i].mode; mode != dependsMode {
+		return mode
+	}
+	return strictness(s.index.protections[i].mode(v.q.Cluster, v.q.At))
 }
 
 // subjectIDs are the numbers of the names that statements have, from 1.
@@ -243,25 +255,29 @@ type look struct {
 	denies  *matches
 }
 
-// visit looks at the statements about one resource: those of its name, which may be in none, and those of wildcards.
+// visit looks at the statements about one resource: those of its name, which may be in none, and those of wildcards. An
+// allow of requests on an audited resource does not count while another resource enforces: a dataplane that looked at the
+// requests would drop others because of Audit, and one that did not would let them into what is closed.
 func (s *Snapshot) visit(v *verdict, class *resourceClass, exact *target, wilds []target, mode int8) {
 	v.enforce = v.enforce || mode == enforcing
 	v.audit = v.audit || mode == auditing
 	if class == nil {
 		return // without a class it has no actions, so no statement matches
 	}
-	var l look
-	var named bool
-	l.actions[0], l.actions[1], named = class.actionsAt(v.q)
-	v.named = v.named || named
-	l.denies = &v.denies
+	is := class.actionsAt(v.q)
+	v.named = v.named || is.named
+	l := look{actions: [2]uint32{is.allow, is.deny}, denies: &v.denies}
 	switch mode {
 	case observing: // only allows of wildcards count
 		l.actions[1] = 0
 	case auditing:
 		l.denies = &v.auditDenies
+		if v.enforce {
+			l.actions[0] = is.whole
+		}
 		s.visitTarget(v, exact, &l)
-	default:
+		l.actions[0] = is.allow
+	case enforcing:
 		s.visitTarget(v, exact, &l)
 	}
 	for i := range wilds {
