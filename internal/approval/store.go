@@ -29,7 +29,7 @@ type Store interface {
 	Update(ctx context.Context, number int64, change func(*Ticket) error) (*Ticket, error)
 	// List newest first by number, or by the last change if the filter says so.
 	List(ctx context.Context, f Filter) ([]*Ticket, error)
-	// Count the tickets of each filter, without regard to cursor and limit.
+	// Count the tickets of each filter, without regard to cursor and limit, up to CountLimit.
 	Count(ctx context.Context, f ...Filter) ([]int, error)
 	// ClaimedBy is the ticket that holds one of the claims; 0: none.
 	ClaimedBy(ctx context.Context, claims []Claim) (int64, error)
@@ -55,6 +55,10 @@ type Store interface {
 	// Ping tells whether the store can be read and written.
 	Ping(ctx context.Context) error
 }
+
+// CountLimit is where counting ends: who has a thousand things to do needs no better number, and counting all of a
+// hundred thousand each time a page opens is not free.
+const CountLimit = 1000
 
 // Filter selects tickets; zero fields select all. What is about items must hold for one item together.
 type Filter struct {
