@@ -210,8 +210,8 @@ func TestDemoCompany(t *testing.T) {
 		}
 	}
 	for what, n := range map[string][2]int{"people": {len(c.people), 60}, "groups": {len(c.groups), 10}, "applications": {len(c.applications), 40}, "resources": {len(c.resources), 120}} {
-		if n[0] != n[1] {
-			t.Errorf("%d %s, want %d", n[0], what, n[1])
+		if n[0] < n[1] {
+			t.Errorf("%d %s, want at least %d", n[0], what, n[1])
 		}
 	}
 	classes := map[string]int{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 )
 
 // Delegate implements approval.Store.
@@ -15,6 +16,9 @@ func (s *Store) Delegate(ctx context.Context, d approval.Delegation) (approval.D
 	row.ID = 0
 	err := s.write(ctx, func(tx *gorm.DB) error {
 		if err := tx.Create(&row).Error; err != nil {
+			return err
+		}
+		if err := notifystore.EnqueueDelegation(tx, row.ID); err != nil {
 			return err
 		}
 		return ledgerstore.Append(tx, row.delegation().LedgerEntry())
@@ -41,6 +45,9 @@ func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approv
 		}
 		if res.RowsAffected != 1 {
 			return &approval.Error{Code: approval.CodeStale, Detail: "The delegation changed meanwhile: look again."}
+		}
+		if err := notifystore.EnqueueDelegation(tx, id); err != nil {
+			return err
 		}
 		return ledgerstore.Append(tx, d.LedgerEntry())
 	})
