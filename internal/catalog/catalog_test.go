@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -163,29 +162,6 @@ func TestReadRefuses(t *testing.T) {
 	}
 	if _, err := Read(t.TempDir()); !errors.Is(err, ErrEmpty) {
 		t.Errorf("an empty folder: %v", err)
-	}
-}
-
-func TestSourceKeepsTheLastGood(t *testing.T) {
-	dir := demoFolder(t)
-	s, err := Open(dir, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := s.Catalog()
-	s.Reload()
-	if s.Catalog() != before {
-		t.Error("nothing changed, so nothing is read again")
-	}
-	write(t, dir, "people.yaml", "kind: [")
-	s.Reload()
-	if s.Catalog() != before || s.Err() == nil {
-		t.Errorf("a broken file must keep the last good catalog and say so: %v", s.Err())
-	}
-	write(t, dir, "people.yaml", people+"\n---\nkind: User\nmetadata: {name: new}\n")
-	s.Reload()
-	if _, ok := s.Catalog().Person("new"); !ok || s.Err() != nil {
-		t.Errorf("a mended file is taken: %v", s.Err())
 	}
 }
 
