@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
@@ -211,4 +212,14 @@ func catalogProblem(err error) error {
 		}
 	}
 	return err
+}
+
+// said makes a sentence of an error that is in words for people, without the sentinel that it ends with.
+func said(p problem, err, kind error) error {
+	text := []rune(strings.TrimSuffix(err.Error(), ": "+kind.Error()))
+	if len(text) > 0 {
+		text[0] = unicode.ToUpper(text[0])
+	}
+	p.detail = string(text) + "."
+	return &p
 }

@@ -22,13 +22,13 @@ const (
 
 // The scope that a token needs for a route. noToken: only a browser's session will do, whatever the token's scopes.
 const (
-	noToken   credential.Scope = ""
-	read                       = credential.ScopeRead
-	write                      = credential.ScopeTicketsWrite
-	decide                     = credential.ScopeTicketsDecide
-	catalogs                   = credential.ScopeCatalogWrite
-	workloads                  = credential.ScopeWorkloads
-	ledgers                    = credential.ScopeLedgerRead
+	noToken        credential.Scope = ""
+	read                            = credential.ScopeRead
+	write                           = credential.ScopeTicketsWrite
+	decide                          = credential.ScopeTicketsDecide
+	catalogWrite                    = credential.ScopeCatalogWrite
+	workloadsWrite                  = credential.ScopeWorkloads
+	ledgerRead                      = credential.ScopeLedgerRead
 )
 
 type route struct {
@@ -81,14 +81,18 @@ var routes = []route{
 	{Method: "GET", Path: apiBase + "/tickets/:id/ledger", Operation: "listTicketLedger", Who: person, Scope: read, Rule: "who may see the ticket"},
 	{Method: "GET", Path: apiBase + "/classes", Operation: "listClasses", Who: person, Scope: read},
 	{Method: "GET", Path: apiBase + "/catalog/sources", Operation: "listCatalogSources", Who: person, Scope: read, Rule: "security, auditors"},
-	{Method: "POST", Path: apiBase + "/catalog/sources/:id/preview", Operation: "previewSync", Who: changer, Scope: catalogs, Rule: "security", Body: 10 << 20},
-	{Method: "POST", Path: apiBase + "/catalog/sources/:id/apply", Operation: "applySync", Who: changer, Scope: catalogs, Rule: "security; who made the preview"},
+	{Method: "POST", Path: apiBase + "/catalog/sources/:id/preview", Operation: "previewSync", Who: changer, Scope: catalogWrite, Rule: "security", Body: 10 << 20},
+	{Method: "POST", Path: apiBase + "/catalog/sources/:id/apply", Operation: "applySync", Who: changer, Scope: catalogWrite, Rule: "security; who made the preview"},
 	{Method: "GET", Path: apiBase + "/catalog/entities", Operation: "listEntities", Who: person, Scope: read, Rule: "security, auditors"},
-	{Method: "POST", Path: apiBase + "/catalog/entities", Operation: "putEntity", Who: changer, Scope: catalogs, Rule: "security, never to his own advantage", Body: 1 << 20},
-	{Method: "DELETE", Path: apiBase + "/catalog/entities/:kind/:id", Operation: "deleteEntity", Who: changer, Scope: catalogs, Rule: "security"},
-	{Method: "GET", Path: apiBase + "/ledger", Operation: "listLedger", Who: person, Scope: ledgers, Rule: "security, auditors"},
-	{Method: "POST", Path: apiBase + "/ledger/verify", Operation: "verifyLedger", Who: person, Scope: ledgers, Rule: "security, auditors"},
-	{Method: "GET", Path: apiBase + "/ledger/export", Operation: "exportLedger", Who: person, Scope: ledgers, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/catalog/entities", Operation: "putEntity", Who: changer, Scope: catalogWrite, Rule: "security, never to his own advantage", Body: 1 << 20},
+	{Method: "DELETE", Path: apiBase + "/catalog/entities/:kind/:id", Operation: "deleteEntity", Who: changer, Scope: catalogWrite, Rule: "security"},
+	{Method: "GET", Path: apiBase + "/workloads", Operation: "listWorkloads", Who: person, Scope: read, Rule: "owners of the application, security, auditors"},
+	{Method: "POST", Path: apiBase + "/workloads", Operation: "putWorkloads", Who: changer, Scope: workloadsWrite, Rule: "owners of the application; platforms, by a token of a security administrator", Body: 2 << 20},
+	{Method: "POST", Path: apiBase + "/workloads/sync", Operation: "syncWorkloads", Who: changer, Scope: workloadsWrite, Rule: "platforms, by a token of a security administrator", Body: 32 << 20},
+	{Method: "DELETE", Path: apiBase + "/workloads/:id", Operation: "deleteWorkload", Who: changer, Scope: workloadsWrite, Rule: "owners of the application, security, the platform that registered it"},
+	{Method: "GET", Path: apiBase + "/ledger", Operation: "listLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/ledger/verify", Operation: "verifyLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
+	{Method: "GET", Path: apiBase + "/ledger/export", Operation: "exportLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
 	{Method: "GET", Path: apiBase + "/events", Operation: "streamEvents", Who: person, Scope: read, Rule: "what the caller may see"},
 }
 

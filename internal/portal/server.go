@@ -18,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/policy"
@@ -51,6 +52,7 @@ type Config struct {
 	// TrustedProxies are the addresses of reverse proxies whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	Credentials    *credential.Service
+	Workloads      *workloads.Registrar
 	Ledger         ledger.Reader
 	// Witnesses are the heads that the ledger's anchors keep; nil: there is no anchor.
 	Witnesses    func(context.Context) ([]ledger.Witness, error)

@@ -1862,8 +1862,10 @@ type SyncResult struct {
 
 // SyncWorkloads defines model for SyncWorkloads.
 type SyncWorkloads struct {
-	Items  []Workload `json:"items"`
-	Source string     `json:"source"`
+	// Confirm more than a tenth of the source may go
+	Confirm *bool      `json:"confirm,omitempty"`
+	Items   []Workload `json:"items"`
+	Source  string     `json:"source"`
 
 	// Token of the preview of the same items; absent: preview
 	Token *string `json:"token,omitempty"`
@@ -2052,6 +2054,9 @@ type WorkloadSync struct {
 	Sample    *[]Workload `json:"sample,omitempty"`
 	Token     string      `json:"token"`
 	Unchanged int         `json:"unchanged"`
+
+	// Unconfirmed so much would go that it is applied only with confirm
+	Unconfirmed *bool `json:"unconfirmed,omitempty"`
 }
 
 // Cursor defines model for Cursor.
@@ -2255,6 +2260,26 @@ type CommentTicketParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListWorkloadsParams defines parameters for ListWorkloads.
+type ListWorkloadsParams struct {
+	// Q part of a name or title
+	Q      *Query  `form:"q,omitempty" json:"q,omitempty"`
+	Source *string `form:"source,omitempty" json:"source,omitempty"`
+
+	// Application a catalog id
+	Application *string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// DeleteWorkloadParams defines parameters for DeleteWorkload.
+type DeleteWorkloadParams struct {
+	// Source absent: what people registered
+	Source *string `form:"source,omitempty" json:"source,omitempty"`
+}
+
 // StartDeviceJSONRequestBody defines body for StartDevice for application/json ContentType.
 type StartDeviceJSONRequestBody = NewDevice
 
@@ -2296,6 +2321,12 @@ type RevokeTicketJSONRequestBody = ReasonBody
 
 // WithdrawTicketJSONRequestBody defines body for WithdrawTicket for application/json ContentType.
 type WithdrawTicketJSONRequestBody = ReasonBody
+
+// PutWorkloadsJSONRequestBody defines body for PutWorkloads for application/json ContentType.
+type PutWorkloadsJSONRequestBody = PutWorkloads
+
+// SyncWorkloadsJSONRequestBody defines body for SyncWorkloads for application/json ContentType.
+type SyncWorkloadsJSONRequestBody = SyncWorkloads
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -2428,6 +2459,18 @@ type ServerInterface interface {
 	// WithdrawTicket The requester takes a pending request back
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(c *gin.Context, id TicketId)
+	// ListWorkloads Clients outside the fleet that the caller may see
+	// (GET /workloads)
+	ListWorkloads(c *gin.Context, params ListWorkloadsParams)
+	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
+	// (POST /workloads)
+	PutWorkloads(c *gin.Context)
+	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// (POST /workloads/sync)
+	SyncWorkloads(c *gin.Context)
+	// DeleteWorkload Remove one
+	// (DELETE /workloads/{id})
+	DeleteWorkload(c *gin.Context, id Id, params DeleteWorkloadParams)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -3783,6 +3826,127 @@ func (siw *ServerInterfaceWrapper) WithdrawTicket(c *gin.Context) {
 	siw.Handler.WithdrawTicket(c, id)
 }
 
+// ListWorkloads operation middleware
+func (siw *ServerInterfaceWrapper) ListWorkloads(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListWorkloadsParams
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "source" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "source", c.Request.URL.Query(), &params.Source, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter source: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", c.Request.URL.Query(), &params.Application, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter application: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListWorkloads(c, params)
+}
+
+// PutWorkloads operation middleware
+func (siw *ServerInterfaceWrapper) PutWorkloads(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutWorkloads(c)
+}
+
+// SyncWorkloads operation middleware
+func (siw *ServerInterfaceWrapper) SyncWorkloads(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.SyncWorkloads(c)
+}
+
+// DeleteWorkload operation middleware
+func (siw *ServerInterfaceWrapper) DeleteWorkload(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteWorkloadParams
+
+	// ------------- Optional query parameter "source" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "source", c.Request.URL.Query(), &params.Source, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter source: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DeleteWorkload(c, id, params)
+}
+
 // GinServerOptions provides options for the Gin server.
 type GinServerOptions struct {
 	BaseURL      string
@@ -3845,6 +4009,10 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/catalog/entities", wrapper.ListEntities)
 	router.POST(options.BaseURL+"/catalog/entities", wrapper.PutEntity)
 	router.DELETE(options.BaseURL+"/catalog/entities/:kind/:id", wrapper.DeleteEntity)
+	router.GET(options.BaseURL+"/workloads", wrapper.ListWorkloads)
+	router.POST(options.BaseURL+"/workloads", wrapper.PutWorkloads)
+	router.POST(options.BaseURL+"/workloads/sync", wrapper.SyncWorkloads)
+	router.DELETE(options.BaseURL+"/workloads/:id", wrapper.DeleteWorkload)
 	router.GET(options.BaseURL+"/ledger", wrapper.ListLedger)
 	router.POST(options.BaseURL+"/ledger/verify", wrapper.VerifyLedger)
 	router.GET(options.BaseURL+"/ledger/export", wrapper.ExportLedger)
@@ -5573,6 +5741,157 @@ func (response WithdrawTicketdefaultApplicationProblemPlusJSONResponse) VisitWit
 	return err
 }
 
+type ListWorkloadsRequestObject struct {
+	Params ListWorkloadsParams
+}
+
+type ListWorkloadsResponseObject interface {
+	VisitListWorkloadsResponse(w http.ResponseWriter) error
+}
+
+type ListWorkloads200JSONResponse WorkloadList
+
+func (response ListWorkloads200JSONResponse) VisitListWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListWorkloadsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListWorkloadsdefaultApplicationProblemPlusJSONResponse) VisitListWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutWorkloadsRequestObject struct {
+	Body *PutWorkloadsJSONRequestBody
+}
+
+type PutWorkloadsResponseObject interface {
+	VisitPutWorkloadsResponse(w http.ResponseWriter) error
+}
+
+type PutWorkloads200JSONResponse WorkloadResults
+
+func (response PutWorkloads200JSONResponse) VisitPutWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutWorkloadsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutWorkloadsdefaultApplicationProblemPlusJSONResponse) VisitPutWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SyncWorkloadsRequestObject struct {
+	Body *SyncWorkloadsJSONRequestBody
+}
+
+type SyncWorkloadsResponseObject interface {
+	VisitSyncWorkloadsResponse(w http.ResponseWriter) error
+}
+
+type SyncWorkloads200JSONResponse WorkloadSync
+
+func (response SyncWorkloads200JSONResponse) VisitSyncWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SyncWorkloadsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SyncWorkloadsdefaultApplicationProblemPlusJSONResponse) VisitSyncWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteWorkloadRequestObject struct {
+	Id     Id `json:"id"`
+	Params DeleteWorkloadParams
+}
+
+type DeleteWorkloadResponseObject interface {
+	VisitDeleteWorkloadResponse(w http.ResponseWriter) error
+}
+
+type DeleteWorkload204Response struct {
+}
+
+func (response DeleteWorkload204Response) VisitDeleteWorkloadResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteWorkloaddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteWorkloaddefaultApplicationProblemPlusJSONResponse) VisitDeleteWorkloadResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListApplications Applications, filtered
@@ -5704,6 +6023,18 @@ type StrictServerInterface interface {
 	// WithdrawTicket The requester takes a pending request back
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(ctx context.Context, request WithdrawTicketRequestObject) (WithdrawTicketResponseObject, error)
+	// ListWorkloads Clients outside the fleet that the caller may see
+	// (GET /workloads)
+	ListWorkloads(ctx context.Context, request ListWorkloadsRequestObject) (ListWorkloadsResponseObject, error)
+	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
+	// (POST /workloads)
+	PutWorkloads(ctx context.Context, request PutWorkloadsRequestObject) (PutWorkloadsResponseObject, error)
+	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// (POST /workloads/sync)
+	SyncWorkloads(ctx context.Context, request SyncWorkloadsRequestObject) (SyncWorkloadsResponseObject, error)
+	// DeleteWorkload Remove one
+	// (DELETE /workloads/{id})
+	DeleteWorkload(ctx context.Context, request DeleteWorkloadRequestObject) (DeleteWorkloadResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx *gin.Context, request any) (any, error)
@@ -6953,6 +7284,121 @@ func (sh *strictHandler) WithdrawTicket(ctx *gin.Context, id TicketId) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(WithdrawTicketResponseObject); ok {
 		if err := validResponse.VisitWithdrawTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListWorkloads operation middleware
+func (sh *strictHandler) ListWorkloads(ctx *gin.Context, params ListWorkloadsParams) {
+	var request ListWorkloadsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListWorkloads(ctx, request.(ListWorkloadsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListWorkloads")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListWorkloadsResponseObject); ok {
+		if err := validResponse.VisitListWorkloadsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutWorkloads operation middleware
+func (sh *strictHandler) PutWorkloads(ctx *gin.Context) {
+	var request PutWorkloadsRequestObject
+
+	var body PutWorkloadsJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutWorkloads(ctx, request.(PutWorkloadsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutWorkloads")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutWorkloadsResponseObject); ok {
+		if err := validResponse.VisitPutWorkloadsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SyncWorkloads operation middleware
+func (sh *strictHandler) SyncWorkloads(ctx *gin.Context) {
+	var request SyncWorkloadsRequestObject
+
+	var body SyncWorkloadsJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SyncWorkloads(ctx, request.(SyncWorkloadsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SyncWorkloads")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(SyncWorkloadsResponseObject); ok {
+		if err := validResponse.VisitSyncWorkloadsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteWorkload operation middleware
+func (sh *strictHandler) DeleteWorkload(ctx *gin.Context, id Id, params DeleteWorkloadParams) {
+	var request DeleteWorkloadRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteWorkload(ctx, request.(DeleteWorkloadRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteWorkload")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DeleteWorkloadResponseObject); ok {
+		if err := validResponse.VisitDeleteWorkloadResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
