@@ -198,12 +198,17 @@ func catalogProblem(err error) error {
 	if errors.As(err, &field) {
 		return &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: field.Message, fields: []approval.Field{{Path: field.Field, Code: "invalid", Message: field.Message}}}
 	}
+	var refusal *catalog.Error
+	if !errors.As(err, &refusal) {
+		return err
+	}
 	for kind, p := range map[error]problem{
 		catalog.ErrForbidden: {status: http.StatusForbidden, code: "forbidden"}, catalog.ErrNotFound: {status: http.StatusNotFound, code: "not-found"},
 		catalog.ErrConflict: {status: http.StatusConflict, code: "conflict"}, catalog.ErrChanged: {status: http.StatusConflict, code: "stale"},
 	} {
-		if errors.Is(err, kind) {
-			return said(p, err, kind)
+		if refusal.Kind == kind {
+			p.detail = refusal.Detail
+			return &p
 		}
 	}
 	return err
