@@ -298,7 +298,8 @@ func weight(k approval.EventKind) int {
 
 func (x *telling) facts(e approval.Event) Facts {
 	t := x.ticket
-	f := Facts{Event: string(e.Kind), TicketKind: string(t.Kind), State: string(t.State()), Requester: x.people.Name(t.Requester), Step: e.Step}
+	f := Facts{Event: string(e.Kind), TicketKind: string(t.Kind), State: string(t.State()), Requester: x.people.Name(t.Requester),
+		RequesterID: t.Requester, ActorID: e.Actor, Step: e.Step}
 	if e.Actor != "" {
 		f.Actor = x.people.Name(e.Actor)
 	}
@@ -357,10 +358,11 @@ func (x *telling) messages() []Message {
 
 // ForDelegation tells both sides that somebody decides for somebody, or does not any more.
 func ForDelegation(d approval.Delegation, people People) []Message {
-	f := Facts{Event: "begun", Actor: people.Name(d.CreatedBy), Requester: people.Name(d.From), For: people.Name(d.To), Reason: d.Reason, Begin: d.Start, Until: d.End}
+	f := Facts{Event: "begun", Actor: people.Name(d.CreatedBy), Requester: people.Name(d.From), For: people.Name(d.To), Reason: d.Reason, Begin: d.Start, Until: d.End,
+		RequesterID: d.From, ActorID: d.CreatedBy}
 	actor, at := d.CreatedBy, d.CreatedAt
 	if !d.EndedAt.IsZero() {
-		f.Event, f.Actor = "ended", people.Name(d.EndedBy)
+		f.Event, f.Actor, f.ActorID = "ended", people.Name(d.EndedBy), d.EndedBy
 		actor, at = d.EndedBy, d.EndedAt
 	}
 	f.clean()

@@ -65,6 +65,9 @@ type Facts struct {
 	More       int       `json:"more,omitempty"`  // how many further ones
 	Until      time.Time `json:"until,omitzero"`
 	Begin      time.Time `json:"begin,omitzero"`
+	// The people's ids, for receivers that are programs.
+	ActorID     string `json:"actorId,omitempty"`
+	RequesterID string `json:"requesterId,omitempty"`
 	// Told are the people who are told, and why; only in messages to no person.
 	Told map[string]Kind `json:"told,omitempty"`
 }
