@@ -125,6 +125,8 @@ bench: build parts ## Measure; prints lines "bench NAME VALUE UNIT"
 	@$(BIN)/acp-bench --bin-dir $(BIN)
 	@cd $(BENCH) && go build -o $(BIN)/acp-bench-core .
 	@$(BIN)/acp-bench-core
+	@out="$$(go test ./controllers/externalgroup -run '^$$' -bench OneWorkloadOf40k -benchtime 30x)" && echo "$$out" | \
+		awk '/^Benchmark/ {printf "bench adapter_workload_40k %.0f ms\nbench adapter_workload_40k_writes %.0f writes\n", $$3/1e6, $$5}'
 
 ##@ Keep it clean
 

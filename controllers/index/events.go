@@ -247,8 +247,8 @@ func (x *Index) Everything(priority int) {
 	x.feeds.Policies.Add(priority, policies...)
 }
 
-// workloadChanged looks at everything again: an address may count for another subject now, and a subject may begin or
-// cease to have any.
+// workloadChanged looks at the workload. An address may count for another subject now, and a subject may begin or cease to
+// have any: what that reaches is found when the next view is made.
 func (x *Index) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
 	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
@@ -259,17 +259,11 @@ func (x *Index) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
 		return
 	}
 	x.bump()
-	for p := range x.policies {
-		x.since[p] = x.version
-	}
 	x.mu.Unlock()
-	for _, w := range []*v1alpha1.ExternalWorkload{old, now} {
-		if w != nil {
-			x.feeds.Groups.Add(feed.Urgent, string(w.Spec.Subject))
-		}
+	x.feeds.Workloads.Add(feed.Urgent, name)
+	if now == nil { // nobody looks at it any more, and so makes a view
+		x.feeds.Groups.Add(feed.Urgent, string(old.Spec.Subject))
 	}
-	x.EveryWorkload()
-	x.Everything(feed.Urgent)
 }
 
 // EveryWorkload asks for all workloads and the groups of their subjects.

@@ -104,7 +104,7 @@ func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 		switch {
 		case e.Meta.DeletionTimestamp != nil:
 		case len(e.Placement) > 0 || e.Foreign:
-			p.Writes = append(p.Writes, nowhere(f, e))
+			p.Writes = append(p.Writes, e.Nowhere(append(slices.Clone(e.Placement), f.stillHeld(e)...)))
 		case f.goneEverywhere(e):
 			p.Deletes = append(p.Deletes, e)
 		}
@@ -141,17 +141,6 @@ func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []str
 		o.Overrides[c] = federation.Override{Spec: spec, Labels: map[string]string{v1alpha1.LabelRevision: r.Revisions[c]}}
 	}
 	return o
-}
-
-// nowhere is the object with an explicitly empty placement.
-func nowhere(f *facts, e *federation.Object) *federation.Object {
-	o := *e
-	o.Meta = *e.Meta.DeepCopy()
-	o.Placement, o.Overrides, o.Foreign = nil, nil, false
-	o.Meta.Annotations = federation.Overlay(o.Meta.Annotations, map[string]string{
-		federation.AnnotationEverPlaced: federation.JoinNames(append(slices.Clone(e.Placement), f.stillHeld(e)...)),
-	})
-	return &o
 }
 
 func desired(r *enforcer.Rendered, targets []string) map[string]string {

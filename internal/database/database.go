@@ -18,6 +18,7 @@ import (
 // DB is an open database with the schema of this program.
 type DB struct {
 	w, r     *gorm.DB // of PostgreSQL the same one
+	group    *group
 	postgres bool
 	readOnly *sql.TxOptions
 }
@@ -29,6 +30,7 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
+	db.group = newGroup(db.w)
 	if err := db.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), db.Close())
 	}
@@ -60,16 +62,11 @@ func connect(dsn string) (*DB, error) {
 // Postgres tells which of the two it is, for the few statements that cannot be the same.
 func (db *DB) Postgres() bool { return db.postgres }
 
-// Write runs f in one transaction, which is durable when Write returns nil; an error of f undoes all of it. f may be
-// run a second time when the database asks for that, so it changes nothing that it has not read in the same run.
+// Write runs f in one transaction, which is durable when Write returns nil; an error of f undoes all of it. Writes that
+// wait at the same time share a commit. f uses tx as it is given (its context outlives the caller's), begins no other
+// Write, and may be run a second time, so it changes nothing that it has not read in the same run.
 func (db *DB) Write(ctx context.Context, f func(tx *gorm.DB) error) error {
-	var err error
-	for range attempts {
-		if err = db.w.WithContext(ctx).Transaction(f); !again(err) {
-			break
-		}
-	}
-	return translate(err)
+	return translate(db.group.do(ctx, f))
 }
 
 // attempts of a transaction that PostgreSQL ends to let another one pass (a deadlock).

@@ -62,7 +62,7 @@ func (s *Snapshot) wildcardUnit(name string, at time.Time) (*Unit, bool) {
 
 // keepCompiled takes over the units of wildcards that did not change.
 func (s *Snapshot) keepCompiled(from *Snapshot) {
-	if s.delta.all || s.delta.known || !slices.EqualFunc(s.changes, from.changes, time.Time.Equal) {
+	if s.delta.all || len(s.delta.known) > 0 || !slices.EqualFunc(s.changes, from.changes, time.Time.Equal) {
 		return
 	}
 	var touched []string

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
 )
@@ -20,9 +21,9 @@ func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err 
 	return t, err
 }
 
-func load(tx *gorm.DB, number int64) (*approval.Ticket, error) {
+func load(tx *gorm.DB, number int64, lock ...clause.Expression) (*approval.Ticket, error) {
 	var row ticketRow
-	if err := tx.First(&row, "number = ?", number).Error; err != nil {
+	if err := tx.Clauses(lock...).First(&row, "number = ?", number).Error; err != nil {
 		return nil, err
 	}
 	out, err := fill(tx, []ticketRow{row})
@@ -176,28 +177,6 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 		return nil
 	})
 	return out, err
-}
-
-// ClaimedBy implements approval.Store.
-func (s *Store) ClaimedBy(ctx context.Context, claims []approval.Claim) (n int64, err error) {
-	err = s.read(ctx, func(tx *gorm.DB) error {
-		n, err = claimedBy(tx, claims)
-		return err
-	})
-	return n, err
-}
-
-func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
-	for _, c := range claims {
-		var rows []claimRow
-		if err := tx.Where("application = ? AND resource = ? AND action = ?", c.Application, c.Resource, c.Action).Find(&rows).Error; err != nil {
-			return 0, err
-		}
-		if len(rows) > 0 {
-			return rows[0].Ticket, nil
-		}
-	}
-	return 0, nil
 }
 
 // ChangedSince implements approval.Store.

@@ -1,6 +1,7 @@
 package cilium_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -36,5 +37,22 @@ func TestEmptied(t *testing.T) {
 	}
 	if _, ok := cilium.Emptied("acp-x", "x", map[string]any{"ingress": []any{}}); ok {
 		t.Error("a spec that selects nothing was emptied into one that selects everything")
+	}
+}
+
+// TestLabels: the labels of peers and of pods are found wherever they are; what is no pod's label, or selects by absence, is not.
+func TestLabels(t *testing.T) {
+	var got []string
+	cilium.Labels(map[string]any{
+		"endpointSelector": map[string]any{"matchLabels": map[string]any{"k8s:com.trip/redis": "bobs", "reserved:host": ""}},
+		"ingress": []any{map[string]any{"fromEndpoints": []any{map[string]any{"matchExpressions": []any{
+			map[string]any{"key": "k8s:com.trip/appid", "operator": "In", "values": []any{"888", "889"}},
+			map[string]any{"key": "k8s:com.trip/appid", "operator": "NotIn", "values": []any{""}},
+		}}}}},
+		"ingressDeny": "not a list",
+	}, func(key, value string) { got = append(got, key+"="+value) })
+	slices.Sort(got)
+	if diff := cmp.Diff([]string{"com.trip/appid=888", "com.trip/appid=889", "com.trip/redis=bobs"}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
