@@ -72,7 +72,7 @@ func sortedKeys(m map[string]phrase) (out []string) {
 
 func TestWords(t *testing.T) {
 	w := writer(t)
-	m := Message{Kind: KindAsked, Ticket: 7, Facts: facts("submitted")}
+	m := Message{Kind: KindNeeded, Ticket: 7, Facts: facts("submitted")}
 	m.Facts.Comment, m.Facts.Actor, m.Facts.For = "", "", ""
 	got, err := w.Write(m, Preferences{})
 	want := Text{Title: "T-7: Wang Lei asks for your decision: orders → cache (redis:connect)", Link: "https://acp.example.com/base/tickets/T-7",
@@ -139,17 +139,17 @@ func TestDigest(t *testing.T) {
 }
 
 func TestPreferences(t *testing.T) {
-	p := Preferences{Choices: map[Channel]map[Kind]When{ChannelMail: {KindAsked: Digest}, ChannelPortal: {KindAsked: Off}}}
+	p := Preferences{Choices: map[Channel]map[Kind]When{ChannelMail: {KindNeeded: Digest}, ChannelInbox: {KindNeeded: Off}}}
 	for _, tc := range []struct {
 		reason string
 		c      Channel
 		k      Kind
 		want   When
 	}{
-		{"chosen", ChannelMail, KindAsked, Digest},
+		{"chosen", ChannelMail, KindNeeded, Digest},
 		{"not chosen", ChannelMail, KindBreakGlass, Now},
-		{"the inbox has everything", ChannelPortal, KindAsked, Now},
-		{"no such channel", "pigeon", KindAsked, Off},
+		{"the inbox has everything", ChannelInbox, KindNeeded, Now},
+		{"no such channel", "pigeon", KindNeeded, Off},
 		{"a kind that is not known yet", ChannelMail, "gossip", Off},
 	} {
 		if got := p.When(tc.c, tc.k); got != tc.want {
@@ -162,7 +162,7 @@ func TestPreferences(t *testing.T) {
 		}
 	}
 	for field, bad := range map[string]Preferences{
-		"language": {Language: "fr"}, "timeZone": {TimeZone: "Mars/Olympus"}, "digestAt": {DigestAt: 24},
+		"language": {Language: "fr"}, "timeZone": {TimeZone: "Mars/Olympus"}, "digestHour": {DigestHour: new(24)},
 		"choices": {Choices: map[Channel]map[Kind]When{"pigeon": {}}},
 	} {
 		var invalid *InvalidError
@@ -171,12 +171,12 @@ func TestPreferences(t *testing.T) {
 		}
 	}
 	for _, bad := range []Preferences{{TimeZone: "Local"}, {TimeZone: "../../etc/passwd"}, {TimeZone: strings.Repeat("x", 99)},
-		{Choices: map[Channel]map[Kind]When{ChannelMail: {"gossip": Now}}}, {Choices: map[Channel]map[Kind]When{ChannelMail: {KindAsked: "soon"}}}} {
+		{Choices: map[Channel]map[Kind]When{ChannelMail: {"gossip": Now}}}, {Choices: map[Channel]map[Kind]When{ChannelMail: {KindNeeded: "soon"}}}} {
 		if err := bad.Validate(); err == nil {
 			t.Errorf("%+v is refused", bad)
 		}
 	}
-	fine := Preferences{Language: Chinese, TimeZone: "Asia/Shanghai", DigestAt: 7, Choices: map[Channel]map[Kind]When{ChannelSlack: {KindAsked: Off}}}
+	fine := Preferences{Language: Chinese, TimeZone: "Asia/Shanghai", DigestHour: new(7), Choices: map[Channel]map[Kind]When{ChannelSlack: {KindNeeded: Off}}}
 	if err := fine.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -195,9 +195,14 @@ func TestNextDigest(t *testing.T) {
 		{"tomorrow", "", "2026-03-02T09:00:00Z", "2026-03-03T09:00:00Z"},
 		{"the person's morning", "Asia/Shanghai", "2026-03-02T00:30:00Z", "2026-03-02T01:00:00Z"},
 		{"over the end of a month", "", "2026-02-28T10:00:00Z", "2026-03-01T09:00:00Z"},
+		{"midnight", "midnight", "2026-03-02T10:00:00Z", "2026-03-03T00:00:00Z"},
 		{"a clock that is put forward", "Europe/Berlin", "2026-03-28T10:00:00Z", "2026-03-29T07:00:00Z"},
 	} {
-		if got := (Preferences{TimeZone: tc.zone}).NextDigest(at(tc.now)); !got.Equal(at(tc.want)) {
+		p := Preferences{TimeZone: tc.zone}
+		if tc.zone == "midnight" {
+			p = Preferences{DigestHour: new(0)}
+		}
+		if got := p.NextDigest(at(tc.now)); !got.Equal(at(tc.want)) {
 			t.Errorf("%s: want %s, got %s", tc.reason, tc.want, got)
 		}
 	}
