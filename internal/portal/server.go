@@ -21,6 +21,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -49,11 +50,13 @@ type Flows interface {
 	LastFlow(context.Context) (map[string]time.Time, error)
 }
 
-// Config of a Server; all fields are required but Demo, TrustedProxies, Witnesses, Metrics and Stats.
+// Config of a Server; all fields are required but Demo, TrustedProxies, Channels, Witnesses, Metrics and Stats.
 type Config struct {
 	// TrustedProxies are the addresses of reverse proxies whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	Credentials    *credential.Service
+	Inbox          Inbox
+	Channels       []notify.Channel // by which people can be told, beside the inbox
 	Workloads      *workloads.Registrar
 	Ledger         ledger.Reader
 	// Witnesses are the heads that the ledger's anchors keep; nil: there is no anchor.
