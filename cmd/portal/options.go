@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -21,6 +22,8 @@ type options struct {
 	database, databaseURLFile                         string
 	issuer, clientID, clientSecretFile                string
 	sessionIdle                                       time.Duration
+	metricsAddress                                    string
+	trustedProxies                                    []string
 	demo, version                                     bool
 	logFormat                                         string
 	logLevel                                          slog.Level
@@ -45,6 +48,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret; empty: a public client")
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (at most 24h)")
+	f.StringSliceVar(&o.trustedProxies, "trusted-proxy", nil, "`addresses` of reverse proxies (10.0.0.5 or 10.0.0.0/24) whose X-Forwarded-For is believed, for rate limits and the log")
+	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` on this machine that serves Prometheus metrics at /metrics; empty: none")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
 	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
 	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
@@ -68,9 +73,14 @@ func parse(args []string, out io.Writer) (options, error) {
 }
 
 func (o *options) check() error {
-	host, _, err := net.SplitHostPort(o.listen)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+	if !here(o.listen) {
 		return fmt.Errorf("--listen %q: use 127.0.0.1:PORT; other machines reach the portal through a proxy with TLS", o.listen)
+	}
+	if o.metricsAddress != "" && !here(o.metricsAddress) {
+		return fmt.Errorf("--metrics-address %q: use 127.0.0.1:PORT", o.metricsAddress)
+	}
+	if _, err := proxies(o.trustedProxies); err != nil {
+		return err
 	}
 	if o.catalog == "" {
 		return errors.New("--catalog is required: a folder of Backstage entity files says who owns what")
@@ -90,6 +100,28 @@ func (o *options) check() error {
 		return fmt.Errorf("--flow-store %q: %w", o.flowStore, err)
 	}
 	return nil
+}
+
+// here tells whether only this machine can reach an address.
+func here(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+func proxies(in []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range in {
+		p, err := netip.ParsePrefix(s)
+		if a, e := netip.ParseAddr(s); e == nil {
+			p, err = a.Prefix(a.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--trusted-proxy %q: use an address such as 10.0.0.5, or a prefix such as 10.0.0.0/24", s)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
 }
 
 // dsn of the portal's database.

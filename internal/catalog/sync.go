@@ -63,7 +63,7 @@ const heartbeat = time.Minute
 func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 	i := slices.IndexFunc(s.Sources, func(x Source) bool { return x.Name() == source })
 	if i < 0 {
-		return Status{}, fmt.Errorf("no source %q is configured: %w", source, ErrNotFound)
+		return Status{}, refusal(ErrNotFound, "No source %s is configured.", source)
 	}
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
