@@ -21,6 +21,9 @@ type options struct {
 	database, databaseURLFile                         string
 	issuer, clientID, clientSecretFile                string
 	sessionIdle                                       time.Duration
+	notify                                            string
+	ledgerAnchors                                     []string
+	ledgerAnchorEvery                                 time.Duration
 	demo, version                                     bool
 	logFormat                                         string
 	logLevel                                          slog.Level
@@ -45,6 +48,9 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret; empty: a public client")
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (at most 24h)")
+	f.StringVar(&o.notify, "notify", "", "`file` that says how people are told by mail, Slack and webhooks; empty: only in the portal")
+	f.StringArrayVar(&o.ledgerAnchors, "ledger-anchor", []string{"configmap"}, "`place` that keeps the ledger's head: configmap, file:PATH, webhook:URL,KEYFILE, or none; repeatable")
+	f.DurationVar(&o.ledgerAnchorEvery, "ledger-anchor-every", 10*time.Minute, "`duration` between two heads that are kept (at least 1s)")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
 	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
 	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
@@ -74,6 +80,9 @@ func (o *options) check() error {
 	}
 	if o.catalog == "" {
 		return errors.New("--catalog is required: a folder of Backstage entity files says who owns what")
+	}
+	if o.ledgerAnchorEvery < time.Second {
+		return fmt.Errorf("--ledger-anchor-every %s: use at least 1s", o.ledgerAnchorEvery)
 	}
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format %q: use text or json", o.logFormat)

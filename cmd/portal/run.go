@@ -25,6 +25,9 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/hostcluster"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
+	"github.com/acp-io/acp/internal/notify/setup"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/host"
@@ -118,6 +121,14 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	channels, err := setup.Load(o.notify)
+	if err != nil {
+		return err
+	}
+	anchors, err := keeper(o, config, ledgerstore.NewReader(db), log)
+	if err != nil {
+		return err
+	}
 	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Catalog: source.Catalog, Sessions: store.Sessions(),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
 	if err != nil {
@@ -132,6 +143,10 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, store.Sessions(), log) })
+	background.Go(func() { anchors.Run(ctx) })
+	for _, run := range notifier(notifystore.New(db), store, source.Catalog, channels, publicURL, replica, log) {
+		background.Go(func() { run(ctx) })
+	}
 	for _, w := range outbox {
 		background.Go(func() { w.Run(ctx) })
 	}

@@ -124,7 +124,9 @@ func TestProblemsNameTheirField(t *testing.T) {
 
 func TestWarnings(t *testing.T) {
 	two := int32(2)
-	by := func(a ...v1alpha1.Approver) v1alpha1.ApprovalStep { return v1alpha1.ApprovalStep{Name: "s", Approvers: a} }
+	by := func(a ...v1alpha1.Approver) v1alpha1.ApprovalStep {
+		return v1alpha1.ApprovalStep{Name: "s", Approvers: a}
+	}
 	with := func(s v1alpha1.ApprovalStep, f func(*v1alpha1.ApprovalStep)) v1alpha1.ApprovalStep { f(&s); return s }
 	for name, tc := range map[string]struct {
 		reason string
