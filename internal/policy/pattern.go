@@ -127,9 +127,6 @@ func (s *Snapshot) example(subject, resource pattern, a *action, c *resourceClas
 	return q
 }
 
-// through tells whether a connection is let through.
-func (w Word) through() bool { return w != Denied && w != DefaultDenied }
-
 func actionNamed(c *resourceClass, bit uint32) *action {
 	for i := range c.actions {
 		if bit&(1<<i) != 0 {
