@@ -3,6 +3,7 @@ package policy
 import (
 	"maps"
 	"net/netip"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -27,7 +28,7 @@ type Change struct {
 }
 
 // Compare lists what is decided otherwise in the newer snapshot: for every resource that is onboarded or named in either,
-// and every source that a statement on it names. By resource and action. Objects are compared by identity, as Next does.
+// and every source that a statement on it names. By resource and action.
 func Compare(old, new *Snapshot, at time.Time) []Change {
 	c := comparison{old: old, new: new, at: at}
 	c.moved = movedAddresses(&old.external, &new.external)
@@ -50,16 +51,12 @@ func (c *comparison) both() [2]*Snapshot { return [2]*Snapshot{c.new, c.old} }
 
 // comparedResources are the resources about which anything may differ, and the wildcards that stand for all others.
 func comparedResources(old, new *Snapshot) []string {
-	d := new.delta
-	if d.parent != old.identity {
-		d = deltaOf(old, new)
-	}
-	names := slices.Clone(d.protected)
+	names := changedProtections(old, new)
 	stems := map[string]bool{} // of changed statements
-	if d.all {
+	if !sameSurroundings(old, new) {
 		stems[""] = true
 	}
-	for _, st := range d.statements {
+	for _, st := range changedStatements(old.statements, new.statements) {
 		names = append(names, st.exact...)
 		for _, stem := range st.wild {
 			stems[stem] = true
@@ -88,6 +85,56 @@ func comparedResources(old, new *Snapshot) []string {
 		}
 	}
 	return sortedUnique(names)
+}
+
+// sameSurroundings tells whether a difference can only come from statements and protected resources.
+func sameSurroundings(a, b *Snapshot) bool {
+	return slices.EqualFunc(a.resources.all, b.resources.all, func(a, b *resourceClass) bool {
+		return a.object == b.object || reflect.DeepEqual(a.object.Spec, b.object.Spec)
+	}) && maps.EqualFunc(a.external.owners, b.external.owners, slices.Equal)
+}
+
+func changedProtections(old, new *Snapshot) []string {
+	var names []string
+	for name, p := range new.protected {
+		was := old.protected[name]
+		if was == nil || !slices.EqualFunc(was.objects, p.objects, func(a, b *v1alpha1.ProtectedResource) bool {
+			return a == b || reflect.DeepEqual(a.Spec, b.Spec)
+		}) {
+			names = append(names, name)
+		}
+	}
+	for name := range old.protected {
+		if new.protected[name] == nil {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// changedStatements are those that only one of two lists has, which are by ref.
+func changedStatements(old, new []*statement) []*statement {
+	var out []*statement
+	for len(old) > 0 && len(new) > 0 {
+		switch order := compareRefs(old[0].ref, new[0].ref); {
+		case order < 0:
+			out, old = append(out, old[0]), old[1:]
+		case order > 0:
+			out, new = append(out, new[0]), new[1:]
+		default:
+			if !old[0].saysTheSame(new[0]) {
+				out = append(out, old[0], new[0])
+			}
+			old, new = old[1:], new[1:]
+		}
+	}
+	return slices.Concat(out, old, new)
+}
+
+func (st *statement) saysTheSame(o *statement) bool {
+	a, b := st.written, o.written
+	return a == b || a.Effect == b.Effect && slices.Equal(a.Subjects, b.Subjects) && slices.Equal(a.Actions, b.Actions) && slices.Equal(a.Resources, b.Resources) &&
+		st.notBefore.Equal(o.notBefore) && st.notAfter.Equal(o.notAfter)
 }
 
 // movedAddresses are the first addresses of the prefixes that have other owners afterwards, by their owners before and

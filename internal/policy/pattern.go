@@ -31,6 +31,9 @@ func (p pattern) String() string {
 	}
 }
 
+// exact tells whether the pattern is one name.
+func (p pattern) exact() bool { return !p.anyone && !p.wild && !p.prefix.IsValid() }
+
 // covers tells whether everything that o stands for is what p stands for.
 func (p pattern) covers(o pattern) bool {
 	switch {
