@@ -23,6 +23,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	auditsqlite "github.com/acp-io/acp/internal/audit/sqlite"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
@@ -63,19 +64,20 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	file, err := sqliteFile(o.database)
+	dsn, err := o.dsn()
 	if err != nil {
 		return err
 	}
-	store, err := gormstore.OpenSQLite(ctx, file)
+	db, err := database.Open(ctx, dsn)
 	if err != nil {
 		return err
 	}
 	defer func() {
-		if err := store.Close(); err != nil {
+		if err := db.Close(); err != nil {
 			log.Error("the database was not closed well", "error", err)
 		}
 	}()
+	store := gormstore.New(db)
 	flowFile, err := sqliteFile(o.flowStore)
 	if err != nil {
 		return err

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
 )
 
@@ -43,13 +44,12 @@ func ResolveChain(c *catalog.Catalog, requester string, resource catalog.Entity)
 	}
 	for _, o := range owners {
 		for _, l := range leaders {
-			steps := []Step{{Name: StepLeader, Approvers: l.people, Note: l.note}, {Name: StepOwner, Approvers: o.people, Note: o.note}}
-			sets := [][]string{l.people, o.people}
+			steps := []Step{{Name: StepLeader, Approvers: l.people, Quorum: 1, From: []v1alpha1.Approver{FromLeader}, Note: l.note},
+				{Name: StepOwner, Approvers: o.people, Quorum: 1, From: []v1alpha1.Approver{FromResourceOwner, fromSecurity}, Note: o.note}}
 			if needSecurity {
-				steps = append(steps, Step{Name: StepSecurity, Approvers: security, Note: "The resource is highly sensitive."})
-				sets = append(sets, security)
+				steps = append(steps, Step{Name: StepSecurity, Approvers: security, Quorum: 1, From: []v1alpha1.Approver{fromSecurity}, Note: "The resource is highly sensitive."})
 			}
-			if distinct(sets, map[string]bool{}) {
+			if distinct(steps) {
 				return steps, nil
 			}
 		}
@@ -113,4 +113,14 @@ func displayName(c *catalog.Catalog, id string) string {
 		return p.DisplayName
 	}
 	return id
+}
+
+// distinct tells whether every step can get its approvals from people of its own.
+func distinct(steps []Step) bool {
+	needs := make([]need, 0, len(steps))
+	for _, s := range steps {
+		needs = append(needs, need{name: s.Name, people: s.Approvers, count: s.Quorum})
+	}
+	_, ok := fill(needs, map[string]bool{})
+	return ok
 }

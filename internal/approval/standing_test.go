@@ -61,10 +61,11 @@ func (o *office) decide(x *approval.Ticket, who string, approve bool) (*approval
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return o.Decide(o.t.Context(), approval.Actor{ID: who}, x.Number, now.Version, approve, "comment")
+	return o.Decide(o.t.Context(), approval.Actor{ID: who}, x.Number, approval.EveryItem, now.Version, approve, "comment")
 }
 
 func TestApproverWhoLostHisRole(t *testing.T) {
+	ask := approval.Request{Reason: "why", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}}}}
 	for name, tc := range map[string]struct {
 		reason   string
 		old, new string
@@ -81,7 +82,7 @@ func TestApproverWhoLostHisRole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
-			x, err := o.Submit(t.Context(), approval.Actor{ID: "alice"}, approval.Request{Application: "a", Resource: "r", Actions: []string{"x:y"}, Reason: "why"})
+			x, err := o.Submit(t.Context(), approval.Actor{ID: "alice"}, ask)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +108,7 @@ func TestApproverWhoLostHisRole(t *testing.T) {
 			if tc.code == "" {
 				return
 			}
-			if got, err := o.decide(x, tc.who, false); err != nil || got.State != approval.StateRejected {
+			if got, err := o.decide(x, tc.who, false); err != nil || got.State() != approval.StateRejected {
 				t.Errorf("a rejection opens nothing, and ends a ticket that nobody could approve: %v", err)
 			}
 		})
@@ -116,9 +117,10 @@ func TestApproverWhoLostHisRole(t *testing.T) {
 
 func TestIdempotencyKeyOfAnotherRequest(t *testing.T) {
 	o := newOffice(t)
-	ask := approval.Request{Application: "a", Resource: "r", Actions: []string{"x:y"}, Reason: "why", Duration: time.Hour, IdempotencyKey: "key-1"}
+	ask := approval.Request{Reason: "why", IdempotencyKey: "key-1"}
 	submit := func(change func(*approval.Request)) (*approval.Ticket, error) {
 		r := ask
+		r.Items = []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}, Duration: time.Hour}}
 		change(&r)
 		return o.Submit(t.Context(), approval.Actor{ID: "alice"}, r)
 	}
@@ -130,9 +132,9 @@ func TestIdempotencyKeyOfAnotherRequest(t *testing.T) {
 		t.Errorf("the same request is the same ticket: %v", err)
 	}
 	for name, change := range map[string]func(*approval.Request){
-		"actions":  func(r *approval.Request) { r.Actions = []string{"x:y", "x:z"} },
+		"actions":  func(r *approval.Request) { r.Items[0].Actions = []string{"x:y", "x:z"} },
 		"reason":   func(r *approval.Request) { r.Reason = "another" },
-		"duration": func(r *approval.Request) { r.Duration = 2 * time.Hour },
+		"duration": func(r *approval.Request) { r.Items[0].Duration = 2 * time.Hour },
 	} {
 		if _, err := submit(change); approval.CodeOf(err) != approval.CodeConflict {
 			t.Errorf("other %s: the caller would believe that he asked for it: %v", name, err)

@@ -108,7 +108,7 @@ func (w *Worker) Drain(ctx context.Context) error {
 
 func (w *Worker) do(ctx context.Context, j *Job) error {
 	w.step("leased")
-	policy := w.PolicyName(j.Resource)
+	policy := w.PolicyName(j.Key)
 	written, err := w.write(ctx, j, policy)
 	if err == nil || errors.Is(err, errSuperseded) {
 		w.step("written")
@@ -117,9 +117,9 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 				return nil
 			}
 			if j.Kind == JobApply {
-				t.Written(policy, written, w.Service.Now())
+				t.Written(j.Item, policy, written, w.Service.Now())
 			} else {
-				t.Removed(policy, written, w.Service.Now())
+				t.Removed(j.Item, policy, written, w.Service.Now())
 			}
 			return nil
 		}
@@ -162,30 +162,19 @@ func (w *Worker) write(ctx context.Context, j *Job, policy string) (Written, err
 	if !j.wanted(t) {
 		return Written{}, errSuperseded
 	}
+	it := t.Items[j.Item]
 	if j.Kind == JobApply {
-		var st []v1alpha1.Statement
-		for _, it := range t.Items {
-			if it.ResourceName == j.Resource {
-				st = append(st, Statement(t, it))
-			}
-		}
-		return w.Writer.Put(ctx, policy, j.Resource, st, check)
+		return w.Writer.Put(ctx, policy, it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
 	}
-	var sids []string
-	for _, it := range t.Items {
-		if it.ResourceName == j.Resource {
-			sids = append(sids, it.SID)
-		}
-	}
-	return w.Writer.Drop(ctx, policy, j.Resource, sids, check)
+	return w.Writer.Drop(ctx, policy, it.ResourceName, []string{it.SID}, check)
 }
 
 // wanted tells whether a job still agrees with its ticket.
 func (j *Job) wanted(t *Ticket) bool {
 	if j.Kind == JobApply {
-		return t.State.Grants()
+		return t.Items[j.Item].State.Grants()
 	}
-	return t.State == StateRevoking
+	return t.Items[j.Item].State == StateRevoking
 }
 
 // failed gives the job back: refused ones step aside and are tried rarely, others are tried soon and keep the order.
@@ -204,11 +193,11 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	t, err := w.Service.Store.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
 		switch {
 		case permanent && j.Kind == JobApply:
-			t.Fail("The host cluster refused the statement: "+refused.Message, now)
+			t.Fail(j.Item, "The host cluster refused the statement: "+refused.Message, now)
 		case permanent:
-			t.Hold("The host cluster refused to remove the statement; it is tried again: "+refused.Message, now)
+			t.Hold(j.Item, "The host cluster refused to remove the statement; it is tried again: "+refused.Message, now)
 		default:
-			t.Hold("The host cluster cannot be reached; it is tried again. Nothing is lost.", now)
+			t.Hold(j.Item, "The host cluster cannot be reached; it is tried again. Nothing is lost.", now)
 		}
 		return nil
 	})

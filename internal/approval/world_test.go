@@ -3,7 +3,6 @@ package approval_test
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/portal/host"
 )
 
@@ -59,15 +59,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s, err := gormstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "x.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)))
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
@@ -87,6 +79,7 @@ func newWorld(t *testing.T) *world {
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
+	var err error
 	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Classes: noClasses{}, Now: w.clock.Now})
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +99,9 @@ func (w *world) approved(app, resource string) int64 {
 		w.t.Fatal(err)
 	}
 	for _, p := range []string{"carol", "bob"} {
-		w.apply(x.Number, func(x *approval.Ticket) error { return x.Approve(p, "", w.clock.Now()) })
+		w.apply(x.Number, func(x *approval.Ticket) error {
+			return x.Vote(0, approval.Vote{Person: p, Approve: true, Comment: "", At: w.clock.Now()})
+		})
 	}
 	return x.Number
 }
@@ -120,7 +115,7 @@ func (w *world) apply(n int64, f func(*approval.Ticket) error) {
 
 func (w *world) revoke(n int64) {
 	w.t.Helper()
-	w.apply(n, func(x *approval.Ticket) error { return x.Revoke("bob", "enough", w.clock.Now()) })
+	w.apply(n, func(x *approval.Ticket) error { return x.Revoke(0, "bob", "enough", w.clock.Now()) })
 }
 
 func (w *world) state(n int64) approval.State {
@@ -129,7 +124,7 @@ func (w *world) state(n int64) approval.State {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return x.State
+	return x.State()
 }
 
 func (w *world) sids(resource string) []string {

@@ -78,7 +78,7 @@ func write(t *testing.T, dir, name, text string) {
 	}
 }
 
-func folder(t *testing.T) string {
+func demoFolder(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	write(t, dir, "people.yaml", people)
@@ -88,7 +88,7 @@ func folder(t *testing.T) string {
 }
 
 func TestLeaders(t *testing.T) {
-	c, err := Read(folder(t))
+	c, err := Read(demoFolder(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestLeaders(t *testing.T) {
 }
 
 func TestOwners(t *testing.T) {
-	c, err := Read(folder(t))
+	c, err := Read(demoFolder(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,7 +146,7 @@ func TestReadRefuses(t *testing.T) {
 		"duplicate":   {"names both places", "kind: User\nmetadata: {name: a}\n---\nkind: User\nmetadata: {name: a}", "already defined in x.yaml, document 1"},
 		"bad id":      {"ids appear in URLs", "kind: User\nmetadata: {name: 'a b'}", "metadata.name"},
 		"bad name":    {"a wildcard is no resource", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:*'}}\nspec: {owner: x}", "exact name"},
-		"no owner":    {"somebody must decide", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:d'}}", "spec.owner is empty"},
+		"no owner":    {"somebody must decide", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:d'}}", "has no owner"},
 		"sensitivity": {"a typo must not lower it", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:d', acp.io/sensitivity: hgih}}\nspec: {owner: x}", "low, medium or high"},
 		"self leader": {"nobody leads himself", "kind: User\nmetadata: {name: a, annotations: {acp.io/leader: a}}", "names himself"},
 	} {
@@ -167,7 +167,7 @@ func TestReadRefuses(t *testing.T) {
 }
 
 func TestSourceKeepsTheLastGood(t *testing.T) {
-	dir := folder(t)
+	dir := demoFolder(t)
 	s, err := Open(dir, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)

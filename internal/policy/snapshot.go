@@ -47,7 +47,9 @@ type Snapshot struct {
 
 	refusals []Refusal
 	problems []Problem
-	changes  []time.Time
+	// workloadProblems are those of them that are about external workloads.
+	workloadProblems []Problem
+	changes          []time.Time
 }
 
 // NewSnapshot builds a Snapshot. What is wrong with the input is left out and told by Refusals and Problems.
@@ -61,11 +63,18 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
 	next.protected, problems[2] = newProtections(in.Resources, next.resources)
-	next.external, problems[3] = newAddresses(in.Workloads, next.subjects, in.Lacks.Groups)
+	next.workloads = workloadsOf(in)
+	sameWorkloads := s.identity != nil && s.lacks == in.Lacks && sameClasses(s, next) && slices.Equal(s.workloads, next.workloads)
+	if sameWorkloads { // there may be tens of thousands
+		next.external, next.groups, problems[3] = s.external, s.groups, s.workloadProblems
+	} else {
+		next.external, problems[3] = newAddresses(next.workloads, next.subjects, in.Lacks.Groups)
+		next.groups = sync.OnceValue(next.externalGroups)
+	}
+	next.workloadProblems = problems[3]
 	next.problems = slices.Concat(problems[:]...)
 	slices.SortFunc(next.problems, compareProblems)
 
-	next.workloads = workloadsOf(in)
 	reusable := sameClasses(s, next) && sameDistribution(s, next)
 	names := nameCache{subjects: newNumbering(0)}
 	for _, p := range sortedObjects(in.Policies, byName[*v1alpha1.AccessControlPolicy]) {
@@ -87,7 +96,6 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 		}
 	}
 	slices.SortFunc(next.refusals, compareRefusals)
-	next.groups = sync.OnceValue(next.externalGroups)
 	next.collectChanges(in.Resources)
 	next.known, next.identity = knownNames(in), &identity{}
 	if s.identity != nil {

@@ -42,13 +42,17 @@ func plain(ctx context.Context) context.Context {
 
 // GetMe implements openapi.StrictServerInterface.
 func (a *api) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.GetMeResponseObject, error) {
-	who, c := actor(ctx), a.Catalog()
-	waiting, err := a.Tickets.Store.CountWaiting(plain(ctx), who.ID)
+	c := a.Catalog()
+	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	if err != nil {
+		return nil, err
+	}
+	counts, err := a.Tickets.Store.Count(plain(ctx), approval.Filter{WaitsFor: &approval.Waits{Person: who.ID, StandsFor: who.StandsFor}})
 	if err != nil {
 		return nil, err
 	}
 	p, _ := c.Person(who.ID)
-	me := openapi.Me{Person: personOf(c, who.ID), Roles: roles(c, who), Groups: append([]string{}, p.Groups...), PendingApprovals: waiting,
+	me := openapi.Me{Person: personOf(c, who.ID), Roles: roles(c, who), Groups: append([]string{}, p.Groups...), PendingApprovals: counts[0],
 		SessionExpiresAt: a.sessions.Deadline(plain(ctx)).UTC(), Demo: new(a.Demo)}
 	if who.Auditor {
 		me.PendingApprovals = 0

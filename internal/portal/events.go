@@ -78,7 +78,7 @@ func (x *stream) tell(w http.ResponseWriter, out *http.ResponseController, n new
 		if !approval.MayDo(c, x.who, t).See {
 			return nil
 		}
-		return x.write(w, out, "ticket", map[string]any{"id": t.ID(), "state": t.State, "version": t.Version})
+		return x.write(w, out, "ticket", map[string]any{"id": t.ID(), "state": t.State(), "version": t.Version})
 	}
 	e, ok := c.ByName(n.resource)
 	if !ok {

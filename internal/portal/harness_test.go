@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
-	"path/filepath"
 	"sync"
 	"testing"
 	"testing/fstest"
@@ -18,6 +17,8 @@ import (
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -119,10 +120,11 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store, err := gormstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "p.db"))
+	db, err := database.Open(t.Context(), databasetest.SQLite(t))
 	if err != nil {
 		t.Fatal(err)
 	}
+	store := gormstore.New(db)
 	x := &site{t: t, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
@@ -157,7 +159,7 @@ func newSite(t *testing.T) *site {
 	t.Cleanup(func() {
 		cancel()
 		front.Close()
-		if err := store.Close(); err != nil {
+		if err := db.Close(); err != nil {
 			t.Error(err)
 		}
 	})

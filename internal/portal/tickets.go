@@ -16,8 +16,12 @@ import (
 
 // ListTickets implements openapi.StrictServerInterface. The cursor is the number of the last ticket of the page before.
 func (a *api) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObject) (openapi.ListTicketsResponseObject, error) {
-	who, c := actor(ctx), a.Catalog()
+	c := a.Catalog()
 	n, err := pageSize(r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +34,7 @@ func (a *api) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 	case openapi.ListTicketsParamsViewMine:
 		f.Requester = who.ID
 	case openapi.ListTicketsParamsViewApprovals:
-		f.WaitsFor = who.ID
+		f.WaitsFor = &approval.Waits{Person: who.ID, StandsFor: who.StandsFor}
 	case openapi.ListTicketsParamsViewDecided:
 		f.DecidedBy = who.ID
 	case openapi.ListTicketsParamsViewAll:
@@ -52,7 +56,7 @@ func (a *api) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 		f.Resource = *r.Params.Resource
 	}
 	if r.Params.Cursor != nil {
-		if f.Before, err = strconv.ParseInt(*r.Params.Cursor, 10, 64); err != nil || f.Before < 1 {
+		if f.After.Number, err = strconv.ParseInt(*r.Params.Cursor, 10, 64); err != nil || f.After.Number < 1 {
 			return nil, problemf(http.StatusBadRequest, "invalid", "cursor is not one that a page before returned.")
 		}
 	}
@@ -115,9 +119,13 @@ func (a *api) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestO
 	if err != nil {
 		return nil, err
 	}
-	p, err := a.Tickets.Plan(plain(ctx), actor(ctx), req)
+	plan, err := a.Tickets.Plan(plain(ctx), actor(ctx), req)
 	if err != nil {
 		return nil, err
+	}
+	p := plan.Items[0]
+	if p.Err != nil {
+		return nil, p.Err
 	}
 	c := a.Catalog()
 	snap, err := a.snapshot()
@@ -125,8 +133,8 @@ func (a *api) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestO
 		return nil, err
 	}
 	var existing []policy.Grant
-	for _, g := range snap.WhoCanReach(p.Item.ResourceName, a.Now()) {
-		if g.Subject == p.Item.ApplicationName || g.Subject == "*" {
+	for _, g := range snap.WhoCanReach(p.ResourceName, a.Now()) {
+		if g.Subject == p.ApplicationName || g.Subject == "*" {
 			existing = append(existing, g)
 		}
 	}
@@ -134,23 +142,22 @@ func (a *api) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestO
 	if err != nil {
 		return nil, err
 	}
-	out := openapi.TicketPreview{Steps: stepsOf(c, p.Steps), Existing: &access, Protection: protectionOf(a.Host.Protection(p.Item.ResourceName)),
-		Statement: statementYAML(previewTicket(req, p, a.Now()))}
+	out := openapi.TicketPreview{Steps: stepsOf(c, p.Steps), Existing: &access, Protection: protectionOf(a.Host.Protection(p.ResourceName)),
+		Statement: statementYAML(previewTicket(p, a.Now()))}
 	if p.Duplicate != 0 && a.visible(ctx, p.Duplicate) {
 		out.Duplicate = new(approval.FormatID(p.Duplicate))
 	}
-	out.Denied24h = count(a.denials(ctx, audit.DeniedQuery{By: audit.BySubject, Subject: p.Item.ApplicationName, Resource: p.Item.ResourceName}), p.Item.ApplicationName)
+	out.Denied24h = count(a.denials(ctx, audit.DeniedQuery{By: audit.BySubject, Subject: p.ApplicationName, Resource: p.ResourceName}), p.ApplicationName)
 	return openapi.PreviewTicket200JSONResponse(out), nil
 }
 
 // previewTicket is what the request would be if it were approved now.
-func previewTicket(r approval.Request, p approval.Plan, now time.Time) *approval.Ticket {
-	p.Item.SID = "t-new-1"
-	t := &approval.Ticket{Items: []approval.Item{p.Item}}
-	if r.Duration > 0 {
-		t.ExpiresAt = now.Add(r.Duration).Truncate(time.Second)
+func previewTicket(p approval.PlanItem, now time.Time) *approval.Ticket {
+	p.SID = "t-new-1"
+	if p.Duration > 0 {
+		p.ExpiresAt = now.Add(p.Duration).Truncate(time.Second)
 	}
-	return t
+	return &approval.Ticket{Items: []approval.Item{p.Item}}
 }
 
 func request(b *openapi.NewTicket) (approval.Request, error) {
@@ -163,7 +170,7 @@ func request(b *openapi.NewTicket) (approval.Request, error) {
 		return approval.Request{}, &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "An item has at most 32 actions.",
 			fields: []approval.Field{{Path: "items[0].actions", Code: "count", Message: "must have at most 32"}}}
 	}
-	r := approval.Request{Application: it.Application, Resource: it.Resource, Actions: it.Actions, Reason: b.Reason}
+	r := approval.Request{Reason: b.Reason, Items: []approval.RequestItem{{Application: it.Application, Resource: it.Resource, Actions: it.Actions}}}
 	if b.DurationSeconds != nil {
 		const least, most = int64(approval.MinDuration / time.Second), int64(approval.MaxDuration / time.Second)
 		// Looked at before it becomes a duration, which it may overflow.
@@ -172,7 +179,7 @@ func request(b *openapi.NewTicket) (approval.Request, error) {
 			return r, &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "The duration must be between 5 minutes and 366 days.",
 				fields: []approval.Field{{Path: "durationSeconds", Code: "range", Message: fmt.Sprintf("must be between %d and %d, or absent", least, most)}}}
 		}
-		r.Duration = time.Duration(s) * time.Second
+		r.Items[0].Duration = time.Duration(s) * time.Second
 	}
 	return r, nil
 }
@@ -206,7 +213,7 @@ func (a *api) DecideTicket(ctx context.Context, r openapi.DecideTicketRequestObj
 	if err := tooLong("comment", comment); err != nil {
 		return nil, err
 	}
-	t, err := a.Tickets.Decide(plain(ctx), actor(ctx), n, r.Body.Version, r.Body.Decision == openapi.NewDecisionDecisionApprove, comment)
+	t, err := a.Tickets.Decide(plain(ctx), actor(ctx), n, approval.EveryItem, r.Body.Version, r.Body.Decision == openapi.NewDecisionDecisionApprove, comment)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +231,9 @@ func (a *api) WithdrawTicket(ctx context.Context, r openapi.WithdrawTicketReques
 
 // RevokeTicket implements openapi.StrictServerInterface.
 func (a *api) RevokeTicket(ctx context.Context, r openapi.RevokeTicketRequestObject) (openapi.RevokeTicketResponseObject, error) {
-	t, err := a.withReason(ctx, r.Id, r.Body, a.Tickets.Revoke)
+	t, err := a.withReason(ctx, r.Id, r.Body, func(ctx context.Context, who approval.Actor, n int64, reason string) (*approval.Ticket, error) {
+		return a.Tickets.Revoke(ctx, who, n, approval.EveryItem, reason)
+	})
 	if err != nil {
 		return nil, err
 	}

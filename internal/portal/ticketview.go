@@ -20,20 +20,20 @@ func asApproval(err error) *approval.Error {
 
 // ticketOf maps a ticket with the live state of the members.
 func (a *api) ticketOf(c *catalog.Catalog, who approval.Actor, t *approval.Ticket) openapi.Ticket {
-	may := approval.MayDo(c, who, t)
-	out := openapi.Ticket{Id: t.ID(), Kind: openapi.TicketKindGrant, State: openapi.TicketState(t.State), Version: t.Version, Requester: personOf(c, t.Requester),
-		Reason: t.Reason, ExpiresAt: when(t.ExpiresAt), Items: []openapi.TicketItem{}, Steps: stepsOf(c, t.Steps), Events: eventsOf(c, t.Events),
-		Clusters: []openapi.ClusterState{}, Statement: statementYAML(t), Message: optional(t.Message), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC()}
-	if t.Duration > 0 {
-		out.DurationSeconds = new(int64(t.Duration.Seconds()))
+	may, first := approval.MayDo(c, who, t), t.Items[0]
+	out := openapi.Ticket{Id: t.ID(), Kind: openapi.TicketKind(t.Kind), State: openapi.TicketState(t.State()), Version: t.Version, Requester: personOf(c, t.Requester),
+		Reason: t.Reason, ExpiresAt: when(first.ExpiresAt), Items: []openapi.TicketItem{}, Steps: stepsOf(c, first.Steps), Events: eventsOf(c, t.Events),
+		Clusters: []openapi.ClusterState{}, Statement: statementYAML(t), Message: optional(first.Message), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC()}
+	if first.Duration > 0 {
+		out.DurationSeconds = new(int64(first.Duration.Seconds()))
 	}
 	out.Can.Approve, out.Can.Reject, out.Can.Withdraw, out.Can.Revoke = may.Approve, may.Reject, may.Withdraw, may.Revoke
 	for _, it := range t.Items {
 		out.Items = append(out.Items, openapi.TicketItem{Application: refOf(c, it.Application, it.ApplicationName), Resource: refOf(c, it.Resource, it.ResourceName),
 			Actions: it.Actions, Sid: it.SID})
 	}
-	out.Policy = new(policy.PolicyNameFor(t.Items[0].ResourceName))
-	if t.State.Open() {
+	out.Policy = new(policy.PolicyNameFor(first.ResourceName))
+	if t.State().Open() {
 		a.liveState(t, &out)
 	}
 	return out
@@ -52,7 +52,7 @@ func (a *api) liveState(t *approval.Ticket, out *openapi.Ticket) {
 	out.Clusters = clustersOf(u.Clusters)
 	waiting := []string{}
 	for _, c := range u.Clusters {
-		if c.State != v1alpha1.MemberRealized && (c.DesiredRevision != "" || t.State == approval.StateRevoking) {
+		if c.State != v1alpha1.MemberRealized && (c.DesiredRevision != "" || t.State() == approval.StateRevoking) {
 			waiting = append(waiting, string(c.Name))
 		}
 	}
@@ -71,12 +71,13 @@ func refOf(c *catalog.Catalog, id, name string) openapi.CatalogRef {
 func stepsOf(c *catalog.Catalog, steps []approval.Step) []openapi.Step {
 	out := make([]openapi.Step, 0, len(steps))
 	for _, s := range steps {
-		x := openapi.Step{Name: s.Name, State: openapi.StepState(s.State), Approvers: []openapi.Person{}, DecidedAt: when(s.DecidedAt), Comment: optional(s.Comment), Note: optional(s.Note)}
+		x := openapi.Step{Name: s.Name, State: openapi.StepState(s.State), Approvers: []openapi.Person{}, Note: optional(s.Note)}
 		for _, p := range s.Approvers {
 			x.Approvers = append(x.Approvers, personOf(c, p))
 		}
-		if s.DecidedBy != "" {
-			x.DecidedBy = new(personOf(c, s.DecidedBy))
+		if n := len(s.Votes); n > 0 {
+			last := s.Votes[n-1]
+			x.DecidedBy, x.DecidedAt, x.Comment = new(personOf(c, last.Person)), when(last.At), optional(last.Comment)
 		}
 		out = append(out, x)
 	}
@@ -99,7 +100,7 @@ func eventsOf(c *catalog.Catalog, events []approval.Event) []openapi.Event {
 func statementYAML(t *approval.Ticket) *string {
 	list := make([]v1alpha1.Statement, 0, len(t.Items))
 	for _, it := range t.Items {
-		list = append(list, approval.Statement(t, it))
+		list = append(list, approval.Statement(it))
 	}
 	text, err := yaml.Marshal(list)
 	if err != nil {

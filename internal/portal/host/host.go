@@ -41,6 +41,8 @@ type Host struct {
 	policies chan string               // names of policies that changed
 	onChange func(resource string)
 
+	workloads *Workloads
+
 	mu       sync.Mutex
 	dirty    bool
 	snapshot *policy.Snapshot
@@ -70,6 +72,13 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's cache: %w", err)
 	}
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // workloads are paced where they are written
+	unpaced, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
+	if err != nil {
+		return nil, fmt.Errorf("make the host cluster's client: %w", err)
+	}
+	h.workloads = newWorkloads(unpaced, h.cache, log)
 	return h, nil
 }
 
@@ -137,6 +146,17 @@ func (h *Host) Run(ctx context.Context) error {
 			DeleteFunc: func(o any) { h.changed(nil, o) },
 		}); err != nil {
 			return fmt.Errorf("watch %s: %w", k.Plural, err)
+		}
+		if _, ok := k.Object.(*v1alpha1.ExternalWorkload); ok {
+			kept, err := inf.AddEventHandler(h.workloads.handler())
+			if err != nil {
+				return fmt.Errorf("watch %s: %w", k.Plural, err)
+			}
+			go func() {
+				if toolscache.WaitForCacheSync(ctx.Done(), kept.HasSynced) {
+					h.workloads.State.Ready()
+				}
+			}()
 		}
 	}
 	go func() {

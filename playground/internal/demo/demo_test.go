@@ -87,7 +87,7 @@ func TestWorkloadsFile(t *testing.T) {
 			apps[app] = w.Clusters
 		}
 	}
-	if diff := cmp.Diff([]string{"777", "888", "889"}, slices.Sorted(maps.Keys(apps))); diff != "" {
+	if diff := cmp.Diff([]string{"777", "858", "888", "889"}, slices.Sorted(maps.Keys(apps))); diff != "" {
 		t.Errorf("the applications of the story: -want +got\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"m1", "m2"}, apps["888"]); diff != "" {

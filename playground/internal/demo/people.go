@@ -19,7 +19,7 @@ type Person struct {
 // People of the demo, in the order of the story.
 func People() []Person {
 	return []Person{
-		{"alice", "Alice Moreau", "alice@trip.example", []string{"payments"}, "owns application 888 (team payments)"},
+		{"alice", "Alice Moreau", "alice@trip.example", []string{"payments"}, "owns the applications 888 and 676 (team payments)"},
 		{"bob", "Bob Tanaka", "bob@trip.example", []string{"storage"}, "owns the redis cluster bobs-cluster (team storage)"},
 		{"carol", "Carol Lindqvist", "carol@trip.example", []string{"payments"}, "leads team payments"},
 		{"dave", "Dave Okafor", "dave@trip.example", []string{"security"}, "security"},
