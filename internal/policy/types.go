@@ -49,6 +49,9 @@ const (
 	Unmanaged Word = "unmanaged"
 )
 
+// LetsThrough tells whether the connection is let through now.
+func (w Word) LetsThrough() bool { return w != Denied && w != DefaultDenied }
+
 // Input is everything that a Snapshot is built from. The Snapshot keeps pointers into it, so the objects must not be
 // changed afterwards; it changes nothing itself.
 type Input struct {
