@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -245,4 +246,10 @@ type ExternalGroup struct {
 	Prefixes []netip.Prefix
 	// Contested are those that others have, too: for denies only.
 	Contested []netip.Prefix
+}
+
+// Equal tells whether two groups are the same to every dataplane.
+func (g ExternalGroup) Equal(o ExternalGroup) bool {
+	return g.ID == o.ID && g.Subject == o.Subject && g.Class == o.Class && g.ClassID == o.ClassID &&
+		slices.Equal(g.Prefixes, o.Prefixes) && slices.Equal(g.Contested, o.Contested)
 }
