@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -66,8 +65,6 @@ type Input struct {
 
 // Lacks names what a distributor cannot do.
 type Lacks struct {
-	// Wildcards: it brings only the units of exact resources.
-	Wildcards bool
 	// Groups: it brings no groups of external workloads.
 	Groups bool
 	// Names: it does not know the names that a prefix stands for.
@@ -246,10 +243,4 @@ type ExternalGroup struct {
 	Prefixes []netip.Prefix
 	// Contested are those that others have, too: for denies only.
 	Contested []netip.Prefix
-}
-
-// Equal tells whether two groups are the same to every dataplane.
-func (g ExternalGroup) Equal(o ExternalGroup) bool {
-	return g.ID == o.ID && g.Subject == o.Subject && g.Class == o.Class && g.ClassID == o.ClassID &&
-		slices.Equal(g.Prefixes, o.Prefixes) && slices.Equal(g.Contested, o.Contested)
 }
