@@ -72,8 +72,6 @@ type Input struct {
 
 // Lacks names what a distributor cannot do.
 type Lacks struct {
-	// Wildcards: it brings only the units of exact resources.
-	Wildcards bool
 	// Groups: it brings no groups of external workloads.
 	Groups bool
 	// Names: it does not know the names that a prefix stands for.
