@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Access } from "../api/types";
+import { itemOfSid } from "../lib/grants";
 import { ClusterChips } from "./ClusterStates";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
@@ -90,10 +91,8 @@ export function AccessTable({ items, peer, label }: Props) {
       {revoking?.ticket && (
         <RevokeDialog
           ticketId={revoking.ticket}
-          application={revoking.subject.title}
-          resource={revoking.resource.title}
-          actions={revoking.actions}
-          clusters={revoking.clusters?.map((cluster) => cluster.cluster) ?? []}
+          item={itemOfSid(revoking.sid)}
+          targets={[{ application: revoking.subject.title, resource: revoking.resource.title, actions: revoking.actions, clusters: revoking.clusters?.map((cluster) => cluster.cluster) ?? [] }]}
           onClose={() => setRevoking(undefined)}
         />
       )}

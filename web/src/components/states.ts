@@ -11,6 +11,8 @@ import {
   IconClockOff,
   IconEye,
   IconEyeCheck,
+  IconFlame,
+  IconHourglassOff,
   IconLoader2,
   IconLock,
   IconPlayerTrackNext,
@@ -36,6 +38,7 @@ export const ticketLooks: Record<TicketState, Look> = {
   effective: { tone: "ok", icon: IconShieldCheck },
   rejected: { tone: "bad", icon: IconCircleX },
   withdrawn: { tone: "idle", icon: IconArrowBackUp },
+  "timed-out": { tone: "bad", icon: IconHourglassOff },
   failed: { tone: "bad", icon: IconAlertTriangle },
   revoking: { tone: "warn", icon: IconLoader2 },
   revoked: { tone: "idle", icon: IconBan },
@@ -73,3 +76,5 @@ export const modeLooks: Record<Mode, Look> = {
   Audit: { tone: "warn", icon: IconEyeCheck },
   Enforce: { tone: "ok", icon: IconShieldLock },
 };
+
+export const breakGlassLook: Look = { tone: "warn", icon: IconFlame };
