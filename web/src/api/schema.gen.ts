@@ -340,7 +340,10 @@ export interface paths {
         /** Machine tokens that the caller made */
         get: operations["listTokens"];
         put?: never;
-        /** Make a machine token; its secret is shown once */
+        /**
+         * Make a machine token; its secret is shown once
+         * @description The same Idempotency-Key again is refused with code conflict: the token is there, and its secret was shown.
+         */
         post: operations["createToken"];
         delete?: never;
         options?: never;
@@ -765,7 +768,10 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** Remove an entity of the portal, or one that is gone from its source (security) */
+        /**
+         * Let an entity of the portal go, or delete one that is gone (security)
+         * @description An entity of the portal is gone first, and decides nothing any more; deleting it again removes it from the list.
+         */
         delete: operations["deleteEntity"];
         options?: never;
         head?: never;
@@ -885,7 +891,8 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        get?: never;
+        /** What the logged in user would agree to (code not-found if nothing waits with this user code) */
+        get: operations["getDevice"];
         put?: never;
         /**
          * Begin a login of a command line (RFC 8628)
@@ -1105,6 +1112,8 @@ export interface components {
             sid: string;
             /** @description absent: not granted by a ticket */
             ticket?: string;
+            /** @description position of the item of that ticket */
+            ticketItem?: number;
             ticketVisible?: boolean;
             canRevoke?: boolean;
             /** @description the statement has an effect now (2-semantics Decision) */
@@ -1170,7 +1179,7 @@ export interface components {
          */
         TicketState: "pending" | "approved" | "applying" | "effective" | "rejected" | "withdrawn" | "timed-out" | "failed" | "revoking" | "revoked" | "expired";
         /** @enum {string} */
-        StepState: "waiting" | "current" | "approved" | "rejected" | "skipped";
+        StepState: "waiting" | "current" | "approved" | "rejected" | "timed-out" | "skipped";
         Vote: {
             person: components["schemas"]["Person"];
             onBehalfOf?: components["schemas"]["Person"];
@@ -1386,7 +1395,7 @@ export interface components {
             can: components["schemas"]["ItemMay"];
         };
         TicketList: {
-            /** @description without events */
+            /** @description without events, statements and what the items bring */
             items: components["schemas"]["Ticket"][];
             nextCursor?: string;
         };
@@ -1718,6 +1727,11 @@ export interface components {
             parent?: string;
             members?: string[];
             readonly source?: string;
+            /**
+             * Format: int64
+             * @description of the entity that is changed, as it was read; absent: it is new
+             */
+            version?: number;
             readonly gone?: boolean;
             readonly consequences?: string[];
         };
@@ -1756,11 +1770,18 @@ export interface components {
             source: string;
             /** @description of the preview of the same items; absent: preview */
             token?: string;
+            /**
+             * @description more than a tenth of the source may go
+             * @default false
+             */
+            confirm: boolean;
             items: components["schemas"]["Workload"][];
         };
         WorkloadSync: {
             token: string;
             applied: boolean;
+            /** @description so much would go that it is applied only with confirm */
+            unconfirmed?: boolean;
             added: number;
             changed: number;
             removed: number;
@@ -1816,6 +1837,30 @@ export interface components {
             verificationUriComplete?: string;
             expiresIn: number;
             interval: number;
+        };
+        NewDevice: {
+            /** @description what calls, for people, for example kubectl-acp on alices-laptop */
+            client?: string;
+        };
+        DeviceLogin: {
+            /** @description what the command line calls itself; it may lie */
+            client: string;
+            /** @description where it asked from */
+            address: string;
+            /** @description what it would be able to do in the caller's name */
+            scopes: components["schemas"]["TokenScope"][];
+            /** Format: date-time */
+            startedAt: string;
+            /**
+             * Format: date-time
+             * @description until when it can be agreed to
+             */
+            expiresAt: string;
+            /**
+             * Format: int64
+             * @description how long its token would live
+             */
+            tokenSeconds: number;
         };
         DevicePoll: {
             deviceCode: string;
@@ -2421,7 +2466,10 @@ export interface operations {
     createToken: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -2534,7 +2582,10 @@ export interface operations {
     createDelegation: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
             path?: never;
             cookie?: never;
         };
@@ -2778,7 +2829,10 @@ export interface operations {
     commentTicket: {
         parameters: {
             query?: never;
-            header?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
             path: {
                 id: components["parameters"]["TicketId"];
             };
@@ -3160,7 +3214,10 @@ export interface operations {
     };
     deleteWorkload: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description absent: what people registered */
+                source?: string;
+            };
             header?: never;
             path: {
                 /** @description the catalog id */
@@ -3184,7 +3241,7 @@ export interface operations {
         parameters: {
             query?: {
                 actor?: string;
-                /** @description prefix */
+                /** @description for example ticket.approved */
                 action?: string;
                 object?: string;
                 from?: string;
@@ -3255,6 +3312,29 @@ export interface operations {
             default: components["responses"]["Problem"];
         };
     };
+    getDevice: {
+        parameters: {
+            query: {
+                userCode: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceLogin"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
     startDevice: {
         parameters: {
             query?: never;
@@ -3262,7 +3342,11 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody?: never;
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewDevice"];
+            };
+        };
         responses: {
             /** @description OK */
             200: {

@@ -3,7 +3,6 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Access } from "../api/types";
-import { itemOfSid } from "../lib/grants";
 import { ClusterChips } from "./ClusterStates";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
@@ -91,7 +90,7 @@ export function AccessTable({ items, peer, label }: Props) {
       {revoking?.ticket && (
         <RevokeDialog
           ticketId={revoking.ticket}
-          item={itemOfSid(revoking.sid)}
+          item={revoking.ticketItem}
           targets={[{ application: revoking.subject.title, resource: revoking.resource.title, actions: revoking.actions, clusters: revoking.clusters?.map((cluster) => cluster.cluster) ?? [] }]}
           onClose={() => setRevoking(undefined)}
         />

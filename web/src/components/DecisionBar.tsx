@@ -25,7 +25,8 @@ export function DecisionBar({ ticket, onDecided }: { ticket: Ticket; onDecided?:
   // With several items the rows have these buttons; the bar has what is about all of them.
   const offered = buttons.filter(({ dialog: each }) => {
     const items = itemsThatMay(ticket, each);
-    return items.length > 0 && (each !== "extend" || ticket.items.length === 1);
+    if (items.length === 0) return false;
+    return each === "withdraw" || ticket.items.length === 1 || (!decides && each !== "extend");
   });
   if (!decides && offered.length === 0 && dialog === undefined) return null;
   const why = offered.some((each) => each.dialog === "review") ? "decide.reviews" : offered.some((each) => each.dialog === "revoke") ? "decide.owns" : "decide.asked";

@@ -86,6 +86,12 @@ export function DiffView({ object, layout }: { object: ObjectDiff; layout: DiffL
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-tabindex */}
       <div className={classes.frame} tabIndex={0} role="region" aria-label={label}>
         <table className={`${classes.table} ${layout === "split" ? classes.split : ""}`}>
+          <colgroup>
+            <col className={classes.numbers} />
+            {layout === "split" && <col />}
+            <col className={classes.numbers} />
+            <col />
+          </colgroup>
           <tbody>
             {runsOf(pairs).map((run, index) => (
               <Part key={index} run={run} layout={layout} />

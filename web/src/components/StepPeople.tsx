@@ -8,7 +8,7 @@ import { PersonName } from "./Names";
 import classes from "./Timeline.module.css";
 import { Ago } from "./Time";
 
-function VoteLine({ vote, stepAt }: { vote: Vote; stepAt: string | undefined }) {
+function VoteLine({ vote, plain }: { vote: Vote; plain: boolean }) {
   const { t } = useTranslation();
   const Icon = vote.approve ? IconCheck : IconX;
   return (
@@ -16,11 +16,17 @@ function VoteLine({ vote, stepAt }: { vote: Vote; stepAt: string | undefined }) 
       <div className={classes.who}>
         <PersonName person={vote.person} />
         {vote.onBehalfOf && <span className={classes.label}>{t("timeline.onBehalfOf", { name: vote.onBehalfOf.displayName })}</span>}
-        <span className={vote.approve ? classes.for : classes.against}>
-          <Icon size={13} stroke={2.4} aria-hidden />
-          {t(vote.approve ? "timeline.votedFor" : "timeline.votedAgainst")}
-        </span>
-        {vote.at !== stepAt && <span className={classes.when}><Ago at={vote.at} /></span>}
+        {!plain && (
+          <>
+            <span className={vote.approve ? classes.for : classes.against}>
+              <Icon size={13} stroke={2.4} aria-hidden />
+              {t(vote.approve ? "timeline.votedFor" : "timeline.votedAgainst")}
+            </span>
+            <span className={classes.when}>
+              <Ago at={vote.at} />
+            </span>
+          </>
+        )}
       </div>
       {vote.comment && <Comment text={vote.comment} />}
     </li>
@@ -37,8 +43,8 @@ function Deadline({ step }: { step: Step }) {
   );
 }
 
-/** Who has voted in a step and how, and who still can. */
-export function StepPeople({ step, votes, open, at }: { step: Step; votes: Vote[]; open: boolean; at: string | undefined }) {
+/** Who has voted in a step and how, and who still can. What one vote decided, the step’s title says already. */
+export function StepPeople({ step, votes, open, decided }: { step: Step; votes: Vote[]; open: boolean; decided: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
   const { has, needs } = votesOf(step);
@@ -50,7 +56,7 @@ export function StepPeople({ step, votes, open, at }: { step: Step; votes: Vote[
       {votes.length > 0 && (
         <ul className={classes.votes}>
           {votes.map((vote) => (
-            <VoteLine key={`${vote.person.id}-${vote.at}`} vote={vote} stepAt={votes.length === 1 ? at : undefined} />
+            <VoteLine key={`${vote.person.id}-${vote.at}`} vote={vote} plain={decided && votes.length === 1} />
           ))}
         </ul>
       )}

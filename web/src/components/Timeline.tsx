@@ -79,7 +79,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
       <div className={classes.body}>
         <div className={classes.head}>
           <span className={classes.title}>{title(node)}</span>
-          {node.at && <span className={classes.when}>{precise.has(node.kind) ? <Precise at={node.at} /> : <Ago at={node.at} />}</span>}
+          {node.at && !open && <span className={classes.when}>{precise.has(node.kind) ? <Precise at={node.at} /> : <Ago at={node.at} />}</span>}
           {node.afterMs !== undefined && precise.has(node.kind) && (
             <span className={classes.when}>{t(node.phase === "revoke" ? "timeline.afterRevoke" : "timeline.after", { duration: elapsed(node.afterMs, i18n.language) })}</span>
           )}
@@ -90,7 +90,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
             {node.onBehalfOf && <span className={classes.label}>{t("timeline.onBehalfOf", { name: node.onBehalfOf.displayName })}</span>}
           </div>
         )}
-        {isStep && node.step && <StepPeople step={node.step} votes={node.votes ?? []} open={open} at={node.at} />}
+        {isStep && node.step && <StepPeople step={node.step} votes={node.votes ?? []} open={open} decided={node.status === "done" || node.status === "bad"} />}
         {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t(`timeline.effectiveText.${matter}`)}</p>}
         {node.kind === "revoked" && node.status === "ended" && <p className={classes.note}>{t("timeline.revokedText")}</p>}
         {node.kind === "voided" && <p className={classes.note}>{t("timeline.voidedText")}</p>}

@@ -1,4 +1,5 @@
 import { useTranslation } from "react-i18next";
+import { asApiError } from "../api/client";
 import { useWorkloads } from "../api/queries";
 import type { Workload } from "../api/types";
 import { useWords } from "../lib/use-words";
@@ -38,6 +39,8 @@ export function WorkloadsSection({ application }: { application: string }) {
       ),
     },
   ];
+  // Who may not see them is not told that there is something to see.
+  if (query.error && asApiError(query.error).status === 403) return null;
   return (
     <Section title={t("workloads.title")} testId="workloads">
       <Loaded query={query}>

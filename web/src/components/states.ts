@@ -50,6 +50,7 @@ export const stepLooks: Record<StepState, Look> = {
   current: { tone: "busy", icon: IconClock },
   approved: { tone: "ok", icon: IconCircleCheck },
   rejected: { tone: "bad", icon: IconCircleX },
+  "timed-out": { tone: "bad", icon: IconHourglassOff },
   skipped: { tone: "idle", icon: IconPlayerTrackNext },
 };
 

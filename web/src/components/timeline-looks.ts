@@ -33,6 +33,7 @@ const icons: Partial<Record<NodeKind, Icon>> = {
 export function iconOf(node: TimelineNode): Icon {
   if (node.status === "waiting") return IconCircleDashed;
   if (node.status === "current" && node.kind !== "review") return node.kind === "step" ? IconClock : IconLoader2;
+  if (node.step?.state === "timed-out") return IconHourglassOff;
   if (node.kind === "step") return node.status === "bad" ? IconX : node.status === "ended" ? IconPlayerTrackNext : IconCheck;
   return icons[node.kind] ?? (node.status === "bad" ? IconX : IconCheck);
 }
@@ -48,7 +49,7 @@ export function useNodeTitle(kind: TicketKind) {
     switch (node.kind) {
       case "step":
         if (node.status === "done") return t("timeline.stepApproved", { step });
-        if (node.status === "bad") return t("timeline.stepRejected", { step });
+        if (node.status === "bad") return t(node.step?.state === "timed-out" ? "timeline.stepTimedOut" : "timeline.stepRejected", { step });
         if (node.status === "ended") return (node.votes ?? []).length > 0 ? t("timeline.stepVoid", { step }) : t("timeline.stepSkipped", { step });
         return t(node.status === "current" ? "timeline.currentStep" : "timeline.laterStep", { step: who });
       case "review":

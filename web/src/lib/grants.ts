@@ -16,9 +16,3 @@ export function grantOf(items: Access[], { subject, resource, action }: Wanted):
   const about = items.filter((item) => item.counting && item.subject.name === subject.name && item.resource.name === resource.name && item.actions.includes(action));
   return about.some((item) => item.effect === "Deny") ? undefined : about.find((item) => item.effect === "Allow");
 }
-
-/** A ticket's statements are called `t-<ticket>-<item, from 1>`; the item's position is what the API asks for. */
-export function itemOfSid(sid: string): number | undefined {
-  const match = /^t-\d+-([1-9]\d*)$/.exec(sid);
-  return match ? Number(match[1]) - 1 : undefined;
-}

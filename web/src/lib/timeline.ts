@@ -80,7 +80,7 @@ export function endedAt(ticket: Ticket, item: TicketItem): string | undefined {
   return ticket.events.findLast((event) => isAbout(event, item) && kinds.includes(event.kind))?.at ?? ticket.updatedAt;
 }
 
-const stepStatuses: Record<Step["state"], NodeStatus> = { approved: "done", rejected: "bad", current: "current", skipped: "ended", waiting: "waiting" };
+const stepStatuses: Record<Step["state"], NodeStatus> = { approved: "done", rejected: "bad", current: "current", "timed-out": "bad", skipped: "ended", waiting: "waiting" };
 
 function since(origin: string | undefined, at: string): number | undefined {
   if (origin === undefined) return undefined;

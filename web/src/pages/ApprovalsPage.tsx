@@ -104,7 +104,7 @@ function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Paramete
       <section className={classes.list} aria-label={t("approvals.list")}>
         <div className={classes.top}>
           <h1 className={classes.title}>{t("approvals.title")}</h1>
-          <ActionIcon className={classes.keys} variant="subtle" color="gray" onClick={() => setHelp(true)} aria-label={t("approvals.keysTitle")} title={t("approvals.keysTitle")} data-testid="keys-open">
+          <ActionIcon className={classes.help} variant="subtle" color="gray" onClick={() => setHelp(true)} aria-label={t("approvals.keysTitle")} title={t("approvals.keysTitle")} data-testid="keys-open">
             <IconKeyboard size={17} aria-hidden />
           </ActionIcon>
         </div>

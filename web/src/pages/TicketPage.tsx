@@ -12,7 +12,7 @@ export function TicketPage() {
   const query = useTicket(id);
   const heading = useHeading();
   return (
-    <Page title={query.data ? `${id} ${heading.ticket(query.data)}` : id} heading={query.data ? heading.ticket(query.data) : id} crumbs={[{ to: "/requests", label: t("requests.title") }, { label: id }]}>
+    <Page wide title={query.data ? `${id} ${heading.ticket(query.data)}` : id} heading={query.data ? heading.ticket(query.data) : id} crumbs={[{ to: "/requests", label: t("requests.title") }, { label: id }]}>
       <Loaded query={query}>{(ticket) => <TicketDetail ticket={ticket} />}</Loaded>
     </Page>
   );

@@ -81,7 +81,7 @@ function Item({ item, name, onRemove }: { item: PreviewItem; name: string | unde
           {t("request.preview.extends")} <Link to={`/tickets/${item.target.ticket}`}>{item.target.ticket}</Link>
         </p>
       )}
-      <Existing item={item} />
+      {item.kind !== "extend" && <Existing item={item} />}
       {denied !== undefined && <p className={classes.muted} data-testid="preview-denied">{denied === 0 ? t("request.preview.deniedNone") : t("request.preview.denied", { count: denied })}</p>}
       {protection && (
         <p className={classes.people}>

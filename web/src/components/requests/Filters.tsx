@@ -92,7 +92,7 @@ export function Filters({ search, onChange }: Props) {
         value={filter.state ?? []}
         onChange={(state) => onChange({ state })}
         clearable
-        miw={150}
+        w={150}
         data-testid="requests-state"
       />
       <MultiSelect
@@ -102,7 +102,7 @@ export function Filters({ search, onChange }: Props) {
         value={filter.kind ?? []}
         onChange={(kind) => onChange({ kind })}
         clearable
-        miw={150}
+        w={150}
         data-testid="requests-kind"
       />
       <Button variant="subtle" color="gray" leftSection={<IconAdjustmentsHorizontal size={15} aria-hidden />} aria-expanded={more} onClick={() => setMore(!more)} data-testid="filters-more">

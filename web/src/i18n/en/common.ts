@@ -74,7 +74,7 @@ export const common = {
     revoked: "Revoked",
     expired: "Expired",
   },
-  stepState: { waiting: "Later", current: "Deciding", approved: "Approved", rejected: "Rejected", skipped: "Skipped" },
+  stepState: { waiting: "Later", current: "Deciding", approved: "Approved", rejected: "Rejected", "timed-out": "Timed out", skipped: "Skipped" },
   step: { leader: "leader", owner: "owner", security: "security" },
   stepWho: { leader: "the leader", owner: "the resource’s owner", security: "the security team" },
   clusterState: {

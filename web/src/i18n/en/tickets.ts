@@ -94,6 +94,7 @@ export const tickets = {
     stepApproved: "Approved as {{step}}",
     stepRejected: "Rejected as {{step}}",
     stepSkipped: "Step {{step}} skipped",
+    stepTimedOut: "Nobody decided in time as {{step}}",
     stepVoid: "Decided as {{step}}, no longer counts",
     canDecide: "Can decide:",
     votedFor: "approved",

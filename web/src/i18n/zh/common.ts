@@ -73,7 +73,7 @@ export const common = {
     revoked: "已回收",
     expired: "已到期",
   },
-  stepState: { waiting: "未到", current: "审批中", approved: "已批准", rejected: "已驳回", skipped: "已跳过" },
+  stepState: { waiting: "未到", current: "审批中", approved: "已批准", rejected: "已驳回", "timed-out": "超时", skipped: "已跳过" },
   step: { leader: "上级", owner: "资源负责人", security: "安全团队" },
   stepWho: { leader: "上级", owner: "资源负责人", security: "安全团队" },
   clusterState: {

@@ -94,6 +94,7 @@ export const tickets = {
     stepApproved: "以{{step}}身份批准",
     stepRejected: "以{{step}}身份驳回",
     stepSkipped: "跳过步骤：{{step}}",
+    stepTimedOut: "{{step}}超时未审批",
     stepVoid: "{{step}}的决定已作废",
     canDecide: "可审批：",
     votedFor: "批准",
