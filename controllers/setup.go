@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/accesscontrolpolicy"
+	"github.com/acp-io/acp/controllers/approvalpolicy"
 	"github.com/acp-io/acp/controllers/class"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
@@ -76,6 +77,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	w.fleet = fleet
+	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
+		return err
+	}
 	for _, run := range []manager.Runnable{always(objects.Run), always(fleet.Run), &index.Clock{Index: x, Time: config.Clock, Ready: ready}} {
 		if err := mgr.Add(run); err != nil {
 			return err
@@ -99,6 +103,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := policies.SetupWithManager(mgr, feeds.Policies, ready); err != nil {
 		return err
 	}
+	if err := approvalpolicy.Setup(mgr, config.Clock); err != nil {
+		return err
+	}
 	return class.Setup(mgr, x, feeds, config.Clock, ready)
 }
 
@@ -109,6 +116,21 @@ func (f always) Start(ctx context.Context) error { return f(ctx) }
 
 func (always) NeedLeaderElection() bool { return false }
 
+// after is ready and then waits for known, too.
+func after(ready func(context.Context) error, known <-chan struct{}) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := ready(ctx); err != nil {
+			return err
+		}
+		select {
+		case <-known:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
 // wake turns what happened in the host and in the members into the resources that have to be looked at.
 type wake struct {
 	index   *index.Index
@@ -116,12 +138,14 @@ type wake struct {
 	units   *feed.Feed
 	objects *federation.Objects
 	fleet   *federation.Fleet
+	names   *names
 	log     logr.Logger
 }
 
 // federated: a Federated object appeared, changed or went.
 func (w *wake) federated(name, resource string) {
 	if name == "" {
+		w.names.again()
 		w.everything()
 		return
 	}
@@ -151,7 +175,7 @@ func (w *wake) member(cluster, object string) {
 		return
 	}
 	if found := w.fleet.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(object, v1alpha1.ObjectPrefix)) {
-		w.log.Info("A member has a policy under ACP's reserved name that no ProtectedResource asks for: find out who wrote it, and delete it there",
+		w.log.Info("A member has a policy under ACP's reserved name that nothing asks for: find out who wrote it, and delete it there",
 			"member", cluster, "policy", object)
 	}
 }
@@ -166,7 +190,7 @@ func (w *wake) everything() {
 	w.index.Everything(feed.Bulk)
 	w.units.Add(feed.Bulk, w.board.Resources()...)
 	for _, o := range w.objects.List() {
-		// Also those that no ProtectedResource asks for any more.
+		// Also those that nothing asks for any more.
 		if r := o.Resource(); r != "" {
 			w.units.Add(feed.Bulk, r)
 		}

@@ -47,6 +47,26 @@ func begin(t *testing.T, f *fleet, service string) *story {
 	return s
 }
 
+// place changes the placement of the story's class, and waits until the adapter has seen that: the kinds are watched apart.
+func (s *story) place(clusters ...v1alpha1.ClusterName) {
+	s.Helper()
+	clusters = append([]v1alpha1.ClusterName{}, clusters...) // none is an empty list, which is not the same as no list
+	c := &v1alpha1.ResourceClass{}
+	change(s, s.host, c, s.service, func(c *v1alpha1.ResourceClass) {
+		c.Spec.Placement = v1alpha1.Placement{Clusters: &clusters}
+	})
+	s.until("the adapter has seen the placement", func() string {
+		var now v1alpha1.ResourceClass
+		if err := s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &now); err != nil {
+			s.Fatal(err)
+		}
+		if now.Status.ObservedGeneration < c.Generation {
+			return "it has not"
+		}
+		return ""
+	})
+}
+
 func (s *story) resource() v1alpha1.ResourceName {
 	return v1alpha1.ResourceName("trnv1:rsc:trip-com:" + s.service + ":clusters:bobs")
 }
@@ -173,11 +193,12 @@ func (s *story) push() {
 	s.pushOf(federation.CiliumPolicy, s.object())
 }
 
+// pushOf is push for any object. One that is gone by now needs no push; whoever waits for it sees that.
 func (s *story) pushOf(kind federation.Kind, object string) {
 	s.Helper()
 	u, o := s.federatedOf(kind, object)
 	if o == nil {
-		s.Fatal("there is no federated object to push")
+		return
 	}
 	var clusters []any
 	placed := map[string]bool{}

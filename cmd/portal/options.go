@@ -6,19 +6,27 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
+	"net/url"
+	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/acp-io/acp/internal/database"
 )
 
 type options struct {
-	listen, publicURL, kubeconfig, database, flowStore, catalog string
-	issuer, clientID, clientSecretFile                          string
-	sessionIdle                                                 time.Duration
-	demo, version                                               bool
-	logFormat                                                   string
-	logLevel                                                    slog.Level
+	listen, publicURL, kubeconfig, flowStore, catalog string
+	database, databaseURLFile                         string
+	issuer, clientID, clientSecretFile                string
+	sessionIdle                                       time.Duration
+	metricsAddress                                    string
+	trustedProxies                                    []string
+	demo, version                                     bool
+	logFormat                                         string
+	logLevel                                          slog.Level
 }
 
 func parse(args []string, out io.Writer) (options, error) {
@@ -32,13 +40,16 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on; 127.0.0.1 only, a proxy with TLS goes in front")
 	f.StringVar(&o.publicURL, "public-url", "", "`URL` at which browsers reach the portal; empty: http://<listen>")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
-	f.StringVar(&o.database, "database", "sqlite:portal.db", "`store` of tickets, sessions and ledger, as sqlite:FILE")
+	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
+	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
 	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes, as sqlite:FILE")
 	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files; required")
 	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; required")
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret; empty: a public client")
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (at most 24h)")
+	f.StringSliceVar(&o.trustedProxies, "trusted-proxy", nil, "`addresses` of reverse proxies (10.0.0.5 or 10.0.0.0/24) whose X-Forwarded-For is believed, for rate limits and the log")
+	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` on this machine that serves Prometheus metrics at /metrics; empty: none")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
 	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
 	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
@@ -55,13 +66,21 @@ func parse(args []string, out io.Writer) (options, error) {
 	if o.publicURL == "" {
 		o.publicURL = "http://" + o.listen
 	}
+	if o.databaseURLFile != "" && f.Changed("database") {
+		return o, errors.New("--database and --database-url-file are two answers to one question: give one of them")
+	}
 	return o, o.check()
 }
 
 func (o *options) check() error {
-	host, _, err := net.SplitHostPort(o.listen)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+	if !here(o.listen) {
 		return fmt.Errorf("--listen %q: use 127.0.0.1:PORT; other machines reach the portal through a proxy with TLS", o.listen)
+	}
+	if o.metricsAddress != "" && !here(o.metricsAddress) {
+		return fmt.Errorf("--metrics-address %q: use 127.0.0.1:PORT", o.metricsAddress)
+	}
+	if _, err := proxies(o.trustedProxies); err != nil {
+		return err
 	}
 	if o.catalog == "" {
 		return errors.New("--catalog is required: a folder of Backstage entity files says who owns what")
@@ -69,12 +88,56 @@ func (o *options) check() error {
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format %q: use text or json", o.logFormat)
 	}
-	for name, v := range map[string]string{"--database": o.database, "--flow-store": o.flowStore} {
-		if _, err := sqliteFile(v); err != nil {
-			return fmt.Errorf("%s %q: %w", name, v, err)
+	if err := database.Check(o.database); err != nil {
+		return fmt.Errorf("--database: %w", err)
+	}
+	if u, err := url.Parse(o.database); err == nil && u.User != nil {
+		if _, has := u.User.Password(); has {
+			return errors.New("--database has a password, which every user of the machine could read: put the URL into a file and name that with --database-url-file")
 		}
 	}
+	if _, err := sqliteFile(o.flowStore); err != nil {
+		return fmt.Errorf("--flow-store %q: %w", o.flowStore, err)
+	}
 	return nil
+}
+
+// here tells whether only this machine can reach an address.
+func here(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+func proxies(in []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range in {
+		p, err := netip.ParsePrefix(s)
+		if a, e := netip.ParseAddr(s); e == nil {
+			p, err = a.Prefix(a.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--trusted-proxy %q: use an address such as 10.0.0.5, or a prefix such as 10.0.0.0/24", s)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
+}
+
+// dsn of the portal's database.
+func (o *options) dsn() (string, error) {
+	if o.databaseURLFile == "" {
+		return o.database, nil
+	}
+	data, err := os.ReadFile(o.databaseURLFile)
+	if err != nil {
+		return "", fmt.Errorf("--database-url-file: %w", err)
+	}
+	dsn := strings.TrimSpace(string(data))
+	if err := database.Check(dsn); err != nil {
+		return "", fmt.Errorf("--database-url-file %s: %w", o.databaseURLFile, err)
+	}
+	return dsn, nil
 }
 
 func sqliteFile(v string) (string, error) {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,6 +23,9 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		"no catalog":      {"who owns what", nil, "--catalog is required"},
 		"other interface": {"only a proxy with TLS is reached from elsewhere", []string{"--catalog=x", "--listen=0.0.0.0:8080"}, "use 127.0.0.1:PORT"},
 		"other store":     {"a backend that is not there", []string{"--catalog=x", "--database=mysql:x"}, "use sqlite:FILE"},
+		"half a URL":      {"a database has a name", []string{"--catalog=x", "--database=postgres://acp@127.0.0.1:port/acp"}, "cannot be read"},
+		"password":        {"other users see the command line", []string{"--catalog=x", "--database=postgres://acp:hush@127.0.0.1/acp"}, "--database-url-file"},
+		"two databases":   {"one of them would be ignored", []string{"--catalog=x", "--database=sqlite:x", "--database-url-file=y"}, "give one of them"},
 		"format":          {"two are known", []string{"--catalog=x", "--log-format=xml"}, "use text or json"},
 		"level":           {"four are known", []string{"--catalog=x", "--log-level=loud"}, "--log-level"},
 	} {
@@ -28,6 +33,29 @@ func TestWrongCallsAreExplained(t *testing.T) {
 			var out bytes.Buffer
 			if _, err := parse(tc.args, &out); err == nil || !strings.Contains(err.Error(), tc.want) || out.Len() > 0 {
 				t.Errorf("%s: want %q, got %v and %q", tc.reason, tc.want, err, out.String())
+			}
+		})
+	}
+}
+
+func TestDatabaseFromAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "url")
+	for name, tc := range map[string]struct{ reason, content, want, err string }{
+		"URL":     {"the line's end is not part of it", "postgres://acp:hush@127.0.0.1/acp\n", "postgres://acp:hush@127.0.0.1/acp", ""},
+		"no URL":  {"the file is named, its content is not", "acp:hush", "", "use sqlite:FILE or postgres://"},
+		"nothing": {"an empty file is no database", "", "", "use sqlite:FILE"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(file, []byte(tc.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			o, err := parse([]string{"--catalog=x", "--database-url-file", file}, t.Output())
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := o.dsn()
+			if got != tc.want || (err == nil) != (tc.err == "") || err != nil && (!strings.Contains(err.Error(), tc.err) || strings.Contains(err.Error(), "hush")) {
+				t.Errorf("%s: got %q, %v", tc.reason, got, err)
 			}
 		})
 	}

@@ -5,12 +5,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -48,20 +46,7 @@ const (
 
 // SetupWithManager registers the controller; its requests come from policies when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, policies *feed.Feed, ready func(context.Context) error) error {
-	base := mgr.GetLogger().WithValues("controller", "accesscontrolpolicy")
-	c, err := controller.NewTyped("accesscontrolpolicy", mgr, controller.TypedOptions[string]{
-		Reconciler: r, MaxConcurrentReconciles: workers,
-		LogConstructor: func(name *string) logr.Logger {
-			if name == nil {
-				return base
-			}
-			return base.WithValues("policy", *name)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	return c.Watch(policies.Source(ready))
+	return policies.Drive(mgr, feed.Controller{Name: "accesscontrolpolicy", Key: "policy", Workers: workers, Reconciler: r}, ready)
 }
 
 // Reconcile tells what became of one policy, as soon as every unit that it concerns was decided with its present spec.

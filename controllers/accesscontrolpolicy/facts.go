@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -33,7 +34,7 @@ func (r *Reconciler) gather(name string) (*facts, bool) {
 	for _, report := range r.Board.Concerning(name) {
 		f.Reports, seen[report.Resource] = append(f.Reports, report), true
 	}
-	for _, resource := range named(p) {
+	for _, resource := range named(p, r.Index.View()) {
 		if seen[resource] {
 			continue
 		}
@@ -51,15 +52,18 @@ func (r *Reconciler) gather(name string) (*facts, bool) {
 // expected tells whether there will be a report about a resource.
 func (r *Reconciler) expected(resource string) bool {
 	listed, err := r.Federated.State()
-	return (!listed && err == nil) || len(r.Index.Protecting(resource)) > 0 || len(r.Federated.Of(resource)) > 0
+	return (!listed && err == nil) || len(r.Index.Protecting(resource)) > 0 || r.Index.View().Names(resource) || len(r.Federated.Of(resource)) > 0
 }
 
-// named are the exact resources that the policy names now, and those that its status tells of.
-func named(p *v1alpha1.AccessControlPolicy) []string {
+// named are the resources that the policy names now, wildcards as far as they have units, and those that its status
+// tells of.
+func named(p *v1alpha1.AccessControlPolicy, view *index.View) []string {
 	var out []string
 	for i := range p.Spec.Statements {
 		for _, r := range p.Spec.Statements[i].Resources {
-			if !strings.HasSuffix(string(r), "*") {
+			if strings.HasSuffix(string(r), "*") {
+				out = append(out, view.WildcardUnits(string(r))...)
+			} else {
 				out = append(out, string(r))
 			}
 		}

@@ -8,13 +8,11 @@ import (
 	"slices"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -56,20 +54,8 @@ func Setup(mgr manager.Manager, x *index.Index, feeds index.Feeds, time clock.Pa
 		{"SubjectClass", feeds.SubjectClasses, subjectClass},
 		{"ExternalWorkload", feeds.Workloads, workload},
 	} {
-		base := mgr.GetLogger().WithValues("controller", k.kind)
-		c, err := controller.NewTyped(k.kind, mgr, controller.TypedOptions[string]{
-			Reconciler: &Reconciler{Client: mgr.GetClient(), Index: x, Clock: time, kind: k.kind, get: k.get},
-			LogConstructor: func(name *string) logr.Logger {
-				if name == nil {
-					return base
-				}
-				return base.WithValues("name", *name)
-			},
-		})
-		if err != nil {
-			return err
-		}
-		if err := c.Watch(k.feed.Source(ready)); err != nil {
+		r := &Reconciler{Client: mgr.GetClient(), Index: x, Clock: time, kind: k.kind, get: k.get}
+		if err := k.feed.Drive(mgr, feed.Controller{Name: k.kind, Key: "name", Reconciler: r}, ready); err != nil {
 			return err
 		}
 	}

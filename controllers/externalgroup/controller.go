@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -18,29 +16,11 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Members is what is known of the groups in the member clusters.
-type Members interface {
-	Registry() (bool, error)
-	Clusters() []federation.Cluster
-	Observe(cluster, object string) federation.Observation
-	Absent(ctx context.Context, cluster, object string) (bool, error)
-}
-
-// Federated are the Federated objects of groups on the host.
-type Federated interface {
-	State() (bool, error)
-	Get(name string) (*federation.Object, bool)
-	Of(subject string) []*federation.Object
-	List() []*federation.Object
-	Apply(ctx context.Context, o *federation.Object) (*federation.Object, error)
-	Delete(ctx context.Context, o *federation.Object) error
-}
-
 // Reconciler reconciles the groups of one subject at a time.
 type Reconciler struct {
 	Index     *index.Index
-	Fleet     Members
-	Federated Federated
+	Fleet     federation.Members
+	Federated federation.Host
 	Render    func(policy.ExternalGroup) (enforcer.Rendering, error)
 
 	mu sync.Mutex
@@ -61,20 +41,7 @@ const (
 
 // SetupWithManager registers the controller; its requests come from groups when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, groups *feed.Feed, ready func(context.Context) error) error {
-	base := mgr.GetLogger().WithValues("controller", "externalgroup")
-	c, err := controller.NewTyped("externalgroup", mgr, controller.TypedOptions[string]{
-		Reconciler: r, MaxConcurrentReconciles: workers,
-		LogConstructor: func(subject *string) logr.Logger {
-			if subject == nil {
-				return base
-			}
-			return base.WithValues("subject", *subject)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	return c.Watch(groups.Source(ready))
+	return groups.Drive(mgr, feed.Controller{Name: "externalgroup", Key: "subject", Workers: workers, Reconciler: r}, ready)
 }
 
 // Reconcile brings the groups of one subject forward.

@@ -11,7 +11,7 @@ import (
 
 // host is a host cluster that counts what is written.
 type host struct {
-	Federated
+	federation.Host
 	applied []*federation.Object
 	deleted int
 }
@@ -28,7 +28,7 @@ func (h *host) Delete(context.Context, *federation.Object) error {
 
 // one is a fleet in which every member is alike.
 type one struct {
-	Members
+	federation.Members
 	seen   federation.Observation
 	absent bool
 }

@@ -120,7 +120,7 @@ func (x *Index) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 	x.feeds.Policies.Add(feed.Urgent, name)
 }
 
-// coveredBy collects the resources whose units a policy can have a part in; the caller holds the lock.
+// coveredBy collects the units that a policy can have a part in; the caller holds the lock.
 func (x *Index) coveredBy(units map[string]struct{}, p *v1alpha1.AccessControlPolicy) {
 	if p == nil {
 		return
@@ -141,6 +141,23 @@ func (x *Index) coveredByStatement(units map[string]struct{}, s *v1alpha1.Statem
 			if strings.HasPrefix(n, stem) {
 				units[n] = struct{}{}
 			}
+		}
+		x.wildcards(units, s, stem)
+	}
+}
+
+// wildcards collects the units of a wildcard resource, one for each class; the caller holds the lock.
+func (x *Index) wildcards(units map[string]struct{}, s *v1alpha1.Statement, stem string) {
+	if s.Effect != v1alpha1.EffectAllow {
+		return
+	}
+	for _, c := range x.classes {
+		class := strings.TrimSuffix(string(c.Spec.Pattern), "*")
+		switch {
+		case strings.HasPrefix(stem, class):
+			units[stem+"*"] = struct{}{}
+		case strings.HasPrefix(class, stem):
+			units[class+"*"] = struct{}{}
 		}
 	}
 }
@@ -212,14 +229,26 @@ func classChanged[T interface {
 // Everything asks for the reconciliation of all units and policies.
 func (x *Index) Everything(priority int) {
 	x.mu.RLock()
-	units, policies := slices.Collect(maps.Keys(x.named)), slices.Collect(maps.Keys(x.policies))
+	policies, units := slices.Collect(maps.Keys(x.policies)), map[string]struct{}{}
+	for n := range x.named {
+		units[n] = struct{}{}
+	}
+	for _, p := range x.policies {
+		for i := range p.Spec.Statements {
+			for _, r := range p.Spec.Statements[i].Resources {
+				if stem, wildcard := strings.CutSuffix(string(r), "*"); wildcard {
+					x.wildcards(units, &p.Spec.Statements[i], stem)
+				}
+			}
+		}
+	}
 	x.mu.RUnlock()
-	x.feeds.Units.Add(priority, units...)
+	x.feeds.Units.Add(priority, slices.Collect(maps.Keys(units))...)
 	x.feeds.Policies.Add(priority, policies...)
 }
 
-// workloadChanged looks at everything again: an address may count for another subject now, and a subject may begin or
-// cease to have any.
+// workloadChanged looks at the workload. An address may count for another subject now, and a subject may begin or cease to
+// have any: what that reaches is found when the next view is made.
 func (x *Index) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
 	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
 	x.mu.Lock()
@@ -230,17 +259,11 @@ func (x *Index) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
 		return
 	}
 	x.bump()
-	for p := range x.policies {
-		x.since[p] = x.version
-	}
 	x.mu.Unlock()
-	for _, w := range []*v1alpha1.ExternalWorkload{old, now} {
-		if w != nil {
-			x.feeds.Groups.Add(feed.Urgent, string(w.Spec.Subject))
-		}
+	x.feeds.Workloads.Add(feed.Urgent, name)
+	if now == nil { // nobody looks at it any more, and so makes a view
+		x.feeds.Groups.Add(feed.Urgent, string(old.Spec.Subject))
 	}
-	x.EveryWorkload()
-	x.Everything(feed.Urgent)
 }
 
 // EveryWorkload asks for all workloads and the groups of their subjects.

@@ -32,6 +32,8 @@ type Index struct {
 
 	// lacks is what cannot be brought to the members now.
 	lacks policy.Lacks
+	// labels are those of pods in the members: sorted values by key.
+	labels map[string][]string
 
 	building sync.Mutex
 	view     *View
@@ -66,8 +68,8 @@ func New(feeds Feeds) *Index {
 		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]map[string]struct{}{},
 		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
 		workloads: map[string]*v1alpha1.ExternalWorkload{},
-		// Units of wildcards are not federated, and no identities are read; groups can be, once their kind is seen.
-		lacks: policy.Lacks{Wildcards: true, Groups: true, Names: true},
+		// Groups can be federated once their kind is seen, and names are known once a member was read.
+		lacks: policy.Lacks{Groups: true, Names: true},
 	}
 }
 
@@ -82,9 +84,13 @@ func (x *Index) View() *View {
 		return x.view
 	}
 	in := policy.Input{Lacks: x.lacks, Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
-		SubjectClasses: values(x.subjects), Workloads: values(x.workloads)}
+		SubjectClasses: values(x.subjects), Workloads: values(x.workloads), KnownNames: x.knownNames()}
+	before := x.view
 	x.mu.RUnlock()
-	v := &View{Snapshot: policy.NewSnapshot(in), Version: version,
+	if before == nil {
+		before = &View{Snapshot: policy.NewSnapshot(policy.Input{})}
+	}
+	v := &View{Snapshot: before.Next(in), Version: version,
 		refusals: map[string][]policy.Refusal{}, problems: map[Object][]policy.Problem{},
 		groups: map[string]policy.ExternalGroup{}, byClass: map[string][]string{}, byID: map[string]string{}}
 	for _, r := range v.Refusals() {
@@ -98,6 +104,7 @@ func (x *Index) View() *View {
 		v.byClass[g.ClassID] = append(v.byClass[g.ClassID], g.Subject)
 	}
 	x.view = v
+	x.feeds.differ(before, v)
 	return v
 }
 
@@ -119,6 +126,11 @@ func (v *View) SubjectOf(id string) string {
 		}
 		id = id[:i]
 	}
+}
+
+// Names tells whether a unit of that name, which ends with a wildcard, has statements.
+func (v *View) Names(wildcard string) bool {
+	return slices.Contains(v.WildcardUnits(wildcard), wildcard)
 }
 
 // GroupsOf returns the external subjects that a unit's rules refer to, sorted.

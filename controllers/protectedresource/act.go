@@ -101,19 +101,8 @@ func (r *Reconciler) hold(ctx context.Context, f *facts, p *plan) error {
 	return nil
 }
 
-// remove deletes a Federated object after every member was asked itself: a cache that stands still must not make a
-// member forgotten.
 func (r *Reconciler) remove(ctx context.Context, f *facts, o *federation.Object) error {
-	for _, c := range f.ever(o) {
-		absent, err := r.Fleet.Absent(ctx, c, o.Meta.Name)
-		if err != nil {
-			return fmt.Errorf("before deleting %s: %w", o.Meta.Name, err)
-		}
-		if !absent {
-			return fmt.Errorf("before deleting %s: member %s still has it", o.Meta.Name, c)
-		}
-	}
-	if err := r.Federated.Delete(ctx, o); err != nil {
+	if err := federation.DeleteAbsent(ctx, r.Federated, r.Fleet, o, f.ever(o)); err != nil {
 		return err
 	}
 	log.FromContext(ctx).Info("Deleted federated object", "name", o.Meta.Name, "resource", f.Resource)

@@ -117,7 +117,8 @@ func (f *facts) clusterStates(p *plan, existing []*federation.Object, objects []
 func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, objects []string, cluster string) (v1alpha1.ClusterState, bool) {
 	var sight []sighting
 	for _, name := range objects {
-		s := sighting{Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept, Orphan: p.Kept && f.orphaned()}
+		s := sighting{Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
+			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard()}
 		if e := byName[name]; e != nil {
 			s.Propagated, s.Settled = e.Propagation.OK(cluster), e.Propagation.Seen
 			s.Word = e.Propagation.Clusters[cluster]
@@ -188,11 +189,7 @@ func (f *facts) groupsIn(cluster string) []sighting {
 
 // before is what was last said of a member: by this process, or by the one before it.
 func (f *facts) before(cluster string) v1alpha1.ClusterState {
-	lists := [][]v1alpha1.ClusterState{f.Before.Clusters}
-	for _, o := range f.Objects {
-		lists = append(lists, o.Status.Clusters)
-	}
-	for _, l := range lists {
+	for _, l := range append([][]v1alpha1.ClusterState{f.Before.Clusters}, f.Told...) {
 		for _, s := range l {
 			if string(s.Name) == cluster {
 				return s
@@ -203,7 +200,7 @@ func (f *facts) before(cluster string) v1alpha1.ClusterState {
 }
 
 // orphaned tells that nobody owns the unit any more.
-func (f *facts) orphaned() bool { return len(f.Objects) == 0 }
+func (f *facts) orphaned() bool { return len(f.Objects) == 0 && !f.wildcard() }
 
 // severity orders states: of several objects in one member, the worst counts.
 var severity = []v1alpha1.MemberState{
@@ -227,6 +224,8 @@ type sighting struct {
 	Kept bool
 	// Orphan: it stays because its ProtectedResource was removed by force.
 	Orphan bool
+	// Wildcard: it is of a wildcard, which has no ProtectedResource.
+	Wildcard bool
 }
 
 func (s *sighting) relevant() bool {
@@ -241,7 +240,7 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 	o := s.Observation
 	switch {
 	case !o.Registered && s.Desired == "":
-		return v1alpha1.MemberUnreachable, o.Message + ", or, if it is gone for good, name it in the annotation " + AnnotationForget + " of the ProtectedResource"
+		return v1alpha1.MemberUnreachable, o.Message + ", or, if it is gone for good, name it in the annotation " + AnnotationForget + " of the " + s.owner()
 	case !o.Reachable:
 		return v1alpha1.MemberUnreachable, o.Message
 	case s.Orphan && o.Object != nil:
@@ -281,6 +280,14 @@ func (s *sighting) what() string {
 		return "the policy"
 	}
 	return s.What
+}
+
+// owner is where people say what has to be done about the unit.
+func (s *sighting) owner() string {
+	if s.Wildcard {
+		return "Federated object"
+	}
+	return "ProtectedResource"
 }
 
 func (s *sighting) named() string {

@@ -5,10 +5,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -24,29 +22,12 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Members is what is known of the member clusters.
-type Members interface {
-	Registry() (bool, error)
-	Clusters() []federation.Cluster
-	Observe(cluster, object string) federation.Observation
-	Absent(ctx context.Context, cluster, object string) (bool, error)
-}
-
-// Federated are the Federated objects on the host.
-type Federated interface {
-	State() (bool, error)
-	Get(name string) (*federation.Object, bool)
-	Of(resource string) []*federation.Object
-	Apply(ctx context.Context, o *federation.Object) (*federation.Object, error)
-	Delete(ctx context.Context, o *federation.Object) error
-}
-
 // Reconciler reconciles resources by name, so that two ProtectedResources of one name are one matter.
 type Reconciler struct {
 	Client    client.Client
 	Index     *index.Index
-	Fleet     Members
-	Federated Federated
+	Fleet     federation.Members
+	Federated federation.Host
 	// Groups are written before the units that refer to them.
 	Groups    *externalgroup.Reconciler
 	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
@@ -77,20 +58,7 @@ const soon = 50 * time.Millisecond
 
 // SetupWithManager registers the controller; its requests come from units when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, units *feed.Feed, ready func(context.Context) error) error {
-	base := mgr.GetLogger().WithValues("controller", "protectedresource")
-	c, err := controller.NewTyped("protectedresource", mgr, controller.TypedOptions[string]{
-		Reconciler: r, MaxConcurrentReconciles: workers,
-		LogConstructor: func(resource *string) logr.Logger {
-			if resource == nil {
-				return base
-			}
-			return base.WithValues("resource", *resource)
-		},
-	})
-	if err != nil {
-		return err
-	}
-	return c.Watch(units.Source(ready))
+	return units.Drive(mgr, feed.Controller{Name: "protectedresource", Key: "resource", Workers: workers, Reconciler: r}, ready)
 }
 
 // Reconcile brings one resource forward and tells how far it is.

@@ -2,6 +2,7 @@ package protectedresource
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -15,6 +16,7 @@ import (
 
 // facts is everything that a decision about one resource rests on.
 type facts struct {
+	// Resource is an exact name, or the wildcard of a unit that only allows.
 	Resource string
 	Now      time.Time
 	View     *index.View
@@ -31,7 +33,8 @@ type facts struct {
 	Groups []externalgroup.Object
 	// Subjects are the external ones whose groups the unit refers to.
 	Subjects []string
-	// Open is the unit without rules in Audit, by object name: what a resource gets on its way to Observe.
+	// Open is the unit without rules in Audit, by object name: what a resource gets on its way to Observe, and a wildcard
+	// after its last statement.
 	Open map[string]enforcer.Rendered
 	// Existing are the Federated objects about the resource.
 	Existing []*federation.Object
@@ -46,9 +49,14 @@ type facts struct {
 	ObserveGroup func(cluster, object string) federation.Observation
 	// Revision computes the revision of a spec.
 	Revision func(map[string]any) string
-	// Before is the last report, if any.
+	// Before is the last report, if any. Told is what statuses say, for the time before it.
 	Before progress.Report
+	Told   [][]v1alpha1.ClusterState
 }
+
+// wildcard tells that the unit is one of a wildcard. It never closes anything, nobody onboards it, and it goes with its
+// last statement.
+func (f *facts) wildcard() bool { return strings.HasSuffix(f.Resource, "*") }
 
 // released tells that every ProtectedResource of the name, if there is any, asks for nothing.
 func (f *facts) released() bool {
@@ -61,13 +69,19 @@ func asks(o *v1alpha1.ProtectedResource) bool {
 		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
 }
 
-// mode is the effective mode in a member; "" is the base mode.
+// mode is the effective mode in a member; "" is the base mode. A wildcard has none.
 func (f *facts) mode(cluster string) v1alpha1.Mode {
+	if f.wildcard() {
+		return ""
+	}
 	return f.View.EffectiveMode(f.Resource, cluster, f.Now)
 }
 
-// targets are the placed members in which the resource is in Audit or Enforce.
+// targets are the placed members in which the resource is in Audit or Enforce; of a wildcard, all of them.
 func (f *facts) targets() []string {
+	if f.wildcard() {
+		return f.Placement
+	}
 	return slices.DeleteFunc(slices.Clone(f.Placement), func(c string) bool { return f.mode(c) == v1alpha1.ModeObserve })
 }
 

@@ -38,10 +38,38 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 		if err := r.groups(f); err != nil {
 			return nil, err
 		}
-	} else {
+	}
+	switch {
+	case f.wildcard():
+		f.Open = emptied(f.Existing)
+	case !f.Wanted:
 		f.Open = r.open(f)
 	}
+	f.Told = r.told(f)
 	return f, nil
+}
+
+// told are the members as the statuses tell them: of the ProtectedResources, or of a wildcard's policies.
+func (r *Reconciler) told(f *facts) [][]v1alpha1.ClusterState {
+	var out [][]v1alpha1.ClusterState
+	for _, o := range f.Objects {
+		out = append(out, o.Status.Clusters)
+	}
+	if !f.wildcard() {
+		return out
+	}
+	for _, ref := range f.Unit.From {
+		p, _, ok := r.Index.Policy(ref.Policy)
+		if !ok {
+			continue
+		}
+		for i := range p.Status.Units {
+			if u := &p.Status.Units[i]; string(u.Resource) == f.Resource {
+				out = append(out, u.Clusters)
+			}
+		}
+	}
+	return out
 }
 
 // existing are the Federated objects about the resource: those that say so, and the one that has its name.
@@ -54,17 +82,18 @@ func (r *Reconciler) existing(resource string) []*federation.Object {
 	return out
 }
 
-// taken names the other resource that the unit's object protects. Names are short, so two can be made to meet; whoever
-// came first keeps his protection.
+// taken names the other resource that the unit's object protects, which only a meddling hand brings about; whoever came
+// first keeps his protection.
 func (r *Reconciler) taken(resource string) string {
 	byName, ok := r.Federated.Get(objectName(resource))
 	if !ok {
 		return ""
 	}
-	if other := byName.Resource(); other != "" && other != resource && len(r.Index.Protecting(other)) > 0 {
-		return other
+	other := byName.Resource()
+	if other == "" || other == resource || len(r.Index.Protecting(other)) == 0 && !r.Index.View().Names(other) {
+		return ""
 	}
-	return ""
+	return other
 }
 
 // propagator finds out whether KubeFed is there to carry anything.
@@ -140,6 +169,18 @@ func unsupported(u policy.Unit, name v1alpha1.EnforcerName) []policy.Refusal {
 	for _, ref := range u.From {
 		out = append(out, policy.Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: u.Resource,
 			Message: fmt.Sprintf("class %s names the enforcer %s, which this adapter does not drive: remove it from the class", u.Class, name)})
+	}
+	return out
+}
+
+// emptied are the objects of a wildcard without what they allowed, made of themselves: the class may be gone.
+func emptied(existing []*federation.Object) map[string]enforcer.Rendered {
+	out := map[string]enforcer.Rendered{}
+	for _, e := range existing {
+		// What cannot be emptied is taken away without that step.
+		if r, ok := cilium.Emptied(e.Meta.Name, e.TemplateLabels[v1alpha1.LabelUnit], e.TemplateSpec); ok {
+			out[e.Meta.Name] = r
+		}
 	}
 	return out
 }

@@ -27,7 +27,7 @@ func decide(f *facts) (plan, error) {
 	switch {
 	case f.Wanted:
 		return decideWanted(f)
-	case len(f.Objects) > 0 && f.released():
+	case f.wildcard() || len(f.Objects) > 0 && f.released():
 		return decideRemoval(f, f.Existing)
 	default:
 		// The ProtectedResource was removed by force, or its class is gone. What closes the resource stays.
@@ -66,7 +66,7 @@ func decideWanted(f *facts) (plan, error) {
 			surplus = append(surplus, e)
 		}
 	}
-	// What a rendering lacks only opened something, so nothing has to be waited for.
+	// What a rendering lacks is said by its other objects, or only opened something.
 	gone, err := decideRemoval(f, surplus)
 	if err != nil {
 		return plan{}, err
@@ -77,13 +77,16 @@ func decideWanted(f *facts) (plan, error) {
 }
 
 // decideRemoval takes one step of the way out: render as Audit without rules, place nowhere, delete. Each waits until
-// the one before is read back from every member, so that a member that is away now finds nothing closed when it is back.
+// the one before is read back from every member, so that a member that is away now finds nothing closed when it is back;
+// and a wildcard's last statement is revoked by an update, which overtakes deletions. The step follows from the object and
+// the members alone, so whoever goes on after a crash takes the same.
 func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 	p := plan{Desired: map[string]map[string]string{}}
 	for _, e := range objects {
 		open, renderable := f.Open[e.Meta.Name]
 		if len(e.Placement) > 0 && renderable {
-			next := compose(f, &open, e, e.Placement)
+			placement := slices.DeleteFunc(slices.Clone(e.Placement), f.forgotten)
+			next := compose(f, &open, e, placement)
 			differs, err := federation.Differs(e, next)
 			if err != nil {
 				return plan{}, err
@@ -91,7 +94,7 @@ func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 			if differs {
 				p.Writes = append(p.Writes, next)
 			}
-			want := desired(&open, e.Placement)
+			want := desired(&open, placement)
 			if differs || !f.realized(map[string]map[string]string{e.Meta.Name: want}) {
 				p.Desired[e.Meta.Name] = want
 				continue
@@ -101,7 +104,7 @@ func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 		switch {
 		case e.Meta.DeletionTimestamp != nil:
 		case len(e.Placement) > 0 || e.Foreign:
-			p.Writes = append(p.Writes, nowhere(f, e))
+			p.Writes = append(p.Writes, e.Nowhere(append(slices.Clone(e.Placement), f.stillHeld(e)...)))
 		case f.goneEverywhere(e):
 			p.Deletes = append(p.Deletes, e)
 		}
@@ -138,17 +141,6 @@ func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []str
 		o.Overrides[c] = federation.Override{Spec: spec, Labels: map[string]string{v1alpha1.LabelRevision: r.Revisions[c]}}
 	}
 	return o
-}
-
-// nowhere is the object with an explicitly empty placement.
-func nowhere(f *facts, e *federation.Object) *federation.Object {
-	o := *e
-	o.Meta = *e.Meta.DeepCopy()
-	o.Placement, o.Overrides, o.Foreign = nil, nil, false
-	o.Meta.Annotations = federation.Overlay(o.Meta.Annotations, map[string]string{
-		federation.AnnotationEverPlaced: federation.JoinNames(append(slices.Clone(e.Placement), f.stillHeld(e)...)),
-	})
-	return &o
 }
 
 func desired(r *enforcer.Rendered, targets []string) map[string]string {

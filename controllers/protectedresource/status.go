@@ -23,7 +23,7 @@ import (
 func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
 	report := assess(f, &done.Plan, done.Existing, done.Problem)
 	before, had := r.Board.Get(f.Resource)
-	if len(f.Objects) == 0 && len(done.Existing) == 0 && len(report.Clusters) == 0 {
+	if len(f.Objects) == 0 && !f.View.Names(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
 		r.Board.Drop(f.Resource)
 	} else {
 		r.Board.Put(report)

@@ -3,75 +3,166 @@ package approval
 import (
 	"slices"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// Actor is who calls, with the roles that do not come from ownership.
+// Actor is who calls, with the roles that do not come from ownership. StandsFor are those who delegated to him and for
+// whom he may decide now; Service.Actor looks them up.
 type Actor struct {
-	ID       string
-	Security bool
-	Auditor  bool
+	ID        string
+	Security  bool
+	Auditor   bool
+	StandsFor []string
 }
 
-// May answers what an actor may do with a ticket.
-type May struct{ See, Approve, Reject, Withdraw, Revoke bool }
+// May answers what an actor may do with a ticket or with one item of it.
+type May struct{ See, Comment, Approve, Reject, Review, Withdraw, Revoke bool }
 
-// MayDo is the one place that decides about access to tickets. An auditor sees all and changes nothing, whatever else
-// he is.
+// MayDo is the one place that decides about access to tickets; what may be done with one item may be done with the
+// ticket. An auditor sees all and changes nothing, whatever else he is.
 func MayDo(c *catalog.Catalog, a Actor, t *Ticket) May {
-	owner := false
-	for _, it := range t.Items {
-		owner = owner || ownsItem(c, a.ID, it)
-	}
-	involved := t.Requester == a.ID || slices.ContainsFunc(t.Steps, func(s Step) bool {
-		return s.DecidedBy == a.ID || slices.Contains(s.Approvers, a.ID)
-	})
-	m := May{See: involved || owner || a.Security || a.Auditor}
-	if a.Auditor {
+	m := May{See: a.Security || a.Auditor || involved(c, a, t)}
+	if a.Auditor || !m.See {
 		return m
 	}
-	m.Approve = t.CanDecide(a.ID) == nil
-	m.Reject = m.Approve
-	if i := t.Current(); m.Approve {
-		_, stranded := t.strands(i, a.ID)
-		m.Approve = !stranded && standing(c, a.ID, t) == nil
+	m.Comment = true
+	for i := range t.Items {
+		x := mayItem(c, a, t, i)
+		m.Approve, m.Reject, m.Review = m.Approve || x.Approve, m.Reject || x.Reject, m.Review || x.Review
+		m.Withdraw, m.Revoke = m.Withdraw || x.Withdraw, m.Revoke || x.Revoke
 	}
-	m.Withdraw = t.Requester == a.ID && t.State == StatePending
-	m.Revoke = (owner || a.Security) && t.State.Grants()
 	return m
 }
 
-// standing tells whether the catalog still says what the chain was resolved from: that the requester speaks for the
-// application, and the approver for the step that waits. Days may have passed since the submission. A rejection needs
-// no standing, for it opens nothing.
-func standing(c *catalog.Catalog, approver string, t *Ticket) error {
-	for _, it := range t.Items {
+// MayDoItem is MayDo for one item.
+func MayDoItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
+	see := MayDo(c, a, t).See
+	if a.Auditor || !see {
+		return May{See: see}
+	}
+	m := mayItem(c, a, t, i)
+	m.See, m.Comment = true, true
+	return m
+}
+
+func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
+	var m May
+	it := &t.Items[i]
+	if onBehalfOf, err := hat(a, t, i); err == nil {
+		m.Review = it.Reviewing()
+		m.Reject = !m.Review
+		if m.Reject {
+			_, stranded := it.strands(hats(a.ID, onBehalfOf)...)
+			m.Approve = !stranded && standing(c, t, i, hats(a.ID, onBehalfOf)[0]) == nil
+		}
+	}
+	m.Withdraw = t.Requester == a.ID && it.State == StatePending
+	m.Revoke = t.Kind.Access() && it.State.Grants() && (a.Security || ownsItem(c, a.ID, *it))
+	return m
+}
+
+// involved tells whether a ticket is a person's business: he asked, decides, decided, owns what it is about, or stands
+// for somebody who decides.
+func involved(c *catalog.Catalog, a Actor, t *Ticket) bool {
+	if t.Requester == a.ID || slices.ContainsFunc(t.Items, func(it Item) bool { return ownsItem(c, a.ID, it) }) {
+		return true
+	}
+	return slices.ContainsFunc(t.Concerns(), func(x Concern) bool {
+		return x.Person == a.ID || x.Role == RoleNamed && slices.Contains(a.StandsFor, x.Person)
+	})
+}
+
+// hat is in whose place an actor decides an item that waits: his own if he can, else that of the first for whom he
+// stands. The error says why he cannot.
+func hat(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
+	if err = t.CanVote(i, a.ID, ""); err == nil {
+		return "", nil
+	}
+	for _, p := range a.StandsFor {
+		if t.CanVote(i, a.ID, p) == nil {
+			return p, nil
+		}
+	}
+	return "", err
+}
+
+// hats are those who fill a step by a decision, the one whose place it is first.
+func hats(person, onBehalfOf string) []string {
+	if onBehalfOf == "" {
+		return []string{person}
+	}
+	return []string{onBehalfOf, person}
+}
+
+// standing tells whether the catalog still says what the chain was resolved from: that the requester may ask for it,
+// and that the approver fills the step that waits. Days may have passed since the submission. A rejection needs no
+// standing, for it opens nothing.
+func standing(c *catalog.Catalog, t *Ticket, i int, approver string) error {
+	it := &t.Items[i]
+	resource, ok := c.ByName(it.ResourceName)
+	if !ok && it.ResourceName != "" {
+		return failf(CodeConflict, "The catalog does not know %s any more: reject the request.", it.Resource)
+	}
+	if err := mayAsk(c, t, it, resource); err != nil {
+		return err
+	}
+	s := it.waiting()
+	for _, from := range s.roles() {
+		if slices.Contains(approversOfItem(c, from, t, it), approver) {
+			return nil
+		}
+	}
+	return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", s.Name)
+}
+
+// mayAsk tells whether the requester could ask for an item today. To ask for less, anybody may who saw it.
+func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) error {
+	security := c.InGroup(t.Requester, catalog.GroupSecurity)
+	switch {
+	case t.Kind == KindRevoke:
+	case t.Kind.Access():
 		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
 			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Application)
 		}
-		resource, ok := c.ByName(it.ResourceName)
-		if !ok {
-			return failf(CodeConflict, "The catalog does not know %s any more: reject the request.", it.Resource)
+	case it.ResourceName != "":
+		if !security && !c.Owns(t.Requester, resource) {
+			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Resource)
 		}
-		if !fills(c, t.Steps[t.Current()].Name, approver, t.Requester, resource) {
-			return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", t.Steps[t.Current()].Name)
-		}
+	case !security:
+		return failf(CodeConflict, "%s is not of the security team any more: reject the request.", displayName(c, t.Requester))
 	}
 	return nil
 }
 
-// fills tells whether a person is one of those from whom the default chain takes a step's approvers.
-func fills(c *catalog.Catalog, step, person, requester string, resource catalog.Entity) bool {
-	security := c.InGroup(person, catalog.GroupSecurity)
-	switch step {
-	case StepLeader:
-		return slices.Contains(c.Leaders(requester), person)
-	case StepOwner:
-		return c.Owns(person, resource) || security
-	case StepSecurity:
-		return security
+type approver = v1alpha1.Approver
+
+// approversOfItem are the people whom an approver expression names now for an item.
+func approversOfItem(c *catalog.Catalog, from approver, t *Ticket, it *Item) []string {
+	app, _ := c.ByName(it.ApplicationName)
+	resource, _ := c.ByName(it.ResourceName)
+	return approversOf(c, from, t.Requester, app, resource)
+}
+
+// approversOf are the people whom an approver expression names now. For a leader all leaders above count, because the
+// chain may have gone up.
+func approversOf(c *catalog.Catalog, from v1alpha1.Approver, requester string, application, resource catalog.Entity) []string {
+	kind, name := splitApprover(from)
+	switch kind {
+	case FromLeader:
+		return c.Leaders(requester)
+	case FromResourceOwner:
+		return c.OwnerPeople(resource)
+	case FromApplicationOwner:
+		return c.OwnerPeople(application)
+	case FromGroup:
+		return c.Members(name)
+	case FromPerson:
+		if _, ok := c.Person(name); ok {
+			return []string{name}
+		}
 	}
-	return false
+	return nil
 }
 
 func ownsItem(c *catalog.Catalog, person string, it Item) bool {
@@ -87,7 +178,7 @@ func VisibleTo(c *catalog.Catalog, a Actor) *Visible {
 	if a.Security || a.Auditor {
 		return nil
 	}
-	v := &Visible{Person: a.ID}
+	v := &Visible{Person: a.ID, StandsFor: a.StandsFor}
 	for _, e := range c.Applications() {
 		if c.Owns(a.ID, e) {
 			v.Applications = append(v.Applications, e.Name)

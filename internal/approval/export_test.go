@@ -6,13 +6,9 @@ import "context"
 func (w *Worker) SetStep(f func(point string)) { w.step = f }
 
 // Clone for tests that compare before and after.
-func (t *Ticket) Clone() *Ticket {
-	c := t.clone()
-	c.Steps = append([]Step(nil), t.Steps...)
-	return c
-}
+func (t *Ticket) Clone() *Ticket { return t.clone() }
 
 // Follow is what a change of one policy leads to.
 func (f *Follower) Follow(ctx context.Context, policy string) error {
-	return f.follow(ctx, Filter{Policy: policy, States: followed})
+	return f.follow(ctx, Filter{Policy: policy, ItemStates: followed})
 }

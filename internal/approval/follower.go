@@ -3,6 +3,7 @@ package approval
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -14,6 +15,9 @@ type Policies interface {
 	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
 	// Live reads from the API server; nil without an error: it does not exist.
 	Live(ctx context.Context, name string) (*v1alpha1.AccessControlPolicy, error)
+	// Seen is what the host cluster says of an object that a change is about, read from the API server if the cache may
+	// be behind.
+	Seen(ctx context.Context, kind, name string) (ObjectSeen, error)
 	// Ready tells whether the cache has seen everything once.
 	Ready() bool
 }
@@ -23,7 +27,7 @@ type Policies interface {
 type Follower struct {
 	Service  *Service
 	Policies Policies
-	Changed  <-chan string // names of policies that changed
+	Changed  <-chan string // names of policies that changed, and of other objects with their kind, as Ticket.JobKey has them
 	Resync   time.Duration // for what notifications missed
 	Log      *slog.Logger
 
@@ -58,11 +62,11 @@ func (f *Follower) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case name := <-f.Changed:
-			err = f.follow(ctx, Filter{Policy: name, States: followed})
+			err = f.follow(ctx, Filter{Policy: name, ItemStates: followed})
 		case name := <-f.look:
-			err = f.follow(ctx, Filter{Policy: name, States: followed})
+			err = f.follow(ctx, Filter{Policy: name, ItemStates: followed})
 		case <-expiry.C:
-			err = f.Service.Expire(ctx)
+			err = f.Service.Tick(ctx)
 			if now := f.Service.Now(); err == nil && f.Policies.Ready() && now.Sub(synced) >= f.Resync {
 				synced = now
 				err = f.Sync(ctx)
@@ -81,7 +85,7 @@ func (f *Follower) Sync(ctx context.Context) error {
 	if !f.Policies.Ready() {
 		return nil
 	}
-	return f.follow(ctx, Filter{States: followed})
+	return f.follow(ctx, Filter{ItemStates: followed})
 }
 
 func (f *Follower) follow(ctx context.Context, filter Filter) error {
@@ -91,21 +95,13 @@ func (f *Follower) follow(ctx context.Context, filter Filter) error {
 	}
 	live := map[string]*v1alpha1.AccessControlPolicy{}
 	for _, t := range tickets {
-		if t.Policy == "" {
-			continue
-		}
-		p, ok := f.Policies.Cached(t.Policy)
-		if !ok || t.tampered(p) {
-			// A cache may be behind; only the API server can say that something is gone or different.
-			if p, ok = live[t.Policy]; !ok {
-				if p, err = f.Policies.Live(ctx, t.Policy); err != nil {
-					return err
-				}
-				live[t.Policy] = p
+		for i := range t.Items {
+			if filter.Policy != "" && t.Items[i].Policy != filter.Policy {
+				continue
 			}
-		}
-		if err := f.one(ctx, t, p); err != nil {
-			return err
+			if err := f.item(ctx, t, i, live); err != nil {
+				return err
+			}
 		}
 	}
 	if filter.Policy == "" {
@@ -114,65 +110,114 @@ func (f *Follower) follow(ctx context.Context, filter Filter) error {
 	return f.strays(ctx, filter.Policy, tickets)
 }
 
-// strays looks for statements of tickets that ended: a grant that was taken back must not come back by another hand.
+func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*v1alpha1.AccessControlPolicy) (err error) {
+	it := t.Items[i]
+	if it.Change != nil && (it.State == StateApplying || it.State == StateFailed) && it.WrittenGeneration > 0 {
+		return f.object(ctx, t, i)
+	}
+	if !t.Kind.Access() || it.Policy == "" {
+		return nil
+	}
+	p, ok := f.Policies.Cached(it.Policy)
+	if !ok || it.tampered(p) {
+		// A cache may be behind; only the API server can say that something is gone or different.
+		if p, ok = live[it.Policy]; !ok {
+			if p, err = f.Policies.Live(ctx, it.Policy); err != nil {
+				return err
+			}
+			live[it.Policy] = p
+		}
+	}
+	return f.one(ctx, t, i, p)
+}
+
+func (f *Follower) object(ctx context.Context, t *Ticket, i int) error {
+	c := t.Items[i].Change
+	seen, err := f.Policies.Seen(ctx, c.Kind, c.Name)
+	if err != nil {
+		return err
+	}
+	move := func(t *Ticket) error {
+		t.ObjectProgress(i, seen, f.Service.Now())
+		return nil
+	}
+	probe := t.clone()
+	if err := move(probe); err != nil || !probe.Dirty() {
+		return err
+	}
+	_, err = f.Service.Apply(ctx, t.Number, move)
+	return err
+}
+
+// strays looks for statements of items that ended: a grant that was taken back must not come back by another hand.
 func (f *Follower) strays(ctx context.Context, policy string, known []*Ticket) error {
 	p, ok := f.Policies.Cached(policy)
 	if !ok {
 		return nil
 	}
-	seen := map[int64]bool{}
+	seen := map[string]bool{}
 	for _, t := range known {
-		seen[t.Number] = true
+		for _, it := range t.Items {
+			if it.Policy == policy && slices.Contains(followed, it.State) {
+				seen[it.SID] = true
+			}
+		}
 	}
 	for i := range p.Spec.Statements {
-		n, ok := TicketOfSID(p.Spec.Statements[i].SID)
-		if !ok || seen[n] {
+		sid := p.Spec.Statements[i].SID
+		n, ok := TicketOfSID(sid)
+		if !ok || seen[sid] {
 			continue
 		}
-		seen[n] = true
-		t, err := f.Service.Store.Get(ctx, n)
-		if CodeOf(err) == CodeNotFound {
-			continue // somebody else's statement that only looks like ours
-		}
-		if err != nil {
-			return err
-		}
-		if t.Policy != policy || !Returned(t, p) {
-			continue
-		}
-		live, err := f.Policies.Live(ctx, policy)
-		if err != nil {
-			return err
-		}
-		if err := f.one(ctx, t, live); err != nil {
+		seen[sid] = true
+		if err := f.stray(ctx, n, sid, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// tampered tells that a policy does not hold what the ticket says that it holds.
-func (t *Ticket) tampered(p *v1alpha1.AccessControlPolicy) bool {
-	return Vanished(t, p) || Altered(t, p) || Returned(t, p)
+func (f *Follower) stray(ctx context.Context, number int64, sid string, p *v1alpha1.AccessControlPolicy) error {
+	t, err := f.Service.Store.Get(ctx, number)
+	if CodeOf(err) == CodeNotFound {
+		return nil // somebody else's statement that only looks like ours
+	}
+	if err != nil {
+		return err
+	}
+	i := slices.IndexFunc(t.Items, func(it Item) bool { return it.SID == sid })
+	if i < 0 || t.Items[i].Policy != p.Name || !Returned(t.Items[i], p) {
+		return nil
+	}
+	live, err := f.Policies.Live(ctx, p.Name)
+	if err != nil {
+		return err
+	}
+	return f.one(ctx, t, i, live)
+}
+
+// tampered tells that a policy does not hold what the item says that it holds.
+func (it Item) tampered(p *v1alpha1.AccessControlPolicy) bool {
+	return Vanished(it, p) || Altered(it, p) || Returned(it, p)
 }
 
 // one tries the transition on a copy first, because most notifications change nothing and a write is dear.
-func (f *Follower) one(ctx context.Context, seen *Ticket, p *v1alpha1.AccessControlPolicy) error {
+func (f *Follower) one(ctx context.Context, seen *Ticket, i int, p *v1alpha1.AccessControlPolicy) error {
 	move := func(t *Ticket) error {
-		now := f.Service.Now()
+		now, it, was := f.Service.Now(), t.Items[i], seen.Items[i]
 		switch {
-		case t.WrittenGeneration != seen.WrittenGeneration || t.RevokeGeneration != seen.RevokeGeneration || t.State != seen.State:
+		case it.WrittenGeneration != was.WrittenGeneration || it.RevokeGeneration != was.RevokeGeneration || it.State != was.State:
 			return nil // it moved on since it was compared
-		case Vanished(t, p):
-			t.Fail(VanishedMessage, now)
-		case Altered(t, p):
-			t.Fail(AlteredMessage, now)
-		case Returned(t, p):
-			t.Remove(now)
+		case Vanished(it, p):
+			t.Fail(i, VanishedMessage, now)
+		case Altered(it, p):
+			t.Fail(i, AlteredMessage, now)
+		case Returned(it, p):
+			t.Remove(i, now)
 		case p == nil:
-			t.policyGone(now)
+			t.policyGone(i, now)
 		default:
-			t.Progress(p, now)
+			t.Progress(i, p, now)
 		}
 		return nil
 	}
@@ -180,8 +225,8 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, p *v1alpha1.AccessCont
 	if err := move(probe); err != nil || !probe.Dirty() {
 		return err
 	}
-	if seen.tampered(p) {
-		f.Log.Warn("a ticket's statement was changed outside the portal", "ticket", seen.ID(), "policy", seen.Policy, "message", probe.Message)
+	if seen.Items[i].tampered(p) {
+		f.Log.Warn("a ticket's statement was changed outside the portal", "ticket", seen.ID(), "policy", seen.Items[i].Policy, "message", probe.Items[i].Message)
 	}
 	_, err := f.Service.Apply(ctx, seen.Number, move)
 	return err
@@ -189,19 +234,13 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, p *v1alpha1.AccessCont
 
 // policyGone asks for the removal again when the policy that recorded it was deleted by hand: only a policy can tell
 // that no member has the statement.
-func (t *Ticket) policyGone(now time.Time) {
-	if t.State != StateRevoking || t.RevokeGeneration == 0 {
+func (t *Ticket) policyGone(i int, now time.Time) {
+	it := &t.Items[i]
+	if it.State != StateRevoking || it.RevokeGeneration == 0 {
 		return
 	}
-	t.RevokeGeneration = 0
+	it.RevokeGeneration = 0
 	t.touch(now)
-	t.say(now, "The policy was deleted outside the portal; it is written again to see that no member has the statement.")
-	t.enqueue(JobRemove)
-}
-
-func (t *Ticket) clone() *Ticket {
-	c := *t
-	c.Events = append([]Event(nil), t.Events...)
-	c.jobs = append([]JobKind(nil), t.jobs...)
-	return &c
+	t.say(i, now, "The policy was deleted outside the portal; it is written again to see that no member has the statement.")
+	t.enqueue(JobRemove, i)
 }

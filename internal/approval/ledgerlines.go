@@ -1,6 +1,10 @@
 package approval
 
-import "github.com/acp-io/acp/internal/ledger"
+import (
+	"strconv"
+
+	"github.com/acp-io/acp/internal/ledger"
+)
 
 // LedgerEntries are the ledger's lines for the events that are not stored yet. What members did is not a decision
 // and is kept in the timeline only.
@@ -14,21 +18,41 @@ func LedgerEntries(t *Ticket) []ledger.Entry {
 		case EventCompiled, EventPropagated, EventRealized:
 			continue
 		}
-		details := map[string]string{"state": string(t.State)}
-		for k, v := range map[string]string{"step": e.Step, "comment": e.Comment} {
+		details := map[string]string{"kind": string(t.Kind), "state": string(t.State())}
+		for k, v := range map[string]string{"step": e.Step, "comment": e.Comment, "onBehalfOf": e.OnBehalfOf, "digest": e.Revision} {
 			if v != "" {
 				details[k] = v
 			}
 		}
-		if e.Kind == EventSubmitted {
-			for _, it := range t.Items {
-				details["application"], details["resource"] = it.ApplicationName, it.ResourceName
-			}
-		}
-		if e.Kind == EventWritten || e.Kind == EventRevokeWritten {
-			details["policy"] = t.Policy
+		if e.Item >= 0 {
+			describe(details, t.Items[e.Item])
+			details["item"] = strconv.Itoa(e.Item + 1)
+		} else if len(t.Items) == 1 {
+			describe(details, t.Items[0])
 		}
 		out = append(out, ledger.Entry{At: e.At, Actor: e.Actor, Action: "ticket." + string(e.Kind), Object: t.ID(), Details: details})
 	}
 	return out
+}
+
+// describe says what an item is about, and what was shown of it.
+func describe(details map[string]string, it Item) {
+	details["state"] = string(it.State)
+	add := func(k, v string) {
+		if v != "" {
+			details[k] = v
+		}
+	}
+	add("application", it.ApplicationName)
+	add("resource", it.ResourceName)
+	add("policy", it.Policy)
+	add("shown", it.Shown.Digest)
+	add("approval", it.Approval)
+	if c := it.Change; c != nil {
+		add("object", c.Kind+"/"+c.Name)
+		add("verb", c.Verb)
+	}
+	if it.Target != nil {
+		add("target", SID(it.Target.Ticket, it.Target.Item))
+	}
 }

@@ -34,9 +34,10 @@ func TestModel(t *testing.T) {
 	reached := map[approval.State]bool{}
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 1))
-		x := approval.NewTicket("alice", "why", "", time.Duration(r.IntN(2))*time.Hour,
-			[]approval.Item{{Application: "a", ApplicationName: "na", Resource: "r", ResourceName: "nr", Actions: []string{"x:y"}}},
-			[]approval.Step{{Name: "leader", Approvers: subset(r)}, {Name: "owner", Approvers: subset(r)}, {Name: "security", Approvers: subset(r)}}, approvaltest.Start)
+		x := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "why", Items: []approval.Item{{
+			Application: "a", ApplicationName: "na", Resource: "r", ResourceName: "nr", Actions: []string{"x:y"}, Duration: time.Duration(r.IntN(2)) * time.Hour,
+			Steps: []approval.Step{{Name: "leader", Approvers: subset(r)}, {Name: "owner", Approvers: subset(r), Quorum: 1 + r.IntN(2)}, {Name: "security", Approvers: subset(r)}}}}},
+			approvaltest.Start)
 		x.Numbered(7)
 		x.Stored()
 		now, log := approvaltest.Start, ""
@@ -44,11 +45,11 @@ func TestModel(t *testing.T) {
 			now = now.Add(time.Duration(r.IntN(600)) * time.Second)
 			before := x.Clone()
 			name, err := step(r, x, now)
-			log += fmt.Sprintf("%s(%v) -> %s\n", name, err, x.State)
+			log += fmt.Sprintf("%s(%v) -> %s\n", name, err, x.State())
 			if fault := broken(before, x, err); fault != "" {
 				t.Fatalf("seed %d: %s after\n%s", seed, fault, log)
 			}
-			reached[x.State] = true
+			reached[x.State()] = true
 			x.Stored()
 		}
 	}
@@ -73,12 +74,12 @@ func step(r *rand.Rand, x *approval.Ticket, now time.Time) (string, error) {
 	who := append(slices.Clone(people), "frank", "gina")[r.IntN(7)]
 	switch r.IntN(12) {
 	case 0, 1, 2, 3:
-		return "approve " + who, x.Approve(who, "", now)
+		return "approve " + who, x.Vote(0, approval.Vote{Person: who, OnBehalfOf: []string{"", "", "bob"}[r.IntN(3)], Approve: true, At: now})
 	case 4:
 		if r.IntN(8) > 0 {
 			return "none", nil
 		}
-		return "reject " + who, x.Reject(who, []string{"", "no"}[r.IntN(2)], now)
+		return "reject " + who, x.Vote(0, approval.Vote{Person: who, Comment: []string{"", "no"}[r.IntN(2)], At: now})
 	case 5:
 		if r.IntN(8) > 0 {
 			return "none", nil
@@ -88,37 +89,37 @@ func step(r *rand.Rand, x *approval.Ticket, now time.Time) (string, error) {
 		if r.IntN(4) > 0 {
 			return "none", nil
 		}
-		return "revoke " + who, x.Revoke(who, []string{"", "no"}[r.IntN(2)], now)
+		return "revoke " + who, x.Revoke(0, who, []string{"", "no"}[r.IntN(2)], now)
 	case 7:
-		x.Expire(now)
+		x.Expire(0, now)
 		return "expire", nil
 	case 8:
-		x.Written("p", approval.Written{Generation: int64(1 + r.IntN(3)), UID: "u"}, now)
+		x.Written(0, "p", approval.Written{Generation: int64(1 + r.IntN(3)), UID: "u"}, now)
 		return "written", nil
 	case 9:
-		x.Removed("p", approval.Written{Generation: int64(1 + r.IntN(3)), UID: "u"}, now)
+		x.Removed(0, "p", approval.Written{Generation: int64(1 + r.IntN(3)), UID: "u"}, now)
 		return "removed", nil
 	case 10:
 		if r.IntN(4) == 0 {
-			x.Fail("refused", now)
+			x.Fail(0, "refused", now)
 			return "fail", nil
 		}
-		x.Hold("waits", now)
+		x.Hold(0, "waits", now)
 		return "hold", nil
 	default:
 		p := status(r, x)
 		switch {
-		case approval.Vanished(x, p):
-			x.Fail(approval.VanishedMessage, now)
+		case approval.Vanished(x.Items[0], p):
+			x.Fail(0, approval.VanishedMessage, now)
 			return "vanished", nil
-		case approval.Altered(x, p):
-			x.Fail(approval.AlteredMessage, now)
+		case approval.Altered(x.Items[0], p):
+			x.Fail(0, approval.AlteredMessage, now)
 			return "altered", nil
-		case approval.Returned(x, p):
-			x.Remove(now)
+		case approval.Returned(x.Items[0], p):
+			x.Remove(0, now)
 			return "returned", nil
 		}
-		x.Progress(p, now)
+		x.Progress(0, p, now)
 		return "progress", nil
 	}
 }
@@ -127,7 +128,7 @@ func status(r *rand.Rand, x *approval.Ticket) *v1alpha1.AccessControlPolicy {
 	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: types.UID([]string{"u", "v"}[r.IntN(2)]), Generation: int64(r.IntN(4))}}
 	p.Status.ObservedGeneration = int64(r.IntN(4))
 	if r.IntN(4) > 0 {
-		s := approval.Statement(x, x.Items[0])
+		s := approval.Statement(x.Items[0])
 		if r.IntN(8) == 0 {
 			s.Subjects = append(s.Subjects, "another")
 		}
@@ -153,39 +154,45 @@ func status(r *rand.Rand, x *approval.Ticket) *v1alpha1.AccessControlPolicy {
 
 // broken names the invariant that does not hold.
 func broken(before, after *approval.Ticket, err error) string {
-	if before.State != after.State && !slices.Contains(next[before.State], after.State) {
-		return fmt.Sprintf("%s became %s", before.State, after.State)
+	if before.State() != after.State() && !slices.Contains(next[before.State()], after.State()) {
+		return fmt.Sprintf("%s became %s", before.State(), after.State())
 	}
-	if err != nil && (after.Dirty() || after.State != before.State) {
+	if err != nil && (after.Dirty() || after.State() != before.State()) {
 		return "a refused operation changed the ticket"
 	}
 	if after.Dirty() != (after.Version == before.Version+1) || !after.Dirty() && after.Version != before.Version {
 		return "the version rises by one with each change, and only then"
 	}
-	if len(after.Events) < len(before.Events) || (before.State != after.State && len(after.Events) == len(before.Events) && after.State != approval.StateApplying) {
+	if len(after.Events) < len(before.Events) || (before.State() != after.State() && len(after.Events) == len(before.Events) && after.State() != approval.StateApplying) {
 		return "the timeline does not tell of the change"
 	}
 	seen := map[string]bool{}
-	for _, s := range after.Steps {
-		if s.DecidedBy == "" {
-			continue
+	for _, s := range after.Items[0].Steps {
+		for _, v := range s.Votes {
+			who := v.Person
+			if v.OnBehalfOf != "" {
+				who = v.OnBehalfOf
+			}
+			if v.Person == after.Requester || who == after.Requester || seen[v.Person] || seen[who] || !slices.Contains(s.Approvers, who) {
+				return v.Person + " must not have decided " + s.Name
+			}
+			seen[v.Person], seen[who] = true, true
 		}
-		if s.DecidedBy == after.Requester || seen[s.DecidedBy] || !slices.Contains(s.Approvers, s.DecidedBy) {
-			return s.DecidedBy + " must not have decided " + s.Name
+		if s.State == approval.StepApproved && len(s.Votes) < max(s.Quorum, 1) {
+			return s.Name + " has not the approvals that it needs"
 		}
-		seen[s.DecidedBy] = true
 	}
-	if after.State.Grants() && slices.ContainsFunc(after.Steps, func(s approval.Step) bool { return s.State != approval.StepApproved }) {
+	if after.State().Grants() && slices.ContainsFunc(after.Items[0].Steps, func(s approval.Step) bool { return s.State != approval.StepApproved }) {
 		return "a grant without every approval"
 	}
 	returned := len(after.Events) > 0 && after.Events[len(after.Events)-1].Comment == approval.ReturnedMessage && len(after.Events) > len(before.Events)
-	if (len(after.Jobs()) > 0) != (returned || before.State != after.State && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking}, after.State)) {
-		return fmt.Sprintf("jobs %v with %s", after.Jobs(), after.State)
+	if (len(after.Jobs()) > 0) != (returned || before.State() != after.State() && slices.Contains([]approval.State{approval.StateApproved, approval.StateRevoking}, after.State())) {
+		return fmt.Sprintf("jobs %v with %s", after.Jobs(), after.State())
 	}
-	if (len(after.Claims()) > 0) != slices.Contains([]approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying}, after.State) {
+	if (len(after.Claims()) > 0) != slices.Contains([]approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying}, after.State()) {
 		return "claims are held exactly while the ticket is under way"
 	}
-	if (after.Current() >= 0) != (after.State == approval.StatePending) {
+	if (after.Items[0].Current() >= 0) != (after.State() == approval.StatePending) {
 		return "a step waits exactly while the ticket is pending"
 	}
 	return ""

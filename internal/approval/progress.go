@@ -11,14 +11,14 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// VanishedMessage is what a ticket says whose statement somebody else removed.
+// VanishedMessage is what an item says whose statement somebody else removed.
 const VanishedMessage = "No longer in force: the statement was removed from its policy outside the portal. Ask again if it is still needed."
 
-// AlteredMessage is what a ticket says whose statement somebody else changed. The portal does not put the approved one
+// AlteredMessage is what an item says whose statement somebody else changed. The portal does not put the approved one
 // back: what was changed may have been narrowed in an emergency.
 const AlteredMessage = "What is in the policy is not what was approved: the statement was changed outside the portal. Revoke it, and ask again if it is still needed."
 
-// ReturnedMessage is what a ticket says whose statement somebody else put back after its end.
+// ReturnedMessage is what an item says whose statement somebody else put back after its end.
 const ReturnedMessage = "The statement was put back into its policy outside the portal; it is removed again."
 
 // Unit of a policy's status that is about a resource.
@@ -47,58 +47,51 @@ func Missing(u v1alpha1.PolicyUnit) (missing []string, targeted int) {
 	return missing, targeted
 }
 
-// Vanished tells whether a policy that is at least as new as the written one lacks a statement of a ticket whose
+// Vanished tells whether a policy that is at least as new as the written one lacks the statement of an item whose
 // grant is written. A nil policy is one that does not exist.
-func Vanished(t *Ticket, p *v1alpha1.AccessControlPolicy) bool {
-	if t.State != StateApplying && t.State != StateEffective || t.WrittenGeneration == 0 {
+func Vanished(it Item, p *v1alpha1.AccessControlPolicy) bool {
+	if it.State != StateApplying && it.State != StateEffective || it.WrittenGeneration == 0 {
 		return false
 	}
 	if p == nil {
 		return true
 	}
-	if t.precedes(p, t.WrittenGeneration) {
-		return false
-	}
-	return slices.ContainsFunc(t.Items, func(it Item) bool { return statementOf(p, it) == nil })
+	return !it.precedes(p, it.WrittenGeneration) && statementOf(p, it) == nil
 }
 
-// Altered tells whether a policy that is at least as new as the written one has another statement under a ticket's sid
+// Altered tells whether a policy that is at least as new as the written one has another statement under an item's sid
 // than the one that was approved.
-func Altered(t *Ticket, p *v1alpha1.AccessControlPolicy) bool {
-	if t.State != StateApplying && t.State != StateEffective || t.WrittenGeneration == 0 || p == nil || t.precedes(p, t.WrittenGeneration) {
+func Altered(it Item, p *v1alpha1.AccessControlPolicy) bool {
+	if it.State != StateApplying && it.State != StateEffective || it.WrittenGeneration == 0 || p == nil || it.precedes(p, it.WrittenGeneration) {
 		return false
 	}
-	return !t.asApproved(p)
+	return !it.asApproved(p)
 }
 
-// asApproved tells whether every statement in a policy is the one that was approved; the policy may lack some.
-func (t *Ticket) asApproved(p *v1alpha1.AccessControlPolicy) bool {
-	return !slices.ContainsFunc(t.Items, func(it Item) bool {
-		s := statementOf(p, it)
-		return s != nil && !equality.Semantic.DeepEqual(*s, Statement(t, it))
-	})
+// asApproved tells whether the statement in a policy is the one that was approved; the policy may lack it.
+func (it Item) asApproved(p *v1alpha1.AccessControlPolicy) bool {
+	s := statementOf(p, it)
+	return s == nil || equality.Semantic.DeepEqual(*s, Statement(it))
 }
 
 // Returned tells whether a policy has a statement again that was removed from it. A statement that became a deny is
 // nobody's access, and stays.
-func Returned(t *Ticket, p *v1alpha1.AccessControlPolicy) bool {
-	switch t.State {
+func Returned(it Item, p *v1alpha1.AccessControlPolicy) bool {
+	switch it.State {
 	case StateRevoking, StateRevoked, StateExpired:
 	default:
 		return false
 	}
-	if p == nil || p.Name != t.Policy || t.RevokeGeneration == 0 || t.precedes(p, t.RevokeGeneration) {
+	if p == nil || p.Name != it.Policy || it.RevokeGeneration == 0 || it.precedes(p, it.RevokeGeneration) {
 		return false
 	}
-	return slices.ContainsFunc(t.Items, func(it Item) bool {
-		s := statementOf(p, it)
-		return s != nil && s.Effect == v1alpha1.EffectAllow
-	})
+	s := statementOf(p, it)
+	return s != nil && s.Effect == v1alpha1.EffectAllow
 }
 
 // precedes tells whether a policy is older than one of its generations; one that was created anew never is.
-func (t *Ticket) precedes(p *v1alpha1.AccessControlPolicy, generation int64) bool {
-	return string(p.UID) == t.PolicyUID && p.Generation < generation
+func (it Item) precedes(p *v1alpha1.AccessControlPolicy, generation int64) bool {
+	return string(p.UID) == it.PolicyUID && p.Generation < generation
 }
 
 func statementOf(p *v1alpha1.AccessControlPolicy, it Item) *v1alpha1.Statement {
@@ -109,88 +102,92 @@ func statementOf(p *v1alpha1.AccessControlPolicy, it Item) *v1alpha1.Statement {
 	return &p.Spec.Statements[i]
 }
 
-// Progress moves a ticket by what its policy's status says; it is idempotent. The policy must exist.
-func (t *Ticket) Progress(p *v1alpha1.AccessControlPolicy, now time.Time) {
+// Progress moves an item by what its policy's status says; it is idempotent. The policy must exist.
+func (t *Ticket) Progress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
+	it := &t.Items[i]
 	switch {
-	case (t.State == StateApplying || t.State == StateEffective) && t.WrittenGeneration > 0:
-		if observed(p, t, t.WrittenGeneration) {
-			t.grantProgress(p, now)
+	case (it.State == StateApplying || it.State == StateEffective) && it.WrittenGeneration > 0:
+		if it.observed(p, it.WrittenGeneration) {
+			t.grantProgress(i, p, now)
 		}
-	case t.State == StateFailed && t.WrittenGeneration > 0:
-		if observed(p, t, t.WrittenGeneration) && t.inForceAgain(p) {
-			t.State = StateApplying
+	case it.State == StateFailed && it.WrittenGeneration > 0:
+		if it.observed(p, it.WrittenGeneration) && it.inForceAgain(p) {
+			it.State = StateApplying
 			t.touch(now)
-			t.grantProgress(p, now)
+			t.grantProgress(i, p, now)
 		}
-	case t.State == StateRevoking && t.RevokeGeneration > 0:
-		if observed(p, t, t.RevokeGeneration) {
-			t.revokeProgress(p, now)
+	case it.State == StateRevoking && it.RevokeGeneration > 0:
+		if it.observed(p, it.RevokeGeneration) {
+			t.revokeProgress(i, p, now)
 		}
 	}
 }
 
-// observed tells whether the status is about a generation that has the ticket's change. A policy that was created
+// observed tells whether the status is about a generation that has the item's change. A policy that was created
 // anew counts its generations from one.
-func observed(p *v1alpha1.AccessControlPolicy, t *Ticket, generation int64) bool {
-	if string(p.UID) != t.PolicyUID {
+func (it Item) observed(p *v1alpha1.AccessControlPolicy, generation int64) bool {
+	if string(p.UID) != it.PolicyUID {
 		generation = 1
 	}
 	return p.Status.ObservedGeneration >= generation
 }
 
-// inForceAgain tells that what made a written ticket fail is gone, so that its statements count: it must not say otherwise.
-func (t *Ticket) inForceAgain(p *v1alpha1.AccessControlPolicy) bool {
-	return t.asApproved(p) && !slices.ContainsFunc(t.Items, func(it Item) bool {
-		u, ok := Unit(p, it.ResourceName)
-		return statementOf(p, it) == nil || !ok || !slices.Contains(u.SIDs, it.SID) ||
-			slices.ContainsFunc(p.Status.Refused, func(r v1alpha1.RefusedStatement) bool { return r.SID == it.SID })
-	})
+// inForceAgain tells that what made a written item fail is gone, so that its statement counts: it must not say otherwise.
+func (it Item) inForceAgain(p *v1alpha1.AccessControlPolicy) bool {
+	u, ok := Unit(p, it.ResourceName)
+	return statementOf(p, it) != nil && it.asApproved(p) && ok && slices.Contains(u.SIDs, it.SID) && it.refused(p) == nil
 }
 
-func (t *Ticket) grantProgress(p *v1alpha1.AccessControlPolicy, now time.Time) {
-	var waits []string
-	for _, it := range t.Items {
-		if i := slices.IndexFunc(p.Status.Refused, func(r v1alpha1.RefusedStatement) bool { return r.SID == it.SID }); i >= 0 {
-			t.Fail("The statement is not enforced: "+p.Status.Refused[i].Message, now)
-			return
-		}
-		u, ok := Unit(p, it.ResourceName)
-		if !ok || !slices.Contains(u.SIDs, it.SID) {
-			waits = append(waits, fmt.Sprintf("%s is not protected yet (no ProtectedResource in Audit or Enforce), so the grant has nothing to open", it.ResourceName))
-			continue
-		}
-		t.clusterEvents(u, now)
-		missing, targeted := Missing(u)
-		if targeted == 0 {
-			waits = append(waits, "the placement names no member cluster, so nothing can be in force")
-		} else if len(missing) > 0 {
-			waits = append(waits, "waiting for "+strings.Join(missing, ", "))
-		}
+func (it Item) refused(p *v1alpha1.AccessControlPolicy) *v1alpha1.RefusedStatement {
+	i := slices.IndexFunc(p.Status.Refused, func(r v1alpha1.RefusedStatement) bool { return r.SID == it.SID })
+	if i < 0 {
+		return nil
 	}
-	if t.State == StateEffective {
-		return // drift of a member is shown live; the grant itself stands
-	}
-	if len(waits) > 0 {
-		t.say(now, sentence(waits))
+	return &p.Status.Refused[i]
+}
+
+func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
+	it := &t.Items[i]
+	if r := it.refused(p); r != nil {
+		t.Fail(i, "The statement is not enforced: "+r.Message, now)
 		return
 	}
-	t.State = StateEffective
-	t.event(now, Event{Kind: EventEffective})
-	t.say(now, "")
+	wait := ""
+	if u, ok := Unit(p, it.ResourceName); !ok || !slices.Contains(u.SIDs, it.SID) {
+		wait = fmt.Sprintf("%s is not protected yet (no ProtectedResource in Audit or Enforce), so the grant has nothing to open", it.ResourceName)
+	} else {
+		t.clusterEvents(i, u, now)
+		missing, targeted := Missing(u)
+		if targeted == 0 {
+			wait = "the placement names no member cluster, so nothing can be in force"
+		} else if len(missing) > 0 {
+			wait = "waiting for " + strings.Join(missing, ", ")
+		}
+	}
+	if it.State == StateEffective {
+		return // drift of a member is shown live; the grant itself stands
+	}
+	if wait != "" {
+		t.say(i, now, sentence(wait))
+		return
+	}
+	t.effective(i, now)
 }
 
-func (t *Ticket) revokeProgress(p *v1alpha1.AccessControlPolicy, now time.Time) {
-	var waits []string
-	for _, it := range t.Items {
-		u, ok := Unit(p, it.ResourceName)
-		if !ok {
-			continue // nothing of it is left in any member
-		}
+func (t *Ticket) effective(i int, now time.Time) {
+	t.Items[i].State = StateEffective
+	t.event(now, Event{Kind: EventEffective, Item: i})
+	t.say(i, now, "")
+}
+
+func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
+	it := &t.Items[i]
+	if u, ok := Unit(p, it.ResourceName); ok { // else nothing of it is left in any member
 		if slices.Contains(u.SIDs, it.SID) {
-			waits = append(waits, "waiting for the adapter")
-			continue
+			t.say(i, now, sentence("waiting for the adapter"))
+			return
 		}
-		t.clusterEvents(u, now)
+		t.clusterEvents(i, u, now)
 		var missing []string
 		for _, c := range u.Clusters {
 			if c.State != v1alpha1.MemberRealized {
@@ -198,27 +195,27 @@ func (t *Ticket) revokeProgress(p *v1alpha1.AccessControlPolicy, now time.Time) 
 			}
 		}
 		if len(missing) > 0 {
-			waits = append(waits, "still to be taken back in "+strings.Join(missing, ", "))
+			t.say(i, now, sentence("still to be taken back in "+strings.Join(missing, ", ")))
+			return
 		}
 	}
-	if len(waits) > 0 {
-		t.say(now, sentence(waits))
-		return
+	t.clustersWithout(i, now)
+	it.State = StateRevoked
+	if t.has(i, EventExpired, "", "") {
+		it.State = StateExpired
 	}
-	t.clustersWithout(now)
-	t.State = StateRevoked
-	if t.has(EventExpired, "", "") {
-		t.State = StateExpired
-	}
-	t.event(now, Event{Kind: EventRevoked})
-	t.say(now, "")
+	t.event(now, Event{Kind: EventRevoked, Item: i})
+	t.say(i, now, "")
 }
 
 // clustersWithout writes the line of each member that had the grant and was seen without it in the adapter's last word,
 // which drops the unit together with the revision.
-func (t *Ticket) clustersWithout(now time.Time) {
+func (t *Ticket) clustersWithout(i int, now time.Time) {
 	had, without := []string{}, map[string]bool{}
 	for _, e := range t.Events {
+		if e.Item != i {
+			continue
+		}
 		switch e.Kind {
 		case EventRealized:
 			if !slices.Contains(had, e.Cluster) {
@@ -231,34 +228,36 @@ func (t *Ticket) clustersWithout(now time.Time) {
 	}
 	for _, cluster := range had {
 		if !without[cluster] {
-			t.event(now, Event{Kind: EventRealized, Cluster: cluster})
+			t.event(now, Event{Kind: EventRealized, Item: i, Cluster: cluster})
 		}
 	}
 }
 
-// clusterEvents writes one line for each revision that came to a member for this ticket's sake. Once effective, later
+// clusterEvents writes one line for each revision that came to a member for this item's sake. Once effective, later
 // revisions are other tickets' stories.
-func (t *Ticket) clusterEvents(u v1alpha1.PolicyUnit, now time.Time) {
-	if t.State == StateEffective {
+func (t *Ticket) clusterEvents(i int, u v1alpha1.PolicyUnit, now time.Time) {
+	if t.Items[i].State == StateEffective {
 		return
 	}
-	if u.Revision != "" && !t.has(EventCompiled, "", u.Revision) {
-		t.event(now, Event{Kind: EventCompiled, Revision: u.Revision})
+	once := func(kind EventKind, cluster, revision string) {
+		if !t.has(i, kind, cluster, revision) {
+			t.event(now, Event{Kind: kind, Item: i, Cluster: cluster, Revision: revision})
+		}
+	}
+	if u.Revision != "" {
+		once(EventCompiled, "", u.Revision)
 	}
 	for _, c := range u.Clusters {
 		if c.DesiredRevision == "" {
 			continue
 		}
-		if (c.Propagated || c.State == v1alpha1.MemberRealized) && !t.has(EventPropagated, string(c.Name), c.DesiredRevision) {
-			t.event(now, Event{Kind: EventPropagated, Cluster: string(c.Name), Revision: c.DesiredRevision})
+		if c.Propagated || c.State == v1alpha1.MemberRealized {
+			once(EventPropagated, string(c.Name), c.DesiredRevision)
 		}
-		if c.State == v1alpha1.MemberRealized && !t.has(EventRealized, string(c.Name), c.DesiredRevision) {
-			t.event(now, Event{Kind: EventRealized, Cluster: string(c.Name), Revision: c.DesiredRevision})
+		if c.State == v1alpha1.MemberRealized {
+			once(EventRealized, string(c.Name), c.DesiredRevision)
 		}
 	}
 }
 
-func sentence(parts []string) string {
-	s := strings.Join(parts, "; ")
-	return strings.ToUpper(s[:1]) + s[1:] + "."
-}
+func sentence(s string) string { return strings.ToUpper(s[:1]) + s[1:] + "." }

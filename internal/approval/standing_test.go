@@ -29,13 +29,6 @@ const orgOfOne = `
 {kind: Resource, metadata: {name: r, annotations: {acp.io/resource-name: "trnv1:rsc:o:redis:clusters:r", acp.io/sensitivity: high}}, spec: {owner: "user:bob"}}
 `
 
-type allClasses struct{}
-
-func (allClasses) ResourceActions(string) ([]string, bool, error) {
-	return []string{"x:y", "x:z"}, true, nil
-}
-func (allClasses) SubjectCovered(string) (bool, error) { return true, nil }
-
 // office is a service whose catalog can change under a pending ticket.
 type office struct {
 	*approval.Service
@@ -45,9 +38,10 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	w := newWorld(t)
+	w.host.Actions = []string{"x:y", "x:z"}
 	o := &office{t: t, text: orgOfOne}
 	var err error
-	o.Service, err = approval.NewService(approval.Config{Store: w.store, Classes: allClasses{}, Now: w.clock.Now,
+	o.Service, err = approval.NewService(approval.Config{Store: w.store, Host: w.host, Now: w.clock.Now,
 		Catalog: func() *catalog.Catalog { return readCatalog(t, o.text) }})
 	if err != nil {
 		t.Fatal(err)
@@ -61,10 +55,11 @@ func (o *office) decide(x *approval.Ticket, who string, approve bool) (*approval
 	if err != nil {
 		o.t.Fatal(err)
 	}
-	return o.Decide(o.t.Context(), approval.Actor{ID: who}, x.Number, now.Version, approve, "comment")
+	return o.Decide(o.t.Context(), approval.Actor{ID: who}, x.Number, approval.EveryItem, now.Version, approve, "comment")
 }
 
 func TestApproverWhoLostHisRole(t *testing.T) {
+	ask := approval.Request{Reason: "why", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}}}}
 	for name, tc := range map[string]struct {
 		reason   string
 		old, new string
@@ -81,7 +76,7 @@ func TestApproverWhoLostHisRole(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
-			x, err := o.Submit(t.Context(), approval.Actor{ID: "alice"}, approval.Request{Application: "a", Resource: "r", Actions: []string{"x:y"}, Reason: "why"})
+			x, err := o.Submit(t.Context(), approval.Actor{ID: "alice"}, ask)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -107,7 +102,7 @@ func TestApproverWhoLostHisRole(t *testing.T) {
 			if tc.code == "" {
 				return
 			}
-			if got, err := o.decide(x, tc.who, false); err != nil || got.State != approval.StateRejected {
+			if got, err := o.decide(x, tc.who, false); err != nil || got.State() != approval.StateRejected {
 				t.Errorf("a rejection opens nothing, and ends a ticket that nobody could approve: %v", err)
 			}
 		})
@@ -116,9 +111,10 @@ func TestApproverWhoLostHisRole(t *testing.T) {
 
 func TestIdempotencyKeyOfAnotherRequest(t *testing.T) {
 	o := newOffice(t)
-	ask := approval.Request{Application: "a", Resource: "r", Actions: []string{"x:y"}, Reason: "why", Duration: time.Hour, IdempotencyKey: "key-1"}
+	ask := approval.Request{Reason: "why", IdempotencyKey: "key-1"}
 	submit := func(change func(*approval.Request)) (*approval.Ticket, error) {
 		r := ask
+		r.Items = []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}, Duration: time.Hour}}
 		change(&r)
 		return o.Submit(t.Context(), approval.Actor{ID: "alice"}, r)
 	}
@@ -130,9 +126,9 @@ func TestIdempotencyKeyOfAnotherRequest(t *testing.T) {
 		t.Errorf("the same request is the same ticket: %v", err)
 	}
 	for name, change := range map[string]func(*approval.Request){
-		"actions":  func(r *approval.Request) { r.Actions = []string{"x:y", "x:z"} },
+		"actions":  func(r *approval.Request) { r.Items[0].Actions = []string{"x:y", "x:z"} },
 		"reason":   func(r *approval.Request) { r.Reason = "another" },
-		"duration": func(r *approval.Request) { r.Duration = 2 * time.Hour },
+		"duration": func(r *approval.Request) { r.Items[0].Duration = 2 * time.Hour },
 	} {
 		if _, err := submit(change); approval.CodeOf(err) != approval.CodeConflict {
 			t.Errorf("other %s: the caller would believe that he asked for it: %v", name, err)

@@ -6,8 +6,8 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Statement that grants an item, until the ticket's expiry if it has one.
-func Statement(t *Ticket, it Item) v1alpha1.Statement {
+// Statement that grants an item, until its expiry if it has one.
+func Statement(it Item) v1alpha1.Statement {
 	s := v1alpha1.Statement{
 		SID: it.SID, Effect: v1alpha1.EffectAllow,
 		Subjects:  []v1alpha1.Subject{v1alpha1.Subject(it.ApplicationName)},
@@ -16,8 +16,8 @@ func Statement(t *Ticket, it Item) v1alpha1.Statement {
 	for _, a := range it.Actions {
 		s.Actions = append(s.Actions, v1alpha1.Action(a))
 	}
-	if !t.ExpiresAt.IsZero() {
-		at := metav1.NewTime(t.ExpiresAt)
+	if !it.ExpiresAt.IsZero() {
+		at := metav1.NewTime(it.ExpiresAt)
 		s.NotAfter = &at
 	}
 	return s

@@ -56,7 +56,7 @@ func (w *world) inForce(x *approval.Worker) int64 {
 	n := w.approved("a", "r")
 	w.drain(x)
 	w.apply(n, func(x *approval.Ticket) error {
-		x.Written("p-r", approval.Written{Generation: 1}, w.clock.Now())
+		x.Written(0, "p-r", approval.Written{Generation: 1}, w.clock.Now())
 		return nil
 	})
 	w.edit("r", 1, nothing)
@@ -150,7 +150,7 @@ func TestEndedStatementComesBack(t *testing.T) {
 		"revoked": {"it is revoked again", func(w *world, n int64) { w.revoke(n) }, v1alpha1.EffectAllow, 0, approval.StateRevoking},
 		"expired": {"it is removed again", func(w *world, _ int64) {
 			w.clock.pass(2 * time.Hour)
-			if err := w.svc.Expire(context.Background()); err != nil {
+			if err := w.svc.Tick(context.Background()); err != nil {
 				w.t.Fatal(err)
 			}
 		}, v1alpha1.EffectAllow, 0, approval.StateRevoking},
@@ -165,7 +165,7 @@ func TestEndedStatementComesBack(t *testing.T) {
 			tc.end(w, n)
 			w.drain(x)
 			w.apply(n, func(x *approval.Ticket) error {
-				x.Removed("p-r", approval.Written{Generation: 2}, w.clock.Now())
+				x.Removed(0, "p-r", approval.Written{Generation: 2}, w.clock.Now())
 				return nil
 			})
 			w.edit("r", 2, nothing)
@@ -221,8 +221,8 @@ func TestRefusedTicketBesideItsSuccessor(t *testing.T) {
 	}
 	for _, n := range []int64{n, second} {
 		got, err := w.store.Get(t.Context(), n)
-		if err != nil || got.State != approval.StateApplying || strings.Contains(got.Message, "refused") {
-			t.Errorf("%s is %s (%s), %v", got.ID(), got.State, got.Message, err)
+		if err != nil || got.State() != approval.StateApplying || strings.Contains(got.Items[0].Message, "refused") {
+			t.Errorf("%s is %s (%s), %v", got.ID(), got.State(), got.Items[0].Message, err)
 		}
 	}
 }

@@ -1,7 +1,7 @@
 // Package approval owns tickets: their states, who must decide, what a decision does, and how an approved ticket
-// becomes a statement in the host cluster and is followed until it is in force. Transitions are pure; Service, Worker
-// and Follower drive them through the Store and PolicyWriter interfaces. It may import the policy package's names and
-// the catalog; never HTTP, SQL or a Kubernetes client.
+// becomes a statement or an object in the host cluster and is followed until it is in force. Transitions are pure;
+// Service, Worker and Follower drive them through the Store and the ports in ports.go. It may import the policy
+// package's names and the catalog; never HTTP, SQL or a Kubernetes client.
 package approval
 
 import (
@@ -12,128 +12,71 @@ import (
 	"time"
 )
 
-// State of a ticket.
-type State string
+// Kind of a ticket, and so of all its items.
+type Kind string
 
 const (
-	StatePending   State = "pending"   // a step waits for somebody
-	StateApproved  State = "approved"  // every step is approved; the statement is not written yet
-	StateApplying  State = "applying"  // the statement is written; not every member has it
-	StateEffective State = "effective" // read back from every targeted member
-	StateRejected  State = "rejected"
-	StateWithdrawn State = "withdrawn"
-	StateFailed    State = "failed"   // the statement was refused, or vanished; Message says which
-	StateRevoking  State = "revoking" // being taken out of the members
-	StateRevoked   State = "revoked"
-	StateExpired   State = "expired"
+	KindGrant          Kind = "grant"
+	KindExtend         Kind = "extend" // a grant again, with a later end
+	KindRevoke         Kind = "revoke" // of another ticket's grant, by who may not revoke it himself
+	KindMode           Kind = "mode"   // of a ProtectedResource
+	KindOnboard        Kind = "onboard"
+	KindOffboard       Kind = "offboard"
+	KindClass          Kind = "class"
+	KindApprovalPolicy Kind = "approval-policy"
 )
 
-// Open tells whether something may still happen to a ticket without a person.
-func (s State) Open() bool {
-	switch s {
-	case StateApproved, StateApplying, StateEffective, StateFailed, StateRevoking:
+// Valid tells whether there is such a kind.
+func (k Kind) Valid() bool { return k.Access() || k.Object() || k == KindRevoke }
+
+// Access tells that an item becomes a statement of a policy.
+func (k Kind) Access() bool { return k == KindGrant || k == KindExtend }
+
+// Object tells that an item changes an object of the host cluster as a whole.
+func (k Kind) Object() bool {
+	switch k {
+	case KindMode, KindOnboard, KindOffboard, KindClass, KindApprovalPolicy:
 		return true
 	}
 	return false
-}
-
-// Grants tells whether a statement for the ticket may be in the host cluster because of its state.
-func (s State) Grants() bool {
-	switch s {
-	case StateApproved, StateApplying, StateEffective, StateFailed:
-		return true
-	}
-	return false
-}
-
-// StepState of one step of the chain.
-type StepState string
-
-const (
-	StepWaiting  StepState = "waiting"
-	StepCurrent  StepState = "current"
-	StepApproved StepState = "approved"
-	StepRejected StepState = "rejected"
-	StepSkipped  StepState = "skipped" // the ticket ended before it came to this step
-)
-
-// EventKind is one line of a ticket's timeline.
-type EventKind string
-
-const (
-	EventSubmitted       EventKind = "submitted"
-	EventStepApproved    EventKind = "step-approved"
-	EventStepRejected    EventKind = "step-rejected"
-	EventApproved        EventKind = "approved"
-	EventWithdrawn       EventKind = "withdrawn"
-	EventWritten         EventKind = "written"
-	EventCompiled        EventKind = "compiled"
-	EventPropagated      EventKind = "propagated"
-	EventRealized        EventKind = "realized"
-	EventEffective       EventKind = "effective"
-	EventFailed          EventKind = "failed"
-	EventRevokeRequested EventKind = "revoke-requested"
-	EventRevokeWritten   EventKind = "revoke-written"
-	EventRevoked         EventKind = "revoked"
-	EventExpired         EventKind = "expired"
-)
-
-// Item is one application's access to one resource. Names are those at submission: they are what was approved.
-type Item struct {
-	Application, ApplicationName string
-	Resource, ResourceName       string
-	Actions                      []string
-	SID                          string
-}
-
-// Step is one decision of the chain. Approvers are person ids, resolved at submission.
-type Step struct {
-	Name      string
-	State     StepState
-	Approvers []string
-	Note      string
-	DecidedBy string
-	DecidedAt time.Time
-	Comment   string
-}
-
-// Event is one line of the timeline. Saved is set by the store once the line is stored.
-type Event struct {
-	At       time.Time
-	Kind     EventKind
-	Actor    string // person id; empty: the portal
-	Step     string
-	Cluster  string
-	Revision string
-	Comment  string
-	Saved    bool
 }
 
 // Ticket is a request and its whole life. Only the transitions of this package change it.
 type Ticket struct {
 	Number         int64
-	State          State
+	Kind           Kind
 	Version        int64 // rises with every stored change
 	Requester      string
 	Reason         string
 	IdempotencyKey string
-	Duration       time.Duration // 0: until revoked
-	ExpiresAt      time.Time     // zero until approved, and without Duration
+	BreakGlass     bool // in force first, reviewed after
 	Items          []Item
-	Steps          []Step
 	Events         []Event
-	Message        string
-
-	// Where the statement is: the policy, its UID, and the generations that hold the grant and the revocation.
-	Policy            string
-	PolicyUID         string
-	WrittenGeneration int64
-	RevokeGeneration  int64
 
 	CreatedAt, UpdatedAt time.Time
 
 	dirty bool
-	jobs  []JobKind
+	jobs  []NewJob
+}
+
+// NewJob is work that has to be stored together with the change that asks for it.
+type NewJob struct {
+	Kind JobKind
+	Item int
+}
+
+// sumOrder is what a ticket's state says of its items: the first of these that any of them is in.
+var sumOrder = []State{StatePending, StateFailed, StateApproved, StateApplying, StateRevoking, StateEffective, StateRevoked,
+	StateExpired, StateRejected, StateTimedOut, StateWithdrawn}
+
+// State is the sum of the items' states.
+func (t *Ticket) State() State {
+	for _, s := range sumOrder {
+		if slices.ContainsFunc(t.Items, func(it Item) bool { return it.State == s }) {
+			return s
+		}
+	}
+	return StateWithdrawn
 }
 
 // ID is the ticket's name for people: T-42.
@@ -178,7 +121,19 @@ func (t *Ticket) Numbered(n int64) {
 func (t *Ticket) Dirty() bool { return t.dirty }
 
 // Jobs that have to be stored together with the change.
-func (t *Ticket) Jobs() []JobKind { return t.jobs }
+func (t *Ticket) Jobs() []NewJob { return t.jobs }
+
+// JobKey is what an item's jobs are ordered by: those of one key are done one after the other.
+func (t *Ticket) JobKey(i int) string {
+	it := t.Items[i]
+	switch {
+	case it.Change != nil:
+		return it.Change.Kind + "/" + it.Change.Name
+	case t.Kind == KindRevoke && it.Target != nil:
+		return "ticket/" + FormatID(it.Target.Ticket)
+	}
+	return it.ResourceName
+}
 
 // Stored is what a store calls when the change is durable.
 func (t *Ticket) Stored() {
@@ -186,30 +141,6 @@ func (t *Ticket) Stored() {
 	for i := range t.Events {
 		t.Events[i].Saved = true
 	}
-}
-
-// Claim is one (application, resource, action) that only one ticket under way may be about.
-type Claim struct{ Application, Resource, Action string }
-
-// Claims that the ticket holds in its present state.
-func (t *Ticket) Claims() []Claim {
-	switch t.State {
-	case StatePending, StateApproved, StateApplying:
-	default:
-		return nil
-	}
-	var out []Claim
-	for _, it := range t.Items {
-		for _, a := range it.Actions {
-			out = append(out, Claim{it.Application, it.Resource, a})
-		}
-	}
-	return out
-}
-
-// Current is the step that waits; -1: none.
-func (t *Ticket) Current() int {
-	return slices.IndexFunc(t.Steps, func(s Step) bool { return s.State == StepCurrent })
 }
 
 // touch marks a change.
@@ -227,18 +158,40 @@ func (t *Ticket) event(now time.Time, e Event) {
 	t.touch(now)
 }
 
-func (t *Ticket) say(now time.Time, message string) {
-	if t.Message != message {
-		t.Message = message
+func (t *Ticket) say(i int, now time.Time, message string) {
+	if t.Items[i].Message != message {
+		t.Items[i].Message = message
 		t.touch(now)
 	}
 }
 
-func (t *Ticket) enqueue(kind JobKind) { t.jobs = append(t.jobs, kind) }
+func (t *Ticket) enqueue(kind JobKind, i int) { t.jobs = append(t.jobs, NewJob{kind, i}) }
 
-// has tells whether the timeline has a line of this kind, cluster and revision.
-func (t *Ticket) has(kind EventKind, cluster, revision string) bool {
+// has tells whether the timeline has a line about an item of this kind, cluster and revision.
+func (t *Ticket) has(i int, kind EventKind, cluster, revision string) bool {
 	return slices.ContainsFunc(t.Events, func(e Event) bool {
-		return e.Kind == kind && e.Cluster == cluster && e.Revision == revision
+		return e.Item == i && e.Kind == kind && e.Cluster == cluster && e.Revision == revision
 	})
+}
+
+// clone copies what transitions change.
+func (t *Ticket) clone() *Ticket {
+	c := *t
+	c.Events, c.jobs, c.Items = slices.Clone(t.Events), slices.Clone(t.jobs), slices.Clone(t.Items)
+	for i := range c.Items {
+		it := &c.Items[i]
+		it.Steps = cloneSteps(it.Steps)
+		if it.Review != nil {
+			it.Review = &cloneSteps([]Step{*it.Review})[0]
+		}
+	}
+	return &c
+}
+
+func cloneSteps(in []Step) []Step {
+	out := slices.Clone(in)
+	for i := range out {
+		out[i].Votes, out[i].Approvers = slices.Clone(out[i].Votes), slices.Clone(out[i].Approvers)
+	}
+	return out
 }

@@ -6,240 +6,221 @@ import (
 	"time"
 )
 
-// NewTicket makes a pending ticket whose first step waits.
-func NewTicket(requester, reason, key string, duration time.Duration, items []Item, steps []Step, now time.Time) *Ticket {
-	t := &Ticket{State: StatePending, Requester: requester, Reason: reason, IdempotencyKey: key, Duration: duration,
-		Items: items, Steps: slices.Clone(steps), CreatedAt: now}
-	for i := range t.Steps {
-		t.Steps[i].State = StepWaiting
+// Draft is what a new ticket is made of. Of each item the chain is resolved already.
+type Draft struct {
+	Kind                              Kind
+	Requester, Reason, IdempotencyKey string
+	BreakGlass                        bool
+	Items                             []Item
+}
+
+// NewTicket makes a ticket whose items wait for their first step, or, with break-glass, are approved and wait for their
+// review.
+func NewTicket(d Draft, now time.Time) *Ticket {
+	t := &Ticket{Kind: d.Kind, Requester: d.Requester, Reason: d.Reason, IdempotencyKey: d.IdempotencyKey, BreakGlass: d.BreakGlass,
+		Items: slices.Clone(d.Items), CreatedAt: now}
+	t.event(now, Event{Kind: EventSubmitted, Item: WholeTicket, Actor: d.Requester, Comment: d.Reason})
+	for i := range t.Items {
+		it := &t.Items[i]
+		it.State, it.Steps = StatePending, cloneSteps(it.Steps)
+		if t.BreakGlass {
+			t.event(now, Event{Kind: EventBreakGlass, Item: i, Actor: d.Requester, Comment: d.Reason})
+			review := cloneSteps([]Step{*it.Review})[0]
+			it.Review = &review
+			it.Review.start(now)
+			t.approve(i, now)
+			continue
+		}
+		for k := range it.Steps {
+			it.Steps[k].State = StepWaiting
+		}
+		t.advance(i, now)
 	}
-	t.Steps[0].State = StepCurrent
-	t.event(now, Event{Kind: EventSubmitted, Actor: requester, Comment: reason})
 	return t
 }
 
-// CanDecide tells whether a person may decide the step that waits; the error says why not.
-func (t *Ticket) CanDecide(person string) error {
-	i := t.Current()
-	if t.State != StatePending || i < 0 {
-		return failf(CodeConflict, "The ticket is %s: there is nothing to decide.", t.State)
+func (s *Step) start(now time.Time) {
+	s.State = StepCurrent
+	if s.Timeout > 0 {
+		s.Deadline = now.Add(s.Timeout)
 	}
-	if person == t.Requester {
-		return failf(CodeForbidden, "Nobody decides his own request.")
-	}
-	if !slices.Contains(t.Steps[i].Approvers, person) {
-		return failf(CodeForbidden, "The step %q waits for somebody else.", t.Steps[i].Name)
-	}
-	for _, s := range t.Steps {
-		if s.DecidedBy == person {
-			return failf(CodeForbidden, "You have decided the step %q: one person fills one step.", s.Name)
+}
+
+// advance makes the next step current; after the last one the item is approved.
+func (t *Ticket) advance(i int, now time.Time) {
+	it := &t.Items[i]
+	for k := range it.Steps {
+		s := &it.Steps[k]
+		switch {
+		case s.State == StepCurrent:
+			return
+		case s.State == StepWaiting && s.Auto:
+			s.State = StepApproved
+			t.event(now, Event{Kind: EventStepApproved, Item: i, Step: s.Name, Comment: s.Note})
+		case s.State == StepWaiting:
+			s.start(now)
+			return
 		}
 	}
-	return nil
+	if len(it.Steps) > 0 { // nobody was asked is not everybody agreed
+		t.approve(i, now)
+	}
 }
 
-// Approve the step that waits. The last approval makes the ticket approved and asks for its statement.
-func (t *Ticket) Approve(person, comment string, now time.Time) error {
-	if err := t.CanDecide(person); err != nil {
-		return err
+func (t *Ticket) approve(i int, now time.Time) {
+	it := &t.Items[i]
+	it.State = StateApproved
+	if t.Kind.Access() && it.Duration > 0 {
+		// Whole seconds, because that is what the statement's notAfter can say.
+		it.ExpiresAt = now.Add(it.Duration).Truncate(time.Second)
+		it.WarnAt = nextWarning(it, now)
 	}
-	i := t.Current()
-	if step, ok := t.strands(i, person); ok {
-		return failf(CodeConflict, "Leave this step to another approver: you are needed for the step %q, and one person fills one step.", step)
+	t.event(now, Event{Kind: EventApproved, Item: i})
+	switch {
+	case t.Kind.Access():
+		t.say(i, now, "Approved; the statement is about to be written.")
+	case t.Kind == KindRevoke:
+		t.say(i, now, "Approved; the grant is about to be revoked.")
+	default:
+		t.say(i, now, "Approved; the change is about to be written.")
 	}
-	t.decide(i, StepApproved, person, comment, now)
-	t.event(now, Event{Kind: EventStepApproved, Actor: person, Step: t.Steps[i].Name, Comment: comment})
-	if i+1 < len(t.Steps) {
-		t.Steps[i+1].State = StepCurrent
+	t.enqueue(JobApply, i)
+}
+
+// CanVote tells whether a person may decide the step of an item that waits, or review it; the error says why not.
+func (t *Ticket) CanVote(i int, person, onBehalfOf string) error {
+	if i < 0 || i >= len(t.Items) {
+		return failf(CodeNotFound, "The ticket has no such item.")
+	}
+	it := &t.Items[i]
+	s := it.waiting()
+	if s == nil {
+		return failf(CodeConflict, "The ticket is %s: there is nothing to decide.", it.State)
+	}
+	if person == t.Requester || onBehalfOf == t.Requester {
+		return failf(CodeForbidden, "Nobody decides his own request.")
+	}
+	if it.mayVote(s, person, onBehalfOf) {
 		return nil
 	}
-	t.State = StateApproved
-	if t.Duration > 0 {
-		// Whole seconds, because that is what the statement's notAfter can say.
-		t.ExpiresAt = now.Add(t.Duration).Truncate(time.Second)
+	for _, p := range []string{person, onBehalfOf} {
+		if name, filled := it.filled(s, p); filled && p != "" {
+			return failf(CodeForbidden, "You have decided the step %q: one person fills one step.", name)
+		}
 	}
-	t.event(now, Event{Kind: EventApproved})
-	t.say(now, "Approved; the statement is about to be written.")
-	t.enqueue(JobApply)
-	return nil
+	return failf(CodeForbidden, "The step %q waits for somebody else.", s.Name)
 }
 
-// Reject ends the ticket.
-func (t *Ticket) Reject(person, comment string, now time.Time) error {
-	if err := t.CanDecide(person); err != nil {
+// Vote on the step of an item that waits. One rejection ends the item; the last approval that a step needs makes the
+// next one current, and after the last step asks for the item to be written.
+func (t *Ticket) Vote(i int, v Vote) error {
+	if err := t.CanVote(i, v.Person, v.OnBehalfOf); err != nil {
 		return err
 	}
-	if strings.TrimSpace(comment) == "" {
-		return invalid("comment", "Say why: a rejection needs a comment.")
+	it := &t.Items[i]
+	if it.State != StatePending {
+		return failf(CodeConflict, "The ticket is %s: there is nothing to decide.", it.State)
 	}
-	i := t.Current()
-	t.decide(i, StepRejected, person, comment, now)
-	t.end(StateRejected)
-	t.event(now, Event{Kind: EventStepRejected, Actor: person, Step: t.Steps[i].Name, Comment: comment})
+	s := it.waiting()
+	e := Event{Kind: EventStepApproved, Item: i, Actor: v.Person, OnBehalfOf: v.OnBehalfOf, Step: s.Name, Comment: v.Comment}
+	if !v.Approve {
+		if strings.TrimSpace(v.Comment) == "" {
+			return invalid("comment", "Say why: a rejection needs a comment.")
+		}
+		e.Kind = EventStepRejected
+		s.Votes, s.State = append(s.Votes, v), StepRejected
+		t.event(v.At, e)
+		t.end(i, StateRejected)
+		return nil
+	}
+	if name, ok := it.strands(slices.DeleteFunc([]string{v.Person, v.OnBehalfOf}, func(p string) bool { return p == "" })...); ok {
+		return failf(CodeConflict, "Leave this step to another approver: you are needed for the step %q, and one person fills one step.", name)
+	}
+	s.Votes = append(s.Votes, v)
+	t.event(v.At, e)
+	if s.Left() == 0 {
+		s.State, s.Deadline = StepApproved, time.Time{}
+		t.advance(i, v.At)
+	}
 	return nil
 }
 
-// Withdraw ends a pending ticket for its requester.
+// Confirm is a review of a break-glass item: a confirmation leaves it, the opposite revokes it at once.
+func (t *Ticket) Confirm(i int, v Vote) error {
+	if err := t.CanVote(i, v.Person, v.OnBehalfOf); err != nil {
+		return err
+	}
+	it := &t.Items[i]
+	if !it.Reviewing() {
+		return failf(CodeConflict, "There is nothing to review.")
+	}
+	if strings.TrimSpace(v.Comment) == "" {
+		return invalid("comment", "Say what the review found.")
+	}
+	s := it.Review
+	s.Votes, s.Deadline, s.State = append(s.Votes, v), time.Time{}, StepApproved
+	if !v.Approve {
+		s.State = StepRejected
+	}
+	t.event(v.At, Event{Kind: EventReviewed, Item: i, Actor: v.Person, OnBehalfOf: v.OnBehalfOf, Step: string(s.State), Comment: v.Comment})
+	if !v.Approve && it.State.Grants() {
+		return t.Revoke(i, v.Person, v.Comment, v.At)
+	}
+	return nil
+}
+
+// Withdraw ends the pending items for their requester.
 func (t *Ticket) Withdraw(person, reason string, now time.Time) error {
 	if person != t.Requester {
 		return failf(CodeForbidden, "Only the requester can withdraw a request.")
 	}
-	if t.State != StatePending {
-		return failf(CodeConflict, "The ticket is %s: only a pending request can be withdrawn.", t.State)
+	if t.State() != StatePending {
+		return failf(CodeConflict, "The ticket is %s: only a pending request can be withdrawn.", t.State())
 	}
 	if strings.TrimSpace(reason) == "" {
 		return invalid("reason", "Say why the request ends.")
 	}
-	t.end(StateWithdrawn)
-	t.event(now, Event{Kind: EventWithdrawn, Actor: person, Comment: reason})
+	for i := range t.Items {
+		if t.Items[i].State == StatePending {
+			t.end(i, StateWithdrawn)
+		}
+	}
+	t.event(now, Event{Kind: EventWithdrawn, Item: WholeTicket, Actor: person, Comment: reason})
 	return nil
 }
 
-// Revoke starts to take the grant back. Who may is the Service's question.
-func (t *Ticket) Revoke(person, reason string, now time.Time) error {
+// Revoke starts to take a grant back. Who may is the Service's question.
+func (t *Ticket) Revoke(i int, person, reason string, now time.Time) error {
 	if strings.TrimSpace(reason) == "" {
 		return invalid("reason", "Say why the access ends.")
 	}
-	if !t.State.Grants() {
-		return failf(CodeConflict, "The ticket is %s: there is no grant to revoke.", t.State)
+	it := &t.Items[i]
+	if !t.Kind.Access() || !it.State.Grants() {
+		return failf(CodeConflict, "The ticket is %s: there is no grant to revoke.", it.State)
 	}
-	t.State = StateRevoking
-	t.event(now, Event{Kind: EventRevokeRequested, Actor: person, Comment: reason})
-	t.say(now, "The statement is about to be removed.")
-	t.enqueue(JobRemove)
+	it.State = StateRevoking
+	t.event(now, Event{Kind: EventRevokeRequested, Item: i, Actor: person, Comment: reason})
+	t.say(i, now, "The statement is about to be removed.")
+	t.enqueue(JobRemove, i)
 	return nil
 }
 
-// Expire ends a grant whose time has come. The statement's notAfter ends it in what is compiled, but a member that
-// cannot be reached, or an adapter that is down, still has it: so the ticket is taken back like a revoked one, and is
-// expired only when every member was seen without it.
-func (t *Ticket) Expire(now time.Time) bool {
-	if !t.State.Grants() || t.ExpiresAt.IsZero() || now.Before(t.ExpiresAt) {
-		return false
+// Say adds a comment.
+func (t *Ticket) Say(person, text string, now time.Time) error {
+	if strings.TrimSpace(text) == "" {
+		return invalid("comment", "Write something.")
 	}
-	t.State = StateRevoking
-	t.event(now, Event{Kind: EventExpired})
-	t.say(now, "Its time is over; waiting until no member has it.")
-	t.enqueue(JobRemove)
-	return true
+	t.event(now, Event{Kind: EventComment, Item: WholeTicket, Actor: person, Comment: text})
+	return nil
 }
 
-// Written records that the host cluster has the statement.
-func (t *Ticket) Written(policy string, w Written, now time.Time) {
-	if t.State != StateApproved && t.State != StateApplying && t.State != StateFailed {
-		return
-	}
-	if t.State == StateApplying && t.WrittenGeneration == w.Generation && t.PolicyUID == w.UID {
-		return
-	}
-	t.State, t.Policy, t.PolicyUID, t.WrittenGeneration = StateApplying, policy, w.UID, w.Generation
-	t.event(now, Event{Kind: EventWritten})
-	t.say(now, "The statement is written; waiting for the adapter to compile it.")
-}
-
-// Removed records that the host cluster does not have the statement any more.
-func (t *Ticket) Removed(policy string, w Written, now time.Time) {
-	if t.State != StateRevoking {
-		return
-	}
-	if t.RevokeGeneration == w.Generation && t.PolicyUID == w.UID {
-		return
-	}
-	t.Policy, t.PolicyUID, t.RevokeGeneration = policy, w.UID, w.Generation
-	t.event(now, Event{Kind: EventRevokeWritten})
-	t.say(now, "The statement is removed; waiting until no member has it.")
-}
-
-// Remove asks for the removal again when a statement is back in its policy after its end: until the members say
-// otherwise, the ticket is neither revoked nor expired.
-func (t *Ticket) Remove(now time.Time) {
-	if t.State != StateRevoking && t.State != StateRevoked && t.State != StateExpired {
-		return
-	}
-	t.State = StateRevoking
-	t.RevokeGeneration = 0
-	t.event(now, Event{Kind: EventRevokeRequested, Comment: ReturnedMessage})
-	t.say(now, ReturnedMessage)
-	t.enqueue(JobRemove)
-}
-
-// Fail records that the grant is not in force and why; it may be written again later.
-func (t *Ticket) Fail(message string, now time.Time) {
-	if !t.State.Grants() || t.State == StateFailed && t.Message == message {
-		return
-	}
-	t.State = StateFailed
-	t.event(now, Event{Kind: EventFailed, Comment: message})
-	t.say(now, message)
-}
-
-// Hold says what an approved ticket, or a revocation, waits for.
-func (t *Ticket) Hold(message string, now time.Time) {
-	switch t.State {
-	case StateApproved:
-		t.State = StateApplying
-		t.touch(now)
-	case StateApplying, StateRevoking:
-	default:
-		return
-	}
-	t.say(now, message)
-}
-
-func (t *Ticket) decide(i int, s StepState, person, comment string, now time.Time) {
-	t.Steps[i].State, t.Steps[i].DecidedBy, t.Steps[i].DecidedAt, t.Steps[i].Comment = s, person, now, comment
-	t.touch(now)
-}
-
-// end closes a pending ticket; steps that it never came to are skipped.
-func (t *Ticket) end(s State) {
-	t.State = s
-	for i := range t.Steps {
-		if st := t.Steps[i].State; st == StepWaiting || st == StepCurrent {
-			t.Steps[i].State = StepSkipped
+// end closes a pending item; steps that it never came to are skipped.
+func (t *Ticket) end(i int, s State) {
+	it := &t.Items[i]
+	it.State = s
+	for k := range it.Steps {
+		if st := it.Steps[k].State; st == StepWaiting || st == StepCurrent {
+			it.Steps[k].State, it.Steps[k].Deadline = StepSkipped, time.Time{}
 		}
 	}
-}
-
-// strands names a later step that nobody could fill any more if the person decided step i.
-func (t *Ticket) strands(i int, person string) (string, bool) {
-	used := map[string]bool{person: true}
-	for _, s := range t.Steps {
-		if s.DecidedBy != "" {
-			used[s.DecidedBy] = true
-		}
-	}
-	rest := t.Steps[i+1:]
-	sets := make([][]string, len(rest))
-	for k, s := range rest {
-		sets[k] = s.Approvers
-	}
-	if distinct(sets, used) {
-		return "", false
-	}
-	for _, s := range rest {
-		if slices.Contains(s.Approvers, person) {
-			return s.Name, true
-		}
-	}
-	return rest[0].Name, true
-}
-
-// distinct tells whether every set can be given a person of its own who is not used yet.
-func distinct(sets [][]string, used map[string]bool) bool {
-	if len(sets) == 0 {
-		return true
-	}
-	for _, p := range sets[0] {
-		if used[p] {
-			continue
-		}
-		used[p] = true
-		ok := distinct(sets[1:], used)
-		delete(used, p)
-		if ok {
-			return true
-		}
-	}
-	return false
 }

@@ -169,7 +169,7 @@ func TestHostAway(t *testing.T) {
 	x := w.worker("w")
 	w.drain(x)
 	got, err := w.store.Get(t.Context(), n)
-	if err != nil || got.State != approval.StateApplying || got.Message == "" {
+	if err != nil || got.State() != approval.StateApplying || got.Items[0].Message == "" {
 		t.Fatalf("the ticket waits and says so: %+v, %v", got, err)
 	}
 	w.down = func() error { return nil }
@@ -193,7 +193,7 @@ func TestRefusedStepsAside(t *testing.T) {
 	x := w.worker("w")
 	w.drain(x)
 	got, err := w.store.Get(t.Context(), bad)
-	if err != nil || got.State != approval.StateFailed || !strings.Contains(got.Message, "quota") {
+	if err != nil || got.State() != approval.StateFailed || !strings.Contains(got.Items[0].Message, "quota") {
 		t.Fatalf("a refusal is told in its own words: %+v, %v", got, err)
 	}
 	if got := w.state(good); got != approval.StateApplying {
@@ -212,11 +212,11 @@ func TestExpiryTidiesUp(t *testing.T) {
 	x := w.worker("w")
 	w.drain(x)
 	w.clock.pass(time.Hour - time.Second) // the ticket asks for an hour
-	if err := w.svc.Expire(t.Context()); err != nil || w.state(n) != approval.StateApplying {
+	if err := w.svc.Tick(t.Context()); err != nil || w.state(n) != approval.StateApplying {
 		t.Fatalf("not before its time: %s, %v", w.state(n), err)
 	}
 	w.clock.pass(time.Second)
-	if err := w.svc.Expire(t.Context()); err != nil || w.state(n) != approval.StateRevoking {
+	if err := w.svc.Tick(t.Context()); err != nil || w.state(n) != approval.StateRevoking {
 		t.Fatalf("at its time: %s, %v", w.state(n), err)
 	}
 	w.drain(x)
@@ -226,8 +226,8 @@ func TestExpiryTidiesUp(t *testing.T) {
 	p := &v1alpha1.AccessControlPolicy{Status: v1alpha1.AccessControlPolicyStatus{ObservedGeneration: 9, Units: []v1alpha1.PolicyUnit{
 		{Resource: v1alpha1.ResourceName("name:r"), Clusters: []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberUnreachable}}}}}}
 	progress := func(ticket *approval.Ticket) error {
-		ticket.Removed("p-r", approval.Written{Generation: 5}, w.clock.Now())
-		ticket.Progress(p, w.clock.Now())
+		ticket.Removed(0, "p-r", approval.Written{Generation: 5}, w.clock.Now())
+		ticket.Progress(0, p, w.clock.Now())
 		return nil
 	}
 	w.apply(n, progress)
@@ -262,7 +262,7 @@ func TestPolicyDeletedDuringRevocation(t *testing.T) {
 		t.Fatal(p, err)
 	}
 	w.apply(n, func(x *approval.Ticket) error { // the fake server counts no generations
-		x.Removed("p-r", approval.Written{Generation: 5, UID: "u"}, w.clock.Now())
+		x.Removed(0, "p-r", approval.Written{Generation: 5, UID: "u"}, w.clock.Now())
 		return nil
 	})
 	if err := w.client.Delete(t.Context(), p); err != nil {

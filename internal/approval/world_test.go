@@ -3,7 +3,6 @@ package approval_test
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/portal/host"
 )
 
@@ -41,11 +41,6 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-type noClasses struct{}
-
-func (noClasses) ResourceActions(string) ([]string, bool, error) { return nil, false, nil }
-func (noClasses) SubjectCovered(string) (bool, error)            { return false, nil }
-
 // world is one database and one host cluster, for as many replicas as a test starts.
 type world struct {
 	t      *testing.T
@@ -55,24 +50,17 @@ type world struct {
 	down   func() error // what the API server says to every read
 	refuse func() error // and to every creation
 	svc    *approval.Service
+	host   *approvaltest.Host
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s, err := gormstore.OpenSQLite(t.Context(), filepath.Join(t.TempDir(), "x.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	s := gormstore.New(databasetest.Open(t, databasetest.SQLite(t)))
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: s, clock: &clock{now: approvaltest.Start.Add(time.Hour)}, down: func() error { return nil }, refuse: func() error { return nil }}
+	w := &world{t: t, host: &approvaltest.Host{}, store: s, clock: &clock{now: approvaltest.Start.Add(time.Hour)}, down: func() error { return nil }, refuse: func() error { return nil }}
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if err := w.down(); err != nil {
@@ -87,7 +75,8 @@ func newWorld(t *testing.T) *world {
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
-	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Classes: noClasses{}, Now: w.clock.Now})
+	var err error
+	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: w.host, Now: w.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +84,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) worker(name string) *approval.Worker {
-	return approval.NewWorker(approval.WorkerConfig{Name: name, Service: w.svc, Writer: &host.Writer{Client: w.client}, Log: slog.New(slog.DiscardHandler),
+	return approval.NewWorker(approval.WorkerConfig{Name: name, Service: w.svc, Writer: &host.Writer{Client: w.client}, Objects: w.host, Log: slog.New(slog.DiscardHandler),
 		PolicyName: func(r string) string { return "p-" + r[len("name:"):] }, Lease: lease, Poll: time.Second})
 }
 
@@ -106,7 +95,9 @@ func (w *world) approved(app, resource string) int64 {
 		w.t.Fatal(err)
 	}
 	for _, p := range []string{"carol", "bob"} {
-		w.apply(x.Number, func(x *approval.Ticket) error { return x.Approve(p, "", w.clock.Now()) })
+		w.apply(x.Number, func(x *approval.Ticket) error {
+			return x.Vote(0, approval.Vote{Person: p, Approve: true, Comment: "", At: w.clock.Now()})
+		})
 	}
 	return x.Number
 }
@@ -120,7 +111,7 @@ func (w *world) apply(n int64, f func(*approval.Ticket) error) {
 
 func (w *world) revoke(n int64) {
 	w.t.Helper()
-	w.apply(n, func(x *approval.Ticket) error { return x.Revoke("bob", "enough", w.clock.Now()) })
+	w.apply(n, func(x *approval.Ticket) error { return x.Revoke(0, "bob", "enough", w.clock.Now()) })
 }
 
 func (w *world) state(n int64) approval.State {
@@ -129,7 +120,7 @@ func (w *world) state(n int64) approval.State {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return x.State
+	return x.State()
 }
 
 func (w *world) sids(resource string) []string {
@@ -157,6 +148,10 @@ func (w *world) drain(x *approval.Worker) {
 type statuses struct{ w *world }
 
 func (s statuses) Ready() bool { return true }
+
+func (s statuses) Seen(ctx context.Context, kind, name string) (approval.ObjectSeen, error) {
+	return s.w.host.Seen(ctx, kind, name)
+}
 
 func (s statuses) Cached(name string) (*v1alpha1.AccessControlPolicy, bool) {
 	p, err := s.Live(context.Background(), name)

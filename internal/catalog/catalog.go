@@ -1,6 +1,6 @@
 // Package catalog owns what the portal knows of people, groups, applications and resources: who owns what, who leads
-// whom. It reads Backstage entity files and answers lookups from an immutable snapshot. It may not touch tickets, the
-// host cluster or HTTP.
+// whom. Sources say it, a sync is a difference that can be seen before it counts, and lookups are answered from an
+// immutable view. It may not touch tickets or the host cluster; SQL is below it, in gormstore, and HTTP above.
 package catalog
 
 import (
@@ -33,8 +33,16 @@ const (
 
 // Owner is a person or a group that owns an entity.
 type Owner struct {
-	Kind OwnerKind
-	ID   string
+	Kind OwnerKind `json:"kind"`
+	ID   string    `json:"id"`
+}
+
+// String is the owner as Backstage writes it.
+func (o Owner) String() string {
+	if o.Kind == OwnerPerson {
+		return "user:" + o.ID
+	}
+	return string(o.Kind) + ":" + o.ID
 }
 
 // Person is a User entity. Groups are sorted; Leader is the explicit one, empty when the groups decide.
@@ -68,6 +76,9 @@ type Catalog struct {
 	applications map[string]*Entity
 	resources    map[string]*Entity
 	names        map[string]*Entity
+
+	led                                 map[string]bool // people who are somebody's direct leader
+	sortedApplications, sortedResources []Entity
 }
 
 // Person by id.
@@ -86,10 +97,10 @@ func (c *Catalog) Resource(id string) (Entity, bool) { return get(c.resources, i
 func (c *Catalog) ByName(name string) (Entity, bool) { return get(c.names, name) }
 
 // Applications sorted by id.
-func (c *Catalog) Applications() []Entity { return sorted(c.applications) }
+func (c *Catalog) Applications() []Entity { return slices.Clone(c.sortedApplications) }
 
 // Resources sorted by id.
-func (c *Catalog) Resources() []Entity { return sorted(c.resources) }
+func (c *Catalog) Resources() []Entity { return slices.Clone(c.sortedResources) }
 
 // Empty tells that nothing was read.
 func (c *Catalog) Empty() bool { return len(c.people)+len(c.applications)+len(c.resources) == 0 }
@@ -114,6 +125,26 @@ func (c *Catalog) Owns(person string, e Entity) bool {
 	return slices.ContainsFunc(e.Owners, func(o Owner) bool {
 		return o.Kind == OwnerPerson && o.ID == person || o.Kind == OwnerGroup && c.InGroup(person, o.ID)
 	})
+}
+
+// identities are the owners that a person stands for: himself and the groups that he is in.
+type identities map[Owner]bool
+
+func (c *Catalog) identities(person string) identities {
+	out := identities{}
+	if p, ok := c.people[person]; ok {
+		out[Owner{OwnerPerson, person}] = true
+		for _, g := range p.Groups {
+			if _, ok := c.groups[g]; ok {
+				out[Owner{OwnerGroup, g}] = true
+			}
+		}
+	}
+	return out
+}
+
+func (x identities) owns(e Entity) bool {
+	return slices.ContainsFunc(e.Owners, func(o Owner) bool { return x[o] })
 }
 
 // OwnerPeople are the people who can act for an entity's owners, sorted; owners that left are not among them.
@@ -186,14 +217,7 @@ func (c *Catalog) Leaders(person string) []string {
 }
 
 // Leads tells whether somebody's direct leader is this person.
-func (c *Catalog) Leads(person string) bool {
-	for id := range c.people {
-		if l, ok := c.Leader(id); ok && l == person {
-			return true
-		}
-	}
-	return false
-}
+func (c *Catalog) Leads(person string) bool { return c.led[person] }
 
 func get[T any](m map[string]*T, id string) (T, bool) {
 	if v, ok := m[id]; ok {

@@ -1,115 +1,127 @@
 package catalog
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
+	"path"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
-)
-
-// Annotations that ACP reads.
-const (
-	annotationName        = "acp.io/resource-name"
-	annotationSensitivity = "acp.io/sensitivity"
-	annotationEnvironment = "acp.io/environment"
-	annotationLeader      = "acp.io/leader"
-	annotationLead        = "acp.io/lead"
 )
 
 // ErrEmpty means that a folder holds no entity.
 var ErrEmpty = errors.New("no entities found")
 
-// entity is the part of a Backstage entity that ACP understands; the rest is ignored.
-type entity struct {
-	Kind     string `yaml:"kind"`
-	Metadata struct {
-		Name        string            `yaml:"name"`
-		Title       string            `yaml:"title"`
-		Description string            `yaml:"description"`
-		Annotations map[string]string `yaml:"annotations"`
-	} `yaml:"metadata"`
-	Spec struct {
-		Owner    string   `yaml:"owner"`
-		Parent   string   `yaml:"parent"`
-		Members  []string `yaml:"members"`
-		MemberOf []string `yaml:"memberOf"`
-		Profile  struct {
-			DisplayName string `yaml:"displayName"`
-			Email       string `yaml:"email"`
-			Title       string `yaml:"title"`
-		} `yaml:"profile"`
-	} `yaml:"spec"`
-}
+const (
+	maxFile   = 64 << 20
+	maxFolder = 256 << 20
+)
 
-// Read reads every *.yaml and *.yml file of a folder. All problems are reported together, each with its file and the
-// number of its document; nothing is returned when there is one.
+// Read reads a folder; see ReadFolder. Nothing is returned when there is a problem.
 func Read(dir string) (*Catalog, error) {
-	files, err := list(dir)
+	files, err := contents(dir)
 	if err != nil {
 		return nil, err
 	}
-	b := newBuilder()
-	for _, f := range files {
-		data, err := os.ReadFile(filepath.Join(dir, f))
-		if err != nil {
-			return nil, fmt.Errorf("read catalog file %s: %w", f, err)
-		}
-		b.file(f, data)
-	}
-	c, err := b.build()
-	if err != nil {
-		return nil, err
-	}
-	if c.Empty() {
-		return nil, fmt.Errorf("catalog folder %s: %w: it needs Backstage entities (Component, Resource, Group, User) in *.yaml files", dir, ErrEmpty)
-	}
-	return c, nil
+	return files.catalog(dir)
 }
 
-func list(dir string) ([]string, error) {
-	entries, err := os.ReadDir(dir)
+// ReadFolder reads every *.yaml and *.yml file of a folder and of those below it as Backstage entities, and the CSV
+// files applications.csv, resources.csv, groups.csv and people.csv. Files and folders whose names begin with a dot are
+// left out, and links that lead out of the folder are refused. Problems are reported together, each with its place.
+func ReadFolder(dir string) (Reading, error) {
+	files, err := contents(dir)
+	if err != nil {
+		return Reading{}, err
+	}
+	return files.read(dir)
+}
+
+// file of a folder, by its path below it.
+type file struct {
+	name string
+	data []byte
+}
+
+type folder []file
+
+func contents(dir string) (folder, error) {
+	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("catalog folder %s does not exist: point --catalog at a folder of Backstage entity files: %w", dir, err)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("list catalog folder: %w", err)
+		return nil, fmt.Errorf("open catalog folder: %w", err)
 	}
-	var out []string
-	for _, e := range entries {
-		if ext := filepath.Ext(e.Name()); !e.IsDir() && (ext == ".yaml" || ext == ".yml") {
-			out = append(out, e.Name())
+	defer func() { _ = root.Close() }() // only read
+	var out folder
+	total := 0
+	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case name != "." && strings.HasPrefix(d.Name(), "."):
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		case d.IsDir() || !wanted(name):
+			return nil
 		}
+		st, err := root.Stat(name) // follows a link, as the config maps of Kubernetes are
+		if err != nil {
+			return err
+		}
+		if total += int(st.Size()); st.Size() > maxFile || total > maxFolder {
+			return fmt.Errorf("catalog file %s: a file may have %d MiB and a folder %d MiB: split it into several sources", name, maxFile>>20, maxFolder>>20)
+		}
+		data, err := root.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		out = append(out, file{name, data})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read catalog folder %s: %w", dir, err)
 	}
-	slices.Sort(out)
 	return out, nil
 }
 
-// file decodes one file's documents. A document that is not YAML ends its file, because the decoder cannot find the
-// next one; a value of a wrong type does not.
-func (b *builder) file(name string, data []byte) {
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	for doc := 1; ; doc++ {
-		var e entity
-		err := dec.Decode(&e)
-		if errors.Is(err, io.EOF) {
-			return
-		}
-		where := fmt.Sprintf("%s, document %d", name, doc)
-		if err != nil {
-			b.problem(where, strings.TrimPrefix(err.Error(), "yaml: "))
-			var typed *yaml.TypeError
-			if errors.As(err, &typed) {
-				continue
-			}
-			return
-		}
-		b.add(where, e)
+func wanted(name string) bool {
+	ext := path.Ext(name)
+	_, isCSV := csvKind(name)
+	return ext == ".yaml" || ext == ".yml" || isCSV
+}
+
+// catalog of a folder without any problem.
+func (f folder) catalog(dir string) (*Catalog, error) {
+	r, err := f.read(dir)
+	if err != nil {
+		return nil, err
 	}
+	if err := r.Err(); err != nil {
+		return nil, err
+	}
+	return Build(r.Records), nil
+}
+
+// read is in the order of the names, which WalkDir gives.
+func (f folder) read(dir string) (Reading, error) {
+	var r Reading
+	for _, x := range f {
+		if kind, ok := csvKind(x.name); ok {
+			r.AddCSV(kind, x.name, x.data)
+		} else {
+			r.AddYAML(x.name, x.data)
+		}
+		if len(r.Records) > MaxRecords {
+			return Reading{}, fmt.Errorf("catalog folder %s has more than %d entities: split it into several sources", dir, MaxRecords)
+		}
+	}
+	r.Unique()
+	if len(r.Records)+len(r.Problems) == 0 {
+		return Reading{}, fmt.Errorf("catalog folder %s: %w: it needs Backstage entities (Component, Resource, Group, User) in *.yaml files, or CSV files", dir, ErrEmpty)
+	}
+	return r, nil
 }

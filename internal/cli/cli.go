@@ -99,6 +99,6 @@ Exit codes: 0 nothing to tell, 1 findings or changes, 2 wrong usage, 3 input tha
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.AddCommand(newRender(s), newDecide(s), newLint(s), newDiff(s))
+	root.AddCommand(newRender(s), newDecide(s), newLint(s), newDiff(s), newLedger(s))
 	return root
 }

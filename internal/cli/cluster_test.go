@@ -44,7 +44,7 @@ func TestOnACluster(t *testing.T) {
 
 	files, fromFiles, _ := run(t, "", "render", "-f", "testdata/diff/old")
 	cluster, fromCluster, errs := run(t, "", "render", "--kubeconfig", kubeconfig)
-	if files != cluster || fromFiles != fromCluster || !strings.Contains(fromCluster, "acp-redis-bobs-cluster") {
+	if files != cluster || fromFiles != fromCluster || !strings.Contains(fromCluster, "acp-redis-bobs-") {
 		t.Errorf("exit code %d from files and %d from the cluster (%s); rendered\n%s\nand\n%s", files, cluster, errs, fromFiles, fromCluster)
 	}
 	if code, out, errs := run(t, "", "diff", "-f", "testdata/diff/old", "--kubeconfig", kubeconfig); code != ExitFine || out != "" {

@@ -25,7 +25,7 @@ type FleetConfig struct {
 	Host dynamic.Interface
 	// KubeFedNamespace holds the KubeFedClusters, CredentialsNamespace the Secrets named by SecretName.
 	KubeFedNamespace, CredentialsNamespace string
-	// Kind is what is read back.
+	// Kind is what is read back, and Revision computes that of a spec; Identities need neither.
 	Kind     Kind
 	Revision Revision
 	// Probing; the zero value is DefaultProbing.
@@ -43,36 +43,68 @@ func (c FleetConfig) validate() error {
 		return errors.New("federation: FleetConfig.Host is missing")
 	case c.KubeFedNamespace == "" || c.CredentialsNamespace == "":
 		return errors.New("federation: FleetConfig needs KubeFedNamespace and CredentialsNamespace")
-	case c.Revision == nil || c.Changed == nil:
-		return errors.New("federation: FleetConfig needs Revision and Changed")
+	case c.Changed == nil:
+		return errors.New("federation: FleetConfig.Changed is missing")
 	}
 	return nil
 }
 
-// Fleet is the registry of the members and the present view of each.
-type Fleet struct {
+// Fleet is the registry of the members and what each has of the objects that ACP manages.
+type Fleet struct{ *fleet[Observed] }
+
+// NewFleet makes a Fleet that does nothing until Run.
+func NewFleet(config FleetConfig) (*Fleet, error) {
+	if config.Revision == nil {
+		return nil, errors.New("federation: FleetConfig.Revision is missing")
+	}
+	f, err := newFleet(config, config.Revision.parse)
+	if err != nil {
+		return nil, err
+	}
+	return &Fleet{f}, nil
+}
+
+// Observe tells what is known of an object in a member.
+func (f *Fleet) Observe(cluster, object string) Observation {
+	o, m := f.observe(cluster)
+	return withObject(o, m, object)
+}
+
+// withObject adds what the member has of an object to what is known of the member.
+func withObject(o Observation, m *member[Observed], object string) Observation {
+	if !o.Reachable {
+		return o
+	}
+	if found, ok := m.watch.Get(object); ok {
+		o.Object = &found
+	}
+	return o
+}
+
+// fleet is the registry of the members and the present view of the objects of one kind in each.
+type fleet[T any] struct {
 	config   FleetConfig
+	parse    func(*unstructured.Unstructured) (T, error)
 	clusters *Watch[Cluster]
 	tokens   *Watch[token]
 	wake     chan struct{}
 
 	mu      sync.RWMutex
-	members map[string]*member
+	members map[string]*member[T]
 	// broken says why a registered member has no watch.
 	broken map[string]string
 }
 
 type token struct{ name, value string }
 
-// NewFleet makes a Fleet that does nothing until Run.
-func NewFleet(config FleetConfig) (*Fleet, error) {
+func newFleet[T any](config FleetConfig, parse func(*unstructured.Unstructured) (T, error)) (*fleet[T], error) {
 	if err := config.validate(); err != nil {
 		return nil, err
 	}
 	if config.Probing == (Probing{}) {
 		config.Probing = DefaultProbing
 	}
-	f := &Fleet{config: config, wake: make(chan struct{}, 1), members: map[string]*member{}, broken: map[string]string{}}
+	f := &fleet[T]{config: config, parse: parse, wake: make(chan struct{}, 1), members: map[string]*member[T]{}, broken: map[string]string{}}
 	again := func(string) {
 		select {
 		case f.wake <- struct{}{}:
@@ -94,7 +126,7 @@ func parseToken(u *unstructured.Unstructured) (token, error) {
 }
 
 // Run follows the registrations and the members until the context ends; all its work has ended when it returns.
-func (f *Fleet) Run(ctx context.Context) error {
+func (f *fleet[T]) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	running.Go(func() { f.clusters.Run(ctx) })
@@ -117,7 +149,7 @@ func (f *Fleet) Run(ctx context.Context) error {
 }
 
 // adjust starts and stops watches so that they are those of the registrations, and returns the members that changed.
-func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) []string {
+func (f *fleet[T]) adjust(ctx context.Context, running *sync.WaitGroup) []string {
 	if synced, _ := f.clusters.State(); !synced {
 		return nil
 	}
@@ -150,7 +182,7 @@ func (f *Fleet) adjust(ctx context.Context, running *sync.WaitGroup) []string {
 	return changed
 }
 
-func (f *Fleet) adjustMember(ctx context.Context, running *sync.WaitGroup, c Cluster) bool {
+func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c Cluster) bool {
 	secret, _ := f.tokens.Get(SecretName(c.Name))
 	old := f.members[c.Name]
 	if old != nil && old.token == secret.value && old.cluster.sameConnection(c) {
@@ -180,7 +212,7 @@ func (f *Fleet) adjustMember(ctx context.Context, running *sync.WaitGroup, c Clu
 	return true
 }
 
-func (f *Fleet) connect(c Cluster, tokenValue string) (*member, string) {
+func (f *fleet[T]) connect(c Cluster, tokenValue string) (*member[T], string) {
 	if tokenValue == "" {
 		if _, err := f.tokens.State(); err != nil {
 			return nil, fmt.Sprintf("the adapter cannot read Secrets in namespace %s: apply deploy/rbac/host", f.config.CredentialsNamespace)
@@ -188,7 +220,7 @@ func (f *Fleet) connect(c Cluster, tokenValue string) (*member, string) {
 		return nil, fmt.Sprintf("create the Secret %s/%s with the key %q: the adapter's read-only token for member %s",
 			f.config.CredentialsNamespace, SecretName(c.Name), secretKey, c.Name)
 	}
-	m, err := newMember(c, tokenValue, f.config.Kind, f.config.Revision, f.config.Probing, f.config.Log.WithValues("member", c.Name),
+	m, err := newMember(c, tokenValue, f.config.Kind, f.parse, f.config.Probing, f.config.Log.WithValues("member", c.Name),
 		func(object string) { f.config.Changed(c.Name, object) })
 	if err != nil {
 		return nil, err.Error()
@@ -197,34 +229,34 @@ func (f *Fleet) connect(c Cluster, tokenValue string) (*member, string) {
 }
 
 // Registry tells whether the members' registrations were listed, and why not.
-func (f *Fleet) Registry() (bool, error) { return f.clusters.State() }
+func (f *fleet[T]) Registry() (bool, error) { return f.clusters.State() }
 
 // Clusters returns the registered members by name.
-func (f *Fleet) Clusters() []Cluster {
+func (f *fleet[T]) Clusters() []Cluster {
 	out := f.clusters.List()
 	slices.SortFunc(out, byName)
 	return out
 }
 
-// Observe tells what is known of an object in a member.
-func (f *Fleet) Observe(cluster, object string) Observation {
+// observe tells whether a member can be read; the member is nil when it was not even contacted.
+func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 	f.mu.RLock()
 	m, why := f.members[cluster], f.broken[cluster]
 	f.mu.RUnlock()
 	if m != nil {
-		return m.observe(object)
+		return m.observe(), m
 	}
 	if why != "" {
-		return Observation{Registered: true, Message: why}
+		return Observation{Registered: true, Message: why}, nil
 	}
 	if _, registered := f.clusters.Get(cluster); registered {
-		return Observation{Registered: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}
+		return Observation{Registered: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}, nil
 	}
-	return Observation{Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}
+	return Observation{Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}, nil
 }
 
 // Absent asks a member itself, past every cache, whether it does not have an object.
-func (f *Fleet) Absent(ctx context.Context, cluster, object string) (bool, error) {
+func (f *fleet[T]) Absent(ctx context.Context, cluster, object string) (bool, error) {
 	f.mu.RLock()
 	m := f.members[cluster]
 	f.mu.RUnlock()

@@ -30,6 +30,12 @@ var CiliumGroup = Kind{
 	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumcidrgroups"},
 }
 
+// ciliumIdentity is Cilium's identity of like pods in a member. Agents write it; nothing carries it.
+var ciliumIdentity = Kind{
+	Target:         schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumIdentity"},
+	TargetResource: schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumidentities"},
+}
+
 var (
 	clusterResource = schema.GroupVersionResource{Group: "core.kubefed.io", Version: "v1beta1", Resource: "kubefedclusters"}
 	secretResource  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}

@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 )
@@ -28,8 +29,8 @@ type Probing struct {
 // over in a second or two, for an outage.
 var DefaultProbing = Probing{Interval: 2 * time.Second, Timeout: 3 * time.Second, Failures: 2}
 
-// member watches one member with one set of credentials.
-type member struct {
+// member watches the objects of one kind in one member, parsed to T, with one set of credentials.
+type member[T any] struct {
 	cluster Cluster
 	token   string
 	kind    Kind
@@ -41,7 +42,7 @@ type member struct {
 	stop   context.CancelFunc
 	client dynamic.ResourceInterface
 	http   *http.Client
-	watch  *Watch[Observed]
+	watch  *Watch[T]
 
 	mu    sync.RWMutex
 	alive bool
@@ -51,8 +52,8 @@ type member struct {
 var errNotProbed = errors.New("not contacted yet")
 
 // newMember prepares the watch of a member; it contacts nobody.
-func newMember(c Cluster, token string, kind Kind, revision Revision, probing Probing, log logr.Logger,
-	changed func(object string)) (*member, error) {
+func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructured.Unstructured) (T, error), probing Probing, log logr.Logger,
+	changed func(object string)) (*member[T], error) {
 	config, err := restConfig(c, token)
 	if err != nil {
 		return nil, err
@@ -65,15 +66,15 @@ func newMember(c Cluster, token string, kind Kind, revision Revision, probing Pr
 	if err != nil {
 		return nil, fmt.Errorf("the registration of member %s is unusable: %w", c.Name, err)
 	}
-	m := &member{cluster: c, token: token, kind: kind, probing: probing, log: log, changed: changed,
+	m := &member[T]{cluster: c, token: token, kind: kind, probing: probing, log: log, changed: changed,
 		client: client.Resource(kind.TargetResource), http: httpClient, why: errNotProbed}
-	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, revision.parse, changed)
+	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, parse, changed)
 	return m, nil
 }
 
 // inherit takes over what the watch with older credentials knew, so that a rotation is no outage. It holds until this
 // member's own first contact, which tells at once when the new credentials are bad.
-func (m *member) inherit(old *member) {
+func (m *member[T]) inherit(old *member[T]) {
 	if m.cluster.Endpoint != old.cluster.Endpoint || m.cluster.ProxyURL != old.cluster.ProxyURL {
 		return // it may be another cluster, of which nothing is known
 	}
@@ -109,7 +110,7 @@ func restConfig(c Cluster, token string) (*rest.Config, error) {
 
 // run probes the member until the context ends, and watches it while it is alive. Every outage ends with a fresh
 // list, so that nothing that a broken connection held back is believed.
-func (m *member) run(ctx context.Context) {
+func (m *member[T]) run(ctx context.Context) {
 	defer m.http.CloseIdleConnections()
 	for ctx.Err() == nil {
 		err := m.probe(ctx)
@@ -123,7 +124,7 @@ func (m *member) run(ctx context.Context) {
 	}
 }
 
-func (m *member) watchWhileAlive(ctx context.Context) {
+func (m *member[T]) watchWhileAlive(ctx context.Context) {
 	watching, stop := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -152,7 +153,7 @@ func (m *member) watchWhileAlive(ctx context.Context) {
 
 // staleFor counts the probes in a row during which one object could be read but all of them could not. What is held grows
 // old then, and is not shown for ever: the watch lists anew, and says what it fails of.
-func (m *member) staleFor(probes int) int {
+func (m *member[T]) staleFor(probes int) int {
 	synced, err := m.watch.State()
 	if !synced || err == nil {
 		return 0
@@ -167,14 +168,14 @@ func (m *member) staleFor(probes int) int {
 
 // probe asks for one object, past the API server's cache: it needs the same network, credentials, permission, kind and
 // storage as the watch.
-func (m *member) probe(ctx context.Context) error {
+func (m *member[T]) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
 	defer cancel()
 	_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1})
 	return err
 }
 
-func (m *member) setAlive(alive bool, why error) {
+func (m *member[T]) setAlive(alive bool, why error) {
 	m.mu.Lock()
 	// The errors' own texts differ from one attempt to the next; what they mean does not.
 	changed := m.alive != alive || (!alive && m.explain(m.why) != m.explain(why))
@@ -190,8 +191,8 @@ func (m *member) setAlive(alive bool, why error) {
 	m.changed("")
 }
 
-// observe tells what is known of an object.
-func (m *member) observe(object string) Observation {
+// observe tells whether the member can be read.
+func (m *member[T]) observe() Observation {
 	o := Observation{Registered: true}
 	m.mu.RLock()
 	alive, why := m.alive, m.why
@@ -206,15 +207,12 @@ func (m *member) observe(object string) Observation {
 		o.Message = fmt.Sprintf("member %s is being listed", m.cluster.Name)
 	default:
 		o.Reachable = true
-		if found, ok := m.watch.Get(object); ok {
-			o.Object = &found
-		}
 	}
 	return o
 }
 
 // explain says what to do; it is deterministic, so that a status that holds it does not flap.
-func (m *member) explain(err error) string {
+func (m *member[T]) explain(err error) string {
 	name := m.cluster.Name
 	switch {
 	case errors.Is(err, errNotProbed):
@@ -231,7 +229,7 @@ func (m *member) explain(err error) string {
 }
 
 // absent asks the member itself, past every cache.
-func (m *member) absent(ctx context.Context, object string) (bool, error) {
+func (m *member[T]) absent(ctx context.Context, object string) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
 	defer cancel()
 	_, err := m.client.Get(ctx, object, metav1.GetOptions{})

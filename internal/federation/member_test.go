@@ -66,7 +66,7 @@ func (h *halfDead) set(ill bool) {
 func TestViewThatCannotBeRenewedIsNotShown(t *testing.T) {
 	server := &halfDead{}
 	changed := make(chan struct{}, 1000)
-	m := &member{cluster: Cluster{Name: "m1"}, probing: Probing{Interval: time.Millisecond, Timeout: time.Second, Failures: 2}, log: logr.Discard(),
+	m := &member[Observed]{cluster: Cluster{Name: "m1"}, probing: Probing{Interval: time.Millisecond, Timeout: time.Second, Failures: 2}, log: logr.Discard(),
 		changed: func(string) { changed <- struct{}{} }, client: server, http: &http.Client{}, why: errNotProbed}
 	m.watch = NewWatch(m.client, "policies", logr.Discard(), Revision(func(map[string]any) string { return "r" }).parse, m.changed)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,11 +83,11 @@ func TestViewThatCannotBeRenewedIsNotShown(t *testing.T) {
 		t.Helper()
 		limit := time.NewTimer(30 * time.Second)
 		defer limit.Stop()
-		for !is(m.observe("acp-x")) {
+		for !is(withObject(m.observe(), m, "acp-x")) {
 			select {
 			case <-changed:
 			case <-limit.C:
-				t.Fatalf("%s: %+v", reason, m.observe("acp-x"))
+				t.Fatalf("%s: %+v", reason, m.observe())
 			}
 		}
 	}
@@ -109,14 +109,14 @@ func TestOnlyTheSameServersViewIsInherited(t *testing.T) {
 		{"another proxy may lead to another cluster", Cluster{Name: "m1", Endpoint: "https://a", ProxyURL: "http://p"}, false},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			make := func(c Cluster) *member {
-				return &member{cluster: c, why: errNotProbed, watch: NewWatch(nil, "policies", logr.Discard(), Revision(nil).parse, nil)}
+			make := func(c Cluster) *member[Observed] {
+				return &member[Observed]{cluster: c, why: errNotProbed, watch: NewWatch(nil, "policies", logr.Discard(), Revision(nil).parse, nil)}
 			}
 			old := make(Cluster{Name: "m1", Endpoint: "https://a"})
 			old.alive, old.watch.synced = true, true
 			now := make(c.now)
 			now.inherit(old)
-			if got := now.observe("x").Reachable; got != c.alive {
+			if got := now.observe().Reachable; got != c.alive {
 				t.Errorf("reachable %v", got)
 			}
 		})

@@ -35,6 +35,8 @@ type Watch[T any] struct {
 	items  map[string]item[T]
 	groups map[string]map[string]struct{}
 	synced bool
+	// listed: at least once, so that items are what was last seen.
+	listed bool
 	err    error
 }
 
@@ -247,7 +249,7 @@ func (s store[T]) Replace(list []any, _ string) error {
 	for n, i := range fresh {
 		w.set(n, i)
 	}
-	w.synced, w.err = true, nil
+	w.synced, w.listed, w.err = true, true, nil
 	w.mu.Unlock()
 	if whole {
 		w.changed("")
@@ -274,5 +276,21 @@ func (w *Watch[T]) inherit(old *Watch[T]) {
 	for n, i := range old.items {
 		w.set(n, i)
 	}
-	w.synced, w.err = old.synced, old.err
+	w.synced, w.listed, w.err = old.synced, old.listed, old.err
+}
+
+// everListed tells whether the objects were listed at least once, even if what is held is old.
+func (w *Watch[T]) everListed() bool {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	return w.listed
+}
+
+// each calls do with every object, also with old ones. It must not call the watch.
+func (w *Watch[T]) each(do func(T)) {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
+	for _, i := range w.items {
+		do(i.value)
+	}
 }

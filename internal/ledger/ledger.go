@@ -1,6 +1,7 @@
 // Package ledger owns the hash-chained record of decisions: the form of a line, how a line is chained to the one
-// before it, and how a chain is verified. It may not touch a store: whoever changes the truth writes the line in the
-// same transaction.
+// before it, how a chain is verified against heads that were kept elsewhere, and the form of an export. It may not
+// touch a store or a network: whoever changes the truth writes the line in the same transaction (ledger/gormstore),
+// and heads are brought outside by ledger/anchor.
 package ledger
 
 import (
@@ -9,7 +10,6 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"time"
 )
 
@@ -18,19 +18,19 @@ const Genesis = "000000000000000000000000000000000000000000000000000000000000000
 
 // Entry is what happened.
 type Entry struct {
-	At      time.Time
-	Actor   string // a person's id; empty: the portal itself
-	Action  string // for example ticket.step-approved
-	Object  string // for example T-42
-	Details map[string]string
+	At      time.Time         `json:"at"`
+	Actor   string            `json:"actor"`  // a person's id; empty: the portal itself
+	Action  string            `json:"action"` // for example ticket.step-approved
+	Object  string            `json:"object"` // for example T-42
+	Details map[string]string `json:"details,omitempty"`
 }
 
 // Line is an entry in the chain. Text is canonical JSON (keys sorted, no space, times in UTC) that contains the hash
 // of the line before; Hash is the hex SHA-256 of Text.
 type Line struct {
-	Seq  int64
-	Text string
-	Hash string
+	Seq  int64  `json:"seq"`
+	Hash string `json:"hash"`
+	Text string `json:"text"`
 }
 
 // Append makes the line that follows.
@@ -42,53 +42,39 @@ func Append(prevSeq int64, prevHash string, e Entry) (Line, error) {
 	if len(e.Details) > 0 {
 		body["details"] = e.Details
 	}
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf) // maps are written with sorted keys
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(body); err != nil {
+	text, err := encode(body)
+	if err != nil {
 		return Line{}, fmt.Errorf("encode ledger line: %w", err)
 	}
-	text := string(bytes.TrimSuffix(buf.Bytes(), []byte("\n")))
 	return Line{Seq: prevSeq + 1, Text: text, Hash: hash(text)}, nil
 }
 
-// BrokenError names the first line that does not fit the chain.
-type BrokenError struct {
-	Seq    int64
-	Reason string
-}
-
-func (e *BrokenError) Error() string {
-	return fmt.Sprintf("ledger is broken at line %d: %s", e.Seq, e.Reason)
-}
-
-// Verify recomputes a chain from its first line and returns the number of lines and the head's hash. The error is a
-// *BrokenError, or what reading the lines gave.
-func Verify(lines iter.Seq2[Line, error]) (count int64, head string, err error) {
-	head = Genesis
-	for l, err := range lines {
-		if err != nil {
-			return count, head, err
-		}
-		if l.Seq != count+1 {
-			return count, head, &BrokenError{Seq: count + 1, Reason: fmt.Sprintf("line %d follows", l.Seq)}
-		}
-		if hash(l.Text) != l.Hash {
-			return count, head, &BrokenError{Seq: l.Seq, Reason: "its hash is not that of its text"}
-		}
-		var body struct {
-			Seq  int64  `json:"seq"`
-			Prev string `json:"prev"`
-		}
-		if err := json.Unmarshal([]byte(l.Text), &body); err != nil {
-			return count, head, &BrokenError{Seq: l.Seq, Reason: "its text is not JSON"}
-		}
-		if body.Seq != l.Seq || body.Prev != head {
-			return count, head, &BrokenError{Seq: l.Seq, Reason: "it does not continue the line before"}
-		}
-		count, head = l.Seq, l.Hash
+// Entry reads back what happened. What people are shown is read from the text that the hash covers, never from
+// columns beside it.
+func (l Line) Entry() (Entry, error) {
+	var e Entry
+	if err := json.Unmarshal([]byte(l.Text), &e); err != nil {
+		return Entry{}, fmt.Errorf("read ledger line %d: %w", l.Seq, err)
 	}
-	return count, head, nil
+	return e, nil
+}
+
+// Head is the newest line of a chain, as it was kept at an instant.
+type Head struct {
+	Seq  int64     `json:"seq"`
+	Hash string    `json:"hash"`
+	At   time.Time `json:"at"`
+}
+
+// encode writes one line of JSON without its end; maps are written with sorted keys.
+func encode(v any) (string, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "", err
+	}
+	return string(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))), nil
 }
 
 func hash(text string) string {

@@ -14,8 +14,8 @@ type delta struct {
 	parent *identity
 	// all: something that may be in any unit.
 	all bool
-	// known: the names that prefixes and whole classes stand for.
-	known bool
+	// known are the names that prefixes and whole classes stand for in only one of the two.
+	known []string
 	// statements that only one of the two has, and resources whose protection differs.
 	statements []*statement
 	protected  []string
@@ -40,8 +40,8 @@ func Changed(old, new *Snapshot) []string {
 		names = old.unitsOf(names, st)
 		names = new.unitsOf(names, st)
 	}
-	if d.known {
-		names = new.unitsOfBroad(names)
+	if len(d.known) > 0 {
+		names = new.unitsOfBroad(names, d.known)
 	}
 	return sortedUnique(append(names, d.protected...))
 }
@@ -71,8 +71,8 @@ func (s *Snapshot) ChangedBetween(from, to time.Time) []string {
 
 // deltaOf compares all objects.
 func deltaOf(old, new *Snapshot) delta {
-	d := delta{parent: old.identity, all: !sameClasses(old, new) || old.lacks != new.lacks || old.members != new.members || !slices.Equal(old.workloads, new.workloads),
-		known: !slices.Equal(old.known, new.known)}
+	d := delta{parent: old.identity, all: !sameClasses(old, new) || old.lacks != new.lacks || old.members != new.members,
+		known: onlyInOne(old.known, new.known)}
 	for p, list := range new.parsed {
 		if was, ok := old.parsed[p]; !ok || len(was) > 0 && len(list) > 0 && was[0] != list[0] {
 			d.statements = append(d.statements, list...)
@@ -97,7 +97,50 @@ func deltaOf(old, new *Snapshot) delta {
 	refuses := func(st *statement) bool { return st.effect == Deny && st.refused() }
 	d.all = d.all || slices.ContainsFunc(d.statements, refuses) ||
 		len(d.protected) > 0 && len(old.refusedDenies)+len(new.refusedDenies) > 0
+	if !d.all && !slices.Equal(old.workloads, new.workloads) {
+		d.workloads(old, new)
+	}
 	return d
+}
+
+// workloads adds the statements that are about somebody whose addresses differ.
+func (d *delta) workloads(old, new *Snapshot) {
+	if new.lacks.Groups || len(old.refusedDenies)+len(new.refusedDenies) > 0 {
+		d.all = true // who has addresses decides about refusals, and about what they take with them
+		return
+	}
+	was, is := old.groups(), new.groups()
+	var subjects []string
+	for name, g := range is {
+		if before := was[name]; before == nil || !slices.Equal(before.Prefixes, g.Prefixes) || !slices.Equal(before.Contested, g.Contested) {
+			subjects = append(subjects, name)
+		}
+	}
+	for name := range was {
+		if is[name] == nil {
+			subjects = append(subjects, name)
+		}
+	}
+	for _, s := range []*Snapshot{old, new} {
+		for _, name := range subjects {
+			d.statements = s.naming(d.statements, name)
+		}
+	}
+}
+
+// naming appends the statements that have a subject among theirs, other than as anyone.
+func (s *Snapshot) naming(out []*statement, subject string) []*statement {
+	if id, ok := s.index.subjects.find(subject); ok {
+		for _, number := range s.index.by.of(id) {
+			out = append(out, s.statements[number])
+		}
+	}
+	for _, number := range s.index.anySubject {
+		if st := s.statements[number]; !st.subjects.any && st.subjects.hasName(subject) {
+			out = append(out, st)
+		}
+	}
+	return out
 }
 
 func (s *Snapshot) unitNames() []string {
@@ -142,18 +185,37 @@ func (s *Snapshot) protectedUnder(names []string, stem string) []string {
 	return names
 }
 
-// unitsOfBroad appends the names of the units whose rules or estimates depend on the known names.
-func (s *Snapshot) unitsOfBroad(names []string) []string {
+// unitsOfBroad appends the names of the units whose rules or estimates depend on whether some names are known.
+func (s *Snapshot) unitsOfBroad(names, known []string) []string {
 	for _, number := range s.index.anySubject {
-		names = s.unitsOf(names, s.statements[number])
+		if st := s.statements[number]; st.vagueSubject || st.subjects.any || slices.ContainsFunc(known, st.subjects.hasName) {
+			names = s.unitsOf(names, st)
+		}
 	}
 	for name := range s.wildUnits {
 		stem := strings.TrimSuffix(name, "*")
-		if c, ok := s.resources.of(stem); ok && len(stem) > len(c.stem) {
+		c, ok := s.resources.of(stem)
+		if ok && len(stem) > len(c.stem) && slices.ContainsFunc(known, func(n string) bool { return strings.HasPrefix(n, stem) }) {
 			names = s.protectedUnder(append(names, name), stem)
 		}
 	}
 	return names
+}
+
+// onlyInOne are the strings that only one of two sorted lists has.
+func onlyInOne(a, b []string) []string {
+	var out []string
+	for len(a) > 0 && len(b) > 0 {
+		switch c := strings.Compare(a[0], b[0]); {
+		case c < 0:
+			out, a = append(out, a[0]), a[1:]
+		case c > 0:
+			out, b = append(out, b[0]), b[1:]
+		default:
+			a, b = a[1:], b[1:]
+		}
+	}
+	return append(append(out, a...), b...)
 }
 
 // workloadsOf are the objects by name, for comparing by identity.

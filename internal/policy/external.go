@@ -44,12 +44,13 @@ func (x *addresses) lookup(a netip.Addr) []string {
 // plain removes what is not part of the address proper: a zone, and IPv4 written as IPv6.
 func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
 
+// newAddresses reads workloads, which are sorted by name.
 func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClass], noGroups bool) (addresses, []Problem) {
 	const kind = "ExternalWorkload"
 	x := addresses{owners: map[netip.Prefix][]string{}}
 	users := map[netip.Prefix][]string{}
 	var problems []Problem
-	for _, w := range sortedObjects(in, byName[*v1alpha1.ExternalWorkload]) {
+	for _, w := range in {
 		if reason, err := workloadSubject(string(w.Spec.Subject), subjects); err != nil {
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error(), LeftOut: true})
 			continue

@@ -10,12 +10,13 @@ import (
 const (
 	// unitSlug and unitHash make at most 28 characters with the hyphen: "acp:" before them still fits the 32 characters
 	// that a dataplane's log value has.
-	unitSlug   = 19
-	unitHash   = 8
-	policySlug = 40
+	unitSlug   = 11
+	unitHash   = 16
+	policySlug = 36
 )
 
-// UnitID is the short id of a resource's unit: readable at the front, and 40 bits of the name's hash.
+// UnitID is the short id of a resource's unit: readable at the front, and 80 bits of the name's hash, so that nobody finds
+// two names that meet.
 func UnitID(resource string) string {
 	sum := sha256.Sum256([]byte(resource))
 	hash := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))[:unitHash]
@@ -26,14 +27,15 @@ func UnitID(resource string) string {
 	return slug(text, unitSlug) + "-" + hash
 }
 
-// PolicyNameFor is the name of the AccessControlPolicy that holds the portal's grants on a resource.
+// PolicyNameFor is the name of the AccessControlPolicy that holds the portal's grants on a resource: a DNS label with 64
+// bits of the name's hash.
 func PolicyNameFor(resource string) string {
 	sum := sha256.Sum256([]byte(resource))
 	text := resource
 	if n, err := ParseName(resource); err == nil {
 		text = n.Service + "-" + n.Type + "-" + n.ID
 	}
-	return "portal-" + slug(text, policySlug) + "-" + hex.EncodeToString(sum[:4])
+	return "portal-" + slug(text, policySlug) + "-" + hex.EncodeToString(sum[:8])
 }
 
 // slug makes a part of a DNS label: lower case, everything else a single hyphen, never empty.

@@ -129,11 +129,17 @@ func TestNamesOfObjects(t *testing.T) {
 		if !validDNSLabel(id) || len("acp:"+id) > 32 {
 			t.Errorf("UnitID(%q) = %q, want a DNS label that fits a log value of 32 characters with its prefix", r, id)
 		}
+		if hash := id[strings.LastIndexByte(id, '-')+1:]; len(hash) != 16 {
+			t.Errorf("UnitID(%q) = %q, want it to end in 16 characters of a hash, 5 bits each", r, id)
+		}
+		if hash := name[strings.LastIndexByte(name, '-')+1:]; len(hash) != 16 {
+			t.Errorf("PolicyNameFor(%q) = %q, want it to end in 16 characters of a hash, 4 bits each", r, name)
+		}
 		if !validDNSLabel(name) || !strings.HasPrefix(name, "portal-") {
 			t.Errorf("PolicyNameFor(%q) = %q, want a DNS label that begins with portal-", r, name)
 		}
 	}
-	if got, want := UnitID(bobs), "redis-bobs-cluster-"; !strings.HasPrefix(got, want) {
+	if got, want := UnitID(bobs), "redis-bobs-"; !strings.HasPrefix(got, want) {
 		t.Errorf("UnitID(%q) = %q, want it to begin with %q", bobs, got, want)
 	}
 	if got, want := PolicyNameFor(bobs), "portal-redis-clusters-bobs-cluster-"; !strings.HasPrefix(got, want) {

@@ -21,8 +21,10 @@ type Snapshot struct {
 	parsed     map[*v1alpha1.AccessControlPolicy][]*statement
 	statements []*statement
 	// refs are those of the statements, so that a decision by one of them can name it without allocation.
-	refs  []Ref
-	index index
+	refs []Ref
+	// doubles tells that two statements have the same ref, which the API does not let in.
+	doubles bool
+	index   index
 
 	// wildUnits holds the allows of each wildcard unit, by its name.
 	wildUnits map[string][]*statement
@@ -45,7 +47,9 @@ type Snapshot struct {
 
 	refusals []Refusal
 	problems []Problem
-	changes  []time.Time
+	// workloadProblems are those of them that are about external workloads.
+	workloadProblems []Problem
+	changes          []time.Time
 }
 
 // NewSnapshot builds a Snapshot. What is wrong with the input is left out and told by Refusals and Problems.
@@ -59,13 +63,20 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
 	next.protected, problems[2] = newProtections(in.Resources, next.resources)
-	next.external, problems[3] = newAddresses(in.Workloads, next.subjects, in.Lacks.Groups)
+	next.workloads = workloadsOf(in)
+	sameWorkloads := s.identity != nil && s.lacks == in.Lacks && sameClasses(s, next) && slices.Equal(s.workloads, next.workloads)
+	if sameWorkloads { // there may be tens of thousands
+		next.external, next.groups, problems[3] = s.external, s.groups, s.workloadProblems
+	} else {
+		next.external, problems[3] = newAddresses(next.workloads, next.subjects, in.Lacks.Groups)
+		next.groups = sync.OnceValue(next.externalGroups)
+	}
+	next.workloadProblems = problems[3]
 	next.problems = slices.Concat(problems[:]...)
 	slices.SortFunc(next.problems, compareProblems)
 
-	next.workloads = workloadsOf(in)
 	reusable := sameClasses(s, next) && sameDistribution(s, next)
-	names := nameCache{subjects: map[string]struct{}{}}
+	names := nameCache{subjects: newNumbering(0)}
 	for _, p := range sortedObjects(in.Policies, byName[*v1alpha1.AccessControlPolicy]) {
 		statements, ok := s.parsed[p]
 		if !ok || !reusable {
@@ -78,13 +89,13 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.buildIndex()
 	for i, st := range next.statements {
 		next.refs[i] = st.ref
+		next.doubles = next.doubles || i > 0 && st.ref == next.refs[i-1]
 		next.refusals = append(next.refusals, st.refusals("")...)
 		if st.effect == Deny && st.refused() {
 			next.refusedDenies = append(next.refusedDenies, next.newRefusedDeny(st))
 		}
 	}
 	slices.SortFunc(next.refusals, compareRefusals)
-	next.groups = sync.OnceValue(next.externalGroups)
 	next.collectChanges(in.Resources)
 	next.known, next.identity = knownNames(in), &identity{}
 	if s.identity != nil {
@@ -104,7 +115,7 @@ func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy, names *nameCache) []*s
 		st.examine(s, names)
 		out[i] = st
 	}
-	slices.SortStableFunc(out, func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
+	slices.SortStableFunc(out, func(a, b *statement) int { return strings.Compare(a.ref.SID, b.ref.SID) })
 	return out
 }
 

@@ -62,7 +62,7 @@ func (s *Snapshot) wildcardUnit(name string, at time.Time) (*Unit, bool) {
 
 // keepCompiled takes over the units of wildcards that did not change.
 func (s *Snapshot) keepCompiled(from *Snapshot) {
-	if s.delta.all || s.delta.known || !slices.EqualFunc(s.changes, from.changes, time.Time.Equal) {
+	if s.delta.all || len(s.delta.known) > 0 || !slices.EqualFunc(s.changes, from.changes, time.Time.Equal) {
 		return
 	}
 	var touched []string
@@ -107,6 +107,22 @@ func (s *Snapshot) compileWildcard(name string, at time.Time) *Unit {
 	}
 	s.fill(&u, c, statements, s.overriders(name, stem, c, at), at)
 	return &u
+}
+
+// WildcardUnits names the units of wildcards that hold the allows of a wildcard resource, sorted: one for each class that
+// the wildcard overlaps, as far as an allow names it.
+func (s *Snapshot) WildcardUnits(resource string) []string {
+	n, err := ParseName(resource)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, c := range s.resources.overlapping(n) {
+		if name := longer(strings.TrimSuffix(resource, "*"), c.stem) + "*"; s.wildUnits[name] != nil {
+			out = append(out, name)
+		}
+	}
+	return sortedUnique(out)
 }
 
 // inherited are the rules of the wildcard units that cover a resource, and the entries that they need.

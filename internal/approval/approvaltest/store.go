@@ -20,9 +20,31 @@ var Start = time.Date(2026, 1, 2, 3, 4, 5, 678000, time.UTC)
 
 // Ticket builds a pending ticket of alice for app-n on resource r, decided by carol and then bob.
 func Ticket(app, resource, key string) *approval.Ticket {
-	return approval.NewTicket("alice", "because", key, time.Hour,
-		[]approval.Item{{Application: app, ApplicationName: "name:" + app, Resource: resource, ResourceName: "name:" + resource, Actions: []string{"redis:connect", "redis:info"}}},
-		[]approval.Step{{Name: "leader", Approvers: []string{"carol"}}, {Name: "owner", Approvers: []string{"bob", "dan"}, Note: "n"}}, Start)
+	return TicketOf(Item(app, resource), key)
+}
+
+// TicketOf builds a ticket of alice with one item.
+func TicketOf(it approval.Item, key string) *approval.Ticket {
+	return approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", IdempotencyKey: key, Items: []approval.Item{it}}, Start)
+}
+
+// Item asks for app-n on resource r for an hour, decided by carol and then bob.
+func Item(app, resource string) approval.Item {
+	it := approval.Item{Application: app, ApplicationName: "name:" + app, Resource: resource, ResourceName: "name:" + resource,
+		Actions: []string{"redis:connect", "redis:info"}, Duration: time.Hour, Steps: []approval.Step{
+			{Name: "leader", Approvers: []string{"carol"}, Quorum: 1}, {Name: "owner", Approvers: []string{"bob", "dan"}, Quorum: 1, Note: "n"}}}
+	it.Shown = Shown(it)
+	return it
+}
+
+// Shown is what a Host brings by an item, if nothing makes it more.
+func Shown(it approval.Item) approval.Shown {
+	return approval.NewShown(append(approval.StatementLines(it), compiledLine(it)))
+}
+
+// Yes is an approval.
+func Yes(person string, at time.Time) approval.Vote {
+	return approval.Vote{Person: person, Approve: true, At: at, Comment: "ok"}
 }
 
 // Run the suite; fresh returns an empty store.
@@ -30,6 +52,7 @@ func Run(t *testing.T, fresh func(t *testing.T) approval.Store) {
 	for name, f := range map[string]func(*testing.T, context.Context, approval.Store){
 		"round trip": roundTrip, "idempotency": idempotency, "claims": claims, "rollback": rollback, "filters": filters,
 		"not found": notFound, "concurrent updates": concurrent, "job order": jobOrder, "leases": leases, "parked": parked,
+		"items": items, "by update": byUpdate, "delegations": delegations,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, t.Context(), fresh(t)) })
 	}
@@ -56,7 +79,7 @@ func update(t *testing.T, ctx context.Context, s approval.Store, n int64, f func
 func approve(t *testing.T, ctx context.Context, s approval.Store, n int64, who ...string) {
 	t.Helper()
 	for _, p := range who {
-		update(t, ctx, s, n, func(x *approval.Ticket) error { return x.Approve(p, "ok", Start.Add(time.Minute)) })
+		update(t, ctx, s, n, func(x *approval.Ticket) error { return x.Vote(0, Yes(p, Start.Add(time.Minute))) })
 	}
 }
 
@@ -66,7 +89,7 @@ func roundTrip(t *testing.T, ctx context.Context, s approval.Store) {
 		t.Fatalf("a stored ticket has a number and its items a sid: %+v", made)
 	}
 	approve(t, ctx, s, made.Number, "carol")
-	got := update(t, ctx, s, made.Number, func(x *approval.Ticket) error { return x.Approve("bob", "fine", Start.Add(2*time.Minute)) })
+	got := update(t, ctx, s, made.Number, func(x *approval.Ticket) error { return x.Vote(0, Yes("bob", Start.Add(2*time.Minute))) })
 	again, err := s.Get(ctx, made.Number)
 	if err != nil {
 		t.Fatal(err)
@@ -74,8 +97,8 @@ func roundTrip(t *testing.T, ctx context.Context, s approval.Store) {
 	if d := cmp.Diff(got, again, cmpopts.IgnoreUnexported(approval.Ticket{}), cmpopts.EquateApproxTime(0)); d != "" {
 		t.Errorf("what is read is what was stored: (-stored +read)\n%s", d)
 	}
-	if again.Version != 3 || again.State != approval.StateApproved || again.ExpiresAt.IsZero() || len(again.Events) != 4 {
-		t.Errorf("two approvals: version %d, state %s, %d events", again.Version, again.State, len(again.Events))
+	if again.Version != 3 || again.State() != approval.StateApproved || again.Items[0].ExpiresAt.IsZero() || len(again.Events) != 4 {
+		t.Errorf("two approvals: version %d, state %s, %d events", again.Version, again.State(), len(again.Events))
 	}
 }
 
@@ -112,7 +135,7 @@ func rollback(t *testing.T, ctx context.Context, s approval.Store) {
 	made := create(t, ctx, s, Ticket("a", "r", ""))
 	boom := &approval.Error{Code: approval.CodeConflict, Detail: "boom"}
 	_, err := s.Update(ctx, made.Number, func(x *approval.Ticket) error {
-		if err := x.Approve("carol", "", Start); err != nil {
+		if err := x.Vote(0, Yes("carol", Start)); err != nil {
 			return err
 		}
 		return boom
@@ -121,7 +144,7 @@ func rollback(t *testing.T, ctx context.Context, s approval.Store) {
 		t.Errorf("the transition's error is returned as it is, got %v", err)
 	}
 	got, err := s.Get(ctx, made.Number)
-	if err != nil || got.Version != 1 || got.Current() != 0 {
+	if err != nil || got.Version != 1 || got.Items[0].Current() != 0 {
 		t.Errorf("a failed transition changes nothing: %+v, %v", got, err)
 	}
 }
@@ -139,10 +162,10 @@ func filters(t *testing.T, ctx context.Context, s approval.Store) {
 		want   []int64
 	}{
 		"all":         {"newest first", approval.Filter{}, []int64{three.Number, two, one}},
-		"page":        {"before and limit", approval.Filter{Before: three.Number, Limit: 1}, []int64{two}},
+		"page":        {"before and limit", approval.Filter{After: approval.Cursor{Number: three.Number}, Limit: 1}, []int64{two}},
 		"requester":   {"mine", approval.Filter{Requester: "zoe"}, []int64{three.Number}},
-		"waits carol": {"the step that is current, not one that she decided", approval.Filter{WaitsFor: "carol"}, []int64{three.Number, one}},
-		"waits bob":   {"only the ticket that came to him", approval.Filter{WaitsFor: "bob"}, []int64{two}},
+		"waits carol": {"the step that is current, not one that she decided", approval.Filter{WaitsFor: &approval.Waits{Person: "carol"}}, []int64{three.Number, one}},
+		"waits bob":   {"only the ticket that came to him", approval.Filter{WaitsFor: &approval.Waits{Person: "bob"}}, []int64{two}},
 		"decided":     {"what carol decided", approval.Filter{DecidedBy: "carol"}, []int64{two}},
 		"state":       {"none is rejected", approval.Filter{States: []approval.State{approval.StateRejected}}, nil},
 		"application": {"by catalog id", approval.Filter{Application: "b"}, []int64{two}},
@@ -166,8 +189,9 @@ func filters(t *testing.T, ctx context.Context, s approval.Store) {
 			}
 		})
 	}
-	if n, err := s.CountWaiting(ctx, "carol"); err != nil || n != 2 {
-		t.Errorf("CountWaiting(carol) = %d, %v", n, err)
+	counts, err := s.Count(ctx, approval.Filter{WaitsFor: &approval.Waits{Person: "carol"}, Limit: 1}, approval.Filter{Requester: "zoe"})
+	if d := cmp.Diff([]int{2, 1}, counts); err != nil || d != "" {
+		t.Errorf("counts, without regard to a limit: %v (-want +got)\n%s", err, d)
 	}
 	got, err := s.ChangedSince(ctx, Start.Add(time.Minute))
 	if err != nil || len(got) != 1 || got[0].Number != two {
@@ -199,7 +223,7 @@ func concurrent(t *testing.T, ctx context.Context, s approval.Store) {
 				if x.Version != 2 {
 					return &approval.Error{Code: approval.CodeStale, Detail: "stale"}
 				}
-				return x.Approve(who, "", Start)
+				return x.Vote(0, Yes(who, Start))
 			})
 		})
 	}
@@ -235,10 +259,10 @@ func jobOrder(t *testing.T, ctx context.Context, s approval.Store) {
 	for _, n := range []int64{a, b, c} {
 		approve(t, ctx, s, n, "carol", "bob")
 	}
-	update(t, ctx, s, a, func(x *approval.Ticket) error { return x.Revoke("bob", "why", Start) })
+	update(t, ctx, s, a, func(x *approval.Ticket) error { return x.Revoke(0, "bob", "why", Start) })
 	now := Start.Add(time.Hour)
 	first, err := s.Lease(ctx, "w", now, time.Minute)
-	if err != nil || first.Ticket != a || first.Kind != approval.JobApply {
+	if err != nil || first.Ticket != a || first.Kind != approval.JobApply || first.Key != "name:r" {
 		t.Fatalf("the oldest job goes first: %+v, %v", first, err)
 	}
 	if got, want := lease(t, ctx, s, "w", now), fmt.Sprintf("apply %d", c); got != want {
@@ -278,13 +302,13 @@ func leases(t *testing.T, ctx context.Context, s approval.Store) {
 		t.Errorf("who lost his lease postpones nothing: %v", err)
 	}
 	if _, err := s.Finish(ctx, next, func(x *approval.Ticket) error {
-		x.Written("p", approval.Written{Generation: 7, UID: "u"}, now)
+		x.Written(0, "p", approval.Written{Generation: 7, UID: "u"}, now)
 		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := s.Get(ctx, n)
-	if err != nil || got.State != approval.StateApplying || got.WrittenGeneration != 7 || got.PolicyUID != "u" {
+	if err != nil || got.State() != approval.StateApplying || got.Items[0].WrittenGeneration != 7 || got.Items[0].PolicyUID != "u" {
 		t.Errorf("finishing moves the ticket in the same transaction: %+v, %v", got, err)
 	}
 	if _, err := s.Finish(ctx, next, nothing); !errors.Is(err, approval.ErrLeaseLost) {

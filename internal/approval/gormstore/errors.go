@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 
-	driver "github.com/glebarez/go-sqlite"
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 )
 
 // storeError leaves our own errors and the caller's end alone; everything else is the store's failure. In words for
@@ -23,17 +23,5 @@ func storeError(err error) error {
 	case errors.Is(err, gorm.ErrRecordNotFound):
 		return approval.NotFound()
 	}
-	detail := "The ticket store cannot be used now. Nothing was changed; try again in a moment."
-	var e *driver.Error
-	if errors.As(err, &e) {
-		switch e.Code() & 0xff { // the primary result code, https://sqlite.org/rescode.html
-		case 8: // SQLITE_READONLY
-			detail = "The ticket store is read-only. Nothing was changed; an administrator has to make it writable."
-		case 13: // SQLITE_FULL
-			detail = "The ticket store's disk is full. Nothing was changed; an administrator has to make room."
-		case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
-			detail = "The ticket store is busy. Nothing was changed; try again."
-		}
-	}
-	return &approval.Error{Code: approval.CodeStoreUnavailable, Detail: detail, Err: err}
+	return &approval.Error{Code: approval.CodeStoreUnavailable, Detail: database.Detail(err), Err: err}
 }

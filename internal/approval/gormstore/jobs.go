@@ -5,15 +5,17 @@ import (
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// A job is due when its time has come, nobody leases it, and no earlier job of its resource has to go first.
+// A job is due when its time has come, nobody leases it, and no earlier job of its key has to go first.
 const due = `run_after <= @now AND lease_until <= @now
- AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.resource = outbox.resource AND e.id < outbox.id AND NOT e.parked)`
+ AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job_key = outbox.job_key AND e.id < outbox.id AND NOT e.parked)`
 
-// Lease implements approval.Store. It looks without the write lock first, because mostly there is nothing.
+// Lease implements approval.Store. It looks without the write lock first, because mostly there is nothing; a job that
+// another replica is about to take is passed over.
 func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*approval.Job, error) {
 	args := map[string]any{"now": micros(now)}
 	var some int64
@@ -28,7 +30,8 @@ func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl tim
 	var row jobRow
 	err := s.write(ctx, func(tx *gorm.DB) error {
 		var rows []jobRow
-		if err := tx.Where(due, args).Order("id").Limit(1).Find(&rows).Error; err != nil {
+		skip := clause.Locking{Strength: clause.LockingStrengthUpdate, Options: clause.LockingOptionsSkipLocked}
+		if err := tx.Clauses(skip).Where(due, args).Order("id").Limit(1).Find(&rows).Error; err != nil {
 			return err
 		}
 		if len(rows) == 0 {
@@ -47,7 +50,7 @@ func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl tim
 	if err != nil {
 		return nil, err
 	}
-	return &approval.Job{ID: row.ID, Ticket: row.Ticket, Kind: row.Kind, Resource: row.Resource, Attempts: row.Attempts,
+	return &approval.Job{ID: row.ID, Ticket: row.Ticket, Item: row.Item, Kind: row.Kind, Key: row.Key, Attempts: row.Attempts,
 		Worker: row.Worker, LeaseUntil: instant(row.LeaseUntil)}, nil
 }
 

@@ -3,9 +3,11 @@ package gormstore
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
 )
@@ -19,9 +21,9 @@ func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err 
 	return t, err
 }
 
-func load(tx *gorm.DB, number int64) (*approval.Ticket, error) {
+func load(tx *gorm.DB, number int64, lock ...clause.Expression) (*approval.Ticket, error) {
 	var row ticketRow
-	if err := tx.First(&row, "number = ?", number).Error; err != nil {
+	if err := tx.Clauses(lock...).First(&row, "number = ?", number).Error; err != nil {
 		return nil, err
 	}
 	out, err := fill(tx, []ticketRow{row})
@@ -49,25 +51,7 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 	}
 	for _, i := range items {
 		t := byNumber[i.Ticket]
-		t.Items = append(t.Items, approval.Item{Application: i.Application, ApplicationName: i.ApplicationName, Resource: i.Resource,
-			ResourceName: i.ResourceName, Actions: i.Actions, SID: i.SID})
-	}
-	var steps []stepRow
-	if err := tx.Where("ticket IN ?", numbers).Order("ticket, position").Find(&steps).Error; err != nil {
-		return nil, err
-	}
-	for _, r := range steps {
-		t := byNumber[r.Ticket]
-		t.Steps = append(t.Steps, approval.Step{Name: r.Name, State: r.State, Note: r.Note, DecidedBy: r.DecidedBy,
-			DecidedAt: instant(r.DecidedAt), Comment: r.Comment})
-	}
-	var approvers []approverRow
-	if err := tx.Where("ticket IN ?", numbers).Order("ticket, position, person").Find(&approvers).Error; err != nil {
-		return nil, err
-	}
-	for _, a := range approvers {
-		st := &byNumber[a.Ticket].Steps[a.Position]
-		st.Approvers = append(st.Approvers, a.Person)
+		t.Items = append(t.Items, i.Body)
 	}
 	var events []eventRow
 	if err := tx.Where("ticket IN ?", numbers).Order("seq").Find(&events).Error; err != nil {
@@ -75,21 +59,34 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 	}
 	for _, e := range events {
 		t := byNumber[e.Ticket]
-		t.Events = append(t.Events, approval.Event{At: instant(e.At), Kind: e.Kind, Actor: e.Actor, Step: e.Step, Cluster: e.Cluster,
+		t.Events = append(t.Events, approval.Event{At: instant(e.At), Kind: e.Kind, Item: e.Item, Actor: e.Actor, OnBehalfOf: e.OnBehalfOf, Step: e.Step, Cluster: e.Cluster,
 			Revision: e.Revision, Comment: e.Comment, Saved: true})
 	}
 	return out, nil
 }
 
+func list(tx *gorm.DB, f approval.Filter) *gorm.DB {
+	numbers, args := union(tx, f, f.Limit)
+	q := tx.Where("number IN ("+numbers+")", args...)
+	switch {
+	case f.Oldest:
+		q = q.Order("number")
+	case f.ByUpdate:
+		q = q.Order("updated_at DESC, number DESC")
+	default:
+		q = q.Order("number DESC")
+	}
+	if f.Limit > 0 {
+		q = q.Limit(f.Limit)
+	}
+	return q
+}
+
 // List implements approval.Store.
 func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
 	err = s.read(ctx, func(tx *gorm.DB) error {
-		q := where(tx.Model(&ticketRow{}), f).Order("number DESC")
-		if f.Limit > 0 {
-			q = q.Limit(f.Limit)
-		}
 		var rows []ticketRow
-		if err := q.Find(&rows).Error; err != nil {
+		if err := list(tx, f).Find(&rows).Error; err != nil {
 			return err
 		}
 		for some := range slices.Chunk(rows, fillAtOnce) {
@@ -107,90 +104,102 @@ func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ti
 // fillAtOnce keeps the number of a query's parameters below what databases accept.
 const fillAtOnce = 500
 
-const waitsFor = `state = 'pending' AND requester <> @p
- AND EXISTS (SELECT 1 FROM ticket_steps s JOIN step_approvers a ON a.ticket = s.ticket AND a.position = s.position
-             WHERE s.ticket = tickets.number AND s.state = 'current' AND a.person = @p)
- AND NOT EXISTS (SELECT 1 FROM ticket_steps s WHERE s.ticket = tickets.number AND s.decided_by = @p)`
+const visibleTo = `tickets.requester = @p
+ OR EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND (c.person = @p OR c.person IN @for AND c.role = 'named'))
+ OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN @apps OR i.resource_name IN @res))`
 
-const visibleTo = `requester = @p
- OR EXISTS (SELECT 1 FROM step_approvers a WHERE a.ticket = tickets.number AND a.person = @p)
- OR EXISTS (SELECT 1 FROM ticket_items i WHERE i.ticket = tickets.number AND (i.application_name IN @apps OR i.resource_name IN @res))`
+// matching has no index: it looks at the tickets that the other conditions leave, newest first, until the page is full.
+const matching = `LOWER(tickets.reason) LIKE @t ESCAPE '!' OR LOWER(tickets.requester) LIKE @t ESCAPE '!'
+ OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (LOWER(i.application) LIKE @t ESCAPE '!' OR LOWER(i.resource) LIKE @t ESCAPE '!'))`
 
+// where is what walks do not see to; of who waits they see to all.
 func where(q *gorm.DB, f approval.Filter) *gorm.DB {
+	if f.Text != "" {
+		part := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(f.Text))
+		q = q.Where(matching, map[string]any{"t": "%" + part + "%"})
+	}
 	if f.Requester != "" {
-		q = q.Where("requester = ?", f.Requester)
+		q = q.Where("tickets.requester = ?", f.Requester)
 	}
-	if f.WaitsFor != "" {
-		q = q.Where(waitsFor, map[string]any{"p": f.WaitsFor})
-	}
-	if f.DecidedBy != "" {
-		q = q.Where("EXISTS (SELECT 1 FROM ticket_steps s WHERE s.ticket = tickets.number AND s.decided_by = ?)", f.DecidedBy)
-	}
-	if v := f.VisibleTo; v != nil {
-		q = q.Where(visibleTo, map[string]any{"p": v.Person, "apps": v.Applications, "res": v.Resources})
+	if len(f.Kinds) > 0 {
+		q = q.Where("tickets.kind IN ?", f.Kinds)
 	}
 	if len(f.States) > 0 {
-		q = q.Where("state IN ?", f.States)
+		q = q.Where("tickets.state IN ?", f.States)
 	}
-	if f.Application != "" {
-		q = q.Where("EXISTS (SELECT 1 FROM ticket_items i WHERE i.ticket = tickets.number AND i.application = ?)", f.Application)
+	if f.DecidedBy != "" {
+		q = q.Where("EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND c.role = 'decided' AND c.person = ?)", f.DecidedBy)
 	}
-	if f.Resource != "" {
-		q = q.Where("EXISTS (SELECT 1 FROM ticket_items i WHERE i.ticket = tickets.number AND i.resource = ?)", f.Resource)
+	if v := f.VisibleTo; v != nil {
+		q = q.Where(visibleTo, map[string]any{"p": v.Person, "for": v.StandsFor, "apps": v.Applications, "res": v.Resources})
 	}
-	if f.Policy != "" {
-		q = q.Where("policy = ?", f.Policy)
-	}
-	if !f.ExpiredBy.IsZero() {
-		q = q.Where("expires_at > 0 AND expires_at <= ?", micros(f.ExpiredBy))
-	}
-	if f.Before > 0 {
-		q = q.Where("number < ?", f.Before)
+	if conditions, args := ofItem(f); len(conditions) > 0 {
+		q = q.Where("EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND "+strings.Join(conditions, " AND ")+")", args...)
 	}
 	return q
 }
 
-// CountWaiting implements approval.Store.
-func (s *Store) CountWaiting(ctx context.Context, person string) (int, error) {
-	var n int64
-	err := s.read(ctx, func(tx *gorm.DB) error {
-		return where(tx.Model(&ticketRow{}), approval.Filter{WaitsFor: person}).Count(&n).Error
-	})
-	return int(n), err
-}
-
-// ClaimedBy implements approval.Store.
-func (s *Store) ClaimedBy(ctx context.Context, claims []approval.Claim) (n int64, err error) {
-	err = s.read(ctx, func(tx *gorm.DB) error {
-		n, err = claimedBy(tx, claims)
-		return err
-	})
-	return n, err
-}
-
-func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
-	for _, c := range claims {
-		var rows []claimRow
-		if err := tx.Where("application = ? AND resource = ? AND action = ?", c.Application, c.Resource, c.Action).Find(&rows).Error; err != nil {
-			return 0, err
-		}
-		if len(rows) > 0 {
-			return rows[0].Ticket, nil
-		}
+// ofItem are the conditions that one item must meet together.
+func ofItem(f approval.Filter) (conditions []string, args []any) {
+	add := func(condition string, values ...any) {
+		conditions, args = append(conditions, condition), append(args, values...)
 	}
-	return 0, nil
+	if len(f.ItemStates) > 0 {
+		add("i.state IN ?", f.ItemStates)
+	}
+	if f.Application != "" {
+		add("i.application = ?", f.Application)
+	}
+	if f.Resource != "" {
+		add("i.resource = ?", f.Resource)
+	}
+	if f.Policy != "" {
+		add("i.policy = ?", f.Policy)
+	}
+	if f.Target != nil {
+		add("i.target_ticket = ? AND i.target_item = ?", f.Target.Ticket, f.Target.Item)
+	}
+	if !f.DueBy.IsZero() {
+		add("i.due_at > 0 AND i.due_at <= ?", micros(f.DueBy))
+	}
+	if !f.ExpiresBy.IsZero() {
+		add("i.expires_at > 0 AND i.expires_at <= ?", micros(f.ExpiresBy))
+	}
+	return conditions, args
+}
+
+func count(tx *gorm.DB, f approval.Filter) *gorm.DB {
+	f.After, f.ByUpdate = approval.Cursor{}, false
+	numbers, args := union(tx, f, approval.CountLimit)
+	return tx.Table("("+numbers+" LIMIT ?) AS t", append(args, approval.CountLimit)...)
+}
+
+// Count implements approval.Store.
+func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, error) {
+	out := make([]int, len(filters))
+	err := s.read(ctx, func(tx *gorm.DB) error {
+		for i, f := range filters {
+			var n int64
+			if err := count(tx, f).Count(&n).Error; err != nil {
+				return err
+			}
+			out[i] = int(n)
+		}
+		return nil
+	})
+	return out, err
 }
 
 // ChangedSince implements approval.Store.
-func (s *Store) ChangedSince(ctx context.Context, since time.Time) ([]approval.Change, error) {
-	var out []approval.Change
+func (s *Store) ChangedSince(ctx context.Context, since time.Time) ([]approval.TicketChange, error) {
+	var out []approval.TicketChange
 	err := s.read(ctx, func(tx *gorm.DB) error {
 		var rows []ticketRow
 		if err := tx.Select("number", "state", "version", "updated_at").Where("updated_at >= ?", micros(since)).Order("updated_at").Find(&rows).Error; err != nil {
 			return err
 		}
 		for _, r := range rows {
-			out = append(out, approval.Change{Number: r.Number, State: r.State, Version: r.Version, UpdatedAt: instant(r.UpdatedAt)})
+			out = append(out, approval.TicketChange{Number: r.Number, State: r.State, Version: r.Version, UpdatedAt: instant(r.UpdatedAt)})
 		}
 		return nil
 	})

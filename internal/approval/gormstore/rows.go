@@ -7,69 +7,95 @@ import (
 )
 
 type ticketRow struct {
-	Number            int64 `gorm:"primaryKey"`
-	State             approval.State
-	Version           int64
-	Requester         string
-	Reason            string
-	IdempotencyKey    *string
-	DurationSeconds   int64
-	ExpiresAt         int64
-	Message           string
-	Policy            string
-	PolicyUID         string `gorm:"column:policy_uid"`
-	WrittenGeneration int64
-	RevokeGeneration  int64
-	CreatedAt         int64 `gorm:"autoCreateTime:false"`
-	UpdatedAt         int64 `gorm:"autoUpdateTime:false"`
+	Number         int64 `gorm:"primaryKey"`
+	Kind           approval.Kind
+	State          approval.State
+	Version        int64
+	Requester      string
+	Reason         string
+	IdempotencyKey *string
+	BreakGlass     bool
+	CreatedAt      int64 `gorm:"autoCreateTime:false"`
+	UpdatedAt      int64 `gorm:"autoUpdateTime:false"`
 }
 
 func (ticketRow) TableName() string { return "tickets" }
 
+// itemRow has in columns what lists select by; the item itself is its body.
 type itemRow struct {
 	Ticket          int64 `gorm:"primaryKey"`
 	Position        int   `gorm:"primaryKey"`
+	State           approval.State
 	Application     string
 	ApplicationName string
 	Resource        string
 	ResourceName    string
-	Actions         []string `gorm:"serializer:json"`
-	SID             string   `gorm:"column:sid"`
+	Policy          string
+	TargetTicket    int64
+	TargetItem      int
+	ExpiresAt       int64
+	DueAt           int64
+	Body            approval.Item `gorm:"serializer:json"`
 }
 
-func (itemRow) TableName() string { return "ticket_items" }
+func (itemRow) TableName() string { return "items" }
 
-type stepRow struct {
-	Ticket    int64 `gorm:"primaryKey"`
-	Position  int   `gorm:"primaryKey"`
-	Name      string
-	State     approval.StepState
-	Note      string
-	DecidedBy string
-	DecidedAt int64
-	Comment   string
+func itemOf(t *approval.Ticket, i int) itemRow {
+	it := t.Items[i]
+	r := itemRow{Ticket: t.Number, Position: i, State: it.State, Application: it.Application, ApplicationName: it.ApplicationName, Resource: it.Resource,
+		ResourceName: it.ResourceName, Policy: it.Policy, ExpiresAt: micros(it.ExpiresAt), DueAt: micros(it.Due()), Body: it}
+	if it.Target != nil {
+		r.TargetTicket, r.TargetItem = it.Target.Ticket, it.Target.Item
+	}
+	return r
 }
 
-func (stepRow) TableName() string { return "ticket_steps" }
-
-type approverRow struct {
-	Ticket   int64  `gorm:"primaryKey"`
-	Position int    `gorm:"primaryKey"`
-	Person   string `gorm:"primaryKey"`
+type concernRow struct {
+	Ticket int64
+	Item   int
+	Person string
+	Role   approval.Role
 }
 
-func (approverRow) TableName() string { return "step_approvers" }
+func (concernRow) TableName() string { return "concerns" }
+
+type delegationRow struct {
+	ID         int64 `gorm:"primaryKey"`
+	FromPerson string
+	ToPerson   string
+	StartAt    int64
+	EndAt      int64
+	Reason     string
+	CreatedBy  string
+	CreatedAt  int64 `gorm:"autoCreateTime:false"`
+	EndedAt    int64
+	EndedBy    string
+}
+
+func (delegationRow) TableName() string { return "delegations" }
+
+func rowOfDelegation(d approval.Delegation) delegationRow {
+	return delegationRow{ID: d.ID, FromPerson: d.From, ToPerson: d.To, StartAt: micros(d.Start), EndAt: micros(d.End), Reason: d.Reason,
+		CreatedBy: d.CreatedBy, CreatedAt: micros(d.CreatedAt), EndedAt: micros(d.EndedAt), EndedBy: d.EndedBy}
+}
+
+func (r delegationRow) delegation() approval.Delegation {
+	return approval.Delegation{ID: r.ID, From: r.FromPerson, To: r.ToPerson, Start: instant(r.StartAt), End: instant(r.EndAt), Reason: r.Reason,
+		CreatedBy: r.CreatedBy, CreatedAt: instant(r.CreatedAt), EndedAt: instant(r.EndedAt), EndedBy: r.EndedBy}
+}
 
 type eventRow struct {
-	Seq      int64 `gorm:"primaryKey"`
-	Ticket   int64
-	At       int64
-	Kind     approval.EventKind
-	Actor    string
-	Step     string
-	Cluster  string
-	Revision string
-	Comment  string
+	Seq        int64 `gorm:"primaryKey"`
+	Ticket     int64
+	Item       int
+	At         int64
+	Kind       approval.EventKind
+	Actor      string
+	OnBehalfOf string
+	Step       string
+	Cluster    string
+	Revision   string
+	Comment    string
 }
 
 func (eventRow) TableName() string { return "ticket_events" }
@@ -86,8 +112,9 @@ func (claimRow) TableName() string { return "claims" }
 type jobRow struct {
 	ID         int64 `gorm:"primaryKey"`
 	Ticket     int64
+	Item       int
 	Kind       approval.JobKind
-	Resource   string
+	Key        string `gorm:"column:job_key"`
 	RunAfter   int64
 	Attempts   int
 	Parked     bool
@@ -112,10 +139,8 @@ func instant(us int64) time.Time {
 }
 
 func rowOf(t *approval.Ticket) ticketRow {
-	r := ticketRow{Number: t.Number, State: t.State, Version: t.Version, Requester: t.Requester, Reason: t.Reason,
-		DurationSeconds: int64(t.Duration / time.Second), ExpiresAt: micros(t.ExpiresAt), Message: t.Message, Policy: t.Policy,
-		PolicyUID: t.PolicyUID, WrittenGeneration: t.WrittenGeneration, RevokeGeneration: t.RevokeGeneration,
-		CreatedAt: micros(t.CreatedAt), UpdatedAt: micros(t.UpdatedAt)}
+	r := ticketRow{Number: t.Number, Kind: t.Kind, State: t.State(), Version: t.Version, Requester: t.Requester, Reason: t.Reason,
+		BreakGlass: t.BreakGlass, CreatedAt: micros(t.CreatedAt), UpdatedAt: micros(t.UpdatedAt)}
 	if t.IdempotencyKey != "" {
 		r.IdempotencyKey = &t.IdempotencyKey
 	}
@@ -123,10 +148,8 @@ func rowOf(t *approval.Ticket) ticketRow {
 }
 
 func (r ticketRow) ticket() *approval.Ticket {
-	t := &approval.Ticket{Number: r.Number, State: r.State, Version: r.Version, Requester: r.Requester, Reason: r.Reason,
-		Duration: time.Duration(r.DurationSeconds) * time.Second, ExpiresAt: instant(r.ExpiresAt), Message: r.Message, Policy: r.Policy,
-		PolicyUID: r.PolicyUID, WrittenGeneration: r.WrittenGeneration, RevokeGeneration: r.RevokeGeneration,
-		CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt)}
+	t := &approval.Ticket{Number: r.Number, Kind: r.Kind, Version: r.Version, Requester: r.Requester, Reason: r.Reason,
+		BreakGlass: r.BreakGlass, CreatedAt: instant(r.CreatedAt), UpdatedAt: instant(r.UpdatedAt)}
 	if r.IdempotencyKey != nil {
 		t.IdempotencyKey = *r.IdempotencyKey
 	}

@@ -2,64 +2,73 @@ package gormstore
 
 import (
 	"context"
-	"fmt"
-	"iter"
+	"errors"
+	"slices"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
-	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/database"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 )
 
 // Create implements approval.Store.
-func (s *Store) Create(ctx context.Context, t *approval.Ticket) (*approval.Ticket, error) {
-	stored := t
-	err := s.write(ctx, func(tx *gorm.DB) error {
-		if t.IdempotencyKey != "" {
-			var same []ticketRow
-			if err := tx.Where("requester = ? AND idempotency_key = ?", t.Requester, t.IdempotencyKey).Find(&same).Error; err != nil {
+func (s *Store) Create(ctx context.Context, t *approval.Ticket) (stored *approval.Ticket, err error) {
+	for range 2 {
+		stored = t
+		err = s.db.Write(ctx, func(tx *gorm.DB) error {
+			same, err := submitted(tx, t)
+			if err != nil || same != nil {
+				stored = same
 				return err
 			}
-			if len(same) > 0 {
-				var err error
-				stored, err = load(tx, same[0].Number)
-				return err
-			}
+			return create(tx, t)
+		})
+		// Somebody has used the idempotency key since it was looked for: his ticket is found the second time.
+		if !errors.Is(err, database.ErrConflict) {
+			break
 		}
-		other, err := claimedBy(tx, t.Claims())
-		if err != nil {
-			return err
-		}
-		if other != 0 {
-			return &approval.Error{Code: approval.CodeDuplicate, Ticket: other, Detail: "A ticket under way already asks for this access."}
-		}
-		row := rowOf(t)
-		if err := tx.Create(&row).Error; err != nil {
-			return err
-		}
-		t.Numbered(row.Number)
-		for i, it := range t.Items {
-			r := itemRow{Ticket: t.Number, Position: i, Application: it.Application, ApplicationName: it.ApplicationName,
-				Resource: it.Resource, ResourceName: it.ResourceName, Actions: it.Actions, SID: it.SID}
-			if err := tx.Create(&r).Error; err != nil {
-				return err
-			}
-		}
-		for i, st := range t.Steps {
-			for _, p := range st.Approvers {
-				if err := tx.Create(&approverRow{Ticket: t.Number, Position: i, Person: p}).Error; err != nil {
-					return err
-				}
-			}
-		}
-		return saveParts(tx, t)
-	})
+	}
 	if err != nil {
-		return nil, err
+		return nil, storeError(err)
 	}
 	stored.Stored()
 	return stored, nil
+}
+
+// submitted is the ticket that the same request has made before; nil: none.
+func submitted(tx *gorm.DB, t *approval.Ticket) (*approval.Ticket, error) {
+	if t.IdempotencyKey == "" {
+		return nil, nil
+	}
+	var same []ticketRow
+	if err := tx.Where("requester = ? AND idempotency_key = ?", t.Requester, t.IdempotencyKey).Find(&same).Error; err != nil || len(same) == 0 {
+		return nil, err
+	}
+	return load(tx, same[0].Number)
+}
+
+func create(tx *gorm.DB, t *approval.Ticket) error {
+	row := rowOf(t)
+	if err := tx.Create(&row).Error; err != nil {
+		return err
+	}
+	t.Numbered(row.Number)
+	// A claim that somebody else is taking in this moment is waited for.
+	taken, err := claim(tx, t)
+	if err != nil {
+		return err
+	}
+	if len(taken) > 0 {
+		other, err := claimedBy(tx, taken)
+		if err != nil {
+			return err
+		}
+		return &approval.Error{Code: approval.CodeDuplicate, Ticket: other, Detail: "A ticket under way already asks for this access."}
+	}
+	return saveParts(tx, t, nil)
 }
 
 // Update implements approval.Store.
@@ -76,13 +85,13 @@ func (s *Store) Update(ctx context.Context, number int64, change func(*approval.
 	return t, nil
 }
 
-// update writes only onto the version that it read, so that it stays right on a database with many writers.
+// update locks the ticket where a database has many writers, and writes only onto the version that it has read.
 func update(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*approval.Ticket, error) {
-	t, err := load(tx, number)
+	t, err := load(tx, number, clause.Locking{Strength: clause.LockingStrengthUpdate})
 	if err != nil {
 		return nil, err
 	}
-	before := t.Version
+	before, concerns, claims := t.Version, t.Concerns(), t.Claims()
 	if err := change(t); err != nil {
 		return nil, err
 	}
@@ -97,112 +106,82 @@ func update(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*ap
 	if res.RowsAffected != 1 {
 		return nil, &approval.Error{Code: approval.CodeStale, Detail: "The ticket changed meanwhile: look again, then decide."}
 	}
-	return t, saveParts(tx, t)
+	if !slices.Equal(claims, t.Claims()) {
+		if err := tx.Where("ticket = ?", number).Delete(&claimRow{}).Error; err != nil {
+			return nil, err
+		}
+		// A failed ticket that comes back finds its claim taken by the one that was made meanwhile, which keeps it.
+		if _, err := claim(tx, t); err != nil {
+			return nil, err
+		}
+	}
+	return t, saveParts(tx, t, concerns)
 }
 
-// saveParts writes what may differ after any transition: steps, new events and their ledger lines, claims, jobs.
-func saveParts(tx *gorm.DB, t *approval.Ticket) error {
-	for i, st := range t.Steps {
-		r := stepRow{Ticket: t.Number, Position: i, Name: st.Name, State: st.State, Note: st.Note, DecidedBy: st.DecidedBy,
-			DecidedAt: micros(st.DecidedAt), Comment: st.Comment}
-		// Not Save: for gorm a position of zero is a row that is not stored yet.
-		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&r).Error; err != nil {
-			return err
-		}
+// saveParts writes what may differ after any transition: items, new events with what they bring to others, concerns,
+// jobs. The ledger's line is the last but the jobs, because writers of lines wait for each other.
+func saveParts(tx *gorm.DB, t *approval.Ticket, concerns []approval.Concern) error {
+	items := make([]itemRow, len(t.Items))
+	for i := range t.Items {
+		items[i] = itemOf(t, i)
 	}
+	// Not Save: for gorm a position of zero is a row that is not stored yet.
+	if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&items).Error; err != nil {
+		return err
+	}
+	if err := saveConcerns(tx, t, concerns); err != nil {
+		return err
+	}
+	var events []eventRow
 	for _, e := range t.Events {
-		if e.Saved {
-			continue
+		if !e.Saved {
+			events = append(events, eventRow{Ticket: t.Number, Item: e.Item, At: micros(e.At), Kind: e.Kind, Actor: e.Actor, OnBehalfOf: e.OnBehalfOf,
+				Step: e.Step, Cluster: e.Cluster, Revision: e.Revision, Comment: e.Comment})
 		}
-		r := eventRow{Ticket: t.Number, At: micros(e.At), Kind: e.Kind, Actor: e.Actor, Step: e.Step, Cluster: e.Cluster,
-			Revision: e.Revision, Comment: e.Comment}
-		if err := tx.Create(&r).Error; err != nil {
+	}
+	if len(events) > 0 {
+		if err := tx.Create(&events).Error; err != nil {
 			return err
 		}
 	}
-	if err := appendLedger(tx, approval.LedgerEntries(t)); err != nil {
+	if err := notifystore.Enqueue(tx, t); err != nil {
 		return err
 	}
-	if err := tx.Where("ticket = ?", t.Number).Delete(&claimRow{}).Error; err != nil {
+	if err := ledgerstore.Append(tx, approval.LedgerEntries(t)...); err != nil {
 		return err
-	}
-	for _, c := range t.Claims() {
-		// A failed ticket that comes back finds its claim taken by the one that was made meanwhile, which keeps it. That
-		// a new ticket takes nobody's claim was checked by Create.
-		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&claimRow{Application: c.Application, Resource: c.Resource, Action: c.Action, Ticket: t.Number}).Error; err != nil {
-			return err
-		}
 	}
 	return addJobs(tx, t)
 }
 
-// addJobs makes one job per resource of the ticket, because jobs are ordered by resource.
-func addJobs(tx *gorm.DB, t *approval.Ticket) error {
-	for _, kind := range t.Jobs() {
-		seen := map[string]bool{}
-		for _, it := range t.Items {
-			if seen[it.ResourceName] {
-				continue
-			}
-			seen[it.ResourceName] = true
-			if err := tx.Create(&jobRow{Ticket: t.Number, Kind: kind, Resource: it.ResourceName}).Error; err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-type ledgerRow struct {
-	Seq  int64 `gorm:"primaryKey;autoIncrement:false"`
-	Text string
-	Hash string
-}
-
-func (ledgerRow) TableName() string { return "ledger" }
-
-func appendLedger(tx *gorm.DB, entries []ledger.Entry) error {
-	if len(entries) == 0 {
+func saveConcerns(tx *gorm.DB, t *approval.Ticket, before []approval.Concern) error {
+	now := t.Concerns()
+	if slices.Equal(before, now) {
 		return nil
 	}
-	head := ledgerRow{Hash: ledger.Genesis}
-	if err := tx.Order("seq DESC").Limit(1).Find(&head).Error; err != nil {
-		return err
-	}
-	for _, e := range entries {
-		l, err := ledger.Append(head.Seq, head.Hash, e)
-		if err != nil {
-			return err
-		}
-		head = ledgerRow{Seq: l.Seq, Text: l.Text, Hash: l.Hash}
-		if err := tx.Create(&head).Error; err != nil {
+	if len(before) > 0 {
+		if err := tx.Where("ticket = ?", t.Number).Delete(&concernRow{}).Error; err != nil {
 			return err
 		}
 	}
-	return nil
+	rows := make([]concernRow, len(now))
+	for i, c := range now {
+		rows[i] = concernRow{Ticket: t.Number, Item: c.Item, Person: c.Person, Role: c.Role}
+	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return tx.CreateInBatches(rows, fillAtOnce).Error
 }
 
-// Ledger yields all lines in order, as they are stored; for ledger.Verify.
-func (s *Store) Ledger(ctx context.Context) iter.Seq2[ledger.Line, error] {
-	return func(yield func(ledger.Line, error) bool) {
-		rows, err := s.r.WithContext(ctx).Model(&ledgerRow{}).Order("seq").Rows()
-		if err != nil {
-			yield(ledger.Line{}, storeError(err))
-			return
-		}
-		defer func() { _ = rows.Close() }() // reading is over, and its error is in rows.Err
-		for rows.Next() {
-			var l ledger.Line
-			if err := rows.Scan(&l.Seq, &l.Text, &l.Hash); err != nil {
-				yield(l, fmt.Errorf("read ledger: %w", err))
-				return
-			}
-			if !yield(l, nil) {
-				return
-			}
-		}
-		if err := rows.Err(); err != nil {
-			yield(ledger.Line{}, storeError(err))
-		}
+// addJobs comes after the ledger's lines: their writers go one after the other, so jobs are numbered in the order in
+// which they can be seen.
+func addJobs(tx *gorm.DB, t *approval.Ticket) error {
+	var rows []jobRow
+	for _, j := range t.Jobs() {
+		rows = append(rows, jobRow{Ticket: t.Number, Item: j.Item, Kind: j.Kind, Key: t.JobKey(j.Item)})
 	}
+	if len(rows) == 0 {
+		return nil
+	}
+	return tx.Create(&rows).Error
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
@@ -19,6 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -121,15 +121,10 @@ func TestWriterWithoutAServer(t *testing.T) {
 	}
 }
 
-type noClasses struct{}
-
-func (noClasses) ResourceActions(string) ([]string, bool, error) { return nil, false, nil }
-func (noClasses) SubjectCovered(string) (bool, error)            { return false, nil }
-
 // TestReplicas: two portals on one database file write many tickets into one real API server.
 func TestReplicas(t *testing.T) {
 	config := portaltest.APIServer(t, true)
-	file := filepath.Join(t.TempDir(), "p.db")
+	dsn := databasetest.SQLite(t)
 	const tickets = 30
 	resources := []string{portaltest.BobsCluster, portaltest.LedgerCache}
 	names := map[string]string{resources[0]: "bobs", resources[1]: "ledger"}
@@ -140,18 +135,10 @@ func TestReplicas(t *testing.T) {
 	var services []*approval.Service
 	var h *host.Host
 	for replica := range 2 {
-		store, err := gormstore.OpenSQLite(t.Context(), file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() {
-			if err := store.Close(); err != nil {
-				t.Error(err)
-			}
-		})
+		store := gormstore.New(databasetest.Open(t, dsn))
 		h = newHost(t, config)
 		var workers []*approval.Worker
-		svc, err := approval.NewService(approval.Config{Store: store, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Classes: noClasses{}, Now: time.Now,
+		svc, err := approval.NewService(approval.Config{Store: store, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: &approvaltest.Host{}, Now: time.Now,
 			Wake: func() {
 				for _, w := range workers {
 					w.Wake()
@@ -175,12 +162,15 @@ func TestReplicas(t *testing.T) {
 		svc, r := services[i%2], resources[i%len(resources)]
 		x := approvaltest.Ticket(fmt.Sprint("a", i), "r", "")
 		x.Items[0].ApplicationName, x.Items[0].ResourceName = fmt.Sprintf("trnv1:rsc:trip-com:iam:sa:app/%d", i), r
+		x.Items[0].Shown = approvaltest.Shown(x.Items[0])
 		x, err := svc.Store.Create(t.Context(), x)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, who := range []string{"carol", "bob"} {
-			if _, err := svc.Apply(t.Context(), x.Number, func(x *approval.Ticket) error { return x.Approve(who, "", time.Now()) }); err != nil {
+			if _, err := svc.Apply(t.Context(), x.Number, func(x *approval.Ticket) error {
+				return x.Vote(0, approval.Vote{Person: who, Approve: true, Comment: "", At: time.Now()})
+			}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -194,10 +184,10 @@ func TestReplicas(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if x.State == approval.StateFailed {
-				t.Fatalf("%s failed: %s", x.ID(), x.Message)
+			if x.State() == approval.StateFailed {
+				t.Fatalf("%s failed: %s", x.ID(), x.Items[0].Message)
 			}
-			if x.State != approval.StateApplying || x.WrittenGeneration == 0 {
+			if x.State() != approval.StateApplying || x.Items[0].WrittenGeneration == 0 {
 				continue
 			}
 			writes := 0

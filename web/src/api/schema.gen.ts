@@ -304,7 +304,7 @@ export interface paths {
         /** Notifications of the caller, newest first */
         get: operations["listInbox"];
         put?: never;
-        /** Mark notifications as read */
+        /** Mark notifications as read, or as not read */
         post: operations["markInbox"];
         delete?: never;
         options?: never;

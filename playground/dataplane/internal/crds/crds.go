@@ -11,7 +11,7 @@ import (
 
 // Write writes the CRDs as one YAML stream.
 func Write(w io.Writer) error {
-	for _, name := range []string{"ciliumclusterwidenetworkpolicies", "ciliumcidrgroups"} {
+	for _, name := range []string{"ciliumclusterwidenetworkpolicies", "ciliumcidrgroups", "ciliumidentities"} {
 		data, err := crdv2.EmbedFS.ReadFile(name + ".yaml")
 		if err != nil {
 			return fmt.Errorf("read the CRD %s: %w", name, err)

@@ -168,6 +168,17 @@ func (m *Mesh) allocate(clusterID uint32, lbls labels.LabelArray, update Identit
 	return nil, fmt.Errorf("cluster %d has no identity left", clusterID)
 }
 
+// Identity returns the identity of a number, if any pod has it.
+func (m *Mesh) Identity(n identity.NumericIdentity) (*identity.Identity, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	a, ok := m.byID[n]
+	if !ok {
+		return nil, false
+	}
+	return a.id, true
+}
+
 // Select returns the endpoints for which keep is true, sorted by cluster, namespace and name.
 func (m *Mesh) Select(keep func(Endpoint) bool) []Endpoint {
 	m.mu.RLock()

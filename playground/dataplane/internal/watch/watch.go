@@ -1,5 +1,6 @@
 // Package watch feeds the mesh with the pods of all members, and the engine with the policies of its own member, from
-// their API servers; and it writes back whether a policy is valid, as Cilium does.
+// their API servers; and it writes back whether a policy is valid, and which identities the member's pods have, as Cilium
+// does.
 package watch
 
 import (
@@ -26,8 +27,9 @@ import (
 )
 
 var (
-	policyResource = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"}
-	groupResource  = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumcidrgroups"}
+	policyResource   = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"}
+	identityResource = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumidentities"}
+	groupResource    = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumcidrgroups"}
 )
 
 // Watcher of one member.
@@ -38,11 +40,18 @@ type Watcher struct {
 	Mesh    *mesh.Mesh
 	Engine  *engine.Engine
 	Log     *slog.Logger
+
+	identities *identities
 }
 
 // Start begins to watch and returns once the own member's objects are in force. A foreign member that is down is
 // waited for in the background only, as the agents of a cluster mesh do.
 func (w *Watcher) Start(ctx context.Context) error {
+	client, err := dynamic.NewForConfig(w.Configs[w.Cluster])
+	if err != nil {
+		return fmt.Errorf("make a client for %s: %w", w.Cluster, err)
+	}
+	w.identities = newIdentities(w.Cluster, client.Resource(identityResource), w.Mesh, w.Log)
 	var own []cache.InformerSynced
 	for cluster, config := range w.Configs {
 		synced, err := w.pods(ctx, cluster, config)
@@ -53,13 +62,15 @@ func (w *Watcher) Start(ctx context.Context) error {
 			own = append(own, synced)
 		}
 	}
-	synced, err := w.policies(ctx)
+	synced, err := w.policies(ctx, client)
 	if err != nil {
 		return err
 	}
 	if !cache.WaitForCacheSync(ctx.Done(), append(own, synced...)...) {
 		return fmt.Errorf("wait for the objects of %s: %w", w.Cluster, context.Cause(ctx))
 	}
+	// Only now it is known which of the identities that were published before are nobody's any more.
+	go w.identities.run(ctx)
 	return nil
 }
 
@@ -75,7 +86,7 @@ func (w *Watcher) pods(ctx context.Context, cluster string, config *rest.Config)
 		DeleteFunc: func(obj any) {
 			if pod, ok := last(obj).(*corev1.Pod); ok {
 				update := w.Mesh.Delete(cluster, pod.Namespace, pod.Name)
-				w.Engine.UpdateIdentities(update.Added, update.Deleted)
+				w.apply(update)
 			}
 		},
 	})
@@ -98,14 +109,15 @@ func (w *Watcher) upsertPod(cluster string, obj any) {
 	if err != nil {
 		w.Log.Error("a pod has no identity", "pod", pod.Namespace+"/"+pod.Name, "error", err)
 	}
-	w.Engine.UpdateIdentities(update.Added, update.Deleted)
+	w.apply(update)
 }
 
-func (w *Watcher) policies(ctx context.Context) ([]cache.InformerSynced, error) {
-	client, err := dynamic.NewForConfig(w.Configs[w.Cluster])
-	if err != nil {
-		return nil, fmt.Errorf("make a client for %s: %w", w.Cluster, err)
-	}
+func (w *Watcher) apply(update mesh.IdentityUpdate) {
+	w.Engine.UpdateIdentities(update.Added, update.Deleted)
+	w.identities.changed(update)
+}
+
+func (w *Watcher) policies(ctx context.Context, client dynamic.Interface) ([]cache.InformerSynced, error) {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	validity := newValidity(client.Resource(policyResource), w.Log)
 	go validity.run(ctx)

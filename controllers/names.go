@@ -1,0 +1,116 @@
+package controllers
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// names tells the index which labels pods have in the members, so that a prefix such as app/team-* stands for somebody.
+//
+// A member that is away keeps its last labels. For one whose labels this process never read, those that were pushed
+// before stand in, or every restart would take allows away and give them again. That opens nothing: the statements, not
+// the names, say who is allowed.
+type names struct {
+	index      *index.Index
+	identities *federation.Identities
+	objects    *federation.Objects
+	log        logr.Logger
+	wake       chan struct{}
+	// missing are the members whose labels were never read, as last told.
+	missing []string
+	// known is closed when the index was told for the first time.
+	known chan struct{}
+}
+
+// rest between two readings: in a large fleet identities come and go all the time.
+const rest = 200 * time.Millisecond
+
+// setUpNames adds the reading of names. The ready that it returns also waits until it is known what was pushed before.
+func setUpNames(mgr manager.Manager, host dynamic.Interface, config Config, all *wake,
+	ready func(context.Context) error) (func(context.Context) error, error) {
+	n := &names{index: all.index, objects: all.objects, log: mgr.GetLogger().WithName("names"), wake: make(chan struct{}, 1), known: make(chan struct{})}
+	identities, err := federation.NewIdentities(federation.FleetConfig{
+		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Probing: config.Probing, Log: n.log, Changed: func(_, _ string) { n.again() },
+	})
+	if err != nil {
+		return nil, err
+	}
+	n.identities, all.names = identities, n
+	for _, run := range []manager.Runnable{always(identities.Run), always(n.run)} {
+		if err := mgr.Add(run); err != nil {
+			return nil, err
+		}
+	}
+	return after(ready, n.known), nil
+}
+
+// again asks for a new reading.
+func (n *names) again() {
+	select {
+	case n.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (n *names) run(ctx context.Context) error {
+	first := true
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-n.wake:
+		}
+		if listed, err := n.objects.State(); !listed && err == nil {
+			continue // whoever lists them wakes this
+		}
+		n.read()
+		if first {
+			first = false
+			close(n.known)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(rest):
+		}
+	}
+}
+
+// read tells the index what is known now.
+func (n *names) read() {
+	labels, listed, missing := n.identities.Labels()
+	registered, _ := n.identities.Registry()
+	if !slices.Equal(missing, n.missing) {
+		n.missing = missing
+		n.log.Info("Members whose identities were never read; names of theirs that nobody else has are not known where a policy stands for names by prefix",
+			"members", missing)
+	}
+	pushed := n.objects.List()
+	if !registered || len(missing) > 0 {
+		for _, o := range pushed {
+			cilium.Labels(o.TemplateSpec, func(key, value string) { labels[federation.Label{Key: key, Value: value}] = struct{}{} })
+			for _, over := range o.Overrides {
+				cilium.Labels(over.Spec, func(key, value string) { labels[federation.Label{Key: key, Value: value}] = struct{}{} })
+			}
+		}
+	}
+	byKey := map[string][]string{}
+	for l := range labels {
+		byKey[l.Key] = append(byKey[l.Key], l.Value)
+	}
+	for key := range maps.Keys(byKey) {
+		slices.Sort(byKey[key])
+	}
+	n.index.Know(byKey, len(listed) > 0 || len(pushed) > 0)
+}

@@ -1,0 +1,150 @@
+package approvaltest
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+func numbers(t *testing.T, ctx context.Context, s approval.Store, f approval.Filter) []int64 {
+	t.Helper()
+	got, err := s.List(ctx, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []int64
+	for _, x := range got {
+		out = append(out, x.Number)
+	}
+	return out
+}
+
+// items: each has a state and a chain of its own, and filters about items look at one of them at a time.
+func items(t *testing.T, ctx context.Context, s approval.Store) {
+	second := Item("b", "q")
+	second.Steps = []approval.Step{{Name: "leader", Approvers: []string{"erin", "dan"}, Quorum: 2, Timeout: time.Hour, EscalateTo: []string{"zoe"}}}
+	second.Target = &approval.Target{Ticket: 1, Item: 3}
+	x := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{Item("a", "r"), second}}, Start)
+	n := create(t, ctx, s, x).Number
+	other := create(t, ctx, s, Ticket("c", "r", "")).Number
+	approve(t, ctx, s, n, "carol", "bob")
+	update(t, ctx, s, n, func(x *approval.Ticket) error {
+		x.Written(0, "p", approval.Written{Generation: 1, UID: "u"}, Start)
+		return x.Vote(1, approval.Vote{Person: "frank", OnBehalfOf: "erin", Approve: true, At: Start})
+	})
+	for name, tc := range map[string]struct {
+		reason string
+		f      approval.Filter
+		want   []int64
+	}{
+		"sum":                 {"one item waits, so the ticket does", approval.Filter{States: []approval.State{approval.StatePending}}, []int64{other, n}},
+		"item state":          {"the first item is written", approval.Filter{ItemStates: []approval.State{approval.StateApplying}}, []int64{n}},
+		"policy":              {"where it is written", approval.Filter{Policy: "p", ItemStates: []approval.State{approval.StateApplying}}, []int64{n}},
+		"one item":            {"the item in the policy is not the one that waits", approval.Filter{Policy: "p", ItemStates: []approval.State{approval.StatePending}}, nil},
+		"kind":                {"all are grants", approval.Filter{Kinds: []approval.Kind{approval.KindMode}}, nil},
+		"target":              {"the grant that it is about", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 3}}, []int64{n}},
+		"other target":        {"another item of that ticket", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 0}}, nil},
+		"numbers":             {"those that are named", approval.Filter{Numbers: []int64{n, 999}}, []int64{n}},
+		"reason":              {"part of it, in any case", approval.Filter{Text: "ECAUS"}, []int64{other, n}},
+		"an item's resource":  {"part of its id", approval.Filter{Text: "q"}, []int64{n}},
+		"no wildcard":         {"what people type is no pattern", approval.Filter{Text: "be%"}, nil},
+		"oldest":              {"the first of them", approval.Filter{Oldest: true, Limit: 1}, []int64{n}},
+		"oldest that waits":   {"the first of those", approval.Filter{Oldest: true, Limit: 1, WaitsFor: &approval.Waits{Person: "dan"}}, []int64{n}},
+		"due":                 {"the step's deadline is the next", approval.Filter{DueBy: Start.Add(time.Hour)}, []int64{n}},
+		"not due":             {"before it", approval.Filter{DueBy: Start.Add(time.Second)}, nil},
+		"expires":             {"the first item ends an hour after its approval", approval.Filter{ExpiresBy: Start.Add(61 * time.Minute)}, []int64{n}},
+		"expires later":       {"not before", approval.Filter{ExpiresBy: Start.Add(60 * time.Minute)}, nil},
+		"waits":               {"one of two approvals is missing", approval.Filter{WaitsFor: &approval.Waits{Person: "dan"}}, []int64{n}},
+		"has voted":           {"his delegate voted for him", approval.Filter{WaitsFor: &approval.Waits{Person: "erin"}}, nil},
+		"stands for":          {"as a delegate", approval.Filter{WaitsFor: &approval.Waits{Person: "gina", StandsFor: []string{"dan"}}}, []int64{n}},
+		"stands and decided":  {"one person one step, whoever he stands for", approval.Filter{WaitsFor: &approval.Waits{Person: "frank", StandsFor: []string{"dan"}}}, nil},
+		"stands for his own":  {"nobody decides his own request", approval.Filter{WaitsFor: &approval.Waits{Person: "alice", StandsFor: []string{"dan"}}}, nil},
+		"decided by delegate": {"he decided", approval.Filter{DecidedBy: "frank"}, []int64{n}},
+		"decided for":         {"and so was decided for him", approval.Filter{DecidedBy: "erin"}, []int64{n}},
+		"escalation":          {"whom it may escalate to sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "zoe"}}, []int64{n}},
+		"delegate sees":       {"what those for whom he stands have to decide", approval.Filter{VisibleTo: &approval.Visible{Person: "x", StandsFor: []string{"zoe"}}}, []int64{n}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if d := cmp.Diff(tc.want, numbers(t, ctx, s, tc.f)); d != "" {
+				t.Errorf("%s: (-want +got)\n%s", tc.reason, d)
+			}
+		})
+	}
+}
+
+func byUpdate(t *testing.T, ctx context.Context, s approval.Store) {
+	one, two, three := create(t, ctx, s, Ticket("a", "r", "")).Number, create(t, ctx, s, Ticket("b", "r", "")).Number, create(t, ctx, s, Ticket("c", "r", "")).Number
+	approve(t, ctx, s, two, "carol")
+	first, err := s.List(ctx, approval.Filter{ByUpdate: true, Limit: 2})
+	if err != nil || len(first) != 2 || first[0].Number != two || first[1].Number != three {
+		t.Fatalf("the last changed first, then the newest: %v, %v", first, err)
+	}
+	last := first[1]
+	after := approval.Filter{ByUpdate: true, After: approval.Cursor{UpdatedAt: last.UpdatedAt, Number: last.Number}}
+	if d := cmp.Diff([]int64{one}, numbers(t, ctx, s, after)); d != "" {
+		t.Errorf("a page continues where the one before ended: (-want +got)\n%s", d)
+	}
+}
+
+func delegations(t *testing.T, ctx context.Context, s approval.Store) {
+	make := func(from, to string, start, end time.Duration) approval.Delegation {
+		d, err := s.Delegate(ctx, approval.Delegation{From: from, To: to, Start: Start.Add(start), End: Start.Add(end), Reason: "away", CreatedBy: from, CreatedAt: Start})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	now := make("bob", "frank", 0, time.Hour)
+	later := make("bob", "gina", time.Hour, 2*time.Hour)
+	if now.ID == 0 || later.ID <= now.ID {
+		t.Fatalf("delegations are numbered in order: %d, %d", now.ID, later.ID)
+	}
+	ids := func(f approval.DelegationFilter) []int64 {
+		got, err := s.Delegations(ctx, f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out []int64
+		for _, d := range got {
+			out = append(out, d.ID)
+		}
+		return out
+	}
+	for name, tc := range map[string]struct {
+		f    approval.DelegationFilter
+		want []int64
+	}{
+		"all":           {approval.DelegationFilter{}, []int64{later.ID, now.ID}},
+		"page":          {approval.DelegationFilter{Before: later.ID, Limit: 1}, []int64{now.ID}},
+		"from":          {approval.DelegationFilter{From: "bob"}, []int64{later.ID, now.ID}},
+		"to":            {approval.DelegationFilter{To: "gina"}, []int64{later.ID}},
+		"begins":        {approval.DelegationFilter{ActiveAt: Start}, []int64{now.ID}},
+		"has ended":     {approval.DelegationFilter{To: "frank", ActiveAt: Start.Add(time.Hour)}, nil},
+		"begins as one": {approval.DelegationFilter{ActiveAt: Start.Add(time.Hour)}, []int64{later.ID}},
+	} {
+		if d := cmp.Diff(tc.want, ids(tc.f)); d != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, d)
+		}
+	}
+	boom := &approval.Error{Code: approval.CodeForbidden, Detail: "boom"}
+	if _, err := s.EndDelegation(ctx, now.ID, func(*approval.Delegation) error { return boom }); approval.CodeOf(err) != approval.CodeForbidden {
+		t.Errorf("the change's error is returned as it is, got %v", err)
+	}
+	ended, err := s.EndDelegation(ctx, now.ID, func(d *approval.Delegation) error {
+		d.EndedAt, d.EndedBy = Start.Add(time.Minute), "bob"
+		return nil
+	})
+	if err != nil || ended.EndedBy != "bob" {
+		t.Fatalf("end: %+v, %v", ended, err)
+	}
+	if got := ids(approval.DelegationFilter{ActiveAt: Start.Add(time.Minute)}); len(got) != 0 {
+		t.Errorf("an ended delegation is not active: %v", got)
+	}
+	if _, err := s.EndDelegation(ctx, 99, func(*approval.Delegation) error { return nil }); approval.CodeOf(err) != approval.CodeNotFound {
+		t.Errorf("one that does not exist: %v", err)
+	}
+}

@@ -1,0 +1,25 @@
+package approval
+
+import (
+	"strings"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/catalog"
+)
+
+// What an approver expression begins with, or is.
+const (
+	FromLeader           = "requester.leader"
+	FromResourceOwner    = "resource.owner"
+	FromApplicationOwner = "application.owner"
+	FromGroup            = "group"
+	FromPerson           = "person"
+)
+
+// fromSecurity is the security team as an approver expression.
+const fromSecurity = v1alpha1.Approver(FromGroup + ":" + catalog.GroupSecurity)
+
+func splitApprover(a v1alpha1.Approver) (kind, name string) {
+	kind, name, _ = strings.Cut(string(a), ":")
+	return kind, name
+}

@@ -1,0 +1,185 @@
+package approval
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/acp-io/acp/internal/catalog"
+)
+
+// Plan checks a request and resolves the chain of each item, and writes nothing. A missing reason is no error here. What
+// is wrong with one item is in the item; the error is about the request as a whole.
+func (s *Service) Plan(ctx context.Context, a Actor, r Request) (Plan, error) {
+	if a.Auditor {
+		return Plan{}, AuditorsOnlyRead()
+	}
+	a, err := s.Actor(ctx, a)
+	if err != nil {
+		return Plan{}, err
+	}
+	return s.plan(ctx, a, r)
+}
+
+// WhatIf is Plan as if somebody else asked, for the security team and auditors: who would have to approve this?
+func (s *Service) WhatIf(ctx context.Context, a Actor, r Request, as string) (Plan, error) {
+	if !a.Security && !a.Auditor {
+		return Plan{}, failf(CodeForbidden, "Only the security team and auditors can ask in another's place.")
+	}
+	c := s.Catalog()
+	if _, ok := c.Person(as); !ok {
+		return Plan{}, invalid("as", "The catalog has no person %q.", as)
+	}
+	other := Actor{ID: as, Security: c.InGroup(as, catalog.GroupSecurity), Auditor: c.InGroup(as, catalog.GroupAuditors)}
+	if other.Auditor {
+		return Plan{}, AuditorsOnlyRead()
+	}
+	return s.plan(ctx, other, r)
+}
+
+// asking is one request on its way to a plan.
+type asking struct {
+	*Service
+	ctx     context.Context
+	c       *catalog.Catalog
+	actor   Actor
+	request Request
+}
+
+func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
+	if r.Kind == "" {
+		r.Kind = KindGrant
+	}
+	switch {
+	case !r.Kind.Valid():
+		return Plan{}, invalid("kind", "There is no kind of request %q.", r.Kind)
+	case len(r.Items) == 0 || len(r.Items) > MaxItems:
+		return Plan{}, invalid("items", "A ticket has 1 to %d items.", MaxItems)
+	case r.BreakGlass && r.Kind != KindGrant:
+		return Plan{}, invalid("breakGlass", "Only access can be had by breaking the glass.")
+	}
+	x := asking{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
+	p := Plan{Kind: r.Kind}
+	claimed := map[Claim]int{}
+	for i, it := range r.Items {
+		item, err := x.item(it, fmt.Sprintf("items[%d].", i), claimed, i)
+		if err != nil {
+			if !aboutItem(err) {
+				return Plan{}, err
+			}
+			item = PlanItem{Err: err}
+		}
+		p.Items = append(p.Items, item)
+	}
+	if r.Kind == KindGrant && !slices.ContainsFunc(p.Items, func(it PlanItem) bool { return it.Covered == nil }) {
+		p.Kind = KindExtend
+	}
+	return p, nil
+}
+
+// aboutItem tells what is wrong with an item from what is wrong with the host, the store or the program.
+func aboutItem(err error) bool {
+	switch CodeOf(err) {
+	case CodeForbidden, CodeNotFound, CodeInvalid, CodeConflict, CodeNoApprover:
+		return true
+	}
+	return false
+}
+
+// item plans one item.
+func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int) (PlanItem, error) {
+	var p PlanItem
+	var err error
+	kind := x.request.Kind
+	switch {
+	case kind == KindExtend:
+		p.Item, err = x.extension(r, path)
+	case kind == KindGrant:
+		p, err = x.grant(r, path)
+	case kind == KindRevoke:
+		p.Item, err = x.revocation(r, path)
+	default:
+		p.Item, err = x.change(r, path)
+	}
+	if err != nil {
+		return PlanItem{}, err
+	}
+	if p.Covered != nil {
+		kind = KindExtend
+	}
+	draft := &Ticket{Kind: kind, Items: []Item{p.Item}}
+	draft.Items[0].State = StatePending
+	for _, c := range draft.Claims() {
+		if other, twice := claimed[c]; twice {
+			return PlanItem{}, invalid(strings.TrimSuffix(path, "."), "It is asked for twice: see item %d.", other+1)
+		}
+		claimed[c] = at
+	}
+	if p.Duplicate, err = x.Store.ClaimedBy(x.ctx, draft.Claims()); err != nil {
+		return PlanItem{}, err
+	}
+	if p.Shown, err = x.shown(kind, p.Item); err != nil {
+		return PlanItem{}, err
+	}
+	if p.Item, err = x.decidedBy(kind, p.Item); err != nil {
+		return PlanItem{}, err
+	}
+	return x.begun(kind, p), nil
+}
+
+// decidedBy adds the chain.
+func (x *asking) decidedBy(kind Kind, it Item) (Item, error) {
+	facts, err := x.Host.Facts(it.ResourceName)
+	if err != nil {
+		return it, err
+	}
+	policies, err := x.Host.ApprovalPolicies()
+	if err != nil {
+		return it, err
+	}
+	to := about{c: x.c, requester: x.actor.ID}
+	to.application, _ = x.c.ByName(it.ApplicationName)
+	to.resource, _ = x.c.ByName(it.ResourceName)
+	return to.resolve(kind, x.request.BreakGlass, it, x.compiled(policies), rulesRequest(x.c, kind, x.actor.ID, x.request.BreakGlass, it, facts))
+}
+
+// begun shows the chain as it is at the beginning.
+func (x *asking) begun(kind Kind, p PlanItem) PlanItem {
+	p.Item = NewTicket(Draft{Kind: kind, Requester: x.actor.ID, BreakGlass: x.request.BreakGlass, Items: []Item{p.Item}}, x.Now()).Items[0]
+	return p
+}
+
+// Submit a request. The same idempotency key gives the same ticket again.
+func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, error) {
+	reason := strings.TrimSpace(r.Reason)
+	if reason == "" || utf8.RuneCountInString(reason) > MaxText {
+		return nil, invalid("reason", "Say why in 1 to %d characters: the approvers decide by it.", MaxText)
+	}
+	p, err := s.Plan(ctx, a, r)
+	if err != nil {
+		return nil, err
+	}
+	d := Draft{Kind: p.Kind, Requester: a.ID, Reason: reason, IdempotencyKey: r.IdempotencyKey, BreakGlass: r.BreakGlass}
+	for _, it := range p.Items {
+		if it.Err != nil {
+			return nil, it.Err
+		}
+		d.Items = append(d.Items, it.Item)
+	}
+	t := NewTicket(d, s.Now())
+	jobs := len(t.Jobs()) > 0
+	stored, err := s.Store.Create(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	if !stored.same(d) {
+		return nil, failf(CodeConflict, "The Idempotency-Key belongs to another request of yours (%s): use a new key.", stored.ID())
+	}
+	if jobs {
+		s.Wake()
+	}
+	s.OnChange(stored)
+	return stored, nil
+}

@@ -1,0 +1,129 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+)
+
+const (
+	// maxLength of an expression, in characters; the CRD says the same.
+	maxLength = 2048
+	// maxDepth of nested expressions.
+	maxDepth = 50
+	// maxCost of one evaluation, in CEL's units: a comparison costs one, a walk over a list about its length.
+	maxCost = 100_000
+
+	variable = "request"
+)
+
+var environment = sync.OnceValues(func() (*cel.Env, error) {
+	return cel.NewCustomEnv(
+		cel.StdLib(cel.StdLibSubset(nil)),
+		cel.ClearMacros(), cel.Macros(cel.HasMacro, cel.AllMacro, cel.ExistsMacro, cel.ExistsOneMacro),
+		ext.NativeTypes(reflect.TypeFor[Request](), ext.ParseStructTags(true)),
+		cel.Variable(variable, cel.ObjectType("rules.Request")),
+		cel.ParserExpressionSizeLimit(maxLength), cel.ParserRecursionLimit(maxDepth),
+	)
+})
+
+// Expression is compiled, or broken and says so whenever it is evaluated. The zero value is absent.
+type Expression struct {
+	text    string
+	program cel.Program
+	partial cel.Program
+	broken  error
+}
+
+// Absent tells that there is no expression.
+func (e Expression) Absent() bool { return e.text == "" }
+
+// String is the expression as it was written.
+func (e Expression) String() string { return e.text }
+
+// compile an expression; an empty text is an absent one. With an error the expression is broken.
+func compile(text string) (Expression, error) {
+	e := Expression{text: text}
+	if text != "" {
+		e.program, e.partial, e.broken = programs(text)
+	}
+	return e, e.broken
+}
+
+func programs(text string) (whole, partial cel.Program, err error) {
+	if len(text) > maxLength {
+		return nil, nil, fmt.Errorf("it has %d bytes, and may have %d", len(text), maxLength)
+	}
+	env, err := environment()
+	if err != nil {
+		return nil, nil, fmt.Errorf("make the CEL environment: %w", err)
+	}
+	ast, issues := env.Compile(text)
+	if issues.Err() != nil {
+		return nil, nil, located(issues)
+	}
+	if ast.OutputType() != cel.BoolType {
+		return nil, nil, fmt.Errorf("it is a %s, and must be true or false", ast.OutputType())
+	}
+	whole, err = env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptTrackCost))
+	if err != nil {
+		return nil, nil, err
+	}
+	partial, err = env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptTrackCost, cel.OptPartialEval))
+	if err != nil {
+		return nil, nil, err
+	}
+	return whole, partial, nil
+}
+
+// located says of the first mistake where it is.
+func located(issues *cel.Issues) error {
+	first := issues.Errors()[0]
+	message := strings.Join(strings.Fields(first.Message), " ")
+	return fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, message)
+}
+
+// Eval over a request. An error means that nobody knows: the expression met something that is not there, or was dear.
+func (e Expression) Eval(r *Request) (bool, error) {
+	if e.broken != nil {
+		return false, e.broken
+	}
+	out, _, err := e.program.Eval(map[string]any{variable: r})
+	if err != nil {
+		return false, fmt.Errorf("evaluate %q: %w", e.text, err)
+	}
+	yes, ok := out.Value().(bool)
+	if !ok {
+		return false, fmt.Errorf("evaluate %q: %w", e.text, errNotBool)
+	}
+	return yes, nil
+}
+
+var errNotBool = errors.New("it is neither true nor false")
+
+// fields of a request that decide nothing about what kind it is.
+var others = []string{"requester", "application", "resource", "actions", "duration", "permanent", "wildcard", "breakGlass",
+	"enforcers", "clients", "fromMode", "toMode"}
+
+// neverFor tells that the expression is false for every request of a kind.
+func (e Expression) neverFor(kind string) bool {
+	if e.Absent() || e.broken != nil {
+		return false
+	}
+	unknown := make([]*cel.AttributePatternType, 0, len(others))
+	for _, f := range others {
+		unknown = append(unknown, cel.AttributePattern(variable).QualString(f))
+	}
+	vars, err := cel.PartialVars(map[string]any{variable: &Request{Kind: kind}}, unknown...)
+	if err != nil {
+		return false
+	}
+	out, _, err := e.partial.Eval(vars)
+	return err == nil && out == types.False
+}

@@ -1,0 +1,126 @@
+package rules
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// Policy is an approval policy with its expressions compiled.
+type Policy struct {
+	Object *v1alpha1.ApprovalPolicy
+	match  Expression
+	steps  []step
+}
+
+type step struct{ condition, auto Expression }
+
+// Problem is one thing that is wrong with a policy.
+type Problem struct{ Field, Message string }
+
+func (p Problem) String() string { return p.Field + ": " + p.Message }
+
+// Compile a policy. It is never nil: an expression that does not compile cannot tell anything, so in doubt the policy
+// matches, the step is needed, and nothing approves by itself.
+func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
+	p := &Policy{Object: o}
+	var problems []Problem
+	expression := func(field, text string) Expression {
+		e, err := compile(text)
+		if err != nil {
+			problems = append(problems, Problem{field, err.Error()})
+		}
+		return e
+	}
+	p.match = expression("spec.match", o.Spec.Match)
+	for i, s := range o.Spec.Steps {
+		at := fmt.Sprintf("spec.steps[%d]", i)
+		p.steps = append(p.steps, step{condition: expression(at+".condition", s.Condition), auto: expression(at+".autoApprove", s.AutoApprove)})
+		if s.Quorum == "Count" && s.Count == nil {
+			problems = append(problems, Problem{at + ".count", "quorum Count needs count"})
+		}
+		if t := s.Timeout; t != nil && t.After.Duration <= 0 {
+			problems = append(problems, Problem{at + ".timeout.after", "it must be more than nothing"})
+		}
+	}
+	if d := o.Spec.MaxDuration; d != nil && d.Duration <= 0 {
+		problems = append(problems, Problem{"spec.maxDuration", "it must be more than nothing"})
+	}
+	if b := o.Spec.BreakGlass; b != nil && b.MaxDuration.Duration <= 0 {
+		problems = append(problems, Problem{"spec.breakGlass.maxDuration", "it must be more than nothing"})
+	}
+	return p, problems
+}
+
+// Matches tells whether the policy is about a request. In doubt it is: its steps count then, and no later policy that
+// asks for less.
+func (p *Policy) Matches(r *Request) (bool, error) {
+	if p.match.Absent() {
+		return true, nil
+	}
+	yes, err := p.match.Eval(r)
+	return yes || err != nil, err
+}
+
+// Needed tells whether a step is needed; in doubt it is.
+func (p *Policy) Needed(i int, r *Request) (bool, error) {
+	if p.steps[i].condition.Absent() {
+		return true, nil
+	}
+	yes, err := p.steps[i].condition.Eval(r)
+	return yes || err != nil, err
+}
+
+// Auto tells whether a step approves by itself; in doubt it does not.
+func (p *Policy) Auto(i int, r *Request) (bool, error) {
+	if p.steps[i].auto.Absent() {
+		return false, nil
+	}
+	return p.steps[i].auto.Eval(r)
+}
+
+// Warnings are what is legal and odd: a policy that matches nothing, a step that nobody can fill.
+func (p *Policy) Warnings() []string {
+	var matched []string
+	for kind := range kinds {
+		if !p.match.neverFor(kind) {
+			matched = append(matched, kind)
+		}
+	}
+	slices.Sort(matched)
+	if len(matched) == 0 {
+		return []string{"spec.match is false for every request, so the policy never counts"}
+	}
+	var out []string
+	for i, s := range p.Object.Spec.Steps {
+		if why := unfillable(s, slices.DeleteFunc(slices.Clone(matched), p.steps[i].condition.neverFor)); why != "" {
+			out = append(out, fmt.Sprintf("spec.steps[%d] (%s): %s", i, s.Name, why))
+		}
+	}
+	return out
+}
+
+// unfillable says why nobody, or too few, can fill a step, whoever works there.
+func unfillable(s v1alpha1.ApprovalStep, matched []string) string {
+	if len(matched) == 0 {
+		return "its condition is false for every request that the policy matches, so it is never needed"
+	}
+	if !slices.ContainsFunc(matched, func(kind string) bool {
+		return slices.ContainsFunc(s.Approvers, func(a v1alpha1.Approver) bool { return canBe(a, kind) })
+	}) {
+		return fmt.Sprintf("no request of kind %s has such approvers, so nobody can fill it", strings.Join(matched, ", "))
+	}
+	people := 0
+	for _, a := range s.Approvers {
+		if !strings.HasPrefix(string(a), "person:") {
+			return ""
+		}
+		people++
+	}
+	if s.Count != nil && int(*s.Count) > people {
+		return fmt.Sprintf("it needs %d approvals and names %d people, so they cannot fill it", *s.Count, people)
+	}
+	return ""
+}

@@ -1,0 +1,59 @@
+package rules
+
+import (
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// Request is what expressions see as the variable request. The fields' names are an interface: docs/approvals.md lists
+// them.
+type Request struct {
+	Kind        string        `cel:"kind"` // grant, extend, revoke, mode, onboard, offboard, class, approval-policy
+	Requester   Person        `cel:"requester"`
+	Application Entity        `cel:"application"`
+	Resource    Entity        `cel:"resource"`
+	Actions     []string      `cel:"actions"`
+	Duration    time.Duration `cel:"duration"` // 0: until revoked
+	Permanent   bool          `cel:"permanent"`
+	Wildcard    bool          `cel:"wildcard"` // of an action
+	BreakGlass  bool          `cel:"breakGlass"`
+	Enforcers   []string      `cel:"enforcers"` // that enforce the resource
+	Clients     int64         `cel:"clients"`   // that may reach the resource now
+	FromMode    string        `cel:"fromMode"`  // empty: it is not protected
+	ToMode      string        `cel:"toMode"`
+}
+
+// Person who asks.
+type Person struct {
+	ID     string   `cel:"id"`
+	Groups []string `cel:"groups"`
+}
+
+// Entity is an application or a resource; all fields are empty when the request is about none.
+type Entity struct {
+	ID          string   `cel:"id"`
+	Name        string   `cel:"name"`
+	Class       string   `cel:"class"` // of a resource
+	Environment string   `cel:"environment"`
+	Sensitivity string   `cel:"sensitivity"`
+	Owners      []string `cel:"owners"` // "user:<id>" or "group:<id>"
+}
+
+// kinds of requests, with who can be asked for each.
+var kinds = map[string]struct{ application, resource bool }{
+	"grant": {true, true}, "extend": {true, true}, "revoke": {true, true},
+	"mode": {false, true}, "onboard": {false, true}, "offboard": {false, true},
+	"class": {false, false}, "approval-policy": {false, false},
+}
+
+// canBe tells whether an approver can be anybody at all for a kind of request.
+func canBe(a v1alpha1.Approver, kind string) bool {
+	switch a {
+	case "resource.owner":
+		return kinds[kind].resource
+	case "application.owner":
+		return kinds[kind].application
+	}
+	return true
+}

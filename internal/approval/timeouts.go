@@ -1,0 +1,77 @@
+package approval
+
+import (
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// Tick does to a ticket what time alone does: steps that waited too long, expiries, and warnings of them. A timeout
+// never approves and never skips.
+func (t *Ticket) Tick(now time.Time) {
+	for i := range t.Items {
+		t.timeout(i, now)
+		t.Expire(i, now)
+		t.warn(i, now)
+	}
+}
+
+func (t *Ticket) timeout(i int, now time.Time) {
+	it := &t.Items[i]
+	s := it.waiting()
+	if s == nil || s.Deadline.IsZero() || now.Before(s.Deadline) {
+		return
+	}
+	switch s.OnTimeout {
+	case v1alpha1.TimeoutDeny:
+		s.State = StepTimedOut
+		t.end(i, StateTimedOut)
+		t.event(now, Event{Kind: EventTimedOut, Item: i, Step: s.Name})
+	case v1alpha1.TimeoutEscalate:
+		s.Deadline, s.Escalated = time.Time{}, true
+		for _, p := range s.EscalateTo {
+			if !slices.Contains(s.Approvers, p) {
+				s.Approvers = append(s.Approvers, p)
+			}
+		}
+		t.event(now, Event{Kind: EventEscalated, Item: i, Step: s.Name})
+	default:
+		s.Deadline = now.Add(s.Timeout)
+		t.event(now, Event{Kind: EventReminded, Item: i, Step: s.Name})
+	}
+}
+
+// Expire ends a grant whose time has come. The statement's notAfter ends it in what is compiled, but a member that
+// cannot be reached, or an adapter that is down, still has it: so the item is taken back like a revoked one, and is
+// expired only when every member was seen without it.
+func (t *Ticket) Expire(i int, now time.Time) {
+	it := &t.Items[i]
+	if !it.State.Grants() || it.ExpiresAt.IsZero() || now.Before(it.ExpiresAt) {
+		return
+	}
+	it.State = StateRevoking
+	t.event(now, Event{Kind: EventExpired, Item: i})
+	t.say(i, now, "Its time is over; waiting until no member has it.")
+	t.enqueue(JobRemove, i)
+}
+
+func (t *Ticket) warn(i int, now time.Time) {
+	it := &t.Items[i]
+	if !it.State.Grants() || it.WarnAt.IsZero() || now.Before(it.WarnAt) {
+		return
+	}
+	it.WarnAt = nextWarning(it, now)
+	t.event(now, Event{Kind: EventExpiresSoon, Item: i})
+}
+
+// nextWarning is the next instant to warn of an expiry: seven days and one day before, and of a short grant when a
+// quarter and a tenth of it are left.
+func nextWarning(it *Item, now time.Time) time.Time {
+	for _, before := range []time.Duration{min(7*24*time.Hour, it.Duration/4), min(24*time.Hour, it.Duration/10)} {
+		if at := it.ExpiresAt.Add(-before); at.After(now) {
+			return at
+		}
+	}
+	return time.Time{}
+}

@@ -1,0 +1,110 @@
+package approval
+
+import (
+	"strings"
+	"time"
+)
+
+// Void makes the approvals of an item void because it grew: everybody is asked again, for what it brings now. Of a
+// break-glass item nobody was asked, and once something is written it is too late.
+func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
+	it := &t.Items[i]
+	grown := it.Shown.Grown(now)
+	if len(grown) == 0 || t.BreakGlass || it.WrittenGeneration > 0 || it.State != StatePending && it.State != StateApproved && it.State != StateApplying {
+		return false
+	}
+	it.Shown = now
+	t.event(at, Event{Kind: EventVoided, Item: i, Revision: now.Digest, Comment: strings.Join(grown, "\n")})
+	it.State, it.ExpiresAt, it.WarnAt = StatePending, time.Time{}, time.Time{}
+	for k := range it.Steps {
+		s := &it.Steps[k]
+		// A condition that approved by itself knew nothing of what it brings, so now a person looks.
+		s.State, s.Votes, s.Deadline, s.Auto = StepWaiting, nil, time.Time{}, false
+	}
+	t.say(i, at, "It brings more than was shown, so the approvals are void and everybody is asked again.")
+	t.advance(i, at)
+	return true
+}
+
+// Reduced says once that an item brings less than was shown; the approvals stand.
+func (t *Ticket) Reduced(i int, now Shown, at time.Time) {
+	missing := now.Grown(t.Items[i].Shown)
+	if len(missing) == 0 || t.has(i, EventReduced, "", now.Digest) {
+		return
+	}
+	t.event(at, Event{Kind: EventReduced, Item: i, Revision: now.Digest, Comment: strings.Join(missing, "\n")})
+}
+
+// Written records that the host cluster has the item's statement or object.
+func (t *Ticket) Written(i int, name string, w Written, now time.Time) {
+	it := &t.Items[i]
+	if it.State != StateApproved && it.State != StateApplying && it.State != StateFailed {
+		return
+	}
+	if it.State == StateApplying && it.WrittenGeneration == w.Generation && it.PolicyUID == w.UID {
+		return
+	}
+	it.State, it.Policy, it.PolicyUID, it.WrittenGeneration = StateApplying, name, w.UID, w.Generation
+	t.event(now, Event{Kind: EventWritten, Item: i})
+	switch {
+	case t.Kind.Access():
+		t.say(i, now, "The statement is written; waiting for the adapter to compile it.")
+	case t.Kind == KindRevoke:
+		t.say(i, now, "The grant is being revoked; waiting until no member has it.")
+	default:
+		t.say(i, now, "The change is written; waiting for the adapter.")
+	}
+}
+
+// Removed records that the host cluster does not have the statement any more.
+func (t *Ticket) Removed(i int, policy string, w Written, now time.Time) {
+	it := &t.Items[i]
+	if it.State != StateRevoking {
+		return
+	}
+	if it.RevokeGeneration == w.Generation && it.PolicyUID == w.UID {
+		return
+	}
+	it.Policy, it.PolicyUID, it.RevokeGeneration = policy, w.UID, w.Generation
+	t.event(now, Event{Kind: EventRevokeWritten, Item: i})
+	t.say(i, now, "The statement is removed; waiting until no member has it.")
+}
+
+// Remove asks for the removal again when a statement is back in its policy after its end: until the members say
+// otherwise, the item is neither revoked nor expired.
+func (t *Ticket) Remove(i int, now time.Time) {
+	it := &t.Items[i]
+	if it.State != StateRevoking && it.State != StateRevoked && it.State != StateExpired {
+		return
+	}
+	it.State = StateRevoking
+	it.RevokeGeneration = 0
+	t.event(now, Event{Kind: EventRevokeRequested, Item: i, Comment: ReturnedMessage})
+	t.say(i, now, ReturnedMessage)
+	t.enqueue(JobRemove, i)
+}
+
+// Fail records that the item is not in force and why; it may be written again later.
+func (t *Ticket) Fail(i int, message string, now time.Time) {
+	it := &t.Items[i]
+	if !it.State.Grants() || it.State == StateFailed && it.Message == message {
+		return
+	}
+	it.State = StateFailed
+	t.event(now, Event{Kind: EventFailed, Item: i, Comment: message})
+	t.say(i, now, message)
+}
+
+// Hold says what an approved item, or a revocation, waits for.
+func (t *Ticket) Hold(i int, message string, now time.Time) {
+	it := &t.Items[i]
+	switch it.State {
+	case StateApproved:
+		it.State = StateApplying
+		t.touch(now)
+	case StateApplying, StateRevoking:
+	default:
+		return
+	}
+	t.say(i, now, message)
+}

@@ -1,0 +1,343 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Stored is an entity as the store has it.
+type Stored struct {
+	Record
+	// Source that it comes from; only that one changes it.
+	Source string
+	// Gone is when its source stopped naming it; zero: it is there. What is gone is in no list, decides nothing and is
+	// asked for nothing, until it returns or a person removes it.
+	Gone time.Time
+	// Version is the catalog's revision at which it changed last.
+	Version int64
+}
+
+// Field of an entity that changes.
+type Field struct {
+	Name   string `json:"name"`
+	Before string `json:"before"`
+	After  string `json:"after"`
+}
+
+// Change of one entity.
+type Change struct {
+	Ref    Ref     `json:"ref"`
+	Title  string  `json:"title"`
+	Fields []Field `json:"fields,omitempty"`
+	// Authority: who may decide changes, or what has to be decided.
+	Authority bool `json:"authority,omitempty"`
+	// Leaves is what an entity that goes leaves behind.
+	Leaves *Leaves `json:"leaves,omitempty"`
+}
+
+// Leaves is what an entity leaves behind.
+type Leaves struct {
+	Owns   []Ref   `json:"owns,omitempty"`   // entities that name it as an owner
+	Leads  []Ref   `json:"leads,omitempty"`  // people and groups that name it as their leader
+	Grants []Grant `json:"grants,omitempty"` // access from it or to it
+}
+
+// Consequences in words for people.
+func (l *Leaves) Consequences() []string {
+	if l == nil {
+		return nil
+	}
+	var out []string
+	if n := len(l.Owns); n > 0 {
+		out = append(out, fmt.Sprintf("It is an owner of %d entities.", n))
+	}
+	if n := len(l.Leads); n > 0 {
+		out = append(out, fmt.Sprintf("It leads %d people or groups.", n))
+	}
+	if n := len(l.Grants); n > 0 {
+		out = append(out, fmt.Sprintf("It has %d grants in force.", n))
+	}
+	return out
+}
+
+// Grant that is in force.
+type Grant struct {
+	Subject  string `json:"subject"`
+	Resource string `json:"resource"`
+	Policy   string `json:"policy"`
+	SID      string `json:"sid"`
+}
+
+// Diff is what a sync would change. Lists are sorted by kind and id.
+type Diff struct {
+	Source    string    `json:"source"`
+	Created   []Change  `json:"created"`
+	Updated   []Change  `json:"updated"`
+	Gone      []Change  `json:"gone"`
+	Returned  []Change  `json:"returned"`
+	Unchanged int       `json:"unchanged"`
+	Problems  []Problem `json:"problems"`
+	// Incomplete: a part of the source could not be read, so that nothing counts as gone.
+	Incomplete bool `json:"incomplete,omitempty"`
+	// Orphans are applications and resources for which nobody could decide any more.
+	Orphans []Ref `json:"orphans"`
+}
+
+// Empty tells that nothing would change.
+func (d *Diff) Empty() bool {
+	return len(d.Created)+len(d.Updated)+len(d.Gone)+len(d.Returned) == 0
+}
+
+// contents of the catalog at one revision.
+type state struct {
+	revision int64
+	stored   map[Ref]Stored
+}
+
+func newState(revision int64, in []Stored) *state {
+	s := &state{revision: revision, stored: make(map[Ref]Stored, len(in))}
+	for _, x := range in {
+		s.stored[x.Ref()] = x
+	}
+	return s
+}
+
+// with is the state after a write.
+func (s *state) with(w Write, revision int64) *state {
+	out := &state{revision: revision, stored: make(map[Ref]Stored, len(s.stored)+len(w.Put))}
+	for ref, x := range s.stored {
+		out.stored[ref] = x
+	}
+	for _, x := range w.Put {
+		x.Version = revision
+		out.stored[x.Ref()] = x
+	}
+	for _, ref := range w.Remove {
+		delete(out.stored, ref)
+	}
+	return out
+}
+
+// live records, in a stable order.
+func (s *state) live() []Record {
+	out := make([]Record, 0, len(s.stored))
+	for _, x := range s.stored {
+		if x.Gone.IsZero() {
+			out = append(out, x.Record)
+		}
+	}
+	slices.SortFunc(out, func(a, b Record) int { return compareRefs(a.Ref(), b.Ref()) })
+	return out
+}
+
+// sync compares a reading with what the catalog has of its source. Entities of other sources are left alone: whoever
+// named an entity first keeps it until it is gone there.
+func (s *state) sync(source string, r Reading, now time.Time) (Diff, Write) {
+	d := Diff{Source: source, Problems: slices.Clone(r.Problems)}
+	r.Problems = nil
+	r.Unique()
+	d.Problems = append(d.Problems, r.Problems...)
+	incoming, refused := s.admit(source, r.Records, d.Problems)
+	d.Problems = append(d.Problems, refused...)
+
+	var w Write
+	named := map[Ref]bool{}
+	for _, p := range d.Problems {
+		named[p.Ref] = true // it is there, though it cannot be taken
+		d.Incomplete = d.Incomplete || p.Ref.ID == ""
+	}
+	for _, rec := range incoming {
+		ref := rec.Ref()
+		named[ref] = true
+		rec.Where = ""
+		after := Stored{Record: rec, Source: source}
+		before, known := s.stored[ref]
+		c := Change{Ref: ref, Title: rec.Title}
+		switch {
+		case !known:
+			d.Created = append(d.Created, c)
+		case !before.Gone.IsZero():
+			c.Fields, c.Authority = changes(before, after)
+			d.Returned = append(d.Returned, c)
+		default:
+			if c.Fields, c.Authority = changes(before, after); len(c.Fields) == 0 {
+				d.Unchanged++
+				continue
+			}
+			d.Updated = append(d.Updated, c)
+		}
+		w.Put = append(w.Put, after)
+	}
+	for ref, x := range s.stored {
+		if x.Source != source || !x.Gone.IsZero() || named[ref] || d.Incomplete {
+			continue
+		}
+		x.Gone = now
+		d.Gone = append(d.Gone, Change{Ref: ref, Title: x.Title, Authority: true})
+		w.Put = append(w.Put, x)
+	}
+	for _, list := range [][]Change{d.Created, d.Updated, d.Gone, d.Returned} {
+		slices.SortFunc(list, func(a, b Change) int { return compareRefs(a.Ref, b.Ref) })
+	}
+	slices.SortFunc(w.Put, func(a, b Stored) int { return compareRefs(a.Ref(), b.Ref()) })
+	return d, w
+}
+
+// admit leaves out the records that cannot stand beside what stays in the catalog. A record that is left out keeps its
+// name as the catalog knows it, which may leave out another one; so it is asked again until nothing changes.
+func (s *state) admit(source string, in []Record, problems []Problem) (out []Record, refused []Problem) {
+	incoming, names := map[Ref]bool{}, map[string]Stored{}
+	for _, rec := range in {
+		incoming[rec.Ref()] = true
+	}
+	kept := map[Ref]bool{}
+	for _, p := range problems {
+		kept[p.Ref] = !incoming[p.Ref]
+	}
+	for ref, x := range s.stored {
+		if x.Name != "" && x.Gone.IsZero() && (x.Source != source || kept[ref]) {
+			names[x.Name] = x
+		}
+	}
+	for again := true; again; {
+		again, out = false, nil
+		for _, rec := range in {
+			ref := rec.Ref()
+			before, known := s.stored[ref]
+			known = known && before.Gone.IsZero()
+			holder, held := names[rec.Name]
+			switch {
+			case known && before.Source != source:
+				refused = append(refused, Problem{Where: rec.Where, Ref: ref, Message: fmt.Sprintf("%s comes from the source %s already: remove it there first", ref, before.Source)})
+			case rec.Name != "" && held:
+				refused = append(refused, Problem{Where: rec.Where, Ref: ref,
+					Message: fmt.Sprintf("%s has the resource name of %s from %s (%s): two entities cannot be one", ref, holder.Ref(), holder.Source, rec.Name)})
+				if known && before.Name != "" {
+					names[before.Name], again = before, true
+				}
+			default:
+				out = append(out, rec)
+			}
+		}
+		in = out
+	}
+	return out, refused
+}
+
+// authority are the fields on which it depends who decides, and about what.
+var authority = []string{"source", "name", "sensitivity", "owners", "groups", "leader", "members", "lead", "parent"}
+
+func changes(before, after Stored) (out []Field, authoritative bool) {
+	a, b := fields(before), fields(after)
+	for i := range a {
+		if a[i].value != b[i].value {
+			out = append(out, Field{Name: a[i].name, Before: a[i].value, After: b[i].value})
+			authoritative = authoritative || slices.Contains(authority, a[i].name)
+		}
+	}
+	return out, authoritative
+}
+
+type namedValue struct{ name, value string }
+
+func fields(x Stored) []namedValue {
+	owners := make([]string, len(x.Owners))
+	for i, o := range x.Owners {
+		owners[i] = o.String()
+	}
+	list := func(in []string) string { return strings.Join(in, ", ") }
+	return []namedValue{{"source", x.Source}, {"title", x.Title}, {"description", x.Description}, {"name", x.Name}, {"environment", x.Environment},
+		{"sensitivity", string(x.Sensitivity)}, {"owners", list(owners)}, {"jobTitle", x.JobTitle}, {"email", x.Email}, {"leader", x.Leader},
+		{"groups", list(x.Groups)}, {"lead", x.Lead}, {"parent", x.Parent}, {"members", list(x.Members)}}
+}
+
+// said is what a record says about authority, for the ledger.
+func said(r Record) string {
+	var out []string
+	for _, f := range fields(Stored{Record: r}) {
+		if f.value != "" && slices.Contains(authority, f.name) {
+			out = append(out, f.name+": "+f.value)
+		}
+	}
+	return strings.Join(out, "; ")
+}
+
+// leaves finds what the entities leave behind.
+func (s *state) leaves(of []Ref) map[Ref]*Leaves {
+	out := make(map[Ref]*Leaves, len(of))
+	for _, ref := range of {
+		out[ref] = &Leaves{}
+	}
+	lead := func(kind Kind, id string, by Ref) {
+		if l := out[Ref{kind, id}]; id != "" && l != nil {
+			l.Leads = append(l.Leads, by)
+		}
+	}
+	for _, r := range s.live() {
+		for _, o := range r.Owners {
+			kind := KindPerson
+			if o.Kind == OwnerGroup {
+				kind = KindGroup
+			}
+			if l := out[Ref{kind, o.ID}]; l != nil {
+				l.Owns = append(l.Owns, r.Ref())
+			}
+		}
+		lead(KindPerson, r.Leader, r.Ref())
+		lead(KindPerson, r.Lead, r.Ref())
+	}
+	return out
+}
+
+// orphans are the applications and resources for which nobody can decide.
+func orphans(c *Catalog) []Ref {
+	var out []Ref
+	for kind, list := range map[Kind][]Entity{KindApplication: c.sortedApplications, KindResource: c.sortedResources} {
+		for _, e := range list {
+			if len(c.OwnerPeople(e)) == 0 {
+				out = append(out, Ref{kind, e.ID})
+			}
+		}
+	}
+	slices.SortFunc(out, compareRefs)
+	return out
+}
+
+// gains are what a person may decide in one catalog and not in another, in words.
+func gains(before, after *Catalog, person string) []string {
+	had := powers(before, person)
+	var out []string
+	for power := range powers(after, person) {
+		if !had[power] {
+			out = append(out, power)
+		}
+	}
+	slices.SortFunc(out, cmp.Compare)
+	return out
+}
+
+func powers(c *Catalog, person string) map[string]bool {
+	out := map[string]bool{}
+	mine := c.identities(person)
+	for kind, list := range map[Kind][]Entity{KindApplication: c.sortedApplications, KindResource: c.sortedResources} {
+		for _, e := range list {
+			if mine.owns(e) {
+				out["owner of "+Ref{kind, e.ID}.String()] = true
+			}
+		}
+	}
+	for o := range mine {
+		if o.Kind == OwnerGroup {
+			out["member of group/"+o.ID] = true
+		}
+	}
+	for id := range c.people {
+		if slices.Contains(c.Leaders(id), person) {
+			out["leader of person/"+id] = true
+		}
+	}
+	return out
+}

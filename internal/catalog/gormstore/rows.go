@@ -1,0 +1,63 @@
+package gormstore
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"time"
+)
+
+type revisionRow struct {
+	ID       int64 `gorm:"primaryKey;autoIncrement:false"`
+	Revision int64
+}
+
+func (revisionRow) TableName() string { return "catalog_revision" }
+
+type entityRow struct {
+	Kind    string `gorm:"primaryKey"`
+	ID      string `gorm:"primaryKey"`
+	Source  string
+	Record  string
+	GoneAt  int64
+	Version int64
+}
+
+func (entityRow) TableName() string { return "catalog_entities" }
+
+type previewRow struct {
+	Token     string `gorm:"primaryKey"`
+	Source    string
+	Actor     string
+	Revision  int64
+	Reading   []byte
+	CreatedAt int64 `gorm:"autoCreateTime:false"`
+}
+
+func (previewRow) TableName() string { return "catalog_previews" }
+
+type sourceRow struct {
+	Source string `gorm:"primaryKey"`
+	Status string
+}
+
+func (sourceRow) TableName() string { return "catalog_sources" }
+
+// hash of a token, so that a copy of the database applies nothing.
+func hash(token string) string {
+	sum := sha256.Sum256([]byte(token))
+	return hex.EncodeToString(sum[:])
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func instant(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}

@@ -1,0 +1,189 @@
+// Package gormstore keeps the catalog in SQL through gorm. It implements catalog.Store, decides nothing, and owns the
+// tables catalog_*.
+package gormstore
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database"
+	ledger "github.com/acp-io/acp/internal/ledger/gormstore"
+)
+
+// Store implements catalog.Store.
+type Store struct{ db *database.DB }
+
+var _ catalog.Store = (*Store)(nil)
+
+// New uses an open database.
+func New(db *database.DB) *Store { return &Store{db} }
+
+// batch of rows in one statement, far below the number of parameters that the databases take.
+const batch = 500
+
+// Revision implements catalog.Store.
+func (s *Store) Revision(ctx context.Context) (rev int64, err error) {
+	err = s.db.Read(ctx, func(tx *gorm.DB) (err error) { rev, err = revision(tx); return err })
+	return rev, err
+}
+
+func revision(tx *gorm.DB) (int64, error) {
+	var row revisionRow
+	err := tx.Take(&row, 1).Error
+	return row.Revision, err
+}
+
+// Load implements catalog.Store.
+func (s *Store) Load(ctx context.Context) (out []catalog.Stored, rev int64, err error) {
+	var rows []entityRow
+	err = s.db.Read(ctx, func(tx *gorm.DB) (err error) {
+		if rev, err = revision(tx); err != nil {
+			return err
+		}
+		return tx.Find(&rows).Error
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	out = make([]catalog.Stored, 0, len(rows))
+	for _, row := range rows {
+		x := catalog.Stored{Source: row.Source, Gone: instant(row.GoneAt), Version: row.Version}
+		if err := json.Unmarshal([]byte(row.Record), &x.Record); err != nil {
+			return nil, 0, fmt.Errorf("read %s/%s: %w", row.Kind, row.ID, err)
+		}
+		out = append(out, x)
+	}
+	return out, rev, nil
+}
+
+// Write implements catalog.Store.
+func (s *Store) Write(ctx context.Context, at int64, w catalog.Write) (int64, error) {
+	rows := make([]entityRow, 0, len(w.Put))
+	for _, x := range w.Put {
+		record, err := json.Marshal(x.Record)
+		if err != nil {
+			return 0, fmt.Errorf("write %s: %w", x.Ref(), err)
+		}
+		rows = append(rows, entityRow{Kind: string(x.Kind), ID: x.ID, Source: x.Source, Record: string(record), GoneAt: micros(x.Gone), Version: at + 1})
+	}
+	err := s.db.Write(ctx, func(tx *gorm.DB) error {
+		moved := tx.Model(&revisionRow{}).Where("id = 1 AND revision = ?", at).Update("revision", at+1)
+		if moved.Error != nil {
+			return moved.Error
+		}
+		if moved.RowsAffected != 1 {
+			return catalog.ErrChanged
+		}
+		if w.Preview != "" {
+			used := tx.Delete(&previewRow{}, "token = ?", hash(w.Preview))
+			if used.Error != nil {
+				return used.Error
+			}
+			if used.RowsAffected != 1 {
+				return catalog.ErrNotFound
+			}
+		}
+		if len(rows) > 0 {
+			if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).CreateInBatches(rows, batch).Error; err != nil {
+				return err
+			}
+		}
+		for _, ref := range w.Remove {
+			if err := tx.Delete(&entityRow{}, "kind = ? AND id = ?", string(ref.Kind), ref.ID).Error; err != nil {
+				return err
+			}
+		}
+		return ledger.Append(tx, w.Ledger...)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return at + 1, nil
+}
+
+// KeepPreview implements catalog.Store.
+func (s *Store) KeepPreview(ctx context.Context, p catalog.Preview, dropBefore time.Time) error {
+	reading, err := packed(p.Reading)
+	if err != nil {
+		return err
+	}
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		if err := tx.Delete(&previewRow{}, "source = ? AND actor = ? OR created_at < ?", p.Source, p.Actor, micros(dropBefore)).Error; err != nil {
+			return err
+		}
+		return tx.Create(&previewRow{Token: hash(p.Token), Source: p.Source, Actor: p.Actor, Revision: p.Revision, Reading: reading, CreatedAt: micros(p.Created)}).Error
+	})
+}
+
+// Preview implements catalog.Store.
+func (s *Store) Preview(ctx context.Context, token string) (catalog.Preview, error) {
+	var row previewRow
+	err := s.db.Read(ctx, func(tx *gorm.DB) error { return tx.Take(&row, "token = ?", hash(token)).Error })
+	if errors.Is(err, gorm.ErrRecordNotFound) {
+		return catalog.Preview{}, catalog.ErrNotFound
+	}
+	if err != nil {
+		return catalog.Preview{}, err
+	}
+	p := catalog.Preview{Token: token, Source: row.Source, Actor: row.Actor, Revision: row.Revision, Created: instant(row.CreatedAt)}
+	return p, unpack(row.Reading, &p.Reading)
+}
+
+// KeepStatus implements catalog.Store.
+func (s *Store) KeepStatus(ctx context.Context, st catalog.Status) error {
+	text, err := json.Marshal(st)
+	if err != nil {
+		return fmt.Errorf("write the status of %s: %w", st.Source, err)
+	}
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		return tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&sourceRow{Source: st.Source, Status: string(text)}).Error
+	})
+}
+
+// Statuses implements catalog.Store.
+func (s *Store) Statuses(ctx context.Context) ([]catalog.Status, error) {
+	var rows []sourceRow
+	if err := s.db.Read(ctx, func(tx *gorm.DB) error { return tx.Order("source").Find(&rows).Error }); err != nil {
+		return nil, err
+	}
+	out := make([]catalog.Status, len(rows))
+	for i, row := range rows {
+		if err := json.Unmarshal([]byte(row.Status), &out[i]); err != nil {
+			return nil, fmt.Errorf("read the status of %s: %w", row.Source, err)
+		}
+	}
+	return out, nil
+}
+
+func packed(r catalog.Reading) ([]byte, error) {
+	var buf bytes.Buffer
+	z := gzip.NewWriter(&buf)
+	if err := errors.Join(json.NewEncoder(z).Encode(r), z.Close()); err != nil {
+		return nil, fmt.Errorf("pack a reading: %w", err)
+	}
+	return buf.Bytes(), nil
+}
+
+func unpack(data []byte, r *catalog.Reading) error {
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		data, err = io.ReadAll(z)
+	}
+	if err == nil {
+		err = json.Unmarshal(data, r)
+	}
+	if err != nil {
+		return fmt.Errorf("unpack a reading: %w", err)
+	}
+	return nil
+}

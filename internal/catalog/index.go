@@ -1,0 +1,257 @@
+package catalog
+
+import (
+	"math/bits"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+// Index of a catalog's applications and resources, in memory. Immutable; safe for concurrent use.
+type Index struct {
+	catalog *Catalog
+	parts   map[Kind]*part
+}
+
+// part is the index of one kind.
+type part struct {
+	docs  []doc // sorted by id
+	grams map[[3]byte]*set
+	words []word // sorted
+	every *set
+}
+
+// doc is an entity with its text in lower case.
+type doc struct {
+	entity    Entity
+	id, title string
+	text      string // id, title and name
+	about     string // description and names of owners
+}
+
+type word struct {
+	text    string
+	letters uint64 // which letters and digits it has
+	docs    *set
+}
+
+// NewIndex indexes a catalog.
+func NewIndex(c *Catalog) *Index {
+	return &Index{catalog: c, parts: map[Kind]*part{
+		KindApplication: newPart(c, c.sortedApplications), KindResource: newPart(c, c.sortedResources)}}
+}
+
+func newPart(c *Catalog, entities []Entity) *part {
+	p := &part{docs: make([]doc, len(entities)), grams: map[[3]byte]*set{}, every: newSet(len(entities))}
+	words := map[string]*set{}
+	for i, e := range entities {
+		owners := make([]string, len(e.Owners))
+		for j, o := range e.Owners {
+			owners[j] = o.ID + " " + c.OwnerName(o)
+		}
+		d := doc{entity: e, id: strings.ToLower(e.ID), title: strings.ToLower(e.Title)}
+		d.text = d.id + "\n" + d.title + "\n" + strings.ToLower(e.Name)
+		d.about = strings.ToLower(e.Description + "\n" + strings.Join(owners, "\n"))
+		p.docs[i] = d
+		p.every.add(uint32(i))
+		for j := 0; j+3 <= len(d.text); j++ {
+			member(p.grams, [3]byte{d.text[j], d.text[j+1], d.text[j+2]}, len(entities)).add(uint32(i))
+		}
+		for _, w := range slices.Concat(split(d.text), split(d.about)) {
+			member(words, strings.Clone(w), len(entities)).add(uint32(i))
+		}
+	}
+	for text, docs := range words {
+		p.words = append(p.words, word{text, letters(text), docs})
+	}
+	slices.SortFunc(p.words, func(a, b word) int { return strings.Compare(a.text, b.text) })
+	return p
+}
+
+func member[K comparable](m map[K]*set, key K, n int) *set {
+	s := m[key]
+	if s == nil {
+		s = newSet(n)
+		m[key] = s
+	}
+	return s
+}
+
+func split(text string) []string {
+	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+}
+
+// match finds the entities that have every word. fuzzy: some word was found with a typing error only.
+func (p *part) match(words []string) (found *set, fuzzy bool) {
+	found = p.every.clone()
+	for _, w := range words {
+		have := p.containing(w)
+		p.beginning(w, have)
+		if have.empty() {
+			fuzzy = true
+			have = p.about(w)
+		}
+		found.and(have)
+	}
+	return found, fuzzy
+}
+
+// about finds what w may have meant: each part of it between punctuation, as it is or with a typing error.
+func (p *part) about(w string) *set {
+	out := newSet(len(p.docs))
+	for i, piece := range split(w) {
+		have := newSet(len(p.docs))
+		p.beginning(piece, have)
+		if have.empty() {
+			p.resembling(piece, have)
+		}
+		if i == 0 {
+			out = have
+		} else {
+			out.and(have)
+		}
+	}
+	return out
+}
+
+// containing finds a word anywhere in id, title or name, by the pieces of three bytes that it is made of.
+func (p *part) containing(w string) *set {
+	out := newSet(len(p.docs))
+	if len(w) < 3 {
+		return out
+	}
+	for j := 0; j+3 <= len(w); j++ {
+		have := p.grams[[3]byte{w[j], w[j+1], w[j+2]}]
+		switch {
+		case have == nil:
+			return newSet(len(p.docs))
+		case j == 0:
+			out = have.clone()
+		default:
+			out.and(have)
+		}
+	}
+	if len(w) == 3 {
+		return out
+	}
+	for doc := range out.each {
+		if !strings.Contains(p.docs[doc].text, w) {
+			out.remove(doc)
+		}
+	}
+	return out
+}
+
+// beginning adds the entities with a word that begins with w. Words have no punctuation, so that of w counts as well.
+func (p *part) beginning(w string, into *set) {
+	i, _ := slices.BinarySearchFunc(p.words, w, func(x word, w string) int { return strings.Compare(x.text, w) })
+	for ; i < len(p.words) && strings.HasPrefix(p.words[i].text, w); i++ {
+		into.or(p.words[i].docs)
+	}
+}
+
+// resembling adds the entities with a word that is w with one error, or with two if it is long.
+func (p *part) resembling(w string, into *set) {
+	const shortest, long = 4, 8
+	n := len(w)
+	if n < shortest || n > 64 {
+		return
+	}
+	most := 1
+	if n >= long {
+		most = 2
+	}
+	have := letters(w)
+	for i := range p.words {
+		x := &p.words[i]
+		// An error adds a letter to one of the two, or one to each.
+		if abs(len(x.text)-n) > most || bits.OnesCount64(x.letters&^have) > most || bits.OnesCount64(have&^x.letters) > most {
+			continue
+		}
+		if errorsBetween(w, x.text, most) <= most {
+			into.or(x.docs)
+		}
+	}
+}
+
+// score of a document that has all words.
+func (d *doc) score(text string, words []string, fuzzy bool) int {
+	if text == "" || fuzzy {
+		return 0
+	}
+	n := 0
+	switch {
+	case d.id == text || d.title == text:
+		n = scoreExact
+	case strings.HasPrefix(d.id, text) || strings.HasPrefix(d.title, text):
+		n = scorePrefix
+	}
+	for _, w := range words {
+		switch at := strings.Index(d.text, w); {
+		case at < 0:
+			n += scoreAbout
+		case wordBegins(d.text, w, at):
+			n += scoreWord
+		default:
+			n += scoreInside
+		}
+	}
+	return n
+}
+
+// wordBegins tells whether a word of the text begins with w; at is where w is in it first.
+func wordBegins(text, w string, at int) bool {
+	for {
+		if at == 0 || !isWord(text[at-1]) {
+			return true
+		}
+		next := strings.Index(text[at+1:], w)
+		if next < 0 {
+			return false
+		}
+		at += 1 + next
+	}
+}
+
+func isWord(b byte) bool {
+	return b >= 0x80 || b >= 'a' && b <= 'z' || b >= '0' && b <= '9'
+}
+
+func letters(w string) (out uint64) {
+	for i := range len(w) {
+		out |= 1 << (w[i] & 63)
+	}
+	return out
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// errorsBetween is the number of letters put in, left out, changed or swapped with their neighbour (optimal string
+// alignment); more than most is only said to be more.
+func errorsBetween(a, b string, most int) int {
+	var rows [3][66]int
+	before, above, row := rows[0][:len(b)+1], rows[1][:len(b)+1], rows[2][:len(b)+1]
+	for j := range above {
+		above[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row[0] = i
+		least := i
+		for j := 1; j <= len(b); j++ {
+			cost := 1
+			if a[i-1] == b[j-1] {
+				cost = 0
+			}
+			row[j] = min(above[j]+1, row[j-1]+1, above[j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+			least = min(least, row[j])
+		}
+		if least > most {
+			return most + 1
+		}
+		before, above, row = above, row, before
+	}
+	return above[len(b)]
+}

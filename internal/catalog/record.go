@@ -1,0 +1,280 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Kind of an entity.
+type Kind string
+
+const (
+	KindApplication Kind = "application"
+	KindResource    Kind = "resource"
+	KindGroup       Kind = "group"
+	KindPerson      Kind = "person"
+)
+
+// Kinds in the order in which people read them.
+func Kinds() []Kind { return []Kind{KindApplication, KindResource, KindGroup, KindPerson} }
+
+// Ref names an entity.
+type Ref struct {
+	Kind Kind   `json:"kind"`
+	ID   string `json:"id"`
+}
+
+func (r Ref) String() string { return string(r.Kind) + "/" + r.ID }
+
+func compareRefs(a, b Ref) int {
+	if a.Kind != b.Kind {
+		return slices.Index(Kinds(), a.Kind) - slices.Index(Kinds(), b.Kind)
+	}
+	return strings.Compare(a.ID, b.ID)
+}
+
+// Record is what a source says of one entity. Fields that its kind does not have are empty.
+type Record struct {
+	Kind        Kind   `json:"kind"`
+	ID          string `json:"id"`
+	Title       string `json:"title,omitempty"` // what people call it; a person's full name
+	Description string `json:"description,omitempty"`
+
+	// Of applications and resources.
+	Name        string      `json:"name,omitempty"` // the ACP resource name
+	Environment string      `json:"environment,omitempty"`
+	Sensitivity Sensitivity `json:"sensitivity,omitempty"` // of resources
+	Owners      []Owner     `json:"owners,omitempty"`
+
+	// Of people.
+	JobTitle string   `json:"jobTitle,omitempty"`
+	Email    string   `json:"email,omitempty"`
+	Leader   string   `json:"leader,omitempty"`
+	Groups   []string `json:"groups,omitempty"`
+
+	// Of groups.
+	Lead    string   `json:"lead,omitempty"`
+	Parent  string   `json:"parent,omitempty"`
+	Members []string `json:"members,omitempty"`
+
+	// Where in its source it stands, for messages.
+	Where string `json:"where,omitempty"`
+}
+
+// Ref of a record.
+func (r Record) Ref() Ref { return Ref{r.Kind, r.ID} }
+
+// Problem is something in a source that cannot be taken. With a Ref the entity keeps what was known of it.
+type Problem struct {
+	Where   string `json:"where,omitempty"`
+	Ref     Ref    `json:"ref,omitzero"`
+	Message string `json:"message"`
+}
+
+func (p Problem) Error() string {
+	if p.Where == "" {
+		return p.Message
+	}
+	return p.Where + ": " + p.Message
+}
+
+// Reading is all that a source says at one time.
+type Reading struct {
+	Records  []Record
+	Problems []Problem
+}
+
+// Err is all problems as one error; nil: there is none.
+func (r Reading) Err() error {
+	if len(r.Problems) == 0 {
+		return nil
+	}
+	var errs []error
+	for _, p := range r.Problems {
+		errs = append(errs, p)
+	}
+	return fmt.Errorf("the catalog has %d problem(s): %w", len(errs), errors.Join(errs...))
+}
+
+// FieldError is why a field of a record cannot be taken; Field is its name in JSON.
+type FieldError struct {
+	Field, Message string
+}
+
+func (e *FieldError) Error() string { return e.Message }
+
+func fieldf(field, format string, args ...any) error {
+	return &FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
+}
+
+// Limits of what one source may say. They are far above what companies have, and far below what hurts.
+const (
+	MaxRecords = 200_000
+	maxText    = 256
+	maxName    = 512
+	maxLong    = 4096
+	maxOwners  = 32
+	maxPeople  = 10_000 // members of a group
+)
+
+var (
+	// Backstage's own rule for names, which also keeps ids safe in URLs.
+	idPattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,126}[A-Za-z0-9])?$`)
+	// An exact name of docs/semantics.md "Names"; the policy package parses it again where access depends on it.
+	namePattern        = regexp.MustCompile(`^trnv1:rsc:[a-z0-9-]{1,63}:[a-z0-9-]{1,63}:[a-z0-9-]{1,63}:[^*\s]+$`)
+	environmentPattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
+)
+
+// Normal is the record in its one form (lists sorted, defaults filled in), or a *FieldError that says why it cannot be
+// taken.
+func (r Record) Normal() (Record, error) {
+	if !slices.Contains(Kinds(), r.Kind) {
+		return r, fieldf("kind", "kind %q: use application, resource, group or person", r.Kind)
+	}
+	if !idPattern.MatchString(r.ID) {
+		return r, fieldf("id", "%s has the id (metadata.name) %q: use letters, digits, '-', '_' and '.', at most 128", r.Kind, r.ID)
+	}
+	r.Title = first(r.Title, r.ID)
+	r.Groups, r.Members = sortedSet(r.Groups), sortedSet(r.Members)
+	for _, f := range []struct {
+		field, value string
+		most         int
+	}{{"title", r.Title, maxText}, {"jobTitle", r.JobTitle, maxText}, {"email", r.Email, maxText}, {"description", r.Description, maxLong}, {"name", r.Name, maxName}} {
+		if err := text(f.value, f.most, f.field == "description"); err != nil {
+			return r, fieldf(f.field, "the %s of %s: %v", f.field, r.Ref(), err)
+		}
+	}
+	for _, f := range []struct {
+		field string
+		ids   []string
+	}{{"groups", r.Groups}, {"members", r.Members}, {"leader", []string{r.Leader}}, {"lead", []string{r.Lead}}, {"parent", []string{r.Parent}}} {
+		if len(f.ids) > maxPeople {
+			return r, fieldf(f.field, "%s has %d %s: at most %d", r.Ref(), len(f.ids), f.field, maxPeople)
+		}
+		for _, id := range f.ids {
+			if id != "" && !idPattern.MatchString(id) {
+				return r, fieldf(f.field, "%s has %q in %s: that is no id", r.Ref(), id, f.field)
+			}
+		}
+	}
+	switch r.Kind {
+	case KindPerson:
+		if r.Leader == r.ID {
+			return r, fieldf("leader", "%s names himself as his leader (%s): name his leader or leave it out", r.Ref(), annotationLeader)
+		}
+	case KindGroup:
+		if r.Parent == r.ID {
+			return r, fieldf("parent", "%s is its own parent: name the group above or leave it out", r.Ref())
+		}
+	case KindApplication, KindResource:
+		return r.normalOwned()
+	}
+	return r, nil
+}
+
+func (r Record) normalOwned() (Record, error) {
+	if !namePattern.MatchString(r.Name) {
+		return r, fieldf("name", "%s has the resource name (%s) %q: it must be an exact name, trnv1:rsc:<org>:<service>:<type>:<id>", r.Ref(), annotationName, r.Name)
+	}
+	if r.Environment != "" && !environmentPattern.MatchString(r.Environment) {
+		return r, fieldf("environment", "%s has the environment %q: use letters, digits, '-', '_' and '.', at most 63", r.Ref(), r.Environment)
+	}
+	if len(r.Owners) == 0 {
+		return r, fieldf("owners", "%s has no owner (spec.owner): use user:<name> or group:<name>", r.Ref())
+	}
+	r.Owners = slices.Clone(r.Owners)
+	slices.SortFunc(r.Owners, func(a, b Owner) int { return strings.Compare(a.String(), b.String()) })
+	r.Owners = slices.Compact(r.Owners)
+	if len(r.Owners) > maxOwners {
+		return r, fieldf("owners", "%s has %d owners: at most %d; make them a group", r.Ref(), len(r.Owners), maxOwners)
+	}
+	for _, o := range r.Owners {
+		if o.Kind != OwnerPerson && o.Kind != OwnerGroup || !idPattern.MatchString(o.ID) {
+			return r, fieldf("owners", "%s has the owner %q: use user:<name> or group:<name>", r.Ref(), o)
+		}
+	}
+	if r.Kind == KindApplication {
+		r.Sensitivity = ""
+		return r, nil
+	}
+	r.Sensitivity = Sensitivity(first(string(r.Sensitivity), string(SensitivityLow)))
+	if r.Sensitivity != SensitivityLow && r.Sensitivity != SensitivityMedium && r.Sensitivity != SensitivityHigh {
+		return r, fieldf("sensitivity", "%s has the sensitivity %q: use low, medium or high", r.Ref(), r.Sensitivity)
+	}
+	return r, nil
+}
+
+// text refuses what would break a log line, a header or a page.
+func text(s string, most int, lines bool) error {
+	switch {
+	case len(s) > most:
+		return fmt.Errorf("it is longer than %d bytes", most)
+	case !utf8.ValidString(s):
+		return errors.New("it is not UTF-8")
+	case strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && (!lines || r != '\n' && r != '\t') }):
+		return errors.New("it has control characters")
+	}
+	return nil
+}
+
+func parseOwner(ref string) (Owner, error) {
+	kind, rest, found := strings.Cut(strings.TrimSpace(ref), ":")
+	if !found {
+		kind, rest = "group", kind
+	}
+	id := refID(rest)
+	if id == "" {
+		return Owner{}, fmt.Errorf("the owner %q names nobody: use user:<name> or group:<name>", ref)
+	}
+	switch strings.ToLower(kind) {
+	case "user":
+		return Owner{Kind: OwnerPerson, ID: id}, nil
+	case "group":
+		return Owner{Kind: OwnerGroup, ID: id}, nil
+	}
+	return Owner{}, fmt.Errorf("the owner %q: use user:<name> or group:<name>", ref)
+}
+
+// refID is the id of a reference [kind:][namespace/]name. Backstage's default namespace goes without saying; another
+// one is part of the id.
+func refID(ref string) string {
+	ref = strings.TrimSpace(ref)
+	if _, rest, found := strings.Cut(ref, ":"); found {
+		ref = rest
+	}
+	namespace, name, found := strings.Cut(ref, "/")
+	if !found {
+		return ref
+	}
+	return idIn(namespace, name)
+}
+
+func idIn(namespace, name string) string {
+	if namespace == "" || strings.EqualFold(namespace, "default") {
+		return name
+	}
+	return namespace + "." + name
+}
+
+func sortedSet(in []string) []string {
+	out := slices.DeleteFunc(slices.Clone(in), func(s string) bool { return s == "" })
+	slices.Sort(out)
+	if out = slices.Compact(out); len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+func first(values ...string) string {
+	for _, v := range values {
+		if v != "" {
+			return v
+		}
+	}
+	return ""
+}

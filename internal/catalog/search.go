@@ -1,0 +1,171 @@
+package catalog
+
+import (
+	"container/heap"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Query of the applications or of the resources. Empty fields are no condition.
+type Query struct {
+	Kind Kind // KindApplication or KindResource
+	// Text is found in ids, titles, names, descriptions and names of owners: every word of it, as a word, as the
+	// beginning of one, in the middle of one, or, when nothing else fits, with a typing error.
+	Text        string
+	Owner       Owner
+	Mine        string // a person: what he, or a group of his, owns
+	Sensitivity Sensitivity
+	Environment string
+	// Class by its name, with what tells the class of a resource name.
+	Class   string
+	ClassOf func(name string) string
+	// First are the ids that come before others, the highest first: what was used lately, or was denied just now.
+	First map[string]int
+	// Cursor of the page before; Limit of entities, at least 1.
+	Cursor string
+	Limit  int
+}
+
+// Page of a search.
+type Page struct {
+	Entities []Entity
+	Next     string // cursor of the next page; empty: there is none
+	Total    int    // of all pages
+}
+
+// ErrCursor means that a cursor is not one of ours.
+var ErrCursor = refusal(ErrNotFound, "The cursor is not known: begin at the first page.")
+
+// hit is a found entity; hits are sorted by score, highest first, then by the place of the entity.
+type hit struct {
+	score int
+	doc   int // its place among all, which are sorted by id
+}
+
+func (h hit) before(o hit) bool { return h.score > o.score || h.score == o.score && h.doc < o.doc }
+
+// Scores, from the best fit to the least. What goes first (Query.First) is above all of them.
+const (
+	scoreExact  = 64 // the id or the title
+	scorePrefix = 32 // of the id or the title
+	scoreWord   = 4  // for each word: the beginning of a word of the id, the title or the name
+	scoreInside = 2  // for each word: in the middle
+	scoreAbout  = 1  // for each word: in the description or the owner's name
+	scoreFirst  = 1 << 20
+)
+
+// Search gives one page. The cursor holds while the catalog changes: an entity is shown at most once unless its place
+// changes.
+func (x *Index) Search(q Query) (Page, error) {
+	part := x.parts[q.Kind]
+	if part == nil {
+		return Page{}, fmt.Errorf("search for %q: %w", q.Kind, ErrNotFound)
+	}
+	after, err := part.readCursor(q.Cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	keep := x.filter(q)
+	text := strings.ToLower(strings.TrimSpace(q.Text))
+	words := strings.Fields(text)
+	if len(words) > maxWords {
+		words = words[:maxWords]
+	}
+	found, fuzzy := part.match(words)
+	top := topHits{limit: q.Limit + 1}
+	total := 0
+	for doc := range found.each {
+		e := &part.docs[doc]
+		if !keep(e.entity) {
+			continue
+		}
+		total++
+		h := hit{score: e.score(text, words, fuzzy) + scoreFirst*q.First[e.entity.ID], doc: int(doc)}
+		if after == nil || after.before(h) {
+			top.add(h)
+		}
+	}
+	hits := top.sorted()
+	p := Page{Entities: make([]Entity, 0, min(len(hits), q.Limit)), Total: total}
+	for i, h := range hits {
+		if i == q.Limit {
+			p.Next = part.cursor(hits[i-1])
+			break
+		}
+		p.Entities = append(p.Entities, part.docs[h.doc].entity)
+	}
+	return p, nil
+}
+
+const maxWords = 8
+
+func (x *Index) filter(q Query) func(Entity) bool {
+	var mine identities
+	if q.Mine != "" {
+		mine = x.catalog.identities(q.Mine)
+	}
+	return func(e Entity) bool {
+		return (q.Environment == "" || e.Environment == q.Environment) &&
+			(q.Sensitivity == "" || e.Sensitivity == q.Sensitivity) &&
+			(q.Owner == Owner{} || slices.Contains(e.Owners, q.Owner)) &&
+			(q.Mine == "" || mine.owns(e)) &&
+			(q.Class == "" || q.ClassOf != nil && q.ClassOf(e.Name) == q.Class)
+	}
+}
+
+// cursor names the last hit by its score and id, which stays when places move.
+func (p *part) cursor(h hit) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(h.score) + " " + p.docs[h.doc].entity.ID))
+}
+
+func (p *part) readCursor(text string) (*hit, error) {
+	if text == "" {
+		return nil, nil
+	}
+	data, err := base64.RawURLEncoding.DecodeString(text)
+	score, id, ok := strings.Cut(string(data), " ")
+	n, numErr := strconv.Atoi(score)
+	if err != nil || !ok || numErr != nil || !idPattern.MatchString(id) {
+		return nil, ErrCursor
+	}
+	at, found := slices.BinarySearchFunc(p.docs, id, func(d doc, id string) int { return strings.Compare(d.entity.ID, id) })
+	if !found {
+		at-- // it has left: the one before it was shown as well, or is shown later
+	}
+	return &hit{score: n, doc: at}, nil
+}
+
+// topHits are the first of many, in a heap whose root is the last of them.
+type topHits struct {
+	limit int
+	hits  []hit
+}
+
+func (t *topHits) Len() int           { return len(t.hits) }
+func (t *topHits) Less(i, j int) bool { return t.hits[j].before(t.hits[i]) }
+func (t *topHits) Swap(i, j int)      { t.hits[i], t.hits[j] = t.hits[j], t.hits[i] }
+func (t *topHits) Push(x any)         { t.hits = append(t.hits, x.(hit)) }
+func (t *topHits) Pop() any           { panic("never taken from") }
+
+func (t *topHits) add(h hit) {
+	switch {
+	case len(t.hits) < t.limit:
+		heap.Push(t, h)
+	case h.before(t.hits[0]):
+		t.hits[0] = h
+		heap.Fix(t, 0)
+	}
+}
+
+func (t *topHits) sorted() []hit {
+	slices.SortFunc(t.hits, func(a, b hit) int {
+		if a.before(b) {
+			return -1
+		}
+		return 1
+	})
+	return t.hits
+}

@@ -1,0 +1,106 @@
+package catalog
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// set of documents by their number. Few are kept as a list and many as bits: most words are in few documents.
+type set struct {
+	n    int      // documents of the part
+	few  []uint32 // sorted; used while bits is nil
+	bits []uint64
+}
+
+func newSet(n int) *set { return &set{n: n} }
+
+// add a document; they come in growing order while few.
+func (s *set) add(doc uint32) {
+	if s.bits == nil {
+		if k := len(s.few); k > 0 && s.few[k-1] == doc {
+			return
+		}
+		if len(s.few) < s.n/32 {
+			s.few = append(s.few, doc)
+			return
+		}
+		s.spread()
+	}
+	s.bits[doc/64] |= 1 << (doc % 64)
+}
+
+func (s *set) spread() {
+	if s.bits != nil {
+		return
+	}
+	s.bits = make([]uint64, (s.n+63)/64)
+	for _, d := range s.few {
+		s.bits[d/64] |= 1 << (d % 64)
+	}
+	s.few = nil
+}
+
+func (s *set) has(doc uint32) bool {
+	if s.bits == nil {
+		_, ok := slices.BinarySearch(s.few, doc)
+		return ok
+	}
+	return s.bits[doc/64]&(1<<(doc%64)) != 0
+}
+
+func (s *set) clone() *set { return &set{n: s.n, few: slices.Clone(s.few), bits: slices.Clone(s.bits)} }
+
+func (s *set) and(o *set) {
+	switch {
+	case s.bits == nil:
+		s.few = slices.DeleteFunc(s.few, func(d uint32) bool { return !o.has(d) })
+	case o.bits == nil:
+		few := slices.DeleteFunc(slices.Clone(o.few), func(d uint32) bool { return !s.has(d) })
+		s.bits, s.few = nil, few
+	default:
+		for i := range s.bits {
+			s.bits[i] &= o.bits[i]
+		}
+	}
+}
+
+func (s *set) or(o *set) {
+	s.spread()
+	if o.bits == nil {
+		for _, d := range o.few {
+			s.bits[d/64] |= 1 << (d % 64)
+		}
+		return
+	}
+	for i := range s.bits {
+		s.bits[i] |= o.bits[i]
+	}
+}
+
+func (s *set) remove(doc uint32) {
+	s.spread()
+	s.bits[doc/64] &^= 1 << (doc % 64)
+}
+
+func (s *set) empty() bool {
+	return len(s.few) == 0 && !slices.ContainsFunc(s.bits, func(b uint64) bool { return b != 0 })
+}
+
+// each document in growing order; the one at hand may be removed.
+func (s *set) each(yield func(uint32) bool) {
+	if s.bits == nil {
+		for _, d := range slices.Clone(s.few) {
+			if !yield(d) {
+				return
+			}
+		}
+		return
+	}
+	for i, b := range s.bits {
+		for ; b != 0; b &= b - 1 {
+			if !yield(uint32(i*64 + bits.TrailingZeros64(b))) {
+				return
+			}
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package workloads
+
+import (
+	"strings"
+)
+
+// Query of registered workloads. Empty fields are no condition.
+type Query struct {
+	Source, Subject string
+	// Text in the id, the subject or an address.
+	Text string
+	// Cursor of the page before; Limit of workloads, at least 1.
+	Cursor string
+	Limit  int
+}
+
+// List gives one page, by the names of the objects. People see those of their applications.
+func (r *Registrar) List(a Actor, q Query) (out []Registered, next string, err error) {
+	if a.ID == "" {
+		return nil, "", ErrForbidden
+	}
+	if err := r.known(); err != nil {
+		return nil, "", err
+	}
+	text := strings.ToLower(q.Text)
+	mine := map[string]bool{}
+	sees := func(subject string) bool {
+		if a.Machine || a.Security || a.Auditor {
+			return true
+		}
+		own, known := mine[subject]
+		if !known {
+			own = r.owns(a, subject)
+			mine[subject] = own
+		}
+		return own
+	}
+	r.State.after(q.Cursor, func(x Registered) bool {
+		if !sees(x.Subject) || q.Source != "" && (x.Source != q.Source || !x.Managed) || q.Subject != "" && x.Subject != q.Subject ||
+			text != "" && !strings.Contains(strings.ToLower(x.Object+"\n"+x.Subject+"\n"+strings.Join(x.Addresses, "\n")), text) {
+			return true
+		}
+		if len(out) == q.Limit {
+			next = out[q.Limit-1].Object
+			return false
+		}
+		out = append(out, x)
+		return true
+	})
+	return out, next, nil
+}

@@ -1,0 +1,158 @@
+package workloads
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Registered is a workload as the host cluster has it.
+type Registered struct {
+	Workload
+	// Object is its name in the host cluster; Managed tells that it was registered here. Others belong to
+	// administrators and are left alone.
+	Object  string
+	Managed bool
+	// Version changes with the object.
+	Version string
+	// Accepted by the adapter; nil: not judged yet. Message says why not.
+	Accepted *bool
+	Message  string
+}
+
+// State is what the host cluster has, kept by whoever watches it. Safe for concurrent use.
+type State struct {
+	mu      sync.RWMutex
+	ready   bool
+	objects map[string]Registered
+	holders map[netip.Prefix]map[string]bool // object names
+	sorted  []string                         // of all objects; nil: to be made
+}
+
+// NewState is empty and not ready.
+func NewState() *State {
+	return &State{objects: map[string]Registered{}, holders: map[netip.Prefix]map[string]bool{}}
+}
+
+// Ready is said when everything was seen once.
+func (s *State) Ready() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ready = true
+}
+
+// Set an object as it is now.
+func (s *State) Set(r Registered) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if _, known := s.objects[r.Object]; !known {
+		s.sorted = nil
+	}
+	s.drop(r.Object)
+	s.objects[r.Object] = r
+	for _, p := range r.prefixes() {
+		if s.holders[p] == nil {
+			s.holders[p] = map[string]bool{}
+		}
+		s.holders[p][r.Object] = true
+	}
+}
+
+// Delete an object.
+func (s *State) Delete(object string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drop(object)
+	delete(s.objects, object)
+	s.sorted = nil
+}
+
+func (s *State) drop(object string) {
+	for _, p := range s.objects[object].prefixes() {
+		if delete(s.holders[p], object); len(s.holders[p]) == 0 {
+			delete(s.holders, p)
+		}
+	}
+}
+
+func (s *State) get(object string) (Registered, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	r, ok := s.objects[object]
+	return r, ok
+}
+
+func (s *State) isReady() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.ready
+}
+
+// of a source: what was registered by it.
+func (s *State) of(source string) map[string]Registered {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := map[string]Registered{}
+	for name, r := range s.objects {
+		if r.Managed && r.Source == source {
+			out[name] = r
+		}
+	}
+	return out
+}
+
+// holding are the objects that have a prefix.
+func (s *State) holding(p netip.Prefix) []Registered {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]Registered, 0, len(s.holders[p]))
+	for name := range s.holders[p] {
+		out = append(out, s.objects[name])
+	}
+	slices.SortFunc(out, func(a, b Registered) int { return strings.Compare(a.Object, b.Object) })
+	return out
+}
+
+// overlapping are the objects that have a prefix around p or within it.
+func (s *State) overlapping(p netip.Prefix) []Registered {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	names := map[string]bool{}
+	for held, by := range s.holders {
+		if held.Overlaps(p) {
+			for name := range by {
+				names[name] = true
+			}
+		}
+	}
+	out := make([]Registered, 0, len(names))
+	for name := range names {
+		out = append(out, s.objects[name])
+	}
+	slices.SortFunc(out, func(a, b Registered) int { return strings.Compare(a.Object, b.Object) })
+	return out
+}
+
+// after gives the objects behind a name, in the order of their names, while yield wants more.
+func (s *State) after(name string, yield func(Registered) bool) {
+	s.mu.Lock()
+	if s.sorted == nil {
+		s.sorted = make([]string, 0, len(s.objects))
+		for n := range s.objects {
+			s.sorted = append(s.sorted, n)
+		}
+		slices.Sort(s.sorted)
+	}
+	names := s.sorted // never changed, only replaced
+	s.mu.Unlock()
+	i, found := slices.BinarySearch(names, name)
+	if found {
+		i++
+	}
+	for _, n := range names[i:] {
+		if r, ok := s.get(n); ok && !yield(r) {
+			return
+		}
+	}
+}

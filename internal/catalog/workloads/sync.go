@@ -1,0 +1,210 @@
+package workloads
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Sync is what a full sync of a source changes.
+type Sync struct {
+	// Token of exactly these workloads and of what would go.
+	Token                              string
+	Added, Changed, Removed, Unchanged int
+	// Refused workloads stay as they are.
+	Refused []Result
+	// Sample of those that would go.
+	Sample []Registered
+	// Unconfirmed: so much would go that somebody has to confirm it.
+	Unconfirmed bool
+	Applied     bool
+}
+
+const maxSample = 100
+
+// Part of a source's workloads that goes without confirmation.
+func Part(registered int) int { return max(registered/10, 10) }
+
+// plan of a sync.
+type plan struct {
+	Sync
+	put  []Workload
+	gone []Registered
+}
+
+// PreviewSync tells what a full sync would change.
+func (r *Registrar) PreviewSync(_ context.Context, a Actor, source string, in []Workload) (Sync, error) {
+	p, err := r.plan(a, source, in)
+	return p.Sync, err
+}
+
+// ApplySync makes the source's workloads these, as the preview with the token showed. What is new and what changes is
+// written first; after a call that was interrupted, a new preview shows what is left. With confirm, more than Part may go.
+func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []Workload, token string, confirm bool) (Sync, error) {
+	p, err := r.plan(a, source, in)
+	switch {
+	case err != nil:
+		return Sync{}, err
+	case token != p.Token:
+		return Sync{}, fmt.Errorf("%w the preview, or these are not its workloads: make a new one", ErrChanged)
+	case p.Unconfirmed && !confirm:
+		return p.Sync, fmt.Errorf("%d of the source's workloads would go: %w", p.Removed, ErrUnconfirmed)
+	}
+	if len(p.put)+len(p.gone) > 0 {
+		if err := r.Record(ctx, lines(a.ID, source, r.Now(), p.put, p.gone)...); err != nil {
+			return Sync{}, fmt.Errorf("nothing was changed, the ledger cannot be written: %w", err)
+		}
+	}
+	known := r.State.of(source)
+	for i, err := range r.Cluster.Put(ctx, p.put) {
+		if err == nil {
+			continue
+		}
+		p.Refused = append(p.Refused, Result{p.put[i].ID, Refused, err.Error()})
+		if _, was := known[p.put[i].Name()]; was {
+			p.Changed--
+		} else {
+			p.Added--
+		}
+	}
+	if ctx.Err() == nil {
+		for i, err := range r.Cluster.Delete(ctx, p.gone) {
+			if err != nil {
+				p.Removed--
+				p.Refused = append(p.Refused, Result{p.gone[i].ID, Refused, err.Error()})
+			}
+		}
+	}
+	p.Applied = true
+	return p.Sync, ctx.Err()
+}
+
+func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
+	var p plan
+	if !a.Machine {
+		return p, fmt.Errorf("a full sync needs a token with the scope workloads:write: %w", ErrForbidden)
+	}
+	source, err := r.may(a, source)
+	if err != nil {
+		return p, err
+	}
+	if len(in) > MaxSync {
+		return p, fmt.Errorf("give at most %d workloads: %w", MaxSync, ErrInvalid)
+	}
+	known := r.State.of(source)
+	desired := map[string]Workload{}
+	kept := map[string]bool{} // refused, but there
+	refuse := func(w Workload, err error) {
+		p.Refused = append(p.Refused, Result{w.ID, Refused, err.Error()})
+		kept[w.Name()] = true
+	}
+	for _, w := range in {
+		w.Source = source
+		w, err := r.check(a, w)
+		if _, twice := desired[w.Name()]; err == nil && twice {
+			err = errors.New("the id is there twice")
+		}
+		if err != nil {
+			refuse(w, err)
+			continue
+		}
+		desired[w.Name()] = w
+	}
+	r.settle(known, desired, kept, refuse)
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		w := desired[name]
+		switch before, was := known[name]; {
+		case was && before.same(w):
+			p.Unchanged++
+		case was:
+			p.Changed++
+			p.put = append(p.put, w)
+		default:
+			p.Added++
+			p.put = append(p.put, w)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(known)) {
+		if _, stays := desired[name]; !stays && !kept[name] {
+			p.gone = append(p.gone, known[name])
+		}
+	}
+	p.Removed = len(p.gone)
+	p.Sample = p.gone[:min(len(p.gone), maxSample)]
+	p.Unconfirmed = p.Removed > Part(len(known))
+	slices.SortFunc(p.Refused, func(a, b Result) int { return strings.Compare(a.ID, b.ID) })
+	p.Token, err = tokenOf(source, p.put, p.gone)
+	return p, err
+}
+
+// settle refuses addresses that would have two applications when everything is done: what other sources have, and what
+// stays of this one, comes before what is new.
+func (r *Registrar) settle(known map[string]Registered, desired map[string]Workload, kept map[string]bool, refuse func(Workload, error)) {
+	holders := map[string]Workload{} // by address
+	for name := range kept {
+		if x, was := known[name]; was {
+			for _, a := range x.Addresses {
+				holders[a] = x.Workload
+			}
+		}
+	}
+	names := slices.Collect(maps.Keys(desired))
+	slices.SortFunc(names, func(a, b string) int {
+		x, y := known[a].same(desired[a]), known[b].same(desired[b])
+		if x != y && x {
+			return -1
+		} else if x != y {
+			return 1
+		}
+		return strings.Compare(a, b)
+	})
+	for _, name := range names {
+		w := desired[name]
+		if err := r.taken(w, known, holders); err != nil {
+			delete(desired, name)
+			refuse(w, err)
+			for _, a := range known[name].Addresses { // it stays as it is
+				holders[a] = known[name].Workload
+			}
+			continue
+		}
+		for _, a := range w.Addresses {
+			holders[a] = w
+		}
+	}
+}
+
+func (r *Registrar) taken(w Workload, known map[string]Registered, holders map[string]Workload) error {
+	for _, a := range w.Addresses {
+		if h, held := holders[a]; held && h.Subject != w.Subject {
+			return fmt.Errorf("%s is registered for %s (%s)", a, h.Subject, h.ID)
+		}
+	}
+	for _, p := range w.prefixes() {
+		for _, x := range r.State.holding(p) {
+			if _, ours := known[x.Object]; !ours && x.Subject != w.Subject {
+				return fmt.Errorf("%s is registered for %s (%s)", p, x.Subject, x.Object)
+			}
+		}
+	}
+	return nil
+}
+
+func tokenOf(source string, put []Workload, gone []Registered) (string, error) {
+	h := sha256.New()
+	enc := json.NewEncoder(h)
+	names := make([]string, len(gone))
+	for i, x := range gone {
+		names[i] = x.Object
+	}
+	if err := enc.Encode([]any{source, put, names}); err != nil {
+		return "", fmt.Errorf("make the token: %w", err)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-io/acp/internal/ledger"
+)
+
+func newLedger(s Streams) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ledger",
+		Short: "Verify the record of decisions",
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newLedgerVerify(s))
+	return cmd
+}
+
+type ledgerVerifyOptions struct {
+	output
+	streams Streams
+	file    string
+	anchors []string
+	from    int64
+}
+
+func newLedgerVerify(s Streams) *cobra.Command {
+	o := &ledgerVerifyOptions{streams: s}
+	cmd := &cobra.Command{
+		Use:   "verify --file FILE [--anchor FILE...]",
+		Short: "Recompute the chain of an export and compare it with anchored heads",
+		Long: `Recompute the chain of an export and compare it with anchored heads.
+
+Every line holds the hash of the line before it, so a line that was changed, removed, added or moved is found and named.
+Who can write the whole database could also have written another chain that fits itself; heads that were anchored
+elsewhere exclude that for the lines up to them. An anchor file has one head a line; that of the ConfigMap is printed by
+  kubectl -n acp-system get configmap acp-ledger-anchor -o jsonpath='{.data.heads\.jsonl}'
+
+Exit codes: 0 the ledger is whole, 1 it is broken and the first broken line is named, 2 wrong usage, 3 a file cannot be read.`,
+		Example: `  kubectl acp ledger verify --file ledger.jsonl --anchor heads.jsonl`,
+		Args:    cobra.NoArgs,
+		RunE:    func(*cobra.Command, []string) error { return o.run() },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.file, "file", "", "`FILE` with an export, or - for standard input")
+	f.StringArrayVar(&o.anchors, "anchor", nil, "`FILE` with anchored heads; repeatable")
+	f.Int64Var(&o.from, "from", 1, "`LINE` with which the export begins")
+	o.flag(cmd, asTable)
+	return cmd
+}
+
+// ledgerVerdict is what verify prints.
+type ledgerVerdict struct {
+	Intact bool   `json:"intact"`
+	First  int64  `json:"first"` // the lines that fit
+	Last   int64  `json:"last"`
+	Hash   string `json:"hash,omitempty"` // of the last
+	// Anchored is what anchors vouch for; absent: no anchored head was among the lines.
+	Anchored *ledgerCoverage `json:"anchored,omitempty"`
+	Broken   *ledgerBreak    `json:"broken,omitempty"`
+}
+
+type ledgerCoverage struct {
+	Line   int64     `json:"line"`
+	Since  time.Time `json:"since"`
+	Latest time.Time `json:"latest"`
+	Heads  int       `json:"heads"`
+}
+
+type ledgerBreak struct {
+	// Line of the ledger; or FileLine, when a line of the file is no line of an export.
+	Line     int64  `json:"line,omitempty"`
+	FileLine int64  `json:"fileLine,omitempty"`
+	Reason   string `json:"reason"`
+}
+
+func (o *ledgerVerifyOptions) run() error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.file == "" {
+		return usage("--file is required: an export of the ledger, or - for standard input")
+	}
+	if o.from < 1 {
+		return usage("--from %d: lines count from 1", o.from)
+	}
+	var witnesses []ledger.Witness
+	for _, path := range o.anchors {
+		heads, err := readAnchor(path)
+		if err != nil {
+			return invalid(err)
+		}
+		witnesses = append(witnesses, heads...)
+	}
+	in := o.streams.In
+	if o.file != "-" {
+		file, err := os.Open(o.file)
+		if err != nil {
+			return invalid(fmt.Errorf("read the export: %w", err))
+		}
+		defer func() { _ = file.Close() }() // only read
+		in = file
+	}
+	verdict, err := verify(in, o.from, witnesses)
+	if err != nil {
+		return invalid(fmt.Errorf("read the export: %w", err))
+	}
+	if err := o.print(verdict); err != nil {
+		return err
+	}
+	if !verdict.Intact {
+		return errFindings
+	}
+	return nil
+}
+
+func readAnchor(path string) ([]ledger.Witness, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the anchor: %w", err)
+	}
+	defer func() { _ = file.Close() }() // only read
+	var out []ledger.Witness
+	for h, err := range ledger.ReadHeads(file) {
+		if err != nil {
+			return nil, fmt.Errorf("read the anchor %s: %w", path, err)
+		}
+		out = append(out, ledger.Witness{Anchor: path, Head: h})
+	}
+	return out, nil
+}
+
+// verify judges an export; the error says that it could not be read.
+func verify(in io.Reader, from int64, witnesses []ledger.Witness) (ledgerVerdict, error) {
+	r, err := ledger.Check(ledger.ReadExport(in), from, witnesses)
+	v := ledgerVerdict{Intact: err == nil, First: r.First, Last: r.Last, Hash: r.Hash}
+	if c := r.Covered; c != nil {
+		v.Anchored = &ledgerCoverage{Line: c.Line, Since: c.Since.UTC(), Latest: c.Latest.UTC(), Heads: c.Heads}
+	}
+	var broken *ledger.BrokenError
+	var form *ledger.FormatError
+	switch {
+	case errors.As(err, &broken):
+		v.Broken = &ledgerBreak{Line: broken.Seq, Reason: broken.Error()}
+	case errors.As(err, &form):
+		v.Broken = &ledgerBreak{FileLine: form.Line, Reason: form.Error()}
+	case err != nil:
+		return v, err
+	}
+	return v, nil
+}
+
+func (o *ledgerVerifyOptions) print(v ledgerVerdict) error {
+	if o.format != asTable {
+		return o.document(o.streams.Out, v)
+	}
+	text := fmt.Sprintf("lines %d to %d are whole\n", v.First, v.Last)
+	if v.Last < v.First {
+		text = "no line is whole\n"
+		if v.Intact {
+			text = "there are no lines\n"
+		}
+	}
+	switch {
+	case v.Broken != nil:
+		text += v.Broken.Reason + "\n"
+	case v.Anchored != nil:
+		text += fmt.Sprintf("anchored up to line %d: heads kept since %s, the latest at %s\n",
+			v.Anchored.Line, v.Anchored.Since.Format(time.RFC3339), v.Anchored.Latest.Format(time.RFC3339))
+		if v.Anchored.Line < v.Last {
+			text += fmt.Sprintf("lines after %d were not anchored yet\n", v.Anchored.Line)
+		}
+	default:
+		text += "no anchored head is among them: another chain that fits itself would look the same\n"
+	}
+	return write(o.streams.Out, []byte(text))
+}

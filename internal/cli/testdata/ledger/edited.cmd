@@ -1,0 +1,1 @@
+ledger verify --file edited.jsonl

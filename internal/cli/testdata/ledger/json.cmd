@@ -1,0 +1,1 @@
+ledger verify --file ledger.jsonl --anchor heads.jsonl -o json

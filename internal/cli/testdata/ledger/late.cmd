@@ -1,0 +1,1 @@
+ledger verify --file late.jsonl --from 4 --anchor heads.jsonl

@@ -1,0 +1,1 @@
+ledger verify --file cut.jsonl

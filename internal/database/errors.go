@@ -1,0 +1,108 @@
+package database
+
+import (
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"net"
+
+	sqlite "github.com/glebarez/go-sqlite"
+	"github.com/jackc/pgx/v5/pgconn"
+)
+
+// Errors that callers decide on.
+var (
+	// ErrUnavailable: the database cannot be reached, read or written now. Nothing was changed.
+	ErrUnavailable = errors.New("the database cannot be used now")
+	// ErrConflict: a row with the same key is there already.
+	ErrConflict = errors.New("the row exists already")
+	// ErrNewerSchema: the database was written by a newer program.
+	ErrNewerSchema = errors.New("the database has a newer schema than this program knows")
+)
+
+// Error is what the database said: errors.Is finds ErrUnavailable or ErrConflict in it. Detail is a sentence for
+// people; the cause is for the log.
+type Error struct {
+	Kind   error
+	Detail string
+	Err    error
+}
+
+func (e *Error) Error() string   { return e.Kind.Error() + ": " + e.Err.Error() }
+func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
+
+// Detail is the sentence for people about an error of a database, whatever the error is.
+func Detail(err error) string {
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return e.Detail
+	}
+	return detailAny
+}
+
+const (
+	detailAny  = "The database cannot be used now. Nothing was changed; try again in a moment."
+	detailRead = "The database is read-only. Nothing was changed; an administrator has to make it writable."
+	detailFull = "The database's disk is full. Nothing was changed; an administrator has to make room."
+	detailBusy = "The database is busy. Nothing was changed; try again."
+)
+
+// translate leaves the errors of others alone, the caller's end among them.
+func translate(err error) error {
+	if err == nil {
+		return nil
+	}
+	if e := (*sqlite.Error)(nil); errors.As(err, &e) {
+		return fromSQLite(e.Code(), err)
+	}
+	if e := (*pgconn.PgError)(nil); errors.As(err, &e) {
+		return fromPostgres(e.Code, err)
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	netErr, connectErr := net.Error(nil), (*pgconn.ConnectError)(nil)
+	if errors.As(err, &netErr) || errors.As(err, &connectErr) || errors.Is(err, driver.ErrBadConn) || errors.Is(err, sql.ErrConnDone) ||
+		errors.Is(err, sql.ErrTxDone) {
+		return &Error{ErrUnavailable, detailAny, err}
+	}
+	return err
+}
+
+// fromSQLite knows https://sqlite.org/rescode.html.
+func fromSQLite(code int, err error) error {
+	switch code {
+	case 1555, 2067: // SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE
+		return &Error{ErrConflict, detailBusy, err}
+	}
+	switch code & 0xff { // the primary result code
+	case 5, 6: // SQLITE_BUSY, SQLITE_LOCKED
+		return &Error{ErrUnavailable, detailBusy, err}
+	case 8: // SQLITE_READONLY
+		return &Error{ErrUnavailable, detailRead, err}
+	case 13: // SQLITE_FULL
+		return &Error{ErrUnavailable, detailFull, err}
+	}
+	return &Error{ErrUnavailable, detailAny, err}
+}
+
+// fromPostgres knows https://www.postgresql.org/docs/current/errcodes-appendix.html.
+func fromPostgres(code string, err error) error {
+	switch code {
+	case "23505": // unique_violation
+		return &Error{ErrConflict, detailBusy, err}
+	case "25006": // read_only_sql_transaction
+		return &Error{ErrUnavailable, detailRead, err}
+	case "53100": // disk_full
+		return &Error{ErrUnavailable, detailFull, err}
+	case "40001", "40P01", "55P03", "53300": // serialization_failure, deadlock_detected, lock_not_available, too_many_connections
+		return &Error{ErrUnavailable, detailBusy, err}
+	}
+	return &Error{ErrUnavailable, detailAny, err}
+}
+
+// again tells whether PostgreSQL ended a transaction only to let another one pass.
+func again(err error) bool {
+	e := (*pgconn.PgError)(nil)
+	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
+}

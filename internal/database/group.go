@@ -1,0 +1,164 @@
+package database
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"gorm.io/gorm"
+)
+
+const (
+	// groupSize bounds how long the first of a group waits for the last.
+	groupSize = 64
+	// groupLimit ends a group whose database answers no more.
+	groupLimit = 30 * time.Second
+)
+
+// group lets writers that wait at the same time share one transaction, and so one wait for the disk. Each has a
+// savepoint of its own: what one does wrong, the others do not notice. Whoever comes while nobody writes does the
+// work of all that wait; the others wait for their result.
+type group struct {
+	db      *gorm.DB
+	turn    chan struct{}
+	mu      sync.Mutex
+	waiting []*write
+}
+
+type write struct {
+	f     func(tx *gorm.DB) error
+	done  chan struct{} // closed when the rest is set
+	err   error
+	panic any
+}
+
+func newGroup(db *gorm.DB) *group { return &group{db: db, turn: make(chan struct{}, 1)} }
+
+func (g *group) do(ctx context.Context, f func(tx *gorm.DB) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	w := &write{f: f, done: make(chan struct{})}
+	g.mu.Lock()
+	g.waiting = append(g.waiting, w)
+	g.mu.Unlock()
+	for {
+		select {
+		case <-w.done:
+			if w.panic != nil {
+				panic(w.panic)
+			}
+			return w.err
+		case <-ctx.Done():
+			if g.leave(w) {
+				return ctx.Err()
+			}
+			<-w.done // it is being done; only its result tells whether it was
+		case g.turn <- struct{}{}:
+			g.run(ctx, g.take())
+			<-g.turn
+		}
+	}
+}
+
+// leave takes a write back that nobody has begun.
+func (g *group) leave(w *write) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i, x := range g.waiting {
+		if x == w {
+			g.waiting = append(g.waiting[:i:i], g.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+func (g *group) take() []*write {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n := min(len(g.waiting), groupSize)
+	some := g.waiting[:n:n]
+	g.waiting = g.waiting[n:]
+	return some
+}
+
+// run does the writes and tells each its result. None is cut short by its caller's end, which would undo the others.
+func (g *group) run(ctx context.Context, writes []*write) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), groupLimit)
+	defer cancel()
+	if len(writes) > 1 {
+		if g.together(ctx, writes) {
+			return
+		}
+	}
+	for _, w := range writes {
+		w.panic, w.err = g.alone(ctx, w.f)
+		if w.err != nil && ctx.Err() != nil {
+			// The caller's own context has not ended.
+			w.err = &Error{ErrUnavailable, detailAny, errors.New("no answer in " + groupLimit.String() + ": " + w.err.Error())}
+		}
+		close(w.done)
+	}
+}
+
+func (g *group) alone(ctx context.Context, f func(tx *gorm.DB) error) (panicked any, err error) {
+	for range attempts {
+		err = g.db.WithContext(ctx).Transaction(func(tx *gorm.DB) (err error) {
+			panicked, err = guarded(f, tx)
+			return err
+		})
+		if !again(err) {
+			break
+		}
+	}
+	return panicked, err
+}
+
+var errPanicked = errors.New("panicked")
+
+func guarded(f func(tx *gorm.DB) error, tx *gorm.DB) (panicked any, err error) {
+	defer func() {
+		if panicked = recover(); panicked != nil {
+			err = errPanicked
+		}
+	}()
+	return nil, f(tx)
+}
+
+// together reports whether the writes have their results; if not, nothing was done and they have to be done one by one.
+func (g *group) together(ctx context.Context, writes []*write) bool {
+	tx := g.db.WithContext(ctx).Begin()
+	if tx.Error != nil {
+		return answer(writes, tx.Error)
+	}
+	for i, w := range writes {
+		name := fmt.Sprintf("w%d", i)
+		err := tx.Exec("SAVEPOINT " + name).Error
+		if err == nil {
+			end := "RELEASE SAVEPOINT "
+			if w.panic, w.err = guarded(w.f, tx); w.err != nil {
+				end = "ROLLBACK TO SAVEPOINT "
+			}
+			err = tx.Exec(end + name).Error
+		}
+		if err != nil || again(w.err) {
+			tx.Rollback()
+			return false
+		}
+	}
+	return answer(writes, tx.Commit().Error)
+}
+
+// answer gives the writes that were right so far the result of all.
+func answer(writes []*write, err error) bool {
+	for _, w := range writes {
+		if w.err == nil {
+			w.err = err
+		}
+		close(w.done)
+	}
+	return true
+}

@@ -1,0 +1,58 @@
+package database
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
+	"gorm.io/driver/postgres"
+)
+
+const (
+	postgresName  = "postgres" // gorm's name of the dialect
+	postgresConns = 16
+)
+
+func isPostgres(dsn string) bool {
+	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
+}
+
+// postgresConfig never shows what it could not parse, because that may hold a password.
+func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
+	c, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, errors.New("the URL of the PostgreSQL database cannot be read: use postgres://USER@HOST:PORT/DATABASE?sslmode=verify-full")
+	}
+	c.RuntimeParams["application_name"] = "acp"
+	return c, nil
+}
+
+func connectPostgres(dsn string) (*DB, error) {
+	c, err := postgresConfig(dsn)
+	if err != nil {
+		return nil, err
+	}
+	pool := stdlib.OpenDB(*c)
+	g, err := openGorm(postgres.New(postgres.Config{Conn: pool}), postgresConns)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), pool.Close())
+	}
+	// Several queries of one read have to see the same instant.
+	return &DB{w: g, postgres: true, readOnly: &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}}, nil
+}
+
+// Name of a database for messages: no user, no password.
+func Name(dsn string) string {
+	if !isPostgres(dsn) {
+		return strings.TrimPrefix(dsn, "sqlite:")
+	}
+	u, err := url.Parse(dsn)
+	if err != nil {
+		return "postgres"
+	}
+	return "postgres://" + u.Host + u.Path
+}

@@ -1,0 +1,73 @@
+package federation
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unique"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// Label is one label of pods, as the dataplane's identities have it.
+type Label struct{ Key, Value string }
+
+// Handle is a label that is held once however many identities have it.
+type Handle = unique.Handle[Label]
+
+// Identities are the labels of the pods in each member, read from the identities that the dataplane keeps of them. There
+// are tens of thousands, most labels are in many of them, and nothing else of them is kept.
+type Identities struct{ *fleet[[]Handle] }
+
+// NewIdentities makes Identities that do nothing until Run. Kind and Revision of the config are not needed.
+func NewIdentities(config FleetConfig) (*Identities, error) {
+	config.Kind = ciliumIdentity
+	f, err := newFleet(config, identityLabels)
+	if err != nil {
+		return nil, err
+	}
+	return &Identities{f}, nil
+}
+
+// identityLabels are the labels that come from the pod, and from Kubernetes. They are not in the object's own labels, of
+// which agents write only the namespace.
+func identityLabels(u *unstructured.Unstructured) ([]Handle, error) {
+	const source = "k8s:"
+	all, _, err := unstructured.NestedStringMap(u.Object, "security-labels")
+	if err != nil {
+		return nil, fmt.Errorf("read the labels of identity %s: %w", u.GetName(), err)
+	}
+	out := make([]Handle, 0, len(all))
+	for k, v := range all {
+		if key, ok := strings.CutPrefix(k, source); ok && v != "" {
+			out = append(out, unique.Make(Label{key, v}))
+		}
+	}
+	return slices.Clip(out), nil
+}
+
+// Labels are the distinct labels in all registered members: of a member that cannot be read now, the last that were seen.
+// listed are the members of which any were seen, and missing those of which none ever were, both sorted.
+func (i *Identities) Labels() (labels map[Label]struct{}, listed, missing []string) {
+	seen := map[Handle]struct{}{}
+	for _, c := range i.Clusters() {
+		i.mu.RLock()
+		m := i.members[c.Name]
+		i.mu.RUnlock()
+		if m == nil || !m.watch.everListed() {
+			missing = append(missing, c.Name)
+			continue
+		}
+		listed = append(listed, c.Name)
+		m.watch.each(func(labels []Handle) {
+			for _, l := range labels {
+				seen[l] = struct{}{}
+			}
+		})
+	}
+	labels = make(map[Label]struct{}, len(seen))
+	for l := range seen {
+		labels[l.Value()] = struct{}{}
+	}
+	return labels, listed, missing
+}

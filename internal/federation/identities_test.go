@@ -1,0 +1,69 @@
+package federation
+
+import (
+	"testing"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestIdentityLabels: the labels of pods are in security-labels with their source; other sources are no pods' labels.
+func TestIdentityLabels(t *testing.T) {
+	got, err := identityLabels(&unstructured.Unstructured{Object: map[string]any{
+		"metadata":        map[string]any{"name": "256", "labels": map[string]any{"io.kubernetes.pod.namespace": "shop", "com.trip/appid": "of-the-object"}},
+		"security-labels": map[string]any{"k8s:com.trip/appid": "888", "reserved:host": "", "container:com.trip/appid": "x", "k8s:empty": ""},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var labels []Label
+	for _, h := range got {
+		labels = append(labels, h.Value())
+	}
+	if diff := cmp.Diff([]Label{{"com.trip/appid", "888"}}, labels); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, bad := range []any{"text", map[string]any{"k8s:a": int64(1)}, []any{}} {
+		if _, err := identityLabels(&unstructured.Unstructured{Object: map[string]any{"security-labels": bad}}); err == nil {
+			t.Errorf("%v was read", bad)
+		}
+	}
+}
+
+// TestLabelsOutliveTheView: what was once listed stays known while the member is away; what never was is told as missing.
+func TestLabelsOutliveTheView(t *testing.T) {
+	w := NewWatch(nil, "identities", logr.Discard(), identityLabels, func(string) {})
+	identity := func(name, app string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name},
+			"security-labels": map[string]any{"k8s:com.trip/appid": app}}}
+	}
+	clusters := NewWatch(nil, "clusters", logr.Discard(), parseCluster, func(string) {})
+	for _, name := range []string{"m1", "m2"} {
+		clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}}}, false)
+	}
+	m := &member[[]Handle]{cluster: Cluster{Name: "m1"}, watch: w}
+	i := &Identities{&fleet[[]Handle]{clusters: clusters, members: map[string]*member[[]Handle]{"m1": m}}}
+	check := func(reason string, apps, listed, missing []string) {
+		t.Helper()
+		labels, l, m := i.Labels()
+		want := map[Label]struct{}{}
+		for _, a := range apps {
+			want[Label{"com.trip/appid", a}] = struct{}{}
+		}
+		if diff := cmp.Diff(want, labels) + cmp.Diff(listed, l) + cmp.Diff(missing, m); diff != "" {
+			t.Errorf("%s: -want +got:\n%s", reason, diff)
+		}
+	}
+	check("nobody was asked", nil, nil, []string{"m1", "m2"})
+	if err := (store[[]Handle]{w}).Replace([]any{identity("1", "888"), identity("2", "889"), identity("3", "888")}, ""); err != nil {
+		t.Fatal(err)
+	}
+	check("listed", []string{"888", "889"}, []string{"m1"}, []string{"m2"})
+	w.forget()
+	check("away", []string{"888", "889"}, []string{"m1"}, []string{"m2"})
+	w.remove(identity("2", "889"))
+	check("one went", []string{"888"}, []string{"m1"}, []string{"m2"})
+	w.remove(identity("3", "888"))
+	check("another pod has the label", []string{"888"}, []string{"m1"}, []string{"m2"})
+}

@@ -1,0 +1,114 @@
+package anchor
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/ledger"
+)
+
+// Where the ConfigMap is. deploy/rbac/host/portal.yaml lets the portal update this one and no other.
+const (
+	ConfigMapNamespace = "acp-system"
+	ConfigMapName      = "acp-ledger-anchor"
+	configMapKey       = "heads.jsonl"
+)
+
+// A ConfigMap holds a megabyte; this many heads are some 70 kB.
+const (
+	maxHeads     = 500
+	maxConflicts = 5
+)
+
+// ConfigMap keeps heads in the host cluster, in the form of an anchor file. When they are many, every second of the
+// older ones goes; the first and the newest stay.
+type ConfigMap struct{ Client typedcorev1.ConfigMapsGetter }
+
+// Name implements Anchor.
+func (c *ConfigMap) Name() string { return "ConfigMap " + ConfigMapNamespace + "/" + ConfigMapName }
+
+// Keep implements Anchor. The resource version makes sure that no head of another replica is lost.
+func (c *ConfigMap) Keep(ctx context.Context, h ledger.Head) error {
+	api := c.Client.ConfigMaps(ConfigMapNamespace)
+	for range maxConflicts {
+		m, err := api.Get(ctx, ConfigMapName, metav1.GetOptions{})
+		missing := apierrors.IsNotFound(err)
+		if err != nil && !missing {
+			return fmt.Errorf("read the ConfigMap: %w", err)
+		}
+		if missing {
+			m = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ConfigMapName, Namespace: ConfigMapNamespace}}
+		}
+		kept, err := heads(strings.NewReader(m.Data[configMapKey]))
+		if err != nil {
+			return err
+		}
+		if len(kept) > 0 && kept[len(kept)-1].Seq >= h.Seq {
+			return nil // another replica was faster; the next round compares
+		}
+		if err := fill(m, thinned(append(kept, h))); err != nil {
+			return err
+		}
+		if missing {
+			_, err = api.Create(ctx, m, metav1.CreateOptions{})
+		} else {
+			_, err = api.Update(ctx, m, metav1.UpdateOptions{})
+		}
+		if err == nil {
+			return nil
+		}
+		if !apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("write the ConfigMap: %w", err)
+		}
+	}
+	return fmt.Errorf("write the ConfigMap: it changed %d times in between", maxConflicts)
+}
+
+func fill(m *corev1.ConfigMap, kept []ledger.Head) error {
+	var text strings.Builder
+	for _, h := range kept {
+		l, err := line(h)
+		if err != nil {
+			return err
+		}
+		text.WriteString(l)
+	}
+	if m.Labels == nil {
+		m.Labels = map[string]string{}
+	}
+	m.Labels[v1alpha1.LabelManagedBy] = v1alpha1.ManagedByPortal
+	m.Data = map[string]string{configMapKey: text.String()}
+	return nil
+}
+
+func thinned(kept []ledger.Head) []ledger.Head {
+	if len(kept) <= maxHeads {
+		return kept
+	}
+	var out []ledger.Head
+	for i, h := range kept {
+		if i >= len(kept)/2 || i%2 == 0 {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// Heads implements Anchor.
+func (c *ConfigMap) Heads(ctx context.Context) ([]ledger.Head, error) {
+	m, err := c.Client.ConfigMaps(ConfigMapNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the ConfigMap: %w", err)
+	}
+	return heads(strings.NewReader(m.Data[configMapKey]))
+}

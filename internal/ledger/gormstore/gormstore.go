@@ -1,0 +1,150 @@
+// Package gormstore keeps the ledger in SQL through gorm. It implements ledger.Reader, and Append for whoever changes
+// the truth in the same transaction. It judges nothing that it reads.
+package gormstore
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/ledger"
+)
+
+type row struct {
+	Seq  int64 `gorm:"primaryKey;autoIncrement:false"`
+	Text string
+	Hash string
+}
+
+func (row) TableName() string { return "ledger" }
+
+func (r row) line() ledger.Line { return ledger.Line{Seq: r.Seq, Hash: r.Hash, Text: r.Text} }
+
+// Append writes what happened, in the transaction in which it happened. Writers go one after the other from here to
+// the end of their transactions, so append last.
+func Append(tx *gorm.DB, entries ...ledger.Entry) error {
+	if len(entries) == 0 {
+		return nil
+	}
+	if err := database.Lock(tx, "ledger"); err != nil {
+		return err
+	}
+	head := row{Hash: ledger.Genesis}
+	if err := tx.Select("seq", "hash").Order("seq DESC").Limit(1).Find(&head).Error; err != nil {
+		return err
+	}
+	rows := make([]row, 0, len(entries))
+	for _, e := range entries {
+		l, err := ledger.Append(head.Seq, head.Hash, e)
+		if err != nil {
+			return err
+		}
+		head = row{Seq: l.Seq, Text: l.Text, Hash: l.Hash}
+		rows = append(rows, head)
+	}
+	return tx.CreateInBatches(rows, 500).Error
+}
+
+// Reader implements ledger.Reader.
+type Reader struct{ db *database.DB }
+
+// NewReader reads the ledger of an open database.
+func NewReader(db *database.DB) *Reader { return &Reader{db} }
+
+// List implements ledger.Reader.
+func (r *Reader) List(ctx context.Context, f ledger.Filter) (lines []ledger.Line, next int64, err error) {
+	limit := ledger.DefaultPage
+	if f.Limit > 0 {
+		limit = min(f.Limit, ledger.MaxPage)
+	}
+	var rows []row
+	err = r.db.Read(ctx, func(tx *gorm.DB) error {
+		rows = nil
+		return where(tx, f).Select("seq", "text", "hash").Order("seq DESC").Limit(limit + 1).Find(&rows).Error
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next = rows[limit-1].Seq
+	}
+	for _, x := range rows {
+		lines = append(lines, x.line())
+	}
+	return lines, next, nil
+}
+
+func where(q *gorm.DB, f ledger.Filter) *gorm.DB {
+	for column, value := range map[string]string{"actor": f.Actor, "action": f.Action, "object": f.Object} {
+		if value != "" {
+			q = q.Where(column+" = ?", value)
+		}
+	}
+	if !f.From.IsZero() {
+		q = q.Where("at_second >= ?", second(f.From))
+	}
+	if !f.To.IsZero() {
+		q = q.Where("at_second < ?", second(f.To.Add(time.Second-1)))
+	}
+	if f.Before > 0 {
+		q = q.Where("seq < ?", f.Before)
+	}
+	return q
+}
+
+func second(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
+
+var errEnough = errors.New("the caller has had enough")
+
+// Lines implements ledger.Reader. All lines are of one instant, however long the reading takes.
+func (r *Reader) Lines(ctx context.Context, from int64) iter.Seq2[ledger.Line, error] {
+	return func(yield func(ledger.Line, error) bool) {
+		err := r.db.Read(ctx, func(tx *gorm.DB) error {
+			rows, err := tx.Model(&row{}).Select("seq", "text", "hash").Where("seq >= ?", from).Order("seq").Rows()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = rows.Close() }() // reading is over, and its error is in rows.Err
+			for rows.Next() {
+				var l ledger.Line
+				if err := rows.Scan(&l.Seq, &l.Text, &l.Hash); err != nil {
+					return err
+				}
+				if !yield(l, nil) {
+					return errEnough
+				}
+			}
+			return rows.Err()
+		})
+		if err != nil && !errors.Is(err, errEnough) {
+			yield(ledger.Line{}, err)
+		}
+	}
+}
+
+// Line implements ledger.Reader.
+func (r *Reader) Line(ctx context.Context, seq int64) (ledger.Line, bool, error) {
+	return r.one(ctx, func(tx *gorm.DB) *gorm.DB { return tx.Where("seq = ?", seq) })
+}
+
+// Last implements ledger.Reader.
+func (r *Reader) Last(ctx context.Context) (ledger.Line, bool, error) {
+	return r.one(ctx, func(tx *gorm.DB) *gorm.DB { return tx.Order("seq DESC") })
+}
+
+func (r *Reader) one(ctx context.Context, which func(*gorm.DB) *gorm.DB) (ledger.Line, bool, error) {
+	var rows []row
+	err := r.db.Read(ctx, func(tx *gorm.DB) error {
+		rows = nil
+		return which(tx.Select("seq", "text", "hash")).Limit(1).Find(&rows).Error
+	})
+	if err != nil || len(rows) == 0 {
+		return ledger.Line{}, false, err
+	}
+	return rows[0].line(), true, nil
+}

@@ -1,0 +1,229 @@
+package notify
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+)
+
+var start = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+
+// company knows everybody by an upper-case name.
+type company struct{ delegates map[string][]string }
+
+func (company) Name(p string) string { return strings.ToUpper(p) }
+func (company) Owners(approval.Item) (application, resource []string) {
+	return []string{"app-owner", "requester"}, []string{"owner"}
+}
+func (company) Security() []string            { return []string{"sec1", "sec2"} }
+func (c company) Delegates(p string) []string { return c.delegates[p] }
+
+func chain() []approval.Step {
+	return []approval.Step{
+		{Name: "leader", Approvers: []string{"leader"}, Quorum: 1},
+		{Name: "owner", Approvers: []string{"owner", "owner2", "owner3"}, Quorum: 2, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutEscalate, EscalateTo: []string{"boss"}},
+		{Name: "security", Approvers: []string{"sec1", "sec2"}, Quorum: 1, Timeout: time.Hour, OnTimeout: v1alpha1.TimeoutDeny},
+	}
+}
+
+func item(resource string) approval.Item {
+	return approval.Item{Application: "orders", Resource: resource, Actions: []string{"redis:connect"}, Duration: 8 * time.Hour, Steps: chain()}
+}
+
+func ticket(resources ...string) *approval.Ticket {
+	d := approval.Draft{Kind: approval.KindGrant, Requester: "requester", Reason: "orders needs its cache"}
+	for _, r := range resources {
+		d.Items = append(d.Items, item(r))
+	}
+	t := approval.NewTicket(d, start)
+	t.Numbered(7)
+	return t
+}
+
+// step of a story: what is done, and after it who is told what.
+type act struct {
+	do   func(*approval.Ticket) error
+	want map[string]string // person -> kind/event, with "for NAME" of delegates
+}
+
+func vote(person string, approve bool, items ...int) func(*approval.Ticket) error {
+	return func(t *approval.Ticket) error {
+		for _, i := range items {
+			if err := t.Vote(i, approval.Vote{Person: person, Approve: approve, At: start, Comment: "so be it"}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func tick(after time.Duration) func(*approval.Ticket) error {
+	return func(t *approval.Ticket) error { t.Tick(start.Add(after)); return nil }
+}
+
+func nothing(*approval.Ticket) error { return nil }
+
+func TestWhoIsTold(t *testing.T) {
+	asks := func(p string) map[string]string { return map[string]string{p: "approval-needed/submitted"} }
+	first := act{nothing, asks("leader")}
+	second := act{vote("leader", true, 0), map[string]string{"requester": "decided/step-approved",
+		"owner": "approval-needed/submitted", "owner2": "approval-needed/submitted", "owner3": "approval-needed/submitted"}}
+	third := act{vote("owner", true, 0), map[string]string{"requester": "decided/step-approved"}}
+	fourth := act{vote("owner3", true, 0), map[string]string{"requester": "decided/step-approved",
+		"owner": "decided-by-colleague/step-approved", "owner2": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}}
+	for name, tc := range map[string]struct {
+		reason string
+		make   func() *approval.Ticket
+		people company
+		story  []act
+	}{
+		"the whole way": {"each in his turn, and colleagues when a step is closed", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
+			first, second, third, fourth,
+			{vote("sec1", true, 0), map[string]string{"requester": "decided/approved", "sec2": "decided-by-colleague/step-approved"}},
+			{func(t *approval.Ticket) error { t.Fail(0, "refused", start); return nil }, map[string]string{"requester": "failed/failed", "app-owner": "failed/failed"}},
+			{tick(8*time.Hour - 2*time.Minute), map[string]string{"requester": "expires-soon/expires-soon", "app-owner": "expires-soon/expires-soon"}},
+			{tick(8 * time.Hour), map[string]string{"requester": "revoked/expired", "app-owner": "revoked/expired"}},
+		}},
+		"rejected": {"the requester, and those who need not decide", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
+			first, second, {vote("owner2", false, 0), map[string]string{"requester": "decided/step-rejected", "owner": "decided-by-colleague/step-rejected", "owner3": "decided-by-colleague/step-rejected"}},
+		}},
+		"withdrawn": {"those who had been asked", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
+			first, second, {func(t *approval.Ticket) error { return t.Withdraw("requester", "not needed", start) },
+				map[string]string{"owner": "decided-by-colleague/withdrawn", "owner2": "decided-by-colleague/withdrawn", "owner3": "decided-by-colleague/withdrawn"}},
+		}},
+		"escalated, then denied": {"time alone", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
+			first, second,
+			{tick(time.Hour), map[string]string{"boss": "escalated/escalated", "owner": "approval-needed/escalated", "owner2": "approval-needed/escalated", "owner3": "approval-needed/escalated"}},
+			{vote("owner", true, 0), map[string]string{"requester": "decided/step-approved"}},
+			{vote("boss", true, 0), map[string]string{"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved", "owner2": "decided-by-colleague/step-approved",
+				"owner3": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}},
+			{tick(2 * time.Hour), map[string]string{"requester": "decided/timed-out", "sec1": "decided-by-colleague/timed-out", "sec2": "decided-by-colleague/timed-out"}},
+		}},
+		"delegation": {"a delegate is asked for somebody; never the requester", func() *approval.Ticket { return ticket("cache") },
+			company{map[string][]string{"leader": {"deputy", "requester"}}}, []act{
+				{nothing, map[string]string{"leader": "approval-needed/submitted", "deputy": "approval-needed/submitted for LEADER"}},
+			}},
+		"many items": {"one message about all of them", func() *approval.Ticket { return ticket("cache", "db") }, company{}, []act{
+			first, {vote("leader", true, 0, 1), second.want}, {vote("owner", true, 0, 1), third.want}, {vote("owner2", true, 0), map[string]string{
+				"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved", "owner3": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}},
+			// Of the second item the owners still have to decide, of the first they need not: nothing new to be asked.
+			{vote("sec1", false, 0), map[string]string{"requester": "decided/step-rejected", "sec2": "decided-by-colleague/step-rejected"}},
+		}},
+		"comment": {"the requester, and who decided or has to", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
+			first, second, {func(t *approval.Ticket) error { return t.Say("owner", "why?", start) },
+				map[string]string{"requester": "comment/comment", "leader": "comment/comment", "owner2": "comment/comment", "owner3": "comment/comment"}},
+			{func(t *approval.Ticket) error { return t.Say("requester", "because", start) },
+				map[string]string{"leader": "comment/comment", "owner": "comment/comment", "owner2": "comment/comment", "owner3": "comment/comment"}},
+		}},
+		"break-glass": {"reviewers are asked; everybody concerned is told; the requester knows", func() *approval.Ticket {
+			it := item("cache")
+			it.Steps, it.Review = nil, &approval.Step{Name: "review", Approvers: []string{"sec1", "leader"}, Quorum: 1}
+			t := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "requester", Reason: "outage", BreakGlass: true, Items: []approval.Item{it}}, start)
+			t.Numbered(7)
+			return t
+		}, company{}, []act{
+			{nothing, map[string]string{"sec1": "approval-needed/break-glass", "leader": "approval-needed/break-glass", "sec2": "break-glass/break-glass",
+				"owner": "break-glass/break-glass", "app-owner": "break-glass/break-glass"}},
+			{func(t *approval.Ticket) error {
+				return t.Confirm(0, approval.Vote{Person: "sec1", Approve: false, Comment: "no", At: start})
+			},
+				map[string]string{"requester": "decided/reviewed", "leader": "decided-by-colleague/reviewed", "app-owner": "revoked/revoke-requested"}},
+		}},
+		"grown": {"the approvals are void: who had approved is told so, the rest of those who are asked again are asked", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
+			first, second, third, {func(t *approval.Ticket) error { t.Void(0, approval.NewShown([]string{"more"}), start); return nil },
+				map[string]string{"requester": "voided/voided", "leader": "voided/voided", "owner": "voided/voided"}},
+		}},
+		"revoked by the requester's colleague": {"the owners know, too", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
+			first, second, third, fourth, {vote("sec2", true, 0), map[string]string{"requester": "decided/approved", "sec1": "decided-by-colleague/step-approved"}},
+			{func(t *approval.Ticket) error { return t.Revoke(0, "app-owner", "unused", start) }, map[string]string{"requester": "revoked/revoke-requested"}},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := tc.make()
+			before := 0
+			for i, a := range tc.story {
+				if err := a.do(x); err != nil {
+					t.Fatalf("step %d: %v", i, err)
+				}
+				messages := For(x, before, len(x.Events), tc.people)
+				got := map[string]string{}
+				for k, m := range messages {
+					if (k == 0) != (m.Person == "") {
+						t.Errorf("step %d: the first message, and no other, is nobody's own: %+v", i, m)
+					}
+					if m.Event != fmt.Sprintf("T-7/%d", before) || m.Ticket != 7 || m.At.IsZero() {
+						t.Errorf("step %d: %+v", i, m)
+					}
+					if k == 0 {
+						if d := cmp.Diff(slices.Sorted(maps.Keys(a.want)), slices.Sorted(maps.Keys(m.Facts.Told))); d != "" {
+							t.Errorf("step %d: who is told (-want +got):\n%s", i, d)
+						}
+						continue
+					}
+					got[m.Person] = string(m.Kind) + "/" + m.Facts.Event
+					if m.Facts.For != "" {
+						got[m.Person] += " for " + m.Facts.For
+					}
+					if len(m.Facts.Items) == 0 {
+						t.Errorf("step %d: %s is not told what it is about", i, m.Person)
+					}
+				}
+				if d := cmp.Diff(a.want, got); d != "" {
+					t.Errorf("%s: step %d (-want +got):\n%s", tc.reason, i, d)
+				}
+				before = len(x.Events)
+			}
+			if got := For(x, before, before+5, tc.people); got != nil {
+				t.Errorf("no event, no message: %+v", got)
+			}
+		})
+	}
+}
+
+func TestWhatWasDecidedMeanwhileIsNotAsked(t *testing.T) {
+	x := ticket("cache")
+	if err := x.Vote(0, approval.Vote{Person: "leader", Approve: false, At: start, Comment: "no"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := For(x, 0, 1, company{}); got != nil {
+		t.Errorf("the submission is old news: %+v", got)
+	}
+}
+
+func TestItemsAreCollected(t *testing.T) {
+	var many []string
+	for i := range 14 {
+		many = append(many, fmt.Sprint("r", i))
+	}
+	x := ticket(many...)
+	got := For(x, 0, len(x.Events), company{})
+	for _, m := range got {
+		if len(m.Facts.Items) != MaxItems || m.Facts.More != 4 || m.Facts.Reason == "" {
+			t.Errorf("%+v", m)
+		}
+	}
+	if len(got) != 2 {
+		t.Errorf("one message for the leader and one for receivers, got %d", len(got))
+	}
+}
+
+func TestDelegationIsTold(t *testing.T) {
+	d := approval.Delegation{ID: 3, From: "owner", To: "deputy", Start: start, End: start.Add(time.Hour), CreatedBy: "owner", CreatedAt: start}
+	got := ForDelegation(d, company{})
+	if len(got) != 2 || got[1].Person != "deputy" || got[1].Event != "D-3/begun" || got[1].Facts.Event != "begun" {
+		t.Errorf("the other side is told: %+v", got)
+	}
+	d.EndedAt, d.EndedBy = start.Add(time.Minute), "sec1"
+	got = ForDelegation(d, company{})
+	if len(got) != 3 || got[0].Person != "" || len(got[0].Facts.Told) != 2 || got[2].Event != "D-3/ended" || got[2].Facts.Event != "ended" {
+		t.Errorf("both sides are told when a third ends it: %+v", got)
+	}
+}

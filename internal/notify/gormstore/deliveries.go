@@ -1,0 +1,134 @@
+package gormstore
+
+import (
+	"context"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/acp-io/acp/internal/notify"
+)
+
+const due = "channel = ? AND state = ? AND run_after <= ? AND lease_until <= ?"
+
+// maxDigest bounds what one digest holds; the rest comes in the next one.
+const maxDigest = 200
+
+// Lease implements notify.Store. It looks without the write lock first, because mostly there is nothing.
+func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now time.Time, ttl time.Duration) ([]notify.Delivery, error) {
+	at := micros(now)
+	var some int64
+	if err := s.db.Read(ctx, func(tx *gorm.DB) error {
+		return tx.Model(&row{}).Where(due, c, queued, at, at).Limit(1).Count(&some).Error
+	}); err != nil || some == 0 {
+		return nil, err
+	}
+	var out []notify.Delivery
+	err := s.db.Write(ctx, func(tx *gorm.DB) error {
+		out = nil
+		rows, err := pick(tx, c, at)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		ids := make([]int64, len(rows))
+		for i, r := range rows {
+			ids[i] = r.ID
+			out = append(out, notify.Delivery{ID: r.ID, Attempts: r.Attempts + 1, Worker: worker,
+				Posting: notify.Posting{Message: r.message(), Channel: r.Channel, Digest: r.Digest, RunAfter: instant(r.RunAfter)}})
+		}
+		return tx.Model(&row{}).Where("id IN ?", ids).
+			Updates(map[string]any{"worker": worker, "lease_until": micros(now.Add(ttl)), "attempts": gorm.Expr("attempts + 1")}).Error
+	})
+	return out, err
+}
+
+// pick locks the oldest row that is due and that nobody else is about to lease; and with one of a digest, the rest of it.
+func pick(tx *gorm.DB, c notify.Channel, at int64) ([]row, error) {
+	// SQLite has one writer at a time, and no such clause.
+	locked := tx
+	if tx.Name() == "postgres" {
+		locked = tx.Clauses(clause.Locking{Strength: "UPDATE", Options: "SKIP LOCKED"})
+	}
+	locked = locked.Session(&gorm.Session{})
+	var rows []row
+	if err := locked.Where(due, c, queued, at, at).Order("run_after, id").Limit(1).Find(&rows).Error; err != nil || len(rows) == 0 || !rows[0].Digest {
+		return rows, err
+	}
+	person := rows[0].Person
+	rows = nil
+	err := locked.Where(due, c, queued, at, at).Where("person = ? AND digest = ?", person, true).Order("id").Limit(maxDigest).Find(&rows).Error
+	return rows, err
+}
+
+// Sent implements notify.Store.
+func (s *Store) Sent(ctx context.Context, d []notify.Delivery, at time.Time) error {
+	return s.giveBack(ctx, d, map[string]any{"state": sent, "done_at": micros(at), "problem": "", "worker": "", "lease_until": 0})
+}
+
+// Postpone implements notify.Store.
+func (s *Store) Postpone(ctx context.Context, d []notify.Delivery, until time.Time, problem string) error {
+	return s.giveBack(ctx, d, map[string]any{"run_after": micros(until), "problem": problem, "worker": "", "lease_until": 0})
+}
+
+// Bury implements notify.Store.
+func (s *Store) Bury(ctx context.Context, d []notify.Delivery, at time.Time, problem string) error {
+	return s.giveBack(ctx, d, map[string]any{"state": dead, "done_at": micros(at), "problem": problem, "worker": "", "lease_until": 0})
+}
+
+// giveBack changes the rows only if the leases are those that the worker took; the attempt tells two leases of one
+// worker apart.
+func (s *Store) giveBack(ctx context.Context, ds []notify.Delivery, change map[string]any) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		for _, d := range ds {
+			res := tx.Model(&row{}).Where("id = ? AND worker = ? AND attempts = ? AND state = ?", d.ID, d.Worker, d.Attempts, queued).Updates(change)
+			if res.Error != nil {
+				return res.Error
+			}
+			if res.RowsAffected != 1 {
+				return notify.ErrLeaseLost
+			}
+		}
+		return nil
+	})
+}
+
+// Buried implements notify.Store.
+func (s *Store) Buried(ctx context.Context, before int64, limit int) (out []notify.Dead, next int64, err error) {
+	if limit <= 0 || limit > notify.MaxPage {
+		limit = notify.DefaultPage
+	}
+	var rows []row
+	err = s.db.Read(ctx, func(tx *gorm.DB) error {
+		rows = nil
+		q := tx.Where("state = ?", dead)
+		if before > 0 {
+			q = q.Where("id < ?", before)
+		}
+		return q.Order("id DESC").Limit(limit + 1).Find(&rows).Error
+	})
+	if len(rows) > limit {
+		rows = rows[:limit]
+		next = rows[limit-1].ID
+	}
+	for _, r := range rows {
+		out = append(out, notify.Dead{ID: r.ID, Person: r.Person, Channel: r.Channel, Kind: r.Kind, Ticket: r.Ticket, At: instant(r.DoneAt),
+			Attempts: r.Attempts, Problem: r.Problem})
+	}
+	return out, next, err
+}
+
+// Revive implements notify.Store.
+func (s *Store) Revive(ctx context.Context, ids []int64, now time.Time) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		return tx.Model(&row{}).Where("id IN ? AND state = ?", ids, dead).
+			Updates(map[string]any{"state": queued, "attempts": 0, "run_after": micros(now), "done_at": 0, "problem": ""}).Error
+	})
+}
+
+// Prune implements notify.Store.
+func (s *Store) Prune(ctx context.Context, before time.Time) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		return tx.Where("state IN ? AND done_at < ?", []string{read, sent, dead}, micros(before)).Delete(&row{}).Error
+	})
+}

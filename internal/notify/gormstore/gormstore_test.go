@@ -1,0 +1,284 @@
+package gormstore
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+var (
+	start = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	_     = notify.Store(&Store{})
+)
+
+func each(t *testing.T, f func(t *testing.T, s *Store)) {
+	databasetest.Each(t, func(t *testing.T, dsn string) { f(t, New(databasetest.Open(t, dsn))) })
+}
+
+func posting(person, event string, c notify.Channel) notify.Posting {
+	return notify.Posting{Message: notify.Message{Person: person, Event: event, Kind: notify.KindNeeded, At: start, Ticket: 7,
+		Facts: notify.Facts{Event: "submitted", Requester: "王磊", Items: []notify.About{{Application: "orders", Resource: "cache"}}}}, Channel: c, RunAfter: start}
+}
+
+func route(t *testing.T, s *Store, postings ...notify.Posting) {
+	t.Helper()
+	if err := s.Route(t.Context(), notify.Change{}, postings); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func lease(t *testing.T, s *Store, c notify.Channel, worker string, at time.Time) []notify.Delivery {
+	t.Helper()
+	d, err := s.Lease(t.Context(), c, worker, at, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestRoutingAChangeTwiceDoesNothing(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		for range 2 {
+			if err := s.db.Write(t.Context(), func(tx *gorm.DB) error { return EnqueueDelegation(tx, 3) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		changes, err := s.Changes(t.Context(), 10)
+		if err != nil || len(changes) != 2 || changes[0].Delegation != 3 || changes[0].Ticket != 0 {
+			t.Fatalf("%+v %v", changes, err)
+		}
+		for _, c := range changes { // two replicas, or one after a crash
+			if err := s.Route(t.Context(), c, []notify.Posting{posting("bob", "D-3/begun", notify.ChannelInbox), posting("bob", "D-3/begun", notify.ChannelMail)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if left, err := s.Changes(t.Context(), 10); err != nil || len(left) != 0 {
+			t.Errorf("the outbox is empty: %v %v", left, err)
+		}
+		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 1 {
+			t.Errorf("one notice: %d %v", n, err)
+		}
+		first := lease(t, s, notify.ChannelMail, "w", start)
+		if len(first) != 1 || len(lease(t, s, notify.ChannelMail, "w", start)) != 0 {
+			t.Errorf("one mail: %+v", first)
+		}
+		if d := cmp.Diff(posting("bob", "D-3/begun", notify.ChannelMail), first[0].Posting); d != "" {
+			t.Errorf("what is read is what was stored: %s", d)
+		}
+	})
+}
+
+func TestInbox(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		for i := range 5 {
+			route(t, s, posting("bob", fmt.Sprint("e", i), notify.ChannelInbox), posting("bob", fmt.Sprint("e", i), notify.ChannelMail),
+				posting("eve", fmt.Sprint("e", i), notify.ChannelInbox))
+		}
+		page, next, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob", Limit: 3})
+		if err != nil || len(page) != 3 || next == 0 || page[0].Event != "e4" || page[0].Read {
+			t.Fatalf("the newest first: %+v %d %v", page, next, err)
+		}
+		rest, last, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob", Limit: 3, Before: next})
+		if err != nil || len(rest) != 2 || last != 0 || rest[1].Event != "e0" {
+			t.Fatalf("the rest: %+v %d %v", rest, last, err)
+		}
+		// Somebody else cannot mark what is not his.
+		if err := s.Mark(t.Context(), "eve", []int64{page[0].ID, page[1].ID}, true, start); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 5 {
+			t.Errorf("still unread: %d %v", n, err)
+		}
+		for _, read := range []bool{true, false, true} {
+			if err := s.Mark(t.Context(), "bob", []int64{page[0].ID}, read, start); err != nil {
+				t.Fatal(err)
+			}
+			want := map[bool]int{true: 4, false: 5}[read]
+			if n, err := s.Unread(t.Context(), "bob"); err != nil || n != want {
+				t.Errorf("want %d unread, got %d %v", want, n, err)
+			}
+		}
+		unread, _, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob", Unread: true})
+		if err != nil || len(unread) != 4 || unread[0].Event != "e3" {
+			t.Errorf("unread ones: %+v %v", unread, err)
+		}
+		if err := s.MarkAllRead(t.Context(), "bob", unread[1].ID, start); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 1 {
+			t.Errorf("up to that one: %d %v", n, err)
+		}
+		if err := s.MarkAllRead(t.Context(), "bob", 0, start); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 0 {
+			t.Errorf("all read: %d %v", n, err)
+		}
+		if n, err := s.Unread(t.Context(), "eve"); err != nil || n != 5 {
+			t.Errorf("eve's are hers: %d %v", n, err)
+		}
+		if err := s.Prune(t.Context(), start.Add(time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if all, _, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob"}); err != nil || len(all) != 0 {
+			t.Errorf("what was read long ago goes: %+v %v", all, err)
+		}
+		if n, err := s.Unread(t.Context(), "eve"); err != nil || n != 5 || len(lease(t, s, notify.ChannelMail, "w", start)) != 1 {
+			t.Errorf("what was not read or sent stays: %d %v", n, err)
+		}
+	})
+}
+
+func TestDeliveries(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		route(t, s, posting("bob", "e1", notify.ChannelMail))
+		if got := lease(t, s, notify.ChannelMail, "a", start.Add(-time.Second)); len(got) != 0 {
+			t.Errorf("not due: %+v", got)
+		}
+		if got := lease(t, s, notify.ChannelSlack, "a", start); len(got) != 0 {
+			t.Errorf("another channel: %+v", got)
+		}
+		first := lease(t, s, notify.ChannelMail, "a", start)
+		if len(first) != 1 || first[0].Attempts != 1 || len(lease(t, s, notify.ChannelMail, "b", start.Add(59*time.Second))) != 0 {
+			t.Fatalf("leased once: %+v", first)
+		}
+		// The courier slept longer than its lease.
+		second := lease(t, s, notify.ChannelMail, "b", start.Add(time.Minute))
+		if len(second) != 1 || second[0].Attempts != 2 {
+			t.Fatalf("its successor: %+v", second)
+		}
+		if err := s.Sent(t.Context(), first, start); !errors.Is(err, notify.ErrLeaseLost) {
+			t.Errorf("the lease is lost: %v", err)
+		}
+		if err := s.Postpone(t.Context(), second, start.Add(time.Hour), "no answer"); err != nil {
+			t.Fatal(err)
+		}
+		if got := lease(t, s, notify.ChannelMail, "b", start.Add(30*time.Minute)); len(got) != 0 {
+			t.Errorf("postponed: %+v", got)
+		}
+		third := lease(t, s, notify.ChannelMail, "b", start.Add(time.Hour))
+		if err := s.Bury(t.Context(), third, start, "gone"); err != nil {
+			t.Fatal(err)
+		}
+		dead, _, err := s.Buried(t.Context(), 0, 10)
+		if err != nil || len(dead) != 1 || dead[0].Problem != "gone" || dead[0].Attempts != 3 || dead[0].Person != "bob" {
+			t.Fatalf("visible: %+v %v", dead, err)
+		}
+		if got := lease(t, s, notify.ChannelMail, "b", start.Add(9*time.Hour)); len(got) != 0 {
+			t.Errorf("dead: %+v", got)
+		}
+		if err := s.Revive(t.Context(), []int64{dead[0].ID}, start); err != nil {
+			t.Fatal(err)
+		}
+		again := lease(t, s, notify.ChannelMail, "b", start)
+		if len(again) != 1 || again[0].Attempts != 1 {
+			t.Fatalf("revived: %+v", again)
+		}
+		if err := s.Sent(t.Context(), again, start); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Revive(t.Context(), []int64{again[0].ID}, start); err != nil {
+			t.Fatal(err)
+		}
+		if got := lease(t, s, notify.ChannelMail, "b", start.Add(time.Hour)); len(got) != 0 {
+			t.Errorf("what was sent is not sent again: %+v", got)
+		}
+	})
+}
+
+func TestDigestIsLeasedTogether(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		for i, p := range []string{"bob", "eve", "bob", "bob"} {
+			x := posting(p, fmt.Sprint("e", i), notify.ChannelMail)
+			x.Digest, x.RunAfter = true, start.Add(time.Hour)
+			route(t, s, x)
+		}
+		now := posting("bob", "now", notify.ChannelMail)
+		route(t, s, now)
+		if got := lease(t, s, notify.ChannelMail, "w", start); len(got) != 1 || got[0].Event != "now" {
+			t.Errorf("at once: %+v", got)
+		}
+		got := lease(t, s, notify.ChannelMail, "w", start.Add(time.Hour))
+		if len(got) != 1 || got[0].Event != "now" {
+			t.Fatalf("the lease of the other ended first: %+v", got)
+		}
+		bob := lease(t, s, notify.ChannelMail, "w", start.Add(time.Hour))
+		if len(bob) != 3 || bob[0].Event != "e0" || bob[2].Event != "e3" {
+			t.Fatalf("one person's together: %+v", bob)
+		}
+		if eve := lease(t, s, notify.ChannelMail, "w", start.Add(time.Hour)); len(eve) != 1 || eve[0].Person != "eve" {
+			t.Errorf("and the other's: %+v", eve)
+		}
+		if err := s.Sent(t.Context(), bob, start); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestReplicasShareTheWork(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		const many, replicas = 40, 3
+		first := New(databasetest.Open(t, dsn))
+		for i := range many {
+			route(t, first, posting("bob", fmt.Sprint("e", i), notify.ChannelMail))
+		}
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		got := map[string]int{}
+		for i := range replicas {
+			s := New(databasetest.Open(t, dsn))
+			all.Go(func() {
+				for {
+					d, err := s.Lease(t.Context(), notify.ChannelMail, fmt.Sprint("w", i), start, time.Minute)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if len(d) == 0 {
+						return
+					}
+					mu.Lock()
+					got[d[0].Event]++
+					mu.Unlock()
+					if err := s.Sent(t.Context(), d, start); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		all.Wait()
+		// With SKIP LOCKED a replica may find nothing while another one holds the last row, but the holder finishes it.
+		for e, n := range got {
+			if n != 1 {
+				t.Errorf("%s was leased %d times", e, n)
+			}
+		}
+		if len(got) != many {
+			t.Errorf("%d of %d were leased", len(got), many)
+		}
+	})
+}
+
+func TestPreferences(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		p := notify.Preferences{Language: notify.Chinese, TimeZone: "Asia/Shanghai", DigestHour: new(8),
+			Choices: map[notify.Channel]map[notify.Kind]notify.When{notify.ChannelMail: {notify.KindNeeded: notify.Digest}}}
+		for _, x := range []notify.Preferences{{}, p} {
+			if err := s.SetPreferences(t.Context(), "bob", x, start); err != nil {
+				t.Fatal(err)
+			}
+		}
+		got, err := s.Preferences(t.Context(), "bob", "eve")
+		if d := cmp.Diff(map[string]notify.Preferences{"bob": p}, got); err != nil || d != "" {
+			t.Errorf("%v %s", err, d)
+		}
+	})
+}

@@ -1,0 +1,99 @@
+// Package gormstore keeps notifications in SQL through gorm. It implements notify.Store, and Enqueue for whoever
+// changes a ticket in the same transaction. It decides nothing about who is told what.
+package gormstore
+
+import (
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+type changeRow struct {
+	ID         int64 `gorm:"primaryKey"`
+	Ticket     int64
+	FirstEvent int
+	LastEvent  int
+	Delegation int64
+}
+
+func (changeRow) TableName() string { return "notify_outbox" }
+
+type row struct {
+	ID         int64 `gorm:"primaryKey"`
+	Person     string
+	Event      string
+	Channel    notify.Channel
+	Kind       notify.Kind
+	Ticket     int64
+	At         int64
+	Facts      notify.Facts `gorm:"serializer:json"`
+	State      string
+	Digest     bool
+	RunAfter   int64
+	Attempts   int
+	Worker     string
+	LeaseUntil int64
+	Problem    string
+	DoneAt     int64
+}
+
+func (row) TableName() string { return "notifications" }
+
+// States of a row.
+const (
+	unread = "unread"
+	read   = "read"
+	queued = "queued"
+	sent   = "sent"
+	dead   = "dead"
+)
+
+type preferencesRow struct {
+	Person    string             `gorm:"primaryKey"`
+	Body      notify.Preferences `gorm:"serializer:json"`
+	UpdatedAt int64              `gorm:"autoUpdateTime:false"`
+}
+
+func (preferencesRow) TableName() string { return "notify_preferences" }
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func instant(us int64) time.Time {
+	if us == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(us).UTC()
+}
+
+func (r row) message() notify.Message {
+	return notify.Message{Person: r.Person, Event: r.Event, Kind: r.Kind, At: instant(r.At), Ticket: r.Ticket, Facts: r.Facts}
+}
+
+// Enqueue writes the ticket's new events to the outbox, in the transaction that stores them.
+func Enqueue(tx *gorm.DB, t *approval.Ticket) error {
+	first, last, ok := notify.News(t)
+	if !ok {
+		return nil
+	}
+	return tx.Create(&changeRow{Ticket: t.Number, FirstEvent: first, LastEvent: last}).Error
+}
+
+// EnqueueDelegation writes that a delegation began or ended, in the transaction that stores it.
+func EnqueueDelegation(tx *gorm.DB, id int64) error {
+	return tx.Create(&changeRow{Delegation: id}).Error
+}
+
+// Store implements notify.Store.
+type Store struct{ db *database.DB }
+
+// New is the store of an open database.
+func New(db *database.DB) *Store { return &Store{db} }

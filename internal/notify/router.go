@@ -1,0 +1,185 @@
+package notify
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+// Broadcast is a channel to a receiver that is nobody's own.
+type Broadcast struct {
+	Channel Channel
+	Kinds   []Kind // what is told there; none: everything
+}
+
+// RouterConfig of a Router; OnInbox may be missing.
+type RouterConfig struct {
+	Store      Store
+	Ticket     func(ctx context.Context, number int64) (*approval.Ticket, error)
+	Delegation func(ctx context.Context, id int64) (approval.Delegation, error)
+	People     func(ctx context.Context) (People, error)
+	Channels   []Channel // of people, beside the inbox
+	Broadcasts []Broadcast
+	OnInbox    func(person string) // something new is there
+	Now        func() time.Time
+	Log        *slog.Logger
+	Poll       time.Duration
+	// Gone tells that a ticket or delegation will never be found.
+	Gone func(error) bool
+}
+
+// Router works the outbox off: it finds out who is told what, and puts it into inboxes and on the way through the
+// channels that each person chose. It sends nothing itself, so that no channel can hold it up.
+type Router struct {
+	RouterConfig
+	wake chan struct{}
+}
+
+// NewRouter makes a router; Wake it after a change.
+func NewRouter(c RouterConfig) *Router {
+	if c.OnInbox == nil {
+		c.OnInbox = func(string) {}
+	}
+	return &Router{RouterConfig: c, wake: make(chan struct{}, 1)}
+}
+
+// Wake makes the router look for changes now.
+func (r *Router) Wake() {
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Run until the context ends.
+func (r *Router) Run(ctx context.Context) {
+	t := time.NewTicker(r.Poll)
+	defer t.Stop()
+	for {
+		if err := r.Drain(ctx); err != nil && ctx.Err() == nil {
+			r.Log.Warn("news could not be routed; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.wake:
+		case <-t.C:
+		}
+	}
+}
+
+// atOnce is how many changes are read at a time.
+const atOnce = 100
+
+// Drain routes changes until there is none.
+func (r *Router) Drain(ctx context.Context) error {
+	for ctx.Err() == nil {
+		changes, err := r.Store.Changes(ctx, atOnce)
+		if err != nil || len(changes) == 0 {
+			return err
+		}
+		for _, c := range changes {
+			if err := r.route(ctx, c); err != nil {
+				return err
+			}
+		}
+	}
+	return ctx.Err()
+}
+
+func (r *Router) route(ctx context.Context, c Change) error {
+	messages, err := r.messages(ctx, c)
+	if err != nil {
+		if !r.Gone(err) {
+			return err
+		}
+		r.Log.Error("nobody is told of a change, because what changed is not there", "ticket", c.Ticket, "delegation", c.Delegation, "error", err)
+	}
+	postings, err := r.postings(ctx, messages)
+	if err != nil {
+		return err
+	}
+	if err := r.Store.Route(ctx, c, postings); err != nil {
+		return err
+	}
+	for _, p := range postings {
+		if p.Channel == ChannelInbox {
+			r.OnInbox(p.Person)
+		}
+	}
+	return nil
+}
+
+func (r *Router) messages(ctx context.Context, c Change) ([]Message, error) {
+	people, err := r.People(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if c.Ticket == 0 {
+		d, err := r.Delegation(ctx, c.Delegation)
+		if err != nil {
+			return nil, err
+		}
+		return ForDelegation(d, people), nil
+	}
+	t, err := r.Ticket(ctx, c.Ticket)
+	if err != nil {
+		return nil, err
+	}
+	return For(t, c.First, c.Last, people), nil
+}
+
+func (r *Router) postings(ctx context.Context, messages []Message) ([]Posting, error) {
+	var people []string
+	for _, m := range messages {
+		if m.Person != "" {
+			people = append(people, m.Person)
+		}
+	}
+	if len(messages) == 0 {
+		return nil, nil
+	}
+	chosen, err := r.Store.Preferences(ctx, people...)
+	if err != nil {
+		return nil, err
+	}
+	now := r.Now()
+	var out []Posting
+	for _, m := range messages {
+		if m.Person == "" {
+			for _, b := range r.Broadcasts {
+				if b.wants(m) {
+					out = append(out, Posting{Message: m, Channel: b.Channel, RunAfter: now})
+				}
+			}
+			continue
+		}
+		p := chosen[m.Person]
+		out = append(out, Posting{Message: m, Channel: ChannelInbox})
+		for _, c := range r.Channels {
+			switch p.When(c, m.Kind) {
+			case Now:
+				out = append(out, Posting{Message: m, Channel: c, RunAfter: now})
+			case Digest:
+				out = append(out, Posting{Message: m, Channel: c, Digest: true, RunAfter: p.NextDigest(now)})
+			}
+		}
+	}
+	return out, nil
+}
+
+// wants tells whether anybody is told something of the kinds.
+func (b Broadcast) wants(m Message) bool {
+	if len(b.Kinds) == 0 {
+		return true
+	}
+	for _, k := range m.Facts.Told {
+		if slices.Contains(b.Kinds, k) {
+			return true
+		}
+	}
+	return slices.Contains(b.Kinds, m.Kind)
+}

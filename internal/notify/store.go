@@ -1,0 +1,130 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+// ErrLeaseLost: another courier has the deliveries, or they are done.
+var ErrLeaseLost = errors.New("the lease of the deliveries is lost")
+
+// Change is a row of the outbox: events of a ticket, or a delegation, that nobody was told of yet.
+type Change struct {
+	ID          int64
+	Ticket      int64 // 0: it is about a delegation
+	First, Last int   // events of the ticket, Last excluded
+	Delegation  int64
+}
+
+// News are the events of a ticket that are not stored yet, if any of them may concern anybody. A store writes them to
+// the outbox with the change.
+func News(t *approval.Ticket) (first, last int, ok bool) {
+	first = len(t.Events)
+	for i := len(t.Events) - 1; i >= 0 && !t.Events[i].Saved; i-- {
+		first = i
+		ok = ok || tells(t.Events[i].Kind)
+	}
+	return first, len(t.Events), ok
+}
+
+// tells excludes what members do meanwhile: it is in the timeline, and no news.
+func tells(k approval.EventKind) bool {
+	switch k {
+	case approval.EventWritten, approval.EventCompiled, approval.EventPropagated, approval.EventRealized, approval.EventRevokeWritten, approval.EventReduced:
+		return false
+	}
+	return true
+}
+
+// Posting is a message on its way through one channel.
+type Posting struct {
+	Message
+	Channel  Channel
+	Digest   bool // wait for others of the person
+	RunAfter time.Time
+}
+
+// Delivery is a posting that a courier has leased.
+type Delivery struct {
+	ID int64
+	Posting
+	Attempts int // this one included
+	Worker   string
+}
+
+// Notice is a line of somebody's inbox.
+type Notice struct {
+	ID int64
+	Message
+	Read bool
+}
+
+// Dead is a posting that was given up.
+type Dead struct {
+	ID       int64
+	Person   string
+	Channel  Channel
+	Kind     Kind
+	Ticket   int64
+	At       time.Time // when it was given up
+	Attempts int
+	Problem  string
+}
+
+// InboxFilter selects notices of one person, the newest first.
+type InboxFilter struct {
+	Person string
+	Unread bool  // only these
+	Before int64 // a cursor: only ids below; 0: from the newest
+	Limit  int   // at most MaxPage; 0: DefaultPage
+}
+
+// Sizes of a page.
+const (
+	DefaultPage = 50
+	MaxPage     = 200
+)
+
+// Store keeps the outbox, what is on its way, inboxes and preferences. Every method is one transaction. Several
+// replicas may use one store.
+type Store interface {
+	// Changes of the outbox, the oldest first.
+	Changes(ctx context.Context, limit int) ([]Change, error)
+	// Route stores the postings of a change and removes it from the outbox. A posting whose person, event and channel
+	// are there already is left out, so that routing a change again does nothing.
+	Route(ctx context.Context, c Change, postings []Posting) error
+
+	// Preferences of people; who chose nothing is not in it.
+	Preferences(ctx context.Context, people ...string) (map[string]Preferences, error)
+	// SetPreferences replaces them. They were validated.
+	SetPreferences(ctx context.Context, person string, p Preferences, at time.Time) error
+
+	// Inbox returns notices and the cursor of the next page; 0: there is none.
+	Inbox(ctx context.Context, f InboxFilter) (notices []Notice, next int64, err error)
+	// Unread counts.
+	Unread(ctx context.Context, person string) (int, error)
+	// Mark notices of this person, and of nobody else, as read or as not read.
+	Mark(ctx context.Context, person string, ids []int64, read bool, at time.Time) error
+	// MarkAllRead marks the person's notices up to an id as read; 0: all.
+	MarkAllRead(ctx context.Context, person string, upTo int64, at time.Time) error
+
+	// Lease what is due on a channel for a worker, until now+ttl: one posting, or all of one person's digest. Nothing:
+	// nothing is due.
+	Lease(ctx context.Context, c Channel, worker string, now time.Time, ttl time.Duration) ([]Delivery, error)
+	// Sent ends deliveries. ErrLeaseLost if the worker has them no more.
+	Sent(ctx context.Context, d []Delivery, at time.Time) error
+	// Postpone deliveries that failed. ErrLeaseLost if the worker has them no more.
+	Postpone(ctx context.Context, d []Delivery, until time.Time, problem string) error
+	// Bury deliveries that cannot succeed. ErrLeaseLost if the worker has them no more.
+	Bury(ctx context.Context, d []Delivery, at time.Time, problem string) error
+
+	// Buried lists the dead letters, the newest first, and the cursor of the next page; 0: there is none.
+	Buried(ctx context.Context, before int64, limit int) (dead []Dead, next int64, err error)
+	// Revive sends dead letters once more.
+	Revive(ctx context.Context, ids []int64, now time.Time) error
+	// Prune removes what was sent, read or given up before an instant.
+	Prune(ctx context.Context, before time.Time) error
+}

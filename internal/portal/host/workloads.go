@@ -1,0 +1,201 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/catalog/workloads"
+)
+
+const (
+	// labelSource names who registered a workload.
+	labelSource           = "acp.io/source"
+	annotationDescription = "acp.io/description"
+	// Workloads are written beside each other, but not faster than an API server takes them in passing: grants, which
+	// use another client, must not wait behind 40,000 machines.
+	workloadWriters   = 16
+	workloadsASecond  = 1000
+	workloadConflicts = 5
+)
+
+// Workloads keeps the registered workloads in the host cluster. It implements workloads.Cluster.
+type Workloads struct {
+	State *workloads.State
+
+	client client.Client // reads and writes the API server
+	cached client.Reader
+	pace   *rate.Limiter
+	log    *slog.Logger
+}
+
+var _ workloads.Cluster = (*Workloads)(nil)
+
+func newWorkloads(c client.Client, cached client.Reader, log *slog.Logger) *Workloads {
+	return &Workloads{State: workloads.NewState(), client: c, cached: cached, pace: rate.NewLimiter(workloadsASecond, workloadWriters), log: log}
+}
+
+// Workloads of this host cluster.
+func (h *Host) Workloads() *Workloads { return h.workloads }
+
+// handler keeps the state.
+func (w *Workloads) handler() toolscache.ResourceEventHandler {
+	set := func(object any) {
+		if o, ok := object.(*v1alpha1.ExternalWorkload); ok {
+			w.State.Set(registered(o))
+		}
+	}
+	return toolscache.ResourceEventHandlerFuncs{AddFunc: set, UpdateFunc: func(_, o any) { set(o) }, DeleteFunc: func(object any) {
+		if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+			object = gone.Obj
+		}
+		if o, ok := object.(*v1alpha1.ExternalWorkload); ok {
+			w.State.Delete(o.Name)
+		}
+	}}
+}
+
+// registered is what an object says, also one of an administrator's.
+func registered(o *v1alpha1.ExternalWorkload) workloads.Registered {
+	source := o.Labels[labelSource]
+	id, named := strings.CutPrefix(o.Name, source+".")
+	r := workloads.Registered{Object: o.Name, Version: o.ResourceVersion, Managed: named && source != "" && o.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByPortal,
+		Workload: workloads.Workload{ID: id, Source: source, Subject: string(o.Spec.Subject), Addresses: o.Spec.Addresses, Description: o.Annotations[annotationDescription]}}
+	if !r.Managed {
+		r.ID, r.Source = o.Name, ""
+	}
+	if c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionAccepted); c != nil && c.ObservedGeneration >= o.Generation {
+		if r.Accepted = new(c.Status == metav1.ConditionTrue); !*r.Accepted {
+			r.Message = c.Message
+		}
+	}
+	return r
+}
+
+// Put implements workloads.Cluster.
+func (w *Workloads) Put(ctx context.Context, in []workloads.Workload) []error {
+	return w.each(ctx, len(in), func(i int) error { return w.put(ctx, in[i]) })
+}
+
+// Delete implements workloads.Cluster.
+func (w *Workloads) Delete(ctx context.Context, in []workloads.Registered) []error {
+	return w.each(ctx, len(in), func(i int) error {
+		o := &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: in[i].Object}}
+		err := w.client.Delete(ctx, o, client.Preconditions{ResourceVersion: &in[i].Version})
+		if apierrors.IsConflict(err) {
+			err = w.deleteChanged(ctx, in[i])
+		}
+		return w.said(in[i].Object, client.IgnoreNotFound(err))
+	})
+}
+
+// deleteChanged removes an object of which only the status changed.
+func (w *Workloads) deleteChanged(ctx context.Context, x workloads.Registered) error {
+	var o v1alpha1.ExternalWorkload
+	if err := w.client.Get(ctx, client.ObjectKey{Name: x.Object}, &o); err != nil {
+		return err
+	}
+	now := registered(&o)
+	if now.Managed != x.Managed || now.Subject != x.Subject || !equality.Semantic.DeepEqual(now.Addresses, x.Addresses) {
+		return errChanged
+	}
+	return w.client.Delete(ctx, &o, client.Preconditions{UID: &o.UID, ResourceVersion: &o.ResourceVersion})
+}
+
+var errChanged = errors.New("it was changed by somebody else meanwhile")
+
+// each runs f for all places, some at a time and paced.
+func (w *Workloads) each(ctx context.Context, n int, f func(i int) error) []error {
+	errs := make([]error, n)
+	next := make(chan int)
+	var writers sync.WaitGroup
+	for range min(workloadWriters, n) {
+		writers.Go(func() {
+			for i := range next {
+				if errs[i] = w.pace.Wait(ctx); errs[i] == nil {
+					errs[i] = f(i)
+				}
+			}
+		})
+	}
+	for i := range n {
+		next <- i
+	}
+	close(next)
+	writers.Wait()
+	return errs
+}
+
+// put writes with the resource version of what it has read; the cache's first, because that is nearly always right.
+func (w *Workloads) put(ctx context.Context, x workloads.Workload) error {
+	reader := w.cached
+	for range workloadConflicts {
+		o := &v1alpha1.ExternalWorkload{}
+		err := reader.Get(ctx, client.ObjectKey{Name: x.Name()}, o)
+		if err != nil && !apierrors.IsNotFound(err) {
+			return w.said(x.Name(), err)
+		}
+		exists := err == nil
+		if exists && (o.Labels[v1alpha1.LabelManagedBy] != v1alpha1.ManagedByPortal || o.Labels[labelSource] != x.Source) {
+			return fmt.Errorf("the object %s exists and was not registered here", o.Name)
+		}
+		before := o.DeepCopy()
+		write(o, x)
+		switch {
+		case !exists:
+			err = w.client.Create(ctx, o)
+		case equality.Semantic.DeepEqual(before, o):
+			return nil
+		default:
+			err = w.client.Update(ctx, o)
+		}
+		if err == nil || !again(exists, err) {
+			return w.said(x.Name(), err)
+		}
+		reader = w.client
+	}
+	return errChanged
+}
+
+func write(o *v1alpha1.ExternalWorkload, x workloads.Workload) {
+	o.Name = x.Name()
+	if o.Labels == nil {
+		o.Labels = map[string]string{}
+	}
+	o.Labels[v1alpha1.LabelManagedBy], o.Labels[labelSource] = v1alpha1.ManagedByPortal, x.Source
+	delete(o.Annotations, annotationDescription)
+	if x.Description != "" {
+		if o.Annotations == nil {
+			o.Annotations = map[string]string{}
+		}
+		o.Annotations[annotationDescription] = x.Description
+	}
+	o.Spec = v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(x.Subject), Addresses: x.Addresses}
+}
+
+// said is what people are told; what they cannot mend goes to the log.
+func (w *Workloads) said(name string, err error) error {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, errChanged), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsForbidden(err) || apierrors.IsBadRequest(err)):
+		return fmt.Errorf("the host cluster refuses it: %s", status.Status().Message)
+	}
+	w.log.Warn("a workload cannot be written", "object", name, "error", err)
+	return errors.New("the host cluster cannot be written now, try again")
+}

