@@ -49,9 +49,6 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 		reachable = append(reachable, overlapping...)
 		if st.effect == Allow {
 			st.examineWildcardRequests(n, overlapping)
-			if s.lacks.Wildcards {
-				st.flaw(v1alpha1.RefusedUnsupported, n.String(), "an allow of a wildcard resource is not brought to the members: name each resource")
-			}
 		}
 	}
 	st.examineActions(reachable)
@@ -77,8 +74,11 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "a deny by prefix would miss names that are not known yet: name each subject, or the whole class")
 		}
 	}
+	if !names.fresh {
+		return
+	}
 	for _, name := range st.subjects.exact {
-		if _, ok := names.subjects[name]; ok {
+		if _, ok := names.subjects.find(name); ok {
 			continue
 		}
 		c, ok := s.subjects.of(name)
@@ -87,7 +87,7 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 		} else if _, err := labelValue(c.stem, name); err != nil {
 			st.flaw(v1alpha1.RefusedInvalidName, name, err.Error())
 		} else {
-			names.subjects[name] = struct{}{}
+			names.subjects.add(name)
 		}
 	}
 }

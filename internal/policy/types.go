@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -18,7 +19,10 @@ type Ref struct {
 func (r Ref) String() string { return r.Policy + "/" + r.SID }
 
 func compareRefs(a, b Ref) int {
-	return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.SID, b.SID))
+	if c := strings.Compare(a.Policy, b.Policy); c != 0 {
+		return c
+	}
+	return strings.Compare(a.SID, b.SID)
 }
 
 // Effect is that of a statement.
@@ -45,6 +49,9 @@ const (
 	Unmanaged Word = "unmanaged"
 )
 
+// LetsThrough tells whether the connection is let through now.
+func (w Word) LetsThrough() bool { return w != Denied && w != DefaultDenied }
+
 // Input is everything that a Snapshot is built from. The Snapshot keeps pointers into it, so the objects must not be
 // changed afterwards; it changes nothing itself.
 type Input struct {
@@ -65,8 +72,6 @@ type Input struct {
 
 // Lacks names what a distributor cannot do.
 type Lacks struct {
-	// Wildcards: it brings only the units of exact resources.
-	Wildcards bool
 	// Groups: it brings no groups of external workloads.
 	Groups bool
 	// Names: it does not know the names that a prefix stands for.
