@@ -6,6 +6,9 @@ import (
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -169,6 +172,7 @@ type site struct {
 
 	credentials *credentialstore.Store
 	registered  *registered
+	files       string       // of the catalog
 	ahead       atomic.Int64 // how far the clock is ahead of the machine's, in nanoseconds
 }
 
@@ -185,14 +189,15 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	store := gormstore.New(db)
-	directory, err := catalog.NewService(t.Context(), catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: portaltest.Catalog(t)}}, Now: time.Now, Log: log})
+	files := portaltest.Catalog(t)
+	directory, err := catalog.NewService(t.Context(), catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: files}}, Now: time.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := directory.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := &site{t: t, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
+	x := &site{t: t, files: files, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
@@ -272,4 +277,42 @@ type problemBody struct {
 
 func newTicket(app, resource string) map[string]any {
 	return map[string]any{"reason": "checkout needs it", "items": []map[string]any{{"application": app, "resource": resource, "actions": []string{"redis:connect"}}}}
+}
+
+// sessionData that the store has for what a browser holds.
+func (x *site) sessionData(t *testing.T, cookie string) ([]byte, bool, error) {
+	return x.credentials.Manager().FindCtx(t.Context(), credential.SessionID(cookie))
+}
+
+func mustParse(t *testing.T, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func sessionID(cookie string) string { return credential.SessionID(cookie) }
+
+// leave takes somebody out of the catalog's files.
+func (x *site) leave(t *testing.T, person string) {
+	t.Helper()
+	file := filepath.Join(x.files, "demo.yaml")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(data), "{kind: User, metadata: {name: "+person+"}}\n---\n", "", 1)
+	text = strings.Replace(text, "annotations: {acp.io/lead: "+person+"}", "annotations: {}", 1)
+	text = strings.Replace(text, ", "+person+"]", "]", 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := x.Directory.Sync(t.Context(), "files"); err != nil || st.Error != "" {
+		t.Fatalf("%+v %v", st, err)
+	}
+	if _, ok := x.Catalog().Person(person); ok {
+		t.Fatalf("%s is still there", person)
+	}
 }
