@@ -29,6 +29,7 @@ import (
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
+	oncestore "github.com/acp-io/acp/internal/idempotency/gormstore"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
@@ -229,7 +230,7 @@ func newSite(t *testing.T) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Inbox: inbox, Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {
