@@ -145,9 +145,15 @@ func (f *fakeFlows) LastFlow(context.Context) (map[string]time.Time, error) {
 }
 
 // registered workloads, as a host cluster that accepts everything would have them.
-type registered struct{ state *workloads.State }
+type registered struct {
+	state *workloads.State
+	n     atomic.Int64
+}
+
+func (r *registered) count() int { return int(r.n.Load()) }
 
 func (r *registered) Put(_ context.Context, in []workloads.Workload) []error {
+	r.n.Add(int64(len(in)))
 	for _, w := range in {
 		r.state.Set(workloads.Registered{Workload: w, Object: w.Name(), Managed: true})
 	}
@@ -155,6 +161,7 @@ func (r *registered) Put(_ context.Context, in []workloads.Workload) []error {
 }
 
 func (r *registered) Delete(_ context.Context, in []workloads.Registered) []error {
+	r.n.Add(-int64(len(in)))
 	for _, w := range in {
 		r.state.Delete(w.Object)
 	}
@@ -173,7 +180,8 @@ type site struct {
 
 	credentials *credentialstore.Store
 	registered  *registered
-	files       string       // of the catalog
+	files       string // of the catalog
+	db          *database.DB
 	ahead       atomic.Int64 // how far the clock is ahead of the machine's, in nanoseconds
 }
 
@@ -198,7 +206,7 @@ func newSite(t *testing.T) *site {
 	if err := directory.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := &site{t: t, files: files, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
+	x := &site{t: t, files: files, db: db, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
@@ -317,3 +325,5 @@ func (x *site) leave(t *testing.T, person string) {
 		t.Fatalf("%s is still there", person)
 	}
 }
+
+func scope(s string) credential.Scope { return credential.Scope(s) }
