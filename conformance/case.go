@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/cilium/cilium/pkg/identity"
@@ -117,16 +118,13 @@ func judge(s *policy.Snapshot, c Connection, at time.Time, strict bool, got verd
 	case !got.Pass:
 		return word, ""
 	}
-	enforces, audits := modes(s, q)
-	if got.Proxied && !enforces {
+	if got.Proxied && !enforces(s, q) {
 		return word, "requests are looked at though nothing enforces"
 	}
 	for i, r := range requests {
 		q.Method, q.Path = r.method, r.path
 		means := s.Decide(q).Word
 		switch {
-		case !got.Proxied && audits:
-			// Limit: Audit renders requests as connections, also for a pod that another of its resources closes.
 		case !passes(means) && !got.Proxied:
 			return word, Disagreement(fmt.Sprintf("no proxy looks at the requests, of which some are %s", means))
 		case !passes(means) && got.Requests[i]:
@@ -138,14 +136,9 @@ func judge(s *policy.Snapshot, c Connection, at time.Time, strict bool, got verd
 	return word, ""
 }
 
-// modes tells whether some resource of the destination is in Enforce, and some in Audit.
-func modes(s *policy.Snapshot, q policy.Query) (enforces, audits bool) {
-	for _, r := range q.Resources {
-		mode := s.EffectiveMode(r, Here, q.At)
-		enforces = enforces || mode == v1alpha1.ModeEnforce
-		audits = audits || mode == v1alpha1.ModeAudit
-	}
-	return enforces, audits
+// enforces tells whether some resource of the destination is in Enforce.
+func enforces(s *policy.Snapshot, q policy.Query) bool {
+	return slices.ContainsFunc(q.Resources, func(r string) bool { return s.EffectiveMode(r, Here, q.At) == v1alpha1.ModeEnforce })
 }
 
 // strict tells whether the engine has to let through all that the statements let through: what is refused is left out,

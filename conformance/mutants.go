@@ -86,6 +86,7 @@ func Mutants() []Mutant {
 		{Name: "no-deny", Why: "a deny has to be there", Break: func(spec map[string]any) { delete(spec, "ingressDeny") }},
 		{Name: "base-mode-everywhere", Why: "a member may have a mode of its own", Compile: baseMode},
 		{Name: "http-in-audit", Why: "Audit must not look at requests", Compile: httpInAudit},
+		{Name: "requests-in-audit", Why: "an allow of requests in Audit, as one of connections, would open what another resource of the pod closes", Compile: requestsInAudit},
 		{Name: "no-http", Why: "an allow of some requests is no allow of all", Break: func(spec map[string]any) {
 			eachRule(spec, func(r map[string]any) { eachPorts(r, func(p map[string]any) { delete(p, "rules") }) })
 		}},
@@ -156,6 +157,13 @@ func denyInAudit(s *policy.Snapshot, at time.Time, o Objects) error {
 
 func httpInAudit(s *policy.Snapshot, at time.Time, o Objects) error {
 	return audited(s, at, o, func(audit, enforce map[string]any) { audit["ingress"] = enforce["ingress"] })
+}
+
+func requestsInAudit(s *policy.Snapshot, at time.Time, o Objects) error {
+	return audited(s, at, o, func(audit, enforce map[string]any) {
+		audit["ingress"] = enforce["ingress"]
+		eachRule(audit, func(r map[string]any) { eachPorts(r, func(p map[string]any) { delete(p, "rules") }) })
+	})
 }
 
 // baseMode gives every member the template.

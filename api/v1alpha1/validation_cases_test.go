@@ -55,6 +55,10 @@ var policies = []creation{
 	{"somebody is needed", "AccessControlPolicy", map[string]string{"spec.statements.0.subjects": "[]"}, "should have at least 1 items"},
 	{"something is needed", "AccessControlPolicy", map[string]string{"spec.statements.0.resources": "[]"}, "should have at least 1 items"},
 	{"an action is needed", "AccessControlPolicy", map[string]string{"spec.statements.0.actions": "[]"}, "should have at least 1 items"},
+	{"at most 512 statements", "AccessControlPolicy", map[string]string{"spec.statements": "[" + strings.Repeat("{},", 513) + "]"}, "must have at most 512 items"},
+	{"at most 256 subjects", "AccessControlPolicy", map[string]string{"spec.statements.0.subjects": "[" + strings.Repeat(q("*")+",", 257) + "]"}, "must have at most 256 items"},
+	{"at most 256 resources", "AccessControlPolicy", map[string]string{"spec.statements.0.resources": "[" + strings.Repeat(q("trnv1:rsc:a:b:c:d")+",", 257) + "]"}, "must have at most 256 items"},
+	{"at most 32 actions", "AccessControlPolicy", map[string]string{"spec.statements.0.actions": "[" + strings.Repeat(q("a:b")+",", 33) + "]"}, "must have at most 32 items"},
 	{"a subject is named once", "AccessControlPolicy", map[string]string{"spec.statements.0.subjects": `["*", "*"]`}, "Duplicate value"},
 }
 

@@ -106,7 +106,7 @@ func (r *Router) route(ctx context.Context, c Change) error {
 		return err
 	}
 	for _, p := range postings {
-		if p.Channel == ChannelPortal {
+		if p.Channel == ChannelInbox {
 			r.OnInbox(p.Person)
 		}
 	}
@@ -158,7 +158,7 @@ func (r *Router) postings(ctx context.Context, messages []Message) ([]Posting, e
 			continue
 		}
 		p := chosen[m.Person]
-		out = append(out, Posting{Message: m, Channel: ChannelPortal})
+		out = append(out, Posting{Message: m, Channel: ChannelInbox})
 		for _, c := range r.Channels {
 			switch p.When(c, m.Kind) {
 			case Now:

@@ -130,8 +130,8 @@ func (d *delta) workloads(old, new *Snapshot) {
 
 // naming appends the statements that have a subject among theirs, other than as anyone.
 func (s *Snapshot) naming(out []*statement, subject string) []*statement {
-	if id, ok := s.index.subjects[subject]; ok {
-		for _, number := range s.index.bySubject[id] {
+	if id, ok := s.index.subjects.find(subject); ok {
+		for _, number := range s.index.by.of(id) {
 			out = append(out, s.statements[number])
 		}
 	}

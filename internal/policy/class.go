@@ -27,9 +27,20 @@ type resourceClass struct {
 	object  *v1alpha1.ResourceClass
 	stem    string // of the pattern
 	actions []action
+	// openings are the ports of all actions.
+	openings []opening
 	// opensOtherPorts is false while an action is unusable: its ports would count as named by none, and be open.
 	opensOtherPorts bool
 }
+
+// opening is a range of ports that an action has.
+type opening struct {
+	first, last      uint16
+	protocol, action uint8
+}
+
+// maxActions of a class have a bit each.
+const maxActions = 32
 
 // subjectClass is a usable SubjectClass.
 type subjectClass struct {
@@ -123,6 +134,11 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 				Message: fmt.Sprintf("%d actions are left out, and other ports stay closed: a class has at most %d", n-maxActions, maxActions)})
 		}
 		slices.SortFunc(c.actions, func(a, b action) int { return cmp.Compare(a.name, b.name) })
+		for i := range c.actions {
+			for _, p := range c.actions[i].ports {
+				c.openings = append(c.openings, opening{uint16(p.Port), uint16(lastPort(p)), protocolNumber(p.Protocol), uint8(i)})
+			}
+		}
 		usable = append(usable, c)
 	}
 	return newClasses(usable, func(c *resourceClass) string { return c.stem }), problems
@@ -194,28 +210,38 @@ func anchored(expr string) (*regexp.Regexp, error) {
 	return regexp.Compile(`^(?:` + expr + `)$`)
 }
 
-// actionsAt are the actions that a query is, a bit for each, as an allow and as a deny reads them; named tells whether
-// any action has the port. What is not known of a request counts as a match for an allow, because the connection has to
-// be let through for the request to be judged, and as none for a deny.
-func (c *resourceClass) actionsAt(q *Query) (allow, deny uint32, named bool) {
-	for i := range c.actions {
-		a := &c.actions[i]
-		if !portsContain(a.ports, q.Protocol, q.Port) {
+// asked are the actions that a query is, a bit for each.
+type asked struct {
+	// whole are those about every connection to the port. allow are these, and those about requests as an allow reads them,
+	// deny as a deny does: what is not known of a request counts as a match for an allow, because the connection has to be
+	// let through for the request to be judged, and as none for a deny.
+	whole, allow, deny uint32
+	// named tells whether any action has the port.
+	named bool
+}
+
+func (c *resourceClass) actionsAt(q *Query) (out asked) {
+	protocol := protocolNumber(q.Protocol)
+	for i := range c.openings {
+		o := &c.openings[i]
+		if o.protocol != protocol || q.Port < o.first || q.Port > o.last {
 			continue
 		}
-		named = true
+		out.named = true
+		a := &c.actions[o.action]
 		if len(a.requests) == 0 {
-			allow, deny = allow|1<<i, deny|1<<i
+			out.whole |= 1 << o.action
 			continue
 		}
 		if a.isRequest(q, true) {
-			allow |= 1 << i
+			out.allow |= 1 << o.action
 		}
 		if a.isRequest(q, false) {
-			deny |= 1 << i
+			out.deny |= 1 << o.action
 		}
 	}
-	return allow, deny, named
+	out.allow, out.deny = out.allow|out.whole, out.deny|out.whole
+	return out
 }
 
 func (a *action) isRequest(q *Query, unknown bool) bool {

@@ -48,9 +48,7 @@ func comparedResources(old, new *Snapshot) []string {
 	var names []string
 	if d.all {
 		for _, s := range [2]*Snapshot{old, new} {
-			for name := range s.index.nodes {
-				names = append(names, name)
-			}
+			names = append(names, s.index.resources.names...)
 		}
 		return sortedUnique(names)
 	}

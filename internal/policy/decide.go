@@ -3,20 +3,34 @@ package policy
 import (
 	"net/netip"
 	"slices"
-
-	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Sentences for Decision.Reason, one for each way to a word.
+// ruling is a way to a word.
+type ruling uint8
+
 const (
-	reasonDenied             = "a deny matches, and its resource is enforced"
-	reasonAllowed            = "an allow matches"
-	reasonOtherPort          = "the resource's class opens the ports that none of its actions names"
-	reasonDefaultDenied      = "nothing allows it, and the resource is enforced"
-	reasonAuditDenied        = "let through because of Audit: in Enforce, a deny would refuse it"
-	reasonAuditDefaultDenied = "let through because of Audit: in Enforce, nothing would allow it"
-	reasonUnmanaged          = "no resource is in Audit or Enforce"
+	ruledUnmanaged ruling = iota
+	ruledDenied
+	ruledAllowed
+	ruledOtherPort
+	ruledDefaultDenied
+	ruledAuditDenied
+	ruledAuditDefaultDenied
 )
+
+// rulings has the word and the sentence for people of each.
+var rulings = [...]struct {
+	word   Word
+	reason string
+}{
+	ruledUnmanaged:          {Unmanaged, "no resource is in Audit or Enforce"},
+	ruledDenied:             {Denied, "a deny matches, and its resource is enforced"},
+	ruledAllowed:            {Allowed, "an allow matches"},
+	ruledOtherPort:          {Allowed, "the resource's class opens the ports that none of its actions names"},
+	ruledDefaultDenied:      {DefaultDenied, "nothing allows it, and the resource is enforced"},
+	ruledAuditDenied:        {Audited, "let through because of Audit: in Enforce, a deny would refuse it"},
+	ruledAuditDefaultDenied: {Audited, "let through because of Audit: in Enforce, nothing would allow it"},
+}
 
 // Decide says what the statements mean for one connection or request. It does not ask whether an enforcer can express
 // them: see Refusals and Unit.Refused for what is not pushed. It allocates nothing unless several statements decide.
@@ -25,20 +39,43 @@ func (s *Snapshot) Decide(q Query) Decision { return s.DecideInto(&q, nil) }
 // DecideInto is Decide with memory for the statements, which the decision may use: several of them then need no
 // allocation either, and the decision is valid until the memory is used again.
 func (s *Snapshot) DecideInto(q *Query, into []Ref) Decision {
-	var ids, contested [8]uint32
-	v := verdict{q: q, source: s.sourceOf(q)}
-	v.ids, v.contestedIDs = s.subjectIDs(ids[:0], v.source.names), s.subjectIDs(contested[:0], v.source.contested)
-	d, by := v.decide(s.visitNames(&v, q.Resources))
-	if by != nil {
-		if d.Statements = s.one(by); d.Statements == nil {
-			d.Statements = s.all(into, v, q.Resources, nil)
-		}
+	var ids, contested [4]uint32
+	var v verdict
+	v.q = q
+	s.findSource(&v.source, q)
+	v.ids = s.subjectIDs(ids[:0], v.source.names)
+	if v.source.contested != nil {
+		v.contestedIDs = s.subjectIDs(contested[:0], v.source.contested)
+	}
+	return s.decision(&v, s.visitNames(&v, q.Resources), q.Resources, into)
+}
+
+// decision weighs what was found about resources, for a destination of one class or, with nil, of several.
+func (s *Snapshot) decision(v *verdict, class *resourceClass, resources []string, into []Ref) (d Decision) {
+	how, by := v.weigh(class)
+	d.Word, d.Reason = rulings[how].word, rulings[how].reason
+	switch {
+	case by == nil:
+	case by.n == 1 || by.n == 2 && by.kept[0] == by.kept[1]:
+		i := by.kept[0]
+		d.Statements = s.refs[i : i+1 : i+1]
+	default:
+		d.Statements = s.all(v, class, resources, into)
 	}
 	return d
 }
 
 // visitNames looks at the statements about every resource and returns their class; nil: they have no or several.
 func (s *Snapshot) visitNames(v *verdict, resources []string) *resourceClass {
+	if len(resources) == 1 {
+		return s.visitName(v, resources[0])
+	}
+	// What one resource enforces decides what counts for the others.
+	for _, r := range resources {
+		if i, ok := s.index.resources.find(r); ok && s.modeOf(v, i) == enforcing {
+			v.enforce = true
+		}
+	}
 	var class *resourceClass
 	several := false
 	for _, r := range resources {
@@ -53,24 +90,34 @@ func (s *Snapshot) visitNames(v *verdict, resources []string) *resourceClass {
 }
 
 func (s *Snapshot) visitName(v *verdict, resource string) *resourceClass {
-	if n := s.index.nodes[resource]; n != nil {
-		s.visitNode(v, n)
-		return n.class
+	if i, ok := s.index.resources.find(resource); ok {
+		return s.visitResource(v, i)
 	}
 	// In no statement and not onboarded: only wildcards can be about it.
-	c, ok := s.resources.of(resource)
-	if !ok {
-		return nil
-	}
-	var wilds [4]*target
-	s.visitClass(v, nil, s.covering(wilds[:0], resource, c), c, v1alpha1.ModeObserve)
-	return c
+	var wilds [4]target
+	class, _ := s.resources.of(resource)
+	s.visit(v, class, nil, s.covering(wilds[:0], resource, class), observing)
+	return class
 }
 
+func (s *Snapshot) visitResource(v *verdict, i uint32) *resourceClass {
+	n := &s.index.nodes[i]
+	s.visit(v, n.class, &n.target, s.index.covers[n.covers], s.modeOf(v, i))
+	return n.class
+}
+
+func (s *Snapshot) modeOf(v *verdict, i uint32) int8 {
+	if mode := s.index.nodes[i].mode; mode != dependsMode {
+		return mode
+	}
+	return strictness(s.index.protections[i].mode(v.q.Cluster, v.q.At))
+}
+
+// subjectIDs are the numbers of the names that statements have, from 1.
 func (s *Snapshot) subjectIDs(out []uint32, names []string) []uint32 {
 	for _, n := range names {
-		if id, ok := s.index.subjects[n]; ok {
-			out = append(out, id)
+		if i, ok := s.index.subjects.find(n); ok {
+			out = append(out, i+1)
 		}
 	}
 	return out
@@ -78,47 +125,50 @@ func (s *Snapshot) subjectIDs(out []uint32, names []string) []uint32 {
 
 // SubjectHandle is a subject's name as one Snapshot knows it.
 type SubjectHandle struct {
-	name  string
-	id    uint32
-	known bool
+	name *[1]string
+	id   uint32 // its number, from 1; 0: no statement has it
 }
 
 // ResourceHandle is a resource's name as one Snapshot knows it.
-type ResourceHandle struct{ node *node }
+type ResourceHandle struct {
+	name   *[1]string
+	number uint32 // from 1; 0: no statement has it, and it is not onboarded
+}
 
 // ResolveSubject looks a name up for DecideResolved of the same Snapshot.
 func (s *Snapshot) ResolveSubject(name string) SubjectHandle {
-	id, ok := s.index.subjects[name]
-	return SubjectHandle{name: name, id: id, known: ok}
+	h := SubjectHandle{name: &[1]string{name}}
+	if i, ok := s.index.subjects.find(name); ok {
+		h.id = i + 1
+	}
+	return h
 }
 
 // ResolveResource looks a name up for DecideResolved of the same Snapshot.
 func (s *Snapshot) ResolveResource(name string) ResourceHandle {
-	if n := s.index.nodes[name]; n != nil {
-		return ResourceHandle{n}
+	h := ResourceHandle{name: &[1]string{name}}
+	if i, ok := s.index.resources.find(name); ok {
+		h.number = i + 1
 	}
-	n := &node{fixed: v1alpha1.ModeObserve}
-	n.class, _ = s.resources.of(name)
-	n.wilds = s.covering(nil, name, n.class)
-	return ResourceHandle{n}
+	return h
 }
 
 // DecideResolved is Decide for one subject and one resource that were looked up beforehand, in place of the Subjects
-// and Resources of the query. The handles must come from the same Snapshot.
-func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle, q *Query) Decision {
-	names, ids := [1]string{subject.name}, [1]uint32{subject.id}
-	v := verdict{q: q, source: source{names: names[:]}}
-	if subject.known {
+// and Resources of the query. The handles must come from the same Snapshot; into is as for DecideInto.
+func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle, q *Query, into []Ref) Decision {
+	ids := [1]uint32{subject.id}
+	var v verdict
+	v.q, v.source.names = q, subject.name[:]
+	if subject.id != 0 {
 		v.ids = ids[:]
 	}
-	s.visitNode(&v, resource.node)
-	d, by := v.decide(resource.node.class)
-	if by != nil {
-		if d.Statements = s.one(by); d.Statements == nil {
-			d.Statements = s.all(nil, v, nil, resource.node)
-		}
+	var class *resourceClass
+	if resource.number != 0 {
+		class = s.visitResource(&v, resource.number-1)
+	} else {
+		class = s.visitName(&v, resource.name[0])
 	}
-	return d
+	return s.decision(&v, class, resource.name[:], into)
 }
 
 // source is who a query comes from.
@@ -129,19 +179,19 @@ type source struct {
 	address   netip.Addr
 }
 
-func (s *Snapshot) sourceOf(q *Query) source {
+func (s *Snapshot) findSource(src *source, q *Query) {
+	src.names = q.Subjects
 	if !q.Source.IsValid() {
-		return source{names: q.Subjects}
+		return
 	}
-	src := source{names: q.Subjects, address: plain(q.Source)}
+	src.address = plain(q.Source)
 	switch owners := s.external.lookup(src.address); len(owners) {
 	case 0:
 	case 1:
-		src.names = append(src.names[:len(src.names):len(src.names)], owners[0])
+		src.names = append(q.Subjects[:len(q.Subjects):len(q.Subjects)], owners[0])
 	default:
 		src.contested = owners
 	}
-	return src
 }
 
 func (src *source) isOneOf(subjects *subjectSet, effect Effect) bool {
@@ -167,14 +217,14 @@ func (src *source) isOneOf(subjects *subjectSet, effect Effect) bool {
 type verdict struct {
 	q                 *Query
 	source            source
-	ids, contestedIDs []uint32
+	ids, contestedIDs []uint32 // of subjects, from 1
 
 	enforce, audit bool
 	// named tells that an action of a class has the port.
 	named bool
 
-	// denies on enforced resources, denies on audited ones, and allows that count.
-	denies, auditDenies, allows matches
+	// allows that count, denies on enforced resources, and denies on audited ones.
+	allows, denies, auditDenies matches
 }
 
 // again prepares for another look, which keeps the matches after those that were kept before.
@@ -198,53 +248,54 @@ func (m *matches) add(number uint32) {
 	m.n++
 }
 
-// visitNode looks at the statements about one resource.
-func (s *Snapshot) visitNode(v *verdict, n *node) {
-	mode := n.fixed
-	if mode == "" {
-		mode = n.protection.mode(v.q.Cluster, v.q.At)
-	}
-	s.visitClass(v, &n.target, n.wilds, n.class, mode)
+// look is what of a connection matters for the statements of one target.
+type look struct {
+	// actions are those by which an allow matches and counts, and a deny.
+	actions [2]uint32
+	denies  *matches
 }
 
-func (s *Snapshot) visitClass(v *verdict, exact *target, wilds []*target, c *resourceClass, mode v1alpha1.Mode) {
-	v.enforce = v.enforce || mode == v1alpha1.ModeEnforce
-	v.audit = v.audit || mode == v1alpha1.ModeAudit
-	if c == nil {
+// visit looks at the statements about one resource: those of its name, which may be in none, and those of wildcards. An
+// allow of requests on an audited resource does not count while another resource enforces: a dataplane that looked at the
+// requests would drop others because of Audit, and one that did not would let them into what is closed.
+func (s *Snapshot) visit(v *verdict, class *resourceClass, exact *target, wilds []target, mode int8) {
+	v.enforce = v.enforce || mode == enforcing
+	v.audit = v.audit || mode == auditing
+	if class == nil {
 		return // without a class it has no actions, so no statement matches
 	}
-	allow, deny, named := c.actionsAt(v.q)
-	v.named = v.named || named
-	if allow|deny == 0 {
-		return
+	is := class.actionsAt(v.q)
+	v.named = v.named || is.named
+	l := look{actions: [2]uint32{is.allow, is.deny}, denies: &v.denies}
+	switch mode {
+	case observing: // only allows of wildcards count
+		l.actions[1] = 0
+	case auditing:
+		l.denies = &v.auditDenies
+		if v.enforce {
+			l.actions[0] = is.whole
+		}
+		s.visitTarget(v, exact, &l)
+		l.actions[0] = is.allow
+	case enforcing:
+		s.visitTarget(v, exact, &l)
 	}
-	l := look{allow: allow, deny: deny, mode: mode}
-	if exact != nil {
-		s.visitTarget(v, exact, l)
-	}
-	l.byWildcard = true
-	for _, t := range wilds {
-		s.visitTarget(v, t, l)
+	for i := range wilds {
+		s.visitTarget(v, &wilds[i], &l)
 	}
 }
 
-// look is what matters of a connection for the statements of one target.
-type look struct {
-	allow, deny uint32
-	mode        v1alpha1.Mode
-	byWildcard  bool
-}
-
-func (s *Snapshot) visitTarget(v *verdict, t *target, l look) {
-	for _, id := range v.ids {
-		s.visitPair(v, t, id, l)
+func (s *Snapshot) visitTarget(v *verdict, t *target, l *look) {
+	if t.table < t.broad {
+		s.visitPairs(v, t, v.ids, l)
+		if len(v.contestedIDs) > 0 {
+			denies := *l
+			denies.actions[0] = 0
+			s.visitPairs(v, t, v.contestedIDs, &denies)
+		}
 	}
-	for _, id := range v.contestedIDs {
-		denies := l
-		denies.allow = 0
-		s.visitPair(v, t, id, denies)
-	}
-	for _, e := range t.broad {
+	for i := t.broad; i < t.end; i++ {
+		e := &s.index.entries[i]
 		if l.matches(e) {
 			st := s.statements[e.statement&numberMask]
 			if st.inForce(v.q.At) && v.source.isOneOf(&st.subjects, st.effect) {
@@ -254,94 +305,67 @@ func (s *Snapshot) visitTarget(v *verdict, t *target, l look) {
 	}
 }
 
-func (s *Snapshot) visitPair(v *verdict, t *target, subject uint32, l look) {
-	if t.subjects != nil && t.subjects[subject/64]&(1<<(subject%64)) == 0 {
-		return
-	}
-	pairs := s.index.pairs
-	key := pairKey(t.id, subject)
-	for i := s.index.slot(key); pairs[i].key != 0; i = (i + 1) & (len(pairs) - 1) {
-		p := &pairs[i]
-		if p.key != key || !l.matches(p.entry) {
-			continue
+// visitPairs looks at the statements about the target that have one of the exact subjects.
+func (s *Snapshot) visitPairs(v *verdict, t *target, subjects []uint32, l *look) {
+	for _, subject := range subjects {
+		for i := t.slot(subject); ; i = t.after(i) {
+			e := &s.index.entries[i]
+			if e.subject == 0 {
+				break
+			}
+			if e.subject == subject && l.matches(e) && (e.statement&boundedFlag == 0 || s.statements[e.statement&numberMask].inForce(v.q.At)) {
+				v.count(e.statement, l)
+			}
 		}
-		if p.statement&boundedFlag != 0 && !s.statements[p.statement&numberMask].inForce(v.q.At) {
-			continue
-		}
-		v.count(p.statement, l)
 	}
 }
 
-func (l *look) matches(e entry) bool {
-	if e.statement&denyFlag != 0 {
-		return e.actions&l.deny != 0
-	}
-	return e.actions&l.allow != 0
-}
+func (l *look) matches(e *entry) bool { return e.actions&l.actions[e.statement>>denyBit] != 0 }
 
-// count keeps a matching statement where it counts.
-func (v *verdict) count(statement uint32, l look) {
-	number := statement & numberMask
-	switch {
-	case statement&denyFlag == 0:
-		if l.byWildcard || l.mode != v1alpha1.ModeObserve {
-			v.allows.add(number)
-		}
-	case l.mode == v1alpha1.ModeEnforce:
-		v.denies.add(number)
-	case l.mode == v1alpha1.ModeAudit:
-		v.auditDenies.add(number)
+// count keeps a matching statement.
+func (v *verdict) count(statement uint32, l *look) {
+	if statement&denyFlag == 0 {
+		v.allows.add(statement & numberMask)
+	} else {
+		l.denies.add(statement & numberMask)
 	}
 }
 
-// decide weighs what was found, for a destination of one class or, with nil, of several. A deny that only Audit keeps
-// from counting makes the connection audited even when an allow lets it through now: it is what would break on the way
-// to Enforce. It returns the matches that decided, too.
-func (v *verdict) decide(class *resourceClass) (Decision, *matches) {
+// weigh says what follows from the matches, and which of them decided. A deny that only Audit keeps from counting makes the
+// connection audited even when an allow lets it through now: it is what would break on the way to Enforce.
+func (v *verdict) weigh(class *resourceClass) (ruling, *matches) {
 	switch {
 	case v.denies.n > 0:
-		return Decision{Word: Denied, Reason: reasonDenied}, &v.denies
+		return ruledDenied, &v.denies
 	case v.allows.n > 0 && v.auditDenies.n > 0:
-		return Decision{Word: Audited, Reason: reasonAuditDenied}, &v.auditDenies
+		return ruledAuditDenied, &v.auditDenies
 	case v.allows.n > 0:
-		return Decision{Word: Allowed, Reason: reasonAllowed}, &v.allows
+		return ruledAllowed, &v.allows
 	case !v.enforce && !v.audit:
-		return Decision{Word: Unmanaged, Reason: reasonUnmanaged}, nil
+		return ruledUnmanaged, nil
 	case class != nil && class.opensOtherPorts && !v.named:
-		return Decision{Word: Allowed, Reason: reasonOtherPort}, nil
+		return ruledOtherPort, nil
 	case v.enforce:
-		return Decision{Word: DefaultDenied, Reason: reasonDefaultDenied}, nil
+		return ruledDefaultDenied, nil
 	case v.auditDenies.n > 0:
-		return Decision{Word: Audited, Reason: reasonAuditDenied}, &v.auditDenies
+		return ruledAuditDenied, &v.auditDenies
 	default:
-		return Decision{Word: Audited, Reason: reasonAuditDefaultDenied}, nil
+		return ruledAuditDefaultDenied, nil
 	}
-}
-
-// one names the only statement, or is nil.
-func (s *Snapshot) one(m *matches) []Ref {
-	if m.n == 1 || m.n == 2 && m.kept[0] == m.kept[1] {
-		i := m.kept[0]
-		return s.refs[i : i+1 : i+1]
-	}
-	return nil
 }
 
 // all names several statements, sorted. The verdict keeps only the first; the others are found by looking again.
-func (s *Snapshot) all(into []Ref, v verdict, resources []string, resolved *node) []Ref {
+func (s *Snapshot) all(v *verdict, class *resourceClass, resources []string, into []Ref) []Ref {
 	var buffer [16]uint32
 	numbers := buffer[:0]
-	_, by := v.decide(nil)
+	_, by := v.weigh(class)
 	for total := by.n; ; {
 		numbers = append(numbers, by.kept[:min(len(by.kept), total-by.skip)]...)
 		if by.skip+len(by.kept) >= total {
 			break
 		}
 		v.again()
-		s.visitNames(&v, resources)
-		if resolved != nil {
-			s.visitNode(&v, resolved)
-		}
+		s.visitNames(v, resources)
 	}
 	slices.Sort(numbers) // statements are numbered by ref
 	out := into[:0]
@@ -350,5 +374,8 @@ func (s *Snapshot) all(into []Ref, v verdict, resources []string, resolved *node
 			out = append(out, s.refs[number])
 		}
 	}
-	return slices.Compact(out)
+	if s.doubles {
+		out = slices.Compact(out)
+	}
+	return out
 }

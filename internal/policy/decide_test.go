@@ -128,6 +128,11 @@ func TestDecide(t *testing.T) {
 		"HTTPAnchored":    {reason: "the expressions are anchored", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("POST", "/orders7")), want: DefaultDenied},
 		"HTTPMethod":      {reason: "another method", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("PUT", "/orders")), want: DefaultDenied},
 		"HTTPUnknown":     {reason: "an allow matches the connection while the request is unknown", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("", "")), want: Allowed, by: refs{a}},
+		"HTTPAudit":       {reason: "in Audit alone, an allow of requests is one", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, audit)}, query: ask(requesting("POST", "/orders")), want: Allowed, by: refs{a}},
+		"HTTPAuditOther":  {reason: "in Audit alone, other requests are let through and told", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, audit)}, query: ask(requesting("PUT", "/orders")), want: Audited},
+		"HTTPAuditClosed": {reason: "an allow of requests in Audit does not open what another resource of the pod closes", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, audit), protect(bobs, enforce)}, query: ask(requesting("POST", "/orders"), on(shop, bobs)), want: DefaultDenied},
+		"HTTPAuditFirst":  {reason: "in whatever order the resources are named", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, audit), protect(bobs, enforce)}, query: ask(requesting("", ""), on(bobs, shop)), want: DefaultDenied},
+		"HTTPAuditWhole":  {reason: "an allow of connections in Audit does open it", world: list{say("a", Allow, app888, "web:connect", shop), protect(shop, audit), protect(bobs, enforce)}, query: ask(requesting("PUT", "/"), on(shop, bobs)), want: Allowed, by: refs{a}},
 		"HTTPDenyUnknown": {reason: "a deny of some requests does not deny the connection", world: list{say("a", Allow, app888, "web:connect", shop), say("d", Deny, app888, "web:read", shop), protect(shop, enforce)}, query: ask(requesting("", "")), want: Allowed, by: refs{a}},
 		"HTTPDeny":        {reason: "a deny of a request that is known", world: list{say("a", Allow, app888, "web:connect", shop), say("d", Deny, app888, "web:read", shop), protect(shop, enforce)}, query: ask(requesting("GET", "/")), want: Denied, by: refs{d}},
 		"HTTPWithout":     {reason: "an allow without HTTP on the same port wins over one with it", world: list{say("b", Allow, app888, "web:orders", shop), say("a", Allow, app888, "web:connect", shop), protect(shop, enforce)}, query: ask(requesting("DELETE", "/")), want: Allowed, by: refs{a}},
@@ -202,7 +207,7 @@ func TestDecideResolvedIsDecide(t *testing.T) {
 			q.Source = netip.Addr{}
 			q.Subjects, q.Resources = []string{pick(d, app888, app889, cart, "unknown")}, []string{pick(d, bobs, orders, shop, redisHead+"unknown")}
 			want := s.Decide(q)
-			got := s.DecideResolved(s.ResolveSubject(q.Subjects[0]), s.ResolveResource(q.Resources[0]), &q)
+			got := s.DecideResolved(s.ResolveSubject(q.Subjects[0]), s.ResolveResource(q.Resources[0]), &q, nil)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d, %+v: -Decide +DecideResolved:\n%s", seed, q, diff)
 			}

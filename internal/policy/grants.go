@@ -95,8 +95,8 @@ func (s *Snapshot) grant(st *statement, subject, resource, asked string, at time
 // numbersBy are the statements that may name a subject, sorted.
 func (s *Snapshot) numbersBy(subject string) []uint32 {
 	var exact []uint32
-	if id, ok := s.index.subjects[subject]; ok {
-		exact = s.index.bySubject[id]
+	if id, ok := s.index.subjects.find(subject); ok {
+		exact = s.index.by.of(id)
 	}
 	out := slices.Concat(exact, s.index.anySubject)
 	slices.Sort(out)

@@ -4,48 +4,21 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
-
-	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// target is what statements are found by: an exact resource, or a wildcard as far as one class goes.
-type target struct {
-	id uint32
-	// broad are those that are looked through, because their subjects are not all exact names.
-	broad []entry
-	// subjects has a bit for each exact subject of a wildcard: most are none, and need no search.
-	subjects []uint64
-	// statements are all of them, by number.
-	statements []uint32
-}
-
-// entry is a statement as the targets of one class have it.
-type entry struct {
-	// actions has a bit for each action of the class that the statement names.
-	actions uint32
-	// statement is its number, with flags.
-	statement uint32
-}
-
-const (
-	denyFlag    = 1 << 31
-	boundedFlag = 1 << 30 // it has a beginning or an end
-	numberMask  = boundedFlag - 1
-	// maxActions of a class have a bit in an entry.
-	maxActions = 32
-)
-
-// node is an exact resource that is protected or named by a statement. What every decision needs stands first, and
-// together, because finding it in memory is most of a decision's time.
+// node is an exact resource that is protected or named by a statement: what a decision needs of it, together, because
+// finding it in memory is most of a decision's time.
 type node struct {
 	class *resourceClass // nil: none covers it
-	// wilds are the wildcards that cover the name, as far as its class goes. Nodes with the same share the list.
-	wilds []*target
-	// fixed is the mode everywhere and at any time; "": it depends.
-	fixed v1alpha1.Mode
+	// covers is which of the index's lists has the wildcards that cover the name, as far as its class goes.
+	covers uint32
 	target
-	protection *protection // nil: not onboarded
+	// mode is the strictness everywhere and at any time; dependsMode: ask the protection.
+	mode int8
 }
+
+// dependsMode stands for a mode that is not the same in all members and at all times.
+const dependsMode = -1
 
 // wildcard is a wildcard resource that a statement names.
 type wildcard struct {
@@ -57,116 +30,153 @@ type wildcard struct {
 
 type classTarget struct {
 	class *resourceClass
+	// number among the targets of wildcards.
+	number uint32
 	target
-}
-
-// pair is a slot of the table of exact subjects and targets. Several statements for one pair follow each other.
-type pair struct {
-	key uint64 // 0: empty, as no target has the id 0
-	entry
 }
 
 // index finds the statements about a subject and a resource.
 type index struct {
-	nodes    map[string]*node
-	wild     map[string][]*wildcard // by the head of the stem
-	subjects map[string]uint32
-	// bySubject are the statements that name a subject exactly, anySubject those with wildcards or anyone; by number.
-	bySubject  [][]uint32
+	resources, subjects numbering
+	// nodes, protections (nil: not onboarded) and about (the statements that name it) are by the resource's number.
+	nodes       []node
+	protections []*protection
+	about       lists
+	// by are the statements that name a subject exactly, by its number, anySubject those with wildcards or anyone.
+	by         lists
 	anySubject []uint32
-
-	pairs   []pair // a power of two of them, at most half of them in use
-	shift   uint
-	targets uint32
+	wild       map[string][]*wildcard // by the head of the stem
+	wilds      uint32                 // how many targets wildcards have
+	// covers are distinct lists of wildcards; the first is empty.
+	covers  [][]target
+	entries []entry
 }
 
 // maxPairs bounds the pairs of one statement: one with more is looked through instead, because 256 times 256 entries
 // would cost more memory than they save time.
 const maxPairs = 2048
 
+// wildFlag tells the target of a wildcard from that of a resource, as long as more of both may come.
+const wildFlag = 1 << 31
+
 func (s *Snapshot) buildIndex() {
 	x := &s.index
-	x.nodes = make(map[string]*node, len(s.protected))
-	x.wild = map[string][]*wildcard{}
-	x.subjects = make(map[string]uint32, 1024)
+	x.resources, x.subjects, x.wild = newNumbering(len(s.protected)), newNumbering(1024), map[string][]*wildcard{}
 	for name, p := range s.protected {
-		s.node(name).protect(p)
+		s.protect(s.resourceNumber(name), p)
 	}
-	count := 0
-	ids := make([]uint32, 0, len(s.statements)) // of all exact subjects, in order
+	b := indexing{Snapshot: s, entries: make([]pending, 0, len(s.statements)), by: make([]member, 0, len(s.statements)), about: make([]member, 0, len(s.statements))}
 	for i, st := range s.statements {
-		ids = s.indexSubjects(ids, st, uint32(i))
-		s.indexWild(st, uint32(i))
-		count += st.pairCount()
+		b.add(st, uint32(i))
 	}
-	x.makePairs(count)
-	var last lastNode
-	for i, st := range s.statements {
-		n := uint32(i)
-		if st.effect == Deny {
-			n |= denyFlag
+	x.by, x.about = newLists(len(x.subjects.names), b.by), newLists(len(x.nodes), b.about)
+	for i := range b.entries {
+		if t := &b.entries[i].target; *t&wildFlag != 0 {
+			*t = *t&^wildFlag + uint32(len(x.nodes))
 		}
-		if !st.notBefore.IsZero() || !st.notAfter.IsZero() {
-			n |= boundedFlag
+	}
+	targets, entries := place(len(x.nodes)+int(x.wilds), b.entries)
+	x.entries = entries
+	for i := range x.nodes {
+		x.nodes[i].target = targets[i]
+	}
+	for _, list := range x.wild {
+		for _, w := range list {
+			for i := range w.byClass {
+				c := &w.byClass[i]
+				c.target = targets[uint32(len(x.nodes))+c.number]
+			}
 		}
-		own := ids[:len(st.subjects.exact)]
-		ids = ids[len(own):]
-		last = s.indexExact(st, n, own, last)
-		s.indexWildTargets(st, n, own)
 	}
 	s.linkWildcards()
 }
 
 // protect attaches what the ProtectedResources say.
-func (n *node) protect(p *protection) {
-	n.protection, n.fixed = p, ""
+func (s *Snapshot) protect(resource uint32, p *protection) {
+	mode := int8(dependsMode)
 	if len(p.objects) == 1 && len(p.objects[0].Spec.ClusterModes) == 0 && p.objects[0].Spec.TemporaryAudit == nil {
-		n.fixed = stricter(v1alpha1.ModeObserve, p.objects[0].Spec.Mode)
+		mode = strictness(p.objects[0].Spec.Mode)
 	}
+	s.index.protections[resource], s.index.nodes[resource].mode = p, mode
 }
 
-func (s *Snapshot) node(name string) *node {
-	n := s.index.nodes[name]
-	if n == nil {
-		s.index.targets++
-		n = &node{target: target{id: s.index.targets}, fixed: v1alpha1.ModeObserve}
-		n.class, _ = s.resources.of(name)
-		s.index.nodes[name] = n
-	}
-	return n
-}
-
-func (s *Snapshot) indexSubjects(ids []uint32, st *statement, number uint32) []uint32 {
+// resourceNumber makes the resource known.
+func (s *Snapshot) resourceNumber(name string) uint32 {
 	x := &s.index
+	number := x.resources.add(name)
+	if int(number) == len(x.nodes) {
+		class, _ := s.resources.of(name)
+		x.nodes, x.protections = append(x.nodes, node{class: class}), append(x.protections, nil)
+	}
+	return number
+}
+
+// indexing gathers what the statements say, statement after statement.
+type indexing struct {
+	*Snapshot
+	entries   []pending
+	by, about []member
+	subjects  []uint32 // of the statement, from 1
+	last      struct { // the resource that was looked up last; the next statement is likely to be about it, too
+		name   string
+		number uint32
+	}
+}
+
+func (b *indexing) add(st *statement, number uint32) {
+	x := &b.index
+	b.subjects = b.subjects[:0]
 	for _, name := range st.subjects.exact {
-		id, ok := x.subjects[name]
-		if !ok {
-			id = uint32(len(x.bySubject))
-			x.subjects[name] = id
-			x.bySubject = append(x.bySubject, nil)
-		}
-		x.bySubject[id] = append(x.bySubject[id], number)
-		ids = append(ids, id)
+		id := x.subjects.add(name)
+		b.by = append(b.by, member{group: id, number: number})
+		b.subjects = append(b.subjects, id+1)
 	}
 	if !st.subjects.simple() || st.vagueSubject {
 		x.anySubject = append(x.anySubject, number)
 	}
-	return ids
-}
-
-// indexWild makes the wildcards of a statement known, so that the number of targets is settled.
-func (s *Snapshot) indexWild(st *statement, number uint32) {
+	if st.lookedThrough() {
+		b.subjects = append(b.subjects[:0], 0)
+	}
+	flagged := number
+	if st.effect == Deny {
+		flagged |= denyFlag
+	}
+	if !st.notBefore.IsZero() || !st.notAfter.IsZero() {
+		flagged |= boundedFlag
+	}
+	for _, r := range st.exact {
+		if r != b.last.name {
+			b.last.name, b.last.number = r, b.resourceNumber(r)
+		}
+		b.about = append(b.about, member{group: b.last.number, number: number})
+		b.entriesFor(b.last.number, x.nodes[b.last.number].class, st, flagged)
+	}
 	for _, stem := range st.wild {
-		w := s.wildcardOf(stem)
+		w := b.wildcardOf(stem)
 		w.statements = append(w.statements, number)
-		if st.effect == Allow {
-			for i := range w.byClass {
-				name := longer(stem, w.byClass[i].class.stem) + "*"
-				if list := s.wildUnits[name]; len(list) == 0 || list[len(list)-1] != st {
-					s.wildUnits[name] = append(list, st)
+		for i := range w.byClass {
+			c := &w.byClass[i]
+			b.entriesFor(c.number|wildFlag, c.class, st, flagged)
+			if st.effect == Allow {
+				name := longer(stem, c.class.stem) + "*"
+				if list := b.wildUnits[name]; len(list) == 0 || list[len(list)-1] != st {
+					b.wildUnits[name] = append(list, st)
 				}
 			}
 		}
+	}
+}
+
+func (b *indexing) entriesFor(target uint32, c *resourceClass, st *statement, flagged uint32) {
+	if c == nil {
+		return
+	}
+	actions := c.actionsOf(st)
+	if actions == 0 {
+		return // no connection to the class's resources is any of its actions
+	}
+	for _, id := range b.subjects {
+		b.entries = append(b.entries, pending{target, entry{subject: id, actions: actions, statement: flagged}})
 	}
 }
 
@@ -181,93 +191,16 @@ func (s *Snapshot) wildcardOf(stem string) *wildcard {
 	w := &wildcard{stem: stem}
 	if n, err := ParseName(stem + "*"); err == nil {
 		for _, c := range s.resources.overlapping(n) {
-			x.targets++
-			w.byClass = append(w.byClass, classTarget{class: c, target: target{id: x.targets}})
+			w.byClass = append(w.byClass, classTarget{class: c, number: x.wilds})
+			x.wilds++
 		}
 	}
 	x.wild[head] = append(x.wild[head], w)
 	return w
 }
 
-// pairCount is at least how many pairs the statement takes.
-func (st *statement) pairCount() int {
-	if st.lookedThrough() {
-		return 0
-	}
-	return len(st.subjects.exact) * (len(st.exact) + 2*len(st.wild))
-}
-
 func (st *statement) lookedThrough() bool {
 	return st.vagueSubject || !st.subjects.simple() || len(st.subjects.exact)*(len(st.exact)+len(st.wild)) > maxPairs
-}
-
-func (x *index) makePairs(count int) {
-	size := 64
-	x.shift = 64 - 6
-	for size < 2*count {
-		size, x.shift = size*2, x.shift-1
-	}
-	x.pairs = make([]pair, size)
-}
-
-func pairKey(target, subject uint32) uint64 { return uint64(target)<<32 | uint64(subject) }
-
-func (x *index) slot(key uint64) int { return int(key * 0x9e3779b97f4a7c15 >> x.shift) }
-
-func (x *index) addPair(key uint64, e entry) {
-	i := x.slot(key)
-	for x.pairs[i].key != 0 {
-		i = (i + 1) & (len(x.pairs) - 1)
-	}
-	x.pairs[i] = pair{key: key, entry: e}
-}
-
-// lastNode is a node that was looked up; the next statement is likely to be about it, too.
-type lastNode struct {
-	name string
-	*node
-}
-
-func (s *Snapshot) indexExact(st *statement, number uint32, subjects []uint32, last lastNode) lastNode {
-	for _, r := range st.exact {
-		if last.node == nil || last.name != r {
-			last = lastNode{r, s.node(r)}
-		}
-		last.statements = append(last.statements, number&numberMask)
-		if last.class != nil {
-			s.add(&last.target, st, subjects, entry{actions: last.class.actionsOf(st), statement: number})
-		}
-	}
-	return last
-}
-
-func (s *Snapshot) indexWildTargets(st *statement, number uint32, subjects []uint32) {
-	for _, stem := range st.wild {
-		w := s.wildcardOf(stem)
-		for i := range w.byClass {
-			t := &w.byClass[i]
-			if t.subjects == nil {
-				t.subjects = make([]uint64, len(s.index.bySubject)/64+1)
-			}
-			for _, id := range subjects {
-				t.subjects[id/64] |= 1 << (id % 64)
-			}
-			s.add(&t.target, st, subjects, entry{actions: t.class.actionsOf(st), statement: number})
-		}
-	}
-}
-
-func (s *Snapshot) add(t *target, st *statement, subjects []uint32, e entry) {
-	if e.actions == 0 {
-		return // no connection to the class's resources is any of its actions
-	}
-	if st.lookedThrough() {
-		t.broad = append(t.broad, e)
-		return
-	}
-	for _, id := range subjects {
-		s.index.addPair(pairKey(t.id, id), e)
-	}
 }
 
 // actionsOf has a bit for each action of the class that the statement names.
@@ -283,26 +216,31 @@ func (c *resourceClass) actionsOf(st *statement) uint32 {
 
 // linkWildcards tells every known resource which wildcards cover it.
 func (s *Snapshot) linkWildcards() {
-	if len(s.index.wild) == 0 {
+	x := &s.index
+	x.covers = [][]target{nil}
+	if len(x.wild) == 0 {
 		return
 	}
-	shared := map[string][]*target{}
-	var found []*target
+	lists := map[string]uint32{"": 0}
+	var found []target
 	var key []byte
-	for name, n := range s.index.nodes {
+	for i, name := range x.resources.names {
+		n := &x.nodes[i]
 		found, key = s.covering(found[:0], name, n.class), key[:0]
 		for _, t := range found {
-			key = binary.LittleEndian.AppendUint32(key, t.id)
+			key = binary.LittleEndian.AppendUint32(key, t.table)
 		}
-		if _, ok := shared[string(key)]; !ok {
-			shared[string(key)] = slices.Clone(found)
+		list, ok := lists[string(key)]
+		if !ok {
+			list = uint32(len(x.covers))
+			lists[string(key)], x.covers = list, append(x.covers, slices.Clone(found))
 		}
-		n.wilds = shared[string(key)]
+		n.covers = list
 	}
 }
 
 // covering appends the wildcards that cover a name, as far as its class goes.
-func (s *Snapshot) covering(out []*target, name string, class *resourceClass) []*target {
+func (s *Snapshot) covering(out []target, name string, class *resourceClass) []target {
 	if class == nil {
 		return out
 	}
@@ -311,8 +249,8 @@ func (s *Snapshot) covering(out []*target, name string, class *resourceClass) []
 			continue
 		}
 		for i := range w.byClass {
-			if w.byClass[i].class == class {
-				out = append(out, &w.byClass[i].target)
+			if t := w.byClass[i].target; w.byClass[i].class == class && t.table < t.end {
+				out = append(out, t)
 			}
 		}
 	}
@@ -322,8 +260,8 @@ func (s *Snapshot) covering(out []*target, name string, class *resourceClass) []
 // numbersAbout are the statements about a resource, by its exact name or by a wildcard; sorted, which is by ref.
 func (s *Snapshot) numbersAbout(resource string, byWildcard func(*statement) bool) []uint32 {
 	var out []uint32
-	if n := s.index.nodes[resource]; n != nil {
-		out = append(out, n.statements...)
+	if n, ok := s.index.resources.find(resource); ok {
+		out = append(out, s.index.about.of(n)...)
 	}
 	sorted := true
 	for _, w := range s.index.wild[headOf(resource)] {

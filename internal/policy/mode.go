@@ -7,34 +7,39 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
+// The strictness of the modes, from what leaves everything alone.
+const (
+	observing int8 = iota
+	auditing
+	enforcing
+)
+
 // strictness orders the modes; what is no mode is -1.
-func strictness(m v1alpha1.Mode) int {
+func strictness(m v1alpha1.Mode) int8 {
 	switch m {
 	case v1alpha1.ModeObserve:
-		return 0
+		return observing
 	case v1alpha1.ModeAudit:
-		return 1
+		return auditing
 	case v1alpha1.ModeEnforce:
-		return 2
+		return enforcing
 	default:
 		return -1
 	}
 }
 
-// stricter is the stricter of two modes, as the constant of the API: comparing with that needs no look at the text.
 func stricter(a, b v1alpha1.Mode) v1alpha1.Mode {
-	switch max(strictness(a), strictness(b)) {
-	case 2:
-		return v1alpha1.ModeEnforce
-	case 1:
-		return v1alpha1.ModeAudit
-	default:
-		return v1alpha1.ModeObserve
+	if strictness(b) > strictness(a) {
+		return b
 	}
+	return a
 }
 
 // protection is what the ProtectedResources of one name say, each apart, because a temporary audit softens only its own.
-type protection struct{ objects []*v1alpha1.ProtectedResource }
+type protection struct {
+	objects []*v1alpha1.ProtectedResource
+	inline  [1]*v1alpha1.ProtectedResource // of objects, as nearly every name has one
+}
 
 // mode is the strictest of the objects' modes. Not onboarded is Observe.
 func (p *protection) mode(cluster string, at time.Time) v1alpha1.Mode {
@@ -72,7 +77,7 @@ func (s *Snapshot) EffectiveMode(resource, cluster string, at time.Time) v1alpha
 
 func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourceClass]) (map[string]*protection, []Problem) {
 	const kind = "ProtectedResource"
-	out := map[string]*protection{}
+	out := make(map[string]*protection, len(in))
 	var problems []Problem
 	for _, o := range sortedObjects(in, byName[*v1alpha1.ProtectedResource]) {
 		name := string(o.Spec.Resource)
@@ -80,14 +85,17 @@ func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourc
 			problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: reason, Message: err.Error(), LeftOut: true})
 			continue
 		}
-		if out[name] == nil {
-			out[name] = &protection{}
+		p := out[name]
+		if p == nil {
+			p = &protection{}
+			p.objects = p.inline[:0]
+			out[name] = p
 		}
-		out[name].objects = append(out[name].objects, o)
+		p.objects = append(p.objects, o)
 	}
-	for _, name := range sortedKeys(out) {
-		for _, o := range out[name].objects {
-			if n := len(out[name].objects); n > 1 {
+	for name, p := range out {
+		if n := len(p.objects); n > 1 {
+			for _, o := range p.objects {
 				problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: v1alpha1.ReasonDuplicate,
 					Message: fmt.Sprintf("%d ProtectedResources name %s: the strictest mode counts; delete all but one", n, name)})
 			}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -24,11 +25,13 @@ func sortedObjects[O object](in []O, compare func(a, b O) int) []O {
 			out = append(out, o)
 		}
 	}
-	slices.SortStableFunc(out, compare)
+	if !slices.IsSortedFunc(out, compare) {
+		slices.SortStableFunc(out, compare)
+	}
 	return out
 }
 
-func byName[O object](a, b O) int { return cmp.Compare(a.GetName(), b.GetName()) }
+func byName[O object](a, b O) int { return strings.Compare(a.GetName(), b.GetName()) }
 
 // byAge puts what was there first before what came later: it keeps its names when they overlap.
 func byAge[O object](a, b O) int {

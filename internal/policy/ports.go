@@ -27,6 +27,20 @@ func normalPort(p v1alpha1.Port) (v1alpha1.Port, error) {
 
 var protocols = []v1alpha1.Protocol{v1alpha1.ProtocolSCTP, v1alpha1.ProtocolTCP, v1alpha1.ProtocolUDP}
 
+// protocolNumber tells the protocols apart quickly; 0 is none of the API's.
+func protocolNumber(p v1alpha1.Protocol) uint8 {
+	switch p {
+	case v1alpha1.ProtocolTCP:
+		return 1
+	case v1alpha1.ProtocolUDP:
+		return 2
+	case v1alpha1.ProtocolSCTP:
+		return 3
+	default:
+		return 0
+	}
+}
+
 func portRange(proto v1alpha1.Protocol, first, last int32) v1alpha1.Port {
 	p := v1alpha1.Port{Port: first, Protocol: proto}
 	if last != first {

@@ -119,6 +119,7 @@ func (d dataplane) passes(q Query) bool {
 			r := &u.Rules[j]
 			switch {
 			case !portsContain(r.Ports, q.Protocol, q.Port) || !d.isPeer(r, source, q.Source):
+			case u.Mode != v1alpha1.ModeEnforce && len(r.HTTP) > 0: // not rendered
 			case r.Effect == Allow:
 				allowed = true
 			case u.Mode == v1alpha1.ModeEnforce:

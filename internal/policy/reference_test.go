@@ -42,8 +42,10 @@ func (w reference) outcome(q Query, adjust func(v1alpha1.Mode) v1alpha1.Mode) (W
 	var allows, denies []Ref
 	enforced, onboarded := false, false
 	for _, r := range q.Resources {
+		enforced = enforced || adjust(w.mode(r, q)) == v1alpha1.ModeEnforce
+	}
+	for _, r := range q.Resources {
 		mode := adjust(w.mode(r, q))
-		enforced = enforced || mode == v1alpha1.ModeEnforce
 		onboarded = onboarded || mode != v1alpha1.ModeObserve
 		for _, p := range w.in.Policies {
 			for _, st := range p.Spec.Statements {
@@ -52,8 +54,11 @@ func (w reference) outcome(q Query, adjust func(v1alpha1.Mode) v1alpha1.Mode) (W
 				}
 				for _, written := range st.Resources {
 					wild := strings.HasSuffix(string(written), "*")
-					if !covers(string(written), r) || !w.subject(st, q) || !w.action(st, r, q) {
+					if !covers(string(written), r) || !w.subject(st, q) || !w.action(st, r, q, false) {
 						continue
+					}
+					if st.Effect == Allow && !wild && mode == v1alpha1.ModeAudit && enforced && !w.action(st, r, q, true) {
+						continue // an allow of requests in Audit, on a pod that something closes
 					}
 					ref := Ref{p.Name, st.SID}
 					switch {
@@ -187,7 +192,8 @@ func hasPort(a v1alpha1.ClassAction, q Query) bool {
 	return false
 }
 
-func (w reference) action(st v1alpha1.Statement, resource string, q Query) bool {
+// action tells whether the statement has an action that the query is; with whole, one of whole connections.
+func (w reference) action(st v1alpha1.Statement, resource string, q Query, whole bool) bool {
 	c := w.class(resource)
 	if c == nil {
 		return false
@@ -200,6 +206,9 @@ func (w reference) action(st v1alpha1.Statement, resource string, q Query) bool 
 		}
 		if len(a.HTTP) == 0 {
 			return true
+		}
+		if whole {
+			continue
 		}
 		for _, h := range a.HTTP {
 			field := func(expr, value string) bool {

@@ -77,8 +77,11 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "a deny by prefix would miss names that are not known yet: name each subject, or the whole class")
 		}
 	}
+	if !names.fresh {
+		return
+	}
 	for _, name := range st.subjects.exact {
-		if _, ok := names.subjects[name]; ok {
+		if _, ok := names.subjects.find(name); ok {
 			continue
 		}
 		c, ok := s.subjects.of(name)
@@ -87,7 +90,7 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 		} else if _, err := labelValue(c.stem, name); err != nil {
 			st.flaw(v1alpha1.RefusedInvalidName, name, err.Error())
 		} else {
-			names.subjects[name] = struct{}{}
+			names.subjects.add(name)
 		}
 	}
 }

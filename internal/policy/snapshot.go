@@ -21,8 +21,10 @@ type Snapshot struct {
 	parsed     map[*v1alpha1.AccessControlPolicy][]*statement
 	statements []*statement
 	// refs are those of the statements, so that a decision by one of them can name it without allocation.
-	refs  []Ref
-	index index
+	refs []Ref
+	// doubles tells that two statements have the same ref, which the API does not let in.
+	doubles bool
+	index   index
 
 	// wildUnits holds the allows of each wildcard unit, by its name.
 	wildUnits map[string][]*statement
@@ -74,7 +76,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	slices.SortFunc(next.problems, compareProblems)
 
 	reusable := sameClasses(s, next) && sameDistribution(s, next)
-	names := nameCache{subjects: map[string]struct{}{}}
+	names := nameCache{subjects: newNumbering(0)}
 	for _, p := range sortedObjects(in.Policies, byName[*v1alpha1.AccessControlPolicy]) {
 		statements, ok := s.parsed[p]
 		if !ok || !reusable {
@@ -87,6 +89,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.buildIndex()
 	for i, st := range next.statements {
 		next.refs[i] = st.ref
+		next.doubles = next.doubles || i > 0 && st.ref == next.refs[i-1]
 		next.refusals = append(next.refusals, st.refusals("")...)
 		if st.effect == Deny && st.refused() {
 			next.refusedDenies = append(next.refusedDenies, next.newRefusedDeny(st))
@@ -112,7 +115,7 @@ func (s *Snapshot) parse(p *v1alpha1.AccessControlPolicy, names *nameCache) []*s
 		st.examine(s, names)
 		out[i] = st
 	}
-	slices.SortStableFunc(out, func(a, b *statement) int { return compareRefs(a.ref, b.ref) })
+	slices.SortStableFunc(out, func(a, b *statement) int { return strings.Compare(a.ref.SID, b.ref.SID) })
 	return out
 }
 

@@ -86,6 +86,7 @@ func (st *statement) parse(policy *v1alpha1.AccessControlPolicy, written *v1alph
 	if written.NotAfter != nil {
 		st.notAfter = written.NotAfter.Time
 	}
+	names.fresh = false
 	for _, s := range written.Subjects {
 		st.parseSubject(string(s), names)
 	}
@@ -103,8 +104,9 @@ func (st *statement) parse(policy *v1alpha1.AccessControlPolicy, written *v1alph
 
 // nameCache keeps what is known of names that were seen before, since most are in many statements.
 type nameCache struct {
-	// subjects are exact names that a class covers and a label can carry.
-	subjects map[string]struct{}
+	// subjects are exact names that a class covers and a label can carry; fresh tells that the statement has others, too.
+	subjects numbering
+	fresh    bool
 	// resource is the last exact name that a class covers and a label can carry.
 	resource string
 	class    *resourceClass
@@ -115,7 +117,7 @@ func (st *statement) parseSubject(text string, names *nameCache) {
 		st.subjects.any = true
 		return
 	}
-	if _, ok := names.subjects[text]; ok {
+	if _, ok := names.subjects.find(text); ok {
 		st.subjects.exact = append(st.subjects.exact, text)
 		return
 	}
@@ -137,7 +139,7 @@ func (st *statement) parseSubject(text string, names *nameCache) {
 	case n.Wildcard:
 		st.subjects.stems = append(st.subjects.stems, n.stem())
 	default:
-		st.subjects.exact = append(st.subjects.exact, text)
+		st.subjects.exact, names.fresh = append(st.subjects.exact, text), true
 	}
 }
 

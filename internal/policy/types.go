@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -18,7 +19,10 @@ type Ref struct {
 func (r Ref) String() string { return r.Policy + "/" + r.SID }
 
 func compareRefs(a, b Ref) int {
-	return cmp.Or(cmp.Compare(a.Policy, b.Policy), cmp.Compare(a.SID, b.SID))
+	if c := strings.Compare(a.Policy, b.Policy); c != 0 {
+		return c
+	}
+	return strings.Compare(a.SID, b.SID)
 }
 
 // Effect is that of a statement.

@@ -92,18 +92,20 @@ func usable(u *policy.Unit) error {
 	return nil
 }
 
-// unitSpec is the spec of some of the rules in one mode. Only Enforce turns default deny on and renders denies and HTTP:
-// in Audit a deny would deny, and an HTTP rule would drop what it does not match.
+// unitSpec is the spec of some of the rules in one mode. Only Enforce turns default deny on and renders denies and HTTP: in
+// Audit a deny would deny, an HTTP rule would drop what it does not match, and without its HTTP it would let every request
+// into a pod that another unit closes.
 func unitSpec(u *policy.Unit, rules []policy.Rule, mode v1alpha1.Mode) map[string]any {
 	enforce := mode == v1alpha1.ModeEnforce
 	var ingress, deny []any
 	for i := range rules {
 		r := &rules[i]
 		switch {
+		case !enforce && (r.Effect == policy.Deny || len(r.HTTP) > 0):
 		case r.Effect == policy.Allow:
-			ingress = appendRules(ingress, allowPeers(r), toPorts(r, enforce))
-		case enforce:
-			deny = appendRules(deny, denyPeers(r), toPorts(r, false))
+			ingress = appendRules(ingress, allowPeers(r), toPorts(r))
+		default:
+			deny = appendRules(deny, denyPeers(r), portLists(r.Ports, nil))
 		}
 	}
 	if len(ingress) == 0 {

@@ -96,7 +96,7 @@ func TestRuleBytesIsAnUpperBound(t *testing.T) {
 		if r.Effect == policy.Deny {
 			peers = denyPeers(&r)
 		}
-		text, err := json.Marshal(appendRules(nil, peers, toPorts(&r, true)))
+		text, err := json.Marshal(appendRules(nil, peers, toPorts(&r)))
 		if got := ruleBytes(&r); err != nil || got < len(text) {
 			t.Errorf("%s: estimated %d bytes, and it has %d (%v)", name, got, len(text), err)
 		}

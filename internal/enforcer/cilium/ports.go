@@ -11,9 +11,9 @@ import (
 // maxPorts is what Cilium takes in one list of ports, and of ICMP types.
 const maxPorts = 40
 
-// toPorts are the rule's ports; requests are looked at only when http is set.
-func toPorts(r *policy.Rule, http bool) []any {
-	if !http || len(r.HTTP) == 0 {
+// toPorts are the rule's ports, and the requests if it is about some.
+func toPorts(r *policy.Rule) []any {
+	if len(r.HTTP) == 0 {
 		return portLists(r.Ports, nil)
 	}
 	var matches []any
