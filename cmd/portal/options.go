@@ -21,7 +21,8 @@ type options struct {
 	listen, publicURL, kubeconfig, flowStore, catalog string
 	database, databaseURLFile                         string
 	issuer, clientID, clientSecretFile                string
-	sessionIdle                                       time.Duration
+	backstage, backstageTokenFile                     string
+	sessionIdle, backstageEvery                       time.Duration
 	metricsAddress                                    string
 	trustedProxies                                    []string
 	demo, version                                     bool
@@ -43,7 +44,10 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
 	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes, as sqlite:FILE")
-	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files; required")
+	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files and CSV files: who owns what; it or --catalog-backstage is required")
+	f.StringVar(&o.backstage, "catalog-backstage", "", "`URL` of a Backstage backend whose catalog is read")
+	f.StringVar(&o.backstageTokenFile, "catalog-backstage-token-file", "", "`file` with the bearer token for it; read anew each time")
+	f.DurationVar(&o.backstageEvery, "catalog-backstage-every", 5*time.Minute, "`duration` between two readings of it (at least 10s)")
 	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; required")
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret; empty: a public client")
@@ -82,8 +86,11 @@ func (o *options) check() error {
 	if _, err := proxies(o.trustedProxies); err != nil {
 		return err
 	}
-	if o.catalog == "" {
-		return errors.New("--catalog is required: a folder of Backstage entity files says who owns what")
+	if o.catalog == "" && o.backstage == "" {
+		return errors.New("--catalog or --catalog-backstage is required: a folder of Backstage entity files, or a Backstage installation, says who owns what")
+	}
+	if o.backstageEvery < 10*time.Second {
+		return fmt.Errorf("--catalog-backstage-every %s: at least 10s", o.backstageEvery)
 	}
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format %q: use text or json", o.logFormat)

@@ -111,6 +111,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	directory.Grants = h.GrantsOf
 	if err := h.CheckKinds(ctx); errors.Is(err, host.ErrKindMissing) {
 		return err
 	} else if err != nil {
