@@ -25,6 +25,9 @@ type options struct {
 	sessionIdle, backstageEvery                       time.Duration
 	metricsAddress                                    string
 	trustedProxies                                    []string
+	notify                                            string
+	ledgerAnchors                                     []string
+	ledgerAnchorEvery                                 time.Duration
 	demo, version                                     bool
 	logFormat                                         string
 	logLevel                                          slog.Level
@@ -54,6 +57,9 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (at most 24h)")
 	f.StringSliceVar(&o.trustedProxies, "trusted-proxy", nil, "`addresses` of reverse proxies (10.0.0.5 or 10.0.0.0/24) whose X-Forwarded-For is believed, for rate limits and the log")
 	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` on this machine that serves Prometheus metrics at /metrics; empty: none")
+	f.StringVar(&o.notify, "notify", "", "`file` that says how people are told by mail, Slack and webhooks; empty: only in the portal")
+	f.StringArrayVar(&o.ledgerAnchors, "ledger-anchor", []string{"configmap"}, "`place` that keeps the ledger's head: configmap, file:PATH, webhook:URL,KEYFILE, or none; repeatable")
+	f.DurationVar(&o.ledgerAnchorEvery, "ledger-anchor-every", 10*time.Minute, "`duration` between two heads that are kept (at least 1s)")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
 	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
 	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
@@ -91,6 +97,9 @@ func (o *options) check() error {
 	}
 	if o.backstageEvery < 10*time.Second {
 		return fmt.Errorf("--catalog-backstage-every %s: at least 10s", o.backstageEvery)
+	}
+	if o.ledgerAnchorEvery < time.Second {
+		return fmt.Errorf("--ledger-anchor-every %s: use at least 1s", o.ledgerAnchorEvery)
 	}
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format %q: use text or json", o.logFormat)

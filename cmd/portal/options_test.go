@@ -27,6 +27,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		"half a URL":      {"a database has a name", []string{"--catalog=x", "--database=postgres://acp@127.0.0.1:port/acp"}, "cannot be read"},
 		"password":        {"other users see the command line", []string{"--catalog=x", "--database=postgres://acp:hush@127.0.0.1/acp"}, "--database-url-file"},
 		"two databases":   {"one of them would be ignored", []string{"--catalog=x", "--database=sqlite:x", "--database-url-file=y"}, "give one of them"},
+		"anchors":         {"not without a pause", []string{"--catalog=x", "--ledger-anchor-every=0s"}, "at least 1s"},
 		"format":          {"two are known", []string{"--catalog=x", "--log-format=xml"}, "use text or json"},
 		"level":           {"four are known", []string{"--catalog=x", "--log-level=loud"}, "--log-level"},
 	} {

@@ -32,6 +32,8 @@ import (
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
+	"github.com/acp-io/acp/internal/notify/setup"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/host"
@@ -141,7 +143,15 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(),
+	channels, err := setup.Load(o.notify)
+	if err != nil {
+		return err
+	}
+	anchors, err := keeper(o, config, ledgerstore.NewReader(db), log)
+	if err != nil {
+		return err
+	}
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Inbox: notifystore.New(db), Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
 	if err != nil {
@@ -156,6 +166,10 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, credentials, log) })
+	background.Go(func() { anchors.Run(ctx) })
+	for _, run := range notifier(notifystore.New(db), store, directory.Catalog, channels, publicURL, replica, log) {
+		background.Go(func() { run(ctx) })
+	}
 	for _, w := range outbox {
 		background.Go(func() { w.Run(ctx) })
 	}

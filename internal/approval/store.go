@@ -27,7 +27,8 @@ type Store interface {
 	// Update loads a ticket, applies a transition and stores what it changed, with ledger lines, claims and jobs. No
 	// other update of the ticket comes between. An error of the transition is returned as it is and changes nothing.
 	Update(ctx context.Context, number int64, change func(*Ticket) error) (*Ticket, error)
-	// List newest first by number, or by the last change if the filter says so.
+	// List newest first by number, or by the last change if the filter says so. The tickets are to be looked at; whoever
+	// changes one does so by Update.
 	List(ctx context.Context, f Filter) ([]*Ticket, error)
 	// Count the tickets of each filter, without regard to cursor and limit, up to CountLimit.
 	Count(ctx context.Context, f ...Filter) ([]int, error)
@@ -80,6 +81,7 @@ type Filter struct {
 	DueBy       time.Time // time alone does something to it at or before this instant, as Item.Due says
 	ExpiresBy   time.Time // has an expiry at or before this instant
 
+	Oldest   bool   // order by number, the oldest first; has no cursor
 	ByUpdate bool   // order by the last change, then the number
 	After    Cursor // continue behind this ticket; zero: from the newest
 	Limit    int    // 0: all

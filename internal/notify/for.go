@@ -48,7 +48,7 @@ func (x *telling) tell(e approval.Event) {
 	switch e.Kind {
 	case approval.EventSubmitted:
 		if !t.BreakGlass {
-			x.ask(e, KindAsked)
+			x.ask(e, KindNeeded)
 		}
 	case approval.EventBreakGlass:
 		x.breakGlass(e)
@@ -67,12 +67,12 @@ func (x *telling) tell(e approval.Event) {
 	case approval.EventWithdrawn:
 		x.withdrawn(e)
 	case approval.EventTimedOut:
-		x.add(t.Requester, KindEnded, e)
+		x.add(t.Requester, KindDecided, e)
 		x.settle(e)
 	case approval.EventEscalated:
 		x.escalated(e)
 	case approval.EventReminded:
-		x.ask(e, KindReminded)
+		x.ask(e, KindNeeded)
 	case approval.EventVoided:
 		x.voided(e)
 	case approval.EventComment:
@@ -84,9 +84,9 @@ func (x *telling) tell(e approval.Event) {
 	case approval.EventFailed:
 		x.owners(KindFailed, e)
 	case approval.EventRevokeRequested, approval.EventExpired:
-		x.owners(KindEnded, e)
+		x.owners(KindRevoked, e)
 	case approval.EventRevoked:
-		x.add(t.Requester, KindEnded, e)
+		x.add(t.Requester, KindRevoked, e)
 	}
 }
 
@@ -148,7 +148,7 @@ func (x *telling) stepApproved(e approval.Event) {
 	x.settle(e)
 	asking := e
 	asking.Kind, asking.Comment = approval.EventSubmitted, ""
-	x.ask(asking, KindAsked)
+	x.ask(asking, KindNeeded)
 }
 
 // named is the step that an event names.
@@ -175,7 +175,7 @@ func (x *telling) settle(e approval.Event) {
 	}
 	e.Step = s.Name
 	for _, p := range s.Approvers {
-		x.add(p, KindSettled, e)
+		x.add(p, KindColleague, e)
 	}
 }
 
@@ -193,7 +193,7 @@ func (x *telling) withdrawn(e approval.Event) {
 		of := e
 		of.Item, of.Step = i, it.Steps[k].Name
 		for _, p := range it.Steps[k].Approvers {
-			x.add(p, KindSettled, of)
+			x.add(p, KindColleague, of)
 		}
 	}
 }
@@ -204,7 +204,7 @@ func (x *telling) escalated(e approval.Event) {
 			x.add(p, KindEscalated, e)
 		}
 	}
-	x.ask(e, KindReminded)
+	x.ask(e, KindNeeded)
 }
 
 // voided asks everybody again; who had approved is told why. The votes are gone, the timeline has them.
@@ -218,12 +218,12 @@ func (x *telling) voided(e approval.Event) {
 	}
 	asking := e
 	asking.Kind = approval.EventSubmitted
-	x.ask(asking, KindAsked)
+	x.ask(asking, KindNeeded)
 }
 
 // breakGlass asks the reviewers, and tells everybody whom the access concerns.
 func (x *telling) breakGlass(e approval.Event) {
-	x.ask(e, KindAsked)
+	x.ask(e, KindNeeded)
 	waiting := slices.Collect(maps.Keys(x.told))
 	for _, i := range x.items(e) {
 		application, resource := x.people.Owners(x.ticket.Items[i])
@@ -298,7 +298,8 @@ func weight(k approval.EventKind) int {
 
 func (x *telling) facts(e approval.Event) Facts {
 	t := x.ticket
-	f := Facts{Event: string(e.Kind), TicketKind: string(t.Kind), State: string(t.State()), Requester: x.people.Name(t.Requester), Step: e.Step}
+	f := Facts{Event: string(e.Kind), TicketKind: string(t.Kind), State: string(t.State()), Requester: x.people.Name(t.Requester),
+		RequesterID: t.Requester, ActorID: e.Actor, Step: e.Step}
 	if e.Actor != "" {
 		f.Actor = x.people.Name(e.Actor)
 	}
@@ -357,10 +358,11 @@ func (x *telling) messages() []Message {
 
 // ForDelegation tells both sides that somebody decides for somebody, or does not any more.
 func ForDelegation(d approval.Delegation, people People) []Message {
-	f := Facts{Event: "begun", Actor: people.Name(d.CreatedBy), Requester: people.Name(d.From), For: people.Name(d.To), Reason: d.Reason, Begin: d.Start, Until: d.End}
+	f := Facts{Event: "begun", Actor: people.Name(d.CreatedBy), Requester: people.Name(d.From), For: people.Name(d.To), Reason: d.Reason, Begin: d.Start, Until: d.End,
+		RequesterID: d.From, ActorID: d.CreatedBy}
 	actor, at := d.CreatedBy, d.CreatedAt
 	if !d.EndedAt.IsZero() {
-		f.Event, f.Actor = "ended", people.Name(d.EndedBy)
+		f.Event, f.Actor, f.ActorID = "ended", people.Name(d.EndedBy), d.EndedBy
 		actor, at = d.EndedBy, d.EndedAt
 	}
 	f.clean()

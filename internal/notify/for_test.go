@@ -72,13 +72,13 @@ func tick(after time.Duration) func(*approval.Ticket) error {
 func nothing(*approval.Ticket) error { return nil }
 
 func TestWhoIsTold(t *testing.T) {
-	asks := func(p string) map[string]string { return map[string]string{p: "asked/submitted"} }
+	asks := func(p string) map[string]string { return map[string]string{p: "approval-needed/submitted"} }
 	first := act{nothing, asks("leader")}
 	second := act{vote("leader", true, 0), map[string]string{"requester": "decided/step-approved",
-		"owner": "asked/submitted", "owner2": "asked/submitted", "owner3": "asked/submitted"}}
+		"owner": "approval-needed/submitted", "owner2": "approval-needed/submitted", "owner3": "approval-needed/submitted"}}
 	third := act{vote("owner", true, 0), map[string]string{"requester": "decided/step-approved"}}
 	fourth := act{vote("owner3", true, 0), map[string]string{"requester": "decided/step-approved",
-		"owner": "settled/step-approved", "owner2": "settled/step-approved", "sec1": "asked/submitted", "sec2": "asked/submitted"}}
+		"owner": "decided-by-colleague/step-approved", "owner2": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}}
 	for name, tc := range map[string]struct {
 		reason string
 		make   func() *approval.Ticket
@@ -87,35 +87,35 @@ func TestWhoIsTold(t *testing.T) {
 	}{
 		"the whole way": {"each in his turn, and colleagues when a step is closed", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second, third, fourth,
-			{vote("sec1", true, 0), map[string]string{"requester": "decided/approved", "sec2": "settled/step-approved"}},
+			{vote("sec1", true, 0), map[string]string{"requester": "decided/approved", "sec2": "decided-by-colleague/step-approved"}},
 			{func(t *approval.Ticket) error { t.Fail(0, "refused", start); return nil }, map[string]string{"requester": "failed/failed", "app-owner": "failed/failed"}},
 			{tick(8*time.Hour - 2*time.Minute), map[string]string{"requester": "expires-soon/expires-soon", "app-owner": "expires-soon/expires-soon"}},
-			{tick(8 * time.Hour), map[string]string{"requester": "ended/expired", "app-owner": "ended/expired"}},
+			{tick(8 * time.Hour), map[string]string{"requester": "revoked/expired", "app-owner": "revoked/expired"}},
 		}},
 		"rejected": {"the requester, and those who need not decide", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
-			first, second, {vote("owner2", false, 0), map[string]string{"requester": "decided/step-rejected", "owner": "settled/step-rejected", "owner3": "settled/step-rejected"}},
+			first, second, {vote("owner2", false, 0), map[string]string{"requester": "decided/step-rejected", "owner": "decided-by-colleague/step-rejected", "owner3": "decided-by-colleague/step-rejected"}},
 		}},
 		"withdrawn": {"those who had been asked", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second, {func(t *approval.Ticket) error { return t.Withdraw("requester", "not needed", start) },
-				map[string]string{"owner": "settled/withdrawn", "owner2": "settled/withdrawn", "owner3": "settled/withdrawn"}},
+				map[string]string{"owner": "decided-by-colleague/withdrawn", "owner2": "decided-by-colleague/withdrawn", "owner3": "decided-by-colleague/withdrawn"}},
 		}},
 		"escalated, then denied": {"time alone", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second,
-			{tick(time.Hour), map[string]string{"boss": "escalated/escalated", "owner": "reminded/escalated", "owner2": "reminded/escalated", "owner3": "reminded/escalated"}},
+			{tick(time.Hour), map[string]string{"boss": "escalated/escalated", "owner": "approval-needed/escalated", "owner2": "approval-needed/escalated", "owner3": "approval-needed/escalated"}},
 			{vote("owner", true, 0), map[string]string{"requester": "decided/step-approved"}},
-			{vote("boss", true, 0), map[string]string{"requester": "decided/step-approved", "owner": "settled/step-approved", "owner2": "settled/step-approved",
-				"owner3": "settled/step-approved", "sec1": "asked/submitted", "sec2": "asked/submitted"}},
-			{tick(2 * time.Hour), map[string]string{"requester": "ended/timed-out", "sec1": "settled/timed-out", "sec2": "settled/timed-out"}},
+			{vote("boss", true, 0), map[string]string{"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved", "owner2": "decided-by-colleague/step-approved",
+				"owner3": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}},
+			{tick(2 * time.Hour), map[string]string{"requester": "decided/timed-out", "sec1": "decided-by-colleague/timed-out", "sec2": "decided-by-colleague/timed-out"}},
 		}},
 		"delegation": {"a delegate is asked for somebody; never the requester", func() *approval.Ticket { return ticket("cache") },
 			company{map[string][]string{"leader": {"deputy", "requester"}}}, []act{
-				{nothing, map[string]string{"leader": "asked/submitted", "deputy": "asked/submitted for LEADER"}},
+				{nothing, map[string]string{"leader": "approval-needed/submitted", "deputy": "approval-needed/submitted for LEADER"}},
 			}},
 		"many items": {"one message about all of them", func() *approval.Ticket { return ticket("cache", "db") }, company{}, []act{
 			first, {vote("leader", true, 0, 1), second.want}, {vote("owner", true, 0, 1), third.want}, {vote("owner2", true, 0), map[string]string{
-				"requester": "decided/step-approved", "owner": "settled/step-approved", "owner3": "settled/step-approved", "sec1": "asked/submitted", "sec2": "asked/submitted"}},
+				"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved", "owner3": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}},
 			// Of the second item the owners still have to decide, of the first they need not: nothing new to be asked.
-			{vote("sec1", false, 0), map[string]string{"requester": "decided/step-rejected", "sec2": "settled/step-rejected"}},
+			{vote("sec1", false, 0), map[string]string{"requester": "decided/step-rejected", "sec2": "decided-by-colleague/step-rejected"}},
 		}},
 		"comment": {"the requester, and who decided or has to", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second, {func(t *approval.Ticket) error { return t.Say("owner", "why?", start) },
@@ -130,20 +130,20 @@ func TestWhoIsTold(t *testing.T) {
 			t.Numbered(7)
 			return t
 		}, company{}, []act{
-			{nothing, map[string]string{"sec1": "asked/break-glass", "leader": "asked/break-glass", "sec2": "break-glass/break-glass",
+			{nothing, map[string]string{"sec1": "approval-needed/break-glass", "leader": "approval-needed/break-glass", "sec2": "break-glass/break-glass",
 				"owner": "break-glass/break-glass", "app-owner": "break-glass/break-glass"}},
 			{func(t *approval.Ticket) error {
 				return t.Confirm(0, approval.Vote{Person: "sec1", Approve: false, Comment: "no", At: start})
 			},
-				map[string]string{"requester": "decided/reviewed", "leader": "settled/reviewed", "app-owner": "ended/revoke-requested"}},
+				map[string]string{"requester": "decided/reviewed", "leader": "decided-by-colleague/reviewed", "app-owner": "revoked/revoke-requested"}},
 		}},
 		"grown": {"the approvals are void: who had approved is told so, the rest of those who are asked again are asked", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
 			first, second, third, {func(t *approval.Ticket) error { t.Void(0, approval.NewShown([]string{"more"}), start); return nil },
 				map[string]string{"requester": "voided/voided", "leader": "voided/voided", "owner": "voided/voided"}},
 		}},
 		"revoked by the requester's colleague": {"the owners know, too", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
-			first, second, third, fourth, {vote("sec2", true, 0), map[string]string{"requester": "decided/approved", "sec1": "settled/step-approved"}},
-			{func(t *approval.Ticket) error { return t.Revoke(0, "app-owner", "unused", start) }, map[string]string{"requester": "ended/revoke-requested"}},
+			first, second, third, fourth, {vote("sec2", true, 0), map[string]string{"requester": "decided/approved", "sec1": "decided-by-colleague/step-approved"}},
+			{func(t *approval.Ticket) error { return t.Revoke(0, "app-owner", "unused", start) }, map[string]string{"requester": "revoked/revoke-requested"}},
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,25 +16,24 @@ type Kind string
 
 // Kinds, the most urgent first: of one change a person is told the first that concerns him.
 const (
-	KindBreakGlass Kind = "break-glass"  // access is open before anybody approved it
-	KindVoided     Kind = "voided"       // the request grew: the approvals so far are void
-	KindEscalated  Kind = "escalated"    // nobody decided in time; now it waits for him, too
-	KindAsked      Kind = "asked"        // a step waits for his decision
-	KindReminded   Kind = "reminded"     // it still does
-	KindFailed     Kind = "failed"       // what was approved is not in force
-	KindDecided    Kind = "decided"      // somebody decided about his request
-	KindEffective  Kind = "effective"    // what he asked for is in force everywhere
-	KindEnded      Kind = "ended"        // revoked, expired, timed out, withdrawn
-	KindExpires    Kind = "expires-soon" // access ends soon
-	KindSettled    Kind = "settled"      // it does not wait for him any more: a colleague decided, or it ended
-	KindComment    Kind = "comment"
-	KindDelegation Kind = "delegation" // somebody decides for somebody
+	KindBreakGlass Kind = "break-glass"          // access is open before anybody approved it
+	KindVoided     Kind = "voided"               // the request grew: the approvals so far are void
+	KindEscalated  Kind = "escalated"            // nobody decided in time; now it waits for him, too
+	KindNeeded     Kind = "approval-needed"      // a step waits for his decision, or still does
+	KindFailed     Kind = "failed"               // what was approved is not in force
+	KindDecided    Kind = "decided"              // his request was decided, or denied by time
+	KindEffective  Kind = "effective"            // what he asked for is in force everywhere
+	KindRevoked    Kind = "revoked"              // access has ended: revoked or expired
+	KindExpires    Kind = "expires-soon"         // access ends soon
+	KindColleague  Kind = "decided-by-colleague" // it does not wait for him any more
+	KindComment    Kind = "comment"              // somebody wrote on the ticket
+	KindDelegation Kind = "delegation"           // somebody decides for somebody
 )
 
 // Kinds in the order of their urgency.
 func Kinds() []Kind {
-	return []Kind{KindBreakGlass, KindVoided, KindEscalated, KindAsked, KindReminded, KindFailed, KindDecided, KindEffective, KindEnded,
-		KindExpires, KindSettled, KindComment, KindDelegation}
+	return []Kind{KindBreakGlass, KindVoided, KindEscalated, KindNeeded, KindFailed, KindDecided, KindEffective, KindRevoked, KindExpires,
+		KindColleague, KindComment, KindDelegation}
 }
 
 // Message is one thing that one person is told. Its words are found when it is shown or sent, in the language that the
@@ -65,6 +64,9 @@ type Facts struct {
 	More       int       `json:"more,omitempty"`  // how many further ones
 	Until      time.Time `json:"until,omitzero"`
 	Begin      time.Time `json:"begin,omitzero"`
+	// The people's ids, for receivers that are programs.
+	ActorID     string `json:"actorId,omitempty"`
+	RequesterID string `json:"requesterId,omitempty"`
 	// Told are the people who are told, and why; only in messages to no person.
 	Told map[string]Kind `json:"told,omitempty"`
 }

@@ -12,9 +12,9 @@ type Channel string
 
 // Channels of people.
 const (
-	ChannelPortal Channel = "portal" // the inbox; always there, always at once
-	ChannelMail   Channel = "mail"
-	ChannelSlack  Channel = "slack"
+	ChannelInbox Channel = "inbox" // in the portal; always there, always at once
+	ChannelMail  Channel = "mail"
+	ChannelSlack Channel = "slack"
 )
 
 // When somebody is told.
@@ -22,7 +22,7 @@ type When string
 
 // Choices.
 const (
-	Now    When = "now"
+	Now    When = "at-once"
 	Digest When = "digest" // once a day, in the person's morning
 	Off    When = "off"
 )
@@ -35,31 +35,31 @@ const (
 
 // Preferences of a person; the zero value has the defaults.
 type Preferences struct {
-	Language string                    `json:"language,omitempty"` // en, zh
-	TimeZone string                    `json:"timeZone,omitempty"` // an IANA name, as Asia/Shanghai
-	DigestAt int                       `json:"digestAt,omitempty"` // the hour of the digest, 1 to 23; 0: DefaultDigestAt
-	Choices  map[Channel]map[Kind]When `json:"choices,omitempty"`  // what differs from the defaults
+	Language   string                    `json:"language,omitempty"`   // en, zh
+	TimeZone   string                    `json:"timeZone,omitempty"`   // an IANA name, as Asia/Shanghai
+	DigestHour *int                      `json:"digestHour,omitempty"` // the hour of the digest, 0 to 23; nil: DefaultDigestHour
+	Choices    map[Channel]map[Kind]When `json:"choices,omitempty"`    // what differs from the defaults
 }
 
-// DefaultDigestAt is the hour of a digest.
-const DefaultDigestAt = 9
+// DefaultDigestHour is the hour of a digest.
+const DefaultDigestHour = 9
 
 // presets say what happens when a person chose nothing. What waits for somebody, or is dangerous, comes at once; what
 // merely is good to know, in the digest. Slack is for what cannot wait.
 var presets = map[Channel]map[Kind]When{
 	ChannelMail: {
-		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindAsked: Now, KindReminded: Now, KindFailed: Now, KindDecided: Now,
-		KindEffective: Now, KindEnded: Now, KindExpires: Now, KindSettled: Digest, KindComment: Now, KindDelegation: Now,
+		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindNeeded: Now, KindFailed: Now, KindDecided: Now,
+		KindEffective: Now, KindRevoked: Now, KindExpires: Now, KindColleague: Digest, KindComment: Now, KindDelegation: Now,
 	},
 	ChannelSlack: {
-		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindAsked: Now, KindReminded: Now, KindFailed: Off, KindDecided: Off,
-		KindEffective: Off, KindEnded: Off, KindExpires: Off, KindSettled: Off, KindComment: Off, KindDelegation: Now,
+		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindNeeded: Now, KindFailed: Off, KindDecided: Off,
+		KindEffective: Off, KindRevoked: Off, KindExpires: Off, KindColleague: Off, KindComment: Off, KindDelegation: Now,
 	},
 }
 
 // When a kind is told on a channel.
 func (p Preferences) When(c Channel, k Kind) When {
-	if c == ChannelPortal {
+	if c == ChannelInbox {
 		return Now
 	}
 	if w, ok := p.Choices[c][k]; ok {
@@ -99,16 +99,16 @@ func (p Preferences) Validate() error {
 	if _, err := time.LoadLocation(p.TimeZone); err != nil {
 		return &InvalidError{"timeZone", "Use a name such as Asia/Shanghai."}
 	}
-	if p.DigestAt < 0 || p.DigestAt > 23 {
-		return &InvalidError{"digestAt", "Use an hour from 1 to 23."}
+	if h := p.DigestHour; h != nil && (*h < 0 || *h > 23) {
+		return &InvalidError{"digestHour", "Use an hour from 0 to 23."}
 	}
 	for c, kinds := range p.Choices {
-		if _, ok := presets[c]; !ok {
+		if _, ok := presets[c]; !ok && c != ChannelInbox {
 			return &InvalidError{"choices", fmt.Sprintf("There is no channel %q to choose for.", c)}
 		}
 		for k, w := range kinds {
 			if !slices.Contains(Kinds(), k) || w != Now && w != Digest && w != Off {
-				return &InvalidError{"choices", fmt.Sprintf("%q cannot be %q: use now, digest or off.", k, w)}
+				return &InvalidError{"choices", fmt.Sprintf("%q cannot be %q: use at-once, digest or off.", k, w)}
 			}
 		}
 	}
@@ -134,9 +134,9 @@ func (p Preferences) location() *time.Location {
 
 // NextDigest is the person's next morning after an instant.
 func (p Preferences) NextDigest(after time.Time) time.Time {
-	hour := p.DigestAt
-	if hour == 0 {
-		hour = DefaultDigestAt
+	hour := DefaultDigestHour
+	if p.DigestHour != nil {
+		hour = *p.DigestHour
 	}
 	t := after.In(p.location())
 	at := time.Date(t.Year(), t.Month(), t.Day(), hour, 0, 0, 0, t.Location())

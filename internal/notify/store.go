@@ -106,9 +106,9 @@ type Store interface {
 	Inbox(ctx context.Context, f InboxFilter) (notices []Notice, next int64, err error)
 	// Unread counts.
 	Unread(ctx context.Context, person string) (int, error)
-	// MarkRead marks notices of this person, and of nobody else.
-	MarkRead(ctx context.Context, person string, ids []int64, at time.Time) error
-	// MarkAllRead marks the person's notices up to the newest one that he has seen.
+	// Mark notices of this person, and of nobody else, as read or as not read.
+	Mark(ctx context.Context, person string, ids []int64, read bool, at time.Time) error
+	// MarkAllRead marks the person's notices up to an id as read; 0: all.
 	MarkAllRead(ctx context.Context, person string, upTo int64, at time.Time) error
 
 	// Lease what is due on a channel for a worker, until now+ttl: one posting, or all of one person's digest. Nothing:

@@ -57,9 +57,26 @@ func (a *api) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.
 		me.PendingApprovals = 0
 	}
 	if t := tokenOf(ginOf(ctx)); t != nil {
+		me.Token = new(true)
 		me.SessionExpiresAt = t.ExpiresAt.UTC()
 	} else if end := a.Now().Add(a.SessionIdle); end.Before(me.SessionExpiresAt) {
 		me.SessionExpiresAt = end.UTC()
+	}
+	unread, err := a.Inbox.Unread(plain(ctx), who.ID)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := a.preferences(ctx, who.ID)
+	if err != nil {
+		return nil, err
+	}
+	me.Unread = &unread
+	if chosen.Language != "" {
+		me.Language = new(openapi.MeLanguage(chosen.Language))
+	}
+	me.TimeZone = optional(chosen.TimeZone)
+	if all, err := a.policies(); err == nil && !who.Auditor {
+		me.BreakGlass = new(mayBreakGlass(all, who.ID))
 	}
 	if since := a.Host.AwaySince(); !since.IsZero() {
 		me.HostUnavailableSince = new(since.UTC())

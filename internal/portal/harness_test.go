@@ -28,6 +28,7 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -209,6 +210,7 @@ func newSite(t *testing.T) *site {
 	}
 	credentials := credentialstore.New(db, ledgerstore.Append)
 	x.credentials = credentials
+	inbox := notifystore.New(db)
 	x.registered = &registered{state: workloads.NewState()}
 	x.registered.state.Ready()
 	registrar := workloads.New(workloads.Config{Cluster: x.registered, State: x.registered.state, Catalog: directory.Catalog, Covered: x.host.SubjectCovered, Now: x.now,
@@ -222,7 +224,7 @@ func newSite(t *testing.T) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Inbox: inbox, Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {

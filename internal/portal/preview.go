@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
@@ -21,7 +22,7 @@ func (a *api) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestO
 	if err != nil {
 		return nil, err
 	}
-	out, err := a.preview(ctx, plan)
+	out, err := a.preview(ctx, plan, actor(ctx).ID)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +30,7 @@ func (a *api) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestO
 }
 
 // preview is a plan as people see it, with what is there already.
-func (a *api) preview(ctx context.Context, plan approval.Plan) (openapi.TicketPreview, error) {
+func (a *api) preview(ctx context.Context, plan approval.Plan, requester string) (openapi.TicketPreview, error) {
 	out := openapi.TicketPreview{Items: []openapi.PreviewItem{}}
 	snap, err := a.snapshot()
 	if err != nil {
@@ -54,7 +55,35 @@ func (a *api) preview(ctx context.Context, plan approval.Plan) (openapi.TicketPr
 	for i, p := range plan.Items {
 		out.Items = append(out.Items, a.previewItem(ctx, i, plan.Kind, p, a.accessOf(ctx, existing[i], origin)))
 	}
+	if err := a.previewRules(plan, requester, &out); err != nil {
+		return out, err
+	}
 	return out, a.previewChange(plan, &out)
+}
+
+// previewRules adds what the approval policies that made the chains say beside them.
+func (a *api) previewRules(plan approval.Plan, requester string, out *openapi.TicketPreview) error {
+	all, err := a.policies()
+	if err != nil {
+		return err
+	}
+	byName := map[string]*v1alpha1.ApprovalPolicy{}
+	for _, p := range all {
+		byName[p.Name] = p
+	}
+	glass := plan.Kind == approval.KindGrant
+	for _, it := range plan.Items {
+		p := byName[it.Approval]
+		glass = glass && it.Err == nil && p != nil && breaksGlass(p, requester)
+		if p == nil || p.Spec.MaxDuration == nil {
+			continue
+		}
+		if most := int64(p.Spec.MaxDuration.Seconds()); out.MaxDurationSeconds == nil || most < *out.MaxDurationSeconds {
+			out.MaxDurationSeconds = &most
+		}
+	}
+	out.BreakGlass = &glass
+	return nil
 }
 
 // previewChange adds what the items that can be asked for would change.

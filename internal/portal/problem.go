@@ -15,6 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -44,6 +45,7 @@ func toProblem(err error) openapi.Problem {
 	var ours *approval.Error
 	var tooLarge *http.MaxBytesError
 	var wrong *credential.InvalidError
+	var choice *notify.InvalidError
 	out := openapi.Problem{Type: "about:blank", Status: http.StatusInternalServerError, Code: "internal"}
 	var fields []approval.Field
 	switch {
@@ -60,6 +62,9 @@ func toProblem(err error) openapi.Problem {
 	case errors.As(err, &wrong):
 		out.Status, out.Code, out.Detail = http.StatusUnprocessableEntity, "invalid", &wrong.Message
 		fields = []approval.Field{{Path: wrong.Field, Code: "invalid", Message: wrong.Message}}
+	case errors.As(err, &choice):
+		out.Status, out.Code, out.Detail = http.StatusUnprocessableEntity, "invalid", &choice.Reason
+		fields = []approval.Field{{Path: choice.Field, Code: "invalid", Message: choice.Reason}}
 	case errors.Is(err, credential.ErrUnknown):
 		out.Status, out.Code, out.Detail = http.StatusNotFound, "not-found", new("There is no such token of yours.")
 	case errors.Is(err, credential.ErrTooMany):
@@ -90,10 +95,16 @@ func toProblem(err error) openapi.Problem {
 	return out
 }
 
-// fail answers with a problem and ends the request. Only what is our fault is logged as an error.
-func (s *Server) fail(c *gin.Context, err error) {
+// problemOf an error of this request.
+func (s *Server) problemOf(c *gin.Context, err error) openapi.Problem {
 	p := toProblem(err)
 	p.RequestId = optional(c.GetString(keyRequestID))
+	return p
+}
+
+// fail answers with a problem and ends the request. Only what is our fault is logged as an error.
+func (s *Server) fail(c *gin.Context, err error) {
+	p := s.problemOf(c, err)
 	switch {
 	case p.Status < http.StatusInternalServerError:
 	case errors.Is(err, context.Canceled) && c.Request.Context().Err() != nil:

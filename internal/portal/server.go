@@ -21,6 +21,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -35,6 +36,8 @@ type Host interface {
 	Protection(resource string) *v1alpha1.ProtectedResource
 	// Input that the snapshot is made of, which nobody may change; false: not seen yet.
 	Input() (policy.Input, bool)
+	// ApprovalPolicies that there are, in no order.
+	ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error)
 	Ready() bool
 	// AwaySince is since when the host cluster does not answer; zero: it does. What the others return is from then.
 	AwaySince() time.Time
@@ -47,11 +50,13 @@ type Flows interface {
 	LastFlow(context.Context) (map[string]time.Time, error)
 }
 
-// Config of a Server; all fields are required but Demo, TrustedProxies, Witnesses, Metrics and Stats.
+// Config of a Server; all fields are required but Demo, TrustedProxies, Channels, Witnesses, Metrics and Stats.
 type Config struct {
 	// TrustedProxies are the addresses of reverse proxies whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	Credentials    *credential.Service
+	Inbox          Inbox
+	Channels       []notify.Channel // by which people can be told, beside the inbox
 	Workloads      *workloads.Registrar
 	Ledger         ledger.Reader
 	// Witnesses are the heads that the ledger's anchors keep; nil: there is no anchor.

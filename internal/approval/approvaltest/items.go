@@ -52,6 +52,8 @@ func items(t *testing.T, ctx context.Context, s approval.Store) {
 		"reason":              {"part of it, in any case", approval.Filter{Text: "ECAUS"}, []int64{other, n}},
 		"an item's resource":  {"part of its id", approval.Filter{Text: "q"}, []int64{n}},
 		"no wildcard":         {"what people type is no pattern", approval.Filter{Text: "be%"}, nil},
+		"oldest":              {"the first of them", approval.Filter{Oldest: true, Limit: 1}, []int64{n}},
+		"oldest that waits":   {"the first of those", approval.Filter{Oldest: true, Limit: 1, WaitsFor: &approval.Waits{Person: "dan"}}, []int64{n}},
 		"due":                 {"the step's deadline is the next", approval.Filter{DueBy: Start.Add(time.Hour)}, []int64{n}},
 		"not due":             {"before it", approval.Filter{DueBy: Start.Add(time.Second)}, nil},
 		"expires":             {"the first item ends an hour after its approval", approval.Filter{ExpiresBy: Start.Add(61 * time.Minute)}, []int64{n}},

@@ -2,7 +2,6 @@ package gormstore
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -68,9 +67,12 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 func list(tx *gorm.DB, f approval.Filter) *gorm.DB {
 	numbers, args := union(tx, f, f.Limit)
 	q := tx.Where("number IN ("+numbers+")", args...)
-	if f.ByUpdate {
+	switch {
+	case f.Oldest:
+		q = q.Order("number")
+	case f.ByUpdate:
 		q = q.Order("updated_at DESC, number DESC")
-	} else {
+	default:
 		q = q.Order("number DESC")
 	}
 	if f.Limit > 0 {
@@ -86,14 +88,8 @@ func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ti
 		if err := list(tx, f).Find(&rows).Error; err != nil {
 			return err
 		}
-		for some := range slices.Chunk(rows, fillAtOnce) {
-			filled, err := fill(tx, some)
-			if err != nil {
-				return err
-			}
-			out = append(out, filled...)
-		}
-		return nil
+		out, err = s.pages.tickets(tx, rows, f.Limit > 0)
+		return err
 	})
 	return out, err
 }

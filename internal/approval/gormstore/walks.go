@@ -152,11 +152,15 @@ func (w walk) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB 
 		}
 	}
 	q = where(q.Where(w.where, w.args...), rest)
-	order := number + " DESC"
+	direction := " DESC"
+	if f.Oldest {
+		direction = ""
+	}
+	order := number + direction
 	if strings.HasSuffix(w.where, " IN ?") {
 		// Several ranges of an index have no order together. PostgreSQL would rather walk through everything in the right
 		// order and hope for enough of them; an expression has no index.
-		order = number + " + 0 DESC"
+		order = number + " + 0" + direction
 	}
 	group := number
 	if f.ByUpdate {

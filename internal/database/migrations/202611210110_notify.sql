@@ -8,7 +8,7 @@ CREATE TABLE notify_outbox (
     delegation   BIGINT NOT NULL
 );
 
--- One row for each person, event and channel. Those of the channel "portal" are the inbox.
+-- One row for each person, event and channel. Those of the channel "inbox" are the inbox.
 CREATE TABLE notifications (
     id          SERIAL_KEY,
     person      TEXT    NOT NULL, -- empty: a receiver that is nobody's own

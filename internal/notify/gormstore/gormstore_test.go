@@ -24,7 +24,7 @@ func each(t *testing.T, f func(t *testing.T, s *Store)) {
 }
 
 func posting(person, event string, c notify.Channel) notify.Posting {
-	return notify.Posting{Message: notify.Message{Person: person, Event: event, Kind: notify.KindAsked, At: start, Ticket: 7,
+	return notify.Posting{Message: notify.Message{Person: person, Event: event, Kind: notify.KindNeeded, At: start, Ticket: 7,
 		Facts: notify.Facts{Event: "submitted", Requester: "王磊", Items: []notify.About{{Application: "orders", Resource: "cache"}}}}, Channel: c, RunAfter: start}
 }
 
@@ -56,7 +56,7 @@ func TestRoutingAChangeTwiceDoesNothing(t *testing.T) {
 			t.Fatalf("%+v %v", changes, err)
 		}
 		for _, c := range changes { // two replicas, or one after a crash
-			if err := s.Route(t.Context(), c, []notify.Posting{posting("bob", "D-3/begun", notify.ChannelPortal), posting("bob", "D-3/begun", notify.ChannelMail)}); err != nil {
+			if err := s.Route(t.Context(), c, []notify.Posting{posting("bob", "D-3/begun", notify.ChannelInbox), posting("bob", "D-3/begun", notify.ChannelMail)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -79,8 +79,8 @@ func TestRoutingAChangeTwiceDoesNothing(t *testing.T) {
 func TestInbox(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		for i := range 5 {
-			route(t, s, posting("bob", fmt.Sprint("e", i), notify.ChannelPortal), posting("bob", fmt.Sprint("e", i), notify.ChannelMail),
-				posting("eve", fmt.Sprint("e", i), notify.ChannelPortal))
+			route(t, s, posting("bob", fmt.Sprint("e", i), notify.ChannelInbox), posting("bob", fmt.Sprint("e", i), notify.ChannelMail),
+				posting("eve", fmt.Sprint("e", i), notify.ChannelInbox))
 		}
 		page, next, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob", Limit: 3})
 		if err != nil || len(page) != 3 || next == 0 || page[0].Event != "e4" || page[0].Read {
@@ -91,20 +91,32 @@ func TestInbox(t *testing.T) {
 			t.Fatalf("the rest: %+v %d %v", rest, last, err)
 		}
 		// Somebody else cannot mark what is not his.
-		if err := s.MarkRead(t.Context(), "eve", []int64{page[0].ID, page[1].ID}, start); err != nil {
+		if err := s.Mark(t.Context(), "eve", []int64{page[0].ID, page[1].ID}, true, start); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 5 {
 			t.Errorf("still unread: %d %v", n, err)
 		}
-		if err := s.MarkRead(t.Context(), "bob", []int64{page[0].ID}, start); err != nil {
-			t.Fatal(err)
+		for _, read := range []bool{true, false, true} {
+			if err := s.Mark(t.Context(), "bob", []int64{page[0].ID}, read, start); err != nil {
+				t.Fatal(err)
+			}
+			want := map[bool]int{true: 4, false: 5}[read]
+			if n, err := s.Unread(t.Context(), "bob"); err != nil || n != want {
+				t.Errorf("want %d unread, got %d %v", want, n, err)
+			}
 		}
 		unread, _, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob", Unread: true})
 		if err != nil || len(unread) != 4 || unread[0].Event != "e3" {
 			t.Errorf("unread ones: %+v %v", unread, err)
 		}
-		if err := s.MarkAllRead(t.Context(), "bob", page[1].ID, start); err != nil {
+		if err := s.MarkAllRead(t.Context(), "bob", unread[1].ID, start); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 1 {
+			t.Errorf("up to that one: %d %v", n, err)
+		}
+		if err := s.MarkAllRead(t.Context(), "bob", 0, start); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 0 {
@@ -257,8 +269,8 @@ func TestReplicasShareTheWork(t *testing.T) {
 
 func TestPreferences(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
-		p := notify.Preferences{Language: notify.Chinese, TimeZone: "Asia/Shanghai", DigestAt: 8,
-			Choices: map[notify.Channel]map[notify.Kind]notify.When{notify.ChannelMail: {notify.KindAsked: notify.Digest}}}
+		p := notify.Preferences{Language: notify.Chinese, TimeZone: "Asia/Shanghai", DigestHour: new(8),
+			Choices: map[notify.Channel]map[notify.Kind]notify.When{notify.ChannelMail: {notify.KindNeeded: notify.Digest}}}
 		for _, x := range []notify.Preferences{{}, p} {
 			if err := s.SetPreferences(t.Context(), "bob", x, start); err != nil {
 				t.Fatal(err)

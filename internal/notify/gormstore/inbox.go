@@ -30,7 +30,7 @@ func (s *Store) Route(ctx context.Context, c notify.Change, postings []notify.Po
 	for _, p := range postings {
 		r := row{Person: p.Person, Event: p.Event, Channel: p.Channel, Kind: p.Kind, Ticket: p.Ticket, At: micros(p.At), Facts: p.Facts,
 			State: queued, Digest: p.Digest, RunAfter: micros(p.RunAfter)}
-		if p.Channel == notify.ChannelPortal {
+		if p.Channel == notify.ChannelInbox {
 			r.State = unread
 		}
 		rows = append(rows, r)
@@ -75,7 +75,7 @@ func (s *Store) Inbox(ctx context.Context, f notify.InboxFilter) (notices []noti
 	var rows []row
 	err = s.db.Read(ctx, func(tx *gorm.DB) error {
 		rows = nil
-		q := tx.Where("person = ? AND channel = ?", f.Person, notify.ChannelPortal)
+		q := inbox(tx, f.Person)
 		if f.Unread {
 			q = q.Where("state = ?", unread)
 		}
@@ -98,24 +98,33 @@ func (s *Store) Inbox(ctx context.Context, f notify.InboxFilter) (notices []noti
 func (s *Store) Unread(ctx context.Context, person string) (int, error) {
 	var n int64
 	err := s.db.Read(ctx, func(tx *gorm.DB) error {
-		return tx.Model(&row{}).Where("person = ? AND channel = ? AND state = ?", person, notify.ChannelPortal, unread).Count(&n).Error
+		return inbox(tx, person).Where("state = ?", unread).Count(&n).Error
 	})
 	return int(n), err
 }
 
-// MarkRead implements notify.Store.
-func (s *Store) MarkRead(ctx context.Context, person string, ids []int64, at time.Time) error {
-	return s.mark(ctx, person, at, "id IN ?", ids)
+// Mark implements notify.Store.
+func (s *Store) Mark(ctx context.Context, person string, ids []int64, isRead bool, at time.Time) error {
+	from, change := unread, map[string]any{"state": read, "done_at": micros(at)}
+	if !isRead {
+		from, change = read, map[string]any{"state": unread, "done_at": 0}
+	}
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		return inbox(tx, person).Where("state = ? AND id IN ?", from, ids).Updates(change).Error
+	})
 }
 
 // MarkAllRead implements notify.Store.
 func (s *Store) MarkAllRead(ctx context.Context, person string, upTo int64, at time.Time) error {
-	return s.mark(ctx, person, at, "id <= ?", upTo)
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		q := inbox(tx, person).Where("state = ?", unread)
+		if upTo > 0 {
+			q = q.Where("id <= ?", upTo)
+		}
+		return q.Updates(map[string]any{"state": read, "done_at": micros(at)}).Error
+	})
 }
 
-func (s *Store) mark(ctx context.Context, person string, at time.Time, which string, arg any) error {
-	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		return tx.Model(&row{}).Where("person = ? AND channel = ? AND state = ?", person, notify.ChannelPortal, unread).Where(which, arg).
-			Updates(map[string]any{"state": read, "done_at": micros(at)}).Error
-	})
+func inbox(tx *gorm.DB, person string) *gorm.DB {
+	return tx.Model(&row{}).Where("person = ? AND channel = ?", person, notify.ChannelInbox)
 }

@@ -2135,6 +2135,21 @@ type ListEntitiesParams struct {
 // ListEntitiesParamsKind defines parameters for ListEntities.
 type ListEntitiesParamsKind string
 
+// ListDelegationsParams defines parameters for ListDelegations.
+type ListDelegationsParams struct {
+	All *bool `form:"all,omitempty" json:"all,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CreateDelegationParams defines parameters for CreateDelegation.
+type CreateDelegationParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListGroupsParams defines parameters for ListGroups.
 type ListGroupsParams struct {
 	// Q part of a name or title
@@ -2163,6 +2178,15 @@ type ListLedgerParams struct {
 // ExportLedgerParams defines parameters for ExportLedger.
 type ExportLedgerParams struct {
 	AfterSeq *int64 `form:"afterSeq,omitempty" json:"afterSeq,omitempty"`
+}
+
+// ListInboxParams defines parameters for ListInbox.
+type ListInboxParams struct {
+	Unread *bool `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // CreateTokenParams defines parameters for CreateToken.
@@ -2301,20 +2325,38 @@ type ApplySyncJSONRequestBody = SyncApply
 // PreviewSyncJSONRequestBody defines body for PreviewSync for application/json ContentType.
 type PreviewSyncJSONRequestBody = SyncInput
 
+// CreateDelegationJSONRequestBody defines body for CreateDelegation for application/json ContentType.
+type CreateDelegationJSONRequestBody = NewDelegation
+
+// MarkInboxJSONRequestBody defines body for MarkInbox for application/json ContentType.
+type MarkInboxJSONRequestBody = MarkInbox
+
+// PutPreferencesJSONRequestBody defines body for PutPreferences for application/json ContentType.
+type PutPreferencesJSONRequestBody = Preferences
+
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
 
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket
 
+// DecideManyJSONRequestBody defines body for DecideMany for application/json ContentType.
+type DecideManyJSONRequestBody = BulkDecision
+
 // PreviewTicketJSONRequestBody defines body for PreviewTicket for application/json ContentType.
 type PreviewTicketJSONRequestBody = NewTicket
+
+// WhatIfJSONRequestBody defines body for WhatIf for application/json ContentType.
+type WhatIfJSONRequestBody = WhatIf
 
 // CommentTicketJSONRequestBody defines body for CommentTicket for application/json ContentType.
 type CommentTicketJSONRequestBody = NewComment
 
 // DecideTicketJSONRequestBody defines body for DecideTicket for application/json ContentType.
 type DecideTicketJSONRequestBody = NewDecision
+
+// ReviewTicketJSONRequestBody defines body for ReviewTicket for application/json ContentType.
+type ReviewTicketJSONRequestBody = NewReview
 
 // RevokeTicketJSONRequestBody defines body for RevokeTicket for application/json ContentType.
 type RevokeTicketJSONRequestBody = ReasonBody
@@ -2342,6 +2384,12 @@ type ServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(c *gin.Context, id Id, params ListApplicationConnectionsParams)
+	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
+	// (GET /approval-policies)
+	ListApprovalPolicies(c *gin.Context)
+	// GetApprovalPolicy One of them, with its YAML
+	// (GET /approval-policies/{id})
+	GetApprovalPolicy(c *gin.Context, id Id)
 	// GetDevice What the logged in user would agree to (code not-found if nothing waits with this user code)
 	// (GET /auth/device)
 	GetDevice(c *gin.Context, params GetDeviceParams)
@@ -2375,12 +2423,24 @@ type ServerInterface interface {
 	// ListClasses Resource and subject classes with their YAML
 	// (GET /classes)
 	ListClasses(c *gin.Context)
+	// ListDelegations Delegations from and to the caller; all of them for security and auditors
+	// (GET /delegations)
+	ListDelegations(c *gin.Context, params ListDelegationsParams)
+	// CreateDelegation Let somebody decide for the caller for some days
+	// (POST /delegations)
+	CreateDelegation(c *gin.Context, params CreateDelegationParams)
+	// EndDelegation End a delegation now
+	// (DELETE /delegations/{id})
+	EndDelegation(c *gin.Context, id Id)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(c *gin.Context)
 	// ListGroups Groups of the catalog
 	// (GET /groups)
 	ListGroups(c *gin.Context, params ListGroupsParams)
+	// GetHome What waits for the caller, what of his is under way or expires soon, what his applications were denied
+	// (GET /home)
+	GetHome(c *gin.Context)
 	// ListLedger Lines, newest first (security and auditors)
 	// (GET /ledger)
 	ListLedger(c *gin.Context, params ListLedgerParams)
@@ -2393,6 +2453,18 @@ type ServerInterface interface {
 	// GetMe Who am I, and as what
 	// (GET /me)
 	GetMe(c *gin.Context)
+	// ListInbox Notifications of the caller, newest first
+	// (GET /me/inbox)
+	ListInbox(c *gin.Context, params ListInboxParams)
+	// MarkInbox Mark notifications as read, or as not read
+	// (POST /me/inbox)
+	MarkInbox(c *gin.Context)
+	// GetPreferences How the caller is notified, and in which language and time zone
+	// (GET /me/preferences)
+	GetPreferences(c *gin.Context)
+	// PutPreferences Change them
+	// (PUT /me/preferences)
+	PutPreferences(c *gin.Context)
 	// EndOtherSessions End all sessions but this one
 	// (DELETE /me/sessions)
 	EndOtherSessions(c *gin.Context)
@@ -2435,9 +2507,15 @@ type ServerInterface interface {
 	// CreateTicket Ask for access
 	// (POST /tickets)
 	CreateTicket(c *gin.Context, params CreateTicketParams)
+	// DecideMany One decision for many items, each with its own result
+	// (POST /tickets/decisions)
+	DecideMany(c *gin.Context)
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(c *gin.Context)
+	// WhatIf Who would have to approve this, if somebody asked (security and auditors; others only for themselves)
+	// (POST /tickets/what-if)
+	WhatIf(c *gin.Context)
 
 	// (GET /tickets/{id})
 	GetTicket(c *gin.Context, id TicketId)
@@ -2453,6 +2531,9 @@ type ServerInterface interface {
 	// ListTicketLedger The ledger lines about the ticket, oldest first
 	// (GET /tickets/{id}/ledger)
 	ListTicketLedger(c *gin.Context, id TicketId)
+	// ReviewTicket Confirm or end a break-glass grant afterwards
+	// (POST /tickets/{id}/review)
+	ReviewTicket(c *gin.Context, id TicketId)
 	// RevokeTicket The resource's owner, the application's owner or security ends the grant
 	// (POST /tickets/{id}/revoke)
 	RevokeTicket(c *gin.Context, id TicketId)
@@ -2641,6 +2722,44 @@ func (siw *ServerInterfaceWrapper) ListApplicationConnections(c *gin.Context) {
 	}
 
 	siw.Handler.ListApplicationConnections(c, id, params)
+}
+
+// ListApprovalPolicies operation middleware
+func (siw *ServerInterfaceWrapper) ListApprovalPolicies(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListApprovalPolicies(c)
+}
+
+// GetApprovalPolicy operation middleware
+func (siw *ServerInterfaceWrapper) GetApprovalPolicy(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetApprovalPolicy(c, id)
 }
 
 // GetDevice operation middleware
@@ -2899,6 +3018,114 @@ func (siw *ServerInterfaceWrapper) ListClasses(c *gin.Context) {
 	siw.Handler.ListClasses(c)
 }
 
+// ListDelegations operation middleware
+func (siw *ServerInterfaceWrapper) ListDelegations(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListDelegationsParams
+
+	// ------------- Optional query parameter "all" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "all", c.Request.URL.Query(), &params.All, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter all: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListDelegations(c, params)
+}
+
+// CreateDelegation operation middleware
+func (siw *ServerInterfaceWrapper) CreateDelegation(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateDelegationParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.CreateDelegation(c, params)
+}
+
+// EndDelegation operation middleware
+func (siw *ServerInterfaceWrapper) EndDelegation(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.EndDelegation(c, id)
+}
+
 // StreamEvents operation middleware
 func (siw *ServerInterfaceWrapper) StreamEvents(c *gin.Context) {
 
@@ -2953,6 +3180,19 @@ func (siw *ServerInterfaceWrapper) ListGroups(c *gin.Context) {
 	}
 
 	siw.Handler.ListGroups(c, params)
+}
+
+// GetHome operation middleware
+func (siw *ServerInterfaceWrapper) GetHome(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetHome(c)
 }
 
 // ListLedger operation middleware
@@ -3081,6 +3321,88 @@ func (siw *ServerInterfaceWrapper) GetMe(c *gin.Context) {
 	}
 
 	siw.Handler.GetMe(c)
+}
+
+// ListInbox operation middleware
+func (siw *ServerInterfaceWrapper) ListInbox(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListInboxParams
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", c.Request.URL.Query(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter unread: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListInbox(c, params)
+}
+
+// MarkInbox operation middleware
+func (siw *ServerInterfaceWrapper) MarkInbox(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.MarkInbox(c)
+}
+
+// GetPreferences operation middleware
+func (siw *ServerInterfaceWrapper) GetPreferences(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetPreferences(c)
+}
+
+// PutPreferences operation middleware
+func (siw *ServerInterfaceWrapper) PutPreferences(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutPreferences(c)
 }
 
 // EndOtherSessions operation middleware
@@ -3614,6 +3936,19 @@ func (siw *ServerInterfaceWrapper) CreateTicket(c *gin.Context) {
 	siw.Handler.CreateTicket(c, params)
 }
 
+// DecideMany operation middleware
+func (siw *ServerInterfaceWrapper) DecideMany(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DecideMany(c)
+}
+
 // PreviewTicket operation middleware
 func (siw *ServerInterfaceWrapper) PreviewTicket(c *gin.Context) {
 
@@ -3625,6 +3960,19 @@ func (siw *ServerInterfaceWrapper) PreviewTicket(c *gin.Context) {
 	}
 
 	siw.Handler.PreviewTicket(c)
+}
+
+// WhatIf operation middleware
+func (siw *ServerInterfaceWrapper) WhatIf(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.WhatIf(c)
 }
 
 // GetTicket operation middleware
@@ -3774,6 +4122,31 @@ func (siw *ServerInterfaceWrapper) ListTicketLedger(c *gin.Context) {
 	}
 
 	siw.Handler.ListTicketLedger(c, id)
+}
+
+// ReviewTicket operation middleware
+func (siw *ServerInterfaceWrapper) ReviewTicket(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ReviewTicket(c, id)
 }
 
 // RevokeTicket operation middleware
@@ -3990,18 +4363,31 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/tickets/:id/decision", wrapper.DecideTicket)
 	router.POST(options.BaseURL+"/tickets/:id/withdraw", wrapper.WithdrawTicket)
 	router.POST(options.BaseURL+"/tickets/:id/revoke", wrapper.RevokeTicket)
+	router.GET(options.BaseURL+"/me/inbox", wrapper.ListInbox)
+	router.POST(options.BaseURL+"/me/inbox", wrapper.MarkInbox)
+	router.GET(options.BaseURL+"/me/preferences", wrapper.GetPreferences)
+	router.PUT(options.BaseURL+"/me/preferences", wrapper.PutPreferences)
 	router.GET(options.BaseURL+"/me/tokens", wrapper.ListTokens)
 	router.POST(options.BaseURL+"/me/tokens", wrapper.CreateToken)
 	router.DELETE(options.BaseURL+"/me/tokens/:id", wrapper.RevokeToken)
 	router.DELETE(options.BaseURL+"/me/sessions", wrapper.EndOtherSessions)
 	router.GET(options.BaseURL+"/me/sessions", wrapper.ListSessions)
+	router.GET(options.BaseURL+"/delegations", wrapper.ListDelegations)
+	router.POST(options.BaseURL+"/delegations", wrapper.CreateDelegation)
+	router.DELETE(options.BaseURL+"/delegations/:id", wrapper.EndDelegation)
+	router.GET(options.BaseURL+"/home", wrapper.GetHome)
 	router.GET(options.BaseURL+"/search", wrapper.Search)
 	router.GET(options.BaseURL+"/people", wrapper.ListPeople)
 	router.GET(options.BaseURL+"/people/:id", wrapper.GetPerson)
 	router.GET(options.BaseURL+"/groups", wrapper.ListGroups)
+	router.POST(options.BaseURL+"/tickets/what-if", wrapper.WhatIf)
+	router.POST(options.BaseURL+"/tickets/decisions", wrapper.DecideMany)
 	router.GET(options.BaseURL+"/tickets/:id/change", wrapper.GetTicketChange)
 	router.POST(options.BaseURL+"/tickets/:id/comments", wrapper.CommentTicket)
+	router.POST(options.BaseURL+"/tickets/:id/review", wrapper.ReviewTicket)
 	router.GET(options.BaseURL+"/tickets/:id/ledger", wrapper.ListTicketLedger)
+	router.GET(options.BaseURL+"/approval-policies", wrapper.ListApprovalPolicies)
+	router.GET(options.BaseURL+"/approval-policies/:id", wrapper.GetApprovalPolicy)
 	router.GET(options.BaseURL+"/classes", wrapper.ListClasses)
 	router.GET(options.BaseURL+"/catalog/sources", wrapper.ListCatalogSources)
 	router.POST(options.BaseURL+"/catalog/sources/:id/preview", wrapper.PreviewSync)
@@ -4171,6 +4557,83 @@ type ListApplicationConnectionsdefaultApplicationProblemPlusJSONResponse struct 
 }
 
 func (response ListApplicationConnectionsdefaultApplicationProblemPlusJSONResponse) VisitListApplicationConnectionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListApprovalPoliciesRequestObject struct {
+}
+
+type ListApprovalPoliciesResponseObject interface {
+	VisitListApprovalPoliciesResponse(w http.ResponseWriter) error
+}
+
+type ListApprovalPolicies200JSONResponse ApprovalPolicyList
+
+func (response ListApprovalPolicies200JSONResponse) VisitListApprovalPoliciesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListApprovalPoliciesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListApprovalPoliciesdefaultApplicationProblemPlusJSONResponse) VisitListApprovalPoliciesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetApprovalPolicyRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetApprovalPolicyResponseObject interface {
+	VisitGetApprovalPolicyResponse(w http.ResponseWriter) error
+}
+
+type GetApprovalPolicy200JSONResponse ApprovalPolicy
+
+func (response GetApprovalPolicy200JSONResponse) VisitGetApprovalPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetApprovalPolicydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetApprovalPolicydefaultApplicationProblemPlusJSONResponse) VisitGetApprovalPolicyResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4601,6 +5064,118 @@ func (response ListClassesdefaultApplicationProblemPlusJSONResponse) VisitListCl
 	return err
 }
 
+type ListDelegationsRequestObject struct {
+	Params ListDelegationsParams
+}
+
+type ListDelegationsResponseObject interface {
+	VisitListDelegationsResponse(w http.ResponseWriter) error
+}
+
+type ListDelegations200JSONResponse DelegationList
+
+func (response ListDelegations200JSONResponse) VisitListDelegationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDelegationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListDelegationsdefaultApplicationProblemPlusJSONResponse) VisitListDelegationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateDelegationRequestObject struct {
+	Params CreateDelegationParams
+	Body   *CreateDelegationJSONRequestBody
+}
+
+type CreateDelegationResponseObject interface {
+	VisitCreateDelegationResponse(w http.ResponseWriter) error
+}
+
+type CreateDelegation201JSONResponse Delegation
+
+func (response CreateDelegation201JSONResponse) VisitCreateDelegationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateDelegationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateDelegationdefaultApplicationProblemPlusJSONResponse) VisitCreateDelegationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndDelegationRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type EndDelegationResponseObject interface {
+	VisitEndDelegationResponse(w http.ResponseWriter) error
+}
+
+type EndDelegation204Response struct {
+}
+
+func (response EndDelegation204Response) VisitEndDelegationResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type EndDelegationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndDelegationdefaultApplicationProblemPlusJSONResponse) VisitEndDelegationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 }
 
@@ -4696,6 +5271,44 @@ type ListGroupsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListGroupsdefaultApplicationProblemPlusJSONResponse) VisitListGroupsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetHomeRequestObject struct {
+}
+
+type GetHomeResponseObject interface {
+	VisitGetHomeResponse(w http.ResponseWriter) error
+}
+
+type GetHome200JSONResponse Home
+
+func (response GetHome200JSONResponse) VisitGetHomeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetHomedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetHomedefaultApplicationProblemPlusJSONResponse) VisitGetHomeResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -4879,6 +5492,155 @@ type GetMedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListInboxRequestObject struct {
+	Params ListInboxParams
+}
+
+type ListInboxResponseObject interface {
+	VisitListInboxResponse(w http.ResponseWriter) error
+}
+
+type ListInbox200JSONResponse InboxList
+
+func (response ListInbox200JSONResponse) VisitListInboxResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListInboxdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListInboxdefaultApplicationProblemPlusJSONResponse) VisitListInboxResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type MarkInboxRequestObject struct {
+	Body *MarkInboxJSONRequestBody
+}
+
+type MarkInboxResponseObject interface {
+	VisitMarkInboxResponse(w http.ResponseWriter) error
+}
+
+type MarkInbox204Response struct {
+}
+
+func (response MarkInbox204Response) VisitMarkInboxResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type MarkInboxdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response MarkInboxdefaultApplicationProblemPlusJSONResponse) VisitMarkInboxResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPreferencesRequestObject struct {
+}
+
+type GetPreferencesResponseObject interface {
+	VisitGetPreferencesResponse(w http.ResponseWriter) error
+}
+
+type GetPreferences200JSONResponse Preferences
+
+func (response GetPreferences200JSONResponse) VisitGetPreferencesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPreferencesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetPreferencesdefaultApplicationProblemPlusJSONResponse) VisitGetPreferencesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutPreferencesRequestObject struct {
+	Body *PutPreferencesJSONRequestBody
+}
+
+type PutPreferencesResponseObject interface {
+	VisitPutPreferencesResponse(w http.ResponseWriter) error
+}
+
+type PutPreferences200JSONResponse Preferences
+
+func (response PutPreferences200JSONResponse) VisitPutPreferencesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutPreferencesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutPreferencesdefaultApplicationProblemPlusJSONResponse) VisitPutPreferencesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5424,6 +6186,45 @@ func (response CreateTicketdefaultApplicationProblemPlusJSONResponse) VisitCreat
 	return err
 }
 
+type DecideManyRequestObject struct {
+	Body *DecideManyJSONRequestBody
+}
+
+type DecideManyResponseObject interface {
+	VisitDecideManyResponse(w http.ResponseWriter) error
+}
+
+type DecideMany200JSONResponse BulkResult
+
+func (response DecideMany200JSONResponse) VisitDecideManyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DecideManydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DecideManydefaultApplicationProblemPlusJSONResponse) VisitDecideManyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PreviewTicketRequestObject struct {
 	Body *PreviewTicketJSONRequestBody
 }
@@ -5452,6 +6253,45 @@ type PreviewTicketdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response PreviewTicketdefaultApplicationProblemPlusJSONResponse) VisitPreviewTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type WhatIfRequestObject struct {
+	Body *WhatIfJSONRequestBody
+}
+
+type WhatIfResponseObject interface {
+	VisitWhatIfResponse(w http.ResponseWriter) error
+}
+
+type WhatIf200JSONResponse TicketPreview
+
+func (response WhatIf200JSONResponse) VisitWhatIfResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type WhatIfdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response WhatIfdefaultApplicationProblemPlusJSONResponse) VisitWhatIfResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5650,6 +6490,46 @@ type ListTicketLedgerdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response ListTicketLedgerdefaultApplicationProblemPlusJSONResponse) VisitListTicketLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReviewTicketRequestObject struct {
+	Id   TicketId `json:"id"`
+	Body *ReviewTicketJSONRequestBody
+}
+
+type ReviewTicketResponseObject interface {
+	VisitReviewTicketResponse(w http.ResponseWriter) error
+}
+
+type ReviewTicket200JSONResponse Ticket
+
+func (response ReviewTicket200JSONResponse) VisitReviewTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReviewTicketdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReviewTicketdefaultApplicationProblemPlusJSONResponse) VisitReviewTicketResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5906,6 +6786,12 @@ type StrictServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(ctx context.Context, request ListApplicationConnectionsRequestObject) (ListApplicationConnectionsResponseObject, error)
+	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
+	// (GET /approval-policies)
+	ListApprovalPolicies(ctx context.Context, request ListApprovalPoliciesRequestObject) (ListApprovalPoliciesResponseObject, error)
+	// GetApprovalPolicy One of them, with its YAML
+	// (GET /approval-policies/{id})
+	GetApprovalPolicy(ctx context.Context, request GetApprovalPolicyRequestObject) (GetApprovalPolicyResponseObject, error)
 	// GetDevice What the logged in user would agree to (code not-found if nothing waits with this user code)
 	// (GET /auth/device)
 	GetDevice(ctx context.Context, request GetDeviceRequestObject) (GetDeviceResponseObject, error)
@@ -5939,12 +6825,24 @@ type StrictServerInterface interface {
 	// ListClasses Resource and subject classes with their YAML
 	// (GET /classes)
 	ListClasses(ctx context.Context, request ListClassesRequestObject) (ListClassesResponseObject, error)
+	// ListDelegations Delegations from and to the caller; all of them for security and auditors
+	// (GET /delegations)
+	ListDelegations(ctx context.Context, request ListDelegationsRequestObject) (ListDelegationsResponseObject, error)
+	// CreateDelegation Let somebody decide for the caller for some days
+	// (POST /delegations)
+	CreateDelegation(ctx context.Context, request CreateDelegationRequestObject) (CreateDelegationResponseObject, error)
+	// EndDelegation End a delegation now
+	// (DELETE /delegations/{id})
+	EndDelegation(ctx context.Context, request EndDelegationRequestObject) (EndDelegationResponseObject, error)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
 	// ListGroups Groups of the catalog
 	// (GET /groups)
 	ListGroups(ctx context.Context, request ListGroupsRequestObject) (ListGroupsResponseObject, error)
+	// GetHome What waits for the caller, what of his is under way or expires soon, what his applications were denied
+	// (GET /home)
+	GetHome(ctx context.Context, request GetHomeRequestObject) (GetHomeResponseObject, error)
 	// ListLedger Lines, newest first (security and auditors)
 	// (GET /ledger)
 	ListLedger(ctx context.Context, request ListLedgerRequestObject) (ListLedgerResponseObject, error)
@@ -5957,6 +6855,18 @@ type StrictServerInterface interface {
 	// GetMe Who am I, and as what
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
+	// ListInbox Notifications of the caller, newest first
+	// (GET /me/inbox)
+	ListInbox(ctx context.Context, request ListInboxRequestObject) (ListInboxResponseObject, error)
+	// MarkInbox Mark notifications as read, or as not read
+	// (POST /me/inbox)
+	MarkInbox(ctx context.Context, request MarkInboxRequestObject) (MarkInboxResponseObject, error)
+	// GetPreferences How the caller is notified, and in which language and time zone
+	// (GET /me/preferences)
+	GetPreferences(ctx context.Context, request GetPreferencesRequestObject) (GetPreferencesResponseObject, error)
+	// PutPreferences Change them
+	// (PUT /me/preferences)
+	PutPreferences(ctx context.Context, request PutPreferencesRequestObject) (PutPreferencesResponseObject, error)
 	// EndOtherSessions End all sessions but this one
 	// (DELETE /me/sessions)
 	EndOtherSessions(ctx context.Context, request EndOtherSessionsRequestObject) (EndOtherSessionsResponseObject, error)
@@ -5999,9 +6909,15 @@ type StrictServerInterface interface {
 	// CreateTicket Ask for access
 	// (POST /tickets)
 	CreateTicket(ctx context.Context, request CreateTicketRequestObject) (CreateTicketResponseObject, error)
+	// DecideMany One decision for many items, each with its own result
+	// (POST /tickets/decisions)
+	DecideMany(ctx context.Context, request DecideManyRequestObject) (DecideManyResponseObject, error)
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(ctx context.Context, request PreviewTicketRequestObject) (PreviewTicketResponseObject, error)
+	// WhatIf Who would have to approve this, if somebody asked (security and auditors; others only for themselves)
+	// (POST /tickets/what-if)
+	WhatIf(ctx context.Context, request WhatIfRequestObject) (WhatIfResponseObject, error)
 
 	// (GET /tickets/{id})
 	GetTicket(ctx context.Context, request GetTicketRequestObject) (GetTicketResponseObject, error)
@@ -6017,6 +6933,9 @@ type StrictServerInterface interface {
 	// ListTicketLedger The ledger lines about the ticket, oldest first
 	// (GET /tickets/{id}/ledger)
 	ListTicketLedger(ctx context.Context, request ListTicketLedgerRequestObject) (ListTicketLedgerResponseObject, error)
+	// ReviewTicket Confirm or end a break-glass grant afterwards
+	// (POST /tickets/{id}/review)
+	ReviewTicket(ctx context.Context, request ReviewTicketRequestObject) (ReviewTicketResponseObject, error)
 	// RevokeTicket The resource's owner, the application's owner or security ends the grant
 	// (POST /tickets/{id}/revoke)
 	RevokeTicket(ctx context.Context, request RevokeTicketRequestObject) (RevokeTicketResponseObject, error)
@@ -6192,6 +7111,56 @@ func (sh *strictHandler) ListApplicationConnections(ctx *gin.Context, id Id, par
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListApplicationConnectionsResponseObject); ok {
 		if err := validResponse.VisitListApplicationConnectionsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListApprovalPolicies operation middleware
+func (sh *strictHandler) ListApprovalPolicies(ctx *gin.Context) {
+	var request ListApprovalPoliciesRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListApprovalPolicies(ctx, request.(ListApprovalPoliciesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListApprovalPolicies")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListApprovalPoliciesResponseObject); ok {
+		if err := validResponse.VisitListApprovalPoliciesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetApprovalPolicy operation middleware
+func (sh *strictHandler) GetApprovalPolicy(ctx *gin.Context, id Id) {
+	var request GetApprovalPolicyRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetApprovalPolicy(ctx, request.(GetApprovalPolicyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetApprovalPolicy")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetApprovalPolicyResponseObject); ok {
+		if err := validResponse.VisitGetApprovalPolicyResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -6526,6 +7495,91 @@ func (sh *strictHandler) ListClasses(ctx *gin.Context) {
 	}
 }
 
+// ListDelegations operation middleware
+func (sh *strictHandler) ListDelegations(ctx *gin.Context, params ListDelegationsParams) {
+	var request ListDelegationsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListDelegations(ctx, request.(ListDelegationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListDelegations")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListDelegationsResponseObject); ok {
+		if err := validResponse.VisitListDelegationsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateDelegation operation middleware
+func (sh *strictHandler) CreateDelegation(ctx *gin.Context, params CreateDelegationParams) {
+	var request CreateDelegationRequestObject
+
+	request.Params = params
+
+	var body CreateDelegationJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateDelegation(ctx, request.(CreateDelegationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateDelegation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(CreateDelegationResponseObject); ok {
+		if err := validResponse.VisitCreateDelegationResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndDelegation operation middleware
+func (sh *strictHandler) EndDelegation(ctx *gin.Context, id Id) {
+	var request EndDelegationRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EndDelegation(ctx, request.(EndDelegationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndDelegation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(EndDelegationResponseObject); ok {
+		if err := validResponse.VisitEndDelegationResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx *gin.Context) {
 	var request StreamEventsRequestObject
@@ -6569,6 +7623,30 @@ func (sh *strictHandler) ListGroups(ctx *gin.Context, params ListGroupsParams) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListGroupsResponseObject); ok {
 		if err := validResponse.VisitListGroupsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetHome operation middleware
+func (sh *strictHandler) GetHome(ctx *gin.Context) {
+	var request GetHomeRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetHome(ctx, request.(GetHomeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetHome")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetHomeResponseObject); ok {
+		if err := validResponse.VisitGetHomeResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -6669,6 +7747,118 @@ func (sh *strictHandler) GetMe(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetMeResponseObject); ok {
 		if err := validResponse.VisitGetMeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListInbox operation middleware
+func (sh *strictHandler) ListInbox(ctx *gin.Context, params ListInboxParams) {
+	var request ListInboxRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListInbox(ctx, request.(ListInboxRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListInbox")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListInboxResponseObject); ok {
+		if err := validResponse.VisitListInboxResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// MarkInbox operation middleware
+func (sh *strictHandler) MarkInbox(ctx *gin.Context) {
+	var request MarkInboxRequestObject
+
+	var body MarkInboxJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.MarkInbox(ctx, request.(MarkInboxRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "MarkInbox")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(MarkInboxResponseObject); ok {
+		if err := validResponse.VisitMarkInboxResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetPreferences operation middleware
+func (sh *strictHandler) GetPreferences(ctx *gin.Context) {
+	var request GetPreferencesRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetPreferences(ctx, request.(GetPreferencesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetPreferences")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetPreferencesResponseObject); ok {
+		if err := validResponse.VisitGetPreferencesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutPreferences operation middleware
+func (sh *strictHandler) PutPreferences(ctx *gin.Context) {
+	var request PutPreferencesRequestObject
+
+	var body PutPreferencesJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutPreferences(ctx, request.(PutPreferencesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutPreferences")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutPreferencesResponseObject); ok {
+		if err := validResponse.VisitPutPreferencesResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -7049,6 +8239,37 @@ func (sh *strictHandler) CreateTicket(ctx *gin.Context, params CreateTicketParam
 	}
 }
 
+// DecideMany operation middleware
+func (sh *strictHandler) DecideMany(ctx *gin.Context) {
+	var request DecideManyRequestObject
+
+	var body DecideManyJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DecideMany(ctx, request.(DecideManyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DecideMany")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DecideManyResponseObject); ok {
+		if err := validResponse.VisitDecideManyResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // PreviewTicket operation middleware
 func (sh *strictHandler) PreviewTicket(ctx *gin.Context) {
 	var request PreviewTicketRequestObject
@@ -7073,6 +8294,37 @@ func (sh *strictHandler) PreviewTicket(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(PreviewTicketResponseObject); ok {
 		if err := validResponse.VisitPreviewTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// WhatIf operation middleware
+func (sh *strictHandler) WhatIf(ctx *gin.Context) {
+	var request WhatIfRequestObject
+
+	var body WhatIfJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.WhatIf(ctx, request.(WhatIfRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "WhatIf")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(WhatIfResponseObject); ok {
+		if err := validResponse.VisitWhatIfResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -7218,6 +8470,39 @@ func (sh *strictHandler) ListTicketLedger(ctx *gin.Context, id TicketId) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListTicketLedgerResponseObject); ok {
 		if err := validResponse.VisitListTicketLedgerResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ReviewTicket operation middleware
+func (sh *strictHandler) ReviewTicket(ctx *gin.Context, id TicketId) {
+	var request ReviewTicketRequestObject
+
+	request.Id = id
+
+	var body ReviewTicketJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReviewTicket(ctx, request.(ReviewTicketRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReviewTicket")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ReviewTicketResponseObject); ok {
+		if err := validResponse.VisitReviewTicketResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -1,0 +1,189 @@
+// Package mail sends notifications by SMTP, as plain text. It may not know who is told what.
+package mail
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	netmail "net/mail"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/wneessen/go-mail"
+
+	"github.com/acp-io/acp/internal/notify"
+)
+
+// How the connection is made safe.
+const (
+	TLSStart    = "starttls" // by STARTTLS, or not at all
+	TLSImplicit = "implicit" // from the first byte on
+	TLSNone     = "none"     // only to this machine
+)
+
+// Timeout of one mail, with everything.
+const Timeout = 30 * time.Second
+
+// Config of a mail server.
+type Config struct {
+	Host string `json:"host"`
+	// Port; 0: 587 for starttls, 465 for implicit, 25 for none.
+	Port int    `json:"port,omitempty"`
+	TLS  string `json:"tls,omitempty"` // starttls (the default), implicit, none
+	// CAFile has the certificates that are trusted beside the system's.
+	CAFile string `json:"caFile,omitempty"`
+	// Username and the file with the password; empty: the server knows the portal otherwise.
+	Username     string `json:"username,omitempty"`
+	PasswordFile string `json:"passwordFile,omitempty"`
+	From         string `json:"from"` // ACP <acp@example.com>
+}
+
+// Sender implements notify.Sender. The password is read for each mail, so that it is changed without a restart.
+type Sender struct {
+	config  Config
+	from    *netmail.Address
+	roots   *x509.CertPool
+	timeout time.Duration
+}
+
+// New checks the configuration and connects nothing.
+func New(c Config) (*Sender, error) {
+	if c.Host == "" {
+		return nil, errors.New("mail.host is required")
+	}
+	from, err := netmail.ParseAddress(c.From)
+	if err != nil {
+		return nil, fmt.Errorf("mail.from %q is no address such as ACP <acp@example.com>", c.From)
+	}
+	switch c.TLS {
+	case "":
+		c.TLS = TLSStart
+	case TLSStart, TLSImplicit:
+	case TLSNone:
+		if ip := net.ParseIP(c.Host); c.Host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			return nil, errors.New("mail.tls none is for a server on this machine: use starttls or implicit")
+		}
+	default:
+		return nil, fmt.Errorf("mail.tls %q: use starttls, implicit or none", c.TLS)
+	}
+	if c.Port == 0 {
+		c.Port = map[string]int{TLSStart: 587, TLSImplicit: 465, TLSNone: 25}[c.TLS]
+	}
+	if c.Port < 0 || c.Port > 65535 {
+		return nil, fmt.Errorf("mail.port %d is no port", c.Port)
+	}
+	if (c.Username == "") != (c.PasswordFile == "") {
+		return nil, errors.New("mail.username and mail.passwordFile belong together")
+	}
+	s := &Sender{config: c, from: from, timeout: Timeout}
+	if c.CAFile != "" {
+		text, err := os.ReadFile(c.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("mail.caFile: %w", err)
+		}
+		if s.roots, err = x509.SystemCertPool(); err != nil {
+			return nil, fmt.Errorf("read the system's certificates: %w", err)
+		}
+		if !s.roots.AppendCertsFromPEM(text) {
+			return nil, fmt.Errorf("mail.caFile: %s has no certificate", c.CAFile)
+		}
+	}
+	_, err = s.options()
+	return s, err
+}
+
+// Send implements notify.Sender.
+func (s *Sender) Send(ctx context.Context, p notify.Parcel) error {
+	msg, err := s.message(p)
+	if err != nil {
+		return &notify.Problem{Err: err, Permanent: true}
+	}
+	opts, err := s.options()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	// The library's timeouts begin anew with each command; the context ends them all.
+	opts = append(opts, mail.WithDialContextFunc(func(dial context.Context, network, address string) (net.Conn, error) {
+		conn, err := new(net.Dialer).DialContext(dial, network, address)
+		if err != nil {
+			return nil, err
+		}
+		context.AfterFunc(ctx, func() { _ = conn.Close() }) // whoever waits for it is told
+		if s.config.TLS == TLSImplicit {
+			conn = tls.Client(conn, s.tls())
+		}
+		return conn, nil
+	}))
+	client, err := mail.NewClient(s.config.Host, opts...)
+	if err != nil {
+		return fmt.Errorf("prepare the mail: %w", err)
+	}
+	return s.problem(client.DialAndSendWithContext(ctx, msg))
+}
+
+func (s *Sender) message(p notify.Parcel) (*mail.Msg, error) {
+	to, err := netmail.ParseAddress(p.To.Email)
+	if err != nil {
+		return nil, fmt.Errorf("the catalog's address of %s is none", p.To.Person)
+	}
+	msg := mail.NewMsg(mail.WithCharset(mail.CharsetUTF8))
+	msg.FromMailAddress(s.from)
+	msg.ToMailAddress(&netmail.Address{Name: notify.Line(p.To.Name), Address: to.Address})
+	_, domain, _ := strings.Cut(s.from.Address, "@")
+	msg.SetMessageIDWithValue(p.ID + "@" + domain)
+	if p.Message.Ticket > 0 {
+		// Mails about one ticket are one conversation.
+		msg.SetGenHeader(mail.HeaderReferences, fmt.Sprintf("<ticket-%d@%s>", p.Message.Ticket, domain))
+	}
+	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no out-of-office answers
+	msg.SetDate()
+	msg.Subject(notify.Line(p.Text.Title))
+	msg.SetBodyString(mail.TypeTextPlain, p.Text.Body+"\n"+p.Open+": "+p.Text.Link+"\n\n-- \n"+p.Footer+"\n")
+	return msg, nil
+}
+
+func (s *Sender) tls() *tls.Config {
+	return &tls.Config{ServerName: s.config.Host, RootCAs: s.roots, MinVersion: tls.VersionTLS12}
+}
+
+func (s *Sender) options() ([]mail.Option, error) {
+	opts := []mail.Option{mail.WithPort(s.config.Port), mail.WithTimeout(s.timeout), mail.WithTLSConfig(s.tls()), mail.WithTLSPolicy(mail.NoTLS)}
+	if s.config.TLS == TLSStart {
+		opts = append(opts, mail.WithTLSPolicy(mail.TLSMandatory))
+	}
+	if s.config.Username == "" {
+		return opts, nil
+	}
+	password, err := os.ReadFile(s.config.PasswordFile)
+	if err != nil {
+		return nil, fmt.Errorf("mail.passwordFile: %w", err)
+	}
+	// A password in the clear is only said where the connection is safe, or ends on this machine; the library sees to it.
+	auth := mail.WithOpportunisticSMTPAuth(mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1, mail.SMTPAuthPlain, mail.SMTPAuthLogin)
+	return append(opts, auth, mail.WithUsername(s.config.Username), mail.WithPassword(strings.TrimSpace(string(password)))), nil
+}
+
+// problem tells what a server refuses for good about this mail from what may pass later. A refused login or sender is
+// the configuration's fault, which an operator mends.
+func (s *Sender) problem(err error) error {
+	if err == nil {
+		return nil
+	}
+	var e *mail.SendError
+	if errors.As(err, &e) && e.ErrorCode() >= 500 {
+		switch e.Reason {
+		case mail.ErrSMTPRcptTo, mail.ErrSMTPData, mail.ErrSMTPDataClose:
+			return &notify.Problem{Err: fmt.Errorf("the mail server refuses the mail (%d)", e.ErrorCode()), Permanent: true}
+		}
+	}
+	if e != nil && e.ErrorCode() > 0 {
+		return fmt.Errorf("the mail server answers %d", e.ErrorCode())
+	}
+	return fmt.Errorf("the mail server %s cannot be used: %w", s.config.Host, err)
+}

@@ -1,0 +1,158 @@
+// Package setup reads the file in which an operator says which channels there are. Secrets are in files that it names.
+package setup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/notify/hook"
+	"github.com/acp-io/acp/internal/notify/mail"
+	"github.com/acp-io/acp/internal/notify/slack"
+	"github.com/acp-io/acp/internal/webhook"
+)
+
+// File is the operator's configuration; docs/notifications.md explains it.
+type File struct {
+	Mail          *mail.Config   `json:"mail,omitempty"`
+	Slack         *Slack         `json:"slack,omitempty"`
+	SlackChannels []SlackChannel `json:"slackChannels,omitempty"`
+	Webhooks      []Webhook      `json:"webhooks,omitempty"`
+}
+
+// Slack sends direct messages as a bot.
+type Slack struct {
+	TokenFile string `json:"tokenFile"`
+	API       string `json:"api,omitempty"` // empty: https://slack.com/api
+}
+
+// SlackChannel is reached by an incoming webhook, whose URL is a secret.
+type SlackChannel struct {
+	Name    string        `json:"name"`
+	URLFile string        `json:"urlFile"`
+	Kinds   []notify.Kind `json:"kinds,omitempty"` // none: all
+}
+
+// Webhook is a receiver that is a program.
+type Webhook struct {
+	Name    string        `json:"name"`
+	URL     string        `json:"url"`
+	KeyFile string        `json:"keyFile"`
+	Kinds   []notify.Kind `json:"kinds,omitempty"` // none: all
+}
+
+// Channels are what is set up.
+type Channels struct {
+	People     []notify.Channel
+	Broadcasts []notify.Broadcast
+	Senders    map[notify.Channel]notify.Sender
+}
+
+// Load a file; an empty name is no channel but the inbox. Everything that can be checked without the receivers is.
+func Load(name string) (*Channels, error) {
+	if name == "" {
+		return (&File{}).channels()
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("--notify: %w", err)
+	}
+	var f File
+	if err := yaml.UnmarshalStrict(text, &f); err != nil {
+		return nil, fmt.Errorf("--notify %s: %w", name, err)
+	}
+	c, err := f.channels()
+	if err != nil {
+		return nil, fmt.Errorf("--notify %s: %w", name, err)
+	}
+	return c, nil
+}
+
+const slackAPI = "https://slack.com/api"
+
+func (f *File) channels() (*Channels, error) {
+	c := &Channels{Senders: map[notify.Channel]notify.Sender{}}
+	if f.Mail != nil {
+		s, err := mail.New(*f.Mail)
+		if err != nil {
+			return nil, err
+		}
+		c.person(notify.ChannelMail, s)
+	}
+	if f.Slack != nil {
+		s, err := f.Slack.bot()
+		if err != nil {
+			return nil, err
+		}
+		c.person(notify.ChannelSlack, s)
+	}
+	var problems []error
+	for _, x := range f.SlackChannels {
+		_, err := slack.ReadURL(x.URLFile)
+		if err == nil {
+			err = c.broadcast("slack:", x.Name, x.Kinds, &slack.Incoming{URLFile: x.URLFile, Client: webhook.NewClient(webhook.Timeout), Now: time.Now})
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("slackChannels %q: %w", x.Name, err))
+		}
+	}
+	for _, x := range f.Webhooks {
+		u, err := webhook.ParseURL(x.URL)
+		if err == nil {
+			_, err = webhook.ReadKeys(x.KeyFile)
+		}
+		if err == nil {
+			err = c.broadcast("webhook:", x.Name, x.Kinds, &hook.Sender{Target: &webhook.Target{URL: u, KeyFile: x.KeyFile, Client: webhook.NewClient(webhook.Timeout), Now: time.Now}})
+		}
+		if err != nil {
+			problems = append(problems, fmt.Errorf("webhooks %q: %w", x.Name, err))
+		}
+	}
+	return c, errors.Join(problems...)
+}
+
+func (s *Slack) bot() (*slack.Bot, error) {
+	api := s.API
+	if api == "" {
+		api = slackAPI
+	}
+	u, err := webhook.ParseURL(api)
+	if err != nil {
+		return nil, fmt.Errorf("slack.api: %w", err)
+	}
+	if _, err := os.ReadFile(s.TokenFile); err != nil {
+		return nil, fmt.Errorf("slack.tokenFile: %w", err)
+	}
+	return &slack.Bot{API: u, TokenFile: s.TokenFile, Client: webhook.NewClient(webhook.Timeout), Now: time.Now}, nil
+}
+
+func (c *Channels) person(name notify.Channel, s notify.Sender) {
+	c.People = append(c.People, name)
+	c.Senders[name] = s
+}
+
+var namePattern = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
+
+func (c *Channels) broadcast(prefix, name string, kinds []notify.Kind, s notify.Sender) error {
+	if !namePattern.MatchString(name) {
+		return errors.New("its name has to be small letters, digits and '-'")
+	}
+	channel := notify.Channel(prefix + name)
+	if _, ok := c.Senders[channel]; ok {
+		return errors.New("there are two of this name")
+	}
+	for _, k := range kinds {
+		if !slices.Contains(notify.Kinds(), k) {
+			return fmt.Errorf("there is no kind %q: use %v", k, notify.Kinds())
+		}
+	}
+	c.Broadcasts = append(c.Broadcasts, notify.Broadcast{Channel: channel, Kinds: kinds})
+	c.Senders[channel] = s
+	return nil
+}

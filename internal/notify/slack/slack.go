@@ -1,0 +1,189 @@
+// Package slack sends notifications through Slack: to people as direct messages of a bot, or to one channel by an
+// incoming webhook. It may not know who is told what.
+package slack
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/notify/hook"
+	"github.com/acp-io/acp/internal/webhook"
+)
+
+// Limits of Slack, in characters: https://api.slack.com/reference/block-kit/blocks
+const (
+	maxHeader  = 150
+	maxSection = 3000
+)
+
+// Text is plain everywhere: what people wrote neither mentions anybody nor becomes a link.
+type text struct {
+	Type  string `json:"type"`
+	Text  string `json:"text"`
+	Emoji bool   `json:"emoji"`
+}
+
+type element struct {
+	Type string `json:"type"`
+	Text text   `json:"text"`
+	URL  string `json:"url"`
+}
+
+type block struct {
+	Type     string    `json:"type"`
+	Text     *text     `json:"text,omitempty"`
+	Elements []element `json:"elements,omitempty"`
+}
+
+type post struct {
+	Channel string `json:"channel,omitempty"`
+	// Text is for places that show no blocks, and is markup.
+	Text        string  `json:"text"`
+	Blocks      []block `json:"blocks"`
+	UnfurlLinks bool    `json:"unfurl_links"`
+	UnfurlMedia bool    `json:"unfurl_media"`
+}
+
+func postOf(p notify.Parcel, channel string) post {
+	return post{Channel: channel, Text: Escape(p.Text.Title), Blocks: []block{
+		{Type: "header", Text: plain(p.Text.Title, maxHeader)},
+		{Type: "section", Text: plain(strings.TrimSpace(p.Text.Body), maxSection)},
+		{Type: "actions", Elements: []element{{Type: "button", Text: *plain(p.Open, 75), URL: p.Text.Link}}},
+	}}
+}
+
+func plain(s string, most int) *text {
+	if r := []rune(s); len(r) > most {
+		s = string(r[:most-1]) + "…"
+	}
+	return &text{Type: "plain_text", Text: s}
+}
+
+// Escape makes text plain where Slack reads markup: https://api.slack.com/reference/surfaces/formatting#escaping
+func Escape(s string) string {
+	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
+}
+
+// Incoming posts to the one channel of an incoming webhook, whose URL is a secret in a file.
+type Incoming struct {
+	URLFile string
+	Client  *http.Client
+	Now     func() time.Time
+}
+
+// Send implements notify.Sender.
+func (s *Incoming) Send(ctx context.Context, p notify.Parcel) error {
+	u, err := ReadURL(s.URLFile)
+	if err != nil {
+		return err
+	}
+	req, err := request(ctx, u.String(), postOf(p, ""))
+	if err != nil {
+		return err
+	}
+	_, err = webhook.Do(s.Client, req, s.Now())
+	return hook.Problem(err)
+}
+
+// ReadURL reads the URL of an incoming webhook. Errors do not tell it.
+func ReadURL(file string) (*url.URL, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the address of Slack's webhook: %w", err)
+	}
+	u, err := webhook.ParseURL(strings.TrimSpace(string(data)))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return u, nil
+}
+
+// Bot sends direct messages. Its token (scopes chat:write, users:read.email) is in a file that is read each time.
+type Bot struct {
+	API       *url.URL // https://slack.com/api
+	TokenFile string
+	Client    *http.Client
+	Now       func() time.Time
+}
+
+// Send implements notify.Sender.
+func (b *Bot) Send(ctx context.Context, p notify.Parcel) error {
+	var who struct {
+		User struct {
+			ID string `json:"id"`
+		} `json:"user"`
+	}
+	ask, err := http.NewRequestWithContext(ctx, http.MethodGet, b.API.JoinPath("users.lookupByEmail").String()+"?"+url.Values{"email": {p.To.Email}}.Encode(), nil)
+	if err != nil {
+		return fmt.Errorf("make the request: %w", err)
+	}
+	if err := b.call(ask, &who); err != nil {
+		return err
+	}
+	req, err := request(ctx, b.API.JoinPath("chat.postMessage").String(), postOf(p, who.User.ID))
+	if err != nil {
+		return err
+	}
+	return b.call(req, nil)
+}
+
+// call asks Slack, whose answers say in the body whether they are one.
+func (b *Bot) call(req *http.Request, into any) error {
+	token, err := os.ReadFile(b.TokenFile)
+	if err != nil {
+		return fmt.Errorf("read Slack's token: %w", err)
+	}
+	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
+	body, err := webhook.Do(b.Client, req, b.Now())
+	if err != nil {
+		return hook.Problem(err)
+	}
+	var said struct {
+		OK    bool   `json:"ok"`
+		Error string `json:"error"`
+	}
+	if err := json.Unmarshal(body, &said); err != nil {
+		return errors.New("Slack's answer is not JSON") //nolint:staticcheck // a name
+	}
+	if !said.OK {
+		return &notify.Problem{Err: fmt.Errorf("Slack says %s", notify.Line(said.Error)), Permanent: permanent(said.Error)} //nolint:staticcheck // a name
+	}
+	if into == nil {
+		return nil
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return fmt.Errorf("read Slack's answer: %w", err)
+	}
+	return nil
+}
+
+// permanent are the answers about this person or this message; the rest is about the token, or passes.
+func permanent(said string) bool {
+	switch said {
+	case "users_not_found", "channel_not_found", "user_disabled", "is_archived", "msg_too_long", "invalid_blocks", "no_text", "cannot_dm_bot":
+		return true
+	}
+	return false
+}
+
+func request(ctx context.Context, where string, what post) (*http.Request, error) {
+	body, err := json.Marshal(what)
+	if err != nil {
+		return nil, &notify.Problem{Err: fmt.Errorf("encode the message: %w", err), Permanent: true}
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, where, bytes.NewReader(body))
+	if err != nil {
+		return nil, errors.New("the address cannot be used") // it may be a secret
+	}
+	req.Header.Set("Content-Type", "application/json; charset=utf-8")
+	return req, nil
+}

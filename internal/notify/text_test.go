@@ -1,0 +1,228 @@
+package notify
+
+import (
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+func writer(t testing.TB) *Writer {
+	t.Helper()
+	u, err := url.Parse("https://acp.example.com/base")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Writer{Portal: u}
+}
+
+func facts(event string) Facts {
+	return Facts{Event: event, Actor: "Li Na", ActorFor: "Zhao", Requester: "Wang Lei", For: "Bob", Step: "owner", Reason: "because", Comment: "hm",
+		Items: []About{{Application: "orders", Resource: "cache", Actions: []string{"redis:connect"}}}, Until: start, Begin: start}
+}
+
+// Every kind has words in every language, for every event that can bring it, whatever is missing in the facts.
+func TestEverythingHasWords(t *testing.T) {
+	w := writer(t)
+	var events []string
+	for lang := range phrases {
+		for key := range phrases[lang] {
+			_, event, _ := strings.Cut(key, "/")
+			events = append(events, event)
+		}
+	}
+	if d := cmp.Diff(sortedKeys(english), sortedKeys(chinese)); d != "" {
+		t.Errorf("both languages say the same things: %s", d)
+	}
+	for _, k := range Kinds() {
+		for _, event := range events {
+			for _, f := range []Facts{facts(event), {Event: event}} {
+				var said []string
+				for _, lang := range []string{English, Chinese} {
+					text, err := w.Write(Message{Kind: k, Ticket: 7, Facts: f}, Preferences{Language: lang})
+					if err != nil || text.Title == "" || text.Body == "" || strings.Contains(text.Title+text.Body, "<no value>") {
+						t.Errorf("%s/%s in %s: %+v %v", k, event, lang, text, err)
+					}
+					said = append(said, text.Title)
+				}
+				if said[0] == said[1] {
+					t.Errorf("%s/%s is not translated: %s", k, event, said[0])
+				}
+			}
+		}
+	}
+	if _, err := w.Write(Message{Kind: "gossip"}, Preferences{}); err == nil {
+		t.Error("a kind without words is an error")
+	}
+}
+
+func sortedKeys(m map[string]phrase) (out []string) {
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+func TestWords(t *testing.T) {
+	w := writer(t)
+	m := Message{Kind: KindNeeded, Ticket: 7, Facts: facts("submitted")}
+	m.Facts.Comment, m.Facts.Actor, m.Facts.For = "", "", ""
+	got, err := w.Write(m, Preferences{})
+	want := Text{Title: "T-7: Wang Lei asks for your decision: orders → cache (redis:connect)", Link: "https://acp.example.com/base/tickets/T-7",
+		Body: "Wang Lei asks for this. The step \"owner\" waits for you.\n\n- orders → cache (redis:connect)\n\nReason: because\n"}
+	if d := cmp.Diff(want, got); err != nil || d != "" {
+		t.Errorf("%v %s", err, d)
+	}
+	m.Kind = KindExpires
+	for zone, says := range map[string]string{"": "2026-03-02 10:00 UTC", "Asia/Shanghai": "2026-03-02 18:00 CST", "Nowhere/Else": "2026-03-02 10:00 UTC"} {
+		got, err := w.Write(m, Preferences{TimeZone: zone})
+		if err != nil || !strings.Contains(got.Title, says) {
+			t.Errorf("%s: the person's time: %+v %v", zone, got, err)
+		}
+	}
+	m.Facts.Items, m.Facts.More = append(m.Facts.Items, About{Object: "ProtectedResource/cache", From: "Audit", To: "Enforce"}), 3
+	got, err = w.Write(m, Preferences{})
+	if err != nil || !strings.Contains(got.Title, "(redis:connect) and 4 more") || !strings.Contains(got.Body, "- ProtectedResource/cache: Audit → Enforce\n- and 3 more\n") {
+		t.Errorf("many: %+v %v", got, err)
+	}
+}
+
+// What people write cannot begin a header, a line or a mark-up of ours, and templates in it are text.
+func TestWhatPeopleWriteIsOnlyText(t *testing.T) {
+	w := writer(t)
+	for _, evil := range []string{"a\r\nBcc: eve@example.com", "a\u2028b\u0085c", "{{.ID}}{{call .X}}", "\x00\x1b[31mred", "\u202eevil", "\xff\xfe", strings.Repeat("长", 5000)} {
+		f := facts("comment")
+		f.Actor, f.Requester, f.Comment, f.Reason, f.Step = evil, evil, evil, evil, evil
+		f.Items = []About{{Application: evil, Resource: evil}}
+		for _, k := range Kinds() {
+			got, err := w.Write(Message{Kind: k, Ticket: 7, Facts: f}, Preferences{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.ContainsAny(got.Title, "\r\n\x00\x1b\u0085\u2028\u202e") || len([]rune(got.Title)) > 200 || got.Title != Line(got.Title) {
+				t.Errorf("the title is one line: %q", got.Title)
+			}
+			if strings.ContainsAny(got.Body, "\r\x00\x1b\u0085\u2028\u202e") || strings.Contains(got.Body, "\nBcc") || len([]rune(got.Body)) > 15000 {
+				t.Errorf("the body has our lines only: %q", got.Body)
+			}
+		}
+	}
+}
+
+func FuzzLine(f *testing.F) {
+	f.Add("a\r\nb")
+	f.Fuzz(func(t *testing.T, s string) {
+		got := Line(s)
+		if strings.ContainsAny(got, "\r\n\t\x00") || Line(got) != got {
+			t.Errorf("%q -> %q", s, got)
+		}
+	})
+}
+
+func TestDigest(t *testing.T) {
+	w := writer(t)
+	one := Text{Title: "one", Body: "1", Link: "l"}
+	if d := cmp.Diff(one, w.Digest([]Text{one}, Preferences{})); d != "" {
+		t.Errorf("a single one stays as it is: %s", d)
+	}
+	got := w.Digest([]Text{one, {Title: "two", Link: "m"}}, Preferences{})
+	if d := cmp.Diff(Text{Title: "ACP: 2 news", Body: "* one\n  l\n\n* two\n  m\n", Link: "https://acp.example.com/base"}, got); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestPreferences(t *testing.T) {
+	p := Preferences{Choices: map[Channel]map[Kind]When{ChannelMail: {KindNeeded: Digest}, ChannelInbox: {KindNeeded: Off}}}
+	for _, tc := range []struct {
+		reason string
+		c      Channel
+		k      Kind
+		want   When
+	}{
+		{"chosen", ChannelMail, KindNeeded, Digest},
+		{"not chosen", ChannelMail, KindBreakGlass, Now},
+		{"the inbox has everything", ChannelInbox, KindNeeded, Now},
+		{"no such channel", "pigeon", KindNeeded, Off},
+		{"a kind that is not known yet", ChannelMail, "gossip", Off},
+	} {
+		if got := p.When(tc.c, tc.k); got != tc.want {
+			t.Errorf("%s: want %s, got %s", tc.reason, tc.want, got)
+		}
+	}
+	for c, kinds := range (Preferences{}).Table([]Channel{ChannelMail, ChannelSlack}) {
+		if len(kinds) != len(Kinds()) || len(presets[c]) != len(Kinds()) {
+			t.Errorf("%s has a preset for every kind", c)
+		}
+	}
+	for field, bad := range map[string]Preferences{
+		"language": {Language: "fr"}, "timeZone": {TimeZone: "Mars/Olympus"}, "digestHour": {DigestHour: new(24)},
+		"choices": {Choices: map[Channel]map[Kind]When{"pigeon": {}}},
+	} {
+		var invalid *InvalidError
+		if err := bad.Validate(); !errors.As(err, &invalid) || invalid.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	for _, bad := range []Preferences{{TimeZone: "Local"}, {TimeZone: "../../etc/passwd"}, {TimeZone: strings.Repeat("x", 99)},
+		{Choices: map[Channel]map[Kind]When{ChannelMail: {"gossip": Now}}}, {Choices: map[Channel]map[Kind]When{ChannelMail: {KindNeeded: "soon"}}}} {
+		if err := bad.Validate(); err == nil {
+			t.Errorf("%+v is refused", bad)
+		}
+	}
+	fine := Preferences{Language: Chinese, TimeZone: "Asia/Shanghai", DigestHour: new(7), Choices: map[Channel]map[Kind]When{ChannelSlack: {KindNeeded: Off}}}
+	if err := fine.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestNextDigest(t *testing.T) {
+	at := func(s string) time.Time {
+		x, err := time.Parse(time.RFC3339, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	for _, tc := range []struct{ reason, zone, now, want string }{
+		{"later today", "", "2026-03-02T08:59:59Z", "2026-03-02T09:00:00Z"},
+		{"tomorrow", "", "2026-03-02T09:00:00Z", "2026-03-03T09:00:00Z"},
+		{"the person's morning", "Asia/Shanghai", "2026-03-02T00:30:00Z", "2026-03-02T01:00:00Z"},
+		{"over the end of a month", "", "2026-02-28T10:00:00Z", "2026-03-01T09:00:00Z"},
+		{"midnight", "midnight", "2026-03-02T10:00:00Z", "2026-03-03T00:00:00Z"},
+		{"a clock that is put forward", "Europe/Berlin", "2026-03-28T10:00:00Z", "2026-03-29T07:00:00Z"},
+	} {
+		p := Preferences{TimeZone: tc.zone}
+		if tc.zone == "midnight" {
+			p = Preferences{DigestHour: new(0)}
+		}
+		if got := p.NextDigest(at(tc.now)); !got.Equal(at(tc.want)) {
+			t.Errorf("%s: want %s, got %s", tc.reason, tc.want, got)
+		}
+	}
+}
+
+func TestNewsLeavesOutWhatMembersDo(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason      string
+		events      []approval.Event
+		first, last int
+		ok          bool
+	}{
+		"stored":   {"nothing new", []approval.Event{{Kind: approval.EventSubmitted, Saved: true}}, 1, 1, false},
+		"new":      {"from the first new one on", []approval.Event{{Kind: approval.EventSubmitted, Saved: true}, {Kind: approval.EventStepApproved}, {Kind: approval.EventApproved}}, 1, 3, true},
+		"progress": {"members' progress is no news", []approval.Event{{Kind: approval.EventCompiled}, {Kind: approval.EventRealized}}, 0, 2, false},
+		"both":     {"but what comes with it is", []approval.Event{{Kind: approval.EventRealized}, {Kind: approval.EventEffective}}, 0, 2, true},
+	} {
+		first, last, ok := News(&approval.Ticket{Events: tc.events})
+		if ok != tc.ok || ok && (first != tc.first || last != tc.last) {
+			t.Errorf("%s: %s: %d %d %v", name, tc.reason, first, last, ok)
+		}
+	}
+}
