@@ -15,6 +15,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/accesscontrolpolicy"
+	"github.com/acp-io/acp/controllers/approvalpolicy"
 	"github.com/acp-io/acp/controllers/class"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
@@ -100,6 +101,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		Client: mgr.GetClient(), Index: x, Board: board, Federated: objects, Units: feeds.Units, Clock: config.Clock,
 	}
 	if err := policies.SetupWithManager(mgr, feeds.Policies, ready); err != nil {
+		return err
+	}
+	if err := approvalpolicy.Setup(mgr, config.Clock); err != nil {
 		return err
 	}
 	return class.Setup(mgr, x, feeds, config.Clock, ready)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"net/url"
 	"os"
 	"strings"
@@ -20,7 +21,10 @@ type options struct {
 	listen, publicURL, kubeconfig, flowStore, catalog string
 	database, databaseURLFile                         string
 	issuer, clientID, clientSecretFile                string
-	sessionIdle                                       time.Duration
+	backstage, backstageTokenFile                     string
+	sessionIdle, backstageEvery                       time.Duration
+	metricsAddress                                    string
+	trustedProxies                                    []string
 	notify                                            string
 	ledgerAnchors                                     []string
 	ledgerAnchorEvery                                 time.Duration
@@ -43,11 +47,16 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
 	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes, as sqlite:FILE")
-	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files; required")
+	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files and CSV files: who owns what; it or --catalog-backstage is required")
+	f.StringVar(&o.backstage, "catalog-backstage", "", "`URL` of a Backstage backend whose catalog is read")
+	f.StringVar(&o.backstageTokenFile, "catalog-backstage-token-file", "", "`file` with the bearer token for it; read anew each time")
+	f.DurationVar(&o.backstageEvery, "catalog-backstage-every", 5*time.Minute, "`duration` between two readings of it (at least 10s)")
 	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; required")
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret; empty: a public client")
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (at most 24h)")
+	f.StringSliceVar(&o.trustedProxies, "trusted-proxy", nil, "`addresses` of reverse proxies (10.0.0.5 or 10.0.0.0/24) whose X-Forwarded-For is believed, for rate limits and the log")
+	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` on this machine that serves Prometheus metrics at /metrics; empty: none")
 	f.StringVar(&o.notify, "notify", "", "`file` that says how people are told by mail, Slack and webhooks; empty: only in the portal")
 	f.StringArrayVar(&o.ledgerAnchors, "ledger-anchor", []string{"configmap"}, "`place` that keeps the ledger's head: configmap, file:PATH, webhook:URL,KEYFILE, or none; repeatable")
 	f.DurationVar(&o.ledgerAnchorEvery, "ledger-anchor-every", 10*time.Minute, "`duration` between two heads that are kept (at least 1s)")
@@ -74,12 +83,20 @@ func parse(args []string, out io.Writer) (options, error) {
 }
 
 func (o *options) check() error {
-	host, _, err := net.SplitHostPort(o.listen)
-	if ip := net.ParseIP(host); err != nil || ip == nil || !ip.IsLoopback() {
+	if !here(o.listen) {
 		return fmt.Errorf("--listen %q: use 127.0.0.1:PORT; other machines reach the portal through a proxy with TLS", o.listen)
 	}
-	if o.catalog == "" {
-		return errors.New("--catalog is required: a folder of Backstage entity files says who owns what")
+	if o.metricsAddress != "" && !here(o.metricsAddress) {
+		return fmt.Errorf("--metrics-address %q: use 127.0.0.1:PORT", o.metricsAddress)
+	}
+	if _, err := proxies(o.trustedProxies); err != nil {
+		return err
+	}
+	if o.catalog == "" && o.backstage == "" {
+		return errors.New("--catalog or --catalog-backstage is required: a folder of Backstage entity files, or a Backstage installation, says who owns what")
+	}
+	if o.backstageEvery < 10*time.Second {
+		return fmt.Errorf("--catalog-backstage-every %s: at least 10s", o.backstageEvery)
 	}
 	if o.ledgerAnchorEvery < time.Second {
 		return fmt.Errorf("--ledger-anchor-every %s: use at least 1s", o.ledgerAnchorEvery)
@@ -99,6 +116,28 @@ func (o *options) check() error {
 		return fmt.Errorf("--flow-store %q: %w", o.flowStore, err)
 	}
 	return nil
+}
+
+// here tells whether only this machine can reach an address.
+func here(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && ip != nil && ip.IsLoopback()
+}
+
+func proxies(in []string) ([]netip.Prefix, error) {
+	var out []netip.Prefix
+	for _, s := range in {
+		p, err := netip.ParsePrefix(s)
+		if a, e := netip.ParseAddr(s); e == nil {
+			p, err = a.Prefix(a.BitLen())
+		}
+		if err != nil {
+			return nil, fmt.Errorf("--trusted-proxy %q: use an address such as 10.0.0.5, or a prefix such as 10.0.0.0/24", s)
+		}
+		out = append(out, p.Masked())
+	}
+	return out, nil
 }
 
 // dsn of the portal's database.

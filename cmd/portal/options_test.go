@@ -20,7 +20,8 @@ func TestWrongCallsAreExplained(t *testing.T) {
 	}{
 		"unknown flag":    {"a typing mistake", []string{"--catalogue=x"}, "unknown flag: --catalogue"},
 		"argument":        {"nothing is taken without a flag", []string{"--catalog=x", "now"}, `unexpected argument "now"`},
-		"no catalog":      {"who owns what", nil, "--catalog is required"},
+		"no catalog":      {"who owns what", nil, "--catalog or --catalog-backstage is required"},
+		"often":           {"a company's Backstage is no file", []string{"--catalog-backstage=https://backstage.example.com", "--catalog-backstage-every=1s"}, "at least 10s"},
 		"other interface": {"only a proxy with TLS is reached from elsewhere", []string{"--catalog=x", "--listen=0.0.0.0:8080"}, "use 127.0.0.1:PORT"},
 		"other store":     {"a backend that is not there", []string{"--catalog=x", "--database=mysql:x"}, "use sqlite:FILE"},
 		"half a URL":      {"a database has a name", []string{"--catalog=x", "--database=postgres://acp@127.0.0.1:port/acp"}, "cannot be read"},

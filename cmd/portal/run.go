@@ -17,14 +17,20 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"gorm.io/gorm"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	auditsqlite "github.com/acp-io/acp/internal/audit/sqlite"
-	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/credential"
+	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/notify/setup"
@@ -59,10 +65,6 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return fmt.Errorf("--public-url: %w", err)
 	}
-	source, err := catalog.Open(o.catalog, log)
-	if err != nil {
-		return err
-	}
 	config, err := hostcluster.Config(o.kubeconfig)
 	if err != nil {
 		return err
@@ -81,6 +83,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		}
 	}()
 	store := gormstore.New(db)
+	directory, err := openCatalog(ctx, o, db, log)
+	if err != nil {
+		return err
+	}
+	credentials := credentialstore.New(db, ledgerstore.Append)
 	flowFile, err := sqliteFile(o.flowStore)
 	if err != nil {
 		return err
@@ -91,18 +98,33 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	}
 	defer func() { _ = flows.Close() }() // only read
 
+	trusted, err := proxies(o.trustedProxies)
+	if err != nil {
+		return err
+	}
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metricsListener, err := listenMetrics(ctx, o.metricsAddress)
+	if err != nil {
+		return err
+	}
 	hub := portal.NewHub()
 	h, err := host.New(config, hub.Resource, log)
 	if err != nil {
 		return err
 	}
+	directory.Grants = h.GrantsOf
 	if err := h.CheckKinds(ctx); errors.Is(err, host.ErrKindMissing) {
 		return err
 	} else if err != nil {
 		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
 	}
+	registrar := workloads.New(workloads.Config{Cluster: h.Workloads(), State: h.Workloads().State, Catalog: directory.Catalog, Covered: h.SubjectCovered, Now: time.Now,
+		Record: func(ctx context.Context, e ...ledger.Entry) error {
+			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
+		}})
 	var outbox []*approval.Worker
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Classes: h, Now: time.Now, OnChange: hub.Ticket,
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Now: time.Now, OnChange: hub.Ticket,
 		Wake: func() {
 			for _, w := range outbox {
 				w.Wake()
@@ -114,7 +136,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
 	replica := rand.Text()
 	for i := range workers {
-		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(),
+		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(), Objects: h.Writer(),
 			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
 	}
 	dist, err := fs.Sub(web.Dist, "dist")
@@ -129,7 +151,8 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Catalog: source.Catalog, Sessions: store.Sessions(),
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Inbox: notifystore.New(db), Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(),
+		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
 	if err != nil {
 		return err
@@ -139,12 +162,12 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	defer cancel()
 	var background sync.WaitGroup
 	var hostErr error
-	background.Go(func() { source.Run(ctx, catalogEvery) })
+	background.Go(func() { directory.Run(ctx, catalogEvery) })
 	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
-	background.Go(func() { prune(ctx, store.Sessions(), log) })
+	background.Go(func() { prune(ctx, credentials, log) })
 	background.Go(func() { anchors.Run(ctx) })
-	for _, run := range notifier(notifystore.New(db), store, source.Catalog, channels, publicURL, replica, log) {
+	for _, run := range notifier(notifystore.New(db), store, directory.Catalog, channels, publicURL, replica, log) {
 		background.Go(func() { run(ctx) })
 	}
 	for _, w := range outbox {
@@ -156,16 +179,21 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 			cancel()
 		}
 	})
+	if metricsListener != nil {
+		background.Go(func() {
+			if err := serve(ctx, metricsListener, metricsServer(registry)); err != nil {
+				log.Error("metrics are not served", "error", err)
+			}
+		})
+	}
 	log.Info("portal is served", "address", o.publicURL)
-	err = serve(ctx, listener, server)
+	err = serve(ctx, listener, server.Listen())
 	cancel()
 	background.Wait()
 	return errors.Join(err, hostErr)
 }
 
-func serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	srv := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
+func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()
 	select {
@@ -203,12 +231,12 @@ func readSecret(file string) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-func prune(ctx context.Context, s *gormstore.Sessions, log *slog.Logger) {
+func prune(ctx context.Context, s credential.Store, log *slog.Logger) {
 	t := time.NewTicker(pruneEvery)
 	defer t.Stop()
 	for {
-		if err := s.Prune(ctx); err != nil && ctx.Err() == nil {
-			log.Warn("expired sessions could not be removed", "error", err)
+		if err := s.Prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			log.Warn("expired sessions and tokens could not be removed", "error", err)
 		}
 		select {
 		case <-ctx.Done():

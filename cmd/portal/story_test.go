@@ -26,17 +26,19 @@ import (
 )
 
 type ticket struct {
-	ID, State, Message string
-	Version            int64
-	WaitingFor         []string
-	Statement          string
-	Clusters           []struct{ Cluster, State string }
-	Events             []struct {
+	ID, State string
+	Version   int64
+	Items     []struct {
+		Message, Statement string
+		WaitingFor         []string
+		Clusters           []struct{ Cluster, State string }
+		Steps              []struct{ Name, State string }
+	}
+	Events []struct {
 		Kind, Cluster string
 		At            time.Time
 	}
-	Steps []struct{ Name, State string }
-	Can   map[string]bool
+	Can map[string]bool
 }
 
 // fleet stands for the adapter and its members.
@@ -241,7 +243,7 @@ func TestStory(t *testing.T) {
 	f.report(map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberUnreachable})
 	eventually(t, "the ticket says which member is missing", func() bool {
 		x = get("alice", id)
-		return x.State == "applying" && slices.Equal(x.WaitingFor, []string{"m2"}) && strings.Contains(x.Message, "m2")
+		return x.State == "applying" && slices.Equal(x.Items[0].WaitingFor, []string{"m2"}) && strings.Contains(x.Items[0].Message, "m2")
 	})
 	// The portal dies and comes back while a member is away.
 	p.stop()
@@ -299,7 +301,7 @@ func TestVanishedStatement(t *testing.T) {
 	}
 	eventually(t, "the ticket says that it is no longer in force", func() bool {
 		x := state()
-		return x.State == "failed" && strings.Contains(x.Message, "No longer in force")
+		return x.State == "failed" && strings.Contains(x.Items[0].Message, "No longer in force")
 	})
 	if acp, err := f.policy(); err != nil || len(acp.Spec.Statements) != 0 {
 		t.Errorf("nothing is written again by itself: %v %v", acp.Spec.Statements, err)

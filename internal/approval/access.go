@@ -100,23 +100,48 @@ func hats(person, onBehalfOf string) []string {
 // standing, for it opens nothing.
 func standing(c *catalog.Catalog, t *Ticket, i int, approver string) error {
 	it := &t.Items[i]
-	if t.Kind.Access() {
-		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
-			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Application)
-		}
-	}
 	resource, ok := c.ByName(it.ResourceName)
 	if !ok && it.ResourceName != "" {
 		return failf(CodeConflict, "The catalog does not know %s any more: reject the request.", it.Resource)
 	}
+	if err := mayAsk(c, t, it, resource); err != nil {
+		return err
+	}
 	s := it.waiting()
-	app, _ := c.ByName(it.ApplicationName)
 	for _, from := range s.roles() {
-		if slices.Contains(approversOf(c, from, t.Requester, app, resource), approver) {
+		if slices.Contains(approversOfItem(c, from, t, it), approver) {
 			return nil
 		}
 	}
 	return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", s.Name)
+}
+
+// mayAsk tells whether the requester could ask for an item today. To ask for less, anybody may who saw it.
+func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) error {
+	security := c.InGroup(t.Requester, catalog.GroupSecurity)
+	switch {
+	case t.Kind == KindRevoke:
+	case t.Kind.Access():
+		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
+			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Application)
+		}
+	case it.ResourceName != "":
+		if !security && !c.Owns(t.Requester, resource) {
+			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Resource)
+		}
+	case !security:
+		return failf(CodeConflict, "%s is not of the security team any more: reject the request.", displayName(c, t.Requester))
+	}
+	return nil
+}
+
+type approver = v1alpha1.Approver
+
+// approversOfItem are the people whom an approver expression names now for an item.
+func approversOfItem(c *catalog.Catalog, from approver, t *Ticket, it *Item) []string {
+	app, _ := c.ByName(it.ApplicationName)
+	resource, _ := c.ByName(it.ResourceName)
+	return approversOf(c, from, t.Requester, app, resource)
 }
 
 // approversOf are the people whom an approver expression names now. For a leader all leaders above count, because the

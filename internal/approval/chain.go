@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -8,104 +9,170 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// Names of the default chain's steps.
-const (
-	StepLeader   = "leader"
-	StepOwner    = "owner"
-	StepSecurity = "security"
-)
+// maxCombinations of alternatives that are tried for a chain. Each alternative is a leader further up, or the security
+// team in an owner's place, so more only means more of the same.
+const maxCombinations = 4096
+
+// about is whom and what a chain is resolved for.
+type about struct {
+	c           *catalog.Catalog
+	requester   string
+	application catalog.Entity
+	resource    catalog.Entity
+}
 
 // alternative is one way to fill a step.
 type alternative struct {
 	people []string
+	from   []v1alpha1.Approver
 	note   string
 }
 
-// ResolveChain names who must decide a request: the requester's leader, an owner of the resource, and the security
-// team when the resource is highly sensitive. Nobody decides his own request, nobody is needed for two steps, and
-// auditors decide nothing. The first combination that gives every step a person of its own counts; a leader who is
-// needed elsewhere is replaced by his leader before an owner is replaced by the security team.
-func ResolveChain(c *catalog.Catalog, requester string, resource catalog.Entity) ([]Step, error) {
-	may := func(p string) bool { return p != requester && !c.InGroup(p, catalog.GroupAuditors) }
-	security := slices.DeleteFunc(c.Members(catalog.GroupSecurity), func(p string) bool { return !may(p) })
-
-	leaders, err := leaderAlternatives(c, requester, may)
-	if err != nil {
-		return nil, err
-	}
-	owners, err := ownerAlternatives(c, requester, resource, security, may)
-	if err != nil {
-		return nil, err
-	}
-	needSecurity := resource.Sensitivity == catalog.SensitivityHigh
-	if needSecurity && len(security) == 0 {
-		return nil, failf(CodeNoApprover, "%s is highly sensitive and nobody in the group %q can decide: add a member to that group in the catalog.",
-			resource.Title, catalog.GroupSecurity)
-	}
-	for _, o := range owners {
-		for _, l := range leaders {
-			steps := []Step{{Name: StepLeader, Approvers: l.people, Quorum: 1, From: []v1alpha1.Approver{FromLeader}, Note: l.note},
-				{Name: StepOwner, Approvers: o.people, Quorum: 1, From: []v1alpha1.Approver{FromResourceOwner, fromSecurity}, Note: o.note}}
-			if needSecurity {
-				steps = append(steps, Step{Name: StepSecurity, Approvers: security, Quorum: 1, From: []v1alpha1.Approver{fromSecurity}, Note: "The resource is highly sensitive."})
-			}
-			if distinct(steps) {
-				return steps, nil
-			}
-		}
-	}
-	return nil, failf(CodeNoApprover, "The same person would have to fill two steps (leader, owner%s of %s): name a further owner, leader or member of the group %q in the catalog.",
-		map[bool]string{true: ", security"}[needSecurity], resource.Title, catalog.GroupSecurity)
+// wanted is a step before its people are chosen.
+type wanted struct {
+	step         Step // all but Approvers, From and Note
+	all          bool // the quorum is everybody
+	note         string
+	alternatives []alternative
 }
 
-func leaderAlternatives(c *catalog.Catalog, requester string, may func(string) bool) ([]alternative, error) {
-	var out []alternative
-	skipped := ""
-	for _, p := range c.Leaders(requester) {
-		if !may(p) {
-			skipped = p
+// may tells who can be an approver at all: nobody for himself, and auditors decide nothing.
+func (a about) may(person string) bool {
+	return person != a.requester && !a.c.InGroup(person, catalog.GroupAuditors)
+}
+
+// people whom approvers name and who may decide, sorted; of the leaders only the one of a level.
+func (a about) people(from []v1alpha1.Approver, level int) []string {
+	var out []string
+	for _, f := range from {
+		if kind, _ := splitApprover(f); kind == FromLeader {
+			if l := a.leaders(); level < len(l) {
+				out = append(out, l[level])
+			}
 			continue
 		}
-		a := alternative{people: []string{p}}
-		switch {
-		case len(out) > 0:
-			a.note = fmt.Sprintf("%s is needed for another step, so one up.", displayName(c, out[len(out)-1].people[0]))
-		case skipped != "":
-			a.note = fmt.Sprintf("%s cannot decide requests, so one up.", displayName(c, skipped))
-		}
-		out = append(out, a)
+		out = append(out, approversOf(a.c, f, a.requester, a.application, a.resource)...)
 	}
-	if len(out) == 0 {
-		return nil, failf(CodeNoApprover, "The catalog names no leader who could decide for %s: set the annotation acp.io/leader on the person, or acp.io/lead on one of the groups.",
-			displayName(c, requester))
-	}
-	return out, nil
+	out = slices.DeleteFunc(out, func(p string) bool { return !a.may(p) })
+	slices.Sort(out)
+	return slices.Compact(out)
 }
 
-func ownerAlternatives(c *catalog.Catalog, requester string, resource catalog.Entity, security []string, may func(string) bool) ([]alternative, error) {
-	all := c.OwnerPeople(resource)
-	own := slices.Contains(all, requester)
-	people := slices.DeleteFunc(slices.Clone(all), func(p string) bool { return !may(p) })
+// leaders who may decide, nearest first.
+func (a about) leaders() []string {
+	return slices.DeleteFunc(a.c.Leaders(a.requester), func(p string) bool { return !a.may(p) })
+}
+
+// waysToFill are the alternatives of approvers: a leader who is needed elsewhere is replaced by his leader, and an owner
+// who asks himself, or is needed elsewhere, by the security team. Alternatives without people are left out.
+func (a about) waysToFill(from []v1alpha1.Approver) []alternative {
 	var out []alternative
-	if len(people) > 0 {
-		a := alternative{people: people}
-		if own {
-			a.note = "The requester owns the resource, so another owner decides."
+	add := func(people []string, from []v1alpha1.Approver, note string) {
+		if len(people) > 0 && !slices.ContainsFunc(out, func(x alternative) bool { return slices.Equal(x.people, people) }) {
+			out = append(out, alternative{people, from, note})
 		}
-		out = append(out, a)
 	}
-	if len(security) > 0 && len(all) > 0 {
+	owns := slices.ContainsFunc(from, func(f v1alpha1.Approver) bool { return f == FromResourceOwner || f == FromApplicationOwner })
+	var owners []string // whom the owner steps would name, the requester among them
+	for _, f := range from {
+		if f == FromResourceOwner || f == FromApplicationOwner {
+			owners = append(owners, approversOf(a.c, f, a.requester, a.application, a.resource)...)
+		}
+	}
+	asksHimself := slices.Contains(owners, a.requester)
+	levels := 1
+	if slices.Contains(from, FromLeader) {
+		levels = max(1, len(a.leaders()))
+	}
+	for level := range levels {
+		note := a.leaderNote(from, level)
+		if note == "" && asksHimself {
+			note = "The requester owns the resource, so another owner decides."
+		}
+		add(a.people(from, level), from, note)
+	}
+	if owns && len(owners) > 0 {
 		note := "The owner is needed for another step, so the security team decides."
-		if own && len(people) == 0 {
+		if asksHimself && len(out) == 0 {
 			note = "The requester owns the resource, so the security team decides."
 		}
-		out = append(out, alternative{people: security, note: note})
+		with := append(slices.Clone(from), fromSecurity)
+		add(a.people([]v1alpha1.Approver{fromSecurity}, 0), with, note)
 	}
-	if len(out) == 0 {
-		return nil, failf(CodeNoApprover, "Nobody can decide for the owner of %s: correct its owner in the catalog, or add a member to the group %q.",
-			resource.Title, catalog.GroupSecurity)
+	return out
+}
+
+func (a about) leaderNote(from []v1alpha1.Approver, level int) string {
+	if !slices.Contains(from, FromLeader) {
+		return ""
 	}
-	return out, nil
+	usable := a.leaders()
+	if level > 0 {
+		return fmt.Sprintf("%s is needed for another step, so one up.", displayName(a.c, usable[level-1]))
+	}
+	if all := a.c.Leaders(a.requester); len(all) > 0 && len(usable) > 0 && all[0] != usable[0] {
+		return fmt.Sprintf("%s cannot decide requests, so one up.", displayName(a.c, all[0]))
+	}
+	return ""
+}
+
+// choose takes the first combination of alternatives in which every step gets its approvals from people of its own;
+// earlier steps change last. With manySteps a person may fill several.
+func choose(steps []wanted, manySteps bool) ([]Step, bool) {
+	pick := make([]int, len(steps))
+	for range maxCombinations {
+		chain, ok := combine(steps, pick)
+		if ok && (manySteps || distinct(chain)) {
+			return chain, true
+		}
+		if !next(pick, steps) {
+			return nil, false
+		}
+	}
+	return nil, false
+}
+
+// combine makes the chain of one combination; false: a quorum is larger than its people are many.
+func combine(steps []wanted, pick []int) ([]Step, bool) {
+	chain := make([]Step, len(steps))
+	for i, w := range steps {
+		alt := w.alternatives[pick[i]]
+		s := w.step
+		s.Approvers, s.From, s.Note = slices.Clone(alt.people), alt.from, cmp.Or(alt.note, w.note)
+		if w.all {
+			s.Quorum = len(alt.people)
+		}
+		if s.Quorum > len(alt.people) {
+			return nil, false
+		}
+		chain[i] = s
+	}
+	return chain, true
+}
+
+// next counts the combinations; the first step's alternatives change fastest, so that a leader goes one up before
+// anybody stands in for an owner.
+func next(pick []int, steps []wanted) bool {
+	for i := range pick {
+		if pick[i]++; pick[i] < len(steps[i].alternatives) {
+			return true
+		}
+		pick[i] = 0
+	}
+	return false
+}
+
+// distinct tells whether every step can get its approvals from people of its own. A step that approves by itself needs
+// nobody.
+func distinct(steps []Step) bool {
+	needs := make([]need, 0, len(steps))
+	for _, s := range steps {
+		if !s.Auto {
+			needs = append(needs, need{name: s.Name, people: s.Approvers, count: s.Quorum})
+		}
+	}
+	_, ok := fill(needs, map[string]bool{})
+	return ok
 }
 
 func displayName(c *catalog.Catalog, id string) string {
@@ -113,14 +180,4 @@ func displayName(c *catalog.Catalog, id string) string {
 		return p.DisplayName
 	}
 	return id
-}
-
-// distinct tells whether every step can get its approvals from people of its own.
-func distinct(steps []Step) bool {
-	needs := make([]need, 0, len(steps))
-	for _, s := range steps {
-		needs = append(needs, need{name: s.Name, people: s.Approvers, count: s.Quorum})
-	}
-	_, ok := fill(needs, map[string]bool{})
-	return ok
 }

@@ -15,6 +15,9 @@ type Policies interface {
 	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
 	// Live reads from the API server; nil without an error: it does not exist.
 	Live(ctx context.Context, name string) (*v1alpha1.AccessControlPolicy, error)
+	// Seen is what the host cluster says of an object that a change is about, read from the API server if the cache may
+	// be behind.
+	Seen(ctx context.Context, kind, name string) (ObjectSeen, error)
 	// Ready tells whether the cache has seen everything once.
 	Ready() bool
 }
@@ -24,7 +27,7 @@ type Policies interface {
 type Follower struct {
 	Service  *Service
 	Policies Policies
-	Changed  <-chan string // names of policies that changed
+	Changed  <-chan string // names of policies that changed, and of other objects with their kind, as Ticket.JobKey has them
 	Resync   time.Duration // for what notifications missed
 	Log      *slog.Logger
 
@@ -109,6 +112,9 @@ func (f *Follower) follow(ctx context.Context, filter Filter) error {
 
 func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*v1alpha1.AccessControlPolicy) (err error) {
 	it := t.Items[i]
+	if it.Change != nil && (it.State == StateApplying || it.State == StateFailed) && it.WrittenGeneration > 0 {
+		return f.object(ctx, t, i)
+	}
 	if !t.Kind.Access() || it.Policy == "" {
 		return nil
 	}
@@ -123,6 +129,24 @@ func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*
 		}
 	}
 	return f.one(ctx, t, i, p)
+}
+
+func (f *Follower) object(ctx context.Context, t *Ticket, i int) error {
+	c := t.Items[i].Change
+	seen, err := f.Policies.Seen(ctx, c.Kind, c.Name)
+	if err != nil {
+		return err
+	}
+	move := func(t *Ticket) error {
+		t.ObjectProgress(i, seen, f.Service.Now())
+		return nil
+	}
+	probe := t.clone()
+	if err := move(probe); err != nil || !probe.Dirty() {
+		return err
+	}
+	_, err = f.Service.Apply(ctx, t.Number, move)
+	return err
 }
 
 // strays looks for statements of items that ended: a grant that was taken back must not come back by another hand.

@@ -2,8 +2,8 @@ package approval
 
 import (
 	"context"
+	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -16,42 +16,139 @@ func (s *Service) Plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	if a.Auditor {
 		return Plan{}, AuditorsOnlyRead()
 	}
+	a, err := s.Actor(ctx, a)
+	if err != nil {
+		return Plan{}, err
+	}
+	return s.plan(ctx, a, r)
+}
+
+// WhatIf is Plan as if somebody else asked, for the security team and auditors: who would have to approve this?
+func (s *Service) WhatIf(ctx context.Context, a Actor, r Request, as string) (Plan, error) {
+	if !a.Security && !a.Auditor {
+		return Plan{}, failf(CodeForbidden, "Only the security team and auditors can ask in another's place.")
+	}
+	c := s.Catalog()
+	if _, ok := c.Person(as); !ok {
+		return Plan{}, invalid("as", "The catalog has no person %q.", as)
+	}
+	other := Actor{ID: as, Security: c.InGroup(as, catalog.GroupSecurity), Auditor: c.InGroup(as, catalog.GroupAuditors)}
+	if other.Auditor {
+		return Plan{}, AuditorsOnlyRead()
+	}
+	return s.plan(ctx, other, r)
+}
+
+// asking is one request on its way to a plan.
+type asking struct {
+	*Service
+	ctx     context.Context
+	c       *catalog.Catalog
+	actor   Actor
+	request Request
+}
+
+func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 	if r.Kind == "" {
 		r.Kind = KindGrant
 	}
-	if len(r.Items) == 0 || len(r.Items) > MaxItems {
+	switch {
+	case !r.Kind.Valid():
+		return Plan{}, invalid("kind", "There is no kind of request %q.", r.Kind)
+	case len(r.Items) == 0 || len(r.Items) > MaxItems:
 		return Plan{}, invalid("items", "A ticket has 1 to %d items.", MaxItems)
+	case r.BreakGlass && r.Kind != KindGrant:
+		return Plan{}, invalid("breakGlass", "Only access can be had by breaking the glass.")
 	}
+	x := asking{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
 	p := Plan{Kind: r.Kind}
+	claimed := map[Claim]int{}
 	for i, it := range r.Items {
-		x, err := s.planItem(ctx, a, it, "items["+strconv.Itoa(i)+"].")
+		item, err := x.item(it, fmt.Sprintf("items[%d].", i), claimed, i)
 		if err != nil {
-			if CodeOf(err) == CodeUnavailable || CodeOf(err) == CodeStoreUnavailable || CodeOf(err) == "" {
+			if !aboutItem(err) {
 				return Plan{}, err
 			}
-			x = PlanItem{Err: err}
+			item = PlanItem{Err: err}
 		}
-		p.Items = append(p.Items, x)
+		p.Items = append(p.Items, item)
+	}
+	if r.Kind == KindGrant && !slices.ContainsFunc(p.Items, func(it PlanItem) bool { return it.Covered == nil }) {
+		p.Kind = KindExtend
 	}
 	return p, nil
 }
 
-func (s *Service) planItem(ctx context.Context, a Actor, r RequestItem, path string) (PlanItem, error) {
-	c := s.Catalog()
-	item, resource, err := s.access(c, a, r, path)
+// aboutItem tells what is wrong with an item from what is wrong with the host, the store or the program.
+func aboutItem(err error) bool {
+	switch CodeOf(err) {
+	case CodeForbidden, CodeNotFound, CodeInvalid, CodeConflict, CodeNoApprover:
+		return true
+	}
+	return false
+}
+
+// item plans one item.
+func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int) (PlanItem, error) {
+	var p PlanItem
+	var err error
+	kind := x.request.Kind
+	switch {
+	case kind == KindExtend:
+		p.Item, err = x.extension(r, path)
+	case kind == KindGrant:
+		p, err = x.grant(r, path)
+	case kind == KindRevoke:
+		p.Item, err = x.revocation(r, path)
+	default:
+		p.Item, err = x.change(r, path)
+	}
 	if err != nil {
 		return PlanItem{}, err
 	}
-	if r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration) {
-		return PlanItem{}, invalid(path+"durationSeconds", "Ask for at least 5 minutes and at most 366 days, or leave it out.")
+	if p.Covered != nil {
+		kind = KindExtend
 	}
-	if item.Steps, err = ResolveChain(c, a.ID, resource); err != nil {
+	draft := &Ticket{Kind: kind, Items: []Item{p.Item}}
+	draft.Items[0].State = StatePending
+	for _, c := range draft.Claims() {
+		if other, twice := claimed[c]; twice {
+			return PlanItem{}, invalid(strings.TrimSuffix(path, "."), "It is asked for twice: see item %d.", other+1)
+		}
+		claimed[c] = at
+	}
+	if p.Duplicate, err = x.Store.ClaimedBy(x.ctx, draft.Claims()); err != nil {
 		return PlanItem{}, err
 	}
-	draft := NewTicket(Draft{Kind: KindGrant, Requester: a.ID, Items: []Item{item}}, s.Now())
-	p := PlanItem{Item: draft.Items[0]}
-	p.Duplicate, err = s.Store.ClaimedBy(ctx, draft.Claims())
-	return p, err
+	if p.Shown, err = x.shown(kind, p.Item); err != nil {
+		return PlanItem{}, err
+	}
+	if p.Item, err = x.decidedBy(kind, p.Item); err != nil {
+		return PlanItem{}, err
+	}
+	return x.begun(kind, p), nil
+}
+
+// decidedBy adds the chain.
+func (x *asking) decidedBy(kind Kind, it Item) (Item, error) {
+	facts, err := x.Host.Facts(it.ResourceName)
+	if err != nil {
+		return it, err
+	}
+	policies, err := x.Host.ApprovalPolicies()
+	if err != nil {
+		return it, err
+	}
+	to := about{c: x.c, requester: x.actor.ID}
+	to.application, _ = x.c.ByName(it.ApplicationName)
+	to.resource, _ = x.c.ByName(it.ResourceName)
+	return to.resolve(kind, x.request.BreakGlass, it, x.compiled(policies), rulesRequest(x.c, kind, x.actor.ID, x.request.BreakGlass, it, facts))
+}
+
+// begun shows the chain as it is at the beginning.
+func (x *asking) begun(kind Kind, p PlanItem) PlanItem {
+	p.Item = NewTicket(Draft{Kind: kind, Requester: x.actor.ID, BreakGlass: x.request.BreakGlass, Items: []Item{p.Item}}, x.Now()).Items[0]
+	return p
 }
 
 // Submit a request. The same idempotency key gives the same ticket again.
@@ -85,52 +182,4 @@ func (s *Service) Submit(ctx context.Context, a Actor, r Request) (*Ticket, erro
 	}
 	s.OnChange(stored)
 	return stored, nil
-}
-
-// access checks what a grant is about.
-func (s *Service) access(c *catalog.Catalog, a Actor, r RequestItem, path string) (Item, catalog.Entity, error) {
-	var none catalog.Entity
-	app, ok := c.Application(r.Application)
-	if !ok {
-		return Item{}, none, invalid(path+"application", "The catalog has no application %q.", r.Application)
-	}
-	if !c.Owns(a.ID, app) {
-		return Item{}, none, failf(CodeForbidden, "Only an owner of %s can ask for its access: ask %s.", app.Title, ownerNames(c, app))
-	}
-	res, ok := c.Resource(r.Resource)
-	if !ok {
-		return Item{}, none, invalid(path+"resource", "The catalog has no resource %q.", r.Resource)
-	}
-	covered, err := s.Classes.SubjectCovered(app.Name)
-	if err != nil {
-		return Item{}, none, err
-	}
-	if !covered {
-		return Item{}, none, invalid(path+"application", "No SubjectClass covers %s, so no member could recognise it: ask an administrator for a class.", app.Name)
-	}
-	known, ok, err := s.Classes.ResourceActions(res.Name)
-	if err != nil {
-		return Item{}, none, err
-	}
-	if !ok {
-		return Item{}, none, invalid(path+"resource", "No ResourceClass covers %s, so nothing could enforce it: ask an administrator for a class.", res.Name)
-	}
-	actions := slices.Compact(slices.Sorted(slices.Values(r.Actions)))
-	if len(actions) == 0 {
-		return Item{}, none, invalid(path+"actions", "Name at least one action: %s.", strings.Join(known, ", "))
-	}
-	for _, x := range actions {
-		if !slices.Contains(known, x) {
-			return Item{}, none, invalid(path+"actions", "%s has no action %q: it has %s.", res.Title, x, strings.Join(known, ", "))
-		}
-	}
-	return Item{Application: app.ID, ApplicationName: app.Name, Resource: res.ID, ResourceName: res.Name, Actions: actions, Duration: r.Duration}, res, nil
-}
-
-func ownerNames(c *catalog.Catalog, e catalog.Entity) string {
-	names := make([]string, 0, len(e.Owners))
-	for _, o := range e.Owners {
-		names = append(names, c.OwnerName(o))
-	}
-	return strings.Join(names, ", ")
 }

@@ -29,13 +29,6 @@ const orgOfOne = `
 {kind: Resource, metadata: {name: r, annotations: {acp.io/resource-name: "trnv1:rsc:o:redis:clusters:r", acp.io/sensitivity: high}}, spec: {owner: "user:bob"}}
 `
 
-type allClasses struct{}
-
-func (allClasses) ResourceActions(string) ([]string, bool, error) {
-	return []string{"x:y", "x:z"}, true, nil
-}
-func (allClasses) SubjectCovered(string) (bool, error) { return true, nil }
-
 // office is a service whose catalog can change under a pending ticket.
 type office struct {
 	*approval.Service
@@ -45,9 +38,10 @@ type office struct {
 
 func newOffice(t *testing.T) *office {
 	w := newWorld(t)
+	w.host.Actions = []string{"x:y", "x:z"}
 	o := &office{t: t, text: orgOfOne}
 	var err error
-	o.Service, err = approval.NewService(approval.Config{Store: w.store, Classes: allClasses{}, Now: w.clock.Now,
+	o.Service, err = approval.NewService(approval.Config{Store: w.store, Host: w.host, Now: w.clock.Now,
 		Catalog: func() *catalog.Catalog { return readCatalog(t, o.text) }})
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ type Store interface {
 	Update(ctx context.Context, number int64, change func(*Ticket) error) (*Ticket, error)
 	// List newest first by number, or by the last change if the filter says so.
 	List(ctx context.Context, f Filter) ([]*Ticket, error)
-	// Count the tickets of each filter, without regard to cursor and limit.
+	// Count the tickets of each filter, without regard to cursor and limit, up to CountLimit.
 	Count(ctx context.Context, f ...Filter) ([]int, error)
 	// ClaimedBy is the ticket that holds one of the claims; 0: none.
 	ClaimedBy(ctx context.Context, claims []Claim) (int64, error)
@@ -56,8 +56,14 @@ type Store interface {
 	Ping(ctx context.Context) error
 }
 
+// CountLimit is where counting ends: who has a thousand things to do needs no better number, and counting all of a
+// hundred thousand each time a page opens is not free.
+const CountLimit = 1000
+
 // Filter selects tickets; zero fields select all. What is about items must hold for one item together.
 type Filter struct {
+	Numbers   []int64 // one of these
+	Text      string  // part of the reason or of an id of the requester, an application or a resource; without regard to case
 	Requester string
 	Kinds     []Kind
 	States    []State  // the ticket's, that is the sum
@@ -74,6 +80,7 @@ type Filter struct {
 	DueBy       time.Time // time alone does something to it at or before this instant, as Item.Due says
 	ExpiresBy   time.Time // has an expiry at or before this instant
 
+	Oldest   bool   // order by number, the oldest first; has no cursor
 	ByUpdate bool   // order by the last change, then the number
 	After    Cursor // continue behind this ticket; zero: from the newest
 	Limit    int    // 0: all

@@ -28,19 +28,28 @@ type PolicyWriter interface {
 	Drop(ctx context.Context, policy, resource string, sids []string, check Check) (Written, error)
 }
 
-// RefusedError is a PolicyWriter's error that trying again alone will not mend.
-type RefusedError struct{ Message string }
+// RefusedError is a writer's error that trying again alone will not mend. A final one will never be mended.
+type RefusedError struct {
+	Message string
+	Final   bool
+}
 
 func (e *RefusedError) Error() string { return e.Message }
 
 // errSuperseded stops a write whose reason has gone.
 var errSuperseded = errors.New("the ticket no longer wants this")
 
+// grewError stops a write that would bring more than was approved.
+type grewError struct{ now Shown }
+
+func (*grewError) Error() string { return "it would bring more than was approved" }
+
 // WorkerConfig of a Worker; every field but Wrote is required.
 type WorkerConfig struct {
 	Name       string // unique among replicas and workers
 	Service    *Service
 	Writer     PolicyWriter
+	Objects    ObjectWriter
 	PolicyName func(resource string) string
 	Log        *slog.Logger
 	Lease      time.Duration // longer than a write takes
@@ -48,7 +57,7 @@ type WorkerConfig struct {
 	Wrote      func(policy string)
 }
 
-// Worker does the outbox's jobs: it brings approved tickets into the host cluster and revoked ones out of it.
+// Worker does the outbox's jobs: it brings approved items into the host cluster and revoked ones out of it.
 type Worker struct {
 	WorkerConfig
 	wake chan struct{}
@@ -108,27 +117,15 @@ func (w *Worker) Drain(ctx context.Context) error {
 
 func (w *Worker) do(ctx context.Context, j *Job) error {
 	w.step("leased")
-	policy := w.PolicyName(j.Key)
-	written, err := w.write(ctx, j, policy)
-	if err == nil || errors.Is(err, errSuperseded) {
+	name, written, err := w.write(ctx, j)
+	if err == nil || settled(err) {
 		w.step("written")
-		done := func(t *Ticket) error {
-			if errors.Is(err, errSuperseded) {
-				return nil
-			}
-			if j.Kind == JobApply {
-				t.Written(j.Item, policy, written, w.Service.Now())
-			} else {
-				t.Removed(j.Item, policy, written, w.Service.Now())
-			}
-			return nil
-		}
-		t, err := w.Service.Store.Finish(ctx, j, done)
+		t, err := w.Service.Store.Finish(ctx, j, func(t *Ticket) error { return w.settle(t, j, name, written, err) })
 		if err != nil {
 			return err
 		}
 		w.Service.OnChange(t)
-		w.Wrote(policy)
+		w.Wrote(name)
 		w.step("finished")
 		return nil
 	}
@@ -138,38 +135,97 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 	return w.failed(ctx, j, err)
 }
 
-func (w *Worker) write(ctx context.Context, j *Job, policy string) (Written, error) {
+// settled tells the errors after which a job is done because its item goes another way.
+func settled(err error) bool {
+	var grew *grewError
+	var refused *RefusedError
+	return errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &grew) || errors.As(err, &refused) && refused.Final
+}
+
+// settle is what a job that is done does to its item.
+func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why error) error {
+	now := w.Service.Now()
+	var grew *grewError
+	var refused *RefusedError
+	switch {
+	case errors.As(why, &grew):
+		t.Void(j.Item, grew.now, now)
+	case errors.As(why, &refused):
+		t.Fail(j.Item, "The host cluster refused the change: "+refused.Message, now)
+	case errors.Is(why, errTargetRevoked) && t.Items[j.Item].State.Grants():
+		return t.Revoke(j.Item, "", targetRevoked, now)
+	case why != nil:
+	case j.Kind == JobApply:
+		t.Written(j.Item, name, written, now)
+	default:
+		t.Removed(j.Item, name, written, now)
+	}
+	return nil
+}
+
+// write does a job's work, and names the object that holds it.
+func (w *Worker) write(ctx context.Context, j *Job) (name string, written Written, err error) {
 	t, err := w.Service.Store.Get(ctx, j.Ticket)
 	if err != nil {
-		return Written{}, err
+		return "", Written{}, err
 	}
-	// The ticket is read again before each write, because a person may have revoked it meanwhile; the lease, because
-	// a worker that slept longer than it must not write after its successor.
-	check := func(ctx context.Context) error {
-		now, err := w.Service.Store.Get(ctx, j.Ticket)
+	check := func(ctx context.Context) error { return w.check(ctx, j) }
+	it := t.Items[j.Item]
+	switch {
+	case !j.wanted(t):
+		return "", Written{}, errSuperseded
+	case t.Kind == KindRevoke:
+		if err := check(ctx); err != nil {
+			return "", Written{}, err
+		}
+		return "", Written{Generation: 1}, w.Service.revokeTarget(ctx, t, j.Item)
+	case it.Change != nil:
+		written, err = w.Objects.Apply(ctx, *it.Change, check)
+		return j.Key, written, err
+	}
+	name = w.PolicyName(it.ResourceName)
+	if j.Kind == JobApply {
+		written, err = w.Writer.Put(ctx, name, it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
+	} else {
+		written, err = w.Writer.Drop(ctx, name, it.ResourceName, []string{it.SID}, check)
+	}
+	return name, written, err
+}
+
+// check reads the ticket again before each write, because a person may have revoked it meanwhile; looks at the lease,
+// because a worker that slept longer than it must not write after its successor; and compares what would be written with
+// what was approved.
+func (w *Worker) check(ctx context.Context, j *Job) error {
+	t, err := w.Service.Store.Get(ctx, j.Ticket)
+	if err != nil {
+		return err
+	}
+	if !j.wanted(t) {
+		return errSuperseded
+	}
+	if w.Service.Now().After(j.LeaseUntil) {
+		return ErrLeaseLost
+	}
+	it := t.Items[j.Item]
+	if j.Kind == JobApply && it.WrittenGeneration == 0 && !t.BreakGlass {
+		now, err := w.Service.shown(t.itemKind(j.Item), it)
 		if err != nil {
 			return err
 		}
-		if !j.wanted(now) {
-			return errSuperseded
+		if len(it.Shown.Grown(now)) > 0 {
+			return &grewError{now}
 		}
-		if w.Service.Now().After(j.LeaseUntil) {
-			return ErrLeaseLost
+	}
+	if j.Kind == JobApply && t.Kind.Access() {
+		if err := w.Service.targetStands(ctx, it); err != nil {
+			return err
 		}
-		w.step("checked")
-		return nil
 	}
-	if !j.wanted(t) {
-		return Written{}, errSuperseded
-	}
-	it := t.Items[j.Item]
-	if j.Kind == JobApply {
-		return w.Writer.Put(ctx, policy, it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
-	}
-	return w.Writer.Drop(ctx, policy, it.ResourceName, []string{it.SID}, check)
+	w.step("checked")
+	return nil
 }
 
-// wanted tells whether a job still agrees with its ticket.
+// wanted tells whether a job still agrees with its item.
 func (j *Job) wanted(t *Ticket) bool {
 	if j.Kind == JobApply {
 		return t.Items[j.Item].State.Grants()
@@ -189,11 +245,11 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	if permanent {
 		until = now.Add(backoff(j.Attempts, 10*time.Second, 10*time.Minute))
 	}
-	w.Log.Warn("a statement could not be written", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
+	w.Log.Warn("a job could not be done", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
 	t, err := w.Service.Store.Postpone(ctx, j, until, permanent, func(t *Ticket) error {
 		switch {
 		case permanent && j.Kind == JobApply:
-			t.Fail(j.Item, "The host cluster refused the statement: "+refused.Message, now)
+			t.Fail(j.Item, refusedWhat(t.Kind)+refused.Message, now)
 		case permanent:
 			t.Hold(j.Item, "The host cluster refused to remove the statement; it is tried again: "+refused.Message, now)
 		default:
@@ -206,6 +262,13 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	}
 	w.Service.OnChange(t)
 	return nil
+}
+
+func refusedWhat(k Kind) string {
+	if k.Access() {
+		return "The host cluster refused the statement: "
+	}
+	return "The host cluster refused the change: "
 }
 
 func backoff(attempts int, first, most time.Duration) time.Duration {

@@ -41,11 +41,6 @@ func (c *clock) pass(d time.Duration) {
 	c.now = c.now.Add(d)
 }
 
-type noClasses struct{}
-
-func (noClasses) ResourceActions(string) ([]string, bool, error) { return nil, false, nil }
-func (noClasses) SubjectCovered(string) (bool, error)            { return false, nil }
-
 // world is one database and one host cluster, for as many replicas as a test starts.
 type world struct {
 	t      *testing.T
@@ -55,6 +50,7 @@ type world struct {
 	down   func() error // what the API server says to every read
 	refuse func() error // and to every creation
 	svc    *approval.Service
+	host   *approvaltest.Host
 }
 
 func newWorld(t *testing.T) *world {
@@ -64,7 +60,7 @@ func newWorld(t *testing.T) *world {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, store: s, clock: &clock{now: approvaltest.Start.Add(time.Hour)}, down: func() error { return nil }, refuse: func() error { return nil }}
+	w := &world{t: t, host: &approvaltest.Host{}, store: s, clock: &clock{now: approvaltest.Start.Add(time.Hour)}, down: func() error { return nil }, refuse: func() error { return nil }}
 	w.client = fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{
 		Get: func(ctx context.Context, c client.WithWatch, key client.ObjectKey, o client.Object, opts ...client.GetOption) error {
 			if err := w.down(); err != nil {
@@ -80,7 +76,7 @@ func newWorld(t *testing.T) *world {
 		},
 	}).Build()
 	var err error
-	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Classes: noClasses{}, Now: w.clock.Now})
+	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: w.host, Now: w.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +84,7 @@ func newWorld(t *testing.T) *world {
 }
 
 func (w *world) worker(name string) *approval.Worker {
-	return approval.NewWorker(approval.WorkerConfig{Name: name, Service: w.svc, Writer: &host.Writer{Client: w.client}, Log: slog.New(slog.DiscardHandler),
+	return approval.NewWorker(approval.WorkerConfig{Name: name, Service: w.svc, Writer: &host.Writer{Client: w.client}, Objects: w.host, Log: slog.New(slog.DiscardHandler),
 		PolicyName: func(r string) string { return "p-" + r[len("name:"):] }, Lease: lease, Poll: time.Second})
 }
 
@@ -152,6 +148,10 @@ func (w *world) drain(x *approval.Worker) {
 type statuses struct{ w *world }
 
 func (s statuses) Ready() bool { return true }
+
+func (s statuses) Seen(ctx context.Context, kind, name string) (approval.ObjectSeen, error) {
+	return s.w.host.Seen(ctx, kind, name)
+}
 
 func (s statuses) Cached(name string) (*v1alpha1.AccessControlPolicy, bool) {
 	p, err := s.Live(context.Background(), name)

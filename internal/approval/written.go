@@ -6,18 +6,15 @@ import (
 )
 
 // Void makes the approvals of an item void because it grew: everybody is asked again, for what it brings now. Of a
-// break-glass item nobody was asked, so it only says so. Once something is written it is too late.
+// break-glass item nobody was asked, and once something is written it is too late.
 func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	it := &t.Items[i]
 	grown := it.Shown.Grown(now)
-	if len(grown) == 0 || it.WrittenGeneration > 0 || it.State != StatePending && it.State != StateApproved && it.State != StateApplying {
+	if len(grown) == 0 || t.BreakGlass || it.WrittenGeneration > 0 || it.State != StatePending && it.State != StateApproved && it.State != StateApplying {
 		return false
 	}
 	it.Shown = now
 	t.event(at, Event{Kind: EventVoided, Item: i, Revision: now.Digest, Comment: strings.Join(grown, "\n")})
-	if t.BreakGlass {
-		return false
-	}
 	it.State, it.ExpiresAt, it.WarnAt = StatePending, time.Time{}, time.Time{}
 	for k := range it.Steps {
 		s := &it.Steps[k]

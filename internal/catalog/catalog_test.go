@@ -3,7 +3,6 @@ package catalog
 import (
 	"errors"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -166,25 +165,36 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-func TestSourceKeepsTheLastGood(t *testing.T) {
-	dir := demoFolder(t)
-	s, err := Open(dir, slog.New(slog.DiscardHandler))
+// The demo's company is what the playground's portal shows: large enough to search in, and everybody has somebody who
+// decides.
+func TestDemoCompany(t *testing.T) {
+	c, err := Read("../../playground/demo/catalog")
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := s.Catalog()
-	s.Reload()
-	if s.Catalog() != before {
-		t.Error("nothing changed, so nothing is read again")
+	if got := orphans(c); len(got) != 0 {
+		t.Errorf("nobody decides for %v", got)
 	}
-	write(t, dir, "people.yaml", "kind: [")
-	s.Reload()
-	if s.Catalog() != before || s.Err() == nil {
-		t.Errorf("a broken file must keep the last good catalog and say so: %v", s.Err())
+	for id := range c.people {
+		if _, ok := c.Leader(id); !ok && id != "frank" {
+			t.Errorf("%s has no leader", id)
+		}
 	}
-	write(t, dir, "people.yaml", people+"\n---\nkind: User\nmetadata: {name: new}\n")
-	s.Reload()
-	if _, ok := s.Catalog().Person("new"); !ok || s.Err() != nil {
-		t.Errorf("a mended file is taken: %v", s.Err())
+	for _, g := range c.groups {
+		if len(g.Members) == 0 && g.ID != "engineering" {
+			t.Errorf("nobody is in %s", g.ID)
+		}
+	}
+	for what, n := range map[string][2]int{"people": {len(c.people), 60}, "groups": {len(c.groups), 10}, "applications": {len(c.applications), 40}, "resources": {len(c.resources), 120}} {
+		if n[0] < n[1] {
+			t.Errorf("%d %s, want at least %d", n[0], what, n[1])
+		}
+	}
+	classes := map[string]int{}
+	for _, e := range c.Resources() {
+		classes[strings.Split(e.Name, ":")[3]]++
+	}
+	if len(classes) != 4 {
+		t.Errorf("four classes, got %v", classes)
 	}
 }

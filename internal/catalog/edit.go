@@ -3,7 +3,6 @@ package catalog
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 )
 
@@ -32,13 +31,13 @@ func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (
 	known = known && before.Gone.IsZero()
 	switch {
 	case known && before.Source != Portal:
-		return Stored{}, fmt.Errorf("%s comes from the source %s, change it there: %w", ref, before.Source, ErrConflict)
+		return Stored{}, refusal(ErrConflict, "%s comes from the source %s: change it there.", ref, before.Source)
 	case known && version == 0:
-		return Stored{}, fmt.Errorf("%s exists already: %w", ref, ErrConflict)
+		return Stored{}, refusal(ErrConflict, "%s exists already.", ref)
 	case !known && version != 0:
-		return Stored{}, fmt.Errorf("%s: %w", ref, ErrNotFound)
+		return Stored{}, unknown(ref)
 	case known && version != before.Version:
-		return Stored{}, fmt.Errorf("%s: %w, look at it again", ref, ErrChanged)
+		return Stored{}, changedSince()
 	}
 	if rec.Name != "" {
 		for _, x := range v.stored {
@@ -82,11 +81,11 @@ func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (
 	x, known := v.stored[ref]
 	switch {
 	case !known || !x.Gone.IsZero():
-		return nil, fmt.Errorf("%s: %w", ref, ErrNotFound)
+		return nil, unknown(ref)
 	case x.Source != Portal:
-		return nil, fmt.Errorf("%s comes from the source %s, remove it there: %w", ref, x.Source, ErrConflict)
+		return nil, refusal(ErrConflict, "%s comes from the source %s: change it there.", ref, x.Source)
 	case x.Version != version:
-		return nil, fmt.Errorf("%s: %w, look at it again", ref, ErrChanged)
+		return nil, changedSince()
 	}
 	x.Gone = s.Now()
 	w := Write{Put: []Stored{x}}
@@ -100,6 +99,8 @@ func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (
 	}
 	return s.granted(after.leaves([]Ref{ref})[ref], x), nil
 }
+
+func unknown(ref Ref) error { return refusal(ErrNotFound, "The catalog has no %s.", ref) }
 
 // Departed is an entity that is gone, with what it leaves behind.
 type Departed struct {
@@ -142,7 +143,7 @@ func (s *Service) Remove(ctx context.Context, a Actor, refs []Ref, revision int6
 	}
 	v := s.view.Load()
 	if v.revision != revision {
-		return fmt.Errorf("%w, look at it again", ErrChanged)
+		return changedSince()
 	}
 	refs = slices.Clone(refs)
 	slices.SortFunc(refs, compareRefs)

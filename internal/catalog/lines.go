@@ -66,10 +66,10 @@ func (s *state) removed(actor string, refs []Ref, at time.Time) (out []ledger.En
 		for _, ref := range chunk {
 			x, known := s.stored[ref]
 			if !known {
-				return nil, fmt.Errorf("%s: %w", ref, ErrNotFound)
+				return nil, unknown(ref)
 			}
 			if x.Gone.IsZero() {
-				return nil, fmt.Errorf("%s is not gone: only what is gone can be removed: %w", ref, ErrConflict)
+				return nil, refusal(ErrConflict, "%s is not gone: only what is gone can be removed.", ref)
 			}
 			details[ref.String()] = said(x.Record)
 		}

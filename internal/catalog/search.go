@@ -37,7 +37,7 @@ type Page struct {
 }
 
 // ErrCursor means that a cursor is not one of ours.
-var ErrCursor = fmt.Errorf("the cursor is not known, begin at the first page: %w", ErrNotFound)
+var ErrCursor = refusal(ErrNotFound, "The cursor is not known: begin at the first page.")
 
 // hit is a found entity; hits are sorted by score, highest first, then by the place of the entity.
 type hit struct {

@@ -122,7 +122,7 @@ func (s *Service) write(ctx context.Context, from *state, w Write) error {
 		if err := s.Refresh(ctx); err != nil {
 			return err
 		}
-		return fmt.Errorf("%w: look at it again", ErrChanged)
+		return changedSince()
 	}
 	if err != nil {
 		return fmt.Errorf("write the catalog: %w", err)
@@ -250,22 +250,29 @@ func (s *Service) previewed(ctx context.Context, a Actor, token string) (Preview
 	if err == nil && (p.Actor != "" && p.Actor != a.ID || s.Now().Sub(p.Created) > PreviewFor) {
 		err = ErrNotFound
 	}
+	if errors.Is(err, ErrNotFound) {
+		return p, nil, refusal(ErrNotFound, "The preview is not known, or too old: make a new one.")
+	}
 	if err != nil {
-		return p, nil, fmt.Errorf("the preview is not known or too old, make a new one: %w", err)
+		return p, nil, fmt.Errorf("read the preview: %w", err)
 	}
 	if err := s.Refresh(ctx); err != nil {
 		return p, nil, err
 	}
 	v := s.view.Load()
 	if v.revision != p.Revision {
-		return p, nil, fmt.Errorf("%w the preview: make a new one", ErrChanged)
+		return p, nil, refusal(ErrChanged, "The catalog has changed since the preview: make a new one.")
 	}
 	return p, v, nil
 }
 
+func changedSince() error {
+	return refusal(ErrChanged, "Somebody else has changed the catalog meanwhile: look at it again.")
+}
+
 func (s *Service) may(a Actor) error {
 	if a.ID == "" || !a.Security {
-		return fmt.Errorf("only security administrators change the catalog: %w", ErrForbidden)
+		return refusal(ErrForbidden, "Only security administrators change the catalog.")
 	}
 	return nil
 }
@@ -277,7 +284,7 @@ func selfless(v *view, after *state, a Actor) error {
 		return nil
 	}
 	if got := gains(v.catalog, Build(after.live()), a.ID); len(got) > 0 {
-		return fmt.Errorf("nobody gives authority to himself, another security administrator has to do this (%s): %w", some(got), ErrForbidden)
+		return refusal(ErrForbidden, "Nobody gives authority to himself; another security administrator has to do this: %s.", some(got))
 	}
 	return nil
 }

@@ -3,12 +3,26 @@ package catalog
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Errors that a caller decides on. They are wrapped in words for people.
+// Error is a refusal: errors.Is finds its kind, and the detail is a sentence for people.
+type Error struct {
+	Kind   error
+	Detail string
+}
+
+func (e *Error) Error() string { return e.Detail }
+func (e *Error) Unwrap() error { return e.Kind }
+
+func refusal(kind error, format string, args ...any) error {
+	return &Error{Kind: kind, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Kinds of Error that a caller decides on.
 var (
 	// ErrChanged: somebody else changed the catalog since.
 	ErrChanged = errors.New("the catalog has changed since")

@@ -21,6 +21,9 @@ type DB struct {
 	group    *group
 	postgres bool
 	readOnly *sql.TxOptions
+	// openReaders is called when the schema is up to date: a connection of SQLite that is older than the schema reads
+	// rows under the columns' old names. nil: the writer's connections read, too.
+	openReaders func() (*gorm.DB, error)
 }
 
 // Open opens "sqlite:FILE", which is created, or "postgres://USER@HOST/NAME?...", and brings its schema up to date.
@@ -31,7 +34,13 @@ func Open(ctx context.Context, dsn string) (*DB, error) {
 		return nil, err
 	}
 	db.group = newGroup(db.w)
-	if err := db.migrate(ctx); err != nil {
+	if err = db.migrate(ctx); err == nil {
+		db.r = db.w
+		if db.openReaders != nil {
+			db.r, err = db.openReaders()
+		}
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), db.Close())
 	}
 	return db, nil

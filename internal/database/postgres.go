@@ -42,7 +42,7 @@ func connectPostgres(dsn string) (*DB, error) {
 		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), pool.Close())
 	}
 	// Several queries of one read have to see the same instant.
-	return &DB{w: g, r: g, postgres: true, readOnly: &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}}, nil
+	return &DB{w: g, postgres: true, readOnly: &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}}, nil
 }
 
 // Name of a database for messages: no user, no password.

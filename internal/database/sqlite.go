@@ -26,11 +26,9 @@ func connectSQLite(path string) (*DB, error) {
 	if err != nil {
 		return nil, fmt.Errorf("database %s cannot be used: %w", path, err)
 	}
-	db := &DB{w: w, readOnly: &sql.TxOptions{ReadOnly: true}}
-	if db.r, err = openSQLite(path, url.Values{"_pragma": {"busy_timeout(5000)", "query_only(1)"}}, sqliteReaders); err != nil {
-		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", path, err), db.Close())
-	}
-	return db, nil
+	return &DB{w: w, readOnly: &sql.TxOptions{ReadOnly: true}, openReaders: func() (*gorm.DB, error) {
+		return openSQLite(path, url.Values{"_pragma": {"busy_timeout(5000)", "query_only(1)"}}, sqliteReaders)
+	}}, nil
 }
 
 func openSQLite(path string, opts url.Values, conns int) (*gorm.DB, error) {

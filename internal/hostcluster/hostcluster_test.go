@@ -17,7 +17,7 @@ import (
 )
 
 func TestKindsAreThoseOfTheCRDs(t *testing.T) {
-	for _, k := range Kinds() {
+	for _, k := range WithApprovals() {
 		data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "crds", "acp.io_"+k.Plural+".yaml"))
 		if err != nil {
 			t.Errorf("%s: %v", k.Name, err)
@@ -30,7 +30,7 @@ func TestKindsAreThoseOfTheCRDs(t *testing.T) {
 }
 
 func TestUnserved(t *testing.T) {
-	all := []string{"AccessControlPolicy", "ProtectedResource", "ResourceClass", "SubjectClass", "ExternalWorkload"}
+	all := []string{"AccessControlPolicy", "ProtectedResource", "ResourceClass", "SubjectClass", "ExternalWorkload", "ApprovalPolicy"}
 	for name, tc := range map[string]struct {
 		reason string
 		code   int
@@ -40,7 +40,7 @@ func TestUnserved(t *testing.T) {
 	}{
 		"no group":     {"nothing was applied", http.StatusNotFound, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`, all, false},
 		"empty group":  {"only what is listed is served", http.StatusOK, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"acp.io/v1alpha1","resources":[]}`, all, false},
-		"one is there": {"the others are named", http.StatusOK, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"acp.io/v1alpha1","resources":[{"name":"resourceclasses","kind":"ResourceClass"}]}`, []string{"AccessControlPolicy", "ProtectedResource", "SubjectClass", "ExternalWorkload"}, false},
+		"one is there": {"the others are named", http.StatusOK, `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"acp.io/v1alpha1","resources":[{"name":"resourceclasses","kind":"ResourceClass"}]}`, []string{"AccessControlPolicy", "ProtectedResource", "SubjectClass", "ExternalWorkload", "ApprovalPolicy"}, false},
 		"broken":       {"who cannot be asked lacks nothing", http.StatusInternalServerError, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"InternalError","code":500}`, nil, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,7 +50,7 @@ func TestUnserved(t *testing.T) {
 				_, _ = w.Write([]byte(tc.body)) // a client that is gone fails the test by itself
 			}))
 			defer server.Close()
-			missing, err := Unserved(t.Context(), &rest.Config{Host: server.URL})
+			missing, err := Unserved(t.Context(), &rest.Config{Host: server.URL}, WithApprovals())
 			var names []string
 			for _, k := range missing {
 				names = append(names, k.Name)

@@ -31,16 +31,21 @@ func Kinds() []Kind {
 	}
 }
 
-// Unserved returns the Kinds that the host cluster does not serve. Programs ask before they watch, because informers
+// WithApprovals are the Kinds and ApprovalPolicy, for who judges approval policies or follows them.
+func WithApprovals() []Kind {
+	return append(Kinds(), Kind{"ApprovalPolicy", "approvalpolicies", &v1alpha1.ApprovalPolicy{}})
+}
+
+// Unserved returns those of the kinds that the host cluster does not serve. Programs ask before they watch, because informers
 // only wait for a missing kind in silence. An error is the API server's, wrapped: it cannot be asked now.
-func Unserved(ctx context.Context, config *rest.Config) ([]Kind, error) {
+func Unserved(ctx context.Context, config *rest.Config, kinds []Kind) ([]Kind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a discovery client of the host cluster: %w", err)
 	}
 	list, err := d.ServerResourcesForGroupVersionWithContext(ctx, v1alpha1.GroupVersion.String())
 	if apierrors.IsNotFound(err) {
-		return Kinds(), nil
+		return kinds, nil
 	}
 	if err != nil {
 		return nil, fmt.Errorf("ask the host cluster for its kinds: %w", err)
@@ -50,7 +55,7 @@ func Unserved(ctx context.Context, config *rest.Config) ([]Kind, error) {
 		served[r.Name] = true
 	}
 	var missing []Kind
-	for _, k := range Kinds() {
+	for _, k := range kinds {
 		if !served[k.Plural] {
 			missing = append(missing, k)
 		}

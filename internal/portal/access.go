@@ -5,48 +5,90 @@ import (
 	"slices"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
+// origins are the tickets that statements may have come from, by number, and what the caller is.
+type origins struct {
+	who     approval.Actor
+	tickets map[int64]*approval.Ticket
+}
+
+// originsOf reads all of them at once.
+func (a *api) originsOf(ctx context.Context, grants []policy.Grant) (origins, error) {
+	var numbers []int64
+	for _, g := range grants {
+		if n, ok := ticketOf(g.Ref, g.Resource); ok {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	if err != nil {
+		return origins{}, err
+	}
+	out := origins{who: who, tickets: map[int64]*approval.Ticket{}}
+	for some := range slices.Chunk(slices.Compact(numbers), numbersAtOnce) {
+		list, err := a.Tickets.Store.List(plain(ctx), approval.Filter{Numbers: some})
+		if err != nil {
+			return origins{}, err
+		}
+		for _, t := range list {
+			out.tickets[t.Number] = t
+		}
+	}
+	return out, nil
+}
+
+// numbersAtOnce keeps a query's parameters below what databases accept.
+const numbersAtOnce = 500
+
 // accessOf maps grants, with the ticket that each came from and what the caller may do with it.
-func (a *api) accessOf(ctx context.Context, grants []policy.Grant) ([]openapi.Access, error) {
-	who, c := actor(ctx), a.Catalog()
+func (a *api) accessOf(ctx context.Context, grants []policy.Grant, from origins) []openapi.Access {
+	c := a.Catalog()
+	policies := map[string]*v1alpha1.AccessControlPolicy{} // many grants are in few policies
 	out := make([]openapi.Access, 0, len(grants))
 	for _, g := range grants {
 		x := openapi.Access{Effect: openapi.AccessEffect(g.Effect), Subject: catalogRef(c, g.Subject), Resource: catalogRef(c, g.Resource),
 			Actions: append([]string{}, g.Actions...), Policy: g.Ref.Policy, Sid: g.Ref.SID, Counting: g.Counting,
 			Since: when(g.NotBefore), NotBefore: when(g.NotBefore), NotAfter: when(g.NotAfter)}
-		if p, ok := a.Host.Cached(g.Ref.Policy); ok {
+		p, looked := policies[g.Ref.Policy]
+		if !looked {
+			p, _ = a.Host.Cached(g.Ref.Policy)
+			policies[g.Ref.Policy] = p
+		}
+		if p != nil {
 			if u, ok := approval.Unit(p, g.Resource); ok {
 				x.Clusters = new(clustersOf(u.Clusters))
 			}
 		}
-		if n, ok := ticketOf(g.Ref, g.Resource); ok {
-			t, err := a.Tickets.Store.Get(plain(ctx), n)
-			switch {
-			case approval.CodeOf(err) == approval.CodeNotFound: // somebody else's policy that only looks like ours
-			case err != nil:
-				return nil, err
-			case !askedFor(t, g): // a statement under another ticket's name: to revoke that ticket would not end it
-			default:
-				may := approval.MayDo(c, who, t)
-				x.Ticket, x.TicketVisible, x.CanRevoke = new(t.ID()), new(may.See), new(may.Revoke)
-				if at := grantedAt(t); at.After(g.NotBefore) {
+		n, _ := ticketOf(g.Ref, g.Resource)
+		// No ticket: somebody else's policy that only looks like ours. One that did not ask for it: a statement under
+		// another ticket's name, and to revoke that ticket would not end it.
+		if t := from.tickets[n]; t != nil {
+			if i := askedFor(t, g); i >= 0 {
+				may := approval.MayDoItem(c, from.who, t, i)
+				x.Ticket, x.TicketItem, x.TicketVisible, x.CanRevoke = new(t.ID()), &i, new(may.See), new(may.Revoke)
+				if at := grantedAt(t, i); at.After(g.NotBefore) {
 					x.Since = when(at)
 				}
 			}
 		}
 		out = append(out, x)
 	}
-	return out, nil
+	return out
 }
 
-// grantedAt is when a ticket's access became effective, or was approved if it is not effective yet; zero before both.
-func grantedAt(t *approval.Ticket) time.Time {
+// grantedAt is when an item's access became effective, or was approved if it is not effective yet; zero before both.
+func grantedAt(t *approval.Ticket, item int) time.Time {
 	var at time.Time
 	for _, e := range t.Events {
+		if e.Item != item {
+			continue
+		}
 		switch e.Kind {
 		case approval.EventApproved, approval.EventEffective:
 			at = e.At
@@ -55,9 +97,9 @@ func grantedAt(t *approval.Ticket) time.Time {
 	return at
 }
 
-// askedFor tells whether a grant is what a ticket asked for.
-func askedFor(t *approval.Ticket, g policy.Grant) bool {
-	return slices.ContainsFunc(t.Items, func(it approval.Item) bool {
+// askedFor is the item of a ticket that a grant is what it asked for; -1: none.
+func askedFor(t *approval.Ticket, g policy.Grant) int {
+	return slices.IndexFunc(t.Items, func(it approval.Item) bool {
 		return it.SID == g.Ref.SID && it.ResourceName == g.Resource && it.ApplicationName == g.Subject
 	})
 }

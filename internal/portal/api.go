@@ -3,7 +3,6 @@ package portal
 import (
 	"context"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -57,8 +56,27 @@ func (a *api) GetMe(ctx context.Context, _ openapi.GetMeRequestObject) (openapi.
 	if who.Auditor {
 		me.PendingApprovals = 0
 	}
-	if end := a.Now().Add(a.SessionIdle); end.Before(me.SessionExpiresAt) {
+	if t := tokenOf(ginOf(ctx)); t != nil {
+		me.Token = new(true)
+		me.SessionExpiresAt = t.ExpiresAt.UTC()
+	} else if end := a.Now().Add(a.SessionIdle); end.Before(me.SessionExpiresAt) {
 		me.SessionExpiresAt = end.UTC()
+	}
+	unread, err := a.Inbox.Unread(plain(ctx), who.ID)
+	if err != nil {
+		return nil, err
+	}
+	chosen, err := a.preferences(ctx, who.ID)
+	if err != nil {
+		return nil, err
+	}
+	me.Unread = &unread
+	if chosen.Language != "" {
+		me.Language = new(openapi.MeLanguage(chosen.Language))
+	}
+	me.TimeZone = optional(chosen.TimeZone)
+	if all, err := a.policies(); err == nil && !who.Auditor {
+		me.BreakGlass = new(mayBreakGlass(all, who.ID))
 	}
 	if since := a.Host.AwaySince(); !since.IsZero() {
 		me.HostUnavailableSince = new(since.UTC())
@@ -97,32 +115,6 @@ func roles(c *catalog.Catalog, who approval.Actor) []openapi.Role {
 // mayInspect tells who sees what an application or a resource is used for.
 func mayInspect(c *catalog.Catalog, who approval.Actor, e catalog.Entity) bool {
 	return who.Security || who.Auditor || c.Owns(who.ID, e)
-}
-
-// page cuts one page out of entities that are sorted by id; the cursor is the last id of the page before.
-func page(all []catalog.Entity, keep func(catalog.Entity) bool, q *string, cursor *string, limit *int) ([]catalog.Entity, *string, error) {
-	n, err := pageSize(limit)
-	if err != nil {
-		return nil, nil, err
-	}
-	text := ""
-	if q != nil {
-		text = strings.ToLower(*q)
-	}
-	out := []catalog.Entity{}
-	for _, e := range all {
-		if cursor != nil && e.ID <= *cursor || !keep(e) {
-			continue
-		}
-		if !strings.Contains(strings.ToLower(e.ID+"\n"+e.Title+"\n"+e.Name), text) {
-			continue
-		}
-		if len(out) == n {
-			return out, new(out[n-1].ID), nil
-		}
-		out = append(out, e)
-	}
-	return out, nil, nil
 }
 
 func pageSize(limit *int) (int, error) {
@@ -200,7 +192,4 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 
 func everyConnection(audit.Connection) bool { return true }
 
-func requestOf(ctx context.Context) *http.Request {
-	c, _ := ctx.(*gin.Context)
-	return c.Request
-}
+func requestOf(ctx context.Context) *http.Request { return ginOf(ctx).Request }

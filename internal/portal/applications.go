@@ -12,14 +12,17 @@ import (
 // ListApplications implements openapi.StrictServerInterface.
 func (a *api) ListApplications(ctx context.Context, r openapi.ListApplicationsRequestObject) (openapi.ListApplicationsResponseObject, error) {
 	who, c := actor(ctx), a.Catalog()
-	mine := r.Params.Mine != nil && *r.Params.Mine
-	es, next, err := page(c.Applications(), func(e catalog.Entity) bool { return !mine || c.Owns(who.ID, e) }, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	q, err := a.entityQuery(catalog.KindApplication, who, r.Params.Q, r.Params.Owner, r.Params.Environment, r.Params.Mine, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	found, next, err := a.entities(q)
 	if err != nil {
 		return nil, err
 	}
 	denied := a.denials(ctx, audit.DeniedQuery{By: audit.BySubject})
-	out := openapi.ListApplications200JSONResponse{Items: make([]openapi.Application, 0, len(es)), NextCursor: next}
-	for _, e := range es {
+	out := openapi.ListApplications200JSONResponse{Items: make([]openapi.Application, 0, len(found.Entities)), NextCursor: next}
+	for _, e := range found.Entities {
 		out.Items = append(out.Items, applicationOf(c, who, e, denied))
 	}
 	return out, nil
@@ -46,11 +49,12 @@ func (a *api) ListApplicationAccess(ctx context.Context, r openapi.ListApplicati
 	if err != nil {
 		return nil, err
 	}
-	items, err := a.accessOf(ctx, snap.WhatCanReach(e.Name, a.Now()))
+	grants := snap.WhatCanReach(e.Name, a.Now())
+	from, err := a.originsOf(ctx, grants)
 	if err != nil {
 		return nil, err
 	}
-	return openapi.ListApplicationAccess200JSONResponse{Items: items}, nil
+	return openapi.ListApplicationAccess200JSONResponse{Items: a.accessOf(ctx, grants, from)}, nil
 }
 
 // ListApplicationConnections implements openapi.StrictServerInterface.

@@ -3,11 +3,13 @@ package portal
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -22,6 +24,7 @@ type stream struct {
 	s       *Server
 	request *http.Request
 	who     approval.Actor
+	token   string // the bearer token that it was opened with; empty: a session
 	news    <-chan news
 	cancel  func()
 }
@@ -33,7 +36,11 @@ func (a *api) StreamEvents(ctx context.Context, _ openapi.StreamEventsRequestObj
 	if !ok {
 		return nil, problemf(http.StatusTooManyRequests, "rate-limited", "You have %d event streams open: close some pages.", streamsPerPerson)
 	}
-	return &stream{s: a.Server, request: requestOf(ctx), who: who, news: ch, cancel: cancel}, nil
+	x := &stream{s: a.Server, request: requestOf(ctx), who: who, news: ch, cancel: cancel}
+	if tokenOf(ginOf(ctx)) != nil {
+		x.token = bearerSecret(x.request.Header.Get("Authorization"))
+	}
+	return x, nil
 }
 
 // VisitStreamEventsResponse writes until the page, the session or the portal ends.
@@ -101,8 +108,12 @@ func (x *stream) write(w http.ResponseWriter, out *http.ResponseController, even
 	return out.Flush()
 }
 
-// alive tells whether the session that opened the stream still holds; it may have been ended in another tab.
+// alive tells whether the session or token that opened the stream still holds; it may have been ended in another tab.
 func (x *stream) alive() bool {
+	if x.token != "" {
+		_, a, err := x.s.ownerOf(x.request.Context(), x.token)
+		return !errors.Is(err, credential.ErrUnknown) && (err != nil || a.ID == x.who.ID)
+	}
 	cookie, err := x.request.Cookie(cookieName)
 	if err != nil {
 		return false

@@ -2,14 +2,17 @@ package portal
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
 
+	"gorm.io/gorm"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -17,23 +20,37 @@ import (
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	catalogstore "github.com/acp-io/acp/internal/catalog/gormstore"
+	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/credential"
+	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/ledger"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
 // fakeHost is a host cluster in memory.
 type fakeHost struct {
-	mu    sync.Mutex
-	input policy.Input
-	away  time.Time
+	mu        sync.Mutex
+	input     policy.Input
+	away      time.Time
+	approvals []*v1alpha1.ApprovalPolicy
 }
 
 func (h *fakeHost) AwaySince() time.Time {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.away
+}
+
+func (h *fakeHost) Input() (policy.Input, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.input, true
 }
 
 func (h *fakeHost) Ready() bool { return true }
@@ -78,6 +95,27 @@ func (h *fakeHost) SubjectCovered(application string) (bool, error) {
 	return ok, nil
 }
 
+func (h *fakeHost) Facts(resource string) (approval.Facts, error) {
+	f := approval.Facts{Protection: h.Protection(resource)}
+	s, _ := h.Snapshot()
+	if c, ok := s.ResourceClassOf(resource); ok {
+		f.Class = c.Name
+	}
+	return f, nil
+}
+
+func (h *fakeHost) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) { return h.approvals, nil }
+
+func (h *fakeHost) Object(string, string) (approval.Object, bool, error) {
+	return approval.Object{}, false, nil
+}
+
+func (h *fakeHost) DryRun(_ context.Context, c approval.Change) (json.RawMessage, error) {
+	return c.After, nil
+}
+
+func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return nil, nil }
+
 type fakeFlows struct{ err error }
 
 func (f *fakeFlows) Connections(_ context.Context, q audit.ConnectionQuery) ([]audit.Connection, error) {
@@ -102,6 +140,23 @@ func (f *fakeFlows) LastFlow(context.Context) (map[string]time.Time, error) {
 	return map[string]time.Time{"m1": time.Unix(1700000000, 0)}, f.err
 }
 
+// registered workloads, as a host cluster that accepts everything would have them.
+type registered struct{ state *workloads.State }
+
+func (r *registered) Put(_ context.Context, in []workloads.Workload) []error {
+	for _, w := range in {
+		r.state.Set(workloads.Registered{Workload: w, Object: w.Name(), Managed: true})
+	}
+	return make([]error, len(in))
+}
+
+func (r *registered) Delete(_ context.Context, in []workloads.Registered) []error {
+	for _, w := range in {
+		r.state.Delete(w.Object)
+	}
+	return make([]error, len(in))
+}
+
 // site is a running portal.
 type site struct {
 	*Server
@@ -111,20 +166,32 @@ type site struct {
 	host     *fakeHost
 	flows    *fakeFlows
 	end      context.CancelFunc
+
+	credentials *credentialstore.Store
+	registered  *registered
+	ahead       atomic.Int64 // how far the clock is ahead of the machine's, in nanoseconds
 }
+
+func (x *site) now() time.Time { return time.Now().Add(time.Duration(x.ahead.Load())) }
+
+// pass lets time go by.
+func (x *site) pass(d time.Duration) { x.ahead.Add(int64(d)) }
 
 func newSite(t *testing.T) *site {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	source, err := catalog.Open(portaltest.Catalog(t), log)
-	if err != nil {
-		t.Fatal(err)
-	}
 	db, err := database.Open(t.Context(), databasetest.SQLite(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	store := gormstore.New(db)
+	directory, err := catalog.NewService(t.Context(), catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: portaltest.Catalog(t)}}, Now: time.Now, Log: log})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := directory.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
 	x := &site{t: t, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
@@ -141,15 +208,24 @@ func newSite(t *testing.T) *site {
 	if err != nil {
 		t.Fatal(err)
 	}
+	credentials := credentialstore.New(db, ledgerstore.Append)
+	x.credentials = credentials
+	inbox := notifystore.New(db)
+	x.registered = &registered{state: workloads.NewState()}
+	x.registered.state.Ready()
+	registrar := workloads.New(workloads.Config{Cluster: x.registered, State: x.registered.state, Catalog: directory.Catalog, Covered: x.host.SubjectCovered, Now: x.now,
+		Record: func(ctx context.Context, e ...ledger.Entry) error {
+			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
+		}})
 	hub := NewHub()
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: source.Catalog, Classes: x.host, Now: time.Now, OnChange: hub.Ticket})
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: x.host, Now: x.now, OnChange: hub.Ticket})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Catalog: source.Catalog, Sessions: store.Sessions(), SessionIdle: time.Hour,
-		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: time.Now, Log: log,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Inbox: inbox, Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {
 		t.Fatal(err)
@@ -176,6 +252,16 @@ func (x *site) as(who string) *portaltest.Browser {
 		}
 	}
 	return b
+}
+
+// token of a person.
+func (x *site) token(who string, scopes ...credential.Scope) string {
+	x.t.Helper()
+	_, secret, err := x.Credentials.Create(x.t.Context(), who, credential.Request{Name: "test", Scopes: scopes, Lifetime: time.Hour})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	return secret
 }
 
 type problemBody struct {

@@ -90,6 +90,13 @@ func (h *Hub) subscribe(person string) (<-chan news, func(), bool) {
 	}, true
 }
 
+// open counts the streams.
+func (h *Hub) open() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.subs)
+}
+
 // FollowStore finds what other replicas changed.
 func (h *Hub) FollowStore(ctx context.Context, store approval.Store, now func() time.Time, every time.Duration, log *slog.Logger) {
 	// Looking back covers transactions that were stamped before, and committed after, the last look.

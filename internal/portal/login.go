@@ -13,6 +13,8 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/gin-gonic/gin"
 	"golang.org/x/oauth2"
+
+	"github.com/acp-io/acp/internal/credential"
 )
 
 // What the login page explains; see web's login page.
@@ -65,7 +67,7 @@ func (l *login) oauth(p *oidc.Provider) *oauth2.Config {
 
 // startLogin sends the browser to the provider.
 func (s *Server) startLogin(c *gin.Context) {
-	if s.elsewhere(c) {
+	if s.elsewhere(c) || !s.spend(c, budgetLogins, s.address(c)) {
 		return
 	}
 	ctx := c.Request.Context()
@@ -83,7 +85,7 @@ func (s *Server) startLogin(c *gin.Context) {
 	if caller(c) == nil {
 		s.sessions.SetDeadline(ctx, s.Now().Add(loginMinutes))
 	}
-	if err := s.storeSession(c); err != nil {
+	if err := s.storeSession(ctx, c); err != nil {
 		s.fail(c, err)
 		return
 	}
@@ -98,7 +100,7 @@ func (s *Server) finishLogin(c *gin.Context) {
 	started := time.Unix(s.sessions.GetInt64(ctx, sessStarted), 0)
 	s.sessions.Remove(ctx, sessStarted)
 	if state != "" {
-		if err := s.storeSession(c); err != nil {
+		if err := s.storeSession(ctx, c); err != nil {
 			s.fail(c, err)
 			return
 		}
@@ -137,7 +139,9 @@ func (s *Server) finishLogin(c *gin.Context) {
 	s.sessions.Put(ctx, sessGroups, groups)
 	s.sessions.Put(ctx, sessIDToken, idToken)
 	s.sessions.Put(ctx, sessTouched, s.Now().Unix())
-	if err := s.storeSession(c); err != nil {
+	s.sessions.Put(ctx, sessCreated, s.Now().Unix())
+	s.sessions.Put(ctx, sessAgent, credential.Printable(c.Request.UserAgent(), credential.MaxAgent))
+	if err := s.storeSession(ctx, c); err != nil {
 		s.fail(c, err)
 		return
 	}

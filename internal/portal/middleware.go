@@ -7,19 +7,12 @@ import (
 	"net/http"
 	"runtime/debug"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
-	"golang.org/x/time/rate"
 )
 
-const (
-	keyRequestID = "requestId"
-	maxBody      = 64 << 10
-	// A person clicks less; a page that opens asks for a dozen things at once.
-	requestsPerSecond, requestBurst = 50, 200
-)
+const keyRequestID = "requestId"
 
 func (s *Server) requestID(c *gin.Context) {
 	id := rand.Text()
@@ -44,12 +37,14 @@ func (s *Server) accessLog(c *gin.Context) {
 		level = slog.LevelDebug // pages ask often
 	}
 	s.Log.Log(c.Request.Context(), level, "request", "method", c.Request.Method, "route", path, "status", c.Writer.Status(), "person", who,
-		"peer", c.RemoteIP(), "duration", time.Since(start), "requestId", c.GetString(keyRequestID))
+		"peer", s.address(c), "duration", time.Since(start), "requestId", c.GetString(keyRequestID))
 }
 
 func (s *Server) recovery(c *gin.Context) {
 	defer func() {
-		if v := recover(); v != nil {
+		if v := recover(); v == http.ErrAbortHandler {
+			panic(v) // the server breaks the connection
+		} else if v != nil {
 			s.Log.Error("a handler panicked", "panic", v, "requestId", c.GetString(keyRequestID), "stack", string(debug.Stack()))
 			if !c.Writer.Written() {
 				s.fail(c, problemf(http.StatusInternalServerError, "internal", "Something went wrong here. Report it with the request id."))
@@ -85,21 +80,17 @@ func contentPolicy(nonce string) string {
 		"object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 }
 
-func bodyLimit(c *gin.Context) {
-	if c.Request.Body != nil {
-		c.Request.Body = http.MaxBytesReader(c.Writer, c.Request.Body, maxBody)
-	}
-}
-
 // sameOrigin refuses writes that another site's page could have started. Browsers send Sec-Fetch-Site and Origin and
-// pages cannot forge them; the header needs a preflight across origins, which is never granted.
+// pages cannot forge them; the header needs a preflight across origins, which is never granted. It is not asked of
+// calls for which no cookie counts: those with a token, and the two by which a command line gets one.
 func (s *Server) sameOrigin(c *gin.Context) {
 	switch c.Request.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return
 	}
 	site, origin := c.GetHeader("Sec-Fetch-Site"), c.GetHeader("Origin")
-	if site != "" && site != "same-origin" || origin != "" && origin != s.origin() || c.GetHeader("X-ACP-Request") == "" {
+	cookies := tokenOf(c) == nil && !routeByPath[c.Request.Method+" "+c.FullPath()].Programs
+	if site != "" && site != "same-origin" || origin != "" && origin != s.origin() || cookies && c.GetHeader("X-ACP-Request") == "" {
 		s.fail(c, problemf(http.StatusForbidden, "forbidden", "Writes must come from the portal's own pages and carry the header X-ACP-Request."))
 	}
 }
@@ -109,47 +100,4 @@ func (s *Server) origin() string { return s.PublicURL.Scheme + "://" + s.PublicU
 func loopback(host string) bool {
 	ip := net.ParseIP(host)
 	return strings.EqualFold(host, "localhost") || ip != nil && ip.IsLoopback()
-}
-
-// limits keeps one bucket per session, or per peer without one; buckets that are full again are forgotten.
-type limits struct {
-	now     func() time.Time
-	mu      sync.Mutex
-	buckets map[string]*rate.Limiter
-	swept   time.Time
-}
-
-func newLimits(now func() time.Time) *limits {
-	return &limits{now: now, buckets: map[string]*rate.Limiter{}, swept: now()}
-}
-
-func (l *limits) allow(key string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.now()
-	if now.Sub(l.swept) > time.Minute {
-		for k, b := range l.buckets {
-			if b.TokensAt(now) >= requestBurst {
-				delete(l.buckets, k)
-			}
-		}
-		l.swept = now
-	}
-	b, ok := l.buckets[key]
-	if !ok {
-		b = rate.NewLimiter(requestsPerSecond, requestBurst)
-		l.buckets[key] = b
-	}
-	return b.AllowN(now, 1)
-}
-
-func (s *Server) rateLimit(c *gin.Context) {
-	key := "peer " + c.RemoteIP()
-	if a := caller(c); a != nil {
-		key = "person " + a.ID
-	}
-	if !s.limits.allow(key) {
-		c.Header("Retry-After", "1")
-		s.fail(c, problemf(http.StatusTooManyRequests, "rate-limited", "Too many requests; wait a second."))
-	}
 }

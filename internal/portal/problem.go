@@ -6,11 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -39,12 +44,14 @@ func toProblem(err error) openapi.Problem {
 	var p *problem
 	var ours *approval.Error
 	var tooLarge *http.MaxBytesError
+	var wrong *credential.InvalidError
+	var choice *notify.InvalidError
 	out := openapi.Problem{Type: "about:blank", Status: http.StatusInternalServerError, Code: "internal"}
 	var fields []approval.Field
 	switch {
 	case errors.As(err, &tooLarge):
 		out.Status, out.Code = http.StatusRequestEntityTooLarge, "too-large"
-		out.Detail = new("The request is larger than 64 KiB.")
+		out.Detail = new(fmt.Sprintf("The request is larger than %d KiB.", tooLarge.Limit>>10))
 	case errors.As(err, &p):
 		out.Status, out.Code, out.Detail, fields = p.status, p.code, &p.detail, p.fields
 	case errors.As(err, &ours):
@@ -52,8 +59,22 @@ func toProblem(err error) openapi.Problem {
 		if ours.Ticket != 0 {
 			out.Ticket = new(approval.FormatID(ours.Ticket))
 		}
+	case errors.As(err, &wrong):
+		out.Status, out.Code, out.Detail = http.StatusUnprocessableEntity, "invalid", &wrong.Message
+		fields = []approval.Field{{Path: wrong.Field, Code: "invalid", Message: wrong.Message}}
+	case errors.As(err, &choice):
+		out.Status, out.Code, out.Detail = http.StatusUnprocessableEntity, "invalid", &choice.Reason
+		fields = []approval.Field{{Path: choice.Field, Code: "invalid", Message: choice.Reason}}
+	case errors.Is(err, credential.ErrUnknown):
+		out.Status, out.Code, out.Detail = http.StatusNotFound, "not-found", new("There is no such token of yours.")
+	case errors.Is(err, credential.ErrTooMany):
+		out.Status, out.Code, out.Detail = http.StatusConflict, "conflict", new("You have as many tokens as one can have: revoke some first.")
+	case errors.Is(err, credential.ErrRepeated):
+		out.Status, out.Code, out.Detail = http.StatusConflict, "conflict", new("A token was made with this Idempotency-Key, and its secret was shown then: look among your tokens.")
 	case errors.Is(err, audit.ErrUnavailable):
 		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "unavailable", new("The flow store cannot be read now; try again in a moment.")
+	case errors.Is(err, database.ErrUnavailable):
+		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "store-unavailable", new(database.Detail(err))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "unavailable", new("It took too long; try again in a moment.")
 	default:
@@ -74,10 +95,16 @@ func toProblem(err error) openapi.Problem {
 	return out
 }
 
-// fail answers with a problem and ends the request. Only what is our fault is logged as an error.
-func (s *Server) fail(c *gin.Context, err error) {
+// problemOf an error of this request.
+func (s *Server) problemOf(c *gin.Context, err error) openapi.Problem {
 	p := toProblem(err)
 	p.RequestId = optional(c.GetString(keyRequestID))
+	return p
+}
+
+// fail answers with a problem and ends the request. Only what is our fault is logged as an error.
+func (s *Server) fail(c *gin.Context, err error) {
+	p := s.problemOf(c, err)
 	switch {
 	case p.Status < http.StatusInternalServerError:
 	case errors.Is(err, context.Canceled) && c.Request.Context().Err() != nil:
@@ -103,12 +130,27 @@ func badRequest(err error) error {
 	if errors.As(err, &tooLarge) {
 		return err
 	}
+	if name, ok := unknownField(err); ok {
+		return &problem{status: http.StatusBadRequest, code: "invalid", detail: "The body has a field that the API does not know.",
+			fields: []approval.Field{{Path: name, Code: "unknown", Message: "is not known"}}}
+	}
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
 		return &problem{status: http.StatusBadRequest, code: "invalid", detail: "A field has the wrong type.",
 			fields: []approval.Field{{Path: wrong.Field, Code: "type", Message: "must be a " + wrong.Type.String()}}}
 	}
 	return problemf(http.StatusBadRequest, "invalid", "The request is malformed: check its parameters, and that its body is JSON of the documented form.")
+}
+
+// unknownField reads the decoder's error, which has no type of its own (golang.org/issue/30715).
+func unknownField(err error) (string, bool) {
+	for ; err != nil; err = errors.Unwrap(err) {
+		if quoted, ok := strings.CutPrefix(err.Error(), "json: unknown field "); ok {
+			name, err := strconv.Unquote(quoted)
+			return credential.Printable(name, 100), err == nil
+		}
+	}
+	return "", false
 }
 
 // responseFailed is called when the answer could not be written; usually because the caller has gone.

@@ -14,14 +14,18 @@ import (
 // ListResources implements openapi.StrictServerInterface.
 func (a *api) ListResources(ctx context.Context, r openapi.ListResourcesRequestObject) (openapi.ListResourcesResponseObject, error) {
 	who, c := actor(ctx), a.Catalog()
-	mine := r.Params.Mine != nil && *r.Params.Mine
-	es, next, err := page(c.Resources(), func(e catalog.Entity) bool { return !mine || c.Owns(who.ID, e) }, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	q, err := a.entityQuery(catalog.KindResource, who, r.Params.Q, r.Params.Owner, r.Params.Environment, r.Params.Mine, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	q.Sensitivity, q.Class, q.ClassOf = catalog.Sensitivity(value(r.Params.Sensitivity)), value(r.Params.Class), a.classOf
+	found, next, err := a.entities(q)
 	if err != nil {
 		return nil, err
 	}
 	denied := a.denials(ctx, audit.DeniedQuery{By: audit.ByResource})
-	out := openapi.ListResources200JSONResponse{Items: make([]openapi.Resource, 0, len(es)), NextCursor: next}
-	for _, e := range es {
+	out := openapi.ListResources200JSONResponse{Items: make([]openapi.Resource, 0, len(found.Entities)), NextCursor: next}
+	for _, e := range found.Entities {
 		out.Items = append(out.Items, a.resourceOf(c, who, e, denied))
 	}
 	return out, nil
@@ -53,10 +57,11 @@ func (a *api) ListResourceAccess(ctx context.Context, r openapi.ListResourceAcce
 	if !mayInspect(c, who, e) {
 		grants = slices.DeleteFunc(grants, func(g policy.Grant) bool { return !ownsApplication(c, who, g.Subject) })
 	}
-	items, err := a.accessOf(ctx, grants)
+	from, err := a.originsOf(ctx, grants)
 	if err != nil {
 		return nil, err
 	}
+	items := a.accessOf(ctx, grants, from)
 	return openapi.ListResourceAccess200JSONResponse{Items: items}, nil
 }
 
@@ -76,6 +81,19 @@ func (a *api) ListResourceConnections(ctx context.Context, r openapi.ListResourc
 		return nil, err
 	}
 	return openapi.ListResourceConnections200JSONResponse(list), nil
+}
+
+// classOf a resource name; empty: none covers it, or the host cluster is not known yet.
+func (a *api) classOf(name string) string {
+	s, ok := a.Host.Snapshot()
+	if !ok {
+		return ""
+	}
+	c, ok := s.ResourceClassOf(name)
+	if !ok {
+		return ""
+	}
+	return c.Name
 }
 
 func ownsApplication(c *catalog.Catalog, who approval.Actor, name string) bool {

@@ -6,6 +6,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/credential"
 )
 
 const apiBase = "/api/v1"
@@ -19,36 +20,93 @@ const (
 	changer            // everyone who is logged in, but auditors
 )
 
+// The scope that a token needs for a route. noToken: only a browser's session will do, whatever the token's scopes.
+const (
+	noToken        credential.Scope = ""
+	read                            = credential.ScopeRead
+	write                           = credential.ScopeTicketsWrite
+	decide                          = credential.ScopeTicketsDecide
+	catalogWrite                    = credential.ScopeCatalogWrite
+	workloadsWrite                  = credential.ScopeWorkloads
+	ledgerRead                      = credential.ScopeLedgerRead
+)
+
 type route struct {
 	Method, Path, Operation string
 	Who                     who
+	Scope                   credential.Scope
 	Rule                    string // what is decided with the object in hand
+	Body                    int64  // the most bytes that it takes; 0: maxBody
+	Programs                bool   // called by programs that have nothing to show yet: no cookie counts
 }
 
 // routes is every route that the portal has, on one screen. A route without a row is refused.
 var routes = []route{
-	{"GET", "/healthz", "healthz", anyone, ""},
-	{"GET", "/readyz", "readyz", anyone, ""},
-	{"GET", "/auth/login", "login", anyone, ""},
-	{"GET", "/auth/callback", "callback", anyone, "state, nonce and PKCE of the same browser"},
-	{"POST", "/auth/logout", "logout", anyone, "ends the caller's session"},
-	{"GET", apiBase + "/me", "getMe", person, "the caller"},
-	{"GET", apiBase + "/applications", "listApplications", person, "denials: owners, security, auditors"},
-	{"GET", apiBase + "/applications/:id", "getApplication", person, "denials: owners, security, auditors"},
-	{"GET", apiBase + "/applications/:id/access", "listApplicationAccess", person, "owners, security, auditors"},
-	{"GET", apiBase + "/applications/:id/connections", "listApplicationConnections", person, "owners, security, auditors"},
-	{"GET", apiBase + "/resources", "listResources", person, "denials: owners, security, auditors"},
-	{"GET", apiBase + "/resources/:id", "getResource", person, "denials: owners, security, auditors"},
-	{"GET", apiBase + "/resources/:id/access", "listResourceAccess", person, "owners, security, auditors; others only rows of their own applications"},
-	{"GET", apiBase + "/resources/:id/connections", "listResourceConnections", person, "owners, security, auditors; others only rows of their own applications"},
-	{"GET", apiBase + "/tickets", "listTickets", person, "requester, approvers, owners, security, auditors"},
-	{"POST", apiBase + "/tickets", "createTicket", changer, "owners of the application"},
-	{"POST", apiBase + "/tickets/preview", "previewTicket", changer, "owners of the application"},
-	{"GET", apiBase + "/tickets/:id", "getTicket", person, "requester, approvers, owners, security, auditors"},
-	{"POST", apiBase + "/tickets/:id/decision", "decideTicket", changer, "approvers of the step that waits, never the requester"},
-	{"POST", apiBase + "/tickets/:id/withdraw", "withdrawTicket", changer, "the requester"},
-	{"POST", apiBase + "/tickets/:id/revoke", "revokeTicket", changer, "owners of the resource or the application, security"},
-	{"GET", apiBase + "/events", "streamEvents", person, "what the caller may see"},
+	{Method: "GET", Path: "/healthz", Operation: "healthz"},
+	{Method: "GET", Path: "/readyz", Operation: "readyz"},
+	{Method: "GET", Path: "/auth/login", Operation: "login"},
+	{Method: "GET", Path: "/auth/callback", Operation: "callback", Rule: "state, nonce and PKCE of the same browser"},
+	{Method: "POST", Path: "/auth/logout", Operation: "logout", Rule: "ends the caller's session"},
+	{Method: "GET", Path: apiBase + "/me", Operation: "getMe", Who: person, Scope: read, Rule: "the caller"},
+	{Method: "GET", Path: apiBase + "/me/inbox", Operation: "listInbox", Who: person, Scope: read, Rule: "the caller's"},
+	{Method: "POST", Path: apiBase + "/me/inbox", Operation: "markInbox", Who: person, Scope: write, Rule: "the caller's"},
+	{Method: "GET", Path: apiBase + "/me/preferences", Operation: "getPreferences", Who: person, Scope: read, Rule: "the caller's"},
+	{Method: "PUT", Path: apiBase + "/me/preferences", Operation: "putPreferences", Who: person, Scope: noToken, Rule: "the caller's"},
+	{Method: "GET", Path: apiBase + "/me/tokens", Operation: "listTokens", Who: person, Scope: noToken, Rule: "the caller's"},
+	{Method: "POST", Path: apiBase + "/me/tokens", Operation: "createToken", Who: person, Scope: noToken, Rule: "never more than the caller may"},
+	{Method: "DELETE", Path: apiBase + "/me/tokens/:id", Operation: "revokeToken", Who: person, Scope: noToken, Rule: "the caller's"},
+	{Method: "GET", Path: apiBase + "/me/sessions", Operation: "listSessions", Who: person, Scope: noToken, Rule: "the caller's"},
+	{Method: "DELETE", Path: apiBase + "/me/sessions", Operation: "endOtherSessions", Who: person, Scope: noToken, Rule: "the caller's"},
+	{Method: "POST", Path: apiBase + "/auth/device", Operation: "startDevice", Programs: true},
+	{Method: "GET", Path: apiBase + "/auth/device", Operation: "getDevice", Who: person, Scope: noToken, Rule: "who knows the user code, while it waits"},
+	{Method: "POST", Path: apiBase + "/auth/device/token", Operation: "pollDevice", Programs: true, Rule: "who knows the device code"},
+	{Method: "POST", Path: apiBase + "/auth/device/approve", Operation: "approveDevice", Who: person, Scope: noToken, Rule: "who knows the user code, while it waits"},
+	{Method: "GET", Path: apiBase + "/applications", Operation: "listApplications", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/applications/:id", Operation: "getApplication", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/applications/:id/access", Operation: "listApplicationAccess", Who: person, Scope: read, Rule: "owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/applications/:id/connections", Operation: "listApplicationConnections", Who: person, Scope: read, Rule: "owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/resources", Operation: "listResources", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/resources/:id", Operation: "getResource", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/resources/:id/access", Operation: "listResourceAccess", Who: person, Scope: read, Rule: "owners, security, auditors; others only rows of their own applications"},
+	{Method: "GET", Path: apiBase + "/resources/:id/connections", Operation: "listResourceConnections", Who: person, Scope: read, Rule: "owners, security, auditors; others only rows of their own applications"},
+	{Method: "GET", Path: apiBase + "/search", Operation: "search", Who: person, Scope: read, Rule: "the catalog; tickets that the caller may see"},
+	{Method: "GET", Path: apiBase + "/people", Operation: "listPeople", Who: person, Scope: read},
+	{Method: "GET", Path: apiBase + "/people/:id", Operation: "getPerson", Who: person, Scope: read},
+	{Method: "GET", Path: apiBase + "/groups", Operation: "listGroups", Who: person, Scope: read},
+	{Method: "GET", Path: apiBase + "/tickets", Operation: "listTickets", Who: person, Scope: read, Rule: "requester, approvers, owners, security, auditors"},
+	{Method: "POST", Path: apiBase + "/tickets", Operation: "createTicket", Who: changer, Scope: write, Rule: "owners of the application"},
+	{Method: "POST", Path: apiBase + "/tickets/preview", Operation: "previewTicket", Who: changer, Scope: read, Rule: "owners of the application"},
+	{Method: "GET", Path: apiBase + "/tickets/:id", Operation: "getTicket", Who: person, Scope: read, Rule: "requester, approvers, owners, security, auditors"},
+	{Method: "POST", Path: apiBase + "/tickets/:id/decision", Operation: "decideTicket", Who: changer, Scope: decide, Rule: "approvers of the step that waits, never the requester"},
+	{Method: "POST", Path: apiBase + "/tickets/:id/withdraw", Operation: "withdrawTicket", Who: changer, Scope: write, Rule: "the requester"},
+	{Method: "POST", Path: apiBase + "/tickets/:id/revoke", Operation: "revokeTicket", Who: changer, Scope: write, Rule: "owners of the resource or the application, security"},
+	{Method: "POST", Path: apiBase + "/tickets/:id/comments", Operation: "commentTicket", Who: changer, Scope: write, Rule: "who may see the ticket"},
+	{Method: "GET", Path: apiBase + "/tickets/:id/change", Operation: "getTicketChange", Who: person, Scope: read, Rule: "who may see the ticket"},
+	{Method: "GET", Path: apiBase + "/tickets/:id/ledger", Operation: "listTicketLedger", Who: person, Scope: read, Rule: "who may see the ticket"},
+	{Method: "POST", Path: apiBase + "/tickets/:id/review", Operation: "reviewTicket", Who: changer, Scope: decide, Rule: "reviewers, never the requester"},
+	{Method: "POST", Path: apiBase + "/tickets/decisions", Operation: "decideMany", Who: changer, Scope: decide, Rule: "for each: approvers of the step that waits, never the requester"},
+	{Method: "POST", Path: apiBase + "/tickets/what-if", Operation: "whatIf", Who: person, Scope: read, Rule: "for others: security, auditors"},
+	{Method: "GET", Path: apiBase + "/delegations", Operation: "listDelegations", Who: person, Scope: read, Rule: "from and to the caller; all: security, auditors"},
+	{Method: "POST", Path: apiBase + "/delegations", Operation: "createDelegation", Who: changer, Scope: noToken, Rule: "in the caller's own place"},
+	{Method: "DELETE", Path: apiBase + "/delegations/:id", Operation: "endDelegation", Who: changer, Scope: noToken, Rule: "both sides, security"},
+	{Method: "GET", Path: apiBase + "/home", Operation: "getHome", Who: person, Scope: read, Rule: "the caller's"},
+	{Method: "GET", Path: apiBase + "/approval-policies", Operation: "listApprovalPolicies", Who: person, Scope: read, Rule: "who may break the glass: security, auditors"},
+	{Method: "GET", Path: apiBase + "/approval-policies/:id", Operation: "getApprovalPolicy", Who: person, Scope: read, Rule: "YAML: security, auditors"},
+	{Method: "GET", Path: apiBase + "/classes", Operation: "listClasses", Who: person, Scope: read},
+	{Method: "GET", Path: apiBase + "/catalog/sources", Operation: "listCatalogSources", Who: person, Scope: read, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/catalog/sources/:id/preview", Operation: "previewSync", Who: changer, Scope: catalogWrite, Rule: "security", Body: 10 << 20},
+	{Method: "POST", Path: apiBase + "/catalog/sources/:id/apply", Operation: "applySync", Who: changer, Scope: catalogWrite, Rule: "security; who made the preview"},
+	{Method: "GET", Path: apiBase + "/catalog/entities", Operation: "listEntities", Who: person, Scope: read, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/catalog/entities", Operation: "putEntity", Who: changer, Scope: catalogWrite, Rule: "security, never to his own advantage", Body: 1 << 20},
+	{Method: "DELETE", Path: apiBase + "/catalog/entities/:kind/:id", Operation: "deleteEntity", Who: changer, Scope: catalogWrite, Rule: "security"},
+	{Method: "GET", Path: apiBase + "/workloads", Operation: "listWorkloads", Who: person, Scope: read, Rule: "owners of the application, security, auditors"},
+	{Method: "POST", Path: apiBase + "/workloads", Operation: "putWorkloads", Who: changer, Scope: workloadsWrite, Rule: "owners of the application; platforms, by a token of a security administrator", Body: 2 << 20},
+	{Method: "POST", Path: apiBase + "/workloads/sync", Operation: "syncWorkloads", Who: changer, Scope: workloadsWrite, Rule: "platforms, by a token of a security administrator", Body: 32 << 20},
+	{Method: "DELETE", Path: apiBase + "/workloads/:id", Operation: "deleteWorkload", Who: changer, Scope: workloadsWrite, Rule: "owners of the application, security, the platform that registered it"},
+	{Method: "GET", Path: apiBase + "/ledger", Operation: "listLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/ledger/verify", Operation: "verifyLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
+	{Method: "GET", Path: apiBase + "/ledger/export", Operation: "exportLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
+	{Method: "GET", Path: apiBase + "/events", Operation: "streamEvents", Who: person, Scope: read, Rule: "what the caller may see"},
 }
 
 var routeByPath = func() map[string]route {
@@ -65,12 +123,17 @@ func (s *Server) guard(c *gin.Context) {
 		return
 	}
 	r, ok := routeByPath[c.Request.Method+" "+c.FullPath()]
+	t := tokenOf(c)
 	switch {
 	case !ok:
 		s.fail(c, problemf(http.StatusForbidden, "forbidden", "Nobody may call this."))
 	case r.Who == anyone:
 	case caller(c) == nil:
 		s.fail(c, problemf(http.StatusUnauthorized, "unauthenticated", "Log in first."))
+	case t != nil && r.Scope == noToken:
+		s.fail(c, problemf(http.StatusForbidden, "scope", "A token cannot do this: log in with a browser."))
+	case t != nil && !t.Has(r.Scope):
+		s.fail(c, problemf(http.StatusForbidden, "scope", "The token lacks the scope %s.", string(r.Scope)))
 	case r.Who == changer && caller(c).Auditor:
 		s.fail(c, approval.AuditorsOnlyRead())
 	}

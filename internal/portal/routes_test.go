@@ -1,9 +1,14 @@
 package portal
 
 import (
+	"context"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
 // TestEveryRouteHasARow: what the router serves and what the table says are the same.
@@ -23,36 +28,71 @@ func TestEveryRouteHasARow(t *testing.T) {
 	}
 }
 
-// TestWalk calls every route as every role.
+// samples stand for the parameters of a path; the walk fails for a route whose parameters have none.
+var samples = []string{"/applications/:id", "/applications/app-888", "/resources/:id", "/resources/bobs-cluster", "/tickets/:id", "/tickets/T-999",
+	"/tokens/:id", "/tokens/none", "/people/:id", "/people/alice",
+	"/workloads/:id", "/workloads/none", "/delegations/:id", "/delegations/1", "/approval-policies/:id", "/approval-policies/none", "/sources/:id", "/sources/upload", "/entities/:kind/:id", "/entities/application/none"}
+
+// queries are what operations cannot be called without.
+var queries = map[string]string{"getDevice": "?userCode=BCDF-BCDF", "search": "?q=app"}
+
+// TestWalk calls every route as every role, with a session and with tokens of each scope, and compares with the table.
 func TestWalk(t *testing.T) {
 	x := newSite(t)
 	people := map[string]string{"nobody": "", "requester": "alice", "resource owner": "bob", "leader": "carol", "security": "dave", "auditor": "grace"}
 	for role, who := range people {
-		b := x.as(who)
+		b, program := x.as(who), x.as("")
+		tokens := map[credential.Scope]string{}
+		if who != "" {
+			for _, s := range credential.Scopes() {
+				tokens[s] = x.token(who, s)
+			}
+		}
 		for _, r := range routes {
-			if r.Operation == "streamEvents" && who != "" || r.Operation == "logout" {
-				continue // a stream does not end, a logout would end the walk; they have tests of their own
+			if r.Operation == "logout" {
+				continue // it would end the walk; see TestSessionLife
 			}
-			path := strings.NewReplacer("applications/:id", "applications/app-888", "resources/:id", "resources/bobs-cluster", "tickets/:id", "tickets/T-999").Replace(r.Path)
-			status := 0
-			if r.Method == http.MethodGet {
-				status = b.Get(path).Status
-			} else {
-				status = b.Post(path, map[string]any{"reason": "r", "decision": "approve", "version": 1, "items": []any{}}).Status
+			path := strings.NewReplacer(samples...).Replace(r.Path)
+			path += queries[r.Operation]
+			if strings.Contains(path, ":") {
+				t.Fatalf("%s has a parameter without a sample", r.Path)
 			}
-			refused := status == http.StatusUnauthorized
-			if want := r.Who != anyone && who == ""; refused != want {
-				t.Errorf("%s %s as %s: %d; unauthenticated should be %v", r.Method, r.Path, role, status, want)
+			call := func(b *portaltest.Browser, h http.Header) (int, string) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel() // ends a stream
+				return b.Begin(ctx, r.Method, path, h)
 			}
-			if r.Who == changer && role == "auditor" && status != http.StatusForbidden {
-				t.Errorf("%s %s as %s: %d; an auditor changes nothing", r.Method, r.Path, role, status)
-			}
-			if r.Who != changer && role == "auditor" && status >= http.StatusBadRequest && status != http.StatusNotFound {
-				t.Errorf("%s %s as %s: %d; an auditor reads everything", r.Method, r.Path, role, status)
-			}
-			if status >= http.StatusInternalServerError {
-				t.Errorf("%s %s as %s: %d", r.Method, r.Path, role, status)
-			}
+			x.pass(time.Second) // the rate limit has a test of its own
+			t.Run(role+" "+r.Operation, func(t *testing.T) {
+				status, code := call(b, http.Header{"X-Acp-Request": {"1"}})
+				if refused, want := status == http.StatusUnauthorized, r.Who != anyone && who == ""; refused != want {
+					t.Errorf("%d; unauthenticated should be %v", status, want)
+				}
+				if r.Who == changer && role == "auditor" && status != http.StatusForbidden {
+					t.Errorf("%d; an auditor changes nothing", status)
+				}
+				if r.Method == http.MethodGet && role == "auditor" && status >= http.StatusBadRequest && status != http.StatusNotFound {
+					t.Errorf("%d; an auditor reads everything", status)
+				}
+				if status >= http.StatusInternalServerError || code == "scope" {
+					t.Errorf("%d %s", status, code)
+				}
+				if who != "" && r.Method != http.MethodGet && !r.Programs {
+					if status, _ := call(b, nil); status != http.StatusForbidden {
+						t.Errorf("%d without the header that other sites' forms cannot send", status)
+					}
+				}
+				for scope, secret := range tokens {
+					status, code := call(program, http.Header{"Authorization": {"Bearer " + secret}})
+					good := r.Who == anyone || r.Scope == scope
+					if refused := status == http.StatusForbidden && code == "scope"; refused == good || status == http.StatusUnauthorized {
+						t.Errorf("with a token for %s: %d %s; it is good for this: %v", scope, status, code, good)
+					}
+					if good && r.Who == changer && role == "auditor" && status != http.StatusForbidden {
+						t.Errorf("with a token for %s: %d; an auditor's token changes nothing", scope, status)
+					}
+				}
+			})
 		}
 	}
 }

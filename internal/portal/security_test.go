@@ -176,23 +176,6 @@ func TestLimits(t *testing.T) {
 	if a.Into(t, &p); a.Status != http.StatusRequestEntityTooLarge || p.Code != "too-large" || p.RequestID == "" {
 		t.Errorf("a large body: %d %s", a.Status, a.Body)
 	}
-	now := time.Unix(1700000000, 0)
-	l := newLimits(func() time.Time { return now })
-	for range requestBurst {
-		if !l.allow("a") {
-			t.Fatal("a burst is allowed")
-		}
-	}
-	if l.allow("a") || !l.allow("b") {
-		t.Error("who has used his burst waits, others do not")
-	}
-	if now = now.Add(time.Second); !l.allow("a") {
-		t.Error("a second later he goes on")
-	}
-	now = now.Add(time.Hour)
-	if l.allow("c"); len(l.buckets) != 1 {
-		t.Errorf("full buckets are forgotten, %d are left", len(l.buckets))
-	}
 }
 
 func TestWeb(t *testing.T) {

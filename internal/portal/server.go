@@ -6,16 +6,22 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
 	"github.com/gin-gonic/gin"
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -28,6 +34,10 @@ type Host interface {
 	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
 	// Protection of a resource by its resource name; nil: not onboarded, or not seen yet.
 	Protection(resource string) *v1alpha1.ProtectedResource
+	// Input that the snapshot is made of, which nobody may change; false: not seen yet.
+	Input() (policy.Input, bool)
+	// ApprovalPolicies that there are, in no order.
+	ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error)
 	Ready() bool
 	// AwaySince is since when the host cluster does not answer; zero: it does. What the others return is from then.
 	AwaySince() time.Time
@@ -40,13 +50,24 @@ type Flows interface {
 	LastFlow(context.Context) (map[string]time.Time, error)
 }
 
-// Config of a Server; all fields are required but Demo.
+// Config of a Server; all fields are required but Demo, TrustedProxies, Channels, Witnesses, Metrics and Stats.
 type Config struct {
+	// TrustedProxies are the addresses of reverse proxies whose X-Forwarded-For is believed.
+	TrustedProxies []netip.Prefix
+	Credentials    *credential.Service
+	Inbox          Inbox
+	Channels       []notify.Channel // by which people can be told, beside the inbox
+	Workloads      *workloads.Registrar
+	Ledger         ledger.Reader
+	// Witnesses are the heads that the ledger's anchors keep; nil: there is no anchor.
+	Witnesses    func(context.Context) ([]ledger.Witness, error)
+	Metrics      prometheus.Registerer
+	Stats        func(context.Context) (Stats, error)
 	PublicURL    *url.URL
 	Tickets      *approval.Service
 	Host         Host
 	Flows        Flows
-	Catalog      func() *catalog.Catalog
+	Directory    *catalog.Service
 	Sessions     scs.CtxStore
 	SessionIdle  time.Duration
 	Issuer       string
@@ -82,6 +103,7 @@ type Server struct {
 	sessions *scs.SessionManager
 	login    *login
 	limits   *limits
+	metrics  *metrics
 	stop     context.Context
 }
 
@@ -91,17 +113,18 @@ func New(ctx context.Context, c Config) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{Config: c, stop: ctx, limits: newLimits(c.Now)}
+	s.metrics = newMetrics(c.Metrics, c.Hub, c.Stats, c.Now, c.Log)
 	s.sessions = newSessions(c)
 	s.login = newLogin(c)
 	gin.SetMode(gin.ReleaseMode)
 	e := gin.New()
 	e.HandleMethodNotAllowed = true
 	e.RedirectTrailingSlash, e.RedirectFixedPath = false, false
-	// Nobody's X-Forwarded-For is believed; the access log names the peer.
+	// Gin believes nobody's X-Forwarded-For; see address for whose the portal believes.
 	if err := e.SetTrustedProxies(nil); err != nil {
 		return nil, err
 	}
-	e.Use(s.requestID, s.accessLog, s.recovery, s.securityHeaders, bodyLimit, s.session, s.rateLimit, s.sameOrigin, s.guard)
+	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body)
 	e.NoMethod(func(c *gin.Context) {
 		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
 	})
@@ -122,6 +145,15 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	s.engine = e
 	return s, nil
 }
+
+// Listen is the HTTP server around the handler, with an end to everything that a slow or silent caller could hold open.
+func (s *Server) Listen() *http.Server {
+	return &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
+		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
+}
+
+// Catalog as it is now.
+func (s *Server) Catalog() *catalog.Catalog { return s.Directory.Catalog() }
 
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }

@@ -1,8 +1,11 @@
 package portal
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -10,6 +13,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/credential"
 )
 
 const (
@@ -19,9 +23,10 @@ const (
 	// touchEvery limits how often a busy session is stored only to move its idle end.
 	touchEvery = time.Minute
 
-	keyCaller = "caller"
+	keyCaller, keyToken = "caller", "token"
 
-	sessPerson, sessGroups, sessIDToken, sessTouched = "person", "groups", "idToken", "touched"
+	sessPerson, sessGroups, sessIDToken, sessTouched = credential.SessionPerson, "groups", "idToken", "touched"
+	sessAgent, sessCreated                           = credential.SessionAgent, credential.SessionCreated
 )
 
 func newSessions(c Config) *scs.SessionManager {
@@ -35,6 +40,79 @@ func newSessions(c Config) *scs.SessionManager {
 	m.Cookie.SameSite = http.SameSiteLaxMode // the provider's redirect back has to carry it
 	m.Cookie.Secure = c.PublicURL.Scheme == "https"
 	return m
+}
+
+// recognise finds out who calls. Where there is a bearer token the cookie does not count: a page cannot send one, so
+// that a call with a token is never somebody else's page.
+func (s *Server) recognise(c *gin.Context) {
+	if h := c.GetHeader("Authorization"); h != "" {
+		s.bearer(c, h)
+		return
+	}
+	s.session(c)
+}
+
+// bearer loads the token's owner. His roles are looked up each time: the token of somebody who left is worth nothing,
+// and a claim of the login provider, which was true at some login, gives a token nothing.
+func (s *Server) bearer(c *gin.Context, header string) {
+	ctx, err := s.sessions.Load(c.Request.Context(), "") // handlers may look at the session; there is none
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Request = c.Request.WithContext(ctx)
+	secret := bearerSecret(header)
+	if secret == "" {
+		s.unauthorized(c, "Use Authorization: Bearer with a token of the portal.")
+		return
+	}
+	t, a, err := s.ownerOf(ctx, secret)
+	if errors.Is(err, credential.ErrUnknown) {
+		if s.spend(c, budgetWrongTokens, s.address(c)) {
+			s.unauthorized(c, "The token is not known, or has ended: make a new one.")
+		}
+		return
+	}
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Set(keyToken, &t)
+	c.Set(keyCaller, &a)
+}
+
+// bearerSecret of an Authorization header; empty: it is of another scheme.
+func bearerSecret(header string) string {
+	scheme, secret, _ := strings.Cut(header, " ")
+	if !strings.EqualFold(scheme, "bearer") {
+		return ""
+	}
+	return strings.TrimSpace(secret)
+}
+
+// ownerOf a token; ErrUnknown also if the catalog does not know him any more.
+func (s *Server) ownerOf(ctx context.Context, secret string) (credential.Token, approval.Actor, error) {
+	t, err := s.Credentials.Authenticate(ctx, secret)
+	if err != nil {
+		return t, approval.Actor{}, err
+	}
+	cat := s.Catalog()
+	if _, ok := cat.Person(t.Person); !ok {
+		return t, approval.Actor{}, credential.ErrUnknown
+	}
+	return t, actorOf(cat, t.Person, nil), nil
+}
+
+func (s *Server) unauthorized(c *gin.Context, detail string) {
+	c.Header("WWW-Authenticate", `Bearer realm="acp"`)
+	s.fail(c, problemf(http.StatusUnauthorized, "unauthenticated", "%s", detail))
+}
+
+// actorOf a person, with the roles that the catalog or the login provider gives him.
+func actorOf(c *catalog.Catalog, id string, claimed []string) approval.Actor {
+	return approval.Actor{ID: id,
+		Security: c.InGroup(id, catalog.GroupSecurity) || slices.Contains(claimed, catalog.GroupSecurity),
+		Auditor:  c.InGroup(id, catalog.GroupAuditors) || slices.Contains(claimed, catalog.GroupAuditors)}
 }
 
 // session loads the caller's session, if there is one and its person is still in the catalog.
@@ -58,12 +136,11 @@ func (s *Server) session(c *gin.Context) {
 		return
 	}
 	groups, _ := s.sessions.Get(ctx, sessGroups).([]string)
-	c.Set(keyCaller, &approval.Actor{ID: id,
-		Security: cat.InGroup(id, catalog.GroupSecurity) || slices.Contains(groups, catalog.GroupSecurity),
-		Auditor:  cat.InGroup(id, catalog.GroupAuditors) || slices.Contains(groups, catalog.GroupAuditors)})
+	a := actorOf(cat, id, groups)
+	c.Set(keyCaller, &a)
 	if now := s.Now(); now.Sub(time.Unix(s.sessions.GetInt64(ctx, sessTouched), 0)) > touchEvery {
 		s.sessions.Put(ctx, sessTouched, now.Unix())
-		if err := s.storeSession(c); err != nil {
+		if err := s.storeSession(credential.IfThere(ctx), c); err != nil {
 			// The session is still good; reading must go on while the store cannot be written.
 			s.Log.Warn("a session could not be extended", "error", err)
 		}
@@ -71,12 +148,12 @@ func (s *Server) session(c *gin.Context) {
 }
 
 // storeSession stores the session and sets its cookie.
-func (s *Server) storeSession(c *gin.Context) error {
-	token, expiry, err := s.sessions.Commit(c.Request.Context())
+func (s *Server) storeSession(ctx context.Context, c *gin.Context) error {
+	token, expiry, err := s.sessions.Commit(ctx)
 	if err != nil {
 		return err
 	}
-	s.sessions.WriteSessionCookie(c.Request.Context(), c.Writer, token, expiry)
+	s.sessions.WriteSessionCookie(ctx, c.Writer, token, expiry)
 	return nil
 }
 
@@ -85,4 +162,11 @@ func caller(c *gin.Context) *approval.Actor {
 	v, _ := c.Get(keyCaller)
 	a, _ := v.(*approval.Actor)
 	return a
+}
+
+// tokenOf the call; nil: it came with a session, or nobody is logged in.
+func tokenOf(c *gin.Context) *credential.Token {
+	v, _ := c.Get(keyToken)
+	t, _ := v.(*credential.Token)
+	return t
 }

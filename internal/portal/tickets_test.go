@@ -45,6 +45,14 @@ func TestAskingForAccess(t *testing.T) {
 				a := alice.Post(path, tc.body)
 				var p problemBody
 				a.Into(t, &p)
+				if a.Status == http.StatusOK { // what is wrong with an item is said beside the others
+					var preview struct {
+						Items []struct{ Problem problemBody }
+					}
+					a.Into(t, &preview)
+					p = preview.Items[0].Problem
+					a.Status = p.Status
+				}
 				if a.Status != tc.status || p.Code != tc.code || tc.field != "" && (len(p.Fields) != 1 || p.Fields[0].Field != tc.field) {
 					t.Errorf("%s: %s: %d %s", tc.reason, path, a.Status, a.Body)
 				}
@@ -53,15 +61,25 @@ func TestAskingForAccess(t *testing.T) {
 	}
 
 	var preview struct {
-		Steps     []struct{ Name, State string }
-		Existing  []struct{ SID string }
-		Statement string
-		Denied24h int
-		Duplicate string
+		Items []struct {
+			Kind      string
+			Steps     []struct{ Name, State string }
+			Existing  []struct{ SID string }
+			Statement string
+			Denied24h int
+		}
 	}
-	alice.Post("/api/v1/tickets/preview", newTicket("app-888", "bobs-cluster")).Into(t, &preview)
-	if len(preview.Steps) != 2 || preview.Steps[0].State != "current" || len(preview.Existing) != 1 || preview.Denied24h != 3 || !strings.Contains(preview.Statement, "app/888") {
-		t.Errorf("preview: %+v", preview)
+	two := newTicket("app-888", "bobs-cluster")
+	two["items"] = append(two["items"].([]map[string]any), map[string]any{"application": "app-888", "resource": "ledger-db-cache", "actions": []string{"redis:connect"}})
+	alice.Post("/api/v1/tickets/preview", two).Into(t, &preview)
+	if len(preview.Items) != 2 {
+		t.Fatalf("each item has its own chain: %+v", preview)
+	}
+	if p := preview.Items[0]; p.Kind != "grant" || len(p.Steps) != 2 || p.Steps[0].State != "current" || len(p.Existing) != 1 || p.Denied24h != 3 || !strings.Contains(p.Statement, "app/888") {
+		t.Errorf("preview: %+v", p)
+	}
+	if p := preview.Items[1]; len(p.Steps) != 3 || p.Steps[2].Name != "security" || len(p.Existing) != 0 {
+		t.Errorf("what is sensitive goes to security, too: %+v", p)
 	}
 	made := alice.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
 	if made.Status != http.StatusCreated {

@@ -1,6 +1,8 @@
 package portal
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 
 	"sigs.k8s.io/yaml"
@@ -18,51 +20,131 @@ func asApproval(err error) *approval.Error {
 	return e
 }
 
-// ticketOf maps a ticket with the live state of the members.
-func (a *api) ticketOf(c *catalog.Catalog, who approval.Actor, t *approval.Ticket) openapi.Ticket {
-	may, first := approval.MayDo(c, who, t), t.Items[0]
+// ticketView is one ticket in full, as the caller may see and change it.
+func (a *api) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticket, error) {
+	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	if err != nil {
+		return openapi.Ticket{}, err
+	}
+	c := a.Catalog()
+	out := a.ticketRow(c, who, t)
+	out.Events = eventsOf(c, t)
+	for i := range t.Items {
+		it := &out.Items[i]
+		it.Statement = objectYAML(t.Kind, t.Items[i])
+		if lines := t.Items[i].Shown.Lines; len(lines) > 0 {
+			it.Brings = &lines
+		}
+	}
+	return out, nil
+}
+
+// ticketRow is what lists show of a ticket, with the live state of the members.
+func (a *api) ticketRow(c *catalog.Catalog, who approval.Actor, t *approval.Ticket) openapi.Ticket {
 	out := openapi.Ticket{Id: t.ID(), Kind: openapi.TicketKind(t.Kind), State: openapi.TicketState(t.State()), Version: t.Version, Requester: personOf(c, t.Requester),
-		Reason: t.Reason, ExpiresAt: when(first.ExpiresAt), Items: []openapi.TicketItem{}, Steps: stepsOf(c, first.Steps), Events: eventsOf(c, t.Events),
-		Clusters: []openapi.ClusterState{}, Statement: statementYAML(t), Message: optional(first.Message), CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC()}
-	if first.Duration > 0 {
-		out.DurationSeconds = new(int64(first.Duration.Seconds()))
-	}
-	out.Can.Approve, out.Can.Reject, out.Can.Withdraw, out.Can.Revoke = may.Approve, may.Reject, may.Withdraw, may.Revoke
-	for _, it := range t.Items {
-		out.Items = append(out.Items, openapi.TicketItem{Application: refOf(c, it.Application, it.ApplicationName), Resource: refOf(c, it.Resource, it.ResourceName),
-			Actions: it.Actions, Sid: it.SID})
-	}
-	out.Policy = new(policy.PolicyNameFor(first.ResourceName))
-	if t.State().Open() {
-		a.liveState(t, &out)
+		Reason: t.Reason, BreakGlass: new(t.BreakGlass), Items: []openapi.TicketItem{}, Events: []openapi.Event{}, CreatedAt: t.CreatedAt.UTC(), UpdatedAt: t.UpdatedAt.UTC()}
+	for i := range t.Items {
+		it := a.itemView(c, who, t, i)
+		out.Items = append(out.Items, it)
+		out.Can = eitherMay(out.Can, it.Can)
+		if out.Message == nil {
+			out.Message = it.Message
+		}
 	}
 	return out
 }
 
-// liveState shows the members as the adapter sees them now, which may be worse than when the ticket became effective.
-func (a *api) liveState(t *approval.Ticket, out *openapi.Ticket) {
-	p, ok := a.Host.Cached(*out.Policy)
-	if !ok {
+func (a *api) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) openapi.TicketItem {
+	it := t.Items[i]
+	out := openapi.TicketItem{Position: i, State: openapi.TicketState(it.State), Steps: stepsOf(c, it.Steps), Clusters: []openapi.ClusterState{}, ExpiresAt: when(it.ExpiresAt),
+		ApprovalPolicy: optional(it.Approval), Digest: optional(it.Shown.Digest), Message: optional(it.Message), Target: itemRef(it.Target), Can: itemMay(c, who, t, i)}
+	if it.ApplicationName != "" {
+		out.Application = new(refOf(c, it.Application, it.ApplicationName))
+	}
+	if it.ResourceName != "" {
+		out.Resource = new(refOf(c, it.Resource, it.ResourceName))
+	}
+	if len(it.Actions) > 0 {
+		out.Actions = &it.Actions
+	}
+	if it.Duration > 0 {
+		out.DurationSeconds = new(int64(it.Duration.Seconds()))
+	}
+	if it.Review != nil {
+		out.Review = new(stepOf(c, *it.Review))
+	}
+	if t.Kind.Access() {
+		out.Sid, out.Policy = optional(it.SID), new(policy.PolicyNameFor(it.ResourceName))
+	}
+	if ch := it.Change; ch != nil {
+		out.Policy = optional(ch.Name)
+		if kind := openapi.ObjectChangeKind(ch.Kind); kind.Valid() {
+			out.Object = &openapi.ObjectChange{Kind: kind, Name: ch.Name, Verb: openapi.ObjectChangeVerb(ch.Verb)}
+		}
+		out.FromMode, out.ToMode = modeOf(ch.FromMode), modeOf(ch.ToMode)
+	}
+	if it.State.Open() {
+		a.liveState(t, it, &out)
+	}
+	return out
+}
+
+// liveState shows the members as the adapter sees them now, which may be worse than when the item became effective.
+func (a *api) liveState(t *approval.Ticket, it approval.Item, out *openapi.TicketItem) {
+	var clusters []v1alpha1.ClusterState
+	switch {
+	case t.Kind.Access():
+		p, ok := a.Host.Cached(*out.Policy)
+		if !ok {
+			return
+		}
+		u, ok := approval.Unit(p, it.ResourceName)
+		if !ok {
+			return
+		}
+		clusters = u.Clusters
+	case it.ResourceName != "" && it.Change != nil:
+		p := a.Host.Protection(it.ResourceName)
+		if p == nil {
+			return
+		}
+		clusters = p.Status.Clusters
+	default:
 		return
 	}
-	u, ok := approval.Unit(p, t.Items[0].ResourceName)
-	if !ok {
-		return
-	}
-	out.Clusters = clustersOf(u.Clusters)
+	out.Clusters = clustersOf(clusters)
 	waiting := []string{}
-	for _, c := range u.Clusters {
-		if c.State != v1alpha1.MemberRealized && (c.DesiredRevision != "" || t.State() == approval.StateRevoking) {
+	for _, c := range clusters {
+		if c.State != v1alpha1.MemberRealized && (c.DesiredRevision != "" || it.State == approval.StateRevoking) {
 			waiting = append(waiting, string(c.Name))
 		}
 	}
 	out.WaitingFor = &waiting
 }
 
+func itemMay(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) openapi.ItemMay {
+	m, it := approval.MayDoItem(c, who, t, i), t.Items[i]
+	app, ok := c.ByName(it.ApplicationName)
+	return openapi.ItemMay{Approve: m.Approve, Reject: m.Reject, Withdraw: m.Withdraw, Revoke: m.Revoke, Review: m.Review,
+		Extend: !who.Auditor && t.Kind.Access() && it.State == approval.StateEffective && it.Duration > 0 && ok && c.Owns(who.ID, app)}
+}
+
+func eitherMay(a, b openapi.ItemMay) openapi.ItemMay {
+	return openapi.ItemMay{Approve: a.Approve || b.Approve, Reject: a.Reject || b.Reject, Withdraw: a.Withdraw || b.Withdraw, Revoke: a.Revoke || b.Revoke,
+		Review: a.Review || b.Review, Extend: a.Extend || b.Extend}
+}
+
+func modeOf(m v1alpha1.Mode) *openapi.Mode {
+	if m == "" {
+		return nil
+	}
+	return new(openapi.Mode(m))
+}
+
 // refOf keeps the name that was approved even if the catalog gave the id to something else since.
 func refOf(c *catalog.Catalog, id, name string) openapi.CatalogRef {
 	ref := catalogRef(c, name)
-	if ref.Id == nil {
+	if ref.Id == nil && id != "" {
 		ref.Title = id
 	}
 	return ref
@@ -71,38 +153,88 @@ func refOf(c *catalog.Catalog, id, name string) openapi.CatalogRef {
 func stepsOf(c *catalog.Catalog, steps []approval.Step) []openapi.Step {
 	out := make([]openapi.Step, 0, len(steps))
 	for _, s := range steps {
-		x := openapi.Step{Name: s.Name, State: openapi.StepState(s.State), Approvers: []openapi.Person{}, Note: optional(s.Note)}
-		for _, p := range s.Approvers {
-			x.Approvers = append(x.Approvers, personOf(c, p))
-		}
-		if n := len(s.Votes); n > 0 {
-			last := s.Votes[n-1]
-			x.DecidedBy, x.DecidedAt, x.Comment = new(personOf(c, last.Person)), when(last.At), optional(last.Comment)
-		}
-		out = append(out, x)
+		out = append(out, stepOf(c, s))
 	}
 	return out
 }
 
-func eventsOf(c *catalog.Catalog, events []approval.Event) []openapi.Event {
-	out := make([]openapi.Event, 0, len(events))
-	for _, e := range events {
-		x := openapi.Event{At: e.At.UTC(), Kind: openapi.EventKind(e.Kind), Step: optional(e.Step), Cluster: optional(e.Cluster), Revision: optional(e.Revision), Comment: optional(e.Comment)}
+func stepOf(c *catalog.Catalog, s approval.Step) openapi.Step {
+	out := openapi.Step{Name: s.Name, State: openapi.StepState(s.State), Approvers: []openapi.Person{}, Quorum: max(1, s.Quorum), Votes: []openapi.Vote{},
+		Note: optional(s.Note), Deadline: when(s.Deadline)}
+	for _, p := range s.Approvers {
+		out.Approvers = append(out.Approvers, personOf(c, p))
+	}
+	for _, v := range s.Votes {
+		x := openapi.Vote{Person: personOf(c, v.Person), Approve: v.Approve, At: v.At.UTC(), Comment: optional(v.Comment)}
+		if v.OnBehalfOf != "" {
+			x.OnBehalfOf = new(personOf(c, v.OnBehalfOf))
+		}
+		out.Votes = append(out.Votes, x)
+	}
+	if s.Auto {
+		out.Auto = new(true)
+	}
+	if s.Escalated {
+		out.Escalated = new(true)
+	}
+	if s.OnTimeout != "" {
+		out.OnTimeout = new(openapi.StepOnTimeout(s.OnTimeout))
+	}
+	return out
+}
+
+func eventsOf(c *catalog.Catalog, t *approval.Ticket) []openapi.Event {
+	out := make([]openapi.Event, 0, len(t.Events))
+	for _, e := range t.Events {
+		x := openapi.Event{At: e.At.UTC(), Kind: eventKind(t, e), Step: optional(e.Step), Cluster: optional(e.Cluster), Revision: optional(e.Revision), Comment: optional(e.Comment)}
+		if e.Item != approval.WholeTicket {
+			x.Item = new(e.Item)
+		}
 		if e.Actor != "" {
 			x.Actor = new(personOf(c, e.Actor))
 		}
+		if e.OnBehalfOf != "" {
+			x.OnBehalfOf = new(personOf(c, e.OnBehalfOf))
+		}
 		out = append(out, x)
 	}
 	return out
 }
 
-// statementYAML is what is, or will be, in the policy.
-func statementYAML(t *approval.Ticket) *string {
-	list := make([]v1alpha1.Statement, 0, len(t.Items))
-	for _, it := range t.Items {
-		list = append(list, approval.Statement(it))
+// eventKind in the words of the API.
+func eventKind(t *approval.Ticket, e approval.Event) openapi.EventKind {
+	switch e.Kind {
+	case approval.EventReduced:
+		return openapi.EventKindShrunk
+	case approval.EventReviewed:
+		if e.Item >= 0 && e.Item < len(t.Items) && t.Items[e.Item].Review != nil && t.Items[e.Item].Review.State == approval.StepRejected {
+			return openapi.EventKindReviewRejected
+		}
+		return openapi.EventKindReviewConfirmed
 	}
-	text, err := yaml.Marshal(list)
+	return openapi.EventKind(e.Kind)
+}
+
+// objectYAML is the statement that is, or will be, in the policy; of a change, the object's spec afterwards.
+func objectYAML(kind approval.Kind, it approval.Item) *string {
+	switch {
+	case kind.Access():
+		return asYAML([]v1alpha1.Statement{approval.Statement(it)})
+	case it.Change != nil && len(it.Change.After) > 0:
+		return asYAML(it.Change.After)
+	}
+	return nil
+}
+
+func asYAML(v any) *string {
+	if raw, ok := v.(json.RawMessage); ok {
+		text, err := yaml.JSONToYAML(raw)
+		if err != nil {
+			return nil
+		}
+		return new(string(text))
+	}
+	text, err := yaml.Marshal(v)
 	if err != nil {
 		return nil
 	}

@@ -113,6 +113,13 @@ func (h *Handler) rule(req *ctrladmission.Request) (*rule, error) {
 		return change(req, needs(classes), func(old, now *v1alpha1.SubjectClass, in policy.Input) admission.Verdict {
 			return admission.SubjectClass(old, now, in)
 		})
+	case "ApprovalPolicy":
+		if deleted {
+			return nil, nil
+		}
+		return change(req, 0, func(old, now *v1alpha1.ApprovalPolicy, _ policy.Input) admission.Verdict {
+			return admission.ApprovalPolicy(old, now)
+		})
 	case "ExternalWorkload":
 		if deleted {
 			return nil, nil

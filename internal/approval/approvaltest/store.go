@@ -30,9 +30,16 @@ func TicketOf(it approval.Item, key string) *approval.Ticket {
 
 // Item asks for app-n on resource r for an hour, decided by carol and then bob.
 func Item(app, resource string) approval.Item {
-	return approval.Item{Application: app, ApplicationName: "name:" + app, Resource: resource, ResourceName: "name:" + resource,
-		Actions: []string{"redis:connect", "redis:info"}, Duration: time.Hour, Shown: approval.NewShown([]string{"allow " + app}), Steps: []approval.Step{
+	it := approval.Item{Application: app, ApplicationName: "name:" + app, Resource: resource, ResourceName: "name:" + resource,
+		Actions: []string{"redis:connect", "redis:info"}, Duration: time.Hour, Steps: []approval.Step{
 			{Name: "leader", Approvers: []string{"carol"}, Quorum: 1}, {Name: "owner", Approvers: []string{"bob", "dan"}, Quorum: 1, Note: "n"}}}
+	it.Shown = Shown(it)
+	return it
+}
+
+// Shown is what a Host brings by an item, if nothing makes it more.
+func Shown(it approval.Item) approval.Shown {
+	return approval.NewShown(append(approval.StatementLines(it), compiledLine(it)))
 }
 
 // Yes is an approval.

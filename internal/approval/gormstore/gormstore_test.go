@@ -4,7 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-	"time"
 
 	"gorm.io/gorm"
 
@@ -85,39 +84,6 @@ func testLedger(t *testing.T, db *database.DB) {
 	var broken *ledger.BrokenError
 	if _, _, err := ledger.Verify(ledgerstore.NewReader(s.db).Lines(t.Context(), 1)); !errors.As(err, &broken) || broken.Seq != 2 {
 		t.Errorf("tampering is found at its line, got %v", err)
-	}
-}
-
-func TestSessions(t *testing.T) {
-	databasetest.Each(t, func(t *testing.T, dsn string) { testSessions(t, databasetest.Open(t, dsn)) })
-}
-
-func testSessions(t *testing.T, db *database.DB) {
-	ctx := t.Context()
-	x := New(db).Sessions()
-	for token, end := range map[string]time.Duration{"live": time.Hour, "dead": -time.Second} {
-		if err := x.CommitCtx(ctx, token, []byte(token), time.Now().Add(end)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if data, ok, err := x.FindCtx(ctx, "live"); err != nil || !ok || string(data) != "live" {
-		t.Errorf("live: %q %v %v", data, ok, err)
-	}
-	if _, ok, err := x.FindCtx(ctx, "dead"); err != nil || ok {
-		t.Errorf("an expired session is none: %v %v", ok, err)
-	}
-	if err := x.Prune(ctx); err != nil {
-		t.Fatal(err)
-	}
-	var n int64
-	if err := db.Read(ctx, func(tx *gorm.DB) error { return tx.Model(&sessionRow{}).Count(&n).Error }); err != nil || n != 1 {
-		t.Errorf("pruned to %d, %v", n, err)
-	}
-	if err := x.DeleteCtx(ctx, "live"); err != nil {
-		t.Fatal(err)
-	}
-	if _, ok, _ := x.FindCtx(ctx, "live"); ok {
-		t.Error("a deleted session is gone")
 	}
 }
 

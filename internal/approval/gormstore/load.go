@@ -65,26 +65,28 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 	return out, nil
 }
 
+func list(tx *gorm.DB, f approval.Filter) *gorm.DB {
+	numbers, args := union(tx, f, f.Limit)
+	q := tx.Where("number IN ("+numbers+")", args...)
+	switch {
+	case f.Oldest:
+		q = q.Order("number")
+	case f.ByUpdate:
+		q = q.Order("updated_at DESC, number DESC")
+	default:
+		q = q.Order("number DESC")
+	}
+	if f.Limit > 0 {
+		q = q.Limit(f.Limit)
+	}
+	return q
+}
+
 // List implements approval.Store.
 func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
 	err = s.read(ctx, func(tx *gorm.DB) error {
-		q := where(tx.Model(&ticketRow{}), f)
-		if f.ByUpdate {
-			q = q.Order("updated_at DESC, number DESC")
-			if f.After.Number > 0 {
-				q = q.Where("(updated_at, number) < (?, ?)", micros(f.After.UpdatedAt), f.After.Number)
-			}
-		} else {
-			q = q.Order("number DESC")
-			if f.After.Number > 0 {
-				q = q.Where("number < ?", f.After.Number)
-			}
-		}
-		if f.Limit > 0 {
-			q = q.Limit(f.Limit)
-		}
 		var rows []ticketRow
-		if err := q.Find(&rows).Error; err != nil {
+		if err := list(tx, f).Find(&rows).Error; err != nil {
 			return err
 		}
 		for some := range slices.Chunk(rows, fillAtOnce) {
@@ -102,25 +104,31 @@ func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ti
 // fillAtOnce keeps the number of a query's parameters below what databases accept.
 const fillAtOnce = 500
 
-const waitsFor = `requester <> @p AND EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND c.role = 'waits' AND (c.person = @p
- OR c.person IN @for AND NOT EXISTS (SELECT 1 FROM concerns d WHERE d.ticket = c.ticket AND d.item = c.item AND d.person = @p AND d.role = 'decided')))`
-
-const visibleTo = `requester = @p
+const visibleTo = `tickets.requester = @p
  OR EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND (c.person = @p OR c.person IN @for AND c.role = 'named'))
  OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN @apps OR i.resource_name IN @res))`
 
+// matching has no index: it looks at the tickets that the other conditions leave, newest first, until the page is full.
+const matching = `LOWER(tickets.reason) LIKE @t ESCAPE '!' OR LOWER(tickets.requester) LIKE @t ESCAPE '!'
+ OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (LOWER(i.application) LIKE @t ESCAPE '!' OR LOWER(i.resource) LIKE @t ESCAPE '!'))`
+
+// where is what walks do not see to; of who waits they see to all.
 func where(q *gorm.DB, f approval.Filter) *gorm.DB {
+	if len(f.Numbers) > 0 {
+		q = q.Where("tickets.number IN ?", f.Numbers)
+	}
+	if f.Text != "" {
+		part := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(f.Text))
+		q = q.Where(matching, map[string]any{"t": "%" + part + "%"})
+	}
 	if f.Requester != "" {
-		q = q.Where("requester = ?", f.Requester)
+		q = q.Where("tickets.requester = ?", f.Requester)
 	}
 	if len(f.Kinds) > 0 {
-		q = q.Where("kind IN ?", f.Kinds)
+		q = q.Where("tickets.kind IN ?", f.Kinds)
 	}
 	if len(f.States) > 0 {
-		q = q.Where("state IN ?", f.States)
-	}
-	if w := f.WaitsFor; w != nil {
-		q = q.Where(waitsFor, map[string]any{"p": w.Person, "for": w.StandsFor})
+		q = q.Where("tickets.state IN ?", f.States)
 	}
 	if f.DecidedBy != "" {
 		q = q.Where("EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND c.role = 'decided' AND c.person = ?)", f.DecidedBy)
@@ -163,13 +171,19 @@ func ofItem(f approval.Filter) (conditions []string, args []any) {
 	return conditions, args
 }
 
+func count(tx *gorm.DB, f approval.Filter) *gorm.DB {
+	f.After, f.ByUpdate = approval.Cursor{}, false
+	numbers, args := union(tx, f, approval.CountLimit)
+	return tx.Table("("+numbers+" LIMIT ?) AS t", append(args, approval.CountLimit)...)
+}
+
 // Count implements approval.Store.
 func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, error) {
 	out := make([]int, len(filters))
 	err := s.read(ctx, func(tx *gorm.DB) error {
 		for i, f := range filters {
 			var n int64
-			if err := where(tx.Model(&ticketRow{}), f).Count(&n).Error; err != nil {
+			if err := count(tx, f).Count(&n).Error; err != nil {
 				return err
 			}
 			out[i] = int(n)

@@ -33,47 +33,53 @@ var environment = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// Expression is compiled. The zero value is absent.
+// Expression is compiled, or broken and says so whenever it is evaluated. The zero value is absent.
 type Expression struct {
 	text    string
 	program cel.Program
 	partial cel.Program
+	broken  error
 }
 
 // Absent tells that there is no expression.
-func (e Expression) Absent() bool { return e.program == nil }
+func (e Expression) Absent() bool { return e.text == "" }
 
 // String is the expression as it was written.
 func (e Expression) String() string { return e.text }
 
-// compile an expression; an empty text is an absent one.
+// compile an expression; an empty text is an absent one. With an error the expression is broken.
 func compile(text string) (Expression, error) {
-	if text == "" {
-		return Expression{}, nil
+	e := Expression{text: text}
+	if text != "" {
+		e.program, e.partial, e.broken = programs(text)
 	}
+	return e, e.broken
+}
+
+func programs(text string) (whole, partial cel.Program, err error) {
 	if len(text) > maxLength {
-		return Expression{}, fmt.Errorf("it has %d bytes, and may have %d", len(text), maxLength)
+		return nil, nil, fmt.Errorf("it has %d bytes, and may have %d", len(text), maxLength)
 	}
 	env, err := environment()
 	if err != nil {
-		return Expression{}, fmt.Errorf("make the CEL environment: %w", err)
+		return nil, nil, fmt.Errorf("make the CEL environment: %w", err)
 	}
 	ast, issues := env.Compile(text)
 	if issues.Err() != nil {
-		return Expression{}, located(issues)
+		return nil, nil, located(issues)
 	}
 	if ast.OutputType() != cel.BoolType {
-		return Expression{}, fmt.Errorf("it is a %s, and must be true or false", ast.OutputType())
+		return nil, nil, fmt.Errorf("it is a %s, and must be true or false", ast.OutputType())
 	}
-	program, err := env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptTrackCost))
+	whole, err = env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptTrackCost))
 	if err != nil {
-		return Expression{}, err
+		return nil, nil, err
 	}
-	partial, err := env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptTrackCost, cel.OptPartialEval))
+	partial, err = env.Program(ast, cel.CostLimit(maxCost), cel.EvalOptions(cel.OptTrackCost, cel.OptPartialEval))
 	if err != nil {
-		return Expression{}, err
+		return nil, nil, err
 	}
-	return Expression{text: text, program: program, partial: partial}, nil
+	return whole, partial, nil
 }
 
 // located says of the first mistake where it is.
@@ -85,6 +91,9 @@ func located(issues *cel.Issues) error {
 
 // Eval over a request. An error means that nobody knows: the expression met something that is not there, or was dear.
 func (e Expression) Eval(r *Request) (bool, error) {
+	if e.broken != nil {
+		return false, e.broken
+	}
 	out, _, err := e.program.Eval(map[string]any{variable: r})
 	if err != nil {
 		return false, fmt.Errorf("evaluate %q: %w", e.text, err)
@@ -104,7 +113,7 @@ var others = []string{"requester", "application", "resource", "actions", "durati
 
 // neverFor tells that the expression is false for every request of a kind.
 func (e Expression) neverFor(kind string) bool {
-	if e.Absent() {
+	if e.Absent() || e.broken != nil {
 		return false
 	}
 	unknown := make([]*cel.AttributePatternType, 0, len(others))

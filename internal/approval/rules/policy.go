@@ -22,7 +22,8 @@ type Problem struct{ Field, Message string }
 
 func (p Problem) String() string { return p.Field + ": " + p.Message }
 
-// Compile a policy. With problems the policy is nil.
+// Compile a policy. It is never nil: an expression that does not compile cannot tell anything, so in doubt the policy
+// matches, the step is needed, and nothing approves by itself.
 func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 	p := &Policy{Object: o}
 	var problems []Problem
@@ -50,10 +51,7 @@ func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 	if b := o.Spec.BreakGlass; b != nil && b.MaxDuration.Duration <= 0 {
 		problems = append(problems, Problem{"spec.breakGlass.maxDuration", "it must be more than nothing"})
 	}
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	return p, nil
+	return p, problems
 }
 
 // Matches tells whether the policy is about a request. In doubt it is: its steps count then, and no later policy that

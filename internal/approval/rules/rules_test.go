@@ -117,8 +117,17 @@ func TestProblemsNameTheirField(t *testing.T) {
 		fields = append(fields, x.Field)
 	}
 	want := []string{"spec.match", "spec.steps[1].condition", "spec.steps[1].autoApprove", "spec.steps[1].timeout.after", "spec.maxDuration"}
-	if d := cmp.Diff(want, fields); p != nil || d != "" {
+	if d := cmp.Diff(want, fields); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
+	}
+	if yes, err := p.Matches(example()); !yes || err == nil {
+		t.Error("a policy whose expression does not compile counts")
+	}
+	if yes, err := p.Needed(1, example()); !yes || err == nil {
+		t.Error("a step whose condition does not compile is needed")
+	}
+	if yes, err := p.Auto(1, example()); yes || err == nil {
+		t.Error("a step whose condition does not compile approves nothing by itself")
 	}
 }
 

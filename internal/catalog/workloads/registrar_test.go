@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -31,7 +30,6 @@ var (
 type world struct {
 	*workloads.Registrar
 	t       *testing.T
-	mu      sync.Mutex
 	state   *workloads.State
 	writes  []string
 	failing map[string]bool

@@ -46,6 +46,7 @@ type Host struct {
 	mu       sync.Mutex
 	dirty    bool
 	snapshot *policy.Snapshot
+	input    policy.Input // of the snapshot
 }
 
 // New prepares the connection and connects nothing. onResource is called with the name of a resource whose protection
@@ -105,7 +106,7 @@ func (h *Host) AwaySince() time.Time {
 // CheckKinds asks the API server for ACP's kinds. ErrKindMissing names the files to apply; other errors mean that the
 // API server cannot be reached now.
 func (h *Host) CheckKinds(ctx context.Context) error {
-	missing, err := hostcluster.Unserved(ctx, h.config)
+	missing, err := hostcluster.Unserved(ctx, h.config, hostcluster.WithApprovals())
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,7 @@ func (h *Host) Run(ctx context.Context) error {
 	if err := h.cache.IndexField(ctx, &v1alpha1.ProtectedResource{}, indexResource, resourceOf); err != nil {
 		return fmt.Errorf("index protected resources: %w", err)
 	}
-	for _, k := range hostcluster.Kinds() {
+	for _, k := range hostcluster.WithApprovals() {
 		inf, err := h.cache.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", k.Plural, err)
@@ -184,18 +185,28 @@ func (h *Host) changed(before, object any) {
 		h.dirty = true
 		h.mu.Unlock()
 	}
-	switch o := o.(type) {
-	case *v1alpha1.AccessControlPolicy:
-		select {
-		case h.policies <- o.Name:
-		default: // the follower is far behind; its resync finds it
+	if _, ok := o.(*v1alpha1.AccessControlPolicy); ok {
+		h.tell(o.GetName())
+	}
+	for _, k := range changeable {
+		if k.is(o) {
+			h.tell(k.name + "/" + o.GetName())
 		}
-	case *v1alpha1.ProtectedResource:
-		h.onChange(string(o.Spec.Resource))
+	}
+	if r, ok := o.(*v1alpha1.ProtectedResource); ok {
+		h.onChange(string(r.Spec.Resource))
 	}
 }
 
-// PolicyChanges are the names of policies that changed.
+// tell the follower that something changed.
+func (h *Host) tell(name string) {
+	select {
+	case h.policies <- name:
+	default: // the follower is far behind; its resync finds it
+	}
+}
+
+// PolicyChanges are the names of policies that changed, and "<kind>/<name>" of the other objects that tickets change.
 func (h *Host) PolicyChanges() <-chan string { return h.policies }
 
 // Ready tells whether everything was seen once.
@@ -216,7 +227,7 @@ func (h *Host) Snapshot() (*policy.Snapshot, bool) {
 		h.log.Error("the host cluster's cache cannot be listed", "error", err)
 		return h.snapshot, h.snapshot != nil
 	}
-	h.snapshot, h.dirty = policy.NewSnapshot(in), false
+	h.snapshot, h.input, h.dirty = policy.NewSnapshot(in), in, false
 	return h.snapshot, true
 }
 

@@ -121,11 +121,6 @@ func TestWriterWithoutAServer(t *testing.T) {
 	}
 }
 
-type noClasses struct{}
-
-func (noClasses) ResourceActions(string) ([]string, bool, error) { return nil, false, nil }
-func (noClasses) SubjectCovered(string) (bool, error)            { return false, nil }
-
 // TestReplicas: two portals on one database file write many tickets into one real API server.
 func TestReplicas(t *testing.T) {
 	config := portaltest.APIServer(t, true)
@@ -143,7 +138,7 @@ func TestReplicas(t *testing.T) {
 		store := gormstore.New(databasetest.Open(t, dsn))
 		h = newHost(t, config)
 		var workers []*approval.Worker
-		svc, err := approval.NewService(approval.Config{Store: store, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Classes: noClasses{}, Now: time.Now,
+		svc, err := approval.NewService(approval.Config{Store: store, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: &approvaltest.Host{}, Now: time.Now,
 			Wake: func() {
 				for _, w := range workers {
 					w.Wake()
@@ -167,6 +162,7 @@ func TestReplicas(t *testing.T) {
 		svc, r := services[i%2], resources[i%len(resources)]
 		x := approvaltest.Ticket(fmt.Sprint("a", i), "r", "")
 		x.Items[0].ApplicationName, x.Items[0].ResourceName = fmt.Sprintf("trnv1:rsc:trip-com:iam:sa:app/%d", i), r
+		x.Items[0].Shown = approvaltest.Shown(x.Items[0])
 		x, err := svc.Store.Create(t.Context(), x)
 		if err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,6 +29,69 @@ func (e AccessEffect) Valid() bool {
 	case AccessEffectAllow:
 		return true
 	case AccessEffectDeny:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for BulkDecisionDecision.
+const (
+	BulkDecisionDecisionApprove BulkDecisionDecision = "approve"
+	BulkDecisionDecisionReject  BulkDecisionDecision = "reject"
+)
+
+// Valid indicates whether the value is a known member of the BulkDecisionDecision enum.
+func (e BulkDecisionDecision) Valid() bool {
+	switch e {
+	case BulkDecisionDecisionApprove:
+		return true
+	case BulkDecisionDecisionReject:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CatalogSourceKind.
+const (
+	CatalogSourceKindBackstage CatalogSourceKind = "backstage"
+	CatalogSourceKindCsv       CatalogSourceKind = "csv"
+	CatalogSourceKindFiles     CatalogSourceKind = "files"
+	CatalogSourceKindPortal    CatalogSourceKind = "portal"
+	CatalogSourceKindUpload    CatalogSourceKind = "upload"
+)
+
+// Valid indicates whether the value is a known member of the CatalogSourceKind enum.
+func (e CatalogSourceKind) Valid() bool {
+	switch e {
+	case CatalogSourceKindBackstage:
+		return true
+	case CatalogSourceKindCsv:
+		return true
+	case CatalogSourceKindFiles:
+		return true
+	case CatalogSourceKindPortal:
+		return true
+	case CatalogSourceKindUpload:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ClassInfoKind.
+const (
+	ClassInfoKindResourceClass ClassInfoKind = "ResourceClass"
+	ClassInfoKindSubjectClass  ClassInfoKind = "SubjectClass"
+)
+
+// Valid indicates whether the value is a known member of the ClassInfoKind enum.
+func (e ClassInfoKind) Valid() bool {
+	switch e {
+	case ClassInfoKindResourceClass:
+		return true
+	case ClassInfoKindSubjectClass:
 		return true
 	default:
 		return false
@@ -118,21 +182,56 @@ func (e Decision) Valid() bool {
 	}
 }
 
+// Defines values for EntityKind.
+const (
+	EntityKindApplication EntityKind = "application"
+	EntityKindGroup       EntityKind = "group"
+	EntityKindPerson      EntityKind = "person"
+	EntityKindResource    EntityKind = "resource"
+)
+
+// Valid indicates whether the value is a known member of the EntityKind enum.
+func (e EntityKind) Valid() bool {
+	switch e {
+	case EntityKindApplication:
+		return true
+	case EntityKindGroup:
+		return true
+	case EntityKindPerson:
+		return true
+	case EntityKindResource:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for EventKind.
 const (
 	EventKindApproved        EventKind = "approved"
+	EventKindBreakGlass      EventKind = "break-glass"
+	EventKindComment         EventKind = "comment"
 	EventKindCompiled        EventKind = "compiled"
 	EventKindEffective       EventKind = "effective"
+	EventKindEscalated       EventKind = "escalated"
 	EventKindExpired         EventKind = "expired"
+	EventKindExpiresSoon     EventKind = "expires-soon"
 	EventKindFailed          EventKind = "failed"
 	EventKindPropagated      EventKind = "propagated"
 	EventKindRealized        EventKind = "realized"
+	EventKindReminded        EventKind = "reminded"
+	EventKindReopened        EventKind = "reopened"
+	EventKindReviewConfirmed EventKind = "review-confirmed"
+	EventKindReviewRejected  EventKind = "review-rejected"
 	EventKindRevokeRequested EventKind = "revoke-requested"
 	EventKindRevokeWritten   EventKind = "revoke-written"
 	EventKindRevoked         EventKind = "revoked"
+	EventKindShrunk          EventKind = "shrunk"
 	EventKindStepApproved    EventKind = "step-approved"
 	EventKindStepRejected    EventKind = "step-rejected"
 	EventKindSubmitted       EventKind = "submitted"
+	EventKindTimedOut        EventKind = "timed-out"
+	EventKindVoided          EventKind = "voided"
 	EventKindWithdrawn       EventKind = "withdrawn"
 	EventKindWritten         EventKind = "written"
 )
@@ -142,11 +241,19 @@ func (e EventKind) Valid() bool {
 	switch e {
 	case EventKindApproved:
 		return true
+	case EventKindBreakGlass:
+		return true
+	case EventKindComment:
+		return true
 	case EventKindCompiled:
 		return true
 	case EventKindEffective:
 		return true
+	case EventKindEscalated:
+		return true
 	case EventKindExpired:
+		return true
+	case EventKindExpiresSoon:
 		return true
 	case EventKindFailed:
 		return true
@@ -154,11 +261,21 @@ func (e EventKind) Valid() bool {
 		return true
 	case EventKindRealized:
 		return true
+	case EventKindReminded:
+		return true
+	case EventKindReopened:
+		return true
+	case EventKindReviewConfirmed:
+		return true
+	case EventKindReviewRejected:
+		return true
 	case EventKindRevokeRequested:
 		return true
 	case EventKindRevokeWritten:
 		return true
 	case EventKindRevoked:
+		return true
+	case EventKindShrunk:
 		return true
 	case EventKindStepApproved:
 		return true
@@ -166,9 +283,31 @@ func (e EventKind) Valid() bool {
 		return true
 	case EventKindSubmitted:
 		return true
+	case EventKindTimedOut:
+		return true
+	case EventKindVoided:
+		return true
 	case EventKindWithdrawn:
 		return true
 	case EventKindWritten:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MeLanguage.
+const (
+	MeLanguageEn MeLanguage = "en"
+	MeLanguageZh MeLanguage = "zh"
+)
+
+// Valid indicates whether the value is a known member of the MeLanguage enum.
+func (e MeLanguage) Valid() bool {
+	switch e {
+	case MeLanguageEn:
+		return true
+	case MeLanguageZh:
 		return true
 	default:
 		return false
@@ -214,6 +353,66 @@ func (e NewDecisionDecision) Valid() bool {
 	}
 }
 
+// Defines values for ObjectChangeKind.
+const (
+	ObjectChangeKindApprovalPolicy ObjectChangeKind = "ApprovalPolicy"
+	ObjectChangeKindResourceClass  ObjectChangeKind = "ResourceClass"
+	ObjectChangeKindSubjectClass   ObjectChangeKind = "SubjectClass"
+)
+
+// Valid indicates whether the value is a known member of the ObjectChangeKind enum.
+func (e ObjectChangeKind) Valid() bool {
+	switch e {
+	case ObjectChangeKindApprovalPolicy:
+		return true
+	case ObjectChangeKindResourceClass:
+		return true
+	case ObjectChangeKindSubjectClass:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ObjectChangeVerb.
+const (
+	ObjectChangeVerbCreate ObjectChangeVerb = "create"
+	ObjectChangeVerbDelete ObjectChangeVerb = "delete"
+	ObjectChangeVerbUpdate ObjectChangeVerb = "update"
+)
+
+// Valid indicates whether the value is a known member of the ObjectChangeVerb enum.
+func (e ObjectChangeVerb) Valid() bool {
+	switch e {
+	case ObjectChangeVerbCreate:
+		return true
+	case ObjectChangeVerbDelete:
+		return true
+	case ObjectChangeVerbUpdate:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ObjectDiffLayer.
+const (
+	ObjectDiffLayerAcp       ObjectDiffLayer = "acp"
+	ObjectDiffLayerDataplane ObjectDiffLayer = "dataplane"
+)
+
+// Valid indicates whether the value is a known member of the ObjectDiffLayer enum.
+func (e ObjectDiffLayer) Valid() bool {
+	switch e {
+	case ObjectDiffLayerAcp:
+		return true
+	case ObjectDiffLayerDataplane:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OwnerRefKind.
 const (
 	OwnerRefKindGroup  OwnerRefKind = "group"
@@ -226,6 +425,45 @@ func (e OwnerRefKind) Valid() bool {
 	case OwnerRefKindGroup:
 		return true
 	case OwnerRefKindPerson:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PreferencesChannels.
+const (
+	PreferencesChannelsAtOnce PreferencesChannels = "at-once"
+	PreferencesChannelsDigest PreferencesChannels = "digest"
+	PreferencesChannelsOff    PreferencesChannels = "off"
+)
+
+// Valid indicates whether the value is a known member of the PreferencesChannels enum.
+func (e PreferencesChannels) Valid() bool {
+	switch e {
+	case PreferencesChannelsAtOnce:
+		return true
+	case PreferencesChannelsDigest:
+		return true
+	case PreferencesChannelsOff:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PreferencesLanguage.
+const (
+	PreferencesLanguageEn PreferencesLanguage = "en"
+	PreferencesLanguageZh PreferencesLanguage = "zh"
+)
+
+// Valid indicates whether the value is a known member of the PreferencesLanguage enum.
+func (e PreferencesLanguage) Valid() bool {
+	switch e {
+	case PreferencesLanguageEn:
+		return true
+	case PreferencesLanguageZh:
 		return true
 	default:
 		return false
@@ -262,6 +500,33 @@ func (e Role) Valid() bool {
 	}
 }
 
+// Defines values for SearchHitKind.
+const (
+	SearchHitKindApplication SearchHitKind = "application"
+	SearchHitKindGroup       SearchHitKind = "group"
+	SearchHitKindPerson      SearchHitKind = "person"
+	SearchHitKindResource    SearchHitKind = "resource"
+	SearchHitKindTicket      SearchHitKind = "ticket"
+)
+
+// Valid indicates whether the value is a known member of the SearchHitKind enum.
+func (e SearchHitKind) Valid() bool {
+	switch e {
+	case SearchHitKindApplication:
+		return true
+	case SearchHitKindGroup:
+		return true
+	case SearchHitKindPerson:
+		return true
+	case SearchHitKindResource:
+		return true
+	case SearchHitKindTicket:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Sensitivity.
 const (
 	SensitivityHigh   Sensitivity = "high"
@@ -283,12 +548,34 @@ func (e Sensitivity) Valid() bool {
 	}
 }
 
+// Defines values for StepOnTimeout.
+const (
+	StepOnTimeoutDeny     StepOnTimeout = "Deny"
+	StepOnTimeoutEscalate StepOnTimeout = "Escalate"
+	StepOnTimeoutRemind   StepOnTimeout = "Remind"
+)
+
+// Valid indicates whether the value is a known member of the StepOnTimeout enum.
+func (e StepOnTimeout) Valid() bool {
+	switch e {
+	case StepOnTimeoutDeny:
+		return true
+	case StepOnTimeoutEscalate:
+		return true
+	case StepOnTimeoutRemind:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for StepState.
 const (
 	StepStateApproved StepState = "approved"
 	StepStateCurrent  StepState = "current"
 	StepStateRejected StepState = "rejected"
 	StepStateSkipped  StepState = "skipped"
+	StepStateTimedOut StepState = "timed-out"
 	StepStateWaiting  StepState = "waiting"
 )
 
@@ -303,7 +590,99 @@ func (e StepState) Valid() bool {
 		return true
 	case StepStateSkipped:
 		return true
+	case StepStateTimedOut:
+		return true
 	case StepStateWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SyncChangeKind.
+const (
+	SyncChangeKindApplication SyncChangeKind = "application"
+	SyncChangeKindGroup       SyncChangeKind = "group"
+	SyncChangeKindPerson      SyncChangeKind = "person"
+	SyncChangeKindResource    SyncChangeKind = "resource"
+)
+
+// Valid indicates whether the value is a known member of the SyncChangeKind enum.
+func (e SyncChangeKind) Valid() bool {
+	switch e {
+	case SyncChangeKindApplication:
+		return true
+	case SyncChangeKindGroup:
+		return true
+	case SyncChangeKindPerson:
+		return true
+	case SyncChangeKindResource:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SyncChangeVerb.
+const (
+	SyncChangeVerbAdd      SyncChangeVerb = "add"
+	SyncChangeVerbChange   SyncChangeVerb = "change"
+	SyncChangeVerbConflict SyncChangeVerb = "conflict"
+	SyncChangeVerbGone     SyncChangeVerb = "gone"
+)
+
+// Valid indicates whether the value is a known member of the SyncChangeVerb enum.
+func (e SyncChangeVerb) Valid() bool {
+	switch e {
+	case SyncChangeVerbAdd:
+		return true
+	case SyncChangeVerbChange:
+		return true
+	case SyncChangeVerbConflict:
+		return true
+	case SyncChangeVerbGone:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SyncInputFormat.
+const (
+	SyncInputFormatBackstage SyncInputFormat = "backstage"
+	SyncInputFormatCsv       SyncInputFormat = "csv"
+)
+
+// Valid indicates whether the value is a known member of the SyncInputFormat enum.
+func (e SyncInputFormat) Valid() bool {
+	switch e {
+	case SyncInputFormatBackstage:
+		return true
+	case SyncInputFormatCsv:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SyncInputKind.
+const (
+	SyncInputKindApplication SyncInputKind = "application"
+	SyncInputKindGroup       SyncInputKind = "group"
+	SyncInputKindPerson      SyncInputKind = "person"
+	SyncInputKindResource    SyncInputKind = "resource"
+)
+
+// Valid indicates whether the value is a known member of the SyncInputKind enum.
+func (e SyncInputKind) Valid() bool {
+	switch e {
+	case SyncInputKindApplication:
+		return true
+	case SyncInputKindGroup:
+		return true
+	case SyncInputKindPerson:
+		return true
+	case SyncInputKindResource:
 		return true
 	default:
 		return false
@@ -312,13 +691,34 @@ func (e StepState) Valid() bool {
 
 // Defines values for TicketKind.
 const (
-	TicketKindGrant TicketKind = "grant"
+	TicketKindApprovalPolicy TicketKind = "approval-policy"
+	TicketKindClass          TicketKind = "class"
+	TicketKindExtend         TicketKind = "extend"
+	TicketKindGrant          TicketKind = "grant"
+	TicketKindMode           TicketKind = "mode"
+	TicketKindOffboard       TicketKind = "offboard"
+	TicketKindOnboard        TicketKind = "onboard"
+	TicketKindRevoke         TicketKind = "revoke"
 )
 
 // Valid indicates whether the value is a known member of the TicketKind enum.
 func (e TicketKind) Valid() bool {
 	switch e {
+	case TicketKindApprovalPolicy:
+		return true
+	case TicketKindClass:
+		return true
+	case TicketKindExtend:
+		return true
 	case TicketKindGrant:
+		return true
+	case TicketKindMode:
+		return true
+	case TicketKindOffboard:
+		return true
+	case TicketKindOnboard:
+		return true
+	case TicketKindRevoke:
 		return true
 	default:
 		return false
@@ -336,6 +736,7 @@ const (
 	TicketStateRejected  TicketState = "rejected"
 	TicketStateRevoked   TicketState = "revoked"
 	TicketStateRevoking  TicketState = "revoking"
+	TicketStateTimedOut  TicketState = "timed-out"
 	TicketStateWithdrawn TicketState = "withdrawn"
 )
 
@@ -360,7 +761,135 @@ func (e TicketState) Valid() bool {
 		return true
 	case TicketStateRevoking:
 		return true
+	case TicketStateTimedOut:
+		return true
 	case TicketStateWithdrawn:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for TokenScope.
+const (
+	TokenScopeCatalogWrite   TokenScope = "catalog:write"
+	TokenScopeLedgerRead     TokenScope = "ledger:read"
+	TokenScopeRead           TokenScope = "read"
+	TokenScopeTicketsDecide  TokenScope = "tickets:decide"
+	TokenScopeTicketsWrite   TokenScope = "tickets:write"
+	TokenScopeWorkloadsWrite TokenScope = "workloads:write"
+)
+
+// Valid indicates whether the value is a known member of the TokenScope enum.
+func (e TokenScope) Valid() bool {
+	switch e {
+	case TokenScopeCatalogWrite:
+		return true
+	case TokenScopeLedgerRead:
+		return true
+	case TokenScopeRead:
+		return true
+	case TokenScopeTicketsDecide:
+		return true
+	case TokenScopeTicketsWrite:
+		return true
+	case TokenScopeWorkloadsWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for WorkloadResultsItemsOutcome.
+const (
+	WorkloadResultsItemsOutcomeChanged   WorkloadResultsItemsOutcome = "changed"
+	WorkloadResultsItemsOutcomeCreated   WorkloadResultsItemsOutcome = "created"
+	WorkloadResultsItemsOutcomeRefused   WorkloadResultsItemsOutcome = "refused"
+	WorkloadResultsItemsOutcomeUnchanged WorkloadResultsItemsOutcome = "unchanged"
+)
+
+// Valid indicates whether the value is a known member of the WorkloadResultsItemsOutcome enum.
+func (e WorkloadResultsItemsOutcome) Valid() bool {
+	switch e {
+	case WorkloadResultsItemsOutcomeChanged:
+		return true
+	case WorkloadResultsItemsOutcomeCreated:
+		return true
+	case WorkloadResultsItemsOutcomeRefused:
+		return true
+	case WorkloadResultsItemsOutcomeUnchanged:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListEntitiesParamsKind.
+const (
+	ListEntitiesParamsKindApplication ListEntitiesParamsKind = "application"
+	ListEntitiesParamsKindGroup       ListEntitiesParamsKind = "group"
+	ListEntitiesParamsKindPerson      ListEntitiesParamsKind = "person"
+	ListEntitiesParamsKindResource    ListEntitiesParamsKind = "resource"
+)
+
+// Valid indicates whether the value is a known member of the ListEntitiesParamsKind enum.
+func (e ListEntitiesParamsKind) Valid() bool {
+	switch e {
+	case ListEntitiesParamsKindApplication:
+		return true
+	case ListEntitiesParamsKindGroup:
+		return true
+	case ListEntitiesParamsKindPerson:
+		return true
+	case ListEntitiesParamsKindResource:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListResourcesParamsSensitivity.
+const (
+	ListResourcesParamsSensitivityHigh   ListResourcesParamsSensitivity = "high"
+	ListResourcesParamsSensitivityLow    ListResourcesParamsSensitivity = "low"
+	ListResourcesParamsSensitivityMedium ListResourcesParamsSensitivity = "medium"
+)
+
+// Valid indicates whether the value is a known member of the ListResourcesParamsSensitivity enum.
+func (e ListResourcesParamsSensitivity) Valid() bool {
+	switch e {
+	case ListResourcesParamsSensitivityHigh:
+		return true
+	case ListResourcesParamsSensitivityLow:
+		return true
+	case ListResourcesParamsSensitivityMedium:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SearchParamsKind.
+const (
+	SearchParamsKindApplication SearchParamsKind = "application"
+	SearchParamsKindGroup       SearchParamsKind = "group"
+	SearchParamsKindPerson      SearchParamsKind = "person"
+	SearchParamsKindResource    SearchParamsKind = "resource"
+	SearchParamsKindTicket      SearchParamsKind = "ticket"
+)
+
+// Valid indicates whether the value is a known member of the SearchParamsKind enum.
+func (e SearchParamsKind) Valid() bool {
+	switch e {
+	case SearchParamsKindApplication:
+		return true
+	case SearchParamsKindGroup:
+		return true
+	case SearchParamsKindPerson:
+		return true
+	case SearchParamsKindResource:
+		return true
+	case SearchParamsKindTicket:
 		return true
 	default:
 		return false
@@ -373,6 +902,7 @@ const (
 	ListTicketsParamsViewApprovals ListTicketsParamsView = "approvals"
 	ListTicketsParamsViewDecided   ListTicketsParamsView = "decided"
 	ListTicketsParamsViewMine      ListTicketsParamsView = "mine"
+	ListTicketsParamsViewReview    ListTicketsParamsView = "review"
 )
 
 // Valid indicates whether the value is a known member of the ListTicketsParamsView enum.
@@ -385,6 +915,8 @@ func (e ListTicketsParamsView) Valid() bool {
 	case ListTicketsParamsViewDecided:
 		return true
 	case ListTicketsParamsViewMine:
+		return true
+	case ListTicketsParamsViewReview:
 		return true
 	default:
 		return false
@@ -411,8 +943,11 @@ type Access struct {
 	Subject CatalogRef `json:"subject"`
 
 	// Ticket absent: not granted by a ticket
-	Ticket        *string `json:"ticket,omitempty"`
-	TicketVisible *bool   `json:"ticketVisible,omitempty"`
+	Ticket *string `json:"ticket,omitempty"`
+
+	// TicketItem position of the item of that ticket
+	TicketItem    *int  `json:"ticketItem,omitempty"`
+	TicketVisible *bool `json:"ticketVisible,omitempty"`
 }
 
 // AccessEffect defines model for Access.Effect.
@@ -453,12 +988,115 @@ type ApplicationList struct {
 	NextCursor *string       `json:"nextCursor,omitempty"`
 }
 
+// ApprovalPolicy defines model for ApprovalPolicy.
+type ApprovalPolicy struct {
+	Accepted            bool         `json:"accepted"`
+	BreakGlassPeople    *[]Person    `json:"breakGlassPeople,omitempty"`
+	Builtin             bool         `json:"builtin"`
+	Match               *string      `json:"match,omitempty"`
+	MaxDurationSeconds  *int64       `json:"maxDurationSeconds,omitempty"`
+	Message             *string      `json:"message,omitempty"`
+	Name                string       `json:"name"`
+	Priority            int          `json:"priority"`
+	SamePersonManySteps *bool        `json:"samePersonManySteps,omitempty"`
+	Steps               []PolicyStep `json:"steps"`
+	Yaml                *string      `json:"yaml,omitempty"`
+}
+
+// ApprovalPolicyList defines model for ApprovalPolicyList.
+type ApprovalPolicyList struct {
+	Items []ApprovalPolicy `json:"items"`
+}
+
+// BulkDecision defines model for BulkDecision.
+type BulkDecision struct {
+	Comment  *string              `json:"comment,omitempty"`
+	Decision BulkDecisionDecision `json:"decision"`
+	Items    []struct {
+		Item    *int   `json:"item,omitempty"`
+		Ticket  string `json:"ticket"`
+		Version int64  `json:"version"`
+	} `json:"items"`
+}
+
+// BulkDecisionDecision defines model for BulkDecision.Decision.
+type BulkDecisionDecision string
+
+// BulkResult defines model for BulkResult.
+type BulkResult struct {
+	Items []struct {
+		Item    *int     `json:"item,omitempty"`
+		Ok      bool     `json:"ok"`
+		Problem *Problem `json:"problem,omitempty"`
+
+		// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
+		State  *TicketState `json:"state,omitempty"`
+		Ticket string       `json:"ticket"`
+	} `json:"items"`
+}
+
 // CatalogRef defines model for CatalogRef.
 type CatalogRef struct {
 	// Id absent: the catalog does not know the name
 	Id    *string `json:"id,omitempty"`
 	Name  string  `json:"name"`
 	Title string  `json:"title"`
+}
+
+// CatalogSource defines model for CatalogSource.
+type CatalogSource struct {
+	Entities  int               `json:"entities"`
+	Gone      *int              `json:"gone,omitempty"`
+	Id        string            `json:"id"`
+	Kind      CatalogSourceKind `json:"kind"`
+	LastError *string           `json:"lastError,omitempty"`
+	LastSync  *time.Time        `json:"lastSync,omitempty"`
+
+	// Location without secrets
+	Location *string      `json:"location,omitempty"`
+	Waiting  *SyncPreview `json:"waiting,omitempty"`
+}
+
+// CatalogSourceKind defines model for CatalogSource.Kind.
+type CatalogSourceKind string
+
+// CatalogSourceList defines model for CatalogSourceList.
+type CatalogSourceList struct {
+	Items []CatalogSource `json:"items"`
+}
+
+// ChangeView defines model for ChangeView.
+type ChangeView struct {
+	// Message why there is no diff
+	Message *string      `json:"message,omitempty"`
+	Objects []ObjectDiff `json:"objects"`
+
+	// Refused what no dataplane could enforce
+	Refused *[]string `json:"refused,omitempty"`
+}
+
+// ClassInfo defines model for ClassInfo.
+type ClassInfo struct {
+	Accepted *bool         `json:"accepted,omitempty"`
+	Kind     ClassInfoKind `json:"kind"`
+	LabelKey string        `json:"labelKey"`
+
+	// Members catalog entities that it covers
+	Members int     `json:"members"`
+	Message *string `json:"message,omitempty"`
+	Name    string  `json:"name"`
+	Pattern string  `json:"pattern"`
+
+	// Yaml the spec
+	Yaml string `json:"yaml"`
+}
+
+// ClassInfoKind defines model for ClassInfo.Kind.
+type ClassInfoKind string
+
+// ClassList defines model for ClassList.
+type ClassList struct {
+	Items []ClassInfo `json:"items"`
 }
 
 // ClusterState defines model for ClusterState.
@@ -513,8 +1151,131 @@ type ConnectionList struct {
 	Since    time.Time  `json:"since"`
 }
 
+// CreatedToken defines model for CreatedToken.
+type CreatedToken struct {
+	// Secret shown once
+	Secret string `json:"secret"`
+	Token  Token  `json:"token"`
+}
+
 // Decision defines model for Decision.
 type Decision string
+
+// Delegation defines model for Delegation.
+type Delegation struct {
+	Active  bool       `json:"active"`
+	CanEnd  bool       `json:"canEnd"`
+	End     time.Time  `json:"end"`
+	EndedAt *time.Time `json:"endedAt,omitempty"`
+	From    Person     `json:"from"`
+	Id      string     `json:"id"`
+	Reason  *string    `json:"reason,omitempty"`
+	Start   time.Time  `json:"start"`
+	To      Person     `json:"to"`
+}
+
+// DelegationList defines model for DelegationList.
+type DelegationList struct {
+	Items      []Delegation `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
+// DeniedConnection defines model for DeniedConnection.
+type DeniedConnection struct {
+	Action      *string    `json:"action,omitempty"`
+	Application CatalogRef `json:"application"`
+	Count       int64      `json:"count"`
+	Decision    *Decision  `json:"decision,omitempty"`
+	LastSeen    time.Time  `json:"lastSeen"`
+	Port        *int       `json:"port,omitempty"`
+	Protocol    *string    `json:"protocol,omitempty"`
+	Resource    CatalogRef `json:"resource"`
+}
+
+// DeviceApprove defines model for DeviceApprove.
+type DeviceApprove struct {
+	Deny     *bool  `json:"deny,omitempty"`
+	UserCode string `json:"userCode"`
+}
+
+// DeviceLogin defines model for DeviceLogin.
+type DeviceLogin struct {
+	// Address where it asked from
+	Address string `json:"address"`
+
+	// Client what the command line calls itself; it may lie
+	Client string `json:"client"`
+
+	// ExpiresAt until when it can be agreed to
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// Scopes what it would be able to do in the caller's name
+	Scopes    []TokenScope `json:"scopes"`
+	StartedAt time.Time    `json:"startedAt"`
+
+	// TokenSeconds how long its token would live
+	TokenSeconds int64 `json:"tokenSeconds"`
+}
+
+// DevicePoll defines model for DevicePoll.
+type DevicePoll struct {
+	DeviceCode string `json:"deviceCode"`
+}
+
+// DeviceStart defines model for DeviceStart.
+type DeviceStart struct {
+	DeviceCode string `json:"deviceCode"`
+	ExpiresIn  int    `json:"expiresIn"`
+	Interval   int    `json:"interval"`
+
+	// UserCode Example: BCDF-GHJK
+	UserCode                string  `json:"userCode"`
+	VerificationUri         string  `json:"verificationUri"`
+	VerificationUriComplete *string `json:"verificationUriComplete,omitempty"`
+}
+
+// DeviceToken defines model for DeviceToken.
+type DeviceToken struct {
+	ExpiresAt time.Time `json:"expiresAt"`
+	Token     string    `json:"token"`
+}
+
+// Entity defines model for Entity.
+type Entity struct {
+	Consequences *[]string  `json:"consequences,omitempty"`
+	Description  *string    `json:"description,omitempty"`
+	Email        *string    `json:"email,omitempty"`
+	Environment  *string    `json:"environment,omitempty"`
+	Gone         *bool      `json:"gone,omitempty"`
+	Id           string     `json:"id"`
+	Kind         EntityKind `json:"kind"`
+
+	// Leader of a person, or the lead of a group
+	Leader  *string   `json:"leader,omitempty"`
+	Members *[]string `json:"members,omitempty"`
+
+	// Name resource name of an application or resource
+	Name *string `json:"name,omitempty"`
+
+	// Owners user:bob or group:storage
+	Owners      *[]string    `json:"owners,omitempty"`
+	Parent      *string      `json:"parent,omitempty"`
+	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
+	Source      *string      `json:"source,omitempty"`
+	Title       string       `json:"title"`
+
+	// Version of the entity that is changed, as it was read; absent: it is new
+	Version *int64 `json:"version,omitempty"`
+}
+
+// EntityKind defines model for Entity.Kind.
+type EntityKind string
+
+// EntityList defines model for EntityList.
+type EntityList struct {
+	Items      []Entity `json:"items"`
+	NextCursor *string  `json:"nextCursor,omitempty"`
+}
 
 // Event defines model for Event.
 type Event struct {
@@ -523,38 +1284,179 @@ type Event struct {
 	Cluster *string   `json:"cluster,omitempty"`
 	Comment *string   `json:"comment,omitempty"`
 
+	// Item position of the item; absent: about the whole ticket
+	Item *int `json:"item,omitempty"`
+
 	// Kind one line of the timeline
-	Kind     EventKind `json:"kind"`
-	Revision *string   `json:"revision,omitempty"`
-	Step     *string   `json:"step,omitempty"`
+	Kind       EventKind `json:"kind"`
+	OnBehalfOf *Person   `json:"onBehalfOf,omitempty"`
+	Revision   *string   `json:"revision,omitempty"`
+	Step       *string   `json:"step,omitempty"`
 }
 
 // EventKind one line of the timeline
 type EventKind string
 
+// Group defines model for Group.
+type Group struct {
+	DisplayName string  `json:"displayName"`
+	Id          string  `json:"id"`
+	Lead        *Person `json:"lead,omitempty"`
+	Members     int     `json:"members"`
+	Parent      *string `json:"parent,omitempty"`
+}
+
+// GroupList defines model for GroupList.
+type GroupList struct {
+	Items      []Group `json:"items"`
+	NextCursor *string `json:"nextCursor,omitempty"`
+}
+
+// Home defines model for Home.
+type Home struct {
+	Denied []DeniedConnection `json:"denied"`
+
+	// Expiring grants of the caller's applications that end within 14 days, soonest first
+	Expiring       []Ticket `json:"expiring"`
+	FlowsAvailable bool     `json:"flowsAvailable"`
+	Reviews        []Ticket `json:"reviews"`
+
+	// UnderWay the caller's tickets that are not at an end
+	UnderWay []Ticket `json:"underWay"`
+
+	// Waiting at most 10, oldest first
+	Waiting      []Ticket `json:"waiting"`
+	WaitingCount *int     `json:"waitingCount,omitempty"`
+}
+
+// InboxItem defines model for InboxItem.
+type InboxItem struct {
+	At   time.Time `json:"at"`
+	Body *string   `json:"body,omitempty"`
+	Id   string    `json:"id"`
+
+	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked
+	Kind   string  `json:"kind"`
+	Read   bool    `json:"read"`
+	Ticket *string `json:"ticket,omitempty"`
+
+	// Title in the person's language
+	Title string `json:"title"`
+}
+
+// InboxList defines model for InboxList.
+type InboxList struct {
+	Items      []InboxItem `json:"items"`
+	NextCursor *string     `json:"nextCursor,omitempty"`
+	Unread     int         `json:"unread"`
+}
+
+// ItemMay defines model for ItemMay.
+type ItemMay struct {
+	Approve  bool `json:"approve"`
+	Extend   bool `json:"extend"`
+	Reject   bool `json:"reject"`
+	Review   bool `json:"review"`
+	Revoke   bool `json:"revoke"`
+	Withdraw bool `json:"withdraw"`
+}
+
+// ItemRef defines model for ItemRef.
+type ItemRef struct {
+	Item   int    `json:"item"`
+	Ticket string `json:"ticket"`
+}
+
+// LedgerLine defines model for LedgerLine.
+type LedgerLine struct {
+	Action  string             `json:"action"`
+	Actor   *Person            `json:"actor,omitempty"`
+	At      time.Time          `json:"at"`
+	Details *map[string]string `json:"details,omitempty"`
+	Hash    string             `json:"hash"`
+	Object  string             `json:"object"`
+	Prev    string             `json:"prev"`
+	Seq     int64              `json:"seq"`
+}
+
+// LedgerList defines model for LedgerList.
+type LedgerList struct {
+	Items      []LedgerLine `json:"items"`
+	NextCursor *string      `json:"nextCursor,omitempty"`
+}
+
+// LedgerVerification defines model for LedgerVerification.
+type LedgerVerification struct {
+	Anchors *[]struct {
+		Anchor  string     `json:"anchor"`
+		At      *time.Time `json:"at,omitempty"`
+		Matches bool       `json:"matches"`
+		Message *string    `json:"message,omitempty"`
+		Seq     int64      `json:"seq"`
+	} `json:"anchors,omitempty"`
+	BrokenAt *int64  `json:"brokenAt,omitempty"`
+	Head     string  `json:"head"`
+	Intact   bool    `json:"intact"`
+	Lines    int64   `json:"lines"`
+	Reason   *string `json:"reason,omitempty"`
+}
+
+// MarkInbox defines model for MarkInbox.
+type MarkInbox struct {
+	// Ids absent: all
+	Ids  *[]string `json:"ids,omitempty"`
+	Read *bool     `json:"read,omitempty"`
+}
+
 // Me defines model for Me.
 type Me struct {
+	// BreakGlass some approval policy lets the caller break the glass
+	BreakGlass *bool `json:"breakGlass,omitempty"`
+
 	// Demo this is a playground
 	Demo   *bool    `json:"demo,omitempty"`
 	Groups []string `json:"groups"`
 
 	// HostUnavailableSince since when the host cluster does not answer; what is shown of policies and members is from then. Absent: it answers
 	HostUnavailableSince *time.Time `json:"hostUnavailableSince,omitempty"`
-	Leader               *Person    `json:"leader,omitempty"`
-	PendingApprovals     int        `json:"pendingApprovals"`
-	Person               Person     `json:"person"`
-	Roles                []Role     `json:"roles"`
-	SessionExpiresAt     time.Time  `json:"sessionExpiresAt"`
+
+	// Language absent: the browser's
+	Language         *MeLanguage `json:"language,omitempty"`
+	Leader           *Person     `json:"leader,omitempty"`
+	PendingApprovals int         `json:"pendingApprovals"`
+	Person           Person      `json:"person"`
+	Roles            []Role      `json:"roles"`
+	SessionExpiresAt time.Time   `json:"sessionExpiresAt"`
+
+	// TimeZone absent: the browser's
+	TimeZone *string `json:"timeZone,omitempty"`
+
+	// Token the call was made with a token
+	Token *bool `json:"token,omitempty"`
+
+	// Unread unread notifications
+	Unread *int `json:"unread,omitempty"`
 }
+
+// MeLanguage absent: the browser's
+type MeLanguage string
 
 // Mode defines model for Mode.
 type Mode string
+
+// NewComment defines model for NewComment.
+type NewComment struct {
+	Comment string `json:"comment"`
+}
 
 // NewDecision defines model for NewDecision.
 type NewDecision struct {
 	// Comment required to reject
 	Comment  *string             `json:"comment,omitempty"`
 	Decision NewDecisionDecision `json:"decision"`
+
+	// Item absent: every item that waits for the caller
+	Item *int `json:"item,omitempty"`
 
 	// Version the ticket's version that the decider saw; another one is refused with code stale
 	Version int64 `json:"version"`
@@ -563,24 +1465,107 @@ type NewDecision struct {
 // NewDecisionDecision defines model for NewDecision.Decision.
 type NewDecisionDecision string
 
+// NewDelegation defines model for NewDelegation.
+type NewDelegation struct {
+	End    time.Time `json:"end"`
+	Reason *string   `json:"reason,omitempty"`
+	Start  time.Time `json:"start"`
+	To     string    `json:"to"`
+}
+
+// NewDevice defines model for NewDevice.
+type NewDevice struct {
+	// Client what calls, for people, for example kubectl-acp on alices-laptop
+	Client *string `json:"client,omitempty"`
+}
+
+// NewReview defines model for NewReview.
+type NewReview struct {
+	// Comment required to end it
+	Comment *string `json:"comment,omitempty"`
+
+	// Confirm false: the grant ends at once
+	Confirm bool `json:"confirm"`
+
+	// Item absent: every item
+	Item *int `json:"item,omitempty"`
+}
+
 // NewTicket defines model for NewTicket.
 type NewTicket struct {
+	// BreakGlass effective at once, reviewed afterwards; only for people whom the approval policy names
+	BreakGlass *bool `json:"breakGlass,omitempty"`
+
 	// DurationSeconds absent: until revoked
 	DurationSeconds *int64          `json:"durationSeconds,omitempty"`
 	Items           []NewTicketItem `json:"items"`
-	Reason          string          `json:"reason"`
+
+	// Kind absent: grant
+	Kind   *TicketKind `json:"kind,omitempty"`
+	Reason string      `json:"reason"`
 }
 
-// NewTicketItem defines model for NewTicketItem.
+// NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object
 type NewTicketItem struct {
-	Actions []string `json:"actions"`
+	Actions *[]string `json:"actions,omitempty"`
 
 	// Application catalog id
-	Application string `json:"application"`
+	Application  *string          `json:"application,omitempty"`
+	ClusterModes *map[string]Mode `json:"clusterModes,omitempty"`
+
+	// DurationSeconds absent: the ticket's
+	DurationSeconds *int64 `json:"durationSeconds,omitempty"`
+	Mode            *Mode  `json:"mode,omitempty"`
+
+	// Object for class and approval-policy tickets
+	Object *ObjectChange `json:"object,omitempty"`
 
 	// Resource catalog id
-	Resource string `json:"resource"`
+	Resource *string  `json:"resource,omitempty"`
+	Target   *ItemRef `json:"target,omitempty"`
 }
+
+// NewToken defines model for NewToken.
+type NewToken struct {
+	ExpiresInSeconds int64        `json:"expiresInSeconds"`
+	Name             string       `json:"name"`
+	Scopes           []TokenScope `json:"scopes"`
+}
+
+// ObjectChange for class and approval-policy tickets
+type ObjectChange struct {
+	Kind ObjectChangeKind `json:"kind"`
+	Name string           `json:"name"`
+
+	// Spec the spec as YAML or JSON; absent with verb delete
+	Spec *string          `json:"spec,omitempty"`
+	Verb ObjectChangeVerb `json:"verb"`
+}
+
+// ObjectChangeKind defines model for ObjectChange.Kind.
+type ObjectChangeKind string
+
+// ObjectChangeVerb defines model for ObjectChange.Verb.
+type ObjectChangeVerb string
+
+// ObjectDiff defines model for ObjectDiff.
+type ObjectDiff struct {
+	// After YAML; empty: there is none
+	After string `json:"after"`
+
+	// Before YAML; empty: there is none
+	Before string `json:"before"`
+
+	// Clusters absent: every targeted member
+	Clusters *[]string        `json:"clusters,omitempty"`
+	Enforcer *string          `json:"enforcer,omitempty"`
+	Kind     string           `json:"kind"`
+	Layer    *ObjectDiffLayer `json:"layer,omitempty"`
+	Name     string           `json:"name"`
+}
+
+// ObjectDiffLayer defines model for ObjectDiff.Layer.
+type ObjectDiffLayer string
 
 // OwnerRef defines model for OwnerRef.
 type OwnerRef struct {
@@ -600,9 +1585,81 @@ type Person struct {
 	Title       *string `json:"title,omitempty"`
 }
 
+// PersonDetail defines model for PersonDetail.
+type PersonDetail struct {
+	Groups []OwnerRef  `json:"groups"`
+	Leader *Person     `json:"leader,omitempty"`
+	Owns   []SearchHit `json:"owns"`
+	Person Person      `json:"person"`
+}
+
+// PersonList defines model for PersonList.
+type PersonList struct {
+	Items      []Person `json:"items"`
+	NextCursor *string  `json:"nextCursor,omitempty"`
+}
+
+// PolicyStep defines model for PolicyStep.
+type PolicyStep struct {
+	Approvers   []string `json:"approvers"`
+	AutoApprove *string  `json:"autoApprove,omitempty"`
+	Condition   *string  `json:"condition,omitempty"`
+	Name        string   `json:"name"`
+	Quorum      string   `json:"quorum"`
+
+	// Timeout for example: after 72h escalate to group:security
+	Timeout *string `json:"timeout,omitempty"`
+}
+
+// Preferences defines model for Preferences.
+type Preferences struct {
+	// Available channels that the operator has set up
+	Available *[]string `json:"available,omitempty"`
+
+	// Channels channel (inbox, mail, slack) -> kind -> when
+	Channels   map[string]map[string]PreferencesChannels `json:"channels"`
+	DigestHour *int                                      `json:"digestHour,omitempty"`
+	Language   PreferencesLanguage                       `json:"language"`
+
+	// TimeZone IANA name
+	TimeZone string `json:"timeZone"`
+}
+
+// PreferencesChannels defines model for Preferences.Channels.
+type PreferencesChannels string
+
+// PreferencesLanguage defines model for Preferences.Language.
+type PreferencesLanguage string
+
+// PreviewItem defines model for PreviewItem.
+type PreviewItem struct {
+	ApprovalPolicy *string   `json:"approvalPolicy,omitempty"`
+	Brings         *[]string `json:"brings,omitempty"`
+
+	// Denied24h connections of this application to this resource refused in the last 24 hours
+	Denied24h *int64 `json:"denied24h,omitempty"`
+
+	// Duplicate a pending ticket about the same
+	Duplicate *string `json:"duplicate,omitempty"`
+
+	// Existing statements that already allow some of it
+	Existing *[]Access `json:"existing,omitempty"`
+
+	// Kind extend when a grant for the same is effective
+	Kind       *TicketKind `json:"kind,omitempty"`
+	Position   int         `json:"position"`
+	Problem    *Problem    `json:"problem,omitempty"`
+	Protection *Protection `json:"protection,omitempty"`
+
+	// Statement the statement as YAML
+	Statement *string  `json:"statement,omitempty"`
+	Steps     []Step   `json:"steps"`
+	Target    *ItemRef `json:"target,omitempty"`
+}
+
 // Problem defines model for Problem.
 type Problem struct {
-	// Code stable word for programs and translations: unauthenticated, forbidden, not-found, invalid, conflict, stale, duplicate, no-approver, too-large, rate-limited, unavailable, store-unavailable, internal
+	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, too-large, rate-limited, unavailable, store-unavailable, internal
 	Code   string  `json:"code"`
 	Detail *string `json:"detail,omitempty"`
 	Fields *[]struct {
@@ -636,8 +1693,15 @@ type Protection struct {
 	Statements    int            `json:"statements"`
 }
 
+// PutWorkloads defines model for PutWorkloads.
+type PutWorkloads struct {
+	Items []Workload `json:"items"`
+}
+
 // ReasonBody defines model for ReasonBody.
 type ReasonBody struct {
+	// Item of a ticket; absent: every item
+	Item   *int   `json:"item,omitempty"`
 	Reason string `json:"reason"`
 }
 
@@ -668,105 +1732,332 @@ type ResourceList struct {
 // Role defines model for Role.
 type Role string
 
+// SearchHit defines model for SearchHit.
+type SearchHit struct {
+	Id       string        `json:"id"`
+	Kind     SearchHitKind `json:"kind"`
+	Name     *string       `json:"name,omitempty"`
+	Subtitle *string       `json:"subtitle,omitempty"`
+	Title    string        `json:"title"`
+}
+
+// SearchHitKind defines model for SearchHit.Kind.
+type SearchHitKind string
+
+// SearchResult defines model for SearchResult.
+type SearchResult struct {
+	Items []SearchHit `json:"items"`
+}
+
 // Sensitivity defines model for Sensitivity.
 type Sensitivity string
+
+// SessionInfo defines model for SessionInfo.
+type SessionInfo struct {
+	CreatedAt time.Time `json:"createdAt"`
+	Current   bool      `json:"current"`
+	ExpiresAt time.Time `json:"expiresAt"`
+	UserAgent *string   `json:"userAgent,omitempty"`
+}
+
+// SessionList defines model for SessionList.
+type SessionList struct {
+	Items []SessionInfo `json:"items"`
+}
 
 // Step defines model for Step.
 type Step struct {
 	// Approvers who may decide this step
-	Approvers []Person   `json:"approvers"`
-	Comment   *string    `json:"comment,omitempty"`
-	DecidedAt *time.Time `json:"decidedAt,omitempty"`
-	DecidedBy *Person    `json:"decidedBy,omitempty"`
+	Approvers []Person `json:"approvers"`
 
-	// Name leader, owner, security
+	// Auto it approved by itself, by the policy's condition
+	Auto      *bool      `json:"auto,omitempty"`
+	Deadline  *time.Time `json:"deadline,omitempty"`
+	Escalated *bool      `json:"escalated,omitempty"`
+
+	// Name leader, owner, security, or as the approval policy calls it
 	Name string `json:"name"`
 
 	// Note why these approvers, for example: the leader asked himself, so one up
-	Note  *string   `json:"note,omitempty"`
-	State StepState `json:"state"`
+	Note      *string        `json:"note,omitempty"`
+	OnTimeout *StepOnTimeout `json:"onTimeout,omitempty"`
+
+	// Quorum how many of them must approve
+	Quorum int       `json:"quorum"`
+	State  StepState `json:"state"`
+	Votes  []Vote    `json:"votes"`
 }
+
+// StepOnTimeout defines model for Step.OnTimeout.
+type StepOnTimeout string
 
 // StepState defines model for StepState.
 type StepState string
 
+// SyncApply defines model for SyncApply.
+type SyncApply struct {
+	Reason     *string `json:"reason,omitempty"`
+	RemoveGone *bool   `json:"removeGone,omitempty"`
+	Token      string  `json:"token"`
+}
+
+// SyncChange defines model for SyncChange.
+type SyncChange struct {
+	// Consequences for example: owns 3 resources, has 2 effective grants
+	Consequences *[]string `json:"consequences,omitempty"`
+	Fields       *[]struct {
+		After  string `json:"after"`
+		Before string `json:"before"`
+		Field  string `json:"field"`
+	} `json:"fields,omitempty"`
+	Id    string         `json:"id"`
+	Kind  SyncChangeKind `json:"kind"`
+	Title string         `json:"title"`
+	Verb  SyncChangeVerb `json:"verb"`
+}
+
+// SyncChangeKind defines model for SyncChange.Kind.
+type SyncChangeKind string
+
+// SyncChangeVerb defines model for SyncChange.Verb.
+type SyncChangeVerb string
+
+// SyncInput defines model for SyncInput.
+type SyncInput struct {
+	Content *string          `json:"content,omitempty"`
+	Format  *SyncInputFormat `json:"format,omitempty"`
+
+	// Kind of the rows of a CSV
+	Kind *SyncInputKind `json:"kind,omitempty"`
+}
+
+// SyncInputFormat defines model for SyncInput.Format.
+type SyncInputFormat string
+
+// SyncInputKind of the rows of a CSV
+type SyncInputKind string
+
+// SyncPreview defines model for SyncPreview.
+type SyncPreview struct {
+	Added   int `json:"added"`
+	Changed int `json:"changed"`
+
+	// Changes the first 500
+	Changes []SyncChange `json:"changes"`
+	Gone    int          `json:"gone"`
+
+	// Problems what could not be read, with file and line
+	Problems  *[]string `json:"problems,omitempty"`
+	Token     string    `json:"token"`
+	Unchanged *int      `json:"unchanged,omitempty"`
+}
+
+// SyncResult defines model for SyncResult.
+type SyncResult struct {
+	Added   int  `json:"added"`
+	Changed int  `json:"changed"`
+	Gone    int  `json:"gone"`
+	Removed *int `json:"removed,omitempty"`
+}
+
+// SyncWorkloads defines model for SyncWorkloads.
+type SyncWorkloads struct {
+	// Confirm more than a tenth of the source may go
+	Confirm *bool      `json:"confirm,omitempty"`
+	Items   []Workload `json:"items"`
+	Source  string     `json:"source"`
+
+	// Token of the preview of the same items; absent: preview
+	Token *string `json:"token,omitempty"`
+}
+
 // Ticket defines model for Ticket.
 type Ticket struct {
-	Can struct {
-		Approve  bool `json:"approve"`
-		Reject   bool `json:"reject"`
-		Revoke   bool `json:"revoke"`
-		Withdraw bool `json:"withdraw"`
-	} `json:"can"`
+	BreakGlass *bool `json:"breakGlass,omitempty"`
 
-	// Clusters live state per targeted member while applying and afterwards
-	Clusters        []ClusterState `json:"clusters"`
-	CreatedAt       time.Time      `json:"createdAt"`
-	DurationSeconds *int64         `json:"durationSeconds,omitempty"`
+	// Can with any item
+	Can       ItemMay   `json:"can"`
+	CreatedAt time.Time `json:"createdAt"`
 
 	// Events oldest first
 	Events    []Event      `json:"events"`
-	ExpiresAt *time.Time   `json:"expiresAt,omitempty"`
 	Id        string       `json:"id"`
 	Items     []TicketItem `json:"items"`
 	Kind      TicketKind   `json:"kind"`
+	Message   *string      `json:"message,omitempty"`
+	Reason    string       `json:"reason"`
+	Requester Person       `json:"requester"`
 
-	// Message what it waits for or why it failed, for people
-	Message   *string     `json:"message,omitempty"`
-	Policy    *string     `json:"policy,omitempty"`
-	Reason    string      `json:"reason"`
-	Requester Person      `json:"requester"`
+	// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
 	State     TicketState `json:"state"`
-
-	// Statement the statement as YAML
-	Statement *string   `json:"statement,omitempty"`
-	Steps     []Step    `json:"steps"`
-	UpdatedAt time.Time `json:"updatedAt"`
+	UpdatedAt time.Time   `json:"updatedAt"`
 
 	// Version rises with every change; a decision names the one it was made on
 	Version int64 `json:"version"`
+}
+
+// TicketItem defines model for TicketItem.
+type TicketItem struct {
+	Actions     *[]string   `json:"actions,omitempty"`
+	Application *CatalogRef `json:"application,omitempty"`
+
+	// ApprovalPolicy the ApprovalPolicy that made the chain; absent: the built-in one
+	ApprovalPolicy *string `json:"approvalPolicy,omitempty"`
+
+	// Brings canonical lines of the access that it brings; what the digest is of
+	Brings *[]string `json:"brings,omitempty"`
+	Can    ItemMay   `json:"can"`
+
+	// Clusters live state per targeted member while applying and afterwards
+	Clusters []ClusterState `json:"clusters"`
+
+	// Digest what the approvals are bound to
+	Digest          *string    `json:"digest,omitempty"`
+	DurationSeconds *int64     `json:"durationSeconds,omitempty"`
+	ExpiresAt       *time.Time `json:"expiresAt,omitempty"`
+	FromMode        *Mode      `json:"fromMode,omitempty"`
+
+	// Message what it waits for or why it failed, for people
+	Message *string `json:"message,omitempty"`
+
+	// Object for class and approval-policy tickets
+	Object *ObjectChange `json:"object,omitempty"`
+
+	// Policy the object in the host cluster
+	Policy   *string     `json:"policy,omitempty"`
+	Position int         `json:"position"`
+	Resource *CatalogRef `json:"resource,omitempty"`
+	Review   *Step       `json:"review,omitempty"`
+	Sid      *string     `json:"sid,omitempty"`
+
+	// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
+	State TicketState `json:"state"`
+
+	// Statement the statement or object as YAML
+	Statement *string  `json:"statement,omitempty"`
+	Steps     []Step   `json:"steps"`
+	Target    *ItemRef `json:"target,omitempty"`
+	ToMode    *Mode    `json:"toMode,omitempty"`
 
 	// WaitingFor members that are not realised yet
 	WaitingFor *[]string `json:"waitingFor,omitempty"`
 }
 
-// TicketKind defines model for Ticket.Kind.
+// TicketKind defines model for TicketKind.
 type TicketKind string
-
-// TicketItem defines model for TicketItem.
-type TicketItem struct {
-	Actions     []string   `json:"actions"`
-	Application CatalogRef `json:"application"`
-	Resource    CatalogRef `json:"resource"`
-	Sid         string     `json:"sid"`
-}
 
 // TicketList defines model for TicketList.
 type TicketList struct {
-	// Items without events
+	// Items without events, statements and what the items bring
 	Items      []Ticket `json:"items"`
 	NextCursor *string  `json:"nextCursor,omitempty"`
 }
 
 // TicketPreview defines model for TicketPreview.
 type TicketPreview struct {
-	// Denied24h connections of this application to this resource refused in the last 24 hours
-	Denied24h *int64 `json:"denied24h,omitempty"`
+	// BreakGlass the caller may break the glass for all of it
+	BreakGlass *bool         `json:"breakGlass,omitempty"`
+	Change     *ChangeView   `json:"change,omitempty"`
+	Items      []PreviewItem `json:"items"`
 
-	// Duplicate a pending ticket about the same
-	Duplicate *string `json:"duplicate,omitempty"`
-
-	// Existing statements that already allow some of it
-	Existing   *[]Access   `json:"existing,omitempty"`
-	Protection *Protection `json:"protection,omitempty"`
-
-	// Statement the statement as YAML
-	Statement *string `json:"statement,omitempty"`
-	Steps     []Step  `json:"steps"`
+	// MaxDurationSeconds the smallest cap of the approval policies that matched; absent: none
+	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
 }
 
-// TicketState defines model for TicketState.
+// TicketState of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
 type TicketState string
+
+// Token defines model for Token.
+type Token struct {
+	CreatedAt  time.Time  `json:"createdAt"`
+	ExpiresAt  time.Time  `json:"expiresAt"`
+	Id         string     `json:"id"`
+	LastUsedAt *time.Time `json:"lastUsedAt,omitempty"`
+	Name       string     `json:"name"`
+
+	// Prefix the first characters of the secret
+	Prefix *string      `json:"prefix,omitempty"`
+	Scopes []TokenScope `json:"scopes"`
+}
+
+// TokenList defines model for TokenList.
+type TokenList struct {
+	Items []Token `json:"items"`
+}
+
+// TokenScope defines model for TokenScope.
+type TokenScope string
+
+// Vote defines model for Vote.
+type Vote struct {
+	Approve    bool      `json:"approve"`
+	At         time.Time `json:"at"`
+	Comment    *string   `json:"comment,omitempty"`
+	OnBehalfOf *Person   `json:"onBehalfOf,omitempty"`
+	Person     Person    `json:"person"`
+}
+
+// WhatIf defines model for WhatIf.
+type WhatIf struct {
+	// As a person id; absent: the caller
+	As      *string   `json:"as,omitempty"`
+	Request NewTicket `json:"request"`
+}
+
+// Workload defines model for Workload.
+type Workload struct {
+	Accepted *bool `json:"accepted,omitempty"`
+
+	// Addresses addresses or prefixes
+	Addresses   []string `json:"addresses"`
+	Description *string  `json:"description,omitempty"`
+	Id          string   `json:"id"`
+	Message     *string  `json:"message,omitempty"`
+
+	// Source who registers it; absent: the caller
+	Source *string `json:"source,omitempty"`
+
+	// Subject resource name of the application it acts as
+	Subject string `json:"subject"`
+}
+
+// WorkloadList defines model for WorkloadList.
+type WorkloadList struct {
+	Items      []Workload `json:"items"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+}
+
+// WorkloadResults defines model for WorkloadResults.
+type WorkloadResults struct {
+	Items []struct {
+		Id      string                      `json:"id"`
+		Message *string                     `json:"message,omitempty"`
+		Outcome WorkloadResultsItemsOutcome `json:"outcome"`
+	} `json:"items"`
+}
+
+// WorkloadResultsItemsOutcome defines model for WorkloadResults.Items.Outcome.
+type WorkloadResultsItemsOutcome string
+
+// WorkloadSync defines model for WorkloadSync.
+type WorkloadSync struct {
+	Added   int  `json:"added"`
+	Applied bool `json:"applied"`
+	Changed int  `json:"changed"`
+	Refused *[]struct {
+		Id      string `json:"id"`
+		Message string `json:"message"`
+	} `json:"refused,omitempty"`
+	Removed int `json:"removed"`
+
+	// Sample some of those that would go
+	Sample    *[]Workload `json:"sample,omitempty"`
+	Token     string      `json:"token"`
+	Unchanged int         `json:"unchanged"`
+
+	// Unconfirmed so much would go that it is applied only with confirm
+	Unconfirmed *bool `json:"unconfirmed,omitempty"`
+}
 
 // Cursor defines model for Cursor.
 type Cursor = string
@@ -776,6 +2067,9 @@ type DecisionFilter = []Decision
 
 // Id defines model for Id.
 type Id = string
+
+// IdempotencyKey defines model for IdempotencyKey.
+type IdempotencyKey = string
 
 // Limit defines model for Limit.
 type Limit = int
@@ -794,6 +2088,11 @@ type TicketId = string
 
 // ListApplicationsParams defines parameters for ListApplications.
 type ListApplicationsParams struct {
+	Environment *string `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Owner person or group id
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
 
@@ -813,8 +2112,108 @@ type ListApplicationConnectionsParams struct {
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
 }
 
+// GetDeviceParams defines parameters for GetDevice.
+type GetDeviceParams struct {
+	UserCode string `form:"userCode" json:"userCode"`
+}
+
+// ListEntitiesParams defines parameters for ListEntities.
+type ListEntitiesParams struct {
+	// Q part of a name or title
+	Q      *Query                  `form:"q,omitempty" json:"q,omitempty"`
+	Kind   *ListEntitiesParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
+	Source *string                 `form:"source,omitempty" json:"source,omitempty"`
+
+	// Gone only what its source does not have any more
+	Gone *bool `form:"gone,omitempty" json:"gone,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListEntitiesParamsKind defines parameters for ListEntities.
+type ListEntitiesParamsKind string
+
+// ListDelegationsParams defines parameters for ListDelegations.
+type ListDelegationsParams struct {
+	All *bool `form:"all,omitempty" json:"all,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CreateDelegationParams defines parameters for CreateDelegation.
+type CreateDelegationParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListGroupsParams defines parameters for ListGroups.
+type ListGroupsParams struct {
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListLedgerParams defines parameters for ListLedger.
+type ListLedgerParams struct {
+	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
+
+	// Action for example ticket.approved
+	Action *string    `form:"action,omitempty" json:"action,omitempty"`
+	Object *string    `form:"object,omitempty" json:"object,omitempty"`
+	From   *time.Time `form:"from,omitempty" json:"from,omitempty"`
+	To     *time.Time `form:"to,omitempty" json:"to,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ExportLedgerParams defines parameters for ExportLedger.
+type ExportLedgerParams struct {
+	AfterSeq *int64 `form:"afterSeq,omitempty" json:"afterSeq,omitempty"`
+}
+
+// ListInboxParams defines parameters for ListInbox.
+type ListInboxParams struct {
+	Unread *bool `form:"unread,omitempty" json:"unread,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CreateTokenParams defines parameters for CreateToken.
+type CreateTokenParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListPeopleParams defines parameters for ListPeople.
+type ListPeopleParams struct {
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListResourcesParams defines parameters for ListResources.
 type ListResourcesParams struct {
+	Class       *string                         `form:"class,omitempty" json:"class,omitempty"`
+	Sensitivity *ListResourcesParamsSensitivity `form:"sensitivity,omitempty" json:"sensitivity,omitempty"`
+	Environment *string                         `form:"environment,omitempty" json:"environment,omitempty"`
+
+	// Owner person or group id
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
 
@@ -826,6 +2225,9 @@ type ListResourcesParams struct {
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ListResourcesParamsSensitivity defines parameters for ListResources.
+type ListResourcesParamsSensitivity string
+
 // ListResourceConnectionsParams defines parameters for ListResourceConnections.
 type ListResourceConnectionsParams struct {
 	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
@@ -834,11 +2236,27 @@ type ListResourceConnectionsParams struct {
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
 }
 
+// SearchParams defines parameters for Search.
+type SearchParams struct {
+	Q     string              `form:"q" json:"q"`
+	Kind  *[]SearchParamsKind `form:"kind,omitempty" json:"kind,omitempty"`
+	Limit *Limit              `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// SearchParamsKind defines parameters for Search.
+type SearchParamsKind string
+
 // ListTicketsParams defines parameters for ListTickets.
 type ListTicketsParams struct {
-	// View `mine`: I asked; `approvals`: wait for my decision; `decided`: I decided; `all`: every one I may see
+	// View `mine`: I asked; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `all`: every one I may see
 	View  *ListTicketsParamsView `form:"view,omitempty" json:"view,omitempty"`
 	State *[]TicketState         `form:"state,omitempty" json:"state,omitempty"`
+	Kind  *[]TicketKind          `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Q part of the reason, a ticket id, an application, a resource or a person
+	Q                     *string `form:"q,omitempty" json:"q,omitempty"`
+	Requester             *string `form:"requester,omitempty" json:"requester,omitempty"`
+	ExpiringWithinSeconds *int64  `form:"expiringWithinSeconds,omitempty" json:"expiringWithinSeconds,omitempty"`
 
 	// Application an application id
 	Application *string `form:"application,omitempty" json:"application,omitempty"`
@@ -856,23 +2274,101 @@ type ListTicketsParamsView string
 
 // CreateTicketParams defines parameters for CreateTicket.
 type CreateTicketParams struct {
-	IdempotencyKey *string `json:"Idempotency-Key,omitempty"`
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
+
+// CommentTicketParams defines parameters for CommentTicket.
+type CommentTicketParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListWorkloadsParams defines parameters for ListWorkloads.
+type ListWorkloadsParams struct {
+	// Q part of a name or title
+	Q      *Query  `form:"q,omitempty" json:"q,omitempty"`
+	Source *string `form:"source,omitempty" json:"source,omitempty"`
+
+	// Application a catalog id
+	Application *string `form:"application,omitempty" json:"application,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// DeleteWorkloadParams defines parameters for DeleteWorkload.
+type DeleteWorkloadParams struct {
+	// Source absent: what people registered
+	Source *string `form:"source,omitempty" json:"source,omitempty"`
+}
+
+// StartDeviceJSONRequestBody defines body for StartDevice for application/json ContentType.
+type StartDeviceJSONRequestBody = NewDevice
+
+// ApproveDeviceJSONRequestBody defines body for ApproveDevice for application/json ContentType.
+type ApproveDeviceJSONRequestBody = DeviceApprove
+
+// PollDeviceJSONRequestBody defines body for PollDevice for application/json ContentType.
+type PollDeviceJSONRequestBody = DevicePoll
+
+// PutEntityJSONRequestBody defines body for PutEntity for application/json ContentType.
+type PutEntityJSONRequestBody = Entity
+
+// DeleteEntityJSONRequestBody defines body for DeleteEntity for application/json ContentType.
+type DeleteEntityJSONRequestBody = ReasonBody
+
+// ApplySyncJSONRequestBody defines body for ApplySync for application/json ContentType.
+type ApplySyncJSONRequestBody = SyncApply
+
+// PreviewSyncJSONRequestBody defines body for PreviewSync for application/json ContentType.
+type PreviewSyncJSONRequestBody = SyncInput
+
+// CreateDelegationJSONRequestBody defines body for CreateDelegation for application/json ContentType.
+type CreateDelegationJSONRequestBody = NewDelegation
+
+// MarkInboxJSONRequestBody defines body for MarkInbox for application/json ContentType.
+type MarkInboxJSONRequestBody = MarkInbox
+
+// PutPreferencesJSONRequestBody defines body for PutPreferences for application/json ContentType.
+type PutPreferencesJSONRequestBody = Preferences
+
+// CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
+type CreateTokenJSONRequestBody = NewToken
 
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket
 
+// DecideManyJSONRequestBody defines body for DecideMany for application/json ContentType.
+type DecideManyJSONRequestBody = BulkDecision
+
 // PreviewTicketJSONRequestBody defines body for PreviewTicket for application/json ContentType.
 type PreviewTicketJSONRequestBody = NewTicket
 
+// WhatIfJSONRequestBody defines body for WhatIf for application/json ContentType.
+type WhatIfJSONRequestBody = WhatIf
+
+// CommentTicketJSONRequestBody defines body for CommentTicket for application/json ContentType.
+type CommentTicketJSONRequestBody = NewComment
+
 // DecideTicketJSONRequestBody defines body for DecideTicket for application/json ContentType.
 type DecideTicketJSONRequestBody = NewDecision
+
+// ReviewTicketJSONRequestBody defines body for ReviewTicket for application/json ContentType.
+type ReviewTicketJSONRequestBody = NewReview
 
 // RevokeTicketJSONRequestBody defines body for RevokeTicket for application/json ContentType.
 type RevokeTicketJSONRequestBody = ReasonBody
 
 // WithdrawTicketJSONRequestBody defines body for WithdrawTicket for application/json ContentType.
 type WithdrawTicketJSONRequestBody = ReasonBody
+
+// PutWorkloadsJSONRequestBody defines body for PutWorkloads for application/json ContentType.
+type PutWorkloadsJSONRequestBody = PutWorkloads
+
+// SyncWorkloadsJSONRequestBody defines body for SyncWorkloads for application/json ContentType.
+type SyncWorkloadsJSONRequestBody = SyncWorkloads
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -888,12 +2384,108 @@ type ServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(c *gin.Context, id Id, params ListApplicationConnectionsParams)
+	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
+	// (GET /approval-policies)
+	ListApprovalPolicies(c *gin.Context)
+	// GetApprovalPolicy One of them, with its YAML
+	// (GET /approval-policies/{id})
+	GetApprovalPolicy(c *gin.Context, id Id)
+	// GetDevice What the logged in user would agree to (code not-found if nothing waits with this user code)
+	// (GET /auth/device)
+	GetDevice(c *gin.Context, params GetDeviceParams)
+	// StartDevice Begin a login of a command line (RFC 8628)
+	// (POST /auth/device)
+	StartDevice(c *gin.Context)
+	// ApproveDevice The logged in user agrees to a command line login
+	// (POST /auth/device/approve)
+	ApproveDevice(c *gin.Context)
+	// PollDevice The token, once the user has agreed (code authorization-pending until then)
+	// (POST /auth/device/token)
+	PollDevice(c *gin.Context)
+	// ListEntities Entities with source and state
+	// (GET /catalog/entities)
+	ListEntities(c *gin.Context, params ListEntitiesParams)
+	// PutEntity Create or change an entity whose source is the portal (security)
+	// (POST /catalog/entities)
+	PutEntity(c *gin.Context)
+	// DeleteEntity Let an entity of the portal go, or delete one that is gone (security)
+	// (DELETE /catalog/entities/{kind}/{id})
+	DeleteEntity(c *gin.Context, kind string, id Id)
+	// ListCatalogSources Where the catalog comes from, with the state of the last sync (security and auditors)
+	// (GET /catalog/sources)
+	ListCatalogSources(c *gin.Context)
+	// ApplySync Apply a preview; refused with code stale when the catalog changed since (security)
+	// (POST /catalog/sources/{id}/apply)
+	ApplySync(c *gin.Context, id Id)
+	// PreviewSync What a sync of the source would change (security); the body is the content for a source of kind upload
+	// (POST /catalog/sources/{id}/preview)
+	PreviewSync(c *gin.Context, id Id)
+	// ListClasses Resource and subject classes with their YAML
+	// (GET /classes)
+	ListClasses(c *gin.Context)
+	// ListDelegations Delegations from and to the caller; all of them for security and auditors
+	// (GET /delegations)
+	ListDelegations(c *gin.Context, params ListDelegationsParams)
+	// CreateDelegation Let somebody decide for the caller for some days
+	// (POST /delegations)
+	CreateDelegation(c *gin.Context, params CreateDelegationParams)
+	// EndDelegation End a delegation now
+	// (DELETE /delegations/{id})
+	EndDelegation(c *gin.Context, id Id)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(c *gin.Context)
+	// ListGroups Groups of the catalog
+	// (GET /groups)
+	ListGroups(c *gin.Context, params ListGroupsParams)
+	// GetHome What waits for the caller, what of his is under way or expires soon, what his applications were denied
+	// (GET /home)
+	GetHome(c *gin.Context)
+	// ListLedger Lines, newest first (security and auditors)
+	// (GET /ledger)
+	ListLedger(c *gin.Context, params ListLedgerParams)
+	// ExportLedger All lines as JSON lines, oldest first (security and auditors)
+	// (GET /ledger/export)
+	ExportLedger(c *gin.Context, params ExportLedgerParams)
+	// VerifyLedger Recompute the chain and compare it with the anchors (security and auditors)
+	// (POST /ledger/verify)
+	VerifyLedger(c *gin.Context)
 	// GetMe Who am I, and as what
 	// (GET /me)
 	GetMe(c *gin.Context)
+	// ListInbox Notifications of the caller, newest first
+	// (GET /me/inbox)
+	ListInbox(c *gin.Context, params ListInboxParams)
+	// MarkInbox Mark notifications as read, or as not read
+	// (POST /me/inbox)
+	MarkInbox(c *gin.Context)
+	// GetPreferences How the caller is notified, and in which language and time zone
+	// (GET /me/preferences)
+	GetPreferences(c *gin.Context)
+	// PutPreferences Change them
+	// (PUT /me/preferences)
+	PutPreferences(c *gin.Context)
+	// EndOtherSessions End all sessions but this one
+	// (DELETE /me/sessions)
+	EndOtherSessions(c *gin.Context)
+	// ListSessions Where the caller is logged in
+	// (GET /me/sessions)
+	ListSessions(c *gin.Context)
+	// ListTokens Machine tokens that the caller made
+	// (GET /me/tokens)
+	ListTokens(c *gin.Context)
+	// CreateToken Make a machine token; its secret is shown once
+	// (POST /me/tokens)
+	CreateToken(c *gin.Context, params CreateTokenParams)
+	// RevokeToken End a token at once
+	// (DELETE /me/tokens/{id})
+	RevokeToken(c *gin.Context, id Id)
+	// ListPeople People of the catalog
+	// (GET /people)
+	ListPeople(c *gin.Context, params ListPeopleParams)
+	// GetPerson A person with leader, groups and what he owns
+	// (GET /people/{id})
+	GetPerson(c *gin.Context, id Id)
 	// ListResources Resources, filtered
 	// (GET /resources)
 	ListResources(c *gin.Context, params ListResourcesParams)
@@ -906,27 +2498,60 @@ type ServerInterface interface {
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(c *gin.Context, id Id, params ListResourceConnectionsParams)
+	// Search Applications, resources, people and tickets by words
+	// (GET /search)
+	Search(c *gin.Context, params SearchParams)
 	// ListTickets Tickets that the caller may see, newest first
 	// (GET /tickets)
 	ListTickets(c *gin.Context, params ListTicketsParams)
 	// CreateTicket Ask for access
 	// (POST /tickets)
 	CreateTicket(c *gin.Context, params CreateTicketParams)
+	// DecideMany One decision for many items, each with its own result
+	// (POST /tickets/decisions)
+	DecideMany(c *gin.Context)
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(c *gin.Context)
+	// WhatIf Who would have to approve this, if somebody asked (security and auditors; others only for themselves)
+	// (POST /tickets/what-if)
+	WhatIf(c *gin.Context)
 
 	// (GET /tickets/{id})
 	GetTicket(c *gin.Context, id TicketId)
+	// GetTicketChange What the ticket changes, as the diff of ACP objects and of each dataplane object
+	// (GET /tickets/{id}/change)
+	GetTicketChange(c *gin.Context, id TicketId)
+	// CommentTicket Say something on the ticket
+	// (POST /tickets/{id}/comments)
+	CommentTicket(c *gin.Context, id TicketId, params CommentTicketParams)
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(c *gin.Context, id TicketId)
+	// ListTicketLedger The ledger lines about the ticket, oldest first
+	// (GET /tickets/{id}/ledger)
+	ListTicketLedger(c *gin.Context, id TicketId)
+	// ReviewTicket Confirm or end a break-glass grant afterwards
+	// (POST /tickets/{id}/review)
+	ReviewTicket(c *gin.Context, id TicketId)
 	// RevokeTicket The resource's owner, the application's owner or security ends the grant
 	// (POST /tickets/{id}/revoke)
 	RevokeTicket(c *gin.Context, id TicketId)
 	// WithdrawTicket The requester takes a pending request back
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(c *gin.Context, id TicketId)
+	// ListWorkloads Clients outside the fleet that the caller may see
+	// (GET /workloads)
+	ListWorkloads(c *gin.Context, params ListWorkloadsParams)
+	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
+	// (POST /workloads)
+	PutWorkloads(c *gin.Context)
+	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// (POST /workloads/sync)
+	SyncWorkloads(c *gin.Context)
+	// DeleteWorkload Remove one
+	// (DELETE /workloads/{id})
+	DeleteWorkload(c *gin.Context, id Id, params DeleteWorkloadParams)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -946,6 +2571,22 @@ func (siw *ServerInterfaceWrapper) ListApplications(c *gin.Context) {
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListApplicationsParams
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", c.Request.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter environment: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
 
 	// ------------- Optional query parameter "mine" -------------
 
@@ -1083,6 +2724,408 @@ func (siw *ServerInterfaceWrapper) ListApplicationConnections(c *gin.Context) {
 	siw.Handler.ListApplicationConnections(c, id, params)
 }
 
+// ListApprovalPolicies operation middleware
+func (siw *ServerInterfaceWrapper) ListApprovalPolicies(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListApprovalPolicies(c)
+}
+
+// GetApprovalPolicy operation middleware
+func (siw *ServerInterfaceWrapper) GetApprovalPolicy(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetApprovalPolicy(c, id)
+}
+
+// GetDevice operation middleware
+func (siw *ServerInterfaceWrapper) GetDevice(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetDeviceParams
+
+	// ------------- Required query parameter "userCode" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "userCode", c.Request.URL.Query(), &params.UserCode, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter userCode: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetDevice(c, params)
+}
+
+// StartDevice operation middleware
+func (siw *ServerInterfaceWrapper) StartDevice(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.StartDevice(c)
+}
+
+// ApproveDevice operation middleware
+func (siw *ServerInterfaceWrapper) ApproveDevice(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ApproveDevice(c)
+}
+
+// PollDevice operation middleware
+func (siw *ServerInterfaceWrapper) PollDevice(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PollDevice(c)
+}
+
+// ListEntities operation middleware
+func (siw *ServerInterfaceWrapper) ListEntities(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListEntitiesParams
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", c.Request.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "source" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "source", c.Request.URL.Query(), &params.Source, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter source: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "gone" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "gone", c.Request.URL.Query(), &params.Gone, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter gone: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListEntities(c, params)
+}
+
+// PutEntity operation middleware
+func (siw *ServerInterfaceWrapper) PutEntity(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutEntity(c)
+}
+
+// DeleteEntity operation middleware
+func (siw *ServerInterfaceWrapper) DeleteEntity(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "kind" -------------
+	var kind string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "kind", c.Param("kind"), &kind, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DeleteEntity(c, kind, id)
+}
+
+// ListCatalogSources operation middleware
+func (siw *ServerInterfaceWrapper) ListCatalogSources(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListCatalogSources(c)
+}
+
+// ApplySync operation middleware
+func (siw *ServerInterfaceWrapper) ApplySync(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ApplySync(c, id)
+}
+
+// PreviewSync operation middleware
+func (siw *ServerInterfaceWrapper) PreviewSync(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PreviewSync(c, id)
+}
+
+// ListClasses operation middleware
+func (siw *ServerInterfaceWrapper) ListClasses(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListClasses(c)
+}
+
+// ListDelegations operation middleware
+func (siw *ServerInterfaceWrapper) ListDelegations(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListDelegationsParams
+
+	// ------------- Optional query parameter "all" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "all", c.Request.URL.Query(), &params.All, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter all: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListDelegations(c, params)
+}
+
+// CreateDelegation operation middleware
+func (siw *ServerInterfaceWrapper) CreateDelegation(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateDelegationParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.CreateDelegation(c, params)
+}
+
+// EndDelegation operation middleware
+func (siw *ServerInterfaceWrapper) EndDelegation(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.EndDelegation(c, id)
+}
+
 // StreamEvents operation middleware
 func (siw *ServerInterfaceWrapper) StreamEvents(c *gin.Context) {
 
@@ -1094,6 +3137,177 @@ func (siw *ServerInterfaceWrapper) StreamEvents(c *gin.Context) {
 	}
 
 	siw.Handler.StreamEvents(c)
+}
+
+// ListGroups operation middleware
+func (siw *ServerInterfaceWrapper) ListGroups(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListGroupsParams
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListGroups(c, params)
+}
+
+// GetHome operation middleware
+func (siw *ServerInterfaceWrapper) GetHome(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetHome(c)
+}
+
+// ListLedger operation middleware
+func (siw *ServerInterfaceWrapper) ListLedger(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListLedgerParams
+
+	// ------------- Optional query parameter "actor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "actor", c.Request.URL.Query(), &params.Actor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter actor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", c.Request.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter action: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "object" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "object", c.Request.URL.Query(), &params.Object, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter object: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", c.Request.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter from: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "to", c.Request.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter to: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListLedger(c, params)
+}
+
+// ExportLedger operation middleware
+func (siw *ServerInterfaceWrapper) ExportLedger(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ExportLedgerParams
+
+	// ------------- Optional query parameter "afterSeq" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "afterSeq", c.Request.URL.Query(), &params.AfterSeq, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter afterSeq: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ExportLedger(c, params)
+}
+
+// VerifyLedger operation middleware
+func (siw *ServerInterfaceWrapper) VerifyLedger(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.VerifyLedger(c)
 }
 
 // GetMe operation middleware
@@ -1109,6 +3323,260 @@ func (siw *ServerInterfaceWrapper) GetMe(c *gin.Context) {
 	siw.Handler.GetMe(c)
 }
 
+// ListInbox operation middleware
+func (siw *ServerInterfaceWrapper) ListInbox(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListInboxParams
+
+	// ------------- Optional query parameter "unread" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unread", c.Request.URL.Query(), &params.Unread, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter unread: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListInbox(c, params)
+}
+
+// MarkInbox operation middleware
+func (siw *ServerInterfaceWrapper) MarkInbox(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.MarkInbox(c)
+}
+
+// GetPreferences operation middleware
+func (siw *ServerInterfaceWrapper) GetPreferences(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetPreferences(c)
+}
+
+// PutPreferences operation middleware
+func (siw *ServerInterfaceWrapper) PutPreferences(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutPreferences(c)
+}
+
+// EndOtherSessions operation middleware
+func (siw *ServerInterfaceWrapper) EndOtherSessions(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.EndOtherSessions(c)
+}
+
+// ListSessions operation middleware
+func (siw *ServerInterfaceWrapper) ListSessions(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListSessions(c)
+}
+
+// ListTokens operation middleware
+func (siw *ServerInterfaceWrapper) ListTokens(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListTokens(c)
+}
+
+// CreateToken operation middleware
+func (siw *ServerInterfaceWrapper) CreateToken(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateTokenParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.CreateToken(c, params)
+}
+
+// RevokeToken operation middleware
+func (siw *ServerInterfaceWrapper) RevokeToken(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.RevokeToken(c, id)
+}
+
+// ListPeople operation middleware
+func (siw *ServerInterfaceWrapper) ListPeople(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListPeopleParams
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListPeople(c, params)
+}
+
+// GetPerson operation middleware
+func (siw *ServerInterfaceWrapper) GetPerson(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetPerson(c, id)
+}
+
 // ListResources operation middleware
 func (siw *ServerInterfaceWrapper) ListResources(c *gin.Context) {
 
@@ -1117,6 +3585,38 @@ func (siw *ServerInterfaceWrapper) ListResources(c *gin.Context) {
 
 	// Parameter object where we will unmarshal all parameters from the context
 	var params ListResourcesParams
+
+	// ------------- Optional query parameter "class" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "class", c.Request.URL.Query(), &params.Class, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter class: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sensitivity" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sensitivity", c.Request.URL.Query(), &params.Sensitivity, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sensitivity: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "environment", c.Request.URL.Query(), &params.Environment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter environment: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
 
 	// ------------- Optional query parameter "mine" -------------
 
@@ -1254,6 +3754,49 @@ func (siw *ServerInterfaceWrapper) ListResourceConnections(c *gin.Context) {
 	siw.Handler.ListResourceConnections(c, id, params)
 }
 
+// Search operation middleware
+func (siw *ServerInterfaceWrapper) Search(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params SearchParams
+
+	// ------------- Required query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", c.Request.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.Search(c, params)
+}
+
 // ListTickets operation middleware
 func (siw *ServerInterfaceWrapper) ListTickets(c *gin.Context) {
 
@@ -1276,6 +3819,38 @@ func (siw *ServerInterfaceWrapper) ListTickets(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", c.Request.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter state: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", c.Request.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "requester" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "requester", c.Request.URL.Query(), &params.Requester, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter requester: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "expiringWithinSeconds" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "expiringWithinSeconds", c.Request.URL.Query(), &params.ExpiringWithinSeconds, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter expiringWithinSeconds: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -1334,7 +3909,7 @@ func (siw *ServerInterfaceWrapper) CreateTicket(c *gin.Context) {
 
 	// ------------- Optional header parameter "Idempotency-Key" -------------
 	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
-		var IdempotencyKey string
+		var IdempotencyKey IdempotencyKey
 		n := len(valueList)
 		if n != 1 {
 			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
@@ -1361,6 +3936,19 @@ func (siw *ServerInterfaceWrapper) CreateTicket(c *gin.Context) {
 	siw.Handler.CreateTicket(c, params)
 }
 
+// DecideMany operation middleware
+func (siw *ServerInterfaceWrapper) DecideMany(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DecideMany(c)
+}
+
 // PreviewTicket operation middleware
 func (siw *ServerInterfaceWrapper) PreviewTicket(c *gin.Context) {
 
@@ -1372,6 +3960,19 @@ func (siw *ServerInterfaceWrapper) PreviewTicket(c *gin.Context) {
 	}
 
 	siw.Handler.PreviewTicket(c)
+}
+
+// WhatIf operation middleware
+func (siw *ServerInterfaceWrapper) WhatIf(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.WhatIf(c)
 }
 
 // GetTicket operation middleware
@@ -1399,6 +4000,80 @@ func (siw *ServerInterfaceWrapper) GetTicket(c *gin.Context) {
 	siw.Handler.GetTicket(c, id)
 }
 
+// GetTicketChange operation middleware
+func (siw *ServerInterfaceWrapper) GetTicketChange(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetTicketChange(c, id)
+}
+
+// CommentTicket operation middleware
+func (siw *ServerInterfaceWrapper) CommentTicket(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CommentTicketParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.CommentTicket(c, id, params)
+}
+
 // DecideTicket operation middleware
 func (siw *ServerInterfaceWrapper) DecideTicket(c *gin.Context) {
 
@@ -1422,6 +4097,56 @@ func (siw *ServerInterfaceWrapper) DecideTicket(c *gin.Context) {
 	}
 
 	siw.Handler.DecideTicket(c, id)
+}
+
+// ListTicketLedger operation middleware
+func (siw *ServerInterfaceWrapper) ListTicketLedger(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListTicketLedger(c, id)
+}
+
+// ReviewTicket operation middleware
+func (siw *ServerInterfaceWrapper) ReviewTicket(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ReviewTicket(c, id)
 }
 
 // RevokeTicket operation middleware
@@ -1474,6 +4199,127 @@ func (siw *ServerInterfaceWrapper) WithdrawTicket(c *gin.Context) {
 	siw.Handler.WithdrawTicket(c, id)
 }
 
+// ListWorkloads operation middleware
+func (siw *ServerInterfaceWrapper) ListWorkloads(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListWorkloadsParams
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "source" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "source", c.Request.URL.Query(), &params.Source, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter source: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "application" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "application", c.Request.URL.Query(), &params.Application, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter application: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListWorkloads(c, params)
+}
+
+// PutWorkloads operation middleware
+func (siw *ServerInterfaceWrapper) PutWorkloads(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutWorkloads(c)
+}
+
+// SyncWorkloads operation middleware
+func (siw *ServerInterfaceWrapper) SyncWorkloads(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.SyncWorkloads(c)
+}
+
+// DeleteWorkload operation middleware
+func (siw *ServerInterfaceWrapper) DeleteWorkload(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteWorkloadParams
+
+	// ------------- Optional query parameter "source" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "source", c.Request.URL.Query(), &params.Source, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter source: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.DeleteWorkload(c, id, params)
+}
+
 // GinServerOptions provides options for the Gin server.
 type GinServerOptions struct {
 	BaseURL      string
@@ -1517,6 +4363,49 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/tickets/:id/decision", wrapper.DecideTicket)
 	router.POST(options.BaseURL+"/tickets/:id/withdraw", wrapper.WithdrawTicket)
 	router.POST(options.BaseURL+"/tickets/:id/revoke", wrapper.RevokeTicket)
+	router.GET(options.BaseURL+"/me/inbox", wrapper.ListInbox)
+	router.POST(options.BaseURL+"/me/inbox", wrapper.MarkInbox)
+	router.GET(options.BaseURL+"/me/preferences", wrapper.GetPreferences)
+	router.PUT(options.BaseURL+"/me/preferences", wrapper.PutPreferences)
+	router.GET(options.BaseURL+"/me/tokens", wrapper.ListTokens)
+	router.POST(options.BaseURL+"/me/tokens", wrapper.CreateToken)
+	router.DELETE(options.BaseURL+"/me/tokens/:id", wrapper.RevokeToken)
+	router.DELETE(options.BaseURL+"/me/sessions", wrapper.EndOtherSessions)
+	router.GET(options.BaseURL+"/me/sessions", wrapper.ListSessions)
+	router.GET(options.BaseURL+"/delegations", wrapper.ListDelegations)
+	router.POST(options.BaseURL+"/delegations", wrapper.CreateDelegation)
+	router.DELETE(options.BaseURL+"/delegations/:id", wrapper.EndDelegation)
+	router.GET(options.BaseURL+"/home", wrapper.GetHome)
+	router.GET(options.BaseURL+"/search", wrapper.Search)
+	router.GET(options.BaseURL+"/people", wrapper.ListPeople)
+	router.GET(options.BaseURL+"/people/:id", wrapper.GetPerson)
+	router.GET(options.BaseURL+"/groups", wrapper.ListGroups)
+	router.POST(options.BaseURL+"/tickets/what-if", wrapper.WhatIf)
+	router.POST(options.BaseURL+"/tickets/decisions", wrapper.DecideMany)
+	router.GET(options.BaseURL+"/tickets/:id/change", wrapper.GetTicketChange)
+	router.POST(options.BaseURL+"/tickets/:id/comments", wrapper.CommentTicket)
+	router.POST(options.BaseURL+"/tickets/:id/review", wrapper.ReviewTicket)
+	router.GET(options.BaseURL+"/tickets/:id/ledger", wrapper.ListTicketLedger)
+	router.GET(options.BaseURL+"/approval-policies", wrapper.ListApprovalPolicies)
+	router.GET(options.BaseURL+"/approval-policies/:id", wrapper.GetApprovalPolicy)
+	router.GET(options.BaseURL+"/classes", wrapper.ListClasses)
+	router.GET(options.BaseURL+"/catalog/sources", wrapper.ListCatalogSources)
+	router.POST(options.BaseURL+"/catalog/sources/:id/preview", wrapper.PreviewSync)
+	router.POST(options.BaseURL+"/catalog/sources/:id/apply", wrapper.ApplySync)
+	router.GET(options.BaseURL+"/catalog/entities", wrapper.ListEntities)
+	router.POST(options.BaseURL+"/catalog/entities", wrapper.PutEntity)
+	router.DELETE(options.BaseURL+"/catalog/entities/:kind/:id", wrapper.DeleteEntity)
+	router.GET(options.BaseURL+"/workloads", wrapper.ListWorkloads)
+	router.POST(options.BaseURL+"/workloads", wrapper.PutWorkloads)
+	router.POST(options.BaseURL+"/workloads/sync", wrapper.SyncWorkloads)
+	router.DELETE(options.BaseURL+"/workloads/:id", wrapper.DeleteWorkload)
+	router.GET(options.BaseURL+"/ledger", wrapper.ListLedger)
+	router.POST(options.BaseURL+"/ledger/verify", wrapper.VerifyLedger)
+	router.GET(options.BaseURL+"/ledger/export", wrapper.ExportLedger)
+	router.GET(options.BaseURL+"/auth/device", wrapper.GetDevice)
+	router.POST(options.BaseURL+"/auth/device", wrapper.StartDevice)
+	router.POST(options.BaseURL+"/auth/device/token", wrapper.PollDevice)
+	router.POST(options.BaseURL+"/auth/device/approve", wrapper.ApproveDevice)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents)
 }
 
@@ -1679,6 +4568,614 @@ func (response ListApplicationConnectionsdefaultApplicationProblemPlusJSONRespon
 	return err
 }
 
+type ListApprovalPoliciesRequestObject struct {
+}
+
+type ListApprovalPoliciesResponseObject interface {
+	VisitListApprovalPoliciesResponse(w http.ResponseWriter) error
+}
+
+type ListApprovalPolicies200JSONResponse ApprovalPolicyList
+
+func (response ListApprovalPolicies200JSONResponse) VisitListApprovalPoliciesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListApprovalPoliciesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListApprovalPoliciesdefaultApplicationProblemPlusJSONResponse) VisitListApprovalPoliciesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetApprovalPolicyRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetApprovalPolicyResponseObject interface {
+	VisitGetApprovalPolicyResponse(w http.ResponseWriter) error
+}
+
+type GetApprovalPolicy200JSONResponse ApprovalPolicy
+
+func (response GetApprovalPolicy200JSONResponse) VisitGetApprovalPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetApprovalPolicydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetApprovalPolicydefaultApplicationProblemPlusJSONResponse) VisitGetApprovalPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDeviceRequestObject struct {
+	Params GetDeviceParams
+}
+
+type GetDeviceResponseObject interface {
+	VisitGetDeviceResponse(w http.ResponseWriter) error
+}
+
+type GetDevice200JSONResponse DeviceLogin
+
+func (response GetDevice200JSONResponse) VisitGetDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDevicedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetDevicedefaultApplicationProblemPlusJSONResponse) VisitGetDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StartDeviceRequestObject struct {
+	Body *StartDeviceJSONRequestBody
+}
+
+type StartDeviceResponseObject interface {
+	VisitStartDeviceResponse(w http.ResponseWriter) error
+}
+
+type StartDevice200JSONResponse DeviceStart
+
+func (response StartDevice200JSONResponse) VisitStartDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StartDevicedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response StartDevicedefaultApplicationProblemPlusJSONResponse) VisitStartDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApproveDeviceRequestObject struct {
+	Body *ApproveDeviceJSONRequestBody
+}
+
+type ApproveDeviceResponseObject interface {
+	VisitApproveDeviceResponse(w http.ResponseWriter) error
+}
+
+type ApproveDevice204Response struct {
+}
+
+func (response ApproveDevice204Response) VisitApproveDeviceResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type ApproveDevicedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ApproveDevicedefaultApplicationProblemPlusJSONResponse) VisitApproveDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PollDeviceRequestObject struct {
+	Body *PollDeviceJSONRequestBody
+}
+
+type PollDeviceResponseObject interface {
+	VisitPollDeviceResponse(w http.ResponseWriter) error
+}
+
+type PollDevice200JSONResponse DeviceToken
+
+func (response PollDevice200JSONResponse) VisitPollDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PollDevicedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PollDevicedefaultApplicationProblemPlusJSONResponse) VisitPollDeviceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEntitiesRequestObject struct {
+	Params ListEntitiesParams
+}
+
+type ListEntitiesResponseObject interface {
+	VisitListEntitiesResponse(w http.ResponseWriter) error
+}
+
+type ListEntities200JSONResponse EntityList
+
+func (response ListEntities200JSONResponse) VisitListEntitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEntitiesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListEntitiesdefaultApplicationProblemPlusJSONResponse) VisitListEntitiesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutEntityRequestObject struct {
+	Body *PutEntityJSONRequestBody
+}
+
+type PutEntityResponseObject interface {
+	VisitPutEntityResponse(w http.ResponseWriter) error
+}
+
+type PutEntity200JSONResponse Entity
+
+func (response PutEntity200JSONResponse) VisitPutEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutEntitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutEntitydefaultApplicationProblemPlusJSONResponse) VisitPutEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteEntityRequestObject struct {
+	Kind string `json:"kind"`
+	Id   Id     `json:"id"`
+	Body *DeleteEntityJSONRequestBody
+}
+
+type DeleteEntityResponseObject interface {
+	VisitDeleteEntityResponse(w http.ResponseWriter) error
+}
+
+type DeleteEntity204Response struct {
+}
+
+func (response DeleteEntity204Response) VisitDeleteEntityResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteEntitydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteEntitydefaultApplicationProblemPlusJSONResponse) VisitDeleteEntityResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCatalogSourcesRequestObject struct {
+}
+
+type ListCatalogSourcesResponseObject interface {
+	VisitListCatalogSourcesResponse(w http.ResponseWriter) error
+}
+
+type ListCatalogSources200JSONResponse CatalogSourceList
+
+func (response ListCatalogSources200JSONResponse) VisitListCatalogSourcesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListCatalogSourcesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListCatalogSourcesdefaultApplicationProblemPlusJSONResponse) VisitListCatalogSourcesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplySyncRequestObject struct {
+	Id   Id `json:"id"`
+	Body *ApplySyncJSONRequestBody
+}
+
+type ApplySyncResponseObject interface {
+	VisitApplySyncResponse(w http.ResponseWriter) error
+}
+
+type ApplySync200JSONResponse SyncResult
+
+func (response ApplySync200JSONResponse) VisitApplySyncResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ApplySyncdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ApplySyncdefaultApplicationProblemPlusJSONResponse) VisitApplySyncResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewSyncRequestObject struct {
+	Id   Id `json:"id"`
+	Body *PreviewSyncJSONRequestBody
+}
+
+type PreviewSyncResponseObject interface {
+	VisitPreviewSyncResponse(w http.ResponseWriter) error
+}
+
+type PreviewSync200JSONResponse SyncPreview
+
+func (response PreviewSync200JSONResponse) VisitPreviewSyncResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewSyncdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewSyncdefaultApplicationProblemPlusJSONResponse) VisitPreviewSyncResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListClassesRequestObject struct {
+}
+
+type ListClassesResponseObject interface {
+	VisitListClassesResponse(w http.ResponseWriter) error
+}
+
+type ListClasses200JSONResponse ClassList
+
+func (response ListClasses200JSONResponse) VisitListClassesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListClassesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListClassesdefaultApplicationProblemPlusJSONResponse) VisitListClassesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDelegationsRequestObject struct {
+	Params ListDelegationsParams
+}
+
+type ListDelegationsResponseObject interface {
+	VisitListDelegationsResponse(w http.ResponseWriter) error
+}
+
+type ListDelegations200JSONResponse DelegationList
+
+func (response ListDelegations200JSONResponse) VisitListDelegationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDelegationsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListDelegationsdefaultApplicationProblemPlusJSONResponse) VisitListDelegationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateDelegationRequestObject struct {
+	Params CreateDelegationParams
+	Body   *CreateDelegationJSONRequestBody
+}
+
+type CreateDelegationResponseObject interface {
+	VisitCreateDelegationResponse(w http.ResponseWriter) error
+}
+
+type CreateDelegation201JSONResponse Delegation
+
+func (response CreateDelegation201JSONResponse) VisitCreateDelegationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateDelegationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateDelegationdefaultApplicationProblemPlusJSONResponse) VisitCreateDelegationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndDelegationRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type EndDelegationResponseObject interface {
+	VisitEndDelegationResponse(w http.ResponseWriter) error
+}
+
+type EndDelegation204Response struct {
+}
+
+func (response EndDelegation204Response) VisitEndDelegationResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type EndDelegationdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndDelegationdefaultApplicationProblemPlusJSONResponse) VisitEndDelegationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 }
 
@@ -1746,6 +5243,228 @@ func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStrea
 	return err
 }
 
+type ListGroupsRequestObject struct {
+	Params ListGroupsParams
+}
+
+type ListGroupsResponseObject interface {
+	VisitListGroupsResponse(w http.ResponseWriter) error
+}
+
+type ListGroups200JSONResponse GroupList
+
+func (response ListGroups200JSONResponse) VisitListGroupsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListGroupsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListGroupsdefaultApplicationProblemPlusJSONResponse) VisitListGroupsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetHomeRequestObject struct {
+}
+
+type GetHomeResponseObject interface {
+	VisitGetHomeResponse(w http.ResponseWriter) error
+}
+
+type GetHome200JSONResponse Home
+
+func (response GetHome200JSONResponse) VisitGetHomeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetHomedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetHomedefaultApplicationProblemPlusJSONResponse) VisitGetHomeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListLedgerRequestObject struct {
+	Params ListLedgerParams
+}
+
+type ListLedgerResponseObject interface {
+	VisitListLedgerResponse(w http.ResponseWriter) error
+}
+
+type ListLedger200JSONResponse LedgerList
+
+func (response ListLedger200JSONResponse) VisitListLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListLedgerdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListLedgerdefaultApplicationProblemPlusJSONResponse) VisitListLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ExportLedgerRequestObject struct {
+	Params ExportLedgerParams
+}
+
+type ExportLedgerResponseObject interface {
+	VisitExportLedgerResponse(w http.ResponseWriter) error
+}
+
+type ExportLedger200ApplicationxNdjsonResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ExportLedger200ApplicationxNdjsonResponse) VisitExportLedgerResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type ExportLedgerdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ExportLedgerdefaultApplicationProblemPlusJSONResponse) VisitExportLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type VerifyLedgerRequestObject struct {
+}
+
+type VerifyLedgerResponseObject interface {
+	VisitVerifyLedgerResponse(w http.ResponseWriter) error
+}
+
+type VerifyLedger200JSONResponse LedgerVerification
+
+func (response VerifyLedger200JSONResponse) VisitVerifyLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type VerifyLedgerdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response VerifyLedgerdefaultApplicationProblemPlusJSONResponse) VisitVerifyLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetMeRequestObject struct {
 }
 
@@ -1773,6 +5492,414 @@ type GetMedefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetMedefaultApplicationProblemPlusJSONResponse) VisitGetMeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListInboxRequestObject struct {
+	Params ListInboxParams
+}
+
+type ListInboxResponseObject interface {
+	VisitListInboxResponse(w http.ResponseWriter) error
+}
+
+type ListInbox200JSONResponse InboxList
+
+func (response ListInbox200JSONResponse) VisitListInboxResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListInboxdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListInboxdefaultApplicationProblemPlusJSONResponse) VisitListInboxResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type MarkInboxRequestObject struct {
+	Body *MarkInboxJSONRequestBody
+}
+
+type MarkInboxResponseObject interface {
+	VisitMarkInboxResponse(w http.ResponseWriter) error
+}
+
+type MarkInbox204Response struct {
+}
+
+func (response MarkInbox204Response) VisitMarkInboxResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type MarkInboxdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response MarkInboxdefaultApplicationProblemPlusJSONResponse) VisitMarkInboxResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPreferencesRequestObject struct {
+}
+
+type GetPreferencesResponseObject interface {
+	VisitGetPreferencesResponse(w http.ResponseWriter) error
+}
+
+type GetPreferences200JSONResponse Preferences
+
+func (response GetPreferences200JSONResponse) VisitGetPreferencesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPreferencesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetPreferencesdefaultApplicationProblemPlusJSONResponse) VisitGetPreferencesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutPreferencesRequestObject struct {
+	Body *PutPreferencesJSONRequestBody
+}
+
+type PutPreferencesResponseObject interface {
+	VisitPutPreferencesResponse(w http.ResponseWriter) error
+}
+
+type PutPreferences200JSONResponse Preferences
+
+func (response PutPreferences200JSONResponse) VisitPutPreferencesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutPreferencesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutPreferencesdefaultApplicationProblemPlusJSONResponse) VisitPutPreferencesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndOtherSessionsRequestObject struct {
+}
+
+type EndOtherSessionsResponseObject interface {
+	VisitEndOtherSessionsResponse(w http.ResponseWriter) error
+}
+
+type EndOtherSessions204Response struct {
+}
+
+func (response EndOtherSessions204Response) VisitEndOtherSessionsResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type EndOtherSessionsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndOtherSessionsdefaultApplicationProblemPlusJSONResponse) VisitEndOtherSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSessionsRequestObject struct {
+}
+
+type ListSessionsResponseObject interface {
+	VisitListSessionsResponse(w http.ResponseWriter) error
+}
+
+type ListSessions200JSONResponse SessionList
+
+func (response ListSessions200JSONResponse) VisitListSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListSessionsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListSessionsdefaultApplicationProblemPlusJSONResponse) VisitListSessionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensRequestObject struct {
+}
+
+type ListTokensResponseObject interface {
+	VisitListTokensResponse(w http.ResponseWriter) error
+}
+
+type ListTokens200JSONResponse TokenList
+
+func (response ListTokens200JSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTokensdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTokensdefaultApplicationProblemPlusJSONResponse) VisitListTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokenRequestObject struct {
+	Params CreateTokenParams
+	Body   *CreateTokenJSONRequestBody
+}
+
+type CreateTokenResponseObject interface {
+	VisitCreateTokenResponse(w http.ResponseWriter) error
+}
+
+type CreateToken201JSONResponse CreatedToken
+
+func (response CreateToken201JSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CreateTokendefaultApplicationProblemPlusJSONResponse) VisitCreateTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeTokenRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type RevokeTokenResponseObject interface {
+	VisitRevokeTokenResponse(w http.ResponseWriter) error
+}
+
+type RevokeToken204Response struct {
+}
+
+func (response RevokeToken204Response) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type RevokeTokendefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevokeTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPeopleRequestObject struct {
+	Params ListPeopleParams
+}
+
+type ListPeopleResponseObject interface {
+	VisitListPeopleResponse(w http.ResponseWriter) error
+}
+
+type ListPeople200JSONResponse PersonList
+
+func (response ListPeople200JSONResponse) VisitListPeopleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPeopledefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListPeopledefaultApplicationProblemPlusJSONResponse) VisitListPeopleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPersonRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetPersonResponseObject interface {
+	VisitGetPersonResponse(w http.ResponseWriter) error
+}
+
+type GetPerson200JSONResponse PersonDetail
+
+func (response GetPerson200JSONResponse) VisitGetPersonResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPersondefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetPersondefaultApplicationProblemPlusJSONResponse) VisitGetPersonResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -1941,6 +6068,45 @@ func (response ListResourceConnectionsdefaultApplicationProblemPlusJSONResponse)
 	return err
 }
 
+type SearchRequestObject struct {
+	Params SearchParams
+}
+
+type SearchResponseObject interface {
+	VisitSearchResponse(w http.ResponseWriter) error
+}
+
+type Search200JSONResponse SearchResult
+
+func (response Search200JSONResponse) VisitSearchResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SearchdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SearchdefaultApplicationProblemPlusJSONResponse) VisitSearchResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListTicketsRequestObject struct {
 	Params ListTicketsParams
 }
@@ -2020,6 +6186,45 @@ func (response CreateTicketdefaultApplicationProblemPlusJSONResponse) VisitCreat
 	return err
 }
 
+type DecideManyRequestObject struct {
+	Body *DecideManyJSONRequestBody
+}
+
+type DecideManyResponseObject interface {
+	VisitDecideManyResponse(w http.ResponseWriter) error
+}
+
+type DecideMany200JSONResponse BulkResult
+
+func (response DecideMany200JSONResponse) VisitDecideManyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DecideManydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DecideManydefaultApplicationProblemPlusJSONResponse) VisitDecideManyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type PreviewTicketRequestObject struct {
 	Body *PreviewTicketJSONRequestBody
 }
@@ -2048,6 +6253,45 @@ type PreviewTicketdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response PreviewTicketdefaultApplicationProblemPlusJSONResponse) VisitPreviewTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type WhatIfRequestObject struct {
+	Body *WhatIfJSONRequestBody
+}
+
+type WhatIfResponseObject interface {
+	VisitWhatIfResponse(w http.ResponseWriter) error
+}
+
+type WhatIf200JSONResponse TicketPreview
+
+func (response WhatIf200JSONResponse) VisitWhatIfResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type WhatIfdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response WhatIfdefaultApplicationProblemPlusJSONResponse) VisitWhatIfResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2098,6 +6342,86 @@ func (response GetTicketdefaultApplicationProblemPlusJSONResponse) VisitGetTicke
 	return err
 }
 
+type GetTicketChangeRequestObject struct {
+	Id TicketId `json:"id"`
+}
+
+type GetTicketChangeResponseObject interface {
+	VisitGetTicketChangeResponse(w http.ResponseWriter) error
+}
+
+type GetTicketChange200JSONResponse ChangeView
+
+func (response GetTicketChange200JSONResponse) VisitGetTicketChangeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTicketChangedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetTicketChangedefaultApplicationProblemPlusJSONResponse) VisitGetTicketChangeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommentTicketRequestObject struct {
+	Id     TicketId `json:"id"`
+	Params CommentTicketParams
+	Body   *CommentTicketJSONRequestBody
+}
+
+type CommentTicketResponseObject interface {
+	VisitCommentTicketResponse(w http.ResponseWriter) error
+}
+
+type CommentTicket200JSONResponse Ticket
+
+func (response CommentTicket200JSONResponse) VisitCommentTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CommentTicketdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response CommentTicketdefaultApplicationProblemPlusJSONResponse) VisitCommentTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type DecideTicketRequestObject struct {
 	Id   TicketId `json:"id"`
 	Body *DecideTicketJSONRequestBody
@@ -2127,6 +6451,85 @@ type DecideTicketdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response DecideTicketdefaultApplicationProblemPlusJSONResponse) VisitDecideTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTicketLedgerRequestObject struct {
+	Id TicketId `json:"id"`
+}
+
+type ListTicketLedgerResponseObject interface {
+	VisitListTicketLedgerResponse(w http.ResponseWriter) error
+}
+
+type ListTicketLedger200JSONResponse LedgerList
+
+func (response ListTicketLedger200JSONResponse) VisitListTicketLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTicketLedgerdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListTicketLedgerdefaultApplicationProblemPlusJSONResponse) VisitListTicketLedgerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReviewTicketRequestObject struct {
+	Id   TicketId `json:"id"`
+	Body *ReviewTicketJSONRequestBody
+}
+
+type ReviewTicketResponseObject interface {
+	VisitReviewTicketResponse(w http.ResponseWriter) error
+}
+
+type ReviewTicket200JSONResponse Ticket
+
+func (response ReviewTicket200JSONResponse) VisitReviewTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReviewTicketdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ReviewTicketdefaultApplicationProblemPlusJSONResponse) VisitReviewTicketResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -2218,6 +6621,157 @@ func (response WithdrawTicketdefaultApplicationProblemPlusJSONResponse) VisitWit
 	return err
 }
 
+type ListWorkloadsRequestObject struct {
+	Params ListWorkloadsParams
+}
+
+type ListWorkloadsResponseObject interface {
+	VisitListWorkloadsResponse(w http.ResponseWriter) error
+}
+
+type ListWorkloads200JSONResponse WorkloadList
+
+func (response ListWorkloads200JSONResponse) VisitListWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListWorkloadsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListWorkloadsdefaultApplicationProblemPlusJSONResponse) VisitListWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutWorkloadsRequestObject struct {
+	Body *PutWorkloadsJSONRequestBody
+}
+
+type PutWorkloadsResponseObject interface {
+	VisitPutWorkloadsResponse(w http.ResponseWriter) error
+}
+
+type PutWorkloads200JSONResponse WorkloadResults
+
+func (response PutWorkloads200JSONResponse) VisitPutWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutWorkloadsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutWorkloadsdefaultApplicationProblemPlusJSONResponse) VisitPutWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SyncWorkloadsRequestObject struct {
+	Body *SyncWorkloadsJSONRequestBody
+}
+
+type SyncWorkloadsResponseObject interface {
+	VisitSyncWorkloadsResponse(w http.ResponseWriter) error
+}
+
+type SyncWorkloads200JSONResponse WorkloadSync
+
+func (response SyncWorkloads200JSONResponse) VisitSyncWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SyncWorkloadsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response SyncWorkloadsdefaultApplicationProblemPlusJSONResponse) VisitSyncWorkloadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteWorkloadRequestObject struct {
+	Id     Id `json:"id"`
+	Params DeleteWorkloadParams
+}
+
+type DeleteWorkloadResponseObject interface {
+	VisitDeleteWorkloadResponse(w http.ResponseWriter) error
+}
+
+type DeleteWorkload204Response struct {
+}
+
+func (response DeleteWorkload204Response) VisitDeleteWorkloadResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type DeleteWorkloaddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response DeleteWorkloaddefaultApplicationProblemPlusJSONResponse) VisitDeleteWorkloadResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// ListApplications Applications, filtered
@@ -2232,12 +6786,108 @@ type StrictServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(ctx context.Context, request ListApplicationConnectionsRequestObject) (ListApplicationConnectionsResponseObject, error)
+	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
+	// (GET /approval-policies)
+	ListApprovalPolicies(ctx context.Context, request ListApprovalPoliciesRequestObject) (ListApprovalPoliciesResponseObject, error)
+	// GetApprovalPolicy One of them, with its YAML
+	// (GET /approval-policies/{id})
+	GetApprovalPolicy(ctx context.Context, request GetApprovalPolicyRequestObject) (GetApprovalPolicyResponseObject, error)
+	// GetDevice What the logged in user would agree to (code not-found if nothing waits with this user code)
+	// (GET /auth/device)
+	GetDevice(ctx context.Context, request GetDeviceRequestObject) (GetDeviceResponseObject, error)
+	// StartDevice Begin a login of a command line (RFC 8628)
+	// (POST /auth/device)
+	StartDevice(ctx context.Context, request StartDeviceRequestObject) (StartDeviceResponseObject, error)
+	// ApproveDevice The logged in user agrees to a command line login
+	// (POST /auth/device/approve)
+	ApproveDevice(ctx context.Context, request ApproveDeviceRequestObject) (ApproveDeviceResponseObject, error)
+	// PollDevice The token, once the user has agreed (code authorization-pending until then)
+	// (POST /auth/device/token)
+	PollDevice(ctx context.Context, request PollDeviceRequestObject) (PollDeviceResponseObject, error)
+	// ListEntities Entities with source and state
+	// (GET /catalog/entities)
+	ListEntities(ctx context.Context, request ListEntitiesRequestObject) (ListEntitiesResponseObject, error)
+	// PutEntity Create or change an entity whose source is the portal (security)
+	// (POST /catalog/entities)
+	PutEntity(ctx context.Context, request PutEntityRequestObject) (PutEntityResponseObject, error)
+	// DeleteEntity Let an entity of the portal go, or delete one that is gone (security)
+	// (DELETE /catalog/entities/{kind}/{id})
+	DeleteEntity(ctx context.Context, request DeleteEntityRequestObject) (DeleteEntityResponseObject, error)
+	// ListCatalogSources Where the catalog comes from, with the state of the last sync (security and auditors)
+	// (GET /catalog/sources)
+	ListCatalogSources(ctx context.Context, request ListCatalogSourcesRequestObject) (ListCatalogSourcesResponseObject, error)
+	// ApplySync Apply a preview; refused with code stale when the catalog changed since (security)
+	// (POST /catalog/sources/{id}/apply)
+	ApplySync(ctx context.Context, request ApplySyncRequestObject) (ApplySyncResponseObject, error)
+	// PreviewSync What a sync of the source would change (security); the body is the content for a source of kind upload
+	// (POST /catalog/sources/{id}/preview)
+	PreviewSync(ctx context.Context, request PreviewSyncRequestObject) (PreviewSyncResponseObject, error)
+	// ListClasses Resource and subject classes with their YAML
+	// (GET /classes)
+	ListClasses(ctx context.Context, request ListClassesRequestObject) (ListClassesResponseObject, error)
+	// ListDelegations Delegations from and to the caller; all of them for security and auditors
+	// (GET /delegations)
+	ListDelegations(ctx context.Context, request ListDelegationsRequestObject) (ListDelegationsResponseObject, error)
+	// CreateDelegation Let somebody decide for the caller for some days
+	// (POST /delegations)
+	CreateDelegation(ctx context.Context, request CreateDelegationRequestObject) (CreateDelegationResponseObject, error)
+	// EndDelegation End a delegation now
+	// (DELETE /delegations/{id})
+	EndDelegation(ctx context.Context, request EndDelegationRequestObject) (EndDelegationResponseObject, error)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// ListGroups Groups of the catalog
+	// (GET /groups)
+	ListGroups(ctx context.Context, request ListGroupsRequestObject) (ListGroupsResponseObject, error)
+	// GetHome What waits for the caller, what of his is under way or expires soon, what his applications were denied
+	// (GET /home)
+	GetHome(ctx context.Context, request GetHomeRequestObject) (GetHomeResponseObject, error)
+	// ListLedger Lines, newest first (security and auditors)
+	// (GET /ledger)
+	ListLedger(ctx context.Context, request ListLedgerRequestObject) (ListLedgerResponseObject, error)
+	// ExportLedger All lines as JSON lines, oldest first (security and auditors)
+	// (GET /ledger/export)
+	ExportLedger(ctx context.Context, request ExportLedgerRequestObject) (ExportLedgerResponseObject, error)
+	// VerifyLedger Recompute the chain and compare it with the anchors (security and auditors)
+	// (POST /ledger/verify)
+	VerifyLedger(ctx context.Context, request VerifyLedgerRequestObject) (VerifyLedgerResponseObject, error)
 	// GetMe Who am I, and as what
 	// (GET /me)
 	GetMe(ctx context.Context, request GetMeRequestObject) (GetMeResponseObject, error)
+	// ListInbox Notifications of the caller, newest first
+	// (GET /me/inbox)
+	ListInbox(ctx context.Context, request ListInboxRequestObject) (ListInboxResponseObject, error)
+	// MarkInbox Mark notifications as read, or as not read
+	// (POST /me/inbox)
+	MarkInbox(ctx context.Context, request MarkInboxRequestObject) (MarkInboxResponseObject, error)
+	// GetPreferences How the caller is notified, and in which language and time zone
+	// (GET /me/preferences)
+	GetPreferences(ctx context.Context, request GetPreferencesRequestObject) (GetPreferencesResponseObject, error)
+	// PutPreferences Change them
+	// (PUT /me/preferences)
+	PutPreferences(ctx context.Context, request PutPreferencesRequestObject) (PutPreferencesResponseObject, error)
+	// EndOtherSessions End all sessions but this one
+	// (DELETE /me/sessions)
+	EndOtherSessions(ctx context.Context, request EndOtherSessionsRequestObject) (EndOtherSessionsResponseObject, error)
+	// ListSessions Where the caller is logged in
+	// (GET /me/sessions)
+	ListSessions(ctx context.Context, request ListSessionsRequestObject) (ListSessionsResponseObject, error)
+	// ListTokens Machine tokens that the caller made
+	// (GET /me/tokens)
+	ListTokens(ctx context.Context, request ListTokensRequestObject) (ListTokensResponseObject, error)
+	// CreateToken Make a machine token; its secret is shown once
+	// (POST /me/tokens)
+	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
+	// RevokeToken End a token at once
+	// (DELETE /me/tokens/{id})
+	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListPeople People of the catalog
+	// (GET /people)
+	ListPeople(ctx context.Context, request ListPeopleRequestObject) (ListPeopleResponseObject, error)
+	// GetPerson A person with leader, groups and what he owns
+	// (GET /people/{id})
+	GetPerson(ctx context.Context, request GetPersonRequestObject) (GetPersonResponseObject, error)
 	// ListResources Resources, filtered
 	// (GET /resources)
 	ListResources(ctx context.Context, request ListResourcesRequestObject) (ListResourcesResponseObject, error)
@@ -2250,27 +6900,60 @@ type StrictServerInterface interface {
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(ctx context.Context, request ListResourceConnectionsRequestObject) (ListResourceConnectionsResponseObject, error)
+	// Search Applications, resources, people and tickets by words
+	// (GET /search)
+	Search(ctx context.Context, request SearchRequestObject) (SearchResponseObject, error)
 	// ListTickets Tickets that the caller may see, newest first
 	// (GET /tickets)
 	ListTickets(ctx context.Context, request ListTicketsRequestObject) (ListTicketsResponseObject, error)
 	// CreateTicket Ask for access
 	// (POST /tickets)
 	CreateTicket(ctx context.Context, request CreateTicketRequestObject) (CreateTicketResponseObject, error)
+	// DecideMany One decision for many items, each with its own result
+	// (POST /tickets/decisions)
+	DecideMany(ctx context.Context, request DecideManyRequestObject) (DecideManyResponseObject, error)
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(ctx context.Context, request PreviewTicketRequestObject) (PreviewTicketResponseObject, error)
+	// WhatIf Who would have to approve this, if somebody asked (security and auditors; others only for themselves)
+	// (POST /tickets/what-if)
+	WhatIf(ctx context.Context, request WhatIfRequestObject) (WhatIfResponseObject, error)
 
 	// (GET /tickets/{id})
 	GetTicket(ctx context.Context, request GetTicketRequestObject) (GetTicketResponseObject, error)
+	// GetTicketChange What the ticket changes, as the diff of ACP objects and of each dataplane object
+	// (GET /tickets/{id}/change)
+	GetTicketChange(ctx context.Context, request GetTicketChangeRequestObject) (GetTicketChangeResponseObject, error)
+	// CommentTicket Say something on the ticket
+	// (POST /tickets/{id}/comments)
+	CommentTicket(ctx context.Context, request CommentTicketRequestObject) (CommentTicketResponseObject, error)
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(ctx context.Context, request DecideTicketRequestObject) (DecideTicketResponseObject, error)
+	// ListTicketLedger The ledger lines about the ticket, oldest first
+	// (GET /tickets/{id}/ledger)
+	ListTicketLedger(ctx context.Context, request ListTicketLedgerRequestObject) (ListTicketLedgerResponseObject, error)
+	// ReviewTicket Confirm or end a break-glass grant afterwards
+	// (POST /tickets/{id}/review)
+	ReviewTicket(ctx context.Context, request ReviewTicketRequestObject) (ReviewTicketResponseObject, error)
 	// RevokeTicket The resource's owner, the application's owner or security ends the grant
 	// (POST /tickets/{id}/revoke)
 	RevokeTicket(ctx context.Context, request RevokeTicketRequestObject) (RevokeTicketResponseObject, error)
 	// WithdrawTicket The requester takes a pending request back
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(ctx context.Context, request WithdrawTicketRequestObject) (WithdrawTicketResponseObject, error)
+	// ListWorkloads Clients outside the fleet that the caller may see
+	// (GET /workloads)
+	ListWorkloads(ctx context.Context, request ListWorkloadsRequestObject) (ListWorkloadsResponseObject, error)
+	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
+	// (POST /workloads)
+	PutWorkloads(ctx context.Context, request PutWorkloadsRequestObject) (PutWorkloadsResponseObject, error)
+	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// (POST /workloads/sync)
+	SyncWorkloads(ctx context.Context, request SyncWorkloadsRequestObject) (SyncWorkloadsResponseObject, error)
+	// DeleteWorkload Remove one
+	// (DELETE /workloads/{id})
+	DeleteWorkload(ctx context.Context, request DeleteWorkloadRequestObject) (DeleteWorkloadResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx *gin.Context, request any) (any, error)
@@ -2435,6 +7118,468 @@ func (sh *strictHandler) ListApplicationConnections(ctx *gin.Context, id Id, par
 	}
 }
 
+// ListApprovalPolicies operation middleware
+func (sh *strictHandler) ListApprovalPolicies(ctx *gin.Context) {
+	var request ListApprovalPoliciesRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListApprovalPolicies(ctx, request.(ListApprovalPoliciesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListApprovalPolicies")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListApprovalPoliciesResponseObject); ok {
+		if err := validResponse.VisitListApprovalPoliciesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetApprovalPolicy operation middleware
+func (sh *strictHandler) GetApprovalPolicy(ctx *gin.Context, id Id) {
+	var request GetApprovalPolicyRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetApprovalPolicy(ctx, request.(GetApprovalPolicyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetApprovalPolicy")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetApprovalPolicyResponseObject); ok {
+		if err := validResponse.VisitGetApprovalPolicyResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetDevice operation middleware
+func (sh *strictHandler) GetDevice(ctx *gin.Context, params GetDeviceParams) {
+	var request GetDeviceRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetDevice(ctx, request.(GetDeviceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetDevice")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetDeviceResponseObject); ok {
+		if err := validResponse.VisitGetDeviceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// StartDevice operation middleware
+func (sh *strictHandler) StartDevice(ctx *gin.Context) {
+	var request StartDeviceRequestObject
+
+	var body StartDeviceJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		if !errors.Is(err, io.EOF) {
+			sh.options.RequestErrorHandlerFunc(ctx, err)
+			return
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.StartDevice(ctx, request.(StartDeviceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StartDevice")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(StartDeviceResponseObject); ok {
+		if err := validResponse.VisitStartDeviceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ApproveDevice operation middleware
+func (sh *strictHandler) ApproveDevice(ctx *gin.Context) {
+	var request ApproveDeviceRequestObject
+
+	var body ApproveDeviceJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ApproveDevice(ctx, request.(ApproveDeviceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ApproveDevice")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ApproveDeviceResponseObject); ok {
+		if err := validResponse.VisitApproveDeviceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PollDevice operation middleware
+func (sh *strictHandler) PollDevice(ctx *gin.Context) {
+	var request PollDeviceRequestObject
+
+	var body PollDeviceJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PollDevice(ctx, request.(PollDeviceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PollDevice")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PollDeviceResponseObject); ok {
+		if err := validResponse.VisitPollDeviceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListEntities operation middleware
+func (sh *strictHandler) ListEntities(ctx *gin.Context, params ListEntitiesParams) {
+	var request ListEntitiesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListEntities(ctx, request.(ListEntitiesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListEntities")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListEntitiesResponseObject); ok {
+		if err := validResponse.VisitListEntitiesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutEntity operation middleware
+func (sh *strictHandler) PutEntity(ctx *gin.Context) {
+	var request PutEntityRequestObject
+
+	var body PutEntityJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutEntity(ctx, request.(PutEntityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutEntity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutEntityResponseObject); ok {
+		if err := validResponse.VisitPutEntityResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteEntity operation middleware
+func (sh *strictHandler) DeleteEntity(ctx *gin.Context, kind string, id Id) {
+	var request DeleteEntityRequestObject
+
+	request.Kind = kind
+	request.Id = id
+
+	var body DeleteEntityJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteEntity(ctx, request.(DeleteEntityRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteEntity")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DeleteEntityResponseObject); ok {
+		if err := validResponse.VisitDeleteEntityResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListCatalogSources operation middleware
+func (sh *strictHandler) ListCatalogSources(ctx *gin.Context) {
+	var request ListCatalogSourcesRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListCatalogSources(ctx, request.(ListCatalogSourcesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListCatalogSources")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListCatalogSourcesResponseObject); ok {
+		if err := validResponse.VisitListCatalogSourcesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ApplySync operation middleware
+func (sh *strictHandler) ApplySync(ctx *gin.Context, id Id) {
+	var request ApplySyncRequestObject
+
+	request.Id = id
+
+	var body ApplySyncJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ApplySync(ctx, request.(ApplySyncRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ApplySync")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ApplySyncResponseObject); ok {
+		if err := validResponse.VisitApplySyncResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PreviewSync operation middleware
+func (sh *strictHandler) PreviewSync(ctx *gin.Context, id Id) {
+	var request PreviewSyncRequestObject
+
+	request.Id = id
+
+	var body PreviewSyncJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewSync(ctx, request.(PreviewSyncRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewSync")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PreviewSyncResponseObject); ok {
+		if err := validResponse.VisitPreviewSyncResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListClasses operation middleware
+func (sh *strictHandler) ListClasses(ctx *gin.Context) {
+	var request ListClassesRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListClasses(ctx, request.(ListClassesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListClasses")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListClassesResponseObject); ok {
+		if err := validResponse.VisitListClassesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListDelegations operation middleware
+func (sh *strictHandler) ListDelegations(ctx *gin.Context, params ListDelegationsParams) {
+	var request ListDelegationsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListDelegations(ctx, request.(ListDelegationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListDelegations")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListDelegationsResponseObject); ok {
+		if err := validResponse.VisitListDelegationsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateDelegation operation middleware
+func (sh *strictHandler) CreateDelegation(ctx *gin.Context, params CreateDelegationParams) {
+	var request CreateDelegationRequestObject
+
+	request.Params = params
+
+	var body CreateDelegationJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateDelegation(ctx, request.(CreateDelegationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateDelegation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(CreateDelegationResponseObject); ok {
+		if err := validResponse.VisitCreateDelegationResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndDelegation operation middleware
+func (sh *strictHandler) EndDelegation(ctx *gin.Context, id Id) {
+	var request EndDelegationRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EndDelegation(ctx, request.(EndDelegationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndDelegation")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(EndDelegationResponseObject); ok {
+		if err := validResponse.VisitEndDelegationResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx *gin.Context) {
 	var request StreamEventsRequestObject
@@ -2459,6 +7604,132 @@ func (sh *strictHandler) StreamEvents(ctx *gin.Context) {
 	}
 }
 
+// ListGroups operation middleware
+func (sh *strictHandler) ListGroups(ctx *gin.Context, params ListGroupsParams) {
+	var request ListGroupsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListGroups(ctx, request.(ListGroupsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListGroups")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListGroupsResponseObject); ok {
+		if err := validResponse.VisitListGroupsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetHome operation middleware
+func (sh *strictHandler) GetHome(ctx *gin.Context) {
+	var request GetHomeRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetHome(ctx, request.(GetHomeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetHome")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetHomeResponseObject); ok {
+		if err := validResponse.VisitGetHomeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListLedger operation middleware
+func (sh *strictHandler) ListLedger(ctx *gin.Context, params ListLedgerParams) {
+	var request ListLedgerRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListLedger(ctx, request.(ListLedgerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListLedger")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListLedgerResponseObject); ok {
+		if err := validResponse.VisitListLedgerResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ExportLedger operation middleware
+func (sh *strictHandler) ExportLedger(ctx *gin.Context, params ExportLedgerParams) {
+	var request ExportLedgerRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ExportLedger(ctx, request.(ExportLedgerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ExportLedger")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ExportLedgerResponseObject); ok {
+		if err := validResponse.VisitExportLedgerResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// VerifyLedger operation middleware
+func (sh *strictHandler) VerifyLedger(ctx *gin.Context) {
+	var request VerifyLedgerRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.VerifyLedger(ctx, request.(VerifyLedgerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "VerifyLedger")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(VerifyLedgerResponseObject); ok {
+		if err := validResponse.VisitVerifyLedgerResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // GetMe operation middleware
 func (sh *strictHandler) GetMe(ctx *gin.Context) {
 	var request GetMeRequestObject
@@ -2476,6 +7747,301 @@ func (sh *strictHandler) GetMe(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetMeResponseObject); ok {
 		if err := validResponse.VisitGetMeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListInbox operation middleware
+func (sh *strictHandler) ListInbox(ctx *gin.Context, params ListInboxParams) {
+	var request ListInboxRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListInbox(ctx, request.(ListInboxRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListInbox")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListInboxResponseObject); ok {
+		if err := validResponse.VisitListInboxResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// MarkInbox operation middleware
+func (sh *strictHandler) MarkInbox(ctx *gin.Context) {
+	var request MarkInboxRequestObject
+
+	var body MarkInboxJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.MarkInbox(ctx, request.(MarkInboxRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "MarkInbox")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(MarkInboxResponseObject); ok {
+		if err := validResponse.VisitMarkInboxResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetPreferences operation middleware
+func (sh *strictHandler) GetPreferences(ctx *gin.Context) {
+	var request GetPreferencesRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetPreferences(ctx, request.(GetPreferencesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetPreferences")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetPreferencesResponseObject); ok {
+		if err := validResponse.VisitGetPreferencesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutPreferences operation middleware
+func (sh *strictHandler) PutPreferences(ctx *gin.Context) {
+	var request PutPreferencesRequestObject
+
+	var body PutPreferencesJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutPreferences(ctx, request.(PutPreferencesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutPreferences")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutPreferencesResponseObject); ok {
+		if err := validResponse.VisitPutPreferencesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndOtherSessions operation middleware
+func (sh *strictHandler) EndOtherSessions(ctx *gin.Context) {
+	var request EndOtherSessionsRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EndOtherSessions(ctx, request.(EndOtherSessionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndOtherSessions")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(EndOtherSessionsResponseObject); ok {
+		if err := validResponse.VisitEndOtherSessionsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListSessions operation middleware
+func (sh *strictHandler) ListSessions(ctx *gin.Context) {
+	var request ListSessionsRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSessions(ctx, request.(ListSessionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSessions")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListSessionsResponseObject); ok {
+		if err := validResponse.VisitListSessionsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTokens operation middleware
+func (sh *strictHandler) ListTokens(ctx *gin.Context) {
+	var request ListTokensRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokens(ctx, request.(ListTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokens")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListTokensResponseObject); ok {
+		if err := validResponse.VisitListTokensResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateToken operation middleware
+func (sh *strictHandler) CreateToken(ctx *gin.Context, params CreateTokenParams) {
+	var request CreateTokenRequestObject
+
+	request.Params = params
+
+	var body CreateTokenJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateToken(ctx, request.(CreateTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(CreateTokenResponseObject); ok {
+		if err := validResponse.VisitCreateTokenResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RevokeToken operation middleware
+func (sh *strictHandler) RevokeToken(ctx *gin.Context, id Id) {
+	var request RevokeTokenRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeToken(ctx, request.(RevokeTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeToken")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
+		if err := validResponse.VisitRevokeTokenResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListPeople operation middleware
+func (sh *strictHandler) ListPeople(ctx *gin.Context, params ListPeopleParams) {
+	var request ListPeopleRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListPeople(ctx, request.(ListPeopleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListPeople")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListPeopleResponseObject); ok {
+		if err := validResponse.VisitListPeopleResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetPerson operation middleware
+func (sh *strictHandler) GetPerson(ctx *gin.Context, id Id) {
+	var request GetPersonRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetPerson(ctx, request.(GetPersonRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetPerson")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetPersonResponseObject); ok {
+		if err := validResponse.VisitGetPersonResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -2588,6 +8154,32 @@ func (sh *strictHandler) ListResourceConnections(ctx *gin.Context, id Id, params
 	}
 }
 
+// Search operation middleware
+func (sh *strictHandler) Search(ctx *gin.Context, params SearchParams) {
+	var request SearchRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.Search(ctx, request.(SearchRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "Search")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(SearchResponseObject); ok {
+		if err := validResponse.VisitSearchResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListTickets operation middleware
 func (sh *strictHandler) ListTickets(ctx *gin.Context, params ListTicketsParams) {
 	var request ListTicketsRequestObject
@@ -2647,6 +8239,37 @@ func (sh *strictHandler) CreateTicket(ctx *gin.Context, params CreateTicketParam
 	}
 }
 
+// DecideMany operation middleware
+func (sh *strictHandler) DecideMany(ctx *gin.Context) {
+	var request DecideManyRequestObject
+
+	var body DecideManyJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DecideMany(ctx, request.(DecideManyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DecideMany")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DecideManyResponseObject); ok {
+		if err := validResponse.VisitDecideManyResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // PreviewTicket operation middleware
 func (sh *strictHandler) PreviewTicket(ctx *gin.Context) {
 	var request PreviewTicketRequestObject
@@ -2671,6 +8294,37 @@ func (sh *strictHandler) PreviewTicket(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(PreviewTicketResponseObject); ok {
 		if err := validResponse.VisitPreviewTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// WhatIf operation middleware
+func (sh *strictHandler) WhatIf(ctx *gin.Context) {
+	var request WhatIfRequestObject
+
+	var body WhatIfJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.WhatIf(ctx, request.(WhatIfRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "WhatIf")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(WhatIfResponseObject); ok {
+		if err := validResponse.VisitWhatIfResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -2704,6 +8358,66 @@ func (sh *strictHandler) GetTicket(ctx *gin.Context, id TicketId) {
 	}
 }
 
+// GetTicketChange operation middleware
+func (sh *strictHandler) GetTicketChange(ctx *gin.Context, id TicketId) {
+	var request GetTicketChangeRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetTicketChange(ctx, request.(GetTicketChangeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetTicketChange")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetTicketChangeResponseObject); ok {
+		if err := validResponse.VisitGetTicketChangeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CommentTicket operation middleware
+func (sh *strictHandler) CommentTicket(ctx *gin.Context, id TicketId, params CommentTicketParams) {
+	var request CommentTicketRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	var body CommentTicketJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.CommentTicket(ctx, request.(CommentTicketRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CommentTicket")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(CommentTicketResponseObject); ok {
+		if err := validResponse.VisitCommentTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // DecideTicket operation middleware
 func (sh *strictHandler) DecideTicket(ctx *gin.Context, id TicketId) {
 	var request DecideTicketRequestObject
@@ -2730,6 +8444,65 @@ func (sh *strictHandler) DecideTicket(ctx *gin.Context, id TicketId) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(DecideTicketResponseObject); ok {
 		if err := validResponse.VisitDecideTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTicketLedger operation middleware
+func (sh *strictHandler) ListTicketLedger(ctx *gin.Context, id TicketId) {
+	var request ListTicketLedgerRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTicketLedger(ctx, request.(ListTicketLedgerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTicketLedger")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListTicketLedgerResponseObject); ok {
+		if err := validResponse.VisitListTicketLedgerResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ReviewTicket operation middleware
+func (sh *strictHandler) ReviewTicket(ctx *gin.Context, id TicketId) {
+	var request ReviewTicketRequestObject
+
+	request.Id = id
+
+	var body ReviewTicketJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ReviewTicket(ctx, request.(ReviewTicketRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReviewTicket")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ReviewTicketResponseObject); ok {
+		if err := validResponse.VisitReviewTicketResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -2796,6 +8569,121 @@ func (sh *strictHandler) WithdrawTicket(ctx *gin.Context, id TicketId) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(WithdrawTicketResponseObject); ok {
 		if err := validResponse.VisitWithdrawTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListWorkloads operation middleware
+func (sh *strictHandler) ListWorkloads(ctx *gin.Context, params ListWorkloadsParams) {
+	var request ListWorkloadsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListWorkloads(ctx, request.(ListWorkloadsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListWorkloads")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListWorkloadsResponseObject); ok {
+		if err := validResponse.VisitListWorkloadsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutWorkloads operation middleware
+func (sh *strictHandler) PutWorkloads(ctx *gin.Context) {
+	var request PutWorkloadsRequestObject
+
+	var body PutWorkloadsJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutWorkloads(ctx, request.(PutWorkloadsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutWorkloads")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutWorkloadsResponseObject); ok {
+		if err := validResponse.VisitPutWorkloadsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SyncWorkloads operation middleware
+func (sh *strictHandler) SyncWorkloads(ctx *gin.Context) {
+	var request SyncWorkloadsRequestObject
+
+	var body SyncWorkloadsJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.SyncWorkloads(ctx, request.(SyncWorkloadsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SyncWorkloads")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(SyncWorkloadsResponseObject); ok {
+		if err := validResponse.VisitSyncWorkloadsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteWorkload operation middleware
+func (sh *strictHandler) DeleteWorkload(ctx *gin.Context, id Id, params DeleteWorkloadParams) {
+	var request DeleteWorkloadRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteWorkload(ctx, request.(DeleteWorkloadRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteWorkload")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(DeleteWorkloadResponseObject); ok {
+		if err := validResponse.VisitDeleteWorkloadResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -2,10 +2,12 @@ package portaltest
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/cookiejar"
+	"strings"
 	"testing"
 )
 
@@ -77,17 +79,85 @@ func (b *Browser) PostWith(path string, body any, h http.Header) Answer {
 	return b.do(http.MethodPost, b.Base+path, data, h)
 }
 
+// Delete a path as the portal's own pages do.
+func (b *Browser) Delete(path string) Answer {
+	b.T.Helper()
+	return b.do(http.MethodDelete, b.Base+path, nil, http.Header{"X-Acp-Request": {"1"}, "Origin": {b.Base}, "Sec-Fetch-Site": {"same-origin"}})
+}
+
+// Call anything with any headers; nil: no body.
+func (b *Browser) Call(method, path string, body any, h http.Header) Answer {
+	b.T.Helper()
+	var data []byte
+	if body != nil {
+		var err error
+		if data, err = json.Marshal(body); err != nil {
+			b.T.Fatal(err)
+		}
+	}
+	return b.do(method, b.Base+path, data, h)
+}
+
 func (b *Browser) do(method, address string, body []byte, h http.Header) Answer {
 	b.T.Helper()
-	req, err := http.NewRequestWithContext(b.T.Context(), method, address, bytes.NewReader(body))
+	if body == nil {
+		return b.raw(method, address, nil, h)
+	}
+	h = h.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	h.Set("Content-Type", "application/json")
+	return b.raw(method, address, bytes.NewReader(body), h)
+}
+
+// Begin calls and reads only the beginning of the answer, so that a stream is no obstacle: its status, and the code of a
+// problem. Calls that write send an empty JSON object.
+func (b *Browser) Begin(ctx context.Context, method, path string, h http.Header) (status int, code string) {
+	b.T.Helper()
+	var body io.Reader
+	h = h.Clone()
+	if h == nil {
+		h = http.Header{}
+	}
+	if method != http.MethodGet && method != http.MethodDelete {
+		body = strings.NewReader("{}")
+		h.Set("Content-Type", "application/json")
+	}
+	req, err := http.NewRequestWithContext(ctx, method, b.Base+path, body)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	req.Header = h
+	res, err := b.Client.Do(req)
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }() // the rest is of no interest
+	if res.Header.Get("Content-Type") == "application/problem+json" {
+		var p struct{ Code string }
+		if err := json.NewDecoder(res.Body).Decode(&p); err != nil {
+			b.T.Fatal(err)
+		}
+		code = p.Code
+	}
+	return res.StatusCode, code
+}
+
+// Raw sends what it is given.
+func (b *Browser) Raw(method, path string, body io.Reader, h http.Header) Answer {
+	b.T.Helper()
+	return b.raw(method, b.Base+path, body, h)
+}
+
+func (b *Browser) raw(method, address string, body io.Reader, h http.Header) Answer {
+	b.T.Helper()
+	req, err := http.NewRequestWithContext(b.T.Context(), method, address, body)
 	if err != nil {
 		b.T.Fatal(err)
 	}
 	for k, v := range h {
 		req.Header[k] = v
-	}
-	if body != nil {
-		req.Header.Set("Content-Type", "application/json")
 	}
 	res, err := b.Client.Do(req)
 	if err != nil {

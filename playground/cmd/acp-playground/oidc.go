@@ -21,6 +21,7 @@ func serveOIDC(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	id := flags.String("client-id", "acp-portal", "the portal's client id")
 	secretFile := flags.String("client-secret-file", "", "file that holds the portal's client secret")
 	keyFile := flags.String("key-file", "", "file of the signing key; made when it is absent")
+	people := flags.String("people", "", "file (people.csv of a catalog) of those who can log in beside the people of the story")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -40,9 +41,15 @@ func serveOIDC(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	if err != nil {
 		return err
 	}
+	var others []demo.Person
+	if *people != "" {
+		if others, err = demo.LoadPeople(*people); err != nil {
+			return err
+		}
+	}
 	handler, err := oidc.NewHandler(oidc.Config{
 		Issuer: "http://" + *listen, PortalURL: strings.TrimRight(*portal, "/"),
-		ClientID: *id, ClientSecret: strings.TrimSpace(string(secret)), Key: key, People: demo.People(),
+		ClientID: *id, ClientSecret: strings.TrimSpace(string(secret)), Key: key, People: demo.People(), Others: others,
 	})
 	if err != nil {
 		return err

@@ -76,6 +76,32 @@ func TestPeopleAreInTheCatalog(t *testing.T) {
 	}
 }
 
+func TestLoadPeople(t *testing.T) {
+	others, err := LoadPeople("../../demo/catalog/company/people.csv")
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := map[string]bool{}
+	for _, p := range append(People(), others...) {
+		if known[p.Username] || p.Name == "" || len(p.Groups) == 0 || p.Groups[0] == "" {
+			t.Errorf("%+v is there twice, or has no name or team", p)
+		}
+		known[p.Username] = true
+	}
+	if len(known) < 55 {
+		t.Errorf("a company has more than %d people", len(known))
+	}
+	bad := filepath.Join(t.TempDir(), "people.csv")
+	for content, reason := range map[string]string{"": "empty", "id,groups\na,b\n": "other columns", "id,title\n\"": "no CSV"} {
+		if err := os.WriteFile(bad, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := LoadPeople(bad); err == nil || !strings.Contains(err.Error(), bad) {
+			t.Errorf("%s: got %v, want an error that names the file", reason, err)
+		}
+	}
+}
+
 func TestWorkloadsFile(t *testing.T) {
 	workloads, err := LoadWorkloads("../../demo/workloads.yaml")
 	if err != nil {

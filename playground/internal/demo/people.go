@@ -3,6 +3,15 @@
 // It owns the pods' addresses; what the pods do to each other is the dataplane's traffic file.
 package demo
 
+import (
+	"encoding/csv"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+)
+
 // Password of all demo people. It protects nothing: the playground listens on this machine only.
 const Password = "demo"
 
@@ -27,4 +36,25 @@ func People() []Person {
 		{"frank", "Frank Duarte", "frank@trip.example", []string{"storage"}, "leads team storage"},
 		{"grace", "Grace Hoang", "grace@trip.example", []string{"auditors"}, "auditor"},
 	}
+}
+
+// LoadPeople reads the rest of the company from the catalog's CSV file; they can log in like the people of the story.
+func LoadPeople(path string) ([]Person, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("read the demo's people: %w", err)
+	}
+	defer func() { _ = f.Close() }() // only read
+	rows, err := csv.NewReader(f).ReadAll()
+	if err != nil {
+		return nil, fmt.Errorf("read the demo's people in %s: %w", path, err)
+	}
+	if len(rows) == 0 || !slices.Equal(rows[0], []string{"id", "title", "email", "jobTitle", "leader", "groups"}) {
+		return nil, fmt.Errorf("read the demo's people in %s: %w", path, errors.New("its columns are not those of a catalog's people.csv"))
+	}
+	out := make([]Person, 0, len(rows)-1)
+	for _, row := range rows[1:] {
+		out = append(out, Person{Username: row[0], Name: row[1], Email: row[2], Groups: strings.Split(row[5], ";"), About: row[3]})
+	}
+	return out, nil
 }

@@ -24,6 +24,7 @@ var (
 type loginPage struct {
 	storage  *storage
 	people   []demo.Person
+	others   int // who can log in and are not shown
 	callback func(context.Context, string) string
 }
 
@@ -32,6 +33,7 @@ type loginView struct {
 	Expired                  bool
 	Password, PortalURL      string
 	People                   []demo.Person
+	Others                   int
 }
 
 func (p *loginPage) show(w http.ResponseWriter, r *http.Request) {
@@ -61,7 +63,7 @@ func (p *loginPage) submit(w http.ResponseWriter, r *http.Request) {
 }
 
 func (p *loginPage) render(w http.ResponseWriter, code int, v loginView) {
-	v.People, v.Password, v.PortalURL = p.people, demo.Password, p.storage.client.portalURL
+	v.People, v.Others, v.Password, v.PortalURL = p.people, p.others, demo.Password, p.storage.client.portalURL
 	var out bytes.Buffer
 	if err := loginTemplate.Execute(&out, v); err != nil {
 		http.Error(w, "the login page cannot be shown", http.StatusInternalServerError)

@@ -12,6 +12,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/zitadel/oidc/v3/pkg/op"
@@ -25,8 +26,9 @@ type Config struct {
 	Issuer, PortalURL      string
 	ClientID, ClientSecret string
 	Key                    *rsa.PrivateKey
-	People                 []demo.Person
-	Now                    func() time.Time
+	// People are shown beside the login; Others can log in as well.
+	People, Others []demo.Person
+	Now            func() time.Time
 }
 
 // NewHandler returns the provider.
@@ -34,7 +36,7 @@ func NewHandler(c Config) (http.Handler, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	s := newStorage(client{id: c.ClientID, portalURL: c.PortalURL}, c.ClientSecret, c.Key, c.People, c.Now)
+	s := newStorage(client{id: c.ClientID, portalURL: c.PortalURL}, c.ClientSecret, c.Key, slices.Concat(c.People, c.Others), c.Now)
 	// Tokens that are no JWT are encrypted with this key; derived, so that it survives restarts with the signing key.
 	crypto := sha256.Sum256(x509.MarshalPKCS1PrivateKey(c.Key))
 	provider, err := op.NewProvider(&op.Config{
@@ -48,7 +50,7 @@ func NewHandler(c Config) (http.Handler, error) {
 		return nil, fmt.Errorf("make the OIDC provider: %w", err)
 	}
 	mux := http.NewServeMux()
-	page := &loginPage{storage: s, people: c.People, callback: op.AuthCallbackURL(provider)}
+	page := &loginPage{storage: s, people: c.People, others: len(c.Others), callback: op.AuthCallbackURL(provider)}
 	mux.HandleFunc("GET /login", page.show)
 	// op tells the issuer to what builds the callback's URL by the context.
 	mux.Handle("POST /login", op.NewIssuerInterceptor(provider.IssuerFromRequest).HandlerFunc(page.submit))

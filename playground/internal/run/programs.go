@@ -80,6 +80,7 @@ func (r *runner) oidc(secretFile string) supervisor.Spec {
 			"oidc", "--listen=" + r.fleet.Ports.Address("oidc"), "--client-id=" + oidcClientID,
 			"--client-secret-file=" + secretFile, "--portal-url=" + r.portalURL(),
 			"--key-file=" + filepath.Join(r.layout.PKI(), "oidc-signing.key"),
+			"--people=" + filepath.Join(r.Repo, "playground/demo/catalog/company/people.csv"),
 		},
 		Ready: func(ctx context.Context) error {
 			return fleet.GetOK(ctx, http.DefaultClient, r.issuer()+"/.well-known/openid-configuration", "")

@@ -1,0 +1,39 @@
+package main
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/acp-io/acp/internal/approval/gormstore"
+	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
+	"github.com/acp-io/acp/internal/portal"
+)
+
+// listenMetrics has a listener of its own, so that what the portal counts is not for everyone who reaches the portal.
+func listenMetrics(ctx context.Context, address string) (net.Listener, error) {
+	if address == "" {
+		return nil, nil
+	}
+	return listen(ctx, address)
+}
+
+func metricsServer(registry *prometheus.Registry) *http.Server {
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
+}
+
+func counted(tickets *gormstore.Store, credentials *credentialstore.Store) func(context.Context) (portal.Stats, error) {
+	return func(ctx context.Context) (s portal.Stats, err error) {
+		if s.Tickets, s.Outbox, s.Oldest, err = tickets.Stats(ctx); err != nil {
+			return s, err
+		}
+		s.Sessions, s.Tokens, err = credentials.Count(ctx, time.Now())
+		return s, err
+	}
+}

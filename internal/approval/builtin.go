@@ -1,0 +1,118 @@
+package approval
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/catalog"
+)
+
+// Names of the built-in chain's steps.
+const (
+	StepLeader   = "leader"
+	StepOwner    = "owner"
+	StepSecurity = "security"
+	StepReview   = "review" // of break-glass
+)
+
+// ResolveChain names who must decide a request for access by the built-in rules: the requester's leader, an owner of the
+// resource, and the security team when the resource is highly sensitive. Nobody decides his own request, nobody is needed
+// for two steps, and auditors decide nothing.
+func ResolveChain(c *catalog.Catalog, requester string, resource catalog.Entity) ([]Step, error) {
+	return builtin(about{c: c, requester: requester, resource: resource}, KindGrant, Item{})
+}
+
+// builtin resolves the chain that holds where no approval policy matches.
+func builtin(a about, kind Kind, it Item) ([]Step, error) {
+	owner := []v1alpha1.Approver{FromResourceOwner}
+	high := a.resource.Sensitivity == catalog.SensitivityHigh
+	var names []string
+	switch kind {
+	case KindGrant, KindExtend:
+		names = []string{StepLeader, StepOwner}
+	case KindMode, KindOnboard, KindOffboard:
+		names = []string{StepOwner}
+		high = high || kind == KindOffboard || kind == KindMode && weaker(it.Change)
+	case KindRevoke:
+		names, owner, high = []string{StepOwner}, []v1alpha1.Approver{FromResourceOwner, FromApplicationOwner}, false
+	default:
+		high = true
+	}
+	if high {
+		names = append(names, StepSecurity)
+	}
+	steps := make([]wanted, 0, len(names))
+	for _, name := range names {
+		w, err := a.builtinStep(name, owner)
+		if err != nil {
+			return nil, err
+		}
+		if name == StepSecurity && a.resource.Sensitivity == catalog.SensitivityHigh {
+			w.note = "The resource is highly sensitive."
+		}
+		steps = append(steps, w)
+	}
+	if chain, ok := choose(steps, false); ok {
+		return chain, nil
+	}
+	return nil, failf(CodeNoApprover, "The same person would have to fill two steps (leader, owner%s of %s): name a further owner, leader or member of the group %q in the catalog.",
+		map[bool]string{true: ", security"}[high], a.resource.Title, catalog.GroupSecurity)
+}
+
+func (a about) builtinStep(name string, owner []v1alpha1.Approver) (wanted, error) {
+	from := map[string][]v1alpha1.Approver{StepLeader: {FromLeader}, StepOwner: owner, StepSecurity: {fromSecurity}}[name]
+	w := wanted{step: Step{Name: name, Quorum: 1}, alternatives: a.waysToFill(from)}
+	if len(w.alternatives) > 0 {
+		return w, nil
+	}
+	switch name {
+	case StepLeader:
+		return w, failf(CodeNoApprover, "The catalog names no leader who could decide for %s: set the annotation acp.io/leader on the person, or acp.io/lead on one of the groups.",
+			displayName(a.c, a.requester))
+	case StepOwner:
+		return w, failf(CodeNoApprover, "Nobody can decide for the owner of %s: correct its owner in the catalog, or add a member to the group %q.",
+			a.resource.Title, catalog.GroupSecurity)
+	}
+	if a.resource.Title == "" {
+		return w, failf(CodeNoApprover, "Nobody else in the group %q can decide: add a member to that group in the catalog.", catalog.GroupSecurity)
+	}
+	return w, failf(CodeNoApprover, "%s needs the security team, and nobody else in the group %q can decide: add a member to that group in the catalog.",
+		a.resource.Title, catalog.GroupSecurity)
+}
+
+var strictness = map[v1alpha1.Mode]int{"": 0, v1alpha1.ModeObserve: 0, v1alpha1.ModeAudit: 1, v1alpha1.ModeEnforce: 2}
+
+// weaker tells whether a change lets more pass in any member; what cannot be read might.
+func weaker(c *Change) bool {
+	var before, after v1alpha1.ProtectedResourceSpec
+	if c == nil || json.Unmarshal(c.Before, &before) != nil || json.Unmarshal(c.After, &after) != nil {
+		return true
+	}
+	mode := func(s v1alpha1.ProtectedResourceSpec, cluster v1alpha1.ClusterName) v1alpha1.Mode {
+		i := slices.IndexFunc(s.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Cluster == cluster })
+		if i < 0 {
+			return s.Mode
+		}
+		return s.ClusterModes[i].Mode
+	}
+	if strictness[after.Mode] < strictness[before.Mode] {
+		return true
+	}
+	for _, m := range append(slices.Clone(before.ClusterModes), after.ClusterModes...) {
+		if strictness[mode(after, m.Cluster)] < strictness[mode(before, m.Cluster)] {
+			return true
+		}
+	}
+	return false
+}
+
+// cannotFill is the refusal of a step of an approval policy.
+func cannotFill(policy, step, why string) error {
+	return failf(CodeNoApprover, "The step %q of the approval policy %s cannot be filled: %s.", step, policy, why)
+}
+
+func needsPeople(count, people int) string {
+	return fmt.Sprintf("it needs %d approvals, and %d people can give one", count, people)
+}

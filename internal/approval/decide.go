@@ -1,0 +1,188 @@
+package approval
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// EveryItem stands for all items of a ticket that an operation can be about.
+const EveryItem = -1
+
+// Decide the step of an item that waits, or of every item that waits for the actor, as it was in the version that he
+// saw. If an item brings more now than was shown, its approvals are void, nothing is decided, and the error says so.
+func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, version int64, approve bool, comment string) (*Ticket, error) {
+	comment, err := text("comment", comment)
+	if err != nil {
+		return nil, err
+	}
+	grew := false
+	t, err := s.change(ctx, a, number, func(a Actor, t *Ticket) error {
+		if t.Version != version {
+			return failf(CodeStale, "The ticket changed since you looked (it is %s now): look again, then decide.", t.State())
+		}
+		items, err := waitingFor(a, t, item)
+		if err != nil {
+			return err
+		}
+		if approve {
+			for _, i := range items {
+				void, err := s.recheck(t, i)
+				if err != nil {
+					return err
+				}
+				grew = grew || void
+			}
+		}
+		if grew {
+			return nil
+		}
+		for _, i := range items {
+			if err := s.vote(a, t, i, approve, comment); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err == nil && grew {
+		err = failf(CodeStale, "It would bring more than was shown, so the approvals are void: look at the difference, then decide.")
+	}
+	return t, err
+}
+
+// waitingFor are the items that the actor means; with EveryItem those that wait for him, and then at least one.
+func waitingFor(a Actor, t *Ticket, item int) ([]int, error) {
+	if item != EveryItem {
+		_, err := hat(a, t, item)
+		return []int{item}, err
+	}
+	var out []int
+	var why error
+	for i := range t.Items {
+		if t.Items[i].State != StatePending {
+			continue
+		}
+		_, err := hat(a, t, i)
+		if err == nil {
+			out = append(out, i)
+		} else {
+			why = err
+		}
+	}
+	switch {
+	case len(out) > 0:
+		return out, nil
+	case why != nil:
+		return nil, why
+	}
+	return nil, failf(CodeConflict, "The ticket is %s: there is nothing to decide.", t.State())
+}
+
+// recheck compares what an item brings with what was shown; true: it grew, and the approvals are void.
+func (s *Service) recheck(t *Ticket, i int) (bool, error) {
+	if c := t.Items[i].Change; c != nil {
+		now, _, err := s.Host.Object(c.Kind, c.Name)
+		if err != nil {
+			return false, err
+		}
+		if !bytes.Equal(now.Spec, c.Before) {
+			return false, failf(CodeConflict, "%s %s was changed since this was asked for: reject the request, and let it be asked again.", c.Kind, c.Name)
+		}
+	}
+	now, err := s.shown(t.itemKind(i), t.Items[i])
+	if err != nil {
+		return false, err
+	}
+	if t.Void(i, now, s.Now()) {
+		return true, nil
+	}
+	t.Reduced(i, now, s.Now())
+	return false, nil
+}
+
+// itemKind is the kind of an item: in a ticket about access, one that extends is an extension.
+func (t *Ticket) itemKind(i int) Kind {
+	if t.Kind == KindGrant && t.Items[i].Target != nil {
+		return KindExtend
+	}
+	return t.Kind
+}
+
+func (s *Service) vote(a Actor, t *Ticket, i int, approve bool, comment string) error {
+	onBehalfOf, err := hat(a, t, i)
+	if err != nil {
+		return err
+	}
+	if approve {
+		if err := standing(s.Catalog(), t, i, hats(a.ID, onBehalfOf)[0]); err != nil {
+			return err
+		}
+	}
+	return t.Vote(i, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: approve, At: s.Now(), Comment: comment})
+}
+
+// Choice is one of many decisions at once.
+type Choice struct {
+	Ticket  int64
+	Item    int // EveryItem: those that wait for the actor
+	Version int64
+}
+
+// Result of one choice; each is a decision of its own, so that one that fails holds up no other.
+type Result struct {
+	Choice
+	State *Ticket
+	Err   error
+}
+
+// MaxChoices of one call.
+const MaxChoices = 100
+
+// DecideMany decides several tickets in the same way.
+func (s *Service) DecideMany(ctx context.Context, a Actor, choices []Choice, approve bool, comment string) ([]Result, error) {
+	if len(choices) == 0 || len(choices) > MaxChoices {
+		return nil, invalid("choices", "Decide 1 to %d at once.", MaxChoices)
+	}
+	out := make([]Result, 0, len(choices))
+	for _, c := range choices {
+		t, err := s.Decide(ctx, a, c.Ticket, c.Item, c.Version, approve, comment)
+		out = append(out, Result{Choice: c, State: t, Err: err})
+	}
+	return out, nil
+}
+
+// Review a break-glass item: confirm it, or revoke it at once.
+func (s *Service) Review(ctx context.Context, a Actor, number int64, item int, confirm bool, comment string) (*Ticket, error) {
+	comment, err := text("comment", comment)
+	if err != nil {
+		return nil, err
+	}
+	return s.change(ctx, a, number, func(a Actor, t *Ticket) error {
+		if item < 0 || item >= len(t.Items) || !t.Items[item].Reviewing() {
+			return failf(CodeConflict, "There is nothing to review.")
+		}
+		onBehalfOf, err := hat(a, t, item)
+		if err != nil {
+			return err
+		}
+		it := &t.Items[item]
+		names := slices.ContainsFunc(it.Review.From, func(from approver) bool {
+			return slices.Contains(approversOfItem(s.Catalog(), from, t, it), hats(a.ID, onBehalfOf)[0])
+		})
+		if confirm && !names {
+			return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", it.Review.Name)
+		}
+		return t.Confirm(item, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: confirm, At: s.Now(), Comment: comment})
+	})
+}
+
+// text is trimmed and bounded.
+func text(field, s string) (string, error) {
+	s = strings.TrimSpace(s)
+	if utf8.RuneCountInString(s) > MaxText {
+		return "", invalid(field, "must have at most %d characters", MaxText)
+	}
+	return s, nil
+}

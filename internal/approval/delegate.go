@@ -1,0 +1,70 @@
+package approval
+
+import (
+	"context"
+	"time"
+)
+
+// MaxDelegation is how long a delegation can last.
+const MaxDelegation = 90 * 24 * time.Hour
+
+// Delegate lets somebody decide in the actor's place between two instants. Nobody delegates for another: whoever could
+// would decide in his place.
+func (s *Service) Delegate(ctx context.Context, a Actor, to string, start, end time.Time, reason string) (Delegation, error) {
+	reason, err := text("reason", reason)
+	if err != nil {
+		return Delegation{}, err
+	}
+	now := s.Now()
+	if start.IsZero() || start.Before(now) {
+		start = now
+	}
+	_, known := s.Catalog().Person(to)
+	switch {
+	case a.Auditor:
+		return Delegation{}, AuditorsOnlyRead()
+	case !known:
+		return Delegation{}, invalid("to", "The catalog has no person %q.", to)
+	case to == a.ID:
+		return Delegation{}, invalid("to", "You decide for yourself anyway: name somebody else.")
+	case reason == "":
+		return Delegation{}, invalid("reason", "Say why.")
+	case !end.After(start):
+		return Delegation{}, invalid("end", "A delegation ends after it begins.")
+	case end.Sub(start) > MaxDelegation:
+		return Delegation{}, invalid("end", "A delegation lasts at most 90 days.")
+	}
+	return s.Store.Delegate(ctx, Delegation{From: a.ID, To: to, Start: start, End: end, Reason: reason, CreatedBy: a.ID, CreatedAt: now})
+}
+
+// EndDelegation before its time. Both sides may, and the security team.
+func (s *Service) EndDelegation(ctx context.Context, a Actor, id int64) (Delegation, error) {
+	return s.Store.EndDelegation(ctx, id, func(d *Delegation) error {
+		now := s.Now()
+		switch {
+		case a.ID != d.From && a.ID != d.To && !a.Security && !a.Auditor:
+			return failf(CodeNotFound, "There is no such delegation, or you may not see it.")
+		case a.Auditor:
+			return AuditorsOnlyRead()
+		case !d.EndedAt.IsZero() || !now.Before(d.End):
+			return failf(CodeConflict, "The delegation has ended already.")
+		}
+		d.EndedAt, d.EndedBy = now, a.ID
+		return nil
+	})
+}
+
+// Delegations that the actor made or received; the security team and auditors see all, with all.
+func (s *Service) Delegations(ctx context.Context, a Actor, all bool, f DelegationFilter) ([]Delegation, error) {
+	if all && (a.Security || a.Auditor) {
+		return s.Store.Delegations(ctx, f)
+	}
+	made, received := f, f
+	made.From, received.To = a.ID, a.ID
+	out, err := s.Store.Delegations(ctx, made)
+	if err != nil {
+		return nil, err
+	}
+	more, err := s.Store.Delegations(ctx, received)
+	return append(out, more...), err
+}

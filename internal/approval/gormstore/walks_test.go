@@ -1,0 +1,187 @@
+package gormstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/database/databasetest"
+)
+
+const manyTickets = 100_000
+
+// many is a company with years of tickets: 200 people who ask, 40 who decide, 10,000 applications and resources, two
+// in a hundred tickets under way, a security team that is named in every third.
+var many = []string{
+	`INSERT INTO tickets (number, state, version, requester, reason, kind, created_at, updated_at)
+ SELECT n, CASE WHEN n % 50 = 0 THEN 'pending' WHEN n % 5000 = 1 THEN 'failed' WHEN n % 3 = 0 THEN 'effective' ELSE 'expired' END,
+  1, 'p' || (n % 200), 'r', CASE WHEN n % 1000 = 0 THEN 'mode' ELSE 'grant' END, n, n * 7919 % 100003 FROM s`,
+	`INSERT INTO items (ticket, position, state, application, application_name, resource, resource_name, policy, target_ticket, target_item, expires_at, due_at, body)
+ SELECT t.number, 0, t.state, 'a' || (t.number % 10000), 'name:a' || (t.number % 10000), 'r' || (t.number * 7 % 10000), 'name:r' || (t.number * 7 % 10000),
+  'p-r' || (t.number * 7 % 10000), CASE WHEN t.number % 100 = 0 THEN t.number - 1 ELSE 0 END, 0, t.number * 1000,
+  CASE WHEN t.state = 'effective' THEN t.number * 1000 ELSE 0 END, '{"State":"x"}' FROM tickets t`,
+	`INSERT INTO concerns SELECT number, 0, 'd' || (number % 40), 'named' FROM tickets`,
+	`INSERT INTO concerns SELECT number, 0, 'sec', 'named' FROM tickets WHERE number % 3 = 0`,
+	`INSERT INTO concerns SELECT number, 0, 'd' || (number % 40), 'waits' FROM tickets WHERE state = 'pending'`,
+	`INSERT INTO concerns SELECT number, 0, 'd' || (number % 40), 'decided' FROM tickets WHERE state <> 'pending'`,
+	`ANALYZE`,
+}
+
+func seed(t *testing.T, db *database.DB) {
+	t.Helper()
+	if err := db.Write(t.Context(), func(tx *gorm.DB) error {
+		for _, sql := range many {
+			// Whatever comes after INTO and its columns may have a WITH before its SELECT in both databases.
+			sql = strings.Replace(sql, "FROM s", fmt.Sprintf("FROM (WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM s WHERE n < %d) SELECT n FROM s) AS s", manyTickets), 1)
+			if err := tx.Exec(sql).Error; err != nil {
+				return err
+			}
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestListsWalkIndices(t *testing.T) {
+	names := func(prefix string, n int) (out []string) {
+		for i := range n {
+			out = append(out, fmt.Sprint(prefix, i*3))
+		}
+		return out
+	}
+	person := &approval.Visible{Person: "p7", StandsFor: []string{"d3"}, Applications: names("name:a", 20), Resources: names("name:r", 20)}
+	middle := approval.Cursor{Number: manyTickets / 2, UpdatedAt: instant(manyTickets / 2)}
+	filters := map[string]approval.Filter{
+		"all":                      {},
+		"all, second page":         {After: middle},
+		"all by update":            {ByUpdate: true},
+		"all by update, page":      {ByUpdate: true, After: middle},
+		"mine":                     {Requester: "p7", VisibleTo: person},
+		"mine, pending":            {Requester: "p7", VisibleTo: person, States: []approval.State{approval.StatePending}},
+		"mine by update":           {Requester: "p7", ByUpdate: true, After: middle},
+		"waits for me":             {WaitsFor: &approval.Waits{Person: "d10"}},
+		"waits by delegation":      {WaitsFor: &approval.Waits{Person: "p7", StandsFor: []string{"d3", "d10"}}, VisibleTo: person},
+		"decisions of pending":     {WaitsFor: &approval.Waits{Person: "d10", StandsFor: []string{"d3"}}, ItemStates: []approval.State{approval.StatePending}},
+		"a number":                 {Numbers: []int64{77}, VisibleTo: person},
+		"words in mine":            {Requester: "p7", Text: "r", VisibleTo: person},
+		"decided":                  {DecidedBy: "d3", VisibleTo: &approval.Visible{Person: "d3"}},
+		"decided, page":            {DecidedBy: "d3", After: middle},
+		"visible to me":            {VisibleTo: person},
+		"visible to me, page":      {VisibleTo: person, After: middle},
+		"visible to who owns none": {VisibleTo: &approval.Visible{Person: "p7"}},
+		"visible to security":      {VisibleTo: &approval.Visible{Person: "sec"}},
+		"pending":                  {States: []approval.State{approval.StatePending}},
+		"two states":               {States: []approval.State{approval.StatePending, approval.StateFailed}},
+		"a kind":                   {Kinds: []approval.Kind{approval.KindMode}},
+		"an application":           {Application: "a77", VisibleTo: person},
+		"a resource":               {Resource: "r77"},
+		"effective of a resource":  {Resource: "r77", ItemStates: []approval.State{approval.StateEffective}},
+		"of a pair":                {Application: "a77", Resource: "r539", ItemStates: []approval.State{approval.StateEffective}},
+		"a policy":                 {Policy: "p-r77", ItemStates: []approval.State{approval.StateEffective}},
+		"failed items":             {ItemStates: []approval.State{approval.StateFailed}},
+		"a target":                 {Target: &approval.Target{Ticket: 299}},
+		"due":                      {DueBy: instant(20_000)},
+		"mine that expire":         {Requester: "p7", ItemStates: []approval.State{approval.StateEffective}, ExpiresBy: time.Now()},
+	}
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		db := databasetest.Open(t, dsn)
+		seed(t, db)
+		for name, f := range filters {
+			f.Limit = 26
+			t.Run(name, func(t *testing.T) {
+				walked(t, db, name, func(tx *gorm.DB) *gorm.DB { return list(tx, f).Find(&[]ticketRow{}) })
+			})
+		}
+		for _, name := range []string{"waits for me", "waits by delegation", "mine, pending", "visible to me"} {
+			t.Run("count "+name, func(t *testing.T) {
+				walked(t, db, name, func(tx *gorm.DB) *gorm.DB { var n int64; return count(tx, filters[name]).Count(&n) })
+			})
+		}
+	})
+}
+
+// rowsOfAPage bounds what PostgreSQL may have looked at: a person's own, those of his applications, not the company's.
+const rowsOfAPage = 8000
+
+// inOrder is what SQLite calls it when there is nothing to search by, and a walk in the list's order ends with the page.
+var inOrder = map[string]string{"all": "SCAN tickets", "all by update": "SCAN tickets USING COVERING INDEX tickets_updated"}
+
+var fullScan = regexp.MustCompile(`SCAN (tickets|d|i|c|x)\b`)
+
+func walked(t *testing.T, db *database.DB, name string, query func(tx *gorm.DB) *gorm.DB) {
+	t.Helper()
+	if err := db.Read(t.Context(), func(tx *gorm.DB) error {
+		s := query(tx.Session(&gorm.Session{DryRun: true})).Statement
+		explain := "EXPLAIN QUERY PLAN "
+		if db.Postgres() {
+			explain = "EXPLAIN (ANALYZE, FORMAT JSON) "
+		}
+		rows, err := tx.Statement.ConnPool.QueryContext(t.Context(), explain+s.SQL.String(), s.Vars...)
+		if err != nil {
+			return fmt.Errorf("%s: %w", s.SQL.String(), err)
+		}
+		defer rows.Close()
+		var plan []string
+		for rows.Next() {
+			var a, b, c int
+			var line string
+			to := []any{&a, &b, &c, &line}
+			if db.Postgres() {
+				to = []any{&line}
+			}
+			if err := rows.Scan(to...); err != nil {
+				return err
+			}
+			plan = append(plan, line)
+		}
+		text := strings.Join(plan, "\n")
+		if db.Postgres() {
+			looked, full := postgresWork(t, text)
+			if looked > rowsOfAPage || full {
+				t.Errorf("looks at %d rows, %v\n%s\n%s", looked, full, s.SQL.String(), text)
+			}
+		} else if fullScan.MatchString(strings.Replace(text, inOrder[name], "", 1)) {
+			t.Errorf("walks through everything:\n%s\n%s", s.SQL.String(), text)
+		}
+		return rows.Err()
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+type postgresNode struct {
+	Type    string         `json:"Node Type"`
+	Rows    float64        `json:"Actual Rows"`
+	Loops   float64        `json:"Actual Loops"`
+	Removed float64        `json:"Rows Removed by Filter"`
+	Plans   []postgresNode `json:"Plans"`
+}
+
+// postgresWork counts the rows that the scans of a plan have read, and tells whether one of them read a whole table.
+func postgresWork(t *testing.T, text string) (rows int, full bool) {
+	t.Helper()
+	var plans []struct{ Plan postgresNode }
+	if err := json.Unmarshal([]byte(text), &plans); err != nil {
+		t.Fatal(err)
+	}
+	var visit func(n postgresNode)
+	visit = func(n postgresNode) {
+		if strings.Contains(n.Type, "Scan") && n.Type != "Subquery Scan" {
+			rows += int((n.Rows + n.Removed) * n.Loops)
+		}
+		full = full || n.Type == "Seq Scan" && n.Loops > 0
+		for _, p := range n.Plans {
+			visit(p)
+		}
+	}
+	visit(plans[0].Plan)
+	return rows, full
+}

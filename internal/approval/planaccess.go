@@ -1,0 +1,168 @@
+package approval
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/internal/catalog"
+)
+
+// grant plans access. What a grant in force already gives becomes its extension, not a way around it.
+func (x *asking) grant(r RequestItem, path string) (PlanItem, error) {
+	it, err := x.access(r, path)
+	if err != nil {
+		return PlanItem{}, err
+	}
+	had, target, err := x.covering(it)
+	if err != nil || target == nil {
+		return PlanItem{Item: it}, err
+	}
+	if err := x.later(had, it, path); err != nil {
+		return PlanItem{}, err
+	}
+	it.Target = target
+	return PlanItem{Item: it, Covered: target}, nil
+}
+
+// access checks what a grant is about.
+func (x *asking) access(r RequestItem, path string) (Item, error) {
+	app, ok := x.c.Application(r.Application)
+	if !ok {
+		return Item{}, invalid(path+"application", "The catalog has no application %q.", r.Application)
+	}
+	if !x.c.Owns(x.actor.ID, app) {
+		return Item{}, failf(CodeForbidden, "Only an owner of %s can ask for its access: ask %s.", app.Title, ownerNames(x.c, app))
+	}
+	res, ok := x.c.Resource(r.Resource)
+	if !ok {
+		return Item{}, invalid(path+"resource", "The catalog has no resource %q.", r.Resource)
+	}
+	covered, err := x.Host.SubjectCovered(app.Name)
+	if err != nil {
+		return Item{}, err
+	}
+	if !covered {
+		return Item{}, invalid(path+"application", "No SubjectClass covers %s, so no member could recognise it: ask an administrator for a class.", app.Name)
+	}
+	known, ok, err := x.Host.ResourceActions(res.Name)
+	if err != nil {
+		return Item{}, err
+	}
+	if !ok {
+		return Item{}, invalid(path+"resource", "No ResourceClass covers %s, so nothing could enforce it: ask an administrator for a class.", res.Name)
+	}
+	actions := slices.Compact(slices.Sorted(slices.Values(r.Actions)))
+	if len(actions) == 0 {
+		return Item{}, invalid(path+"actions", "Name at least one action: %s.", strings.Join(known, ", "))
+	}
+	for _, a := range actions {
+		if !slices.Contains(known, a) {
+			return Item{}, invalid(path+"actions", "%s has no action %q: it has %s.", res.Title, a, strings.Join(known, ", "))
+		}
+	}
+	if r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration) {
+		return Item{}, invalid(path+"durationSeconds", "Ask for at least 5 minutes and at most 366 days, or leave it out.")
+	}
+	return Item{Application: app.ID, ApplicationName: app.Name, Resource: res.ID, ResourceName: res.Name, Actions: actions, Duration: r.Duration}, nil
+}
+
+// covering finds the grant in force that gives all of an item, the one that lasts longest; nil: none does.
+func (x *asking) covering(it Item) (Item, *Target, error) {
+	list, err := x.Store.List(x.ctx, Filter{Application: it.Application, Resource: it.Resource, ItemStates: []State{StateEffective}})
+	if err != nil {
+		return Item{}, nil, err
+	}
+	var best Item
+	var target *Target
+	for _, t := range list {
+		for i, had := range t.Items {
+			gives := t.Kind.Access() && had.State == StateEffective && had.ApplicationName == it.ApplicationName && had.ResourceName == it.ResourceName &&
+				!slices.ContainsFunc(it.Actions, func(a string) bool { return !slices.Contains(had.Actions, a) })
+			if gives && (target == nil || lasts(had, best)) {
+				best, target = had, &Target{t.Number, i}
+			}
+		}
+	}
+	return best, target, nil
+}
+
+// lasts tells whether a grant ends after another.
+func lasts(a, b Item) bool {
+	return !b.ExpiresAt.IsZero() && (a.ExpiresAt.IsZero() || a.ExpiresAt.After(b.ExpiresAt))
+}
+
+// later checks that an extension ends after what it extends.
+func (x *asking) later(had, it Item, path string) error {
+	if had.ExpiresAt.IsZero() {
+		return failf(CodeConflict, "%s has this access already, until it is revoked: there is nothing to ask for.", it.Application)
+	}
+	if it.Duration != 0 && !x.Now().Add(it.Duration).After(had.ExpiresAt) {
+		return invalid(path+"durationSeconds", "%s has this access already, and for longer: ask for more time than is left.", it.Application)
+	}
+	return nil
+}
+
+// extension plans a longer life for a grant in force: the same access again, with a later end.
+func (x *asking) extension(r RequestItem, path string) (Item, error) {
+	t, had, err := x.target(r, path)
+	if err != nil {
+		return Item{}, err
+	}
+	if had.State != StateEffective && had.State != StateApplying {
+		return Item{}, failf(CodeConflict, "%s is %s: only a grant in force can be extended.", t.ID(), had.State)
+	}
+	it, err := x.access(RequestItem{Application: had.Application, Resource: had.Resource, Actions: had.Actions, Duration: r.Duration}, path)
+	if err != nil {
+		return Item{}, err
+	}
+	if it.ApplicationName != had.ApplicationName || it.ResourceName != had.ResourceName {
+		return Item{}, failf(CodeConflict, "The catalog means something else by these names now than %s does: ask for new access.", t.ID())
+	}
+	if err := x.later(had, it, path); err != nil {
+		return Item{}, err
+	}
+	it.Target = r.Target
+	return it, nil
+}
+
+// revocation plans to take a grant back, for who may not do it himself.
+func (x *asking) revocation(r RequestItem, path string) (Item, error) {
+	t, had, err := x.target(r, path)
+	if err != nil {
+		return Item{}, err
+	}
+	if !had.State.Grants() {
+		return Item{}, failf(CodeConflict, "The ticket is %s: there is no grant to revoke.", had.State)
+	}
+	if MayDoItem(x.c, x.actor, t, r.Target.Item).Revoke {
+		return Item{}, failf(CodeConflict, "You can revoke %s yourself: nobody has to approve it.", t.ID())
+	}
+	return Item{Application: had.Application, ApplicationName: had.ApplicationName, Resource: had.Resource, ResourceName: had.ResourceName,
+		Actions: had.Actions, Target: r.Target}, nil
+}
+
+// target is the grant that an item is about, if the actor may see it.
+func (x *asking) target(r RequestItem, path string) (*Ticket, Item, error) {
+	if r.Target == nil {
+		return nil, Item{}, invalid(path+"target", "Name the grant: its ticket and the item.")
+	}
+	t, err := x.Store.Get(x.ctx, r.Target.Ticket)
+	if err != nil {
+		return nil, Item{}, err
+	}
+	if !MayDo(x.c, x.actor, t).See {
+		return nil, Item{}, NotFound()
+	}
+	if !t.Kind.Access() || r.Target.Item < 0 || r.Target.Item >= len(t.Items) {
+		return nil, Item{}, invalid(path+"target", "%s has no such grant.", t.ID())
+	}
+	return t, t.Items[r.Target.Item], nil
+}
+
+func ownerNames(c *catalog.Catalog, e catalog.Entity) string {
+	names := make([]string, 0, len(e.Owners))
+	for _, o := range e.Owners {
+		names = append(names, c.OwnerName(o))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,227 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval/rules"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Kinds of objects that a Change can be about.
+const (
+	ObjectProtectedResource = "ProtectedResource"
+	ObjectResourceClass     = "ResourceClass"
+	ObjectSubjectClass      = "SubjectClass"
+	ObjectApprovalPolicy    = "ApprovalPolicy"
+)
+
+// maxSpec bounds a spec, in bytes.
+const maxSpec = 64 << 10
+
+// objectName is a DNS subdomain, which object names are.
+var objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$`)
+
+// change plans to change an object of the host cluster.
+func (x *asking) change(r RequestItem, path string) (Item, error) {
+	var it Item
+	var err error
+	switch x.request.Kind {
+	case KindClass:
+		it, err = x.object(r, path, ObjectResourceClass, ObjectSubjectClass)
+	case KindApprovalPolicy:
+		it, err = x.object(r, path, ObjectApprovalPolicy)
+	default:
+		it, err = x.protection(r, path)
+	}
+	if err != nil {
+		return Item{}, err
+	}
+	return it, x.tried(it.Change, path)
+}
+
+// tried asks the API server about a change, so that what is approved is what will be there, with its defaults, and what
+// it refuses is refused now.
+func (x *asking) tried(c *Change, path string) error {
+	spec, err := x.Host.DryRun(x.ctx, *c)
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused):
+		return invalid(strings.TrimSuffix(path, "."), "The host cluster refuses this: %s", refused.Message)
+	case err != nil:
+		return &Error{Code: CodeUnavailable, Detail: "The host cluster cannot be reached; try again in a moment.", Err: err}
+	case c.Verb != VerbDelete:
+		c.After = spec
+	}
+	if c.Verb != VerbDelete && bytes.Equal(c.Before, c.After) {
+		return invalid(strings.TrimSuffix(path, "."), "It is like this already.")
+	}
+	return nil
+}
+
+// protection plans a change of how a resource is protected. Its owners and the security team may ask.
+func (x *asking) protection(r RequestItem, path string) (Item, error) {
+	res, ok := x.c.Resource(r.Resource)
+	if !ok {
+		return Item{}, invalid(path+"resource", "The catalog has no resource %q.", r.Resource)
+	}
+	if !x.c.Owns(x.actor.ID, res) && !x.actor.Security {
+		return Item{}, failf(CodeForbidden, "Only an owner of %s or the security team can ask for this: ask %s.", res.Title, ownerNames(x.c, res))
+	}
+	facts, err := x.Host.Facts(res.Name)
+	if err != nil {
+		return Item{}, err
+	}
+	if facts.Class == "" {
+		return Item{}, invalid(path+"resource", "No ResourceClass covers %s, so nothing could enforce it: ask an administrator for a class.", res.Name)
+	}
+	change, err := x.protectionChange(r, path, res, facts.Protection)
+	if err != nil {
+		return Item{}, err
+	}
+	return Item{Resource: res.ID, ResourceName: res.Name, Change: change}, nil
+}
+
+func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, error) {
+	kind := x.request.Kind
+	if (kind == KindOnboard) != (has == nil) {
+		if has == nil {
+			return nil, failf(CodeConflict, "%s is not onboarded: ask for that first.", res.Title)
+		}
+		return nil, failf(CodeConflict, "%s is onboarded already: ask for another mode.", res.Title)
+	}
+	if kind == KindOffboard {
+		return offboarding(res, has)
+	}
+	now := v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(res.Name), Mode: v1alpha1.ModeObserve}
+	c := &Change{Kind: ObjectProtectedResource, Name: policy.PolicyNameFor(res.Name), Verb: VerbCreate}
+	if has != nil {
+		now = *has.Spec.DeepCopy()
+		c.Name, c.Verb, c.Base, c.FromMode, c.Before = has.Name, VerbUpdate, has.ResourceVersion, has.Spec.Mode, canonical(has.Spec)
+	}
+	if r.Mode != "" {
+		now.Mode = r.Mode
+	}
+	if r.ClusterModes != nil {
+		now.ClusterModes = nil
+		for _, cluster := range slices.Sorted(keys(r.ClusterModes)) {
+			now.ClusterModes = append(now.ClusterModes, v1alpha1.ClusterMode{Cluster: v1alpha1.ClusterName(cluster), Mode: r.ClusterModes[cluster]})
+		}
+	}
+	for _, m := range append([]v1alpha1.ClusterMode{{Mode: now.Mode}}, now.ClusterModes...) {
+		if _, ok := strictness[m.Mode]; !ok || m.Mode == "" {
+			return nil, invalid(path+"mode", "There is no mode %q: use Observe, Audit or Enforce.", m.Mode)
+		}
+	}
+	c.ToMode, c.After = now.Mode, canonical(now)
+	return c, nil
+}
+
+// offboarding is a deletion. A closed resource is opened step by step, so that nobody opens it by letting it go.
+func offboarding(res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, error) {
+	for _, m := range append([]v1alpha1.ClusterMode{{Mode: has.Spec.Mode}}, has.Spec.ClusterModes...) {
+		if m.Mode != v1alpha1.ModeObserve {
+			return nil, failf(CodeConflict, "%s is in %s: ask for Observe everywhere first.", res.Title, m.Mode)
+		}
+	}
+	return &Change{Kind: ObjectProtectedResource, Name: has.Name, Verb: VerbDelete, Base: has.ResourceVersion, Before: canonical(has.Spec), FromMode: has.Spec.Mode}, nil
+}
+
+// object plans a change of a class or an approval policy, which the security team asks for.
+func (x *asking) object(r RequestItem, path string, kinds ...string) (Item, error) {
+	o := r.Object
+	switch {
+	case !x.actor.Security:
+		return Item{}, failf(CodeForbidden, "Only the security team can ask for this.")
+	case o == nil || !slices.Contains(kinds, o.Kind):
+		return Item{}, invalid(path+"object.kind", "Name an object of kind %s.", fmt.Sprint(kinds))
+	case !objectName.MatchString(o.Name):
+		return Item{}, invalid(path+"object.name", "An object's name has lower-case letters, digits, '-' and '.'.")
+	}
+	had, exists, err := x.Host.Object(o.Kind, o.Name)
+	if err != nil {
+		return Item{}, err
+	}
+	c := &Change{Kind: o.Kind, Name: o.Name, Verb: o.Verb}
+	if exists {
+		c.Base, c.Before = had.ResourceVersion, had.Spec
+	}
+	switch {
+	case o.Verb == VerbCreate && exists:
+		return Item{}, failf(CodeConflict, "There is a %s %s already: ask to update it.", o.Kind, o.Name)
+	case (o.Verb == VerbUpdate || o.Verb == VerbDelete) && !exists:
+		return Item{}, failf(CodeConflict, "There is no %s %s.", o.Kind, o.Name)
+	case o.Verb == VerbDelete:
+		return Item{Change: c}, nil
+	case o.Verb != VerbCreate && o.Verb != VerbUpdate:
+		return Item{}, invalid(path+"object.verb", "Use create, update or delete.")
+	}
+	if c.After, err = CanonicalSpec(o.Kind, o.Spec); err != nil {
+		return Item{}, invalid(path+"object.spec", "The spec cannot be used: %s.", err)
+	}
+	return Item{Change: c}, nil
+}
+
+// CanonicalSpec reads a spec strictly and writes it in one form. Of an approval policy the expressions must compile.
+func CanonicalSpec(kind string, spec json.RawMessage) (json.RawMessage, error) {
+	if len(spec) > maxSpec {
+		return nil, fmt.Errorf("it has %d bytes, and may have %d", len(spec), maxSpec)
+	}
+	switch kind {
+	case ObjectProtectedResource:
+		return strict(spec, &v1alpha1.ProtectedResourceSpec{})
+	case ObjectResourceClass:
+		return strict(spec, &v1alpha1.ResourceClassSpec{})
+	case ObjectSubjectClass:
+		return strict(spec, &v1alpha1.SubjectClassSpec{})
+	case ObjectApprovalPolicy:
+		var s v1alpha1.ApprovalPolicySpec
+		text, err := strict(spec, &s)
+		if err != nil {
+			return nil, err
+		}
+		if _, problems := rules.Compile(&v1alpha1.ApprovalPolicy{Spec: s}); len(problems) > 0 {
+			return nil, fmt.Errorf("%s", problems[0])
+		}
+		return text, nil
+	}
+	return nil, fmt.Errorf("there is no kind %q", kind)
+}
+
+func strict(spec json.RawMessage, into any) (json.RawMessage, error) {
+	d := json.NewDecoder(bytes.NewReader(spec))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return nil, err
+	}
+	if d.More() {
+		return nil, fmt.Errorf("there is something after it")
+	}
+	return canonical(into), nil
+}
+
+// canonical JSON of a spec; what the API's own types hold can always be written.
+func canonical(spec any) json.RawMessage {
+	text, err := json.Marshal(spec)
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+func keys[K comparable, V any](m map[K]V) func(yield func(K) bool) {
+	return func(yield func(K) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}

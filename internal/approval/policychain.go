@@ -1,0 +1,114 @@
+package approval
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval/rules"
+)
+
+const (
+	// remindReview is how often the reviewers of break-glass are reminded.
+	remindReview = 24 * time.Hour
+	// leastTimeout bounds how often a step can remind.
+	leastTimeout = time.Minute
+)
+
+// firstMatch is the approval policy that counts for a request; nil: none matches, and the built-in chain holds.
+func firstMatch(all []*rules.Policy, r *rules.Request) *rules.Policy {
+	sorted := slices.SortedFunc(slices.Values(all), func(a, b *rules.Policy) int {
+		return cmp.Or(cmp.Compare(a.Object.Spec.Priority, b.Object.Spec.Priority), strings.Compare(a.Object.Name, b.Object.Name))
+	})
+	for _, p := range sorted {
+		if yes, _ := p.Matches(r); yes { // what fails counts
+			return p
+		}
+	}
+	return nil
+}
+
+// resolve makes the item's chain, or its review, by the policy that counts for it.
+func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy, r *rules.Request) (Item, error) {
+	p := firstMatch(all, r)
+	if breakGlass {
+		return a.breakGlass(it, p)
+	}
+	var err error
+	if p == nil {
+		it.Steps, err = builtin(a, kind, it)
+		return it, err
+	}
+	spec := p.Object.Spec
+	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps
+	if limit := spec.MaxDuration; kind.Access() && limit != nil && (it.Duration == 0 || it.Duration > limit.Duration) {
+		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, limit.Duration)
+	}
+	it.Steps, err = a.policySteps(p, r)
+	return it, err
+}
+
+func (a about) policySteps(p *rules.Policy, r *rules.Request) ([]Step, error) {
+	spec, name := p.Object.Spec, p.Object.Name
+	var steps []wanted
+	for i, s := range spec.Steps {
+		if needed, _ := p.Needed(i, r); !needed {
+			continue
+		}
+		auto, _ := p.Auto(i, r)
+		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers)}
+		if auto {
+			w.note = "Approved by the policy's own condition."
+		}
+		if s.Quorum == "Count" && s.Count != nil {
+			w.step.Quorum = int(*s.Count)
+		}
+		if len(w.alternatives) == 0 {
+			return nil, cannotFill(name, s.Name, "nobody but the requester and auditors is named by "+join(s.Approvers)+" in the catalog")
+		}
+		if most := len(w.alternatives[0].people); w.step.Quorum > most && len(w.alternatives) == 1 {
+			return nil, cannotFill(name, s.Name, needsPeople(w.step.Quorum, most))
+		}
+		if t := s.Timeout; t != nil && t.After.Duration > 0 {
+			w.step.Timeout, w.step.OnTimeout = max(t.After.Duration, leastTimeout), t.Action
+			w.step.EscalateFrom, w.step.EscalateTo = t.EscalateTo, a.people(t.EscalateTo, 0)
+		}
+		steps = append(steps, w)
+	}
+	if len(steps) == 0 {
+		return nil, failf(CodeNoApprover, "The approval policy %s asks nobody about this request, and nothing is granted unasked: an administrator has to give it a step for this case.", name)
+	}
+	chain, ok := choose(steps, spec.SamePersonManySteps)
+	if !ok {
+		return nil, failf(CodeNoApprover, "The approval policy %s needs more different people than the catalog names for its steps: ask an administrator.", name)
+	}
+	return chain, nil
+}
+
+// breakGlass makes the review of an item that is in force at once. Only people whom the policy names may.
+func (a about) breakGlass(it Item, p *rules.Policy) (Item, error) {
+	if p == nil || p.Object.Spec.BreakGlass == nil || !slices.Contains(p.Object.Spec.BreakGlass.People, a.requester) {
+		return it, failf(CodeForbidden, "Only people whom the approval policy names for it may break the glass: ask the usual way.")
+	}
+	spec := p.Object.Spec.BreakGlass
+	if it.Duration == 0 || it.Duration > spec.MaxDuration.Duration {
+		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, spec.MaxDuration.Duration)
+	}
+	reviewers := a.people(spec.Reviewers, 0)
+	if len(reviewers) == 0 {
+		return it, cannotFill(p.Object.Name, StepReview, "nobody but the requester and auditors is named by "+join(spec.Reviewers)+" in the catalog")
+	}
+	it.Approval = p.Object.Name
+	it.Review = &Step{Name: StepReview, State: StepWaiting, Approvers: reviewers, From: spec.Reviewers, Quorum: 1, Timeout: remindReview, OnTimeout: v1alpha1.TimeoutRemind}
+	return it, nil
+}
+
+func join(approvers []v1alpha1.Approver) string {
+	texts := make([]string, len(approvers))
+	for i, a := range approvers {
+		texts[i] = string(a)
+	}
+	return strings.Join(texts, ", ")
+}

@@ -1,0 +1,139 @@
+package approval
+
+import (
+	"context"
+	"errors"
+)
+
+// targetRevoked is what a ticket says whose grant went with the one that it extended.
+const targetRevoked = "The grant that it extends was revoked."
+
+// Revoke an item's grant, or every one of the ticket, and what extends them. The extensions go first: if this is cut
+// short, the grant that the actor asked about is still there to be revoked again.
+func (s *Service) Revoke(ctx context.Context, a Actor, number int64, item int, reason string) (*Ticket, error) {
+	reason, err := text("reason", reason)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Get(ctx, a, number)
+	if err != nil {
+		return nil, err
+	}
+	items, err := revocable(s, a, t, item, reason)
+	if err != nil {
+		return nil, err
+	}
+	for _, i := range items {
+		if err := s.revokeExtensions(ctx, Target{number, i}, a.ID, reason, map[Target]bool{}); err != nil {
+			return nil, err
+		}
+	}
+	return s.change(ctx, a, number, func(a Actor, t *Ticket) error {
+		items, err := revocable(s, a, t, item, reason)
+		if err != nil {
+			return err
+		}
+		for _, i := range items {
+			if err := t.Revoke(i, a.ID, reason, s.Now()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// revocable are the items that the actor means and may revoke, at least one.
+func revocable(s *Service, a Actor, t *Ticket, item int, reason string) ([]int, error) {
+	if a.Auditor {
+		return nil, AuditorsOnlyRead()
+	}
+	var out []int
+	for i := range t.Items {
+		if item != i && item != EveryItem || !t.Kind.Access() || !t.Items[i].State.Grants() {
+			continue
+		}
+		if !MayDoItem(s.Catalog(), a, t, i).Revoke {
+			return nil, failf(CodeForbidden, "Only an owner of the resource or of the application, or the security team, can revoke.")
+		}
+		out = append(out, i)
+	}
+	if len(out) == 0 {
+		return nil, failf(CodeConflict, "The ticket is %s: there is no grant to revoke.", t.State())
+	}
+	if reason == "" {
+		return nil, invalid("reason", "Say why the access ends.")
+	}
+	return out, nil
+}
+
+// revokeExtensions revokes the grants that extend one, and those that extend them, the last first.
+func (s *Service) revokeExtensions(ctx context.Context, of Target, person, reason string, seen map[Target]bool) error {
+	if seen[of] {
+		return nil
+	}
+	seen[of] = true
+	list, err := s.Store.List(ctx, Filter{Target: &of, Kinds: []Kind{KindGrant, KindExtend}})
+	if err != nil {
+		return err
+	}
+	for _, t := range list {
+		for i, it := range t.Items {
+			if it.Target == nil || *it.Target != of || !it.State.Grants() {
+				continue
+			}
+			if err := s.revokeExtensions(ctx, Target{t.Number, i}, person, reason, seen); err != nil {
+				return err
+			}
+			if err := s.revokeFor(ctx, Target{t.Number, i}, person, reason); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// revokeFor revokes one grant if there still is one.
+func (s *Service) revokeFor(ctx context.Context, of Target, person, reason string) error {
+	_, err := s.Apply(ctx, of.Ticket, func(t *Ticket) error {
+		if of.Item >= len(t.Items) || !t.Kind.Access() || !t.Items[of.Item].State.Grants() {
+			return nil
+		}
+		return t.Revoke(of.Item, person, reason, s.Now())
+	})
+	return err
+}
+
+// revokeTarget does what an approved revocation asks for.
+func (s *Service) revokeTarget(ctx context.Context, t *Ticket, i int) error {
+	target := *t.Items[i].Target
+	if err := s.revokeExtensions(ctx, target, t.Requester, t.Reason, map[Target]bool{}); err != nil {
+		return err
+	}
+	return s.revokeFor(ctx, target, t.Requester, t.Reason)
+}
+
+var errTargetRevoked = errors.New("the grant that it extends was revoked")
+
+// targetStands tells whether the grant that an item extends was not taken back; that it ran out is no harm.
+func (s *Service) targetStands(ctx context.Context, it Item) error {
+	if it.Target == nil {
+		return nil
+	}
+	t, err := s.Store.Get(ctx, it.Target.Ticket)
+	if err != nil {
+		return err
+	}
+	if it.Target.Item < len(t.Items) && t.wasRevoked(it.Target.Item) {
+		return errTargetRevoked
+	}
+	return nil
+}
+
+// wasRevoked tells a grant that somebody took back from one that ran out.
+func (t *Ticket) wasRevoked(i int) bool {
+	switch t.Items[i].State {
+	case StateRevoked, StateRevoking:
+		return !t.has(i, EventExpired, "", "")
+	}
+	return false
+}

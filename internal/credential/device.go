@@ -1,0 +1,170 @@
+package credential
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/internal/ledger"
+)
+
+// How a device login goes; RFC 8628 chapters 3.2, 3.5 and 6.1.
+const (
+	DeviceLifetime = 10 * time.Minute
+	DeviceInterval = 5 * time.Second
+	// DeviceTokenLifetime is how long a command line stays logged in.
+	DeviceTokenLifetime = 7 * 24 * time.Hour
+	// MaxWaiting bounds what callers without a login can make the store keep.
+	MaxWaiting = 10_000
+	// MaxClient bounds what a command line says of itself.
+	MaxClient = 100
+
+	// userCodeLetters make no words and are told apart when read aloud.
+	userCodeLetters = "BCDFGHJKLMNPQRSTVWXZ"
+	userCodeLength  = 8
+)
+
+// DeviceScopes are what a command line gets: what people do with tickets. Machines that do more have tokens made for them.
+func DeviceScopes() []Scope {
+	return []Scope{ScopeLedgerRead, ScopeRead, ScopeTicketsDecide, ScopeTicketsWrite}
+}
+
+// DeviceState of a device login.
+type DeviceState string
+
+const (
+	DeviceWaiting  DeviceState = "waiting"
+	DeviceApproved DeviceState = "approved"
+	DeviceDenied   DeviceState = "denied"
+	DeviceUsed     DeviceState = "used" // its token was handed out
+)
+
+// Device is one login of a command line. The codes are kept as hashes.
+type Device struct {
+	DeviceHash, UserHash string
+	Client, Address      string // what it calls itself, and where it asked from
+	State                DeviceState
+	Person               string // who decided
+	CreatedAt, ExpiresAt time.Time
+	PolledAt             time.Time
+	Interval             time.Duration
+}
+
+// DeviceCodes are what the command line is given.
+type DeviceCodes struct {
+	DeviceCode, UserCode string
+	Lifetime, Interval   time.Duration
+}
+
+// StartDevice begins a login for somebody who is not known yet.
+func (s *Service) StartDevice(ctx context.Context, client, address string) (DeviceCodes, error) {
+	user, err := newUserCode()
+	if err != nil {
+		return DeviceCodes{}, err
+	}
+	codes := DeviceCodes{DeviceCode: newSecret(), UserCode: user, Lifetime: DeviceLifetime, Interval: DeviceInterval}
+	now := s.Now().UTC().Truncate(time.Microsecond)
+	err = s.Store.AddDevice(ctx, Device{DeviceHash: Hash(codes.DeviceCode), UserHash: Hash(plainUserCode(user)), Client: Printable(client, MaxClient), Address: address,
+		State: DeviceWaiting, CreatedAt: now, ExpiresAt: now.Add(DeviceLifetime), Interval: DeviceInterval})
+	return codes, err
+}
+
+// LookAtDevice is what the person sees before he agrees; ErrUnknown unless it waits.
+func (s *Service) LookAtDevice(ctx context.Context, userCode string) (Device, error) {
+	d, err := s.Store.DeviceByUserCode(ctx, Hash(plainUserCode(userCode)))
+	if err == nil && (d.State != DeviceWaiting || !s.Now().Before(d.ExpiresAt)) {
+		return Device{}, ErrUnknown
+	}
+	return d, err
+}
+
+// DecideDevice is the person's word on a device login; ErrUnknown unless it waits.
+func (s *Service) DecideDevice(ctx context.Context, person, userCode string, allow bool) error {
+	return s.Store.UpdateDevice(ctx, Hash(plainUserCode(userCode)), func(d *Device) (*NewToken, *ledger.Entry, error) {
+		if d.State != DeviceWaiting || !s.Now().Before(d.ExpiresAt) {
+			return nil, nil, ErrUnknown
+		}
+		d.Person, d.State = person, DeviceDenied
+		if allow {
+			d.State = DeviceApproved
+		}
+		return nil, &ledger.Entry{At: s.Now(), Actor: person, Action: "device." + string(d.State), Object: "person " + person,
+			Details: map[string]string{"client": d.Client, "address": d.Address}}, nil
+	})
+}
+
+// PollDevice hands out the token, once. known tells whether a person is still in the catalog. Errors are ErrPending,
+// ErrSlowDown, ErrDenied, ErrUnknown and ErrTooMany.
+func (s *Service) PollDevice(ctx context.Context, deviceCode string, known func(person string) bool) (Token, string, error) {
+	var token Token
+	var secret string
+	var answer error
+	err := s.Store.UpdateDevice(ctx, Hash(deviceCode), func(d *Device) (*NewToken, *ledger.Entry, error) {
+		token, secret, answer = Token{}, "", nil
+		now := s.Now()
+		early := !d.PolledAt.IsZero() && now.Sub(d.PolledAt) < d.Interval
+		d.PolledAt = now.UTC()
+		switch {
+		case !now.Before(d.ExpiresAt), d.State == DeviceUsed:
+			answer = ErrUnknown
+		case early:
+			d.Interval += DeviceInterval
+			answer = ErrSlowDown
+		case d.State == DeviceWaiting:
+			answer = ErrPending
+		case d.State != DeviceApproved || !known(d.Person):
+			answer = ErrDenied
+		}
+		if answer != nil {
+			return nil, nil, nil //nolint:nilerr // that it asked is stored, and the answer returned below
+		}
+		d.State = DeviceUsed
+		n, x := s.token(d.Person, deviceName(d), DeviceScopes(), DeviceTokenLifetime)
+		token, secret = n.Token, x
+		line := made(n.Token)
+		return &n, &line, nil
+	})
+	if err == nil {
+		err = answer
+	}
+	if err != nil {
+		return Token{}, "", err
+	}
+	return token, secret, nil
+}
+
+func deviceName(d *Device) string {
+	if d.Client == "" {
+		return "command line"
+	}
+	const what = "command line: "
+	return what + Printable(d.Client, MaxName-len(what))
+}
+
+func newUserCode() (string, error) {
+	var b strings.Builder
+	var one [1]byte
+	for b.Len() < userCodeLength {
+		if _, err := rand.Read(one[:]); err != nil {
+			return "", fmt.Errorf("make a user code: %w", err)
+		}
+		// 240 is the largest multiple of 20 in a byte; above it some letters would come more often.
+		if one[0] < 240 {
+			b.WriteByte(userCodeLetters[one[0]%byte(len(userCodeLetters))])
+		}
+	}
+	code := b.String()
+	return code[:userCodeLength/2] + "-" + code[userCodeLength/2:], nil
+}
+
+// plainUserCode forgives how people type: case, spaces, the dash.
+func plainUserCode(code string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(userCodeLetters, r) {
+			return r
+		}
+		return -1
+	}, strings.ToUpper(code))
+}

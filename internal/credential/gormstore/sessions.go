@@ -1,0 +1,105 @@
+package gormstore
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/alexedwards/scs/v2"
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/ledger"
+)
+
+type sessionRow struct {
+	Token     string `gorm:"primaryKey"`
+	Data      []byte
+	ExpiresAt int64
+	Person    string
+	UserAgent string
+	CreatedAt int64
+}
+
+func (sessionRow) TableName() string { return "sessions" }
+
+// Sessions fits the session manager's store interface; the manager hashes tokens before they come here.
+type Sessions struct{ s *Store }
+
+var _ scs.CtxStore = (*Sessions)(nil)
+
+// Manager is what the session manager keeps its sessions in.
+func (s *Store) Manager() *Sessions { return &Sessions{s} }
+
+// FindCtx returns a session that has not expired.
+func (x *Sessions) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
+	var rows []sessionRow
+	err := x.s.db.Read(ctx, func(tx *gorm.DB) error {
+		return tx.Where("token = ? AND expires_at > ?", token, micros(time.Now())).Find(&rows).Error
+	})
+	if err != nil || len(rows) == 0 {
+		return nil, false, err
+	}
+	return rows[0].Data, true, nil
+}
+
+// CommitCtx adds or replaces a session.
+func (x *Sessions) CommitCtx(ctx context.Context, token string, data []byte, expiry time.Time) error {
+	_, values, err := scs.GobCodec{}.Decode(data)
+	if err != nil {
+		return fmt.Errorf("read session data: %w", err)
+	}
+	r := sessionRow{Token: token, Data: data, ExpiresAt: micros(expiry)}
+	r.Person, _ = values[credential.SessionPerson].(string)
+	r.UserAgent, _ = values[credential.SessionAgent].(string)
+	created, _ := values[credential.SessionCreated].(int64)
+	r.CreatedAt = created * 1e6
+	return x.s.db.Write(ctx, func(tx *gorm.DB) error {
+		if credential.OnlyIfThere(ctx) {
+			return tx.Model(&r).Select("data", "expires_at").Updates(&r).Error
+		}
+		return tx.Save(&r).Error
+	})
+}
+
+// DeleteCtx ends a session.
+func (x *Sessions) DeleteCtx(ctx context.Context, token string) error {
+	return x.s.db.Write(ctx, func(tx *gorm.DB) error { return tx.Where("token = ?", token).Delete(&sessionRow{}).Error })
+}
+
+// Find is FindCtx without a context.
+func (x *Sessions) Find(token string) ([]byte, bool, error) {
+	return x.FindCtx(context.Background(), token)
+}
+
+// Commit is CommitCtx without a context.
+func (x *Sessions) Commit(token string, data []byte, expiry time.Time) error {
+	return x.CommitCtx(context.Background(), token, data, expiry)
+}
+
+// Delete is DeleteCtx without a context.
+func (x *Sessions) Delete(token string) error { return x.DeleteCtx(context.Background(), token) }
+
+// Sessions implements credential.Store.
+func (s *Store) Sessions(ctx context.Context, person string, now time.Time) ([]credential.Session, error) {
+	var rows []sessionRow
+	err := s.db.Read(ctx, func(tx *gorm.DB) error {
+		return tx.Where("person = ? AND expires_at > ?", person, micros(now)).Order("created_at DESC, token").Find(&rows).Error
+	})
+	out := make([]credential.Session, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, credential.Session{ID: r.Token, Person: r.Person, UserAgent: r.UserAgent, CreatedAt: instant(r.CreatedAt), ExpiresAt: instant(r.ExpiresAt)})
+	}
+	return out, err
+}
+
+// EndSessions implements credential.Store.
+func (s *Store) EndSessions(ctx context.Context, person, but string, line ledger.Entry) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		res := tx.Where("person = ? AND token <> ?", person, but).Delete(&sessionRow{})
+		if res.Error != nil || res.RowsAffected == 0 {
+			return res.Error
+		}
+		return s.ledger(tx, line)
+	})
+}

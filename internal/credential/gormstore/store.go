@@ -1,0 +1,260 @@
+// Package gormstore keeps credentials in SQL through gorm. It implements credential.Store and the session manager's
+// store, and decides nothing about either.
+package gormstore
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/ledger"
+)
+
+// Ledger appends lines in a transaction.
+type Ledger func(tx *gorm.DB, entries ...ledger.Entry) error
+
+// Store implements credential.Store.
+type Store struct {
+	db     *database.DB
+	ledger Ledger
+}
+
+var _ credential.Store = (*Store)(nil)
+
+// New store in a database.
+func New(db *database.DB, l Ledger) *Store { return &Store{db, l} }
+
+type tokenRow struct {
+	ID             string `gorm:"primaryKey"`
+	Person         string
+	Name           string
+	Scopes         string
+	Prefix         string
+	Hash           string
+	IdempotencyKey *string
+	CreatedAt      int64
+	ExpiresAt      int64
+	LastUsedAt     int64
+}
+
+func (tokenRow) TableName() string { return "tokens" }
+
+func (r tokenRow) token() credential.Token {
+	t := credential.Token{ID: r.ID, Person: r.Person, Name: r.Name, Prefix: r.Prefix, CreatedAt: instant(r.CreatedAt), ExpiresAt: instant(r.ExpiresAt), LastUsedAt: instant(r.LastUsedAt)}
+	for _, s := range strings.Fields(r.Scopes) {
+		t.Scopes = append(t.Scopes, credential.Scope(s))
+	}
+	return t
+}
+
+// AddToken implements credential.Store.
+func (s *Store) AddToken(ctx context.Context, t credential.NewToken, line ledger.Entry) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		if err := addToken(tx, t); err != nil {
+			return err
+		}
+		return s.ledger(tx, line)
+	})
+}
+
+func addToken(tx *gorm.DB, t credential.NewToken) error {
+	if err := database.Lock(tx, "tokens of "+t.Person); err != nil {
+		return err
+	}
+	r := tokenRow{ID: t.ID, Person: t.Person, Name: t.Name, Prefix: t.Prefix, Hash: t.Hash, CreatedAt: micros(t.CreatedAt), ExpiresAt: micros(t.ExpiresAt), LastUsedAt: micros(t.LastUsedAt)}
+	words := make([]string, len(t.Scopes))
+	for i, x := range t.Scopes {
+		words[i] = string(x)
+	}
+	r.Scopes = strings.Join(words, " ")
+	var n int64
+	if t.IdempotencyKey != "" {
+		r.IdempotencyKey = &t.IdempotencyKey
+		if err := tx.Model(&tokenRow{}).Where("person = ? AND idempotency_key = ?", t.Person, t.IdempotencyKey).Count(&n).Error; err != nil {
+			return err
+		}
+		if n > 0 {
+			return credential.ErrRepeated
+		}
+	}
+	if err := tx.Model(&tokenRow{}).Where("person = ? AND expires_at > ?", t.Person, r.CreatedAt).Count(&n).Error; err != nil {
+		return err
+	}
+	if n >= credential.MaxTokens {
+		return credential.ErrTooMany
+	}
+	return tx.Create(&r).Error
+}
+
+// TokenByHash implements credential.Store.
+func (s *Store) TokenByHash(ctx context.Context, hash string) (credential.Token, error) {
+	var rows []tokenRow
+	err := s.db.Read(ctx, func(tx *gorm.DB) error { return tx.Where("hash = ?", hash).Find(&rows).Error })
+	if err != nil {
+		return credential.Token{}, err
+	}
+	if len(rows) == 0 {
+		return credential.Token{}, credential.ErrUnknown
+	}
+	return rows[0].token(), nil
+}
+
+// Tokens implements credential.Store.
+func (s *Store) Tokens(ctx context.Context, person string, now time.Time) ([]credential.Token, error) {
+	var rows []tokenRow
+	err := s.db.Read(ctx, func(tx *gorm.DB) error {
+		return tx.Where("person = ? AND expires_at > ?", person, micros(now)).Order("created_at DESC, id").Find(&rows).Error
+	})
+	out := make([]credential.Token, 0, len(rows))
+	for _, r := range rows {
+		out = append(out, r.token())
+	}
+	return out, err
+}
+
+// TokenUsed implements credential.Store.
+func (s *Store) TokenUsed(ctx context.Context, id string, at time.Time) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		return tx.Model(&tokenRow{}).Where("id = ? AND last_used_at < ?", id, micros(at)).Update("last_used_at", micros(at)).Error
+	})
+}
+
+// RemoveToken implements credential.Store.
+func (s *Store) RemoveToken(ctx context.Context, person, id string, line ledger.Entry) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		res := tx.Where("person = ? AND id = ?", person, id).Delete(&tokenRow{})
+		if res.Error != nil {
+			return res.Error
+		}
+		if res.RowsAffected == 0 {
+			return credential.ErrUnknown
+		}
+		return s.ledger(tx, line)
+	})
+}
+
+type deviceRow struct {
+	DeviceHash      string `gorm:"primaryKey"`
+	UserHash        string
+	Client          string
+	Address         string
+	State           credential.DeviceState
+	Person          string
+	CreatedAt       int64
+	ExpiresAt       int64
+	PolledAt        int64
+	IntervalSeconds int64
+}
+
+func (deviceRow) TableName() string { return "device_logins" }
+
+func deviceRowOf(d credential.Device) deviceRow {
+	return deviceRow{DeviceHash: d.DeviceHash, UserHash: d.UserHash, Client: d.Client, Address: d.Address, State: d.State, Person: d.Person, CreatedAt: micros(d.CreatedAt),
+		ExpiresAt: micros(d.ExpiresAt), PolledAt: micros(d.PolledAt), IntervalSeconds: int64(d.Interval / time.Second)}
+}
+
+func (r deviceRow) device() credential.Device {
+	return credential.Device{DeviceHash: r.DeviceHash, UserHash: r.UserHash, Client: r.Client, Address: r.Address, State: r.State, Person: r.Person,
+		CreatedAt: instant(r.CreatedAt), ExpiresAt: instant(r.ExpiresAt), PolledAt: instant(r.PolledAt), Interval: time.Duration(r.IntervalSeconds) * time.Second}
+}
+
+// AddDevice implements credential.Store.
+func (s *Store) AddDevice(ctx context.Context, d credential.Device) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		var n int64
+		if err := tx.Model(&deviceRow{}).Where("expires_at > ?", micros(d.CreatedAt)).Count(&n).Error; err != nil {
+			return err
+		}
+		if n >= credential.MaxWaiting {
+			return credential.ErrTooMany
+		}
+		r := deviceRowOf(d)
+		return tx.Create(&r).Error
+	})
+}
+
+// DeviceByUserCode implements credential.Store.
+func (s *Store) DeviceByUserCode(ctx context.Context, hash string) (credential.Device, error) {
+	var rows []deviceRow
+	err := s.db.Read(ctx, func(tx *gorm.DB) error { return tx.Where("user_hash = ?", hash).Find(&rows).Error })
+	if err != nil {
+		return credential.Device{}, err
+	}
+	if len(rows) == 0 {
+		return credential.Device{}, credential.ErrUnknown
+	}
+	return rows[0].device(), nil
+}
+
+// UpdateDevice implements credential.Store.
+func (s *Store) UpdateDevice(ctx context.Context, hash string, change func(*credential.Device) (*credential.NewToken, *ledger.Entry, error)) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		var rows []deviceRow
+		// The row is held until the transaction ends, so that a token is handed out once.
+		if err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("device_hash = ? OR user_hash = ?", hash, hash).Find(&rows).Error; err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return credential.ErrUnknown
+		}
+		d := rows[0].device()
+		t, line, err := change(&d)
+		if err != nil {
+			return err
+		}
+		if t != nil {
+			if err := addToken(tx, *t); err != nil {
+				return err
+			}
+		}
+		if line != nil {
+			if err := s.ledger(tx, *line); err != nil {
+				return err
+			}
+		}
+		r := deviceRowOf(d)
+		return tx.Save(&r).Error
+	})
+}
+
+// Prune implements credential.Store.
+func (s *Store) Prune(ctx context.Context, before time.Time) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		var errs []error
+		for _, row := range []any{&tokenRow{}, &deviceRow{}, &sessionRow{}} {
+			errs = append(errs, tx.Where("expires_at <= ?", micros(before)).Delete(row).Error)
+		}
+		return errors.Join(errs...)
+	})
+}
+
+// Count sessions and tokens that have not expired at an instant.
+func (s *Store) Count(ctx context.Context, now time.Time) (sessions, tokens int64, err error) {
+	err = s.db.Read(ctx, func(tx *gorm.DB) error {
+		if err := tx.Model(&sessionRow{}).Where("expires_at > ? AND person <> ''", micros(now)).Count(&sessions).Error; err != nil {
+			return err
+		}
+		return tx.Model(&tokenRow{}).Where("expires_at > ?", micros(now)).Count(&tokens).Error
+	})
+	return sessions, tokens, err
+}
+
+func micros(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.UnixMicro()
+}
+
+func instant(v int64) time.Time {
+	if v == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(v).UTC()
+}

@@ -1,0 +1,153 @@
+package portal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// builtinPolicy is the name under which the chain is shown that holds where no policy matches. No object can have it.
+const builtinPolicy = "(built-in)"
+
+// policies in the order in which they are tried.
+func (a *api) policies() ([]*v1alpha1.ApprovalPolicy, error) {
+	all, err := a.Host.ApprovalPolicies()
+	if err != nil {
+		return nil, err
+	}
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(x, y *v1alpha1.ApprovalPolicy) int {
+		return cmp.Or(cmp.Compare(x.Spec.Priority, y.Spec.Priority), cmp.Compare(x.Name, y.Name))
+	})
+	return all, nil
+}
+
+// ListApprovalPolicies implements openapi.StrictServerInterface.
+func (a *api) ListApprovalPolicies(ctx context.Context, _ openapi.ListApprovalPoliciesRequestObject) (openapi.ListApprovalPoliciesResponseObject, error) {
+	all, err := a.policies()
+	if err != nil {
+		return nil, err
+	}
+	c, who := a.Catalog(), actor(ctx)
+	out := openapi.ListApprovalPolicies200JSONResponse{Items: []openapi.ApprovalPolicy{}}
+	for _, p := range all {
+		out.Items = append(out.Items, policyView(c, who, p, false))
+	}
+	out.Items = append(out.Items, builtinView())
+	return out, nil
+}
+
+// GetApprovalPolicy implements openapi.StrictServerInterface.
+func (a *api) GetApprovalPolicy(ctx context.Context, r openapi.GetApprovalPolicyRequestObject) (openapi.GetApprovalPolicyResponseObject, error) {
+	if r.Id == builtinPolicy {
+		return openapi.GetApprovalPolicy200JSONResponse(builtinView()), nil
+	}
+	all, err := a.policies()
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range all {
+		if p.Name == r.Id {
+			return openapi.GetApprovalPolicy200JSONResponse(policyView(a.Catalog(), actor(ctx), p, true)), nil
+		}
+	}
+	return nil, &approval.Error{Code: approval.CodeNotFound, Detail: "There is no such approval policy."}
+}
+
+// policyView of an object. Who may break the glass is told to the security team and auditors, and to himself: for an
+// attacker it is a list of whom to impersonate.
+func policyView(c *catalog.Catalog, who approval.Actor, p *v1alpha1.ApprovalPolicy, whole bool) openapi.ApprovalPolicy {
+	out := openapi.ApprovalPolicy{Name: p.Name, Priority: int(p.Spec.Priority), Match: optional(p.Spec.Match), SamePersonManySteps: new(p.Spec.SamePersonManySteps), Steps: []openapi.PolicyStep{}}
+	for _, cond := range p.Status.Conditions {
+		if cond.Type == v1alpha1.ConditionAccepted && cond.ObservedGeneration >= p.Generation {
+			out.Accepted, out.Message = cond.Status == metav1.ConditionTrue, optional(cond.Message)
+		}
+	}
+	if d := p.Spec.MaxDuration; d != nil {
+		out.MaxDurationSeconds = new(int64(d.Seconds()))
+	}
+	for _, s := range p.Spec.Steps {
+		out.Steps = append(out.Steps, policyStep(s))
+	}
+	all := governs(who) == nil
+	if g := p.Spec.BreakGlass; g != nil {
+		people := []openapi.Person{}
+		for _, id := range g.People {
+			if all || id == who.ID {
+				people = append(people, personOf(c, id))
+			}
+		}
+		out.BreakGlassPeople = &people
+	}
+	if whole && all {
+		out.Yaml = asYAML(p.Spec)
+	}
+	return out
+}
+
+func policyStep(s v1alpha1.ApprovalStep) openapi.PolicyStep {
+	out := openapi.PolicyStep{Name: s.Name, Approvers: []string{}, Quorum: "any", Condition: optional(s.Condition), AutoApprove: optional(s.AutoApprove)}
+	for _, x := range s.Approvers {
+		out.Approvers = append(out.Approvers, string(x))
+	}
+	switch {
+	case s.Quorum == "All":
+		out.Quorum = "all"
+	case s.Count != nil:
+		out.Quorum = fmt.Sprint(*s.Count)
+	}
+	if t := s.Timeout; t != nil {
+		text := fmt.Sprintf("after %s %s", shortDuration(t.After.Duration), strings.ToLower(string(t.Action)))
+		if len(t.EscalateTo) > 0 {
+			to := make([]string, len(t.EscalateTo))
+			for i, x := range t.EscalateTo {
+				to[i] = string(x)
+			}
+			text += " to " + strings.Join(to, ", ")
+		}
+		out.Timeout = &text
+	}
+	return out
+}
+
+// shortDuration without the zero minutes and seconds that Go writes.
+func shortDuration(d time.Duration) string {
+	s := d.String()
+	for _, zero := range []string{"0s", "0m"} {
+		if len(s) > 2 && strings.HasSuffix(s, zero) && !strings.ContainsRune("0123456789", rune(s[len(s)-3])) {
+			s = strings.TrimSuffix(s, zero)
+		}
+	}
+	return s
+}
+
+func builtinView() openapi.ApprovalPolicy {
+	step := func(name, from, condition string) openapi.PolicyStep {
+		return openapi.PolicyStep{Name: name, Approvers: []string{from}, Quorum: "any", Condition: optional(condition)}
+	}
+	return openapi.ApprovalPolicy{Name: builtinPolicy, Priority: math.MaxInt32, Builtin: true, Accepted: true, Steps: []openapi.PolicyStep{
+		step(approval.StepLeader, string(approval.FromLeader), `kind in ["grant", "extend"]`),
+		step(approval.StepOwner, string(approval.FromResourceOwner), `!(kind in ["class", "approval-policy"])`),
+		step(approval.StepSecurity, "group:"+catalog.GroupSecurity, `resource.sensitivity == "high" || kind in ["offboard", "class", "approval-policy"] || kind == "mode" && toMode is weaker`),
+	}}
+}
+
+// mayBreakGlass tells whether some policy names the person.
+func mayBreakGlass(all []*v1alpha1.ApprovalPolicy, person string) bool {
+	return slices.ContainsFunc(all, func(p *v1alpha1.ApprovalPolicy) bool { return breaksGlass(p, person) })
+}
+
+func breaksGlass(p *v1alpha1.ApprovalPolicy, person string) bool {
+	return p.Spec.BreakGlass != nil && slices.Contains(p.Spec.BreakGlass.People, person)
+}

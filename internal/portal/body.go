@@ -1,0 +1,131 @@
+package portal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/gin-gonic/gin"
+	"github.com/gin-gonic/gin/binding"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/credential"
+)
+
+const (
+	// maxBody is for what people send; routes that take catalogs and workloads say more in their row.
+	maxBody = 64 << 10
+	// maxDepth is more than any document of the API has.
+	maxDepth = 32
+	// bodyPatience is how long a body of maxBody may take, and slowestBody how many bytes a second a larger one has to
+	// bring: who is slower only keeps a connection busy.
+	bodyPatience = 10 * time.Second
+	slowestBody  = 256 << 10
+)
+
+func init() {
+	// A field with a typing error would otherwise be ignored, and "durationSecond" would ask for access forever. Gin
+	// has no other place for this.
+	binding.EnableDecoderDisallowUnknownFields = true
+}
+
+// body reads a request's body, bounded in size and time, and refuses JSON that two readers could understand in two
+// ways, before anything decodes it.
+func (s *Server) body(c *gin.Context) {
+	if c.Request.Body == nil || c.Request.Body == http.NoBody {
+		return
+	}
+	limit := int64(maxBody)
+	if r, ok := routeByPath[c.Request.Method+" "+c.FullPath()]; ok && r.Body != 0 {
+		limit = r.Body
+	}
+	if c.Request.ContentLength > limit {
+		s.fail(c, &http.MaxBytesError{Limit: limit})
+		return
+	}
+	patience := bodyPatience + time.Duration(limit/slowestBody)*time.Second
+	// A writer without deadlines is a test's.
+	if err := http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		s.fail(c, err)
+		return
+	}
+	data, err := io.ReadAll(http.MaxBytesReader(c.Writer, c.Request.Body, limit))
+	if err != nil {
+		var tooLarge *http.MaxBytesError
+		if !errors.As(err, &tooLarge) {
+			err = problemf(http.StatusBadRequest, "invalid", "The body did not arrive.")
+		}
+		s.fail(c, err)
+		return
+	}
+	if len(data) > 0 {
+		if kind, _, err := mime.ParseMediaType(c.ContentType()); err != nil || kind != "application/json" {
+			s.fail(c, problemf(http.StatusUnsupportedMediaType, "invalid", "The body must be application/json."))
+			return
+		}
+		if err := checkJSON(data); err != nil {
+			s.fail(c, err)
+			return
+		}
+	}
+	c.Request.Body = io.NopCloser(bytes.NewReader(data))
+}
+
+// checkJSON accepts one JSON value without duplicate keys, of which one reader would take the first and another the
+// last, and without depth that only costs. Keys that differ in case only are duplicates: Go's decoder takes either.
+func checkJSON(data []byte) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.UseNumber()
+	if err := checkValue(d, 0); err != nil {
+		var p *problem
+		if errors.As(err, &p) {
+			return err
+		}
+		return problemf(http.StatusBadRequest, "invalid", "The body is not JSON.")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return problemf(http.StatusBadRequest, "invalid", "Something follows the body's JSON.")
+	}
+	return nil
+}
+
+func checkValue(d *json.Decoder, depth int) error {
+	t, err := d.Token()
+	if err != nil {
+		return err
+	}
+	open, ok := t.(json.Delim)
+	if !ok {
+		return nil
+	}
+	if depth == maxDepth {
+		return problemf(http.StatusBadRequest, "invalid", "The body's JSON is nested too deeply.")
+	}
+	keys := map[string]bool{}
+	for d.More() {
+		if open == '{' {
+			k, err := d.Token()
+			if err != nil {
+				return err
+			}
+			key := fmt.Sprint(k)
+			folded := strings.ToLower(strings.ToUpper(key))
+			if keys[folded] {
+				return &problem{status: http.StatusBadRequest, code: "invalid", detail: "The body's JSON has a field twice.",
+					fields: []approval.Field{{Path: credential.Printable(key, 100), Code: "duplicate", Message: "is there twice"}}}
+			}
+			keys[folded] = true
+		}
+		if err := checkValue(d, depth+1); err != nil {
+			return err
+		}
+	}
+	_, err = d.Token()
+	return err
+}

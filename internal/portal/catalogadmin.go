@@ -1,0 +1,225 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// mostChanges of a preview are listed; the counts are of all.
+const mostChanges = 500
+
+// ListCatalogSources implements openapi.StrictServerInterface.
+func (a *api) ListCatalogSources(ctx context.Context, _ openapi.ListCatalogSourcesRequestObject) (openapi.ListCatalogSourcesResponseObject, error) {
+	who := actor(ctx)
+	if err := governs(who); err != nil {
+		return nil, err
+	}
+	statuses, err := a.Directory.Statuses(plain(ctx))
+	if err != nil {
+		return nil, err
+	}
+	sources := map[string]*openapi.CatalogSource{catalog.Portal: {Id: catalog.Portal, Kind: openapi.CatalogSourceKindPortal}}
+	source := func(id string) *openapi.CatalogSource {
+		if sources[id] == nil {
+			sources[id] = &openapi.CatalogSource{Id: id, Kind: openapi.CatalogSourceKindUpload}
+		}
+		return sources[id]
+	}
+	for _, s := range a.Directory.Sources {
+		x := source(s.Name())
+		x.Kind = openapi.CatalogSourceKindBackstage
+		if f, ok := s.(catalog.Folder); ok {
+			x.Kind, x.Location = openapi.CatalogSourceKindFiles, &f.Dir
+		}
+	}
+	for _, e := range a.Directory.Stored() {
+		x := source(e.Source)
+		x.Entities++
+		if !e.Gone.IsZero() {
+			x.Gone = new(value(x.Gone) + 1)
+		}
+	}
+	for _, st := range statuses {
+		x := source(st.Source)
+		x.LastSync, x.LastError = when(st.Good), optional(st.Error)
+		if st.Waiting == "" {
+			continue
+		}
+		d, err := a.Directory.Show(plain(ctx), catalog.Actor{ID: who.ID, Security: who.Security}, st.Waiting)
+		if err != nil { // an auditor, or it was decided meanwhile
+			x.Waiting = &openapi.SyncPreview{Token: "", Gone: st.Going, Changes: []openapi.SyncChange{}}
+			continue
+		}
+		x.Waiting = new(syncPreview(d, st.Waiting))
+	}
+	out := openapi.ListCatalogSources200JSONResponse{Items: []openapi.CatalogSource{}}
+	for _, x := range sources {
+		out.Items = append(out.Items, *x)
+	}
+	slices.SortFunc(out.Items, func(x, y openapi.CatalogSource) int { return strings.Compare(x.Id, y.Id) })
+	return out, nil
+}
+
+// PreviewSync implements openapi.StrictServerInterface. A configured source is read now; any other name is an upload.
+func (a *api) PreviewSync(ctx context.Context, r openapi.PreviewSyncRequestObject) (openapi.PreviewSyncResponseObject, error) {
+	by := editor(ctx)
+	if !by.Security {
+		return nil, onlySecurity()
+	}
+	reading, err := a.reading(ctx, r.Id, *r.Body)
+	if err != nil {
+		return nil, err
+	}
+	d, token, err := a.Directory.Preview(plain(ctx), by, r.Id, reading)
+	if err != nil {
+		return nil, catalogProblem(err)
+	}
+	return openapi.PreviewSync200JSONResponse(syncPreview(d, token)), nil
+}
+
+func (a *api) reading(ctx context.Context, source string, in openapi.SyncInput) (catalog.Reading, error) {
+	text := value(in.Content)
+	for _, s := range a.Directory.Sources {
+		if s.Name() != source {
+			continue
+		}
+		if text != "" {
+			return catalog.Reading{}, wrong("content", "must be absent: this source is read where it is")
+		}
+		reading, err := s.Read(plain(ctx))
+		if err != nil {
+			a.Log.Warn("a catalog source cannot be read", "source", source, "error", err)
+			return reading, problemf(http.StatusServiceUnavailable, "unavailable", "The source cannot be read now; the log says why.")
+		}
+		return reading, nil
+	}
+	var out catalog.Reading
+	switch value(in.Format) {
+	case openapi.SyncInputFormatCsv:
+		if kind := value(in.Kind); !kind.Valid() {
+			return out, wrong("kind", "must be one of application, resource, person, group for a CSV")
+		}
+		out.AddCSV(catalog.Kind(*in.Kind), "upload", []byte(text))
+	case openapi.SyncInputFormatBackstage:
+		out.AddYAML("upload", []byte(text))
+	default:
+		return out, wrong("format", "must be backstage or csv")
+	}
+	if len(out.Records) == 0 && len(out.Problems) == 0 {
+		return out, wrong("content", "must have at least one entity")
+	}
+	return out, nil
+}
+
+// ApplySync implements openapi.StrictServerInterface.
+func (a *api) ApplySync(ctx context.Context, r openapi.ApplySyncRequestObject) (openapi.ApplySyncResponseObject, error) {
+	remove := value(r.Body.RemoveGone)
+	d, err := a.Directory.Apply(plain(ctx), editor(ctx), r.Body.Token, catalog.ApplyOptions{RemoveGone: remove, Reason: value(r.Body.Reason)})
+	if err != nil {
+		return nil, catalogProblem(err)
+	}
+	out := openapi.ApplySync200JSONResponse{Added: len(d.Created) + len(d.Returned), Changed: len(d.Updated), Gone: len(d.Gone)}
+	if remove {
+		out.Removed = &out.Gone
+	}
+	return out, nil
+}
+
+func syncPreview(d catalog.Diff, token string) openapi.SyncPreview {
+	out := openapi.SyncPreview{Token: token, Added: len(d.Created) + len(d.Returned), Changed: len(d.Updated), Gone: len(d.Gone), Unchanged: new(d.Unchanged), Changes: []openapi.SyncChange{}}
+	add := func(verb openapi.SyncChangeVerb, list []catalog.Change) {
+		for _, c := range list {
+			if len(out.Changes) < mostChanges {
+				out.Changes = append(out.Changes, syncChange(verb, c))
+			}
+		}
+	}
+	add(openapi.SyncChangeVerbGone, d.Gone) // what people look for comes first
+	add(openapi.SyncChangeVerbChange, d.Updated)
+	add(openapi.SyncChangeVerbAdd, d.Created)
+	add(openapi.SyncChangeVerbAdd, d.Returned)
+	problems := make([]string, 0, len(d.Problems)+len(d.Orphans))
+	for _, p := range d.Problems {
+		if len(problems) < mostChanges {
+			problems = append(problems, p.Error())
+		}
+	}
+	for _, o := range d.Orphans {
+		if len(problems) < mostChanges {
+			problems = append(problems, "Nobody could decide for "+o.String()+" any more.")
+		}
+	}
+	if len(problems) > 0 {
+		out.Problems = &problems
+	}
+	return out
+}
+
+func syncChange(verb openapi.SyncChangeVerb, c catalog.Change) openapi.SyncChange {
+	out := openapi.SyncChange{Verb: verb, Kind: openapi.SyncChangeKind(c.Ref.Kind), Id: c.Ref.ID, Title: c.Title}
+	if list := c.Leaves.Consequences(); len(list) > 0 {
+		out.Consequences = &list
+	}
+	if len(c.Fields) > 0 {
+		fields := make([]struct {
+			After  string `json:"after"`
+			Before string `json:"before"`
+			Field  string `json:"field"`
+		}, len(c.Fields))
+		for i, f := range c.Fields {
+			fields[i].Field, fields[i].Before, fields[i].After = f.Name, f.Before, f.After
+		}
+		out.Fields = &fields
+	}
+	return out
+}
+
+// editor is who changes the catalog.
+func editor(ctx context.Context) catalog.Actor {
+	who := actor(ctx)
+	return catalog.Actor{ID: who.ID, Security: who.Security && !who.Auditor}
+}
+
+func onlySecurity() error {
+	return &approval.Error{Code: approval.CodeForbidden, Detail: "Only security administrators change the catalog."}
+}
+
+// catalogProblem says what the catalog says, in the words of the API.
+func catalogProblem(err error) error {
+	var field *catalog.FieldError
+	if errors.As(err, &field) {
+		return &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: field.Message, fields: []approval.Field{{Path: field.Field, Code: "invalid", Message: field.Message}}}
+	}
+	var refusal *catalog.Error
+	if !errors.As(err, &refusal) {
+		return err
+	}
+	for kind, p := range map[error]problem{
+		catalog.ErrForbidden: {status: http.StatusForbidden, code: "forbidden"}, catalog.ErrNotFound: {status: http.StatusNotFound, code: "not-found"},
+		catalog.ErrConflict: {status: http.StatusConflict, code: "conflict"}, catalog.ErrChanged: {status: http.StatusConflict, code: "stale"},
+	} {
+		if refusal.Kind == kind {
+			p.detail = refusal.Detail
+			return &p
+		}
+	}
+	return err
+}
+
+// said makes a sentence of an error that is in words for people, without the sentinel that it ends with.
+func said(p problem, err, kind error) error {
+	text := []rune(strings.TrimSuffix(err.Error(), ": "+kind.Error()))
+	if len(text) > 0 {
+		text[0] = unicode.ToUpper(text[0])
+	}
+	p.detail = string(text) + "."
+	return &p
+}

@@ -1,0 +1,203 @@
+// Package change shows what a ticket changes: the objects of ACP and those of each dataplane, before and after. It is
+// pure: the state of the host cluster comes in as a value, and nothing is asked or written. It decides nothing; what the
+// approvals are bound to is approval's Shown.
+package change
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Layers of objects.
+const (
+	LayerACP       = "acp"
+	LayerDataplane = "dataplane"
+)
+
+const (
+	// mostUnits bounds how many resources' dataplane objects one view holds; a class may have thousands.
+	mostUnits = 30
+	// mostStatements of a policy are shown in full; of a larger one only those that change.
+	mostStatements = 40
+)
+
+// Object before and after, as YAML; empty: there is none.
+type Object struct {
+	Layer, Kind, Name string
+	Enforcer          string
+	Clusters          []string // nil: every member that is targeted and not named by another object of the view
+	Before, After     string
+}
+
+// View of everything that a ticket changes.
+type View struct {
+	Objects []Object
+	Refused []string // what no dataplane could enforce, or not all
+	Message string   // what is not shown, and why
+}
+
+// Of the items of a ticket or of a preview. base is the snapshot of the input, from which what did not change is taken
+// over.
+func Of(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item, at time.Time) View {
+	before, after := in, in
+	var v View
+	units := map[string]bool{}
+	for _, it := range items {
+		switch {
+		case kind.Access():
+			name, statement := policy.PolicyNameFor(it.ResourceName), approval.Statement(it)
+			before.Policies = without(before.Policies, name, it.SID)
+			after.Policies = with(after.Policies, name, statement)
+			units[it.ResourceName] = true
+		case kind == approval.KindRevoke && it.Target != nil:
+			after.Policies = without(after.Policies, policy.PolicyNameFor(it.ResourceName), approval.SID(it.Target.Ticket, it.Target.Item))
+			units[it.ResourceName] = true
+		case it.Change != nil:
+			v.Objects = append(v.Objects, Object{Layer: LayerACP, Kind: it.Change.Kind, Name: it.Change.Name, Before: spec(it.Change.Before), After: spec(it.Change.After)})
+			if err := apply(&before, it.Change, it.Change.Before); err != nil {
+				v.Message = err.Error()
+			}
+			if err := apply(&after, it.Change, it.Change.After); err != nil {
+				v.Message = err.Error()
+			}
+		}
+	}
+	v.Objects = append(v.Objects, policies(before.Policies, after.Policies, items)...)
+	old, new := base.Next(before), base.Next(after)
+	for _, name := range policy.Changed(old, new) {
+		units[name] = true
+	}
+	v.dataplane(old, new, units, at)
+	return v
+}
+
+// policies that differ, each whole, or only what changes of a large one.
+func policies(before, after []*v1alpha1.AccessControlPolicy, items []approval.Item) []Object {
+	names := map[string]bool{}
+	for _, it := range items {
+		if it.ResourceName != "" {
+			names[policy.PolicyNameFor(it.ResourceName)] = true
+		}
+	}
+	var out []Object
+	for _, name := range sortedKeys(names) {
+		a, b := find(before, name), find(after, name)
+		o := Object{Layer: LayerACP, Kind: "AccessControlPolicy", Name: name}
+		o.Before, o.After = policyText(a, b), policyText(b, a)
+		if o.Before != o.After {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// policyText of a policy; of a large one only the statements that other does not have in the same form.
+func policyText(p, other *v1alpha1.AccessControlPolicy) string {
+	if p == nil || len(p.Spec.Statements) == 0 {
+		return ""
+	}
+	if len(p.Spec.Statements) <= mostStatements {
+		return text(p.Spec)
+	}
+	same := map[string]bool{}
+	if other != nil {
+		for _, s := range other.Spec.Statements {
+			same[text(s)] = true
+		}
+	}
+	short := p.Spec
+	short.Statements = slices.DeleteFunc(slices.Clone(short.Statements), func(s v1alpha1.Statement) bool { return same[text(s)] })
+	return fmt.Sprintf("# beside %d statements that do not change\n%s", len(p.Spec.Statements)-len(short.Statements), text(short))
+}
+
+func find(all []*v1alpha1.AccessControlPolicy, name string) *v1alpha1.AccessControlPolicy {
+	i := slices.IndexFunc(all, func(p *v1alpha1.AccessControlPolicy) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return all[i]
+}
+
+// with a statement in a policy, which is copied; those that are there already are replaced.
+func with(all []*v1alpha1.AccessControlPolicy, name string, s v1alpha1.Statement) []*v1alpha1.AccessControlPolicy {
+	all = without(all, name, s.SID)
+	p := find(all, name)
+	if p == nil {
+		return append(slices.Clone(all), &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{s}}})
+	}
+	return replace(all, p, append(slices.Clone(p.Spec.Statements), s))
+}
+
+func without(all []*v1alpha1.AccessControlPolicy, name, sid string) []*v1alpha1.AccessControlPolicy {
+	p := find(all, name)
+	if p == nil || !slices.ContainsFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return s.SID == sid }) {
+		return all
+	}
+	return replace(all, p, slices.DeleteFunc(slices.Clone(p.Spec.Statements), func(s v1alpha1.Statement) bool { return s.SID == sid }))
+}
+
+func replace(all []*v1alpha1.AccessControlPolicy, p *v1alpha1.AccessControlPolicy, statements []v1alpha1.Statement) []*v1alpha1.AccessControlPolicy {
+	out := slices.Clone(all)
+	changed := *p // its lists are shared; only this one is another
+	changed.Spec.Statements = statements
+	out[slices.Index(out, p)] = &changed
+	return out
+}
+
+// apply a spec to an object of the input; none: there is no such object. Approval policies decide about tickets only.
+func apply(in *policy.Input, c *approval.Change, raw json.RawMessage) error {
+	meta := metav1.ObjectMeta{Name: c.Name}
+	switch c.Kind {
+	case "ProtectedResource":
+		o := &v1alpha1.ProtectedResource{ObjectMeta: meta}
+		return put(&in.Resources, o, raw, &o.Spec)
+	case "ResourceClass":
+		o := &v1alpha1.ResourceClass{ObjectMeta: meta}
+		return put(&in.ResourceClasses, o, raw, &o.Spec)
+	case "SubjectClass":
+		o := &v1alpha1.SubjectClass{ObjectMeta: meta}
+		return put(&in.SubjectClasses, o, raw, &o.Spec)
+	}
+	return nil
+}
+
+func put[T metav1.Object](list *[]T, o T, raw json.RawMessage, into any) error {
+	out := slices.DeleteFunc(slices.Clone(*list), func(x T) bool { return x.GetName() == o.GetName() })
+	if len(raw) > 0 {
+		if err := json.Unmarshal(raw, into); err != nil {
+			return fmt.Errorf("the spec of %s cannot be read", o.GetName())
+		}
+		out = append(out, o)
+	}
+	*list = out
+	return nil
+}
+
+func spec(raw json.RawMessage) string {
+	if len(raw) == 0 {
+		return ""
+	}
+	out, err := yaml.JSONToYAML(raw)
+	if err != nil {
+		return ""
+	}
+	return string(out)
+}
+
+func text(v any) string {
+	out, err := yaml.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSuffix(string(out), "\n") + "\n"
+}

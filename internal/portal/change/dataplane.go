@@ -1,0 +1,141 @@
+package change
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/registry"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// key of one dataplane object in one member, or in all others.
+type key struct {
+	enforcer                                      v1alpha1.EnforcerName
+	groupVersion, kind, namespace, name, ofMember string
+}
+
+// side is what the dataplanes are given on one side of the change.
+type side struct {
+	objects map[key]string
+	refused map[string]bool
+	unknown map[v1alpha1.EnforcerName]bool // rendering needs what only the adapter knows
+}
+
+// dataplane adds the objects that differ.
+func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, at time.Time) {
+	names := sortedKeys(units)
+	if len(names) > mostUnits {
+		v.say(fmt.Sprintf("%d resources are concerned; the dataplane objects of the first %d are shown.", len(names), mostUnits))
+		names = names[:mostUnits]
+	}
+	before, after := newSide(), newSide()
+	for _, name := range names {
+		before.render(old, name, at)
+		after.render(new, name, at)
+	}
+	keys := maps.Clone(before.objects)
+	maps.Copy(keys, after.objects)
+	for _, k := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
+		a, b := before.objects[k], after.objects[k]
+		if a == b {
+			continue
+		}
+		o := Object{Layer: LayerDataplane, Kind: k.kind, Name: k.name, Enforcer: string(k.enforcer), Before: a, After: b}
+		if k.namespace != "" {
+			o.Name = k.namespace + "/" + k.name
+		}
+		if k.ofMember != "" {
+			o.Clusters = []string{k.ofMember}
+		}
+		v.Objects = append(v.Objects, o)
+	}
+	for _, why := range sortedKeys(after.refused) {
+		if !before.refused[why] {
+			v.Refused = append(v.Refused, why)
+		}
+	}
+	for _, e := range slices.Sorted(maps.Keys(after.unknown)) {
+		v.say(fmt.Sprintf("What %s is given depends on what each member can do, which only the adapter knows.", e))
+	}
+}
+
+func (v *View) say(message string) {
+	if v.Message != "" {
+		v.Message += " "
+	}
+	v.Message += message
+}
+
+func newSide() *side {
+	return &side{objects: map[key]string{}, refused: map[string]bool{}, unknown: map[v1alpha1.EnforcerName]bool{}}
+}
+
+func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
+	u, ok := snap.CompileResource(resource, at)
+	if !ok {
+		return
+	}
+	for _, r := range u.Refused {
+		s.refused[r.Message] = true
+	}
+	for _, name := range u.Enforcers {
+		if name == v1alpha1.EnforcerIstio {
+			s.unknown[name] = true
+			continue
+		}
+		plan, err := registry.Prepare(name, registry.Job{Snapshot: snap, Units: []policy.Unit{u}, At: at})
+		if err != nil {
+			s.refused[fmt.Sprintf("%s cannot be used: %v", name, err)] = true
+			continue
+		}
+		for i := range plan.Units {
+			r, err := plan.Enforcer.Render(plan.Units[i])
+			if err != nil {
+				s.refused[fmt.Sprintf("%s cannot enforce %s: %v", name, resource, err)] = true
+				continue
+			}
+			s.add(name, r)
+		}
+	}
+}
+
+func (s *side) add(name v1alpha1.EnforcerName, r enforcer.Rendering) {
+	for _, f := range r.Refused {
+		s.refused[f.Message] = true
+	}
+	for member, list := range r.RefusedIn {
+		for _, f := range list {
+			s.refused[member+": "+f.Message] = true
+		}
+	}
+	for _, o := range r.Objects {
+		k := key{enforcer: name, groupVersion: o.Object.GroupVersion, kind: o.Object.Kind, namespace: o.Object.Namespace, name: o.Object.Name}
+		s.objects[k] = manifest(o.Object, o.Object.Spec)
+		for member, spec := range o.Overrides {
+			k.ofMember = member
+			s.objects[k] = manifest(o.Object, spec)
+		}
+	}
+}
+
+// manifest leaves out the labels, which say only who manages the object and which revision it is.
+func manifest(o enforcer.Object, spec map[string]any) string {
+	meta := map[string]any{"name": o.Name}
+	if o.Namespace != "" {
+		meta["namespace"] = o.Namespace
+	}
+	return text(map[string]any{"apiVersion": o.GroupVersion, "kind": o.Kind, "metadata": meta, "spec": spec})
+}
+
+func compareKeys(a, b key) int {
+	return cmp.Or(cmp.Compare(a.enforcer, b.enforcer), strings.Compare(a.kind, b.kind), strings.Compare(a.namespace, b.namespace), strings.Compare(a.name, b.name),
+		strings.Compare(a.ofMember, b.ofMember), strings.Compare(a.groupVersion, b.groupVersion))
+}
+
+func sortedKeys(m map[string]bool) []string { return slices.Sorted(maps.Keys(m)) }

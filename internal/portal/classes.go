@@ -1,0 +1,99 @@
+package portal
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/change"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// ListClasses implements openapi.StrictServerInterface.
+func (a *api) ListClasses(context.Context, openapi.ListClassesRequestObject) (openapi.ListClassesResponseObject, error) {
+	in, err := a.input()
+	if err != nil {
+		return nil, err
+	}
+	c := a.Catalog()
+	applications, resources := c.Applications(), c.Resources()
+	out := openapi.ListClasses200JSONResponse{Items: []openapi.ClassInfo{}}
+	for _, x := range in.ResourceClasses {
+		out.Items = append(out.Items, classInfo(openapi.ClassInfoKindResourceClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, resources))
+	}
+	for _, x := range in.SubjectClasses {
+		out.Items = append(out.Items, classInfo(openapi.ClassInfoKindSubjectClass, x.Name, x.Spec.Pattern, string(x.Spec.LabelKey), x.Status.Conditions, x.Spec, applications))
+	}
+	slices.SortFunc(out.Items, func(x, y openapi.ClassInfo) int {
+		return cmp.Or(cmp.Compare(x.Kind, y.Kind), cmp.Compare(x.Name, y.Name))
+	})
+	return out, nil
+}
+
+func classInfo(kind openapi.ClassInfoKind, name string, pattern v1alpha1.NamePattern, key string, conditions []metav1.Condition, spec any, entities []catalog.Entity) openapi.ClassInfo {
+	out := openapi.ClassInfo{Kind: kind, Name: name, Pattern: string(pattern), LabelKey: key, Yaml: value(asYAML(spec))}
+	for _, cond := range conditions {
+		if cond.Type == v1alpha1.ConditionAccepted {
+			out.Accepted = new(cond.Status == metav1.ConditionTrue)
+			if !*out.Accepted {
+				out.Message = optional(cond.Message)
+			}
+		}
+	}
+	stem, wild := strings.CutSuffix(string(pattern), "*")
+	for _, e := range entities {
+		if e.Name == stem || wild && strings.HasPrefix(e.Name, stem) {
+			out.Members++
+		}
+	}
+	return out
+}
+
+func (a *api) input() (policy.Input, error) {
+	in, ok := a.Host.Input()
+	if !ok {
+		return in, approval.HostUnknown()
+	}
+	return in, nil
+}
+
+// GetTicketChange implements openapi.StrictServerInterface.
+func (a *api) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequestObject) (openapi.GetTicketChangeResponseObject, error) {
+	t, err := a.ticket(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	v, err := a.changeView(t.Kind, t.Items)
+	return openapi.GetTicketChange200JSONResponse(v), err
+}
+
+func (a *api) changeView(kind approval.Kind, items []approval.Item) (openapi.ChangeView, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return openapi.ChangeView{}, err
+	}
+	in, err := a.input()
+	if err != nil {
+		return openapi.ChangeView{}, err
+	}
+	v := change.Of(snap, in, kind, items, a.Now())
+	out := openapi.ChangeView{Objects: []openapi.ObjectDiff{}, Message: optional(v.Message)}
+	for _, o := range v.Objects {
+		d := openapi.ObjectDiff{Layer: new(openapi.ObjectDiffLayer(o.Layer)), Kind: o.Kind, Name: o.Name, Enforcer: optional(o.Enforcer), Before: o.Before, After: o.After}
+		if o.Clusters != nil {
+			d.Clusters = &o.Clusters
+		}
+		out.Objects = append(out.Objects, d)
+	}
+	if len(v.Refused) > 0 {
+		out.Refused = &v.Refused
+	}
+	return out, nil
+}

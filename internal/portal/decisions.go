@@ -1,0 +1,106 @@
+package portal
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// DecideMany implements openapi.StrictServerInterface.
+func (a *api) DecideMany(ctx context.Context, r openapi.DecideManyRequestObject) (openapi.DecideManyResponseObject, error) {
+	if !r.Body.Decision.Valid() {
+		return nil, problemf(http.StatusUnprocessableEntity, "invalid", "decision must be approve or reject.")
+	}
+	comment := value(r.Body.Comment)
+	if err := tooLong("comment", comment); err != nil {
+		return nil, err
+	}
+	if n := len(r.Body.Items); n < 1 || n > approval.MaxChoices {
+		return nil, wrong("items", fmt.Sprintf("must have 1 to %d", approval.MaxChoices))
+	}
+	choices := make([]approval.Choice, 0, len(r.Body.Items))
+	for i, it := range r.Body.Items {
+		n, ok := approval.ParseID(it.Ticket)
+		if !ok {
+			return nil, wrong(fmt.Sprintf("items[%d].ticket", i), "must be the id of a ticket")
+		}
+		choices = append(choices, approval.Choice{Ticket: n, Item: itemOf(it.Item), Version: it.Version})
+	}
+	results, err := a.Tickets.DecideMany(plain(ctx), actor(ctx), choices, r.Body.Decision == openapi.BulkDecisionDecisionApprove, comment)
+	if err != nil {
+		return nil, err
+	}
+	var out openapi.DecideMany200JSONResponse
+	out.Items = make([]struct {
+		Item    *int                 `json:"item,omitempty"`
+		Ok      bool                 `json:"ok"`
+		Problem *openapi.Problem     `json:"problem,omitempty"`
+		State   *openapi.TicketState `json:"state,omitempty"`
+		Ticket  string               `json:"ticket"`
+	}, len(results))
+	for i, x := range results {
+		o := &out.Items[i]
+		o.Ticket, o.Item, o.Ok = approval.FormatID(x.Ticket), r.Body.Items[i].Item, x.Err == nil
+		if x.Err != nil {
+			o.Problem = new(a.problemOf(ginOf(ctx), x.Err))
+		} else {
+			o.State = new(openapi.TicketState(x.State.State()))
+		}
+	}
+	return out, nil
+}
+
+// ReviewTicket implements openapi.StrictServerInterface.
+func (a *api) ReviewTicket(ctx context.Context, r openapi.ReviewTicketRequestObject) (openapi.ReviewTicketResponseObject, error) {
+	t, err := a.ticket(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	comment := value(r.Body.Comment)
+	if err := tooLong("comment", comment); err != nil {
+		return nil, err
+	}
+	items := []int{value(r.Body.Item)}
+	if r.Body.Item == nil {
+		items = items[:0]
+		for i := range t.Items {
+			if t.Items[i].Reviewing() {
+				items = append(items, i)
+			}
+		}
+	}
+	if len(items) == 0 {
+		return nil, &approval.Error{Code: approval.CodeConflict, Detail: "There is nothing to review."}
+	}
+	for _, i := range items {
+		if t, err = a.Tickets.Review(plain(ctx), actor(ctx), t.Number, i, r.Body.Confirm, comment); err != nil {
+			return nil, err
+		}
+	}
+	v, err := a.ticketView(ctx, t)
+	return openapi.ReviewTicket200JSONResponse(v), err
+}
+
+// WhatIf implements openapi.StrictServerInterface.
+func (a *api) WhatIf(ctx context.Context, r openapi.WhatIfRequestObject) (openapi.WhatIfResponseObject, error) {
+	req, err := request(&r.Body.Request)
+	if err != nil {
+		return nil, err
+	}
+	who, as := actor(ctx), value(r.Body.As)
+	var plan approval.Plan
+	if as == "" || as == who.ID {
+		as = who.ID
+		plan, err = a.Tickets.Plan(plain(ctx), who, req)
+	} else {
+		plan, err = a.Tickets.WhatIf(plain(ctx), who, req, as)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.preview(ctx, plan, as)
+	return openapi.WhatIf200JSONResponse(out), err
+}

@@ -1,0 +1,77 @@
+package portal
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const listDelegations = "delegations"
+
+// ListDelegations implements openapi.StrictServerInterface.
+func (a *api) ListDelegations(ctx context.Context, r openapi.ListDelegationsRequestObject) (openapi.ListDelegationsResponseObject, error) {
+	n, err := pageSize(r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	who := actor(ctx)
+	if value(r.Params.All) {
+		if err := governs(who); err != nil {
+			return nil, err
+		}
+	}
+	f := approval.DelegationFilter{Limit: n + 1}
+	if f.Before, err = numberCursor(listDelegations, r.Params.Cursor); err != nil {
+		return nil, err
+	}
+	list, err := a.Tickets.Delegations(plain(ctx), who, value(r.Params.All), f)
+	if err != nil {
+		return nil, err
+	}
+	// Those that he made and those that he received come one after the other, each newest first.
+	slices.SortFunc(list, func(x, y approval.Delegation) int { return cmp.Compare(y.ID, x.ID) })
+	out := openapi.ListDelegations200JSONResponse{Items: []openapi.Delegation{}}
+	if len(list) > n {
+		list = list[:n]
+		out.NextCursor = encodeNumber(listDelegations, list[n-1].ID)
+	}
+	c := a.Catalog()
+	for _, d := range list {
+		out.Items = append(out.Items, a.delegationView(c, who, d))
+	}
+	return out, nil
+}
+
+func (a *api) delegationView(c *catalog.Catalog, who approval.Actor, d approval.Delegation) openapi.Delegation {
+	now := a.Now()
+	over := !d.EndedAt.IsZero() || !now.Before(d.End)
+	return openapi.Delegation{Id: strconv.FormatInt(d.ID, 10), From: personOf(c, d.From), To: personOf(c, d.To), Start: d.Start.UTC(), End: d.End.UTC(),
+		EndedAt: when(d.EndedAt), Reason: optional(d.Reason), Active: d.Active(now),
+		CanEnd: !over && !who.Auditor && (who.Security || who.ID == d.From || who.ID == d.To)}
+}
+
+// CreateDelegation implements openapi.StrictServerInterface.
+func (a *api) CreateDelegation(ctx context.Context, r openapi.CreateDelegationRequestObject) (openapi.CreateDelegationResponseObject, error) {
+	d, err := a.Tickets.Delegate(plain(ctx), actor(ctx), r.Body.To, r.Body.Start, r.Body.End, value(r.Body.Reason))
+	if err != nil {
+		return nil, err
+	}
+	return openapi.CreateDelegation201JSONResponse(a.delegationView(a.Catalog(), actor(ctx), d)), nil
+}
+
+// EndDelegation implements openapi.StrictServerInterface.
+func (a *api) EndDelegation(ctx context.Context, r openapi.EndDelegationRequestObject) (openapi.EndDelegationResponseObject, error) {
+	id, err := strconv.ParseInt(r.Id, 10, 64)
+	if err != nil || id < 1 {
+		return nil, &approval.Error{Code: approval.CodeNotFound, Detail: "There is no such delegation, or you may not see it."}
+	}
+	if _, err := a.Tickets.EndDelegation(plain(ctx), actor(ctx), id); err != nil {
+		return nil, err
+	}
+	return openapi.EndDelegation204Response{}, nil
+}

@@ -1,0 +1,94 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// StartDevice implements openapi.StrictServerInterface.
+func (a *api) StartDevice(ctx context.Context, r openapi.StartDeviceRequestObject) (openapi.StartDeviceResponseObject, error) {
+	c := ginOf(ctx)
+	if err := a.budgeted(c, budgetLogins, a.address(c)); err != nil {
+		return nil, err
+	}
+	client := ""
+	if r.Body != nil && r.Body.Client != nil {
+		client = *r.Body.Client
+	}
+	codes, err := a.Credentials.StartDevice(plain(ctx), client, a.address(c))
+	if errors.Is(err, credential.ErrTooMany) {
+		return nil, problemf(http.StatusServiceUnavailable, "unavailable", "Too many command lines wait for their users; try again in some minutes.")
+	}
+	if err != nil {
+		return nil, err
+	}
+	page := a.origin() + "/device"
+	return openapi.StartDevice200JSONResponse{DeviceCode: codes.DeviceCode, UserCode: codes.UserCode, VerificationUri: page,
+		VerificationUriComplete: new(page + "?" + url.Values{"code": {codes.UserCode}}.Encode()),
+		ExpiresIn:               int(codes.Lifetime.Seconds()), Interval: int(codes.Interval.Seconds())}, nil
+}
+
+// GetDevice implements openapi.StrictServerInterface.
+func (a *api) GetDevice(ctx context.Context, r openapi.GetDeviceRequestObject) (openapi.GetDeviceResponseObject, error) {
+	if err := a.budgeted(ginOf(ctx), budgetUserCodes, actor(ctx).ID); err != nil {
+		return nil, err
+	}
+	d, err := a.Credentials.LookAtDevice(plain(ctx), r.Params.UserCode)
+	if err != nil {
+		return nil, noDevice(err)
+	}
+	return openapi.GetDevice200JSONResponse{Client: d.Client, Address: d.Address, Scopes: scopesOf(credential.DeviceScopes()), StartedAt: d.CreatedAt.UTC(),
+		ExpiresAt: d.ExpiresAt.UTC(), TokenSeconds: int64(credential.DeviceTokenLifetime.Seconds())}, nil
+}
+
+// ApproveDevice implements openapi.StrictServerInterface.
+func (a *api) ApproveDevice(ctx context.Context, r openapi.ApproveDeviceRequestObject) (openapi.ApproveDeviceResponseObject, error) {
+	if err := a.budgeted(ginOf(ctx), budgetUserCodes, actor(ctx).ID); err != nil {
+		return nil, err
+	}
+	allow := r.Body.Deny == nil || !*r.Body.Deny
+	if err := a.Credentials.DecideDevice(plain(ctx), actor(ctx).ID, r.Body.UserCode, allow); err != nil {
+		return nil, noDevice(err)
+	}
+	return openapi.ApproveDevice204Response{}, nil
+}
+
+// PollDevice implements openapi.StrictServerInterface. The codes of its problems are those of RFC 8628 3.5.
+func (a *api) PollDevice(ctx context.Context, r openapi.PollDeviceRequestObject) (openapi.PollDeviceResponseObject, error) {
+	t, secret, err := a.Credentials.PollDevice(plain(ctx), r.Body.DeviceCode, func(person string) bool {
+		_, ok := a.Catalog().Person(person)
+		return ok
+	})
+	switch {
+	case err == nil:
+		return openapi.PollDevice200JSONResponse{Token: secret, ExpiresAt: t.ExpiresAt.UTC()}, nil
+	case errors.Is(err, credential.ErrPending):
+		return nil, problemf(http.StatusBadRequest, "authorization-pending", "The user has not agreed yet: ask again after the interval.")
+	case errors.Is(err, credential.ErrSlowDown):
+		return nil, problemf(http.StatusBadRequest, "slow-down", "Ask less often: the interval is 5 seconds longer from now on.")
+	case errors.Is(err, credential.ErrDenied):
+		return nil, problemf(http.StatusForbidden, "forbidden", "The user did not agree.")
+	case errors.Is(err, credential.ErrUnknown):
+		return nil, problemf(http.StatusBadRequest, "expired-code", "The code is not known, or has ended: begin the login again.")
+	}
+	return nil, err
+}
+
+func noDevice(err error) error {
+	if errors.Is(err, credential.ErrUnknown) {
+		return problemf(http.StatusNotFound, "not-found", "No command line waits with this code: check it, or begin the login again.")
+	}
+	return err
+}
+
+func ginOf(ctx context.Context) *gin.Context {
+	c, _ := ctx.(*gin.Context)
+	return c
+}

@@ -1,0 +1,134 @@
+package portal
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const listEntities = "entities"
+
+// ListEntities implements openapi.StrictServerInterface.
+func (a *api) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObject) (openapi.ListEntitiesResponseObject, error) {
+	if err := governs(actor(ctx)); err != nil {
+		return nil, err
+	}
+	all := slices.DeleteFunc(a.Directory.Stored(), func(x catalog.Stored) bool {
+		return r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) || r.Params.Source != nil && x.Source != *r.Params.Source ||
+			value(r.Params.Gone) && x.Gone.IsZero()
+	})
+	found, next, err := page(listEntities, all, func(x catalog.Stored) (string, string) {
+		return string(x.Kind) + "/" + x.ID, x.ID + "\n" + x.Title + "\n" + x.Name
+	}, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	leaves := map[catalog.Ref]*catalog.Leaves{}
+	if slices.ContainsFunc(found, func(x catalog.Stored) bool { return !x.Gone.IsZero() }) {
+		for _, d := range a.Directory.Departed() {
+			leaves[d.Ref()] = d.Leaves
+		}
+	}
+	out := openapi.ListEntities200JSONResponse{Items: make([]openapi.Entity, 0, len(found)), NextCursor: next}
+	for _, x := range found {
+		out.Items = append(out.Items, entityView(x, leaves[x.Ref()]))
+	}
+	return out, nil
+}
+
+func entityView(x catalog.Stored, l *catalog.Leaves) openapi.Entity {
+	out := openapi.Entity{Kind: openapi.EntityKind(x.Kind), Id: x.ID, Title: x.Title, Description: optional(x.Description), Name: optional(x.Name),
+		Environment: optional(x.Environment), Email: optional(x.Email), Leader: optional(x.Leader), Parent: optional(x.Parent), Source: optional(x.Source), Version: &x.Version}
+	if x.Kind == catalog.KindGroup {
+		out.Leader = optional(x.Lead)
+	}
+	if x.Kind == catalog.KindResource {
+		out.Sensitivity = new(openapi.Sensitivity(x.Sensitivity))
+	}
+	if len(x.Owners) > 0 {
+		owners := make([]string, len(x.Owners))
+		for i, o := range x.Owners {
+			owners[i] = ownerText(o)
+		}
+		out.Owners = &owners
+	}
+	if len(x.Members) > 0 {
+		out.Members = &x.Members
+	}
+	if !x.Gone.IsZero() {
+		out.Gone = new(true)
+		list := l.Consequences()
+		out.Consequences = &list
+	}
+	return out
+}
+
+func ownerText(o catalog.Owner) string {
+	if o.Kind == catalog.OwnerGroup {
+		return "group:" + o.ID
+	}
+	return "user:" + o.ID
+}
+
+// PutEntity implements openapi.StrictServerInterface.
+func (a *api) PutEntity(ctx context.Context, r openapi.PutEntityRequestObject) (openapi.PutEntityResponseObject, error) {
+	b := r.Body
+	if !b.Kind.Valid() {
+		return nil, wrong("kind", "must be one of application, resource, person, group")
+	}
+	rec := catalog.Record{Kind: catalog.Kind(b.Kind), ID: b.Id, Title: b.Title, Description: value(b.Description), Name: value(b.Name), Environment: value(b.Environment),
+		Sensitivity: catalog.Sensitivity(value(b.Sensitivity)), Email: value(b.Email), Parent: value(b.Parent), Members: value(b.Members)}
+	if rec.Kind == catalog.KindGroup {
+		rec.Lead = value(b.Leader)
+	} else {
+		rec.Leader = value(b.Leader)
+	}
+	for _, text := range value(b.Owners) {
+		kind, id, ok := strings.Cut(text, ":")
+		o := catalog.Owner{ID: id}
+		switch {
+		case ok && kind == "user":
+			o.Kind = catalog.OwnerPerson
+		case ok && kind == "group":
+			o.Kind = catalog.OwnerGroup
+		default:
+			return nil, wrong("owners", "must be user:ID or group:ID each")
+		}
+		rec.Owners = append(rec.Owners, o)
+	}
+	x, err := a.Directory.Put(plain(ctx), editor(ctx), rec, value(b.Version))
+	if err != nil {
+		return nil, catalogProblem(err)
+	}
+	return openapi.PutEntity200JSONResponse(entityView(x, nil)), nil
+}
+
+// DeleteEntity implements openapi.StrictServerInterface.
+func (a *api) DeleteEntity(ctx context.Context, r openapi.DeleteEntityRequestObject) (openapi.DeleteEntityResponseObject, error) {
+	if err := tooLong("reason", r.Body.Reason); err != nil {
+		return nil, err
+	}
+	if !editor(ctx).Security {
+		return nil, onlySecurity()
+	}
+	ref := catalog.Ref{Kind: catalog.Kind(r.Kind), ID: r.Id}
+	revision := a.Directory.Revision()
+	x, ok := a.Directory.Entity(ref)
+	if !ok {
+		_, err := found(catalog.Entity{}, false)
+		return nil, err
+	}
+	var err error
+	if x.Gone.IsZero() {
+		_, err = a.Directory.Retire(plain(ctx), editor(ctx), ref, x.Version)
+	} else {
+		err = a.Directory.Remove(plain(ctx), editor(ctx), []catalog.Ref{ref}, revision)
+	}
+	if err != nil {
+		return nil, catalogProblem(err)
+	}
+	return openapi.DeleteEntity204Response{}, nil
+}

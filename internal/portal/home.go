@@ -1,0 +1,123 @@
+package portal
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// What the home page shows of each kind at most.
+const (
+	homeWaiting  = 10
+	homeUnderWay = 20
+	homeExpiring = 20
+	homeDenied   = 20
+	expiresSoon  = 14 * 24 * time.Hour
+	// homeApplications bounds how many applications' connections are asked for: those with the most denials.
+	homeApplications = 5
+)
+
+// GetHome implements openapi.StrictServerInterface. It makes the same few queries for everyone.
+func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (openapi.GetHomeResponseObject, error) {
+	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	if err != nil {
+		return nil, err
+	}
+	c := a.Catalog()
+	owned := ownedApplications(c, who.ID)
+	out := openapi.GetHome200JSONResponse{Waiting: []openapi.Ticket{}, Reviews: []openapi.Ticket{}, UnderWay: []openapi.Ticket{}, Expiring: []openapi.Ticket{}, Denied: []openapi.DeniedConnection{}}
+	waits, reviews := waiting(who), reviewing(who)
+	waits.Limit, waits.Oldest, reviews.Limit, reviews.Oldest = homeWaiting, true, homeWaiting, true
+	for _, part := range []struct {
+		filter approval.Filter
+		into   *[]openapi.Ticket
+		skip   bool
+	}{
+		{waits, &out.Waiting, who.Auditor},
+		{reviews, &out.Reviews, who.Auditor},
+		{approval.Filter{Requester: who.ID, Limit: homeUnderWay, ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying,
+			approval.StateFailed, approval.StateRevoking}}, &out.UnderWay, false},
+		{approval.Filter{VisibleTo: &approval.Visible{Applications: namesOf(owned)}, Kinds: []approval.Kind{approval.KindGrant, approval.KindExtend}, ItemStates: granting,
+			ExpiresBy: a.Now().Add(expiresSoon), Limit: homeExpiring}, &out.Expiring, len(owned) == 0},
+	} {
+		if part.skip {
+			continue
+		}
+		list, err := a.Tickets.Store.List(plain(ctx), part.filter)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range list {
+			*part.into = append(*part.into, a.ticketRow(c, who, t))
+		}
+	}
+	slices.SortStableFunc(out.Expiring, func(x, y openapi.Ticket) int { return firstExpiry(x).Compare(firstExpiry(y)) })
+	if !who.Auditor {
+		n, err := a.Tickets.Store.Count(plain(ctx), waiting(who))
+		if err != nil {
+			return nil, err
+		}
+		out.WaitingCount = &n[0]
+	}
+	out.Denied, out.FlowsAvailable = a.deniedLately(ctx, c, owned)
+	return out, nil
+}
+
+func firstExpiry(t openapi.Ticket) time.Time {
+	var first time.Time
+	for _, it := range t.Items {
+		if at := value(it.ExpiresAt); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+			first = at
+		}
+	}
+	return first
+}
+
+func ownedApplications(c *catalog.Catalog, person string) []catalog.Entity {
+	return slices.DeleteFunc(c.Applications(), func(e catalog.Entity) bool { return !c.Owns(person, e) })
+}
+
+func namesOf(es []catalog.Entity) []string {
+	out := make([]string, 0, len(es))
+	for _, e := range es {
+		out = append(out, e.Name)
+	}
+	return out
+}
+
+// deniedLately are the refused connections of these applications in the last day, newest first; false: not known.
+func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []catalog.Entity) ([]openapi.DeniedConnection, bool) {
+	out := []openapi.DeniedConnection{}
+	counts := a.denials(ctx, audit.DeniedQuery{By: audit.BySubject})
+	if counts == nil {
+		return out, false
+	}
+	owned = slices.DeleteFunc(slices.Clone(owned), func(e catalog.Entity) bool { return counts[e.Name] == 0 })
+	slices.SortFunc(owned, func(x, y catalog.Entity) int {
+		return cmp.Or(cmp.Compare(counts[y.Name], counts[x.Name]), cmp.Compare(x.ID, y.ID))
+	})
+	for _, e := range owned[:min(len(owned), homeApplications)] {
+		found, err := a.Flows.Connections(plain(ctx), audit.ConnectionQuery{Subject: e.Name, Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-deniedWindow), Limit: homeDenied})
+		if err != nil {
+			a.Log.Debug("connections are not known", "error", err)
+			return []openapi.DeniedConnection{}, false
+		}
+		for _, f := range found {
+			out = append(out, deniedOf(c, f))
+		}
+	}
+	slices.SortStableFunc(out, func(x, y openapi.DeniedConnection) int { return y.LastSeen.Compare(x.LastSeen) })
+	return out[:min(len(out), homeDenied)], true
+}
+
+func deniedOf(c *catalog.Catalog, f audit.Connection) openapi.DeniedConnection {
+	x := connectionOf(c, f)
+	return openapi.DeniedConnection{Application: x.Subject, Resource: x.Resource, Action: x.Action, Port: &x.Port, Protocol: &x.Protocol, Decision: &x.Decision, Count: x.Count, LastSeen: x.LastSeen}
+}

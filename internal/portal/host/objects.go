@@ -1,0 +1,243 @@
+package host
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+)
+
+// kind is one of those whose objects tickets change.
+type kind struct {
+	name  string
+	empty func() client.Object
+	is    func(client.Object) bool
+	spec  func(client.Object) any // a pointer to it
+	// ready tells whether the adapter did what the object says, why it does not accept it, and what it waits for.
+	ready func(client.Object) (bool, string, string)
+	// observed is the generation that the status is about.
+	observed func(client.Object) int64
+}
+
+// object of a kind; the functions are only given objects of their own kind.
+func object[T any, O interface {
+	*T
+	client.Object
+}](name string, spec func(O) any, observed func(O) int64, ready func(O) (bool, string, string)) kind {
+	return kind{name: name,
+		empty:    func() client.Object { return O(new(T)) },
+		is:       func(o client.Object) bool { _, ok := o.(O); return ok },
+		spec:     func(o client.Object) any { return spec(o.(O)) },
+		observed: func(o client.Object) int64 { return observed(o.(O)) },
+		ready:    func(o client.Object) (bool, string, string) { return ready(o.(O)) },
+	}
+}
+
+var changeable = []kind{
+	object(approval.ObjectProtectedResource, func(o *v1alpha1.ProtectedResource) any { return &o.Spec },
+		func(o *v1alpha1.ProtectedResource) int64 { return o.Status.ObservedGeneration }, protectionReady),
+	object(approval.ObjectResourceClass, func(o *v1alpha1.ResourceClass) any { return &o.Spec },
+		func(o *v1alpha1.ResourceClass) int64 { return o.Status.ObservedGeneration },
+		func(o *v1alpha1.ResourceClass) (bool, string, string) { return accepted(o.Status.Conditions) }),
+	object(approval.ObjectSubjectClass, func(o *v1alpha1.SubjectClass) any { return &o.Spec },
+		func(o *v1alpha1.SubjectClass) int64 { return o.Status.ObservedGeneration },
+		func(o *v1alpha1.SubjectClass) (bool, string, string) { return accepted(o.Status.Conditions) }),
+	object(approval.ObjectApprovalPolicy, func(o *v1alpha1.ApprovalPolicy) any { return &o.Spec },
+		func(o *v1alpha1.ApprovalPolicy) int64 { return o.Status.ObservedGeneration },
+		func(o *v1alpha1.ApprovalPolicy) (bool, string, string) { return accepted(o.Status.Conditions) }),
+}
+
+func kindOf(name string) (kind, error) {
+	for _, k := range changeable {
+		if k.name == name {
+			return k, nil
+		}
+	}
+	return kind{}, fmt.Errorf("objects of kind %q are not changed by tickets", name)
+}
+
+// protectionReady: every targeted member was read back in the wished mode.
+func protectionReady(o *v1alpha1.ProtectedResource) (ready bool, refused, waits string) {
+	if _, refused, _ := accepted(o.Status.Conditions); refused != "" {
+		return false, refused, ""
+	}
+	c := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionRealized)
+	if c == nil {
+		return false, "", ""
+	}
+	mode := o.Status.EffectiveMode == o.Spec.Mode || o.Spec.TemporaryAudit != nil
+	return c.Status == metav1.ConditionTrue && c.ObservedGeneration >= o.Generation && mode, "", c.Message
+}
+
+func accepted(conditions []metav1.Condition) (ready bool, refused, waits string) {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted)
+	switch {
+	case c == nil:
+		return false, "", ""
+	case c.Status == metav1.ConditionFalse:
+		return false, c.Message, ""
+	}
+	return c.Status == metav1.ConditionTrue, "", c.Message
+}
+
+func specOf(k kind, o client.Object) json.RawMessage {
+	text, err := json.Marshal(k.spec(o))
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+// Object implements approval.Host.
+func (h *Host) Object(name, object string) (approval.Object, bool, error) {
+	k, err := kindOf(name)
+	if err != nil {
+		return approval.Object{}, false, err
+	}
+	if !h.Ready() {
+		return approval.Object{}, false, approval.HostUnknown()
+	}
+	o := k.empty()
+	err = h.cache.Get(context.Background(), client.ObjectKey{Name: object}, o)
+	if apierrors.IsNotFound(err) {
+		return approval.Object{}, false, nil
+	}
+	if err != nil {
+		return approval.Object{}, false, fmt.Errorf("read %s %s from the cache: %w", name, object, err)
+	}
+	return approval.Object{ResourceVersion: o.GetResourceVersion(), Spec: specOf(k, o)}, true, nil
+}
+
+// Seen implements approval.Policies.
+func (h *Host) Seen(ctx context.Context, name, object string) (approval.ObjectSeen, error) {
+	return Seen(ctx, h.client, name, object)
+}
+
+// Seen reads an object and what the adapter says of it.
+func Seen(ctx context.Context, c client.Reader, name, object string) (approval.ObjectSeen, error) {
+	k, err := kindOf(name)
+	if err != nil {
+		return approval.ObjectSeen{}, err
+	}
+	o := k.empty()
+	err = c.Get(ctx, client.ObjectKey{Name: object}, o)
+	if apierrors.IsNotFound(err) {
+		return approval.ObjectSeen{}, nil
+	}
+	if err != nil {
+		return approval.ObjectSeen{}, fmt.Errorf("read %s %s: %w", name, object, err)
+	}
+	seen := approval.ObjectSeen{Exists: true, UID: string(o.GetUID()), Generation: o.GetGeneration(), Observed: k.observed(o), Spec: specOf(k, o)}
+	seen.Ready, seen.Refused, seen.Waits = k.ready(o)
+	return seen, nil
+}
+
+// DryRun implements approval.Host: what the API server would make of the change, with its defaults, or why not.
+func (h *Host) DryRun(ctx context.Context, c approval.Change) (json.RawMessage, error) {
+	w := &Writer{Client: client.NewDryRunClient(h.client)}
+	o, err := w.apply(ctx, c, func(context.Context) error { return nil })
+	if err != nil || o == nil {
+		return nil, err
+	}
+	k, err := kindOf(c.Kind)
+	if err != nil {
+		return nil, err
+	}
+	return specOf(k, o), nil
+}
+
+// Apply implements approval.ObjectWriter.
+func (w *Writer) Apply(ctx context.Context, c approval.Change, check approval.Check) (approval.Written, error) {
+	o, err := w.apply(ctx, c, check)
+	if err != nil {
+		return approval.Written{}, err
+	}
+	if o == nil { // it was deleted before
+		return approval.Written{Generation: 1}, nil
+	}
+	return approval.Written{Generation: o.GetGeneration(), UID: string(o.GetUID())}, nil
+}
+
+// apply is read, compare, check, write with the resource version that was read. What is based on another spec than the
+// one that is there is refused for good: it was approved as a difference. The object is nil if it is gone already.
+func (w *Writer) apply(ctx context.Context, c approval.Change, check approval.Check) (client.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	k, err := kindOf(c.Kind)
+	if err != nil {
+		return nil, &approval.RefusedError{Message: err.Error(), Final: true}
+	}
+	for range maxConflicts {
+		o := k.empty()
+		err := w.Client.Get(ctx, client.ObjectKey{Name: c.Name}, o)
+		exists := err == nil
+		if err != nil && !apierrors.IsNotFound(err) {
+			return nil, fmt.Errorf("read %s %s: %w", c.Kind, c.Name, err)
+		}
+		done, err := compare(k, c, o, exists)
+		if err != nil {
+			return nil, err
+		}
+		if err := check(ctx); err != nil {
+			return nil, err
+		}
+		if done {
+			if !exists {
+				return nil, nil
+			}
+			return o, nil
+		}
+		if err = w.write(ctx, k, c, o); err == nil {
+			return o, nil
+		}
+		if !again(exists, err) {
+			return nil, refused(c.Name, err)
+		}
+	}
+	return nil, fmt.Errorf("write %s %s: it changed %d times in between", c.Kind, c.Name, maxConflicts)
+}
+
+// compare tells whether a change is done already; the error says that it is based on something else than what is there.
+func compare(k kind, c approval.Change, o client.Object, exists bool) (done bool, err error) {
+	var spec json.RawMessage
+	if exists {
+		spec = specOf(k, o)
+	}
+	switch {
+	case c.Verb == approval.VerbDelete && !exists, c.Verb != approval.VerbDelete && exists && bytes.Equal(spec, c.After):
+		return true, nil
+	case c.Verb == approval.VerbCreate && exists:
+		return false, &approval.RefusedError{Message: fmt.Sprintf("there is a %s %s already", c.Kind, c.Name), Final: true}
+	case c.Verb == approval.VerbUpdate && !exists:
+		return false, &approval.RefusedError{Message: fmt.Sprintf("there is no %s %s any more", c.Kind, c.Name), Final: true}
+	case exists && !bytes.Equal(spec, c.Before):
+		return false, &approval.RefusedError{Message: fmt.Sprintf("%s %s was changed since this was asked for", c.Kind, c.Name), Final: true}
+	}
+	return false, nil
+}
+
+func (w *Writer) write(ctx context.Context, k kind, c approval.Change, o client.Object) error {
+	if c.Verb == approval.VerbDelete {
+		uid, version := o.GetUID(), o.GetResourceVersion()
+		return w.Client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version})
+	}
+	spec := k.spec(o)
+	reflect.ValueOf(spec).Elem().SetZero() // what the approved one lacks is to go
+	if err := json.Unmarshal(c.After, spec); err != nil {
+		return fmt.Errorf("read the approved spec: %w", err)
+	}
+	if c.Verb == approval.VerbCreate {
+		o.SetName(c.Name)
+		return w.Client.Create(ctx, o)
+	}
+	return w.Client.Update(ctx, o)
+}

@@ -1,0 +1,200 @@
+package portal
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const listLedger = "ledger"
+
+// ListLedger implements openapi.StrictServerInterface.
+func (a *api) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject) (openapi.ListLedgerResponseObject, error) {
+	if err := governs(actor(ctx)); err != nil {
+		return nil, err
+	}
+	n, err := pageSize(r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	f := ledger.Filter{Actor: value(r.Params.Actor), Action: value(r.Params.Action), Object: value(r.Params.Object), From: value(r.Params.From), To: value(r.Params.To), Limit: n}
+	if f.Before, err = numberCursor(listLedger, r.Params.Cursor); err != nil {
+		return nil, err
+	}
+	lines, next, err := a.Ledger.List(plain(ctx), f)
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.ListLedger200JSONResponse{Items: linesOf(a.Catalog(), lines)}
+	if next > 0 {
+		out.NextCursor = encodeNumber(listLedger, next)
+	}
+	return out, nil
+}
+
+// ticketLines bounds the history of one ticket; one with fifty items has some hundreds.
+const ticketLines = ledger.MaxPage
+
+// ListTicketLedger implements openapi.StrictServerInterface.
+func (a *api) ListTicketLedger(ctx context.Context, r openapi.ListTicketLedgerRequestObject) (openapi.ListTicketLedgerResponseObject, error) {
+	t, err := a.ticket(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	lines, _, err := a.Ledger.List(plain(ctx), ledger.Filter{Object: t.ID(), Limit: ticketLines})
+	if err != nil {
+		return nil, err
+	}
+	items := linesOf(a.Catalog(), lines)
+	for i, j := 0, len(items)-1; i < j; i, j = i+1, j-1 {
+		items[i], items[j] = items[j], items[i]
+	}
+	return openapi.ListTicketLedger200JSONResponse{Items: items}, nil
+}
+
+// governs tells whether somebody sees the whole: the security team and auditors.
+func governs(who approval.Actor) error {
+	if who.Security || who.Auditor {
+		return nil
+	}
+	return &approval.Error{Code: approval.CodeForbidden, Detail: "Only the security team and auditors see this."}
+}
+
+func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
+	out := make([]openapi.LedgerLine, 0, len(lines))
+	for _, l := range lines {
+		var body struct {
+			At      time.Time
+			Actor   string
+			Action  string
+			Object  string
+			Details map[string]string
+			Prev    string
+		}
+		x := openapi.LedgerLine{Seq: l.Seq, Hash: l.Hash}
+		// A line that somebody damaged is shown as far as it can be read; to name it is the verification's work.
+		if err := json.Unmarshal([]byte(l.Text), &body); err == nil {
+			x.At, x.Action, x.Object, x.Prev = body.At.UTC(), body.Action, body.Object, body.Prev
+			if len(body.Details) > 0 {
+				x.Details = &body.Details
+			}
+			if body.Actor != "" {
+				x.Actor = new(personOf(c, body.Actor))
+			}
+		}
+		out = append(out, x)
+	}
+	return out
+}
+
+// VerifyLedger implements openapi.StrictServerInterface.
+func (a *api) VerifyLedger(ctx context.Context, _ openapi.VerifyLedgerRequestObject) (openapi.VerifyLedgerResponseObject, error) {
+	if err := a.mayReadAll(ctx); err != nil {
+		return nil, err
+	}
+	out := openapi.VerifyLedger200JSONResponse{Intact: true}
+	var witnesses []ledger.Witness
+	if a.Witnesses != nil {
+		var err error
+		if witnesses, err = a.Witnesses(plain(ctx)); err != nil {
+			a.Log.Warn("an anchor of the ledger cannot be read", "error", err)
+			out.Intact, out.Reason = false, new("An anchor cannot be read, so that not everything could be compared.")
+		}
+	}
+	report, err := ledger.Check(a.Ledger.Lines(plain(ctx), 1), 1, witnesses)
+	out.Lines, out.Head = report.Last, report.Hash
+	var broken *ledger.BrokenError
+	switch {
+	case errors.As(err, &broken):
+		out.Intact, out.BrokenAt, out.Reason = false, &broken.Seq, &broken.Reason
+	case err != nil:
+		return nil, err
+	}
+	newest := map[string]ledger.Witness{}
+	var names []string
+	for _, w := range witnesses {
+		if old, ok := newest[w.Anchor]; !ok || w.Seq > old.Seq {
+			if !ok {
+				names = append(names, w.Anchor)
+			}
+			newest[w.Anchor] = w
+		}
+	}
+	anchors := make([]struct {
+		Anchor  string     `json:"anchor"`
+		At      *time.Time `json:"at,omitempty"`
+		Matches bool       `json:"matches"`
+		Message *string    `json:"message,omitempty"`
+		Seq     int64      `json:"seq"`
+	}, len(names))
+	for i, name := range names {
+		w := newest[name]
+		anchors[i].Anchor, anchors[i].Seq, anchors[i].At = name, w.Seq, when(w.At)
+		if anchors[i].Matches = broken == nil || w.Seq < broken.Seq; !anchors[i].Matches {
+			anchors[i].Message = &broken.Reason
+		}
+	}
+	out.Anchors = &anchors
+	return out, nil
+}
+
+// mayReadAll is for what reads the whole ledger.
+func (a *api) mayReadAll(ctx context.Context) error {
+	if err := governs(actor(ctx)); err != nil {
+		return err
+	}
+	return a.budgeted(ginOf(ctx), budgetWhole, actor(ctx).ID)
+}
+
+// ExportLedger implements openapi.StrictServerInterface.
+func (a *api) ExportLedger(ctx context.Context, r openapi.ExportLedgerRequestObject) (openapi.ExportLedgerResponseObject, error) {
+	if err := a.mayReadAll(ctx); err != nil {
+		return nil, err
+	}
+	after := value(r.Params.AfterSeq)
+	if after < 0 {
+		return nil, problemf(http.StatusBadRequest, "invalid", "afterSeq must not be negative.")
+	}
+	return &export{s: a.Server, ctx: plain(ctx), from: after + 1}, nil
+}
+
+// export streams; what was read is not kept.
+type export struct {
+	s    *Server
+	ctx  context.Context
+	from int64
+}
+
+// VisitExportLedgerResponse writes until the end, or breaks the connection: a caller must be able to tell a ledger that
+// ends from one that could not be read to its end.
+func (x *export) VisitExportLedgerResponse(w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	w.Header().Set("Content-Disposition", `attachment; filename="ledger.jsonl"`)
+	w.WriteHeader(http.StatusOK)
+	if _, err := ledger.Export(&patientWriter{w, http.NewResponseController(w)}, x.s.Ledger.Lines(x.ctx, x.from)); err != nil {
+		x.s.Log.Warn("an export of the ledger broke off", "error", err)
+		panic(http.ErrAbortHandler)
+	}
+	return nil
+}
+
+// patientWriter gives each part of a long answer its own time.
+type patientWriter struct {
+	w   http.ResponseWriter
+	out *http.ResponseController
+}
+
+func (p *patientWriter) Write(data []byte) (int, error) {
+	if err := p.out.SetWriteDeadline(time.Now().Add(streamPatience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return 0, fmt.Errorf("extend the answer: %w", err)
+	}
+	return p.w.Write(data)
+}

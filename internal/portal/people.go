@@ -1,0 +1,101 @@
+package portal
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const (
+	listPeople = "people"
+	listGroups = "groups"
+	// mostOwned bounds what a person's page lists; the lists of applications and resources take an owner and have pages.
+	mostOwned = 200
+)
+
+// ListPeople implements openapi.StrictServerInterface.
+func (a *api) ListPeople(_ context.Context, r openapi.ListPeopleRequestObject) (openapi.ListPeopleResponseObject, error) {
+	c := a.Catalog()
+	found, next, err := page(listPeople, c.People(), func(p catalog.Person) (string, string) { return p.ID, p.ID + "\n" + p.DisplayName + "\n" + p.Email }, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.ListPeople200JSONResponse{Items: make([]openapi.Person, 0, len(found)), NextCursor: next}
+	for _, p := range found {
+		out.Items = append(out.Items, personOf(c, p.ID))
+	}
+	return out, nil
+}
+
+// GetPerson implements openapi.StrictServerInterface.
+func (a *api) GetPerson(_ context.Context, r openapi.GetPersonRequestObject) (openapi.GetPersonResponseObject, error) {
+	c := a.Catalog()
+	p, ok := c.Person(r.Id)
+	if !ok {
+		_, err := found(catalog.Entity{}, false)
+		return nil, err
+	}
+	out := openapi.GetPerson200JSONResponse{Person: personOf(c, p.ID), Groups: []openapi.OwnerRef{}, Owns: []openapi.SearchHit{}}
+	if l, ok := c.Leader(p.ID); ok {
+		out.Leader = new(personOf(c, l))
+	}
+	for _, g := range p.Groups {
+		out.Groups = append(out.Groups, openapi.OwnerRef{Kind: openapi.OwnerRefKindGroup, Id: g, DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g})})
+	}
+	for kind, all := range map[openapi.SearchHitKind][]catalog.Entity{openapi.SearchHitKindApplication: c.Applications(), openapi.SearchHitKindResource: c.Resources()} {
+		for _, e := range all {
+			if len(out.Owns) < mostOwned && c.Owns(p.ID, e) {
+				out.Owns = append(out.Owns, entityHit(kind, e))
+			}
+		}
+	}
+	slices.SortFunc(out.Owns, func(x, y openapi.SearchHit) int { return strings.Compare(string(x.Kind)+x.Id, string(y.Kind)+y.Id) })
+	return out, nil
+}
+
+// ListGroups implements openapi.StrictServerInterface.
+func (a *api) ListGroups(_ context.Context, r openapi.ListGroupsRequestObject) (openapi.ListGroupsResponseObject, error) {
+	c := a.Catalog()
+	found, next, err := page(listGroups, c.Groups(), func(g catalog.Group) (string, string) { return g.ID, g.ID + "\n" + g.Title }, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.ListGroups200JSONResponse{Items: make([]openapi.Group, 0, len(found)), NextCursor: next}
+	for _, g := range found {
+		x := openapi.Group{Id: g.ID, DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID}), Members: len(g.Members), Parent: optional(g.Parent)}
+		if g.Lead != "" {
+			x.Lead = new(personOf(c, g.Lead))
+		}
+		out.Items = append(out.Items, x)
+	}
+	return out, nil
+}
+
+// page cuts one page out of what is sorted by id; of says an item's id and the text that q is looked for in.
+func page[T any](list string, all []T, of func(T) (id, text string), q, cursor *string, limit *int) ([]T, *string, error) {
+	n, err := pageSize(limit)
+	if err != nil {
+		return nil, nil, err
+	}
+	after, err := decodeCursor(list, cursor)
+	if err != nil {
+		return nil, nil, err
+	}
+	part := strings.ToLower(value(q))
+	out := []T{}
+	last := ""
+	for _, x := range all {
+		id, text := of(x)
+		if after != "" && id <= after || !strings.Contains(strings.ToLower(text), part) {
+			continue
+		}
+		if len(out) == n {
+			return out, encodeCursor(list, last), nil
+		}
+		out, last = append(out, x), id
+	}
+	return out, nil, nil
+}

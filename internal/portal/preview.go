@@ -1,0 +1,152 @@
+package portal
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// PreviewTicket implements openapi.StrictServerInterface.
+func (a *api) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestObject) (openapi.PreviewTicketResponseObject, error) {
+	req, err := request(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := a.Tickets.Plan(plain(ctx), actor(ctx), req)
+	if err != nil {
+		return nil, err
+	}
+	out, err := a.preview(ctx, plan, actor(ctx).ID)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.PreviewTicket200JSONResponse(out), nil
+}
+
+// preview is a plan as people see it, with what is there already.
+func (a *api) preview(ctx context.Context, plan approval.Plan, requester string) (openapi.TicketPreview, error) {
+	out := openapi.TicketPreview{Items: []openapi.PreviewItem{}}
+	snap, err := a.snapshot()
+	if err != nil {
+		return out, err
+	}
+	existing := make([][]policy.Grant, len(plan.Items))
+	var all []policy.Grant
+	for i, p := range plan.Items {
+		if p.Err == nil && p.ApplicationName != "" {
+			for _, g := range snap.WhoCanReach(p.ResourceName, a.Now()) {
+				if g.Subject == p.ApplicationName || g.Subject == "*" {
+					existing[i] = append(existing[i], g)
+				}
+			}
+			all = append(all, existing[i]...)
+		}
+	}
+	origin, err := a.originsOf(ctx, all)
+	if err != nil {
+		return out, err
+	}
+	for i, p := range plan.Items {
+		out.Items = append(out.Items, a.previewItem(ctx, i, plan.Kind, p, a.accessOf(ctx, existing[i], origin)))
+	}
+	if err := a.previewRules(plan, requester, &out); err != nil {
+		return out, err
+	}
+	return out, a.previewChange(plan, &out)
+}
+
+// previewRules adds what the approval policies that made the chains say beside them.
+func (a *api) previewRules(plan approval.Plan, requester string, out *openapi.TicketPreview) error {
+	all, err := a.policies()
+	if err != nil {
+		return err
+	}
+	byName := map[string]*v1alpha1.ApprovalPolicy{}
+	for _, p := range all {
+		byName[p.Name] = p
+	}
+	glass := plan.Kind == approval.KindGrant
+	for _, it := range plan.Items {
+		p := byName[it.Approval]
+		glass = glass && it.Err == nil && p != nil && breaksGlass(p, requester)
+		if p == nil || p.Spec.MaxDuration == nil {
+			continue
+		}
+		if most := int64(p.Spec.MaxDuration.Seconds()); out.MaxDurationSeconds == nil || most < *out.MaxDurationSeconds {
+			out.MaxDurationSeconds = &most
+		}
+	}
+	out.BreakGlass = &glass
+	return nil
+}
+
+// previewChange adds what the items that can be asked for would change.
+func (a *api) previewChange(plan approval.Plan, out *openapi.TicketPreview) error {
+	var items []approval.Item
+	for i, p := range plan.Items {
+		if p.Err == nil {
+			x := previewed(p, a.Now())
+			x.SID = fmt.Sprintf("t-new-%d", i+1)
+			items = append(items, x)
+		}
+	}
+	if len(items) == 0 {
+		return nil
+	}
+	v, err := a.changeView(plan.Kind, items)
+	out.Change = &v
+	return err
+}
+
+func (a *api) previewItem(ctx context.Context, position int, kind approval.Kind, p approval.PlanItem, existing []openapi.Access) openapi.PreviewItem {
+	c := a.Catalog()
+	out := openapi.PreviewItem{Position: position, Steps: []openapi.Step{}}
+	if p.Err != nil {
+		out.Problem = new(toProblem(a.hideDuplicate(ctx, p.Err)))
+		return out
+	}
+	if p.Covered != nil {
+		kind, out.Target = approval.KindExtend, itemRef(p.Covered)
+	} else if p.Target != nil {
+		out.Target = itemRef(p.Target)
+	}
+	out.Kind = new(openapi.TicketKind(kind))
+	out.ApprovalPolicy, out.Steps = optional(p.Approval), stepsOf(c, p.Steps)
+	out.Statement = objectYAML(kind, previewed(p, a.Now()))
+	if len(p.Shown.Lines) > 0 {
+		out.Brings = &p.Shown.Lines
+	}
+	if p.Duplicate != 0 && a.visible(ctx, p.Duplicate) {
+		out.Duplicate = new(approval.FormatID(p.Duplicate))
+	}
+	if p.ResourceName != "" {
+		out.Protection = protectionOf(a.Host.Protection(p.ResourceName))
+	}
+	if p.ApplicationName != "" {
+		out.Existing = &existing
+		out.Denied24h = count(a.denials(ctx, audit.DeniedQuery{By: audit.BySubject, Subject: p.ApplicationName, Resource: p.ResourceName}), p.ApplicationName)
+	}
+	return out
+}
+
+// previewed is what the item would be if it were approved now.
+func previewed(p approval.PlanItem, now time.Time) approval.Item {
+	p.SID = "t-new-1"
+	if p.Duration > 0 {
+		p.ExpiresAt = now.Add(p.Duration).Truncate(time.Second)
+	}
+	return p.Item
+}
+
+func itemRef(t *approval.Target) *openapi.ItemRef {
+	if t == nil {
+		return nil
+	}
+	return &openapi.ItemRef{Ticket: approval.FormatID(t.Ticket), Item: t.Item}
+}

@@ -1,0 +1,148 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// hitsOfAKind is how many of each kind a search shows, unless it is for one kind only.
+const hitsOfAKind = 8
+
+var searchKinds = []openapi.SearchParamsKind{openapi.SearchParamsKindApplication, openapi.SearchParamsKindResource, openapi.SearchParamsKindPerson,
+	openapi.SearchParamsKindGroup, openapi.SearchParamsKindTicket}
+
+// Search implements openapi.StrictServerInterface.
+func (a *api) Search(ctx context.Context, r openapi.SearchRequestObject) (openapi.SearchResponseObject, error) {
+	n, err := pageSize(r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	text := strings.TrimSpace(r.Params.Q)
+	if text == "" || len(text) > 200 {
+		return nil, problemf(http.StatusBadRequest, "invalid", "q must have 1 to 200 characters.")
+	}
+	kinds := value(r.Params.Kind)
+	if len(kinds) == 0 {
+		kinds = searchKinds
+	}
+	each := hitsOfAKind
+	if len(kinds) == 1 {
+		each = n
+	}
+	out := openapi.Search200JSONResponse{Items: []openapi.SearchHit{}}
+	for _, kind := range searchKinds {
+		if !slices.Contains(kinds, kind) {
+			continue
+		}
+		hits, err := a.hits(ctx, kind, text, each)
+		if err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, hits...)
+	}
+	for _, kind := range kinds {
+		if !kind.Valid() {
+			return nil, problemf(http.StatusBadRequest, "invalid", "kind must be one of application, resource, person, group, ticket.")
+		}
+	}
+	out.Items = out.Items[:min(n, len(out.Items))]
+	return out, nil
+}
+
+func (a *api) hits(ctx context.Context, kind openapi.SearchParamsKind, text string, most int) (out []openapi.SearchHit, err error) {
+	c := a.Catalog()
+	switch kind {
+	case openapi.SearchParamsKindApplication, openapi.SearchParamsKindResource:
+		p, err := a.Directory.Index().Search(catalog.Query{Kind: catalog.Kind(kind), Text: text, Limit: most})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range p.Entities {
+			out = append(out, entityHit(openapi.SearchHitKind(kind), e))
+		}
+	case openapi.SearchParamsKindPerson:
+		people, _, err := page(listPeople, c.People(), func(p catalog.Person) (string, string) { return p.ID, p.ID + "\n" + p.DisplayName }, &text, nil, &most)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range people {
+			out = append(out, openapi.SearchHit{Kind: openapi.SearchHitKindPerson, Id: p.ID, Title: p.DisplayName, Subtitle: optional(p.Title)})
+		}
+	case openapi.SearchParamsKindGroup:
+		groups, _, err := page(listGroups, c.Groups(), func(g catalog.Group) (string, string) { return g.ID, g.ID + "\n" + g.Title }, &text, nil, &most)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range groups {
+			out = append(out, openapi.SearchHit{Kind: openapi.SearchHitKindGroup, Id: g.ID, Title: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID})})
+		}
+	case openapi.SearchParamsKindTicket:
+		return a.ticketHit(ctx, text)
+	}
+	return out, nil
+}
+
+// ticketHit finds a ticket by its id. Words are looked for in the list of tickets, which may look at all of them; here
+// people type, and every letter is a search.
+func (a *api) ticketHit(ctx context.Context, text string) ([]openapi.SearchHit, error) {
+	n, ok := approval.ParseID(strings.ToUpper(text))
+	if !ok {
+		return nil, nil
+	}
+	t, err := a.Tickets.Get(plain(ctx), actor(ctx), n)
+	if approval.CodeOf(err) == approval.CodeNotFound {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []openapi.SearchHit{{Kind: openapi.SearchHitKindTicket, Id: t.ID(), Title: t.ID(), Subtitle: optional(t.Reason)}}, nil
+}
+
+func entityHit(kind openapi.SearchHitKind, e catalog.Entity) openapi.SearchHit {
+	return openapi.SearchHit{Kind: kind, Id: e.ID, Title: e.Title, Subtitle: optional(e.Environment), Name: optional(e.Name)}
+}
+
+// entityQuery is what the lists of applications and resources have in common.
+func (a *api) entityQuery(kind catalog.Kind, who approval.Actor, q, owner, environment *string, mine *bool, cursor *string, limit *int) (catalog.Query, error) {
+	n, err := pageSize(limit)
+	out := catalog.Query{Kind: kind, Text: value(q), Environment: value(environment), Cursor: value(cursor), Limit: n}
+	if value(mine) {
+		out.Mine = who.ID
+	}
+	if o := value(owner); o != "" {
+		out.Owner = a.owner(o)
+	}
+	return out, err
+}
+
+// owner by the id that people know; a person before a group of the same id.
+func (a *api) owner(id string) catalog.Owner {
+	if kind, rest, ok := strings.Cut(id, ":"); ok {
+		switch kind {
+		case "user":
+			return catalog.Owner{Kind: catalog.OwnerPerson, ID: rest}
+		case "group":
+			return catalog.Owner{Kind: catalog.OwnerGroup, ID: rest}
+		}
+	}
+	if _, ok := a.Catalog().Person(id); ok {
+		return catalog.Owner{Kind: catalog.OwnerPerson, ID: id}
+	}
+	return catalog.Owner{Kind: catalog.OwnerGroup, ID: id}
+}
+
+func (a *api) entities(q catalog.Query) (catalog.Page, *string, error) {
+	p, err := a.Directory.Index().Search(q)
+	if errors.Is(err, catalog.ErrCursor) {
+		return p, nil, badCursor()
+	}
+	return p, optional(p.Next), err
+}

@@ -1,0 +1,118 @@
+package portal
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const listTickets = "tickets"
+
+// granting are the states in which an item gives access, or is about to.
+var granting = []approval.State{approval.StateApproved, approval.StateApplying, approval.StateEffective, approval.StateFailed}
+
+// ListTickets implements openapi.StrictServerInterface.
+func (a *api) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObject) (openapi.ListTicketsResponseObject, error) {
+	n, err := pageSize(r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	if err != nil {
+		return nil, err
+	}
+	c := a.Catalog()
+	f, err := a.ticketFilter(r.Params, who)
+	if err != nil {
+		return nil, err
+	}
+	f.Limit, f.VisibleTo = n+1, approval.VisibleTo(c, who)
+	list, err := a.Tickets.Store.List(plain(ctx), f)
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.ListTickets200JSONResponse{Items: make([]openapi.Ticket, 0, len(list))}
+	if len(list) > n {
+		list = list[:n]
+		out.NextCursor = encodeNumber(listTickets, list[n-1].Number)
+	}
+	for _, t := range list {
+		out.Items = append(out.Items, a.ticketRow(c, who, t))
+	}
+	return out, nil
+}
+
+func (a *api) ticketFilter(p openapi.ListTicketsParams, who approval.Actor) (f approval.Filter, err error) {
+	view := openapi.ListTicketsParamsViewMine
+	if p.View != nil {
+		view = *p.View
+	}
+	switch view {
+	case openapi.ListTicketsParamsViewMine:
+		f.Requester = who.ID
+	case openapi.ListTicketsParamsViewApprovals:
+		f = waiting(who)
+	case openapi.ListTicketsParamsViewReview:
+		f = reviewing(who)
+	case openapi.ListTicketsParamsViewDecided:
+		f.DecidedBy = who.ID
+	case openapi.ListTicketsParamsViewAll:
+	default:
+		return f, problemf(http.StatusBadRequest, "invalid", "view must be one of mine, approvals, decided, review, all.")
+	}
+	for _, s := range value(p.State) {
+		if !s.Valid() {
+			return f, problemf(http.StatusBadRequest, "invalid", "There is no such ticket state.")
+		}
+		f.States = append(f.States, approval.State(s))
+	}
+	for _, k := range value(p.Kind) {
+		if !k.Valid() {
+			return f, problemf(http.StatusBadRequest, "invalid", "There is no such kind of ticket.")
+		}
+		f.Kinds = append(f.Kinds, approval.Kind(k))
+	}
+	if p.Requester != nil {
+		if f.Requester != "" && f.Requester != *p.Requester {
+			return f, problemf(http.StatusBadRequest, "invalid", "The view mine has no requester but you.")
+		}
+		f.Requester = *p.Requester
+	}
+	if s := p.ExpiringWithinSeconds; s != nil {
+		if *s < 1 || *s > int64(approval.MaxDuration/time.Second) {
+			return f, problemf(http.StatusBadRequest, "invalid", "expiringWithinSeconds must be between 1 second and 366 days.")
+		}
+		f.ExpiresBy, f.ItemStates = a.Now().Add(time.Duration(*s)*time.Second), granting
+	}
+	f.Application, f.Resource = value(p.Application), value(p.Resource)
+	if q := value(p.Q); q != "" {
+		if n, ok := approval.ParseID(q); ok {
+			f.Numbers = []int64{n}
+		} else {
+			f.Text = q
+		}
+	}
+	f.After.Number, err = numberCursor(listTickets, p.Cursor)
+	return f, err
+}
+
+// waiting is what a person has to decide, and reviewing what he has to review after the fact.
+func waiting(who approval.Actor) approval.Filter {
+	return approval.Filter{WaitsFor: &approval.Waits{Person: who.ID, StandsFor: who.StandsFor}, ItemStates: []approval.State{approval.StatePending}}
+}
+
+func reviewing(who approval.Actor) approval.Filter {
+	return approval.Filter{WaitsFor: &approval.Waits{Person: who.ID, StandsFor: who.StandsFor}, ItemStates: granting}
+}
+
+// value of something optional; zero: it is absent.
+func value[T any](p *T) T {
+	var zero T
+	if p == nil {
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,156 @@
+package portal
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const (
+	maxActions  = 32
+	maxSpec     = 64 << 10
+	maxClusters = 1000
+)
+
+// request checks the form of what somebody asks for; what it means is checked with the catalog at hand.
+func request(b *openapi.NewTicket) (approval.Request, error) {
+	if n := len(b.Items); n < 1 || n > approval.MaxItems {
+		return approval.Request{}, wrong("items", fmt.Sprintf("must have 1 to %d items", approval.MaxItems))
+	}
+	r := approval.Request{Kind: approval.KindGrant, Reason: b.Reason, BreakGlass: value(b.BreakGlass)}
+	if b.Kind != nil {
+		if r.Kind = approval.Kind(*b.Kind); !b.Kind.Valid() {
+			return r, wrong("kind", "must be one of grant, extend, revoke, mode, onboard, offboard, class, approval-policy")
+		}
+	}
+	whole, err := duration("durationSeconds", b.DurationSeconds)
+	if err != nil {
+		return r, err
+	}
+	for i, it := range b.Items {
+		x, err := requestItem(fmt.Sprintf("items[%d].", i), it)
+		if err != nil {
+			return r, err
+		}
+		if it.DurationSeconds == nil {
+			x.Duration = whole
+		}
+		r.Items = append(r.Items, x)
+	}
+	return r, nil
+}
+
+func requestItem(path string, it openapi.NewTicketItem) (x approval.RequestItem, err error) {
+	x = approval.RequestItem{Application: value(it.Application), Resource: value(it.Resource), Actions: value(it.Actions), Mode: v1alpha1.Mode(value(it.Mode))}
+	if len(x.Actions) > maxActions {
+		return x, wrong(path+"actions", fmt.Sprintf("must have at most %d", maxActions))
+	}
+	if it.Mode != nil && !it.Mode.Valid() {
+		return x, wrong(path+"mode", "must be one of Observe, Audit, Enforce")
+	}
+	if x.Duration, err = duration(path+"durationSeconds", it.DurationSeconds); err != nil {
+		return x, err
+	}
+	if it.Target != nil {
+		n, ok := approval.ParseID(it.Target.Ticket)
+		if !ok || it.Target.Item < 0 {
+			return x, wrong(path+"target", "must name a ticket and the position of one of its items")
+		}
+		x.Target = &approval.Target{Ticket: n, Item: it.Target.Item}
+	}
+	if modes := value(it.ClusterModes); len(modes) > 0 {
+		if len(modes) > maxClusters {
+			return x, wrong(path+"clusterModes", fmt.Sprintf("must have at most %d", maxClusters))
+		}
+		x.ClusterModes = map[string]v1alpha1.Mode{}
+		for cluster, m := range modes {
+			if !m.Valid() {
+				return x, wrong(path+"clusterModes", "must be one of Observe, Audit, Enforce for each cluster")
+			}
+			x.ClusterModes[cluster] = v1alpha1.Mode(m)
+		}
+	}
+	if it.Object != nil {
+		x.Object, err = objectChange(path+"object.", *it.Object)
+	}
+	return x, err
+}
+
+func objectChange(path string, o openapi.ObjectChange) (*approval.ObjectChange, error) {
+	switch {
+	case !o.Kind.Valid():
+		return nil, wrong(path+"kind", "must be one of ResourceClass, SubjectClass, ApprovalPolicy")
+	case !o.Verb.Valid():
+		return nil, wrong(path+"verb", "must be one of create, update, delete")
+	case len(o.Name) > 253:
+		return nil, wrong(path+"name", "must have at most 253 characters")
+	}
+	out := &approval.ObjectChange{Kind: string(o.Kind), Name: o.Name, Verb: string(o.Verb)}
+	text := value(o.Spec)
+	if text == "" {
+		return out, nil
+	}
+	if len(text) > maxSpec {
+		return nil, wrong(path+"spec", fmt.Sprintf("must have at most %d bytes", maxSpec))
+	}
+	spec, err := specJSON(text)
+	if err != nil {
+		return nil, wrong(path+"spec", "must be the spec as YAML or JSON, with each field once")
+	}
+	out.Spec = spec
+	return out, nil
+}
+
+// specJSON reads a spec that people wrote. The bound on what it becomes is for aliases that multiply.
+func specJSON(text string) (json.RawMessage, error) {
+	data, err := yaml.YAMLToJSONStrict([]byte(text))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > 4*maxSpec {
+		return nil, fmt.Errorf("the spec becomes too large: %d bytes", len(data))
+	}
+	if err := checkJSON(data); err != nil {
+		return nil, err
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil {
+		return nil, fmt.Errorf("the spec is no object: %w", err)
+	}
+	return data, nil
+}
+
+// duration is looked at before it becomes one, which it may overflow.
+func duration(path string, seconds *int64) (time.Duration, error) {
+	const least, most = int64(approval.MinDuration / time.Second), int64(approval.MaxDuration / time.Second)
+	if seconds == nil {
+		return 0, nil
+	}
+	if *seconds < least || *seconds > most {
+		return 0, &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "The duration must be between 5 minutes and 366 days.",
+			fields: []approval.Field{{Path: path, Code: "range", Message: fmt.Sprintf("must be between %d and %d, or absent", least, most)}}}
+	}
+	return time.Duration(*seconds) * time.Second, nil
+}
+
+// wrong is a field that does not have the form of the document.
+func wrong(path, message string) error {
+	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "The request is not valid; see its fields.",
+		fields: []approval.Field{{Path: path, Code: "invalid", Message: message}}}
+}
+
+func tooLong(field, text string) error {
+	if utf8.RuneCountInString(text) <= approval.MaxText {
+		return nil
+	}
+	return &problem{status: http.StatusUnprocessableEntity, code: "invalid", detail: "The " + field + " is too long.",
+		fields: []approval.Field{{Path: field, Code: "length", Message: fmt.Sprintf("must have at most %d characters", approval.MaxText)}}}
+}

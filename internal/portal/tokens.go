@@ -1,0 +1,99 @@
+package portal
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// ListTokens implements openapi.StrictServerInterface.
+func (a *api) ListTokens(ctx context.Context, _ openapi.ListTokensRequestObject) (openapi.ListTokensResponseObject, error) {
+	all, err := a.Credentials.Tokens(plain(ctx), actor(ctx).ID)
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.ListTokens200JSONResponse{Items: make([]openapi.Token, 0, len(all))}
+	for _, t := range all {
+		out.Items = append(out.Items, tokenView(t))
+	}
+	return out, nil
+}
+
+// CreateToken implements openapi.StrictServerInterface.
+func (a *api) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObject) (openapi.CreateTokenResponseObject, error) {
+	key, err := idempotencyKey(r.Params.IdempotencyKey)
+	if err != nil {
+		return nil, err
+	}
+	req := credential.Request{Name: r.Body.Name, IdempotencyKey: key}
+	// Bounded before it becomes a duration, which it may overflow.
+	if s := r.Body.ExpiresInSeconds; s > 0 && s <= int64(credential.MaxLifetime/time.Second) {
+		req.Lifetime = time.Duration(s) * time.Second
+	}
+	for _, s := range r.Body.Scopes {
+		req.Scopes = append(req.Scopes, credential.Scope(s))
+	}
+	t, secret, err := a.Credentials.Create(plain(ctx), actor(ctx).ID, req)
+	if err != nil {
+		return nil, err
+	}
+	return openapi.CreateToken201JSONResponse{Token: tokenView(t), Secret: secret}, nil
+}
+
+// RevokeToken implements openapi.StrictServerInterface.
+func (a *api) RevokeToken(ctx context.Context, r openapi.RevokeTokenRequestObject) (openapi.RevokeTokenResponseObject, error) {
+	if err := a.Credentials.Revoke(plain(ctx), actor(ctx).ID, r.Id); err != nil {
+		return nil, err
+	}
+	return openapi.RevokeToken204Response{}, nil
+}
+
+func tokenView(t credential.Token) openapi.Token {
+	return openapi.Token{Id: t.ID, Name: t.Name, Scopes: scopesOf(t.Scopes), Prefix: optional(t.Prefix), CreatedAt: t.CreatedAt.UTC(),
+		ExpiresAt: t.ExpiresAt.UTC(), LastUsedAt: when(t.LastUsedAt)}
+}
+
+func scopesOf(in []credential.Scope) []openapi.TokenScope {
+	out := make([]openapi.TokenScope, 0, len(in))
+	for _, s := range in {
+		out = append(out, openapi.TokenScope(s))
+	}
+	return out
+}
+
+// ListSessions implements openapi.StrictServerInterface.
+func (a *api) ListSessions(ctx context.Context, _ openapi.ListSessionsRequestObject) (openapi.ListSessionsResponseObject, error) {
+	all, err := a.Credentials.Sessions(plain(ctx), actor(ctx).ID)
+	if err != nil {
+		return nil, err
+	}
+	here := credential.SessionID(a.sessions.Token(plain(ctx)))
+	out := openapi.ListSessions200JSONResponse{Items: make([]openapi.SessionInfo, 0, len(all))}
+	for _, x := range all {
+		out.Items = append(out.Items, openapi.SessionInfo{Current: x.ID == here, CreatedAt: x.CreatedAt.UTC(), ExpiresAt: x.ExpiresAt.UTC(), UserAgent: optional(x.UserAgent)})
+	}
+	return out, nil
+}
+
+// EndOtherSessions implements openapi.StrictServerInterface.
+func (a *api) EndOtherSessions(ctx context.Context, _ openapi.EndOtherSessionsRequestObject) (openapi.EndOtherSessionsResponseObject, error) {
+	if err := a.Credentials.EndSessions(plain(ctx), actor(ctx).ID, credential.SessionID(a.sessions.Token(plain(ctx)))); err != nil {
+		return nil, err
+	}
+	return openapi.EndOtherSessions204Response{}, nil
+}
+
+// idempotencyKey of a call; empty: none. Fewer characters would collide by accident.
+func idempotencyKey(k *string) (string, error) {
+	if k == nil {
+		return "", nil
+	}
+	if len(*k) < 8 || len(*k) > 128 || strings.ContainsFunc(*k, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", problemf(http.StatusBadRequest, "invalid", "Idempotency-Key must have 8 to 128 characters, and no spaces.")
+	}
+	return *k, nil
+}

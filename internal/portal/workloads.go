@@ -1,0 +1,167 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const (
+	listWorkloads = "workloads"
+	// syncPatience is how long a full sync may write: tens of thousands of objects, paced.
+	syncPatience = 30 * time.Minute
+)
+
+// registrant is who registers. A platform speaks for every application, so its token must be one of a security
+// administrator; anybody else's token does for its owner's applications what he may do himself.
+func registrant(ctx context.Context) workloads.Actor {
+	who, t := actor(ctx), tokenOf(ginOf(ctx))
+	return workloads.Actor{ID: who.ID, Security: who.Security && !who.Auditor, Auditor: who.Auditor,
+		Machine: t != nil && t.Has(credential.ScopeWorkloads) && who.Security && !who.Auditor}
+}
+
+// ListWorkloads implements openapi.StrictServerInterface.
+func (a *api) ListWorkloads(ctx context.Context, r openapi.ListWorkloadsRequestObject) (openapi.ListWorkloadsResponseObject, error) {
+	n, err := pageSize(r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	q := workloads.Query{Source: value(r.Params.Source), Text: value(r.Params.Q), Limit: n}
+	if q.Cursor, err = decodeCursor(listWorkloads, r.Params.Cursor); err != nil {
+		return nil, err
+	}
+	if id := value(r.Params.Application); id != "" {
+		e, err := found(a.Catalog().Application(id))
+		if err != nil {
+			return nil, err
+		}
+		q.Subject = e.Name
+	}
+	list, next, err := a.Workloads.List(registrant(ctx), q)
+	if err != nil {
+		return nil, workloadProblem(err)
+	}
+	out := openapi.ListWorkloads200JSONResponse{Items: workloadViews(list)}
+	if next != "" {
+		out.NextCursor = encodeCursor(listWorkloads, next)
+	}
+	return out, nil
+}
+
+func workloadViews(list []workloads.Registered) []openapi.Workload {
+	out := make([]openapi.Workload, 0, len(list))
+	for _, x := range list {
+		v := openapi.Workload{Id: x.ID, Subject: x.Subject, Addresses: append([]string{}, x.Addresses...), Description: optional(x.Description), Source: optional(x.Source),
+			Accepted: x.Accepted, Message: optional(x.Message)}
+		if !x.Managed {
+			v.Id, v.Source = x.Object, nil
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func workloadsFrom(in []openapi.Workload) []workloads.Workload {
+	out := make([]workloads.Workload, 0, len(in))
+	for _, w := range in {
+		out = append(out, workloads.Workload{ID: w.Id, Source: value(w.Source), Subject: w.Subject, Addresses: w.Addresses, Description: value(w.Description)})
+	}
+	return out
+}
+
+// PutWorkloads implements openapi.StrictServerInterface.
+func (a *api) PutWorkloads(ctx context.Context, r openapi.PutWorkloadsRequestObject) (openapi.PutWorkloadsResponseObject, error) {
+	in := workloadsFrom(r.Body.Items)
+	if len(in) == 0 || len(in) > workloads.MaxPut {
+		return nil, wrong("items", "must have 1 to 1000 workloads")
+	}
+	for _, w := range in[1:] {
+		if w.Source != in[0].Source {
+			return nil, wrong("items", "must all be of one source")
+		}
+	}
+	results, err := a.Workloads.Put(plain(ctx), registrant(ctx), in[0].Source, in)
+	if err != nil {
+		return nil, workloadProblem(err)
+	}
+	var out openapi.PutWorkloads200JSONResponse
+	out.Items = make([]struct {
+		Id      string                              `json:"id"`
+		Message *string                             `json:"message,omitempty"`
+		Outcome openapi.WorkloadResultsItemsOutcome `json:"outcome"`
+	}, len(results))
+	for i, x := range results {
+		out.Items[i].Id, out.Items[i].Message, out.Items[i].Outcome = x.ID, optional(x.Message), openapi.WorkloadResultsItemsOutcome(x.Outcome)
+	}
+	return out, nil
+}
+
+// DeleteWorkload implements openapi.StrictServerInterface.
+func (a *api) DeleteWorkload(ctx context.Context, r openapi.DeleteWorkloadRequestObject) (openapi.DeleteWorkloadResponseObject, error) {
+	source := value(r.Params.Source)
+	if source == "" {
+		source = workloads.Portal
+	}
+	results, err := a.Workloads.Remove(plain(ctx), registrant(ctx), source, []string{r.Id})
+	if err != nil {
+		return nil, workloadProblem(err)
+	}
+	// Who may not remove a workload is told the same as if there were none.
+	if results[0].Outcome != workloads.Removed {
+		return nil, problemf(http.StatusNotFound, "not-found", "There is no such workload, or you may not remove it.")
+	}
+	return openapi.DeleteWorkload204Response{}, nil
+}
+
+// SyncWorkloads implements openapi.StrictServerInterface.
+func (a *api) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestObject) (openapi.SyncWorkloadsResponseObject, error) {
+	in, by := workloadsFrom(r.Body.Items), registrant(ctx)
+	for i := range in {
+		if in[i].Source != "" && in[i].Source != r.Body.Source {
+			return nil, wrong("items", "must all be of the source that is synced")
+		}
+	}
+	var got workloads.Sync
+	var err error
+	if token := value(r.Body.Token); token == "" {
+		got, err = a.Workloads.PreviewSync(plain(ctx), by, r.Body.Source, in)
+	} else {
+		if err := http.NewResponseController(ginOf(ctx).Writer).SetWriteDeadline(time.Now().Add(syncPatience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+			return nil, err
+		}
+		got, err = a.Workloads.ApplySync(plain(ctx), by, r.Body.Source, in, token, value(r.Body.Confirm))
+	}
+	if err != nil {
+		return nil, workloadProblem(err)
+	}
+	out := openapi.SyncWorkloads200JSONResponse{Token: got.Token, Applied: got.Applied, Unconfirmed: &got.Unconfirmed, Added: got.Added, Changed: got.Changed, Removed: got.Removed, Unchanged: got.Unchanged}
+	refused := make([]struct {
+		Id      string `json:"id"`
+		Message string `json:"message"`
+	}, len(got.Refused))
+	for i, x := range got.Refused {
+		refused[i].Id, refused[i].Message = x.ID, x.Message
+	}
+	sample := workloadViews(got.Sample)
+	out.Refused, out.Sample = &refused, &sample
+	return out, nil
+}
+
+// workloadProblem says what the registrar says, in the words of the API.
+func workloadProblem(err error) error {
+	for kind, p := range map[error]problem{
+		workloads.ErrForbidden: {status: http.StatusForbidden, code: "forbidden"}, workloads.ErrInvalid: {status: http.StatusUnprocessableEntity, code: "invalid"},
+		workloads.ErrChanged: {status: http.StatusConflict, code: "stale"}, workloads.ErrUnconfirmed: {status: http.StatusConflict, code: "conflict"},
+		workloads.ErrUnknown: {status: http.StatusServiceUnavailable, code: "unavailable"},
+	} {
+		if errors.Is(err, kind) {
+			return said(p, err, kind)
+		}
+	}
+	return err
+}
