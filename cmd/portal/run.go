@@ -35,6 +35,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
+	"github.com/acp-io/acp/internal/notify/setup"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/host"
@@ -114,6 +115,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	directory.Grants = h.GrantsOf
 	if err := h.CheckKinds(ctx); errors.Is(err, host.ErrKindMissing) {
 		return err
 	} else if err != nil {
@@ -144,6 +146,14 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	channels, err := setup.Load(o.notify)
+	if err != nil {
+		return err
+	}
+	anchors, err := keeper(o, config, ledgerstore.NewReader(db), log)
+	if err != nil {
+		return err
+	}
 	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Once: once, Inbox: notifystore.New(db), Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
@@ -159,6 +169,10 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, credentials, once, log) })
+	background.Go(func() { anchors.Run(ctx) })
+	for _, run := range notifier(notifystore.New(db), store, directory.Catalog, channels, publicURL, replica, log) {
+		background.Go(func() { run(ctx) })
+	}
 	for _, w := range outbox {
 		background.Go(func() { w.Run(ctx) })
 	}

@@ -488,3 +488,45 @@ func TestSyncWithNothingNewWritesNothing(t *testing.T) {
 		t.Errorf("revision %d, %+v", w.Revision(), w.lines)
 	}
 }
+
+// slow is a source that counts its readings.
+type slow struct {
+	script
+	reads chan struct{}
+}
+
+func (s *slow) Every() time.Duration { return time.Hour }
+func (s *slow) Read(ctx context.Context) (catalog.Reading, error) {
+	s.reads <- struct{}{}
+	return s.script.Read(ctx)
+}
+
+func TestRunLeavesPacedSourcesAlone(t *testing.T) {
+	often, rarely := &ticking{reads: make(chan struct{})}, &slow{reads: make(chan struct{}, 100)}
+	w := newWorld(t, often, rarely)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); w.Run(ctx, time.Millisecond) }()
+	for range 3 {
+		<-often.reads
+	}
+	cancel()
+	go func() { // a reading that is under way
+		for range often.reads {
+		}
+	}()
+	<-done
+	close(often.reads)
+	if n := len(rarely.reads); n != 0 {
+		t.Errorf("it was read %d times within its hour", n)
+	}
+}
+
+// ticking is read each time.
+type ticking struct{ reads chan struct{} }
+
+func (*ticking) Name() string { return "ticking" }
+func (s *ticking) Read(context.Context) (catalog.Reading, error) {
+	s.reads <- struct{}{}
+	return reading(company()...), nil
+}

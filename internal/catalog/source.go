@@ -1,6 +1,9 @@
 package catalog
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Source is where entities come from. Its name is kept with each of them, so it must not change.
 type Source interface {
@@ -8,6 +11,11 @@ type Source interface {
 	// Read gives all that the source says now. An error is that it cannot be known; what single entities lack is in the
 	// reading's problems.
 	Read(context.Context) (Reading, error)
+}
+
+// Paced is a source that is not to be read each time that the others are.
+type Paced interface {
+	Every() time.Duration
 }
 
 // Portal is the source of what people edit in the portal.

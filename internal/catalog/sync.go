@@ -33,6 +33,10 @@ func (s *Service) Start(ctx context.Context) error {
 func (s *Service) Run(ctx context.Context, every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()
+	read := map[string]time.Time{}
+	for _, src := range s.Sources {
+		read[src.Name()] = s.Now() // by Start
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -43,6 +47,10 @@ func (s *Service) Run(ctx context.Context, every time.Duration) {
 			s.Log.Warn("the catalog cannot be read; what was read last stays", "error", err)
 		}
 		for _, src := range s.Sources {
+			if p, ok := src.(Paced); ok && s.Now().Sub(read[src.Name()]) < p.Every() {
+				continue
+			}
+			read[src.Name()] = s.Now()
 			_, _ = s.Sync(ctx, src.Name()) // the status has it, and the log
 		}
 	}

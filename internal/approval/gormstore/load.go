@@ -114,6 +114,9 @@ const matching = `LOWER(tickets.reason) LIKE @t ESCAPE '!' OR LOWER(tickets.requ
 
 // where is what walks do not see to; of who waits they see to all.
 func where(q *gorm.DB, f approval.Filter) *gorm.DB {
+	if len(f.Numbers) > 0 {
+		q = q.Where("tickets.number IN ?", f.Numbers)
+	}
 	if f.Text != "" {
 		part := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(f.Text))
 		q = q.Where(matching, map[string]any{"t": "%" + part + "%"})

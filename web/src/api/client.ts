@@ -29,6 +29,11 @@ export class ApiError extends Error {
   fieldMessage(name: string): string | undefined {
     return this.problem?.fields?.find(({ field }) => field.replace(/\[\d+\]/g, "").split(".").at(-1) === name)?.message;
   }
+
+  /** What the server says about the item at a position, whichever of its fields is meant. */
+  itemMessage(position: number): string | undefined {
+    return this.problem?.fields?.find(({ field }) => field.startsWith(`items[${position}]`))?.message;
+  }
 }
 
 export function asApiError(error: unknown): ApiError {

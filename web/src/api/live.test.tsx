@@ -54,9 +54,9 @@ describe("the live stream", () => {
     at(0).emit("open");
     expect(result.current).toBe("open");
     at(0).emit("ticket", '{"id":"T-7","state":"effective","version":4}');
-    expect(keys()).toEqual([["ticket", "T-7"], ["ticket", "list"], ["me"], ["access"]]);
+    expect(keys()).toEqual([["ticket", "T-7"], ["ticket", "list"], ["home"], ["me"], ["access"]]);
     at(0).emit("resource", '{"id":"bobs-cluster"}');
-    expect(keys().slice(4)).toEqual([["resource", "bobs-cluster"], ["access"]]);
+    expect(keys().slice(5)).toEqual([["resource", "bobs-cluster"], ["access"]]);
   });
 
   it("refreshes all tickets for a hint that cannot be read", () => {

@@ -37,6 +37,7 @@ function refreshTicket(cache: QueryClient, data: string) {
   const id = hintedId(data);
   void cache.invalidateQueries({ queryKey: id ? ["ticket", id] : ["ticket"] });
   void cache.invalidateQueries({ queryKey: ["ticket", "list"] });
+  void cache.invalidateQueries({ queryKey: ["home"] });
   void cache.invalidateQueries({ queryKey: ["me"] });
   void cache.invalidateQueries({ queryKey: ["access"] });
 }

@@ -1,13 +1,15 @@
 /** Writes: each puts the server's answer into the cache, so that the view never shows what was before. */
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { client, unwrap } from "./client";
-import type { NewTicket, Ticket } from "./types";
+import type { BulkDecision, NewTicket, Ticket } from "./types";
 
 function useStored() {
   const cache = useQueryClient();
   return (ticket: Ticket) => {
     cache.setQueryData(["ticket", ticket.id], ticket);
+    void cache.invalidateQueries({ queryKey: ["ticket", ticket.id, "part"] });
     void cache.invalidateQueries({ queryKey: ["ticket", "list"] });
+    void cache.invalidateQueries({ queryKey: ["home"] });
     void cache.invalidateQueries({ queryKey: ["me"] });
     void cache.invalidateQueries({ queryKey: ["access"] });
   };
@@ -27,18 +29,43 @@ export function useCreateTicket() {
   });
 }
 
+/** Of a ticket's items: absent means every item that the operation can be done with. */
+interface OfItem {
+  item?: number | undefined;
+}
+
+interface Decided extends OfItem {
+  decision: "approve" | "reject";
+  version: number;
+  comment?: string;
+}
+
 export function useDecide(id: string) {
   return useMutation({
-    mutationFn: (body: { decision: "approve" | "reject"; version: number; comment?: string }) =>
-      unwrap(client.POST("/tickets/{id}/decision", { params: { path: { id } }, body })),
+    mutationFn: (body: Decided) => unwrap(client.POST("/tickets/{id}/decision", { params: { path: { id } }, body })),
     onSuccess: useStored(),
     onError: useRefresh(id),
   });
 }
 
+/** One decision for many tickets. Each has its own result, so none of them is known to be as the cache has it. */
+export function useDecideMany() {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: (body: BulkDecision) => unwrap(client.POST("/tickets/decisions", { body })),
+    onSettled: () => {
+      for (const key of ["ticket", "home", "me", "access"]) void cache.invalidateQueries({ queryKey: [key] });
+    },
+  });
+}
+
+interface Reasoned extends OfItem {
+  reason: string;
+}
+
 export function useWithdraw(id: string) {
   return useMutation({
-    mutationFn: (reason: string) => unwrap(client.POST("/tickets/{id}/withdraw", { params: { path: { id } }, body: { reason } })),
+    mutationFn: (body: Reasoned) => unwrap(client.POST("/tickets/{id}/withdraw", { params: { path: { id } }, body })),
     onSuccess: useStored(),
     onError: useRefresh(id),
   });
@@ -46,7 +73,28 @@ export function useWithdraw(id: string) {
 
 export function useRevoke(id: string) {
   return useMutation({
-    mutationFn: (reason: string) => unwrap(client.POST("/tickets/{id}/revoke", { params: { path: { id } }, body: { reason } })),
+    mutationFn: (body: Reasoned) => unwrap(client.POST("/tickets/{id}/revoke", { params: { path: { id } }, body })),
+    onSuccess: useStored(),
+    onError: useRefresh(id),
+  });
+}
+
+export function useComment(id: string) {
+  return useMutation({
+    mutationFn: (comment: string) => unwrap(client.POST("/tickets/{id}/comments", { params: { path: { id } }, body: { comment } })),
+    onSuccess: useStored(),
+    onError: useRefresh(id),
+  });
+}
+
+interface Reviewed extends OfItem {
+  confirm: boolean;
+  comment?: string;
+}
+
+export function useReview(id: string) {
+  return useMutation({
+    mutationFn: (body: Reviewed) => unwrap(client.POST("/tickets/{id}/review", { params: { path: { id } }, body })),
     onSuccess: useStored(),
     onError: useRefresh(id),
   });

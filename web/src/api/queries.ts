@@ -2,7 +2,7 @@
 import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { client, unwrap } from "./client";
 import { useLive } from "./live-context";
-import type { Decision, NewTicket, TicketState } from "./types";
+import type { Decision, NewTicket, SearchHit, TicketKind, TicketState } from "./types";
 
 /** While the live stream is down, views about tickets ask again this often. */
 const fallbackInterval = 5_000;
@@ -27,9 +27,50 @@ export function useMayRequest(): boolean {
   return me !== undefined && !me.roles.includes("auditor");
 }
 
+/** One call for everything that the first page shows. */
+export function useHome(enabled: boolean) {
+  return useQuery({
+    queryKey: ["home"],
+    queryFn: ({ signal }) => unwrap(client.GET("/home", { signal })),
+    enabled,
+    // Connections have no live hint.
+    refetchInterval: useFallback() || 30_000,
+  });
+}
+
+export function useSearch(q: string, kind?: SearchHit["kind"][], limit = 20) {
+  return useQuery({
+    queryKey: ["search", q, kind ?? [], limit],
+    queryFn: ({ signal }) => unwrap(client.GET("/search", { signal, params: { query: { q, kind, limit } } })),
+    enabled: q !== "",
+    placeholderData: keepPreviousData,
+    staleTime: 30_000,
+  });
+}
+
+export function usePeople(q: string, enabled = true) {
+  return useQuery({
+    queryKey: ["people", q],
+    queryFn: ({ signal }) => unwrap(client.GET("/people", { signal, params: { query: { limit: 20, ...(q ? { q } : {}) } } })),
+    enabled,
+    placeholderData: keepPreviousData,
+    staleTime: 60_000,
+  });
+}
+
+export function usePerson(id: string, enabled = true) {
+  return useQuery({
+    queryKey: ["person", id],
+    queryFn: ({ signal }) => unwrap(client.GET("/people/{id}", { signal, params: { path: { id } } })),
+    enabled: enabled && id !== "",
+    staleTime: 60_000,
+  });
+}
+
 export interface CatalogFilter {
   mine?: boolean;
   q?: string;
+  owner?: string;
   limit?: number;
 }
 
@@ -63,13 +104,16 @@ export function useApplication(id: string) {
   });
 }
 
-export function useResource(id: string) {
-  return useQuery({
+export function resourceQuery(id: string) {
+  return {
     queryKey: ["resource", id],
-    queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}", { signal, params: { path: { id } } })),
+    queryFn: ({ signal }: { signal: AbortSignal }) => unwrap(client.GET("/resources/{id}", { signal, params: { path: { id } } })),
     enabled: id !== "",
-    refetchInterval: useFallback(),
-  });
+  };
+}
+
+export function useResource(id: string) {
+  return useQuery({ ...resourceQuery(id), refetchInterval: useFallback() });
 }
 
 export function useApplicationAccess(id: string, enabled = true) {
@@ -114,11 +158,34 @@ export function useResourceConnections(id: string, decision?: Decision[]) {
   });
 }
 
-export type TicketView = "mine" | "approvals" | "decided" | "all";
+/** Clients outside the fleet that act as the application. */
+export function useWorkloads(application: string) {
+  return useInfiniteQuery({
+    queryKey: ["workload", "list", application],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/workloads", { signal, params: { query: { application, limit: 50, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    enabled: application !== "",
+  });
+}
+
+export function useClasses(enabled = true) {
+  return useQuery({ queryKey: ["class", "list"], queryFn: ({ signal }) => unwrap(client.GET("/classes", { signal })), enabled });
+}
+
+export function useApprovalPolicies(enabled = true) {
+  return useQuery({ queryKey: ["approval-policy", "list"], queryFn: ({ signal }) => unwrap(client.GET("/approval-policies", { signal })), enabled });
+}
+
+export type TicketView = "mine" | "approvals" | "decided" | "review" | "all";
 
 export interface TicketFilter {
   view: TicketView;
   state?: TicketState[];
+  kind?: TicketKind[];
+  q?: string;
+  requester?: string;
+  expiringWithinSeconds?: number;
   application?: string;
   resource?: string;
   limit?: number;
@@ -141,6 +208,23 @@ export function useTicket(id: string) {
     queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}", { signal, params: { path: { id } } })),
     enabled: id !== "",
     refetchInterval: useFallback(),
+  });
+}
+
+/** What the ticket changes; read only once it is looked at. */
+export function useTicketChange(id: string) {
+  return useQuery({
+    queryKey: ["ticket", id, "part", "change"],
+    queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}/change", { signal, params: { path: { id } } })),
+    staleTime: 30_000,
+  });
+}
+
+export function useTicketLedger(id: string) {
+  return useQuery({
+    queryKey: ["ticket", id, "part", "ledger"],
+    queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}/ledger", { signal, params: { path: { id } } })),
+    staleTime: 30_000,
   });
 }
 

@@ -294,6 +294,651 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/me/inbox": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Notifications of the caller, newest first */
+        get: operations["listInbox"];
+        put?: never;
+        /** Mark notifications as read, or as not read */
+        post: operations["markInbox"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/preferences": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the caller is notified, and in which language and time zone */
+        get: operations["getPreferences"];
+        /** Change them */
+        put: operations["putPreferences"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/tokens": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Machine tokens that the caller made */
+        get: operations["listTokens"];
+        put?: never;
+        /**
+         * Make a machine token; its secret is shown once
+         * @description The same Idempotency-Key again is refused with code conflict: the token is there, and its secret was shown.
+         */
+        post: operations["createToken"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/tokens/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a token at once */
+        delete: operations["revokeToken"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/me/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where the caller is logged in */
+        get: operations["listSessions"];
+        put?: never;
+        post?: never;
+        /** End all sessions but this one */
+        delete: operations["endOtherSessions"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/delegations": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Delegations from and to the caller; all of them for security and auditors */
+        get: operations["listDelegations"];
+        put?: never;
+        /** Let somebody decide for the caller for some days */
+        post: operations["createDelegation"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/delegations/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** End a delegation now */
+        delete: operations["endDelegation"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/home": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What waits for the caller, what of his is under way or expires soon, what his applications were denied */
+        get: operations["getHome"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/search": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Applications, resources, people and tickets by words */
+        get: operations["search"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/people": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** People of the catalog */
+        get: operations["listPeople"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/people/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** A person with leader, groups and what he owns */
+        get: operations["getPerson"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/groups": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Groups of the catalog */
+        get: operations["listGroups"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/what-if": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Who would have to approve this, if somebody asked (security and auditors; others only for themselves) */
+        post: operations["whatIf"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/decisions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** One decision for many items, each with its own result */
+        post: operations["decideMany"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/{id}/change": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        /** What the ticket changes, as the diff of ACP objects and of each dataplane object */
+        get: operations["getTicketChange"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/{id}/comments": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say something on the ticket */
+        post: operations["commentTicket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/{id}/review": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Confirm or end a break-glass grant afterwards */
+        post: operations["reviewTicket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/{id}/ledger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        /** The ledger lines about the ticket, oldest first */
+        get: operations["listTicketLedger"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approval-policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who must approve what, in the order in which they are tried; the built-in chain is last */
+        get: operations["listApprovalPolicies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/approval-policies/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** One of them, with its YAML */
+        get: operations["getApprovalPolicy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/classes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Resource and subject classes with their YAML */
+        get: operations["listClasses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalog/sources": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where the catalog comes from, with the state of the last sync (security and auditors) */
+        get: operations["listCatalogSources"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalog/sources/{id}/preview": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What a sync of the source would change (security); the body is the content for a source of kind upload */
+        post: operations["previewSync"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalog/sources/{id}/apply": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Apply a preview; refused with code stale when the catalog changed since (security) */
+        post: operations["applySync"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalog/entities": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Entities with source and state */
+        get: operations["listEntities"];
+        put?: never;
+        /** Create or change an entity whose source is the portal (security) */
+        post: operations["putEntity"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/catalog/entities/{kind}/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                kind: "application" | "resource" | "person" | "group";
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Let an entity of the portal go, or delete one that is gone (security)
+         * @description An entity of the portal is gone first, and decides nothing any more; deleting it again removes it from the list.
+         */
+        delete: operations["deleteEntity"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workloads": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Clients outside the fleet that the caller may see */
+        get: operations["listWorkloads"];
+        put?: never;
+        /** Register or change up to 1000 workloads; idempotent by id; each has its own result */
+        post: operations["putWorkloads"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workloads/sync": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Full sync of one source. Without a token it is a preview; with the token of a preview it is applied */
+        post: operations["syncWorkloads"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workloads/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Remove one */
+        delete: operations["deleteWorkload"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ledger": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lines, newest first (security and auditors) */
+        get: operations["listLedger"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ledger/verify": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Recompute the chain and compare it with the anchors (security and auditors) */
+        post: operations["verifyLedger"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ledger/export": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** All lines as JSON lines, oldest first (security and auditors) */
+        get: operations["exportLedger"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/device": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What the logged in user would agree to (code not-found if nothing waits with this user code) */
+        get: operations["getDevice"];
+        put?: never;
+        /**
+         * Begin a login of a command line (RFC 8628)
+         * @description Needs no login. The user opens verificationUri, logs in and enters userCode.
+         */
+        post: operations["startDevice"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/device/token": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The token, once the user has agreed (code authorization-pending until then) */
+        post: operations["pollDevice"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/auth/device/approve": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The logged in user agrees to a command line login */
+        post: operations["approveDevice"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -324,7 +969,7 @@ export interface components {
             type: string;
             title: string;
             status: number;
-            /** @description stable word for programs and translations: unauthenticated, forbidden, not-found, invalid, conflict, stale, duplicate, no-approver, too-large, rate-limited, unavailable, store-unavailable, internal */
+            /** @description stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, too-large, rate-limited, unavailable, store-unavailable, internal */
             code: string;
             detail?: string;
             /** @description to report the problem with */
@@ -360,6 +1005,19 @@ export interface components {
             pendingApprovals: number;
             /** Format: date-time */
             sessionExpiresAt: string;
+            /** @description unread notifications */
+            unread?: number;
+            /**
+             * @description absent: the browser's
+             * @enum {string}
+             */
+            language?: "en" | "zh";
+            /** @description absent: the browser's */
+            timeZone?: string;
+            /** @description some approval policy lets the caller break the glass */
+            breakGlass?: boolean;
+            /** @description the call was made with a token */
+            token?: boolean;
             /** @description this is a playground */
             demo?: boolean;
             /**
@@ -454,6 +1112,8 @@ export interface components {
             sid: string;
             /** @description absent: not granted by a ticket */
             ticket?: string;
+            /** @description position of the item of that ticket */
+            ticketItem?: number;
             ticketVisible?: boolean;
             canRevoke?: boolean;
             /** @description the statement has an effect now (2-semantics Decision) */
@@ -512,30 +1172,77 @@ export interface components {
             items: components["schemas"]["Connection"][];
         };
         /** @enum {string} */
-        TicketState: "pending" | "approved" | "applying" | "effective" | "rejected" | "withdrawn" | "failed" | "revoking" | "revoked" | "expired";
+        TicketKind: "grant" | "extend" | "revoke" | "mode" | "onboard" | "offboard" | "class" | "approval-policy";
+        /**
+         * @description of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
+         * @enum {string}
+         */
+        TicketState: "pending" | "approved" | "applying" | "effective" | "rejected" | "withdrawn" | "timed-out" | "failed" | "revoking" | "revoked" | "expired";
         /** @enum {string} */
-        StepState: "waiting" | "current" | "approved" | "rejected" | "skipped";
+        StepState: "waiting" | "current" | "approved" | "rejected" | "timed-out" | "skipped";
+        Vote: {
+            person: components["schemas"]["Person"];
+            onBehalfOf?: components["schemas"]["Person"];
+            approve: boolean;
+            /** Format: date-time */
+            at: string;
+            comment?: string;
+        };
         Step: {
-            /** @description leader, owner, security */
+            /** @description leader, owner, security, or as the approval policy calls it */
             name: string;
             state: components["schemas"]["StepState"];
             /** @description who may decide this step */
             approvers: components["schemas"]["Person"][];
-            decidedBy?: components["schemas"]["Person"];
+            /** @description how many of them must approve */
+            quorum: number;
+            votes: components["schemas"]["Vote"][];
+            /** @description it approved by itself, by the policy's condition */
+            auto?: boolean;
             /** Format: date-time */
-            decidedAt?: string;
-            comment?: string;
+            deadline?: string;
+            /** @enum {string} */
+            onTimeout?: "Escalate" | "Deny" | "Remind";
+            escalated?: boolean;
             /** @description why these approvers, for example: the leader asked himself, so one up */
             note?: string;
         };
+        ItemRef: {
+            ticket: string;
+            item: number;
+        };
+        /** @description for class and approval-policy tickets */
+        ObjectChange: {
+            /** @enum {string} */
+            kind: "ResourceClass" | "SubjectClass" | "ApprovalPolicy";
+            name: string;
+            /** @enum {string} */
+            verb: "create" | "update" | "delete";
+            /** @description the spec as YAML or JSON; absent with verb delete */
+            spec?: string;
+        };
+        /** @description grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object */
         NewTicketItem: {
             /** @description catalog id */
-            application: string;
+            application?: string;
             /** @description catalog id */
-            resource: string;
-            actions: string[];
+            resource?: string;
+            actions?: string[];
+            /**
+             * Format: int64
+             * @description absent: the ticket's
+             */
+            durationSeconds?: number;
+            target?: components["schemas"]["ItemRef"];
+            mode?: components["schemas"]["Mode"];
+            clusterModes?: {
+                [key: string]: components["schemas"]["Mode"];
+            };
+            object?: components["schemas"]["ObjectChange"];
         };
         NewTicket: {
+            /** @description absent: grant */
+            kind?: components["schemas"]["TicketKind"];
             items: components["schemas"]["NewTicketItem"][];
             reason: string;
             /**
@@ -543,14 +1250,63 @@ export interface components {
              * @description absent: until revoked
              */
             durationSeconds?: number;
+            /** @description effective at once, reviewed afterwards; only for people whom the approval policy names */
+            breakGlass?: boolean;
+        };
+        WhatIf: {
+            request: components["schemas"]["NewTicket"];
+            /** @description a person id; absent: the caller */
+            as?: string;
+        };
+        ItemMay: {
+            approve: boolean;
+            reject: boolean;
+            withdraw: boolean;
+            revoke: boolean;
+            extend: boolean;
+            review: boolean;
         };
         TicketItem: {
-            application: components["schemas"]["CatalogRef"];
-            resource: components["schemas"]["CatalogRef"];
-            actions: string[];
-            sid: string;
+            position: number;
+            state: components["schemas"]["TicketState"];
+            application?: components["schemas"]["CatalogRef"];
+            resource?: components["schemas"]["CatalogRef"];
+            actions?: string[];
+            sid?: string;
+            target?: components["schemas"]["ItemRef"];
+            object?: components["schemas"]["ObjectChange"];
+            fromMode?: components["schemas"]["Mode"];
+            toMode?: components["schemas"]["Mode"];
+            /** Format: int64 */
+            durationSeconds?: number;
+            /** Format: date-time */
+            expiresAt?: string;
+            /** @description the ApprovalPolicy that made the chain; absent: the built-in one */
+            approvalPolicy?: string;
+            steps: components["schemas"]["Step"][];
+            review?: components["schemas"]["Step"];
+            /** @description what the approvals are bound to */
+            digest?: string;
+            /** @description canonical lines of the access that it brings; what the digest is of */
+            brings?: string[];
+            /** @description live state per targeted member while applying and afterwards */
+            clusters: components["schemas"]["ClusterState"][];
+            /** @description the statement or object as YAML */
+            statement?: string;
+            /** @description the object in the host cluster */
+            policy?: string;
+            /** @description what it waits for or why it failed, for people */
+            message?: string;
+            /** @description members that are not realised yet */
+            waitingFor?: string[];
+            can: components["schemas"]["ItemMay"];
         };
-        TicketPreview: {
+        PreviewItem: {
+            position: number;
+            /** @description extend when a grant for the same is effective */
+            kind?: components["schemas"]["TicketKind"];
+            target?: components["schemas"]["ItemRef"];
+            approvalPolicy?: string;
             steps: components["schemas"]["Step"][];
             /** @description statements that already allow some of it */
             existing?: components["schemas"]["Access"][];
@@ -559,11 +1315,44 @@ export interface components {
             protection?: components["schemas"]["Protection"];
             /** @description the statement as YAML */
             statement?: string;
+            brings?: string[];
             /**
              * Format: int64
              * @description connections of this application to this resource refused in the last 24 hours
              */
             denied24h?: number;
+            problem?: components["schemas"]["Problem"];
+        };
+        TicketPreview: {
+            items: components["schemas"]["PreviewItem"][];
+            /**
+             * Format: int64
+             * @description the smallest cap of the approval policies that matched; absent: none
+             */
+            maxDurationSeconds?: number;
+            /** @description the caller may break the glass for all of it */
+            breakGlass?: boolean;
+            change?: components["schemas"]["ChangeView"];
+        };
+        ObjectDiff: {
+            /** @enum {string} */
+            layer?: "acp" | "dataplane";
+            kind: string;
+            name: string;
+            enforcer?: string;
+            /** @description absent: every targeted member */
+            clusters?: string[];
+            /** @description YAML; empty: there is none */
+            before: string;
+            /** @description YAML; empty: there is none */
+            after: string;
+        };
+        ChangeView: {
+            objects: components["schemas"]["ObjectDiff"][];
+            /** @description what no dataplane could enforce */
+            refused?: string[];
+            /** @description why there is no diff */
+            message?: string;
         };
         Event: {
             /** Format: date-time */
@@ -572,8 +1361,11 @@ export interface components {
              * @description one line of the timeline
              * @enum {string}
              */
-            kind: "submitted" | "step-approved" | "step-rejected" | "approved" | "withdrawn" | "written" | "compiled" | "propagated" | "realized" | "effective" | "failed" | "revoke-requested" | "revoke-written" | "revoked" | "expired";
+            kind: "submitted" | "step-approved" | "step-rejected" | "approved" | "withdrawn" | "written" | "compiled" | "propagated" | "realized" | "effective" | "failed" | "revoke-requested" | "revoke-written" | "revoked" | "expired" | "comment" | "voided" | "escalated" | "reminded" | "timed-out" | "expires-soon" | "review-confirmed" | "review-rejected" | "break-glass" | "shrunk" | "reopened";
+            /** @description position of the item; absent: about the whole ticket */
+            item?: number;
             actor?: components["schemas"]["Person"];
+            onBehalfOf?: components["schemas"]["Person"];
             step?: string;
             cluster?: string;
             revision?: string;
@@ -581,8 +1373,7 @@ export interface components {
         };
         Ticket: {
             id: string;
-            /** @enum {string} */
-            kind: "grant";
+            kind: components["schemas"]["TicketKind"];
             state: components["schemas"]["TicketState"];
             /**
              * Format: int64
@@ -591,42 +1382,28 @@ export interface components {
             version: number;
             requester: components["schemas"]["Person"];
             reason: string;
-            /** Format: int64 */
-            durationSeconds?: number;
-            /** Format: date-time */
-            expiresAt?: string;
+            breakGlass?: boolean;
             items: components["schemas"]["TicketItem"][];
-            steps: components["schemas"]["Step"][];
             /** @description oldest first */
             events: components["schemas"]["Event"][];
-            /** @description live state per targeted member while applying and afterwards */
-            clusters: components["schemas"]["ClusterState"][];
-            /** @description the statement as YAML */
-            statement?: string;
-            policy?: string;
-            /** @description what it waits for or why it failed, for people */
             message?: string;
-            /** @description members that are not realised yet */
-            waitingFor?: string[];
             /** Format: date-time */
             createdAt: string;
             /** Format: date-time */
             updatedAt: string;
-            can: {
-                approve: boolean;
-                reject: boolean;
-                withdraw: boolean;
-                revoke: boolean;
-            };
+            /** @description with any item */
+            can: components["schemas"]["ItemMay"];
         };
         TicketList: {
-            /** @description without events */
+            /** @description without events, statements and what the items bring */
             items: components["schemas"]["Ticket"][];
             nextCursor?: string;
         };
         NewDecision: {
             /** @enum {string} */
             decision: "approve" | "reject";
+            /** @description absent: every item that waits for the caller */
+            item?: number;
             /**
              * Format: int64
              * @description the ticket's version that the decider saw; another one is refused with code stale
@@ -635,7 +1412,471 @@ export interface components {
             /** @description required to reject */
             comment?: string;
         };
+        BulkDecision: {
+            /** @enum {string} */
+            decision: "approve" | "reject";
+            comment?: string;
+            items: {
+                ticket: string;
+                item?: number;
+                /** Format: int64 */
+                version: number;
+            }[];
+        };
+        BulkResult: {
+            items: {
+                ticket: string;
+                item?: number;
+                ok: boolean;
+                state?: components["schemas"]["TicketState"];
+                problem?: components["schemas"]["Problem"];
+            }[];
+        };
+        NewComment: {
+            comment: string;
+        };
+        NewReview: {
+            /** @description absent: every item */
+            item?: number;
+            /** @description false: the grant ends at once */
+            confirm: boolean;
+            /** @description required to end it */
+            comment?: string;
+        };
+        InboxItem: {
+            id: string;
+            /** Format: date-time */
+            at: string;
+            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked */
+            kind: string;
+            /** @description in the person's language */
+            title: string;
+            body?: string;
+            ticket?: string;
+            read: boolean;
+        };
+        InboxList: {
+            unread: number;
+            items: components["schemas"]["InboxItem"][];
+            nextCursor?: string;
+        };
+        MarkInbox: {
+            /** @description absent: all */
+            ids?: string[];
+            /** @default true */
+            read: boolean;
+        };
+        Preferences: {
+            /** @enum {string} */
+            language: "en" | "zh";
+            /** @description IANA name */
+            timeZone: string;
+            digestHour?: number;
+            /** @description channels that the operator has set up */
+            readonly available?: string[];
+            /** @description channel (inbox, mail, slack) -> kind -> when */
+            channels: {
+                [key: string]: {
+                    [key: string]: "at-once" | "digest" | "off";
+                };
+            };
+        };
+        /** @enum {string} */
+        TokenScope: "read" | "tickets:write" | "tickets:decide" | "catalog:write" | "workloads:write" | "ledger:read";
+        Token: {
+            id: string;
+            name: string;
+            scopes: components["schemas"]["TokenScope"][];
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            expiresAt: string;
+            /** Format: date-time */
+            lastUsedAt?: string;
+            /** @description the first characters of the secret */
+            prefix?: string;
+        };
+        TokenList: {
+            items: components["schemas"]["Token"][];
+        };
+        NewToken: {
+            name: string;
+            scopes: components["schemas"]["TokenScope"][];
+            /** Format: int64 */
+            expiresInSeconds: number;
+        };
+        CreatedToken: {
+            token: components["schemas"]["Token"];
+            /** @description shown once */
+            secret: string;
+        };
+        SessionInfo: {
+            current: boolean;
+            /** Format: date-time */
+            createdAt: string;
+            /** Format: date-time */
+            expiresAt: string;
+            userAgent?: string;
+        };
+        SessionList: {
+            items: components["schemas"]["SessionInfo"][];
+        };
+        Delegation: {
+            id: string;
+            from: components["schemas"]["Person"];
+            to: components["schemas"]["Person"];
+            /** Format: date-time */
+            start: string;
+            /** Format: date-time */
+            end: string;
+            /** Format: date-time */
+            endedAt?: string;
+            reason?: string;
+            active: boolean;
+            canEnd: boolean;
+        };
+        DelegationList: {
+            items: components["schemas"]["Delegation"][];
+            nextCursor?: string;
+        };
+        NewDelegation: {
+            to: string;
+            /** Format: date-time */
+            start: string;
+            /** Format: date-time */
+            end: string;
+            reason?: string;
+        };
+        DeniedConnection: {
+            application: components["schemas"]["CatalogRef"];
+            resource: components["schemas"]["CatalogRef"];
+            action?: string;
+            port?: number;
+            protocol?: string;
+            decision?: components["schemas"]["Decision"];
+            /** Format: int64 */
+            count: number;
+            /** Format: date-time */
+            lastSeen: string;
+        };
+        Home: {
+            /** @description at most 10, oldest first */
+            waiting: components["schemas"]["Ticket"][];
+            waitingCount?: number;
+            reviews: components["schemas"]["Ticket"][];
+            /** @description the caller's tickets that are not at an end */
+            underWay: components["schemas"]["Ticket"][];
+            /** @description grants of the caller's applications that end within 14 days, soonest first */
+            expiring: components["schemas"]["Ticket"][];
+            denied: components["schemas"]["DeniedConnection"][];
+            flowsAvailable: boolean;
+        };
+        SearchHit: {
+            /** @enum {string} */
+            kind: "application" | "resource" | "person" | "group" | "ticket";
+            id: string;
+            title: string;
+            subtitle?: string;
+            name?: string;
+        };
+        SearchResult: {
+            items: components["schemas"]["SearchHit"][];
+        };
+        PersonList: {
+            items: components["schemas"]["Person"][];
+            nextCursor?: string;
+        };
+        PersonDetail: {
+            person: components["schemas"]["Person"];
+            leader?: components["schemas"]["Person"];
+            groups: components["schemas"]["OwnerRef"][];
+            owns: components["schemas"]["SearchHit"][];
+        };
+        Group: {
+            id: string;
+            displayName: string;
+            lead?: components["schemas"]["Person"];
+            parent?: string;
+            members: number;
+        };
+        GroupList: {
+            items: components["schemas"]["Group"][];
+            nextCursor?: string;
+        };
+        PolicyStep: {
+            name: string;
+            approvers: string[];
+            quorum: string;
+            condition?: string;
+            autoApprove?: string;
+            /** @description for example: after 72h escalate to group:security */
+            timeout?: string;
+        };
+        ApprovalPolicy: {
+            name: string;
+            priority: number;
+            builtin: boolean;
+            match?: string;
+            accepted: boolean;
+            message?: string;
+            /** Format: int64 */
+            maxDurationSeconds?: number;
+            samePersonManySteps?: boolean;
+            breakGlassPeople?: components["schemas"]["Person"][];
+            steps: components["schemas"]["PolicyStep"][];
+            yaml?: string;
+        };
+        ApprovalPolicyList: {
+            items: components["schemas"]["ApprovalPolicy"][];
+        };
+        ClassInfo: {
+            /** @enum {string} */
+            kind: "ResourceClass" | "SubjectClass";
+            name: string;
+            pattern: string;
+            labelKey: string;
+            /** @description catalog entities that it covers */
+            members: number;
+            accepted?: boolean;
+            message?: string;
+            /** @description the spec */
+            yaml: string;
+        };
+        ClassList: {
+            items: components["schemas"]["ClassInfo"][];
+        };
+        CatalogSource: {
+            id: string;
+            /** @enum {string} */
+            kind: "files" | "backstage" | "csv" | "upload" | "portal";
+            /** @description without secrets */
+            location?: string;
+            entities: number;
+            gone?: number;
+            /** Format: date-time */
+            lastSync?: string;
+            lastError?: string;
+            waiting?: components["schemas"]["SyncPreview"];
+        };
+        CatalogSourceList: {
+            items: components["schemas"]["CatalogSource"][];
+        };
+        SyncInput: {
+            /** @enum {string} */
+            format?: "backstage" | "csv";
+            /**
+             * @description of the rows of a CSV
+             * @enum {string}
+             */
+            kind?: "application" | "resource" | "person" | "group";
+            content?: string;
+        };
+        SyncChange: {
+            /** @enum {string} */
+            verb: "add" | "change" | "gone" | "conflict";
+            /** @enum {string} */
+            kind: "application" | "resource" | "person" | "group";
+            id: string;
+            title: string;
+            fields?: {
+                field: string;
+                before: string;
+                after: string;
+            }[];
+            /** @description for example: owns 3 resources, has 2 effective grants */
+            consequences?: string[];
+        };
+        SyncPreview: {
+            token: string;
+            added: number;
+            changed: number;
+            gone: number;
+            unchanged?: number;
+            /** @description what could not be read, with file and line */
+            problems?: string[];
+            /** @description the first 500 */
+            changes: components["schemas"]["SyncChange"][];
+        };
+        SyncApply: {
+            token: string;
+            /** @default false */
+            removeGone: boolean;
+            reason?: string;
+        };
+        SyncResult: {
+            added: number;
+            changed: number;
+            gone: number;
+            removed?: number;
+        };
+        Entity: {
+            /** @enum {string} */
+            kind: "application" | "resource" | "person" | "group";
+            id: string;
+            title: string;
+            description?: string;
+            /** @description resource name of an application or resource */
+            name?: string;
+            /** @description user:bob or group:storage */
+            owners?: string[];
+            sensitivity?: components["schemas"]["Sensitivity"];
+            environment?: string;
+            email?: string;
+            /** @description of a person, or the lead of a group */
+            leader?: string;
+            parent?: string;
+            members?: string[];
+            readonly source?: string;
+            /**
+             * Format: int64
+             * @description of the entity that is changed, as it was read; absent: it is new
+             */
+            version?: number;
+            readonly gone?: boolean;
+            readonly consequences?: string[];
+        };
+        EntityList: {
+            items: components["schemas"]["Entity"][];
+            nextCursor?: string;
+        };
+        Workload: {
+            id: string;
+            /** @description resource name of the application it acts as */
+            subject: string;
+            /** @description addresses or prefixes */
+            addresses: string[];
+            description?: string;
+            /** @description who registers it; absent: the caller */
+            source?: string;
+            readonly accepted?: boolean;
+            readonly message?: string;
+        };
+        WorkloadList: {
+            items: components["schemas"]["Workload"][];
+            nextCursor?: string;
+        };
+        PutWorkloads: {
+            items: components["schemas"]["Workload"][];
+        };
+        WorkloadResults: {
+            items: {
+                id: string;
+                /** @enum {string} */
+                outcome: "created" | "changed" | "unchanged" | "refused";
+                message?: string;
+            }[];
+        };
+        SyncWorkloads: {
+            source: string;
+            /** @description of the preview of the same items; absent: preview */
+            token?: string;
+            /**
+             * @description more than a tenth of the source may go
+             * @default false
+             */
+            confirm: boolean;
+            items: components["schemas"]["Workload"][];
+        };
+        WorkloadSync: {
+            token: string;
+            applied: boolean;
+            /** @description so much would go that it is applied only with confirm */
+            unconfirmed?: boolean;
+            added: number;
+            changed: number;
+            removed: number;
+            unchanged: number;
+            refused?: {
+                id: string;
+                message: string;
+            }[];
+            /** @description some of those that would go */
+            sample?: components["schemas"]["Workload"][];
+        };
+        LedgerLine: {
+            /** Format: int64 */
+            seq: number;
+            /** Format: date-time */
+            at: string;
+            actor?: components["schemas"]["Person"];
+            action: string;
+            object: string;
+            details?: {
+                [key: string]: string;
+            };
+            prev: string;
+            hash: string;
+        };
+        LedgerList: {
+            items: components["schemas"]["LedgerLine"][];
+            nextCursor?: string;
+        };
+        LedgerVerification: {
+            intact: boolean;
+            /** Format: int64 */
+            lines: number;
+            head: string;
+            /** Format: int64 */
+            brokenAt?: number;
+            reason?: string;
+            anchors?: {
+                anchor: string;
+                /** Format: int64 */
+                seq: number;
+                /** Format: date-time */
+                at?: string;
+                matches: boolean;
+                message?: string;
+            }[];
+        };
+        DeviceStart: {
+            deviceCode: string;
+            /** @example BCDF-GHJK */
+            userCode: string;
+            verificationUri: string;
+            verificationUriComplete?: string;
+            expiresIn: number;
+            interval: number;
+        };
+        NewDevice: {
+            /** @description what calls, for people, for example kubectl-acp on alices-laptop */
+            client?: string;
+        };
+        DeviceLogin: {
+            /** @description what the command line calls itself; it may lie */
+            client: string;
+            /** @description where it asked from */
+            address: string;
+            /** @description what it would be able to do in the caller's name */
+            scopes: components["schemas"]["TokenScope"][];
+            /** Format: date-time */
+            startedAt: string;
+            /**
+             * Format: date-time
+             * @description until when it can be agreed to
+             */
+            expiresAt: string;
+            /**
+             * Format: int64
+             * @description how long its token would live
+             */
+            tokenSeconds: number;
+        };
+        DevicePoll: {
+            deviceCode: string;
+        };
+        DeviceToken: {
+            token: string;
+            /** Format: date-time */
+            expiresAt: string;
+        };
+        DeviceApprove: {
+            userCode: string;
+            deny?: boolean;
+        };
         ReasonBody: {
+            /** @description of a ticket; absent: every item */
+            item?: number;
             reason: string;
         };
     };
@@ -654,6 +1895,8 @@ export interface components {
         /** @description the catalog id */
         Id: string;
         TicketId: string;
+        /** @description the same key from the same caller gives the same answer again */
+        IdempotencyKey: string;
         /** @description only what the caller or one of his groups owns */
         Mine: boolean;
         /** @description part of a name or title */
@@ -695,6 +1938,9 @@ export interface operations {
     listApplications: {
         parameters: {
             query?: {
+                environment?: string;
+                /** @description person or group id */
+                owner?: string;
                 /** @description only what the caller or one of his groups owns */
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
@@ -800,6 +2046,11 @@ export interface operations {
     listResources: {
         parameters: {
             query?: {
+                class?: string;
+                sensitivity?: "low" | "medium" | "high";
+                environment?: string;
+                /** @description person or group id */
+                owner?: string;
                 /** @description only what the caller or one of his groups owns */
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
@@ -905,9 +2156,14 @@ export interface operations {
     listTickets: {
         parameters: {
             query?: {
-                /** @description `mine`: I asked; `approvals`: wait for my decision; `decided`: I decided; `all`: every one I may see */
-                view?: "mine" | "approvals" | "decided" | "all";
+                /** @description `mine`: I asked; `approvals`: wait for my decision; `decided`: I decided; `review`: break-glass grants that wait for my review; `all`: every one I may see */
+                view?: "mine" | "approvals" | "decided" | "review" | "all";
                 state?: components["schemas"]["TicketState"][];
+                kind?: components["schemas"]["TicketKind"][];
+                /** @description part of the reason, a ticket id, an application, a resource or a person */
+                q?: string;
+                requester?: string;
+                expiringWithinSeconds?: number;
                 /** @description an application id */
                 application?: string;
                 /** @description a resource id */
@@ -938,7 +2194,8 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                "Idempotency-Key"?: string;
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
             };
             path?: never;
             cookie?: never;
@@ -1086,6 +2343,1067 @@ export interface operations {
                 content: {
                     "application/json": components["schemas"]["Ticket"];
                 };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listInbox: {
+        parameters: {
+            query?: {
+                unread?: boolean;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["InboxList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    markInbox: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["MarkInbox"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getPreferences: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Preferences"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putPreferences: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Preferences"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Preferences"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listTokens: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TokenList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createToken: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewToken"];
+            };
+        };
+        responses: {
+            /** @description The token with its secret */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CreatedToken"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    revokeToken: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SessionList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    endOtherSessions: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listDelegations: {
+        parameters: {
+            query?: {
+                all?: boolean;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DelegationList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    createDelegation: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDelegation"];
+            };
+        };
+        responses: {
+            /** @description The delegation */
+            201: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Delegation"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    endDelegation: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getHome: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Home"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    search: {
+        parameters: {
+            query: {
+                q: string;
+                kind?: ("application" | "resource" | "person" | "group" | "ticket")[];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SearchResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPeople: {
+        parameters: {
+            query?: {
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getPerson: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PersonDetail"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listGroups: {
+        parameters: {
+            query?: {
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["GroupList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    whatIf: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WhatIf"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["TicketPreview"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    decideMany: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["BulkDecision"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BulkResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTicketChange: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ChangeView"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    commentTicket: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewComment"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ticket"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    reviewTicket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewReview"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ticket"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listTicketLedger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LedgerList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listApprovalPolicies: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalPolicyList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getApprovalPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ApprovalPolicy"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listClasses: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClassList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listCatalogSources: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["CatalogSourceList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewSync: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SyncInput"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SyncPreview"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    applySync: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SyncApply"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SyncResult"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listEntities: {
+        parameters: {
+            query?: {
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                kind?: "application" | "resource" | "person" | "group";
+                source?: string;
+                /** @description only what its source does not have any more */
+                gone?: boolean;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EntityList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putEntity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Entity"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Entity"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteEntity: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                kind: "application" | "resource" | "person" | "group";
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ReasonBody"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listWorkloads: {
+        parameters: {
+            query?: {
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                source?: string;
+                /** @description a catalog id */
+                application?: string;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putWorkloads: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutWorkloads"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadResults"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    syncWorkloads: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SyncWorkloads"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkloadSync"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    deleteWorkload: {
+        parameters: {
+            query?: {
+                /** @description absent: what people registered */
+                source?: string;
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listLedger: {
+        parameters: {
+            query?: {
+                actor?: string;
+                /** @description for example ticket.approved */
+                action?: string;
+                object?: string;
+                from?: string;
+                to?: string;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LedgerList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    verifyLedger: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LedgerVerification"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    exportLedger: {
+        parameters: {
+            query?: {
+                afterSeq?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/x-ndjson": string;
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getDevice: {
+        parameters: {
+            query: {
+                userCode: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceLogin"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startDevice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["NewDevice"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceStart"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    pollDevice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DevicePoll"];
+            };
+        };
+        responses: {
+            /** @description OK */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["DeviceToken"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    approveDevice: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["DeviceApprove"];
+            };
+        };
+        responses: {
+            /** @description Done */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
             };
             default: components["responses"]["Problem"];
         };

@@ -90,10 +90,8 @@ export function AccessTable({ items, peer, label }: Props) {
       {revoking?.ticket && (
         <RevokeDialog
           ticketId={revoking.ticket}
-          application={revoking.subject.title}
-          resource={revoking.resource.title}
-          actions={revoking.actions}
-          clusters={revoking.clusters?.map((cluster) => cluster.cluster) ?? []}
+          item={revoking.ticketItem}
+          targets={[{ application: revoking.subject.title, resource: revoking.resource.title, actions: revoking.actions, clusters: revoking.clusters?.map((cluster) => cluster.cluster) ?? [] }]}
           onClose={() => setRevoking(undefined)}
         />
       )}

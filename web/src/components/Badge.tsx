@@ -1,8 +1,8 @@
 import { useTranslation } from "react-i18next";
-import type { ClusterState, Decision, Mode, Sensitivity, StepState, TicketState } from "../api/types";
+import type { ClusterState, Decision, Mode, Sensitivity, StepState, TicketKind, TicketState } from "../api/types";
 import classes from "./Badge.module.css";
 import { useWords } from "../lib/use-words";
-import { clusterLooks, decisionLooks, modeLooks, stepLooks, ticketLooks } from "./states";
+import { breakGlassLook, clusterLooks, decisionLooks, modeLooks, stepLooks, ticketLooks } from "./states";
 import type { Look } from "./states";
 
 interface BadgeProps {
@@ -27,6 +27,17 @@ function Badge({ look, word, help, testId, value }: BadgeProps) {
 export function TicketStateBadge({ state, testId }: { state: TicketState; testId?: string }) {
   const { t } = useTranslation();
   return <Badge look={ticketLooks[state]} word={t(`ticketState.${state}`)} testId={testId} value={state} />;
+}
+
+/** What kind of request it is; for the usual one nothing is said. */
+export function KindBadge({ kind, breakGlass = false }: { kind: TicketKind; breakGlass?: boolean | undefined }) {
+  const { t } = useTranslation();
+  return (
+    <>
+      {breakGlass && <Badge look={breakGlassLook} word={t("ticket.breakGlass")} help={t("ticket.breakGlassHelp")} testId="break-glass-badge" />}
+      {kind !== "grant" && <span className={`${classes.badge} ${classes.idle}`} data-testid="kind-badge" data-value={kind}>{t(`kind.${kind}`)}</span>}
+    </>
+  );
 }
 
 export function StepStateBadge({ state }: { state: StepState }) {

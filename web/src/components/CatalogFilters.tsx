@@ -1,9 +1,8 @@
-import { Group, SegmentedControl, TextInput } from "@mantine/core";
-import { useDebouncedCallback } from "@mantine/hooks";
-import { IconSearch } from "@tabler/icons-react";
-import { useState } from "react";
+import { Button, Group, SegmentedControl } from "@mantine/core";
+import { IconX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { FilterChange } from "../lib/use-filters";
+import { SearchField } from "./SearchField";
 
 interface Props {
   search: URLSearchParams;
@@ -15,8 +14,7 @@ interface Props {
 /** Which part of the catalogue, and a search in it. */
 export function CatalogFilters({ search, onChange, placeholder, scopeLabel }: Props) {
   const { t } = useTranslation();
-  const [text, setText] = useState(search.get("q") ?? "");
-  const apply = useDebouncedCallback((q: string) => onChange({ q: q.trim() }), 200);
+  const owner = search.get("owner");
   return (
     <Group mb="md" gap="sm">
       <SegmentedControl
@@ -29,21 +27,12 @@ export function CatalogFilters({ search, onChange, placeholder, scopeLabel }: Pr
         value={search.get("scope") === "all" ? "all" : "mine"}
         onChange={(scope) => onChange({ scope: scope === "all" ? "all" : undefined })}
       />
-      <TextInput
-        flex="1 1 200px"
-        maw={360}
-        type="search"
-        leftSection={<IconSearch size={15} aria-hidden />}
-        placeholder={placeholder}
-        aria-label={placeholder}
-        value={text}
-        maxLength={200}
-        onChange={(event) => {
-          setText(event.currentTarget.value);
-          apply(event.currentTarget.value);
-        }}
-        data-testid="catalog-search"
-      />
+      <SearchField flex="1 1 200px" maw={360} label={placeholder} value={search.get("q") ?? ""} onChange={(q) => onChange({ q })} testId="catalog-search" />
+      {owner && (
+        <Button size="compact-sm" variant="light" rightSection={<IconX size={13} aria-hidden />} onClick={() => onChange({ owner: undefined })} title={t("requests.removeFilter")}>
+          {t("action.owner", { id: owner })}
+        </Button>
+      )}
     </Group>
   );
 }

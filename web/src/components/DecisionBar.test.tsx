@@ -3,11 +3,9 @@ import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Ticket } from "../api/types";
 import { TicketPage } from "../pages/TicketPage";
-import { bob, carol, cluster, event, step, ticket } from "../testing/fixtures";
+import { approved, bob, bobsCluster, carol, cluster, event, item, me, nothing, step, ticket, ticketOf } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
-
-const nothing = { approve: false, reject: false, withdraw: false, revoke: false };
 
 /** A server that holds one ticket and changes it as the handler says. */
 function start(first: Ticket, write: Record<string, (call: Call) => Answer> = {}) {
@@ -17,6 +15,7 @@ function start(first: Ticket, write: Record<string, (call: Call) => Answer> = {}
     return answer;
   };
   const calls = serve({
+    "GET /me": () => ({ body: me({ person: carol }) }),
     "GET /tickets/T-42": () => ({ body: current }),
     ...Object.fromEntries(Object.entries(write).map(([operation, handler]) => [`POST /tickets/T-42/${operation}`, (call: Call) => keep(handler(call))])),
   });
@@ -24,7 +23,9 @@ function start(first: Ticket, write: Record<string, (call: Call) => Answer> = {}
   return { calls, writes: () => calls.filter((call) => call.method === "POST"), set: (next: Ticket) => (current = next) };
 }
 
-const decidable = ticket({ can: { ...nothing, approve: true, reject: true } });
+const decides = { ...nothing, approve: true, reject: true };
+const decidable = ticketOf("pending", { can: decides });
+const rejected = ticketOf("rejected", { steps: [step("leader", "rejected", [carol])] }, { version: 4 });
 
 describe("the decision bar", () => {
   it("is absent for whom the ticket does not concern", async () => {
@@ -39,7 +40,7 @@ describe("the decision bar", () => {
   });
 
   it("approves the version that was shown, and shows the answer", async () => {
-    const { writes } = start(decidable, { decision: () => ({ body: ticket({ version: 4, steps: [step("leader", "approved", [carol]), step("owner", "current", [bob])] }) }) });
+    const { writes } = start(decidable, { decision: () => ({ body: ticketOf("pending", { steps: [approved("leader", carol), step("owner", "current", [bob])] }, { version: 4 }) }) });
     await userEvent.click(await screen.findByTestId("approve-button"));
     await waitFor(() => expect(screen.getByTestId("timeline-step-owner")).toHaveAttribute("data-value", "current"));
     expect(writes().map((call) => call.body)).toEqual([{ decision: "approve", version: 3 }]);
@@ -47,7 +48,7 @@ describe("the decision bar", () => {
   });
 
   it("does not reject without a comment", async () => {
-    const { writes } = start(decidable, { decision: () => ({ body: ticket({ version: 4, state: "rejected" }) }) });
+    const { writes } = start(decidable, { decision: () => ({ body: rejected }) });
     await userEvent.click(await screen.findByTestId("reject-button"));
     expect(screen.getByText("Say why. Alice Zhang reads it.")).toBeVisible();
     expect(screen.getByTestId("decision-comment")).toHaveFocus();
@@ -61,14 +62,14 @@ describe("the decision bar", () => {
   it("shows what changed when someone else was faster", async () => {
     const { set } = start(decidable, { decision: () => problem(409, "stale") });
     await screen.findByTestId("approve-button");
-    set(ticket({ version: 4, state: "rejected", steps: [step("leader", "rejected", [carol])], can: nothing }));
+    set(rejected);
     await userEvent.click(screen.getByTestId("approve-button"));
     await waitFor(() => expect(screen.getByTestId("ticket-state")).toHaveAttribute("data-value", "rejected"));
   });
 
   it("asks why before it revokes, and names what that affects", async () => {
-    const effective = ticket({ state: "effective", clusters: [cluster("m1", "Realized"), cluster("m2", "Realized")], can: { ...nothing, revoke: true } });
-    const { writes } = start(effective, { revoke: () => ({ body: { ...effective, state: "revoking", version: 9, can: nothing, events: [...effective.events, event("revoke-requested", 5, { actor: bob })] } }) });
+    const effective = ticketOf("effective", { clusters: [cluster("m1", "Realized"), cluster("m2", "Realized")], can: { ...nothing, revoke: true } });
+    const { writes } = start(effective, { revoke: () => ({ body: ticketOf("revoking", {}, { version: 9, events: [...effective.events, event("revoke-requested", 5, { actor: bob })] }) }) });
     await userEvent.click(await screen.findByTestId("revoke-button"));
     expect(await screen.findByText("Affects m1 and m2.")).toBeVisible();
     await userEvent.click(screen.getByTestId("revoke-confirm"));
@@ -83,18 +84,86 @@ describe("the decision bar", () => {
   });
 
   it("lets the requester withdraw with a reason", async () => {
-    const { writes } = start(ticket({ can: { ...nothing, withdraw: true } }), { withdraw: () => ({ body: ticket({ state: "withdrawn", version: 4 }) }) });
+    const { writes } = start(ticketOf("pending", { can: { ...nothing, withdraw: true } }), { withdraw: () => ({ body: ticketOf("withdrawn", {}, { version: 4 }) }) });
     await userEvent.click(await screen.findByTestId("withdraw-button"));
     await userEvent.type(await screen.findByTestId("withdraw-reason"), "Not needed.");
     await userEvent.click(screen.getByTestId("withdraw-confirm"));
     await waitFor(() => expect(screen.getByTestId("ticket-state")).toHaveAttribute("data-value", "withdrawn"));
     expect(writes().map((call) => call.body)).toEqual([{ reason: "Not needed." }]);
   });
+
+  const orders = { ...bobsCluster, id: "orders", title: "Orders" };
+  const two = ticket({ items: [item({ can: decides }), item({ position: 1, resource: orders, can: decides })], can: decides });
+
+  it("decides every item that waits, and says which", async () => {
+    const { writes } = start(two, { decision: () => ({ body: { ...two, version: 4 } }) });
+    expect(await screen.findByTestId("decision-bar")).toHaveTextContent(/reach Bob’s cluster .*reach Orders/);
+    await userEvent.click(screen.getByTestId("approve-button"));
+    await waitFor(() => expect(writes().map((call) => call.body)).toEqual([{ decision: "approve", version: 3 }]));
+  });
+
+  it("decides about one item alone when told to", async () => {
+    const { writes } = start(two, { decision: () => ({ body: { ...two, version: 4 } }) });
+    await userEvent.click(await screen.findByTestId("decision-about"));
+    await userEvent.click(await screen.findByRole("option", { name: "Payments API to Orders" }));
+    expect(screen.getByTestId("decision-bar")).not.toHaveTextContent("reach Bob’s cluster");
+    await userEvent.click(screen.getByTestId("approve-button"));
+    await waitFor(() => expect(writes().map((call) => call.body)).toEqual([{ decision: "approve", version: 3, item: 1 }]));
+  });
+
+  it("revokes one item of several from its row", async () => {
+    const can = { ...nothing, revoke: true };
+    const granted = ticket({ state: "effective", items: [item({ state: "effective", can }), item({ position: 1, resource: orders, state: "effective", can })], can });
+    const { writes } = start(granted, { revoke: () => ({ body: { ...granted, version: 4 } }) });
+    await userEvent.click(await screen.findByTestId("item-revoke-1"));
+    expect(await screen.findByText(/can then no longer reach Orders/)).toBeVisible();
+    await userEvent.type(screen.getByTestId("revoke-reason"), "Retired.");
+    await userEvent.click(screen.getByTestId("revoke-confirm"));
+    await waitFor(() => expect(writes().map((call) => call.body)).toEqual([{ reason: "Retired.", item: 1 }]));
+  });
+
+  it("says that somebody decides in another’s place", async () => {
+    start(ticketOf("pending", { steps: [step("leader", "current", [bob])], can: decides }));
+    expect(await screen.findByText("You decide as leader, in somebody’s place.")).toBeVisible();
+  });
+
+  it("comments without deciding", async () => {
+    const { writes } = start(decidable, { comments: () => ({ body: { ...decidable, version: 4 } }) });
+    await userEvent.type(await screen.findByTestId("decision-comment"), "Which port?");
+    await userEvent.click(screen.getByTestId("comment-only"));
+    await waitFor(() => expect(writes().map((call) => [call.path, call.body])).toEqual([["/tickets/T-42/comments", { comment: "Which port?" }]]));
+  });
+
+  it("asks for more time with the reason that held so far", async () => {
+    const effective = ticketOf("effective", { can: { ...nothing, extend: true } });
+    const { calls } = start(effective);
+    await userEvent.click(await screen.findByTestId("extend-button"));
+    expect(await screen.findByTestId("extend-reason")).toHaveValue("Still needed. Checkout needs it.");
+    await userEvent.click(screen.getByTestId("duration-90"));
+    await userEvent.click(screen.getByTestId("extend-confirm"));
+    await waitFor(() =>
+      expect(calls.find((call) => call.path === "/tickets" && call.method === "POST")?.body).toEqual({
+        kind: "extend", items: [{ target: { ticket: "T-42", item: 0 } }], reason: "Still needed. Checkout needs it.", durationSeconds: 7_776_000,
+      }),
+    );
+  });
+
+  it.each([
+    ["confirms", "review-confirm", "", { confirm: true }],
+    ["ends", "review-end", "Not an emergency.", { confirm: false, comment: "Not an emergency." }],
+  ])("%s what went through broken glass", async (_, button, comment, want) => {
+    const glass = ticketOf("effective", { review: step("security", "current", [carol]), can: { ...nothing, review: true } }, { breakGlass: true });
+    const { writes } = start(glass, { review: () => ({ body: { ...glass, version: 4 } }) });
+    await userEvent.click(await screen.findByTestId("review-button"));
+    if (comment) await userEvent.type(await screen.findByTestId("review-comment"), comment);
+    await userEvent.click(await screen.findByTestId(button));
+    await waitFor(() => expect(writes().map((call) => call.body)).toEqual([want]));
+  });
 });
 
 describe("the ticket", () => {
   it("says for each cluster how it stands, and what it waits for", async () => {
-    start(ticket({ state: "applying", clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: "m2 does not answer" })], waitingFor: ["m2"] }));
+    start(ticketOf("applying", { clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: "m2 does not answer" })], waitingFor: ["m2"] }));
     expect(await screen.findByTestId("cluster-state-m1")).toHaveAttribute("data-value", "Realized");
     expect(screen.getByTestId("cluster-state-m2")).toHaveAttribute("data-value", "Unreachable");
     expect(screen.getByTestId("ticket-message")).toHaveTextContent("Waits for m2");

@@ -1,16 +1,19 @@
 import { Chip, Group, Input, NumberInput, Select } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { durationChoices } from "../lib/request";
-import type { CustomUnit, DurationChoice } from "../lib/request";
-import classes from "../pages/NewRequestPage.module.css";
+import type { DurationChoice, DurationValue } from "../lib/request";
+import classes from "./DurationField.module.css";
 
-export interface DurationValue {
-  duration: DurationChoice;
-  customAmount: number | undefined;
-  customUnit: CustomUnit;
+interface Props {
+  value: DurationValue;
+  onChange: (value: DurationValue) => void;
+  error: string | undefined;
+  description?: string | undefined;
+  /** There has to be an end. */
+  limited?: boolean;
 }
 
-export function DurationField({ value, onChange, error }: { value: DurationValue; onChange: (value: DurationValue) => void; error: string | undefined }) {
+export function DurationField({ value, onChange, error, description, limited = false }: Props) {
   const { t } = useTranslation();
   const word = (choice: DurationChoice) => {
     if (choice === "revoked") return t("request.untilRevoked");
@@ -18,14 +21,16 @@ export function DurationField({ value, onChange, error }: { value: DurationValue
     return t("time.days", { count: Number(choice) });
   };
   return (
-    <Input.Wrapper label={t("request.duration")} labelElement="div" error={error}>
+    <Input.Wrapper label={t("request.duration")} labelElement="div" error={error} description={description}>
       <Chip.Group value={value.duration} onChange={(next) => onChange({ ...value, duration: durationChoices.find((each) => each === next) ?? value.duration })}>
-        <div className={classes.duration} role="radiogroup" aria-label={t("request.duration")}>
-          {durationChoices.map((choice) => (
-            <Chip key={choice} value={choice} variant="light" radius="sm" size="sm" data-testid={`duration-${choice}`}>
-              {word(choice)}
-            </Chip>
-          ))}
+        <div className={classes.choices} role="radiogroup" aria-label={t("request.duration")}>
+          {durationChoices
+            .filter((choice) => !limited || choice !== "revoked")
+            .map((choice) => (
+              <Chip key={choice} value={choice} variant="light" radius="sm" size="sm" data-testid={`duration-${choice}`}>
+                {word(choice)}
+              </Chip>
+            ))}
         </div>
       </Chip.Group>
       {value.duration === "custom" && (

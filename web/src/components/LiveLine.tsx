@@ -1,29 +1,39 @@
 import { VisuallyHidden } from "@mantine/core";
 import { IconCircleDashed } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
-import type { Ticket } from "../api/types";
+import type { TicketItem } from "../api/types";
+import { sumClusters, sumSteps } from "../lib/items";
 import { useWords } from "../lib/use-words";
 import classes from "./LiveLine.module.css";
 import { clusterLooks, stepLooks } from "./states";
 
-/** A ticket in one line: its steps, then its clusters. */
-export function LiveLine({ ticket }: { ticket: Ticket }) {
+const stopped: TicketItem["state"][] = ["rejected", "withdrawn", "timed-out", "revoked", "expired"];
+
+interface Props {
+  items: TicketItem[];
+  testId?: string;
+}
+
+/** Items in one line: their steps, then their members. Of several, the least advanced speaks, with how many are past it. */
+export function LiveLine({ items, testId }: Props) {
   const { t } = useTranslation();
   const words = useWords();
-  const stopped = ["rejected", "withdrawn", "revoked", "expired"].includes(ticket.state);
+  const clusters = sumClusters(items);
+  const over = items.every((item) => stopped.includes(item.state));
   return (
-    <ol className={classes.line} aria-label={t("ticket.progress")} data-testid={`live-line-${ticket.id}`}>
-      {ticket.steps.map((step) => {
-        const { icon: Icon, tone } = stepLooks[step.state];
+    <ol className={classes.line} aria-label={t("ticket.progress")} data-testid={testId}>
+      {sumSteps(items).map(({ name, state, done, of }) => {
+        const { icon: Icon, tone } = stepLooks[state];
         return (
-          <li key={step.name} className={`${classes.item} ${classes[tone]}`} data-value={step.state} title={t(`stepState.${step.state}`)}>
+          <li key={name} className={`${classes.item} ${classes[tone]}`} data-value={state} title={t(`stepState.${state}`)}>
             <Icon size={14} aria-hidden />
-            {words.step(step.name)}
-            <VisuallyHidden>: {t(`stepState.${step.state}`)}</VisuallyHidden>
+            {words.step(name)}
+            {of > 1 && done < of && ` ${words.number(done)}/${words.number(of)}`}
+            <VisuallyHidden>: {t(`stepState.${state}`)}</VisuallyHidden>
           </li>
         );
       })}
-      {ticket.clusters.map((cluster) => {
+      {clusters.map((cluster) => {
         const { icon: Icon, tone } = clusterLooks[cluster.state];
         return (
           <li key={cluster.cluster} className={`${classes.item} ${classes[tone]}`} data-value={cluster.state} title={cluster.message ? words.said(cluster.message) : t(`clusterState.${cluster.state}`)}>
@@ -33,7 +43,7 @@ export function LiveLine({ ticket }: { ticket: Ticket }) {
           </li>
         );
       })}
-      {ticket.clusters.length === 0 && !stopped && (
+      {clusters.length === 0 && !over && (
         <li className={classes.item}>
           <IconCircleDashed size={14} aria-hidden />
           {t("ticket.effect")}

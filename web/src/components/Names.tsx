@@ -1,11 +1,14 @@
 /** How things and people are named: every name a link, every resource name copyable, in its short form. */
-import { ActionIcon, CopyButton, VisuallyHidden } from "@mantine/core";
+import { ActionIcon, CopyButton, Popover, UnstyledButton, VisuallyHidden } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { CatalogRef, OwnerRef, Person } from "../api/types";
-import { initials, shortName } from "../lib/names";
+import { shortName } from "../lib/names";
+import { Avatar } from "./Avatar";
 import classes from "./Names.module.css";
+import { PersonCard } from "./PersonCard";
 
 export type RefKind = "applications" | "resources";
 
@@ -61,20 +64,21 @@ export function RefName({ kind, about, full = false }: RefNameProps) {
   );
 }
 
-export function Avatar({ name, size = 22 }: { name: string; size?: number }) {
-  return (
-    <span className={classes.avatar} style={{ width: size, height: size, fontSize: size * 0.42 }} aria-hidden>
-      {initials(name)}
-    </span>
-  );
-}
-
+/** A person's name; it opens a card that says who that is. */
 export function PersonName({ person, size }: { person: Person; size?: number }) {
+  const [open, setOpen] = useState(false);
   return (
-    <span className={classes.person} title={[person.title, person.email].filter(Boolean).join(" · ") || undefined}>
-      <Avatar name={person.displayName} size={size ?? 20} />
-      {person.displayName}
-    </span>
+    <Popover opened={open} onChange={setOpen} position="bottom-start" shadow="md" trapFocus returnFocus withRoles={false}>
+      <Popover.Target>
+        <UnstyledButton className={classes.person} onClick={() => setOpen(!open)} aria-expanded={open} aria-haspopup="dialog" title={person.title} data-testid={`person-${person.id}`}>
+          <Avatar name={person.displayName} size={size ?? 20} />
+          {person.displayName}
+        </UnstyledButton>
+      </Popover.Target>
+      <Popover.Dropdown role="dialog" aria-label={person.displayName}>
+        {open && <PersonCard person={person} />}
+      </Popover.Dropdown>
+    </Popover>
   );
 }
 

@@ -2,29 +2,37 @@ import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMayRequest } from "../api/queries";
+import type { TicketKind } from "../api/types";
 
-export function requestPath(prefill: { application?: string | undefined; resource?: string | undefined; action?: string | undefined }): string {
+export interface Prefill {
+  kind?: TicketKind | undefined;
+  application?: string | undefined;
+  resource?: string | undefined;
+  action?: string | undefined;
+  /** The grant that is to end. */
+  target?: string | undefined;
+}
+
+export function requestPath(prefill: Prefill): string {
   const search = new URLSearchParams();
   for (const [key, value] of Object.entries(prefill)) if (value) search.set(key, value);
   const text = search.toString();
   return text ? `/requests/new?${text}` : "/requests/new";
 }
 
-interface Props {
-  application?: string | undefined;
-  resource?: string | undefined;
-  action?: string | undefined;
+interface Props extends Prefill {
   primary?: boolean;
+  quiet?: boolean;
   label?: string;
   testId?: string;
 }
 
 /** Absent for those who may not ask. */
-export function RequestAccessLink({ primary = false, label, testId = "request-access", ...prefill }: Props) {
+export function RequestAccessLink({ primary = false, quiet = false, label, testId = "request-access", ...prefill }: Props) {
   const { t } = useTranslation();
   if (!useMayRequest()) return null;
   return (
-    <Button component={Link} to={requestPath(prefill)} size={primary ? "sm" : "compact-sm"} variant={primary ? "filled" : "light"} data-testid={testId}>
+    <Button component={Link} to={requestPath(prefill)} size={primary ? "sm" : "compact-sm"} variant={primary ? "filled" : quiet ? "default" : "light"} data-testid={testId}>
       {label ?? t("action.requestAccess")}
     </Button>
   );

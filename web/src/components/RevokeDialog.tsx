@@ -5,26 +5,35 @@ import { useWords } from "../lib/use-words";
 import { ReasonDialog } from "./ReasonDialog";
 import { useToast } from "./toast-context";
 
-interface Props {
-  ticketId: string;
+export interface Revocable {
   application: string;
   resource: string;
   actions: string[];
   clusters: string[];
+}
+
+interface Props {
+  ticketId: string;
+  /** Absent: every item that can be revoked. */
+  item?: number | undefined;
+  targets: Revocable[];
   onClose: () => void;
 }
 
-export function RevokeDialog({ ticketId, application, resource, actions, clusters, onClose }: Props) {
+export function RevokeDialog({ ticketId, item, targets, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const toast = useToast();
   const revoke = useRevoke(ticketId);
+  const clusters = [...new Set(targets.flatMap((target) => target.clusters))].sort();
   return (
     <ReasonDialog
-      title={t("decide.revokeTitle")}
+      title={t("decide.revokeTitle", { count: targets.length })}
       text={
         <>
-          <Text>{t("decide.revokeText", { application, resource, actions: words.list(actions) })}</Text>
+          {targets.map((target) => (
+            <Text key={`${target.application}/${target.resource}`}>{t("decide.revokeText", { application: target.application, resource: target.resource, actions: words.list(target.actions) })}</Text>
+          ))}
           {clusters.length > 0 && <Text c="dimmed" size="sm" mt={4}>{t("decide.revokeClusters", { clusters: words.list(clusters) })}</Text>}
         </>
       }
@@ -34,7 +43,7 @@ export function RevokeDialog({ ticketId, application, resource, actions, cluster
       error={revoke.error}
       testId="revoke"
       onConfirm={(reason) =>
-        revoke.mutate(reason, {
+        revoke.mutate({ reason, item }, {
           onSuccess: () => {
             toast(t("decide.done.revoke", { id: ticketId }));
             onClose();

@@ -1,28 +1,32 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, describe, expect, it } from "vitest";
-import type { Ticket } from "../api/types";
+import type { Ticket, TicketItem, TicketKind } from "../api/types";
 import { chooseLanguage } from "../i18n";
-import { alice, bob, carol, cluster, event, step, ticket } from "../testing/fixtures";
-import { renderPage } from "../testing/render";
+import { alice, approved, bob, bobsCluster, carol, cluster, event, item, step, ticket, ticketOf } from "../testing/fixtures";
+import { problem, renderPage, serve } from "../testing/render";
+import type { Answer, Call } from "../testing/render";
 import { TicketDetail } from "./TicketDetail";
 
-const show = (over: Partial<Ticket>) => renderPage(<TicketDetail ticket={ticket(over)} />, { path: "/tickets/:id", at: "/tickets/T-42" });
-const decided = [step("leader", "approved", [carol]), step("owner", "approved", [bob])];
+function show(of: Ticket, over: Record<string, (call: Call) => Answer> = {}) {
+  serve({ "GET /tickets/T-42/ledger": () => problem(403, "forbidden"), ...over });
+  return renderPage(<TicketDetail ticket={of} />, { path: "/tickets/:id", at: "/tickets/T-42" });
+}
+const decided = [approved("leader", carol), approved("owner", bob)];
 
 afterEach(() => chooseLanguage("en"));
 
 describe("a ticket in detail", () => {
   it("says why a member does not have it, in the person's language", async () => {
     await chooseLanguage("zh");
-    show({ state: "applying", steps: decided, message: "Waiting for m2.", clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: "member m2 does not answer at https://m2" })] });
+    show(ticketOf("applying", { steps: decided, message: "Waiting for m2.", clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable", { message: "member m2 does not answer at https://m2" })] }));
     expect(screen.getByTestId("ticket-message")).toHaveTextContent("等待 m2。");
     expect(screen.getAllByText("成员集群 m2 在 https://m2 没有响应")).toHaveLength(2);
     expect(screen.getByTestId("cluster-state-m1")).toHaveTextContent("已落实");
   });
 
   it("calls what a member lost taken back", () => {
-    show({ state: "revoking", steps: decided, events: [event("submitted", 0), event("approved", 1), event("revoke-requested", 2, { actor: bob })], clusters: [cluster("m1", "Realized"), cluster("m2", "Pending")] });
+    show(ticketOf("revoking", { steps: decided, clusters: [cluster("m1", "Realized"), cluster("m2", "Pending")] }, { events: [event("submitted", 0), event("approved", 1), event("revoke-requested", 2, { actor: bob })] }));
     expect(screen.getByTestId("cluster-state-m1")).toHaveTextContent("Taken back");
     expect(screen.getByTestId("cluster-state-m2")).toHaveTextContent("Pending");
     expect(within(screen.getByTestId("timeline-cluster-revoke-m1")).getByText("Taken back")).toBeVisible();
@@ -33,7 +37,7 @@ describe("a ticket in detail", () => {
     ["revoked", false],
     ["rejected", false],
   ] as const)("promises members only where they are still to come: %s", (state, promised) => {
-    show({ state });
+    show(ticketOf(state));
     expect(screen.queryAllByText("The member clusters show here once everyone has approved.")).toHaveLength(promised ? 1 : 0);
   });
 
@@ -43,7 +47,7 @@ describe("a ticket in detail", () => {
     ["revoked", [event("submitted", 0), event("approved", 1), event("revoke-requested", 2, { actor: bob }), event("revoked", 5)]],
     ["expired", [event("submitted", 0), event("approved", 1), event("expired", 5)]],
   ] as const)("says when it ended instead of when it would expire: %s", (state, events) => {
-    show({ state, events: [...events], expiresAt: "2026-12-20T10:00:00Z" });
+    show(ticketOf(state, { expiresAt: "2026-12-20T10:00:00Z" }, { events: [...events] }));
     expect(within(screen.getByTestId("ticket-ended")).getByRole("time")).toHaveAttribute("dateTime", "2026-11-20T10:00:00.005Z");
     expect(screen.queryByText("Expires")).toBeNull();
   });
@@ -52,20 +56,102 @@ describe("a ticket in detail", () => {
     ["effective", 1],
     ["revoking", 0],
   ] as const)("promises an end only to what is in force: %s", (state, times) => {
-    show({ state, expiresAt: "2026-12-20T10:00:00Z" });
+    show(ticketOf(state, { expiresAt: "2026-12-20T10:00:00Z" }));
     expect(screen.queryAllByText("Expires")).toHaveLength(times);
     expect(screen.queryByTestId("ticket-ended")).toBeNull();
   });
 
   it("folds a long reason and opens it on demand", async () => {
-    show({ reason: "Checkout needs it. ".repeat(60), requester: alice });
+    show(ticket({ reason: "Checkout needs it. ".repeat(60), requester: alice }));
     const toggle = screen.getByRole("button", { name: "Show all of it", expanded: false });
     await userEvent.click(toggle);
     expect(screen.getByRole("button", { name: "Show less", expanded: true })).toBeVisible();
   });
 
   it("leaves a short reason alone", () => {
-    show({});
+    show(ticket());
     expect(screen.queryByRole("button", { name: "Show all of it" })).toBeNull();
+  });
+
+  it("shows a quorum, each vote with for whom it was, and who can still decide", () => {
+    const votes = [{ person: bob, onBehalfOf: alice, approve: true, at: "2026-11-20T10:00:01Z", comment: "Fine." }];
+    show(ticketOf("pending", { steps: [step("security", "current", [alice, carol, { id: "dave", displayName: "Dave Sun" }], { quorum: 2, votes })] }));
+    const node = within(screen.getByTestId("timeline-step-security"));
+    expect(node.getByTestId("step-quorum")).toHaveTextContent("1 of 2 approvals, by any of 3 people");
+    expect(node.getByTestId("vote-bob")).toHaveTextContent("for Alice Zhang");
+    expect(node.getByText("Fine.")).toBeVisible();
+    expect(node.queryByTestId("person-alice")).toBeNull();
+    expect(node.getByTestId("person-dave")).toBeVisible();
+  });
+
+  it("has several items in a table, each with its own line", async () => {
+    const orders = { ...bobsCluster, id: "orders", title: "Orders" };
+    show(
+      ticket({
+        items: [item({ state: "effective", steps: decided }), item({ position: 1, resource: orders })],
+        events: [event("submitted", 0), event("step-approved", 5, { item: 0, step: "leader", actor: carol }), event("effective", 9, { item: 0 })],
+      }),
+    );
+    expect(screen.getByTestId("item-state-0")).toHaveAttribute("data-value", "effective");
+    expect(screen.getByTestId("item-state-1")).toHaveAttribute("data-value", "pending");
+    expect(within(screen.getByTestId("item-0")).getByTestId("timeline-effective")).toHaveAttribute("data-value", "done");
+    expect(within(screen.getByTestId("item-1")).queryByTestId("timeline")).toBeNull();
+    await userEvent.click(screen.getByTestId("item-toggle-1"));
+    expect(within(screen.getByTestId("item-1")).getByTestId("timeline-step-leader")).toHaveAttribute("data-value", "current");
+  });
+
+  it("shows what changes, and what the approvals are bound to, once it is asked for", async () => {
+    show(ticketOf("pending", { brings: ["app/888 -> bobs-cluster 6379/TCP"] }), {
+      "GET /tickets/T-42/change": () => ({ body: { objects: [{ layer: "dataplane", kind: "CiliumNetworkPolicy", name: "acp-x", enforcer: "cilium", before: "a: 1\nb: 2\n", after: "a: 1\nb: 3\n" }], refused: ["nothing enforces UDP"] } }),
+    });
+    await userEvent.click(screen.getByTestId("tab-change"));
+    const object = within(await screen.findByTestId("diff-object"));
+    expect(object.getByText("+1")).toBeVisible();
+    expect(object.getAllByRole("cell").some((cell) => cell.textContent === "Added: +b: 3")).toBe(true);
+    expect(screen.getByTestId("change-refused")).toHaveTextContent("nothing enforces UDP");
+    expect(screen.getByTestId("brings")).toHaveTextContent("app/888 -> bobs-cluster 6379/TCP");
+  });
+
+  it.each([
+    ["nobody who may not see them", () => problem(403, "forbidden"), 0],
+    ["who may", () => ({ body: { items: [{ seq: 7, at: "2026-11-20T10:00:00Z", action: "ticket.submitted", object: "T-42", hash: "abcdef0123456789", prev: "" }] } }), 1],
+  ] as const)("shows the ledger’s lines to %s", async (_, ledger, tabs) => {
+    show(ticket(), { "GET /tickets/T-42/ledger": ledger });
+    if (tabs > 0) {
+      await userEvent.click(await screen.findByTestId("tab-history"));
+      expect(screen.getByTestId("ticket-history")).toHaveTextContent("ticket.submitted");
+    } else {
+      await screen.findByTestId("comment-box");
+      expect(screen.queryByTestId("tab-history")).toBeNull();
+    }
+  });
+
+  it("takes a comment", async () => {
+    const said: unknown[] = [];
+    show(ticket(), {
+      "POST /tickets/T-42/comments": ({ body }) => {
+        said.push(body);
+        return { body: ticket({ version: 4 }) };
+      },
+    });
+    await userEvent.type(await screen.findByTestId("comment-text"), "Any news?");
+    await userEvent.click(screen.getByTestId("comment-send"));
+    await waitFor(() => expect(screen.getByTestId("comment-text")).toHaveValue(""));
+    expect(said).toEqual([{ comment: "Any news?" }]);
+  });
+
+  const kinds: [TicketKind, Partial<TicketItem>, string][] = [
+    ["extend", { target: { ticket: "T-12", item: 0 } }, "Lets Payments API go on reaching Bob’s cluster with redis:connect, for 7 days more."],
+    ["revoke", { target: { ticket: "T-12", item: 0 } }, "Takes from Payments API the access to Bob’s cluster that T-12 gave."],
+    ["mode", { application: undefined, actions: undefined, fromMode: "Audit", toMode: "Enforce" }, "Switches Bob’s cluster from Audit to Enforce. Only what is granted can connect."],
+    ["onboard", { application: undefined, actions: undefined, toMode: "Audit" }, "Puts Bob’s cluster under ACP, in Audit."],
+    ["offboard", { application: undefined, actions: undefined }, "Takes Bob’s cluster out of ACP: anyone can connect to it then."],
+    ["class", { application: undefined, resource: undefined, object: { kind: "ResourceClass", name: "redis", verb: "update" } }, "Changes the resource class redis; see Change for what exactly."],
+    ["approval-policy", { application: undefined, resource: undefined, object: { kind: "ApprovalPolicy", name: "default", verb: "delete" } }, "Deletes the approval policy default."],
+  ];
+  it.each(kinds)("says in words what a decision about %s does", async (kind, of, want) => {
+    const can = { approve: true, reject: true, withdraw: false, revoke: false, extend: false, review: false };
+    show(ticketOf("pending", { durationSeconds: 604_800, ...of, can }, { kind }));
+    expect(await screen.findByTestId("decision-bar")).toHaveTextContent(want);
   });
 });

@@ -1,93 +1,47 @@
 import { Tabs } from "@mantine/core";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { asApiError } from "../api/client";
+import { useMayRequest, useTicketLedger } from "../api/queries";
 import type { Ticket } from "../api/types";
-import { endedAt } from "../lib/timeline";
+import { matterOf } from "../lib/items";
 import { useWords } from "../lib/use-words";
-import { ClusterStateBadge, TicketStateBadge } from "./Badge";
+import { KindBadge, TicketStateBadge } from "./Badge";
+import { TicketChange } from "./Change";
+import { CommentBox } from "./CommentBox";
 import { DecisionBar } from "./DecisionBar";
-import { PersonName, RefName } from "./Names";
-import { Statement } from "./Statement";
-import tables from "./Tables.module.css";
+import { ErrorState, RowsSkeleton } from "./Feedback";
+import { History } from "./History";
+import { ItemsTable } from "./ItemsTable";
+import { RequestAccessLink } from "./RequestAccessLink";
 import classes from "./TicketDetail.module.css";
-import { Ago } from "./Time";
+import { Clusters, Facts } from "./TicketFacts";
 import { Timeline } from "./Timeline";
 
-function Facts({ ticket }: { ticket: Ticket }) {
-  const { t } = useTranslation();
-  const words = useWords();
-  const item = ticket.items[0];
-  const ended = endedAt(ticket);
-  // What is being taken back will not last until its date.
-  const expires = ended || ticket.state === "revoking" ? undefined : ticket.expiresAt;
-  return (
-    <section className={classes.card} aria-label={t("ticket.details")}>
-      <dl className={classes.facts}>
-        <dt>{t("ticket.requester")}</dt>
-        <dd>
-          <PersonName person={ticket.requester} />
-        </dd>
-        {item && (
-          <>
-            <dt>{t("ticket.application")}</dt>
-            <dd>
-              <RefName kind="applications" about={item.application} full />
-            </dd>
-            <dt>{t("ticket.resource")}</dt>
-            <dd>
-              <RefName kind="resources" about={item.resource} full />
-            </dd>
-            <dt>{t("ticket.actions")}</dt>
-            <dd className={tables.stack}>
-              {item.actions.map((action) => (
-                <code key={action} className={tables.code}>{action}</code>
-              ))}
-            </dd>
-          </>
-        )}
-        <dt>{t("ticket.duration")}</dt>
-        <dd>{words.duration(ticket.durationSeconds)}</dd>
-        {ended && (
-          <>
-            <dt>{t("ticket.ended")}</dt>
-            <dd data-testid="ticket-ended">
-              <Ago at={ended} />
-            </dd>
-          </>
-        )}
-        {expires && (
-          <>
-            <dt>{t("ticket.expires")}</dt>
-            <dd>
-              <Ago at={expires} />
-            </dd>
-          </>
-        )}
-        <dt>{t("ticket.asked")}</dt>
-        <dd>
-          <Ago at={ticket.createdAt} />
-        </dd>
-      </dl>
-    </section>
-  );
+/** Who may not see the ledger's lines is told so by the server; for him there is no such tab. */
+function useHistory(id: string) {
+  const query = useTicketLedger(id);
+  const { status } = asApiError(query.error);
+  const hidden = query.error !== null && (status === 403 || status === 404);
+  return { query, shown: !hidden && (query.data !== undefined || query.error !== null) };
 }
 
-function Clusters({ ticket }: { ticket: Ticket }) {
+function State({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const words = useWords();
-  // Once it is over, or before anything was read, there is nothing to say of the members.
-  if (ticket.clusters.length === 0 && ticket.state !== "pending") return null;
+  const only = ticket.items.length === 1 ? ticket.items[0] : undefined;
+  const message = ticket.message ?? only?.message;
+  const waits = [...new Set(ticket.items.flatMap((item) => item.waitingFor ?? []))].sort();
   return (
-    <section className={classes.card} aria-label={t("ticket.clusters")}>
-      <h2 className={classes.cardTitle}>{t("ticket.clusters")}</h2>
-      {ticket.clusters.length === 0 && <p className={classes.later}>{t("ticket.clustersLater")}</p>}
-      {ticket.clusters.map((cluster) => (
-        <div key={cluster.cluster} className={classes.cluster}>
-          <span>{cluster.cluster}</span>
-          <ClusterStateBadge state={cluster.state} message={cluster.message} gone={ticket.state === "revoking"} testId={`cluster-state-${cluster.cluster}`} />
-          {cluster.message && cluster.state !== "Realized" && <small>{words.said(cluster.message)}</small>}
-        </div>
-      ))}
-    </section>
+    <div className={classes.state} aria-live="polite">
+      <TicketStateBadge state={ticket.state} testId="ticket-state" />
+      <KindBadge kind={ticket.kind} breakGlass={ticket.breakGlass} />
+      {message ? (
+        <span className={classes.message} data-testid="ticket-message">{words.said(message)}</span>
+      ) : (
+        waits.length > 0 && <span className={classes.message} data-testid="ticket-message">{t("ticket.waitingFor", { clusters: words.list(waits) })}</span>
+      )}
+    </div>
   );
 }
 
@@ -101,31 +55,37 @@ interface Props {
 /** Everything about a ticket on one screen. */
 export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
   const { t } = useTranslation();
-  const words = useWords();
-  const waits = ticket.waitingFor ?? [];
+  const history = useHistory(ticket.id);
+  const says = useMayRequest();
+  const [tab, setTab] = useState<string | null>("timeline");
+  const [only, ...others] = ticket.items;
+  // Who may not end it himself asks those who may.
+  const ends = only && others.length === 0 && !ticket.can.revoke && matterOf(ticket.kind) === "access" && only.state === "effective" ? only : undefined;
+  const decides = ticket.items.some((item) => item.can.approve || item.can.reject);
   return (
     <div className={narrow ? classes.narrow : undefined} data-testid={`ticket-${ticket.id}`}>
-      <div className={classes.state} aria-live="polite">
-        <TicketStateBadge state={ticket.state} testId="ticket-state" />
-        {ticket.message ? (
-          <span className={classes.message} data-testid="ticket-message">{words.said(ticket.message)}</span>
-        ) : (
-          waits.length > 0 && <span className={classes.message} data-testid="ticket-message">{t("ticket.waitingFor", { clusters: words.list(waits) })}</span>
-        )}
-      </div>
+      <State ticket={ticket} />
       <div className={classes.layout}>
-        <div>
-          <Tabs defaultValue="timeline" keepMounted={false}>
+        <div className={classes.main}>
+          <Tabs value={tab} onChange={setTab} keepMounted={false}>
             <Tabs.List mb="md">
               <Tabs.Tab value="timeline">{t("ticket.timeline")}</Tabs.Tab>
-              <Tabs.Tab value="statement" data-testid="tab-statement">{t("ticket.statement")}</Tabs.Tab>
+              <Tabs.Tab value="change" data-testid="tab-change">{t("ticket.change")}</Tabs.Tab>
+              {history.shown && <Tabs.Tab value="history" data-testid="tab-history">{t("ticket.history")}</Tabs.Tab>}
             </Tabs.List>
             <Tabs.Panel value="timeline">
-              <Timeline ticket={ticket} />
+              {only && others.length === 0 ? <Timeline ticket={ticket} item={only} /> : <ItemsTable ticket={ticket} />}
+              {says && !decides && (
+                <div className={classes.say}>
+                  <CommentBox id={ticket.id} />
+                </div>
+              )}
             </Tabs.Panel>
-            <Tabs.Panel value="statement">
-              {ticket.statement ? <Statement yaml={ticket.statement} label={t("ticket.statement")} /> : <p className={classes.later}>{t("ticket.noStatement")}</p>}
-              {ticket.statement && ticket.policy && <p className={classes.later}>{t("ticket.statementOf", { policy: ticket.policy })}</p>}
+            <Tabs.Panel value="change">
+              <TicketChange ticket={ticket} />
+            </Tabs.Panel>
+            <Tabs.Panel value="history">
+              {history.query.data ? <History lines={history.query.data.items} /> : history.query.error ? <ErrorState error={history.query.error} onRetry={() => void history.query.refetch()} /> : <RowsSkeleton />}
             </Tabs.Panel>
           </Tabs>
           <DecisionBar ticket={ticket} {...(onDecided ? { onDecided } : {})} />
@@ -133,6 +93,7 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
         <div className={classes.side}>
           <Facts ticket={ticket} />
           <Clusters ticket={ticket} />
+          {ends && <RequestAccessLink quiet kind="revoke" target={`${ticket.id}/${ends.position}`} label={t("ticket.askEnd")} testId="ask-end" />}
         </div>
       </div>
     </div>

@@ -1,8 +1,10 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { Ticket } from "../api/types";
+import { expiryOfTicket } from "../lib/items";
+import { useHeading } from "../lib/use-heading";
 import { useWords } from "../lib/use-words";
-import { TicketStateBadge } from "./Badge";
+import { KindBadge, TicketStateBadge } from "./Badge";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { LiveLine } from "./LiveLine";
@@ -10,45 +12,54 @@ import { PersonName } from "./Names";
 import classes from "./Tables.module.css";
 import { Ago } from "./Time";
 
-/** A ticket's heading in words; one place, because lists, the page and the document's title share it. */
-export function useTicketHeading() {
-  const { t } = useTranslation();
-  return (ticket: Ticket): string => {
-    const item = ticket.items[0];
-    return item ? t("ticket.heading", { application: item.application.title, resource: item.resource.title }) : ticket.id;
-  };
-}
-
 export function TicketTable({ tickets, label, requester = true }: { tickets: Ticket[]; label: string; requester?: boolean }) {
   const { t } = useTranslation();
   const words = useWords();
-  const heading = useTicketHeading();
+  const heading = useHeading();
   const columns: Column<Ticket>[] = [
     {
       key: "request",
       header: t("requests.request"),
       cell: (ticket) => (
         <span className={classes.stack}>
-          <Link className={classes.title} to={`/tickets/${ticket.id}`}>{heading(ticket)}</Link>
+          <Link className={classes.title} to={`/tickets/${ticket.id}`}>{heading.ticket(ticket)}</Link>
           <span className={`${classes.muted} ${classes.oneLine}`} title={ticket.reason}>
             {ticket.id} · {ticket.reason}
           </span>
         </span>
       ),
     },
-    { key: "state", header: t("requests.stateColumn"), cell: (ticket) => <TicketStateBadge state={ticket.state} /> },
+    {
+      key: "state",
+      header: t("requests.stateColumn"),
+      cell: (ticket) => (
+        <span className={classes.badges}>
+          <TicketStateBadge state={ticket.state} />
+          <KindBadge kind={ticket.kind} breakGlass={ticket.breakGlass} />
+        </span>
+      ),
+    },
   ];
   if (requester) columns.push({ key: "requester", header: t("requests.requester"), cell: (ticket) => <PersonName person={ticket.requester} /> });
   columns.push(
     {
       key: "progress",
       header: t("requests.progress"),
-      cell: (ticket) => (
-        <span className={classes.stack}>
-          <LiveLine ticket={ticket} />
-          {ticket.message && <span className={classes.muted}>{words.said(ticket.message)}</span>}
-        </span>
-      ),
+      cell: (ticket) => {
+        const message = ticket.message ?? (ticket.items.length === 1 ? ticket.items[0]?.message : undefined);
+        const expires = expiryOfTicket(ticket);
+        return (
+          <span className={classes.stack}>
+            <LiveLine items={ticket.items} testId={`live-line-${ticket.id}`} />
+            {message && <span className={classes.muted}>{words.said(message)}</span>}
+            {expires && (
+              <span className={classes.muted}>
+                {t("ticket.expires")} <Ago at={expires} />
+              </span>
+            )}
+          </span>
+        );
+      },
     },
     { key: "created", header: t("requests.created"), nowrap: true, cell: (ticket) => <Ago at={ticket.createdAt} /> },
   );

@@ -1,8 +1,8 @@
-import { IconArrowBackUp, IconBan, IconCheck, IconCircleDashed, IconClock, IconClockOff, IconLoader2, IconPencil, IconPlayerTrackNext, IconShieldCheck, IconX } from "@tabler/icons-react";
-import type { Icon } from "@tabler/icons-react";
+import { IconLoader2 } from "@tabler/icons-react";
 import { createElement } from "react";
 import { useTranslation } from "react-i18next";
-import type { Ticket } from "../api/types";
+import type { Ticket, TicketItem } from "../api/types";
+import { matterOf } from "../lib/items";
 import { elapsed } from "../lib/time";
 import { timeline } from "../lib/timeline";
 import type { ClusterLine, TimelineNode } from "../lib/timeline";
@@ -10,65 +10,19 @@ import { useWords } from "../lib/use-words";
 import { ClusterStateBadge } from "./Badge";
 import { Comment } from "./Comment";
 import { PersonName } from "./Names";
+import { StepPeople } from "./StepPeople";
 import { Ago, Precise } from "./Time";
+import { iconOf, useNodeTitle } from "./timeline-looks";
 import classes from "./Timeline.module.css";
 
 /** From here on what matters is milliseconds, before that it is days. */
-const precise = new Set<TimelineNode["kind"]>(["approved", "written", "compiled", "clusters", "effective", "failed", "revoke-requested", "revoke-written", "revoked", "expired"]);
+const precise = new Set<TimelineNode["kind"]>(["approved", "written", "compiled", "clusters", "effective", "failed", "revoke-requested", "revoke-written", "revoked", "expired", "break-glass"]);
 
-function iconOf(node: TimelineNode): Icon {
-  if (node.status === "bad") return IconX;
-  if (node.status === "waiting") return IconCircleDashed;
-  if (node.status === "current") return node.kind === "step" ? IconClock : IconLoader2;
-  switch (node.kind) {
-    case "submitted":
-      return IconPencil;
-    case "withdrawn":
-      return IconArrowBackUp;
-    case "expired":
-      return IconClockOff;
-    case "revoke-requested":
-    case "revoked":
-      return IconBan;
-    case "effective":
-      return IconShieldCheck;
-    case "step":
-      return node.status === "ended" ? IconPlayerTrackNext : IconCheck;
-    default:
-      return IconCheck;
-  }
-}
+/** What the server wrote into the comment of these; in the others a person did. */
+const saidByServer = new Set<TimelineNode["kind"]>(["failed", "escalated", "reminded", "timed-out", "expires-soon", "reopened"]);
 
-function useTitle() {
-  const { t } = useTranslation();
-  const words = useWords();
-  return (node: TimelineNode): string => {
-    const step = words.step(node.step?.name ?? "");
-    switch (node.kind) {
-      case "submitted":
-        return t("timeline.submitted");
-      case "step":
-        if (node.status === "done") return t("timeline.stepApproved", { step });
-        if (node.status === "bad") return t("timeline.stepRejected", { step });
-        if (node.status === "ended") return t("timeline.stepSkipped", { step });
-        return t(node.status === "current" ? "timeline.currentStep" : "timeline.laterStep", { step: words.stepWho(node.step?.name ?? "") });
-      case "clusters":
-        if (node.status === "waiting") return t("timeline.clustersLater");
-        if (node.status === "current") return node.phase === "revoke" ? t("timeline.clustersRevokeNow") : t("timeline.clustersNow");
-        return node.phase === "revoke" ? t("timeline.clustersRevoke") : t("timeline.clusters");
-      case "effective":
-        return node.status === "waiting" ? t("timeline.effectiveLater") : t("timeline.effective");
-      case "revoked":
-        return node.status === "waiting" ? t("timeline.revokedLater") : t("timeline.revoked");
-      case "revoke-requested":
-        return t("timeline.revokeRequested");
-      case "revoke-written":
-        return t("timeline.revokeWritten");
-      default:
-        return t(`timeline.${node.kind}`);
-    }
-  };
-}
+/** Lines of access, one each: what the approvals did not cover, or what is left of it. */
+const lines = new Set<TimelineNode["kind"]>(["voided", "shrunk"]);
 
 function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNode["phase"]; testId: string }) {
   const { t } = useTranslation();
@@ -104,46 +58,48 @@ function Dot({ node }: { node: TimelineNode }) {
   );
 }
 
-function Node({ node, requester }: { node: TimelineNode; requester: Ticket["requester"] }) {
-  const { t, i18n } = useTranslation();
+function Remark({ node }: { node: TimelineNode }) {
   const words = useWords();
-  const title = useTitle();
-  const actor = node.actor ?? node.step?.decidedBy ?? (node.kind === "submitted" ? requester : undefined);
-  const comment = node.comment ?? node.step?.comment;
-  const open = node.kind === "step" && (node.status === "current" || node.status === "waiting");
+  if (!node.comment) return null;
+  if (saidByServer.has(node.kind)) return <p className={classes.note}>{words.said(node.comment)}</p>;
+  if (lines.has(node.kind)) return <pre className={classes.lines}>{node.comment}</pre>;
+  return <Comment text={node.comment} />;
+}
+
+function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
+  const { t, i18n } = useTranslation();
+  const title = useNodeTitle(ticket.kind);
+  const matter = matterOf(ticket.kind);
+  const actor = node.actor ?? (node.kind === "submitted" ? ticket.requester : undefined);
+  const isStep = node.kind === "step" || node.kind === "review";
+  const open = isStep && (node.status === "current" || node.status === "waiting");
   return (
     <li className={`${classes.node} ${classes[node.status]}`} data-testid={`timeline-${node.kind === "step" ? `step-${node.step?.name}` : node.kind}`} data-value={node.status} aria-current={node.status === "current" ? "step" : undefined}>
       <Dot node={node} />
       <div className={classes.body}>
         <div className={classes.head}>
           <span className={classes.title}>{title(node)}</span>
-          {node.at && <span className={classes.when}>{precise.has(node.kind) ? <Precise at={node.at} /> : <Ago at={node.at} />}</span>}
-          {node.afterMs !== undefined && (
+          {node.at && !open && <span className={classes.when}>{precise.has(node.kind) ? <Precise at={node.at} /> : <Ago at={node.at} />}</span>}
+          {node.afterMs !== undefined && precise.has(node.kind) && (
             <span className={classes.when}>{t(node.phase === "revoke" ? "timeline.afterRevoke" : "timeline.after", { duration: elapsed(node.afterMs, i18n.language) })}</span>
           )}
         </div>
         {actor && (
           <div className={classes.who}>
             <PersonName person={actor} />
+            {node.onBehalfOf && <span className={classes.label}>{t("timeline.onBehalfOf", { name: node.onBehalfOf.displayName })}</span>}
           </div>
         )}
-        {open && node.step && (
-          <div className={classes.who}>
-            {node.step.approvers.length > 0 && <span className={classes.label}>{t("timeline.canDecide")}</span>}
-            {node.step.approvers.map((person) => (
-              <PersonName key={person.id} person={person} />
-            ))}
-          </div>
-        )}
-        {node.step?.note && <p className={classes.note}>{words.said(node.step.note)}</p>}
-        {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t("timeline.effectiveText")}</p>}
+        {isStep && node.step && <StepPeople step={node.step} votes={node.votes ?? []} open={open} decided={node.status === "done" || node.status === "bad"} />}
+        {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t(`timeline.effectiveText.${matter}`)}</p>}
         {node.kind === "revoked" && node.status === "ended" && <p className={classes.note}>{t("timeline.revokedText")}</p>}
+        {node.kind === "voided" && <p className={classes.note}>{t("timeline.voidedText")}</p>}
         {node.revision && (
           <p className={classes.note}>
             <span className={classes.mono}>{t("timeline.revision", { revision: node.revision.slice(0, 12) })}</span>
           </p>
         )}
-        {comment && (node.kind === "failed" ? <p className={classes.note}>{words.said(comment)}</p> : <Comment text={comment} />)}
+        <Remark node={node} />
         {node.clusters && (
           <ul className={classes.clusters}>
             {node.clusters.map((line) => (
@@ -156,12 +112,12 @@ function Node({ node, requester }: { node: TimelineNode; requester: Ticket["requ
   );
 }
 
-export function Timeline({ ticket }: { ticket: Ticket }) {
+export function Timeline({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
   const { t } = useTranslation();
   return (
     <ol className={classes.line} aria-label={t("ticket.timeline")} data-testid="timeline">
-      {timeline(ticket).map((node) => (
-        <Node key={node.key} node={node} requester={ticket.requester} />
+      {timeline(ticket, item).map((node) => (
+        <Node key={node.key} node={node} ticket={ticket} />
       ))}
     </ol>
   );

@@ -11,6 +11,8 @@ import {
   IconClockOff,
   IconEye,
   IconEyeCheck,
+  IconFlame,
+  IconHourglassOff,
   IconLoader2,
   IconLock,
   IconPlayerTrackNext,
@@ -36,6 +38,7 @@ export const ticketLooks: Record<TicketState, Look> = {
   effective: { tone: "ok", icon: IconShieldCheck },
   rejected: { tone: "bad", icon: IconCircleX },
   withdrawn: { tone: "idle", icon: IconArrowBackUp },
+  "timed-out": { tone: "bad", icon: IconHourglassOff },
   failed: { tone: "bad", icon: IconAlertTriangle },
   revoking: { tone: "warn", icon: IconLoader2 },
   revoked: { tone: "idle", icon: IconBan },
@@ -47,6 +50,7 @@ export const stepLooks: Record<StepState, Look> = {
   current: { tone: "busy", icon: IconClock },
   approved: { tone: "ok", icon: IconCircleCheck },
   rejected: { tone: "bad", icon: IconCircleX },
+  "timed-out": { tone: "bad", icon: IconHourglassOff },
   skipped: { tone: "idle", icon: IconPlayerTrackNext },
 };
 
@@ -73,3 +77,5 @@ export const modeLooks: Record<Mode, Look> = {
   Audit: { tone: "warn", icon: IconEyeCheck },
   Enforce: { tone: "ok", icon: IconShieldLock },
 };
+
+export const breakGlassLook: Look = { tone: "warn", icon: IconFlame };

@@ -2,33 +2,13 @@
  * The request that is being typed, kept for this tab so that a login that ends in the middle loses nothing.
  * It belongs to the person who typed it and to the address it was typed at.
  */
-import { durationChoices } from "./request";
-import type { RequestForm } from "./request";
-
 const storageKey = "acp-request-draft";
-
-/** Actions only when the person chose them: the usual ones are known once the resource is. */
-export type DraftForm = Omit<RequestForm, "actions"> & { actions?: string[] | undefined };
 
 interface Draft {
   person: string;
   /** The page's query: another prefilled link is another request. */
   search: string;
-  form: DraftForm;
-}
-
-const isText = (value: unknown): value is string => typeof value === "string";
-
-function isForm(value: unknown): value is DraftForm {
-  if (typeof value !== "object" || value === null) return false;
-  const form = value as Record<string, unknown>;
-  return (
-    isText(form.application) && isText(form.resource) && isText(form.reason) &&
-    (form.actions === undefined || (Array.isArray(form.actions) && form.actions.every(isText))) &&
-    durationChoices.some((choice) => choice === form.duration) &&
-    (form.customAmount === undefined || typeof form.customAmount === "number") &&
-    (form.customUnit === "hours" || form.customUnit === "days")
-  );
+  form: unknown;
 }
 
 /** Storage may be blocked or full; then nothing is kept, and nothing else changes. */
@@ -48,7 +28,8 @@ export function clearDraft(): void {
   }
 }
 
-export function loadDraft(person: string, search: string): DraftForm | undefined {
+/** What was kept, if it was typed by this person at this address and still has the form's shape. */
+export function loadDraft<T>(person: string, search: string, isForm: (value: unknown) => value is T): T | undefined {
   try {
     const draft: unknown = JSON.parse(sessionStorage.getItem(storageKey) ?? "null");
     if (typeof draft !== "object" || draft === null) return undefined;

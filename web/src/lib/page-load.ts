@@ -2,6 +2,7 @@
  * Pages load when they are first opened, and that can fail: the portal is away, or a newer version replaced the
  * file. Browsers may remember a failed import for as long as the document lives, so only a reload heals for sure.
  */
+import { lazy } from "react";
 import type { ComponentType } from "react";
 
 export class PageLoadError extends Error {
@@ -50,6 +51,17 @@ export function lazyPage(load: () => Promise<ComponentType>): () => Promise<{ Co
       throw new PageLoadError(cause);
     }
   };
+}
+
+/** A part of a page that loads when it is first looked at. */
+export function lazyPart<P extends object>(load: () => Promise<ComponentType<P>>) {
+  return lazy(async () => {
+    try {
+      return { default: await load() };
+    } catch (cause) {
+      throw new PageLoadError(cause);
+    }
+  });
 }
 
 /** Whether the portal answers. A proxy that answers in its place (502, 503, 504) is not the portal. */

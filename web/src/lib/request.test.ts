@@ -1,36 +1,90 @@
 import { describe, expect, it } from "vitest";
-import { durationSeconds, previewBody, textLimit, toBody, validate } from "./request";
-import type { RequestErrors, RequestForm } from "./request";
+import { accessBody, accessErrors, accessPreview, durationError, isWrong, modeBody, objectBody, parseTarget, reasonError, textLimit } from "./request";
+import type { AccessErrors, AccessRequest, DurationValue, ModeRequest } from "./request";
 
-const complete: RequestForm = { application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"], duration: "7", customAmount: undefined, customUnit: "hours", reason: " needed " };
+const week: DurationValue = { duration: "7", customAmount: undefined, customUnit: "hours" };
+const complete: AccessRequest = { application: "app-888", basket: [{ resource: "bobs-cluster", actions: ["redis:connect"] }], duration: week };
+const custom = (customAmount: number | undefined, customUnit: "hours" | "days" = "days"): DurationValue => ({ duration: "custom", customAmount, customUnit });
 
-describe("validate", () => {
-  const cases: { reason: string; form: Partial<RequestForm>; want: RequestErrors }[] = [
-    { reason: "a complete request is right", form: {}, want: {} },
-    { reason: "each missing field is named", form: { application: "", resource: "", actions: [], reason: "  " }, want: { application: "missing", resource: "missing", actions: "missing", reason: "missing" } },
-    { reason: "no end is a duration", form: { duration: "revoked" }, want: {} },
-    { reason: "a custom duration needs an amount", form: { duration: "custom" }, want: { duration: "range" } },
-    { reason: "a year and a day is the longest", form: { duration: "custom", customAmount: 366, customUnit: "days" }, want: {} },
-    { reason: "more than that is refused", form: { duration: "custom", customAmount: 367, customUnit: "days" }, want: { duration: "range" } },
-    { reason: "less than five minutes is refused", form: { duration: "custom", customAmount: 0.05, customUnit: "hours" }, want: { duration: "range" } },
-    { reason: "a reason has a limit", form: { reason: "x".repeat(textLimit + 1) }, want: { reason: "long" } },
+describe("a request for access", () => {
+  const cases: { reason: string; form: Partial<AccessRequest>; cap?: number; want: AccessErrors }[] = [
+    { reason: "a complete request is right", form: {}, want: { actions: [] } },
+    { reason: "each missing field is named", form: { application: "", basket: [] }, want: { application: "missing", basket: "missing", actions: [] } },
+    { reason: "each resource needs an action", form: { basket: [...complete.basket, { resource: "orders", actions: [] }] }, want: { actions: ["orders"] } },
+    { reason: "no end is a duration", form: { duration: { ...week, duration: "revoked" } }, want: { actions: [] } },
+    { reason: "no end is longer than any cap", form: { duration: { ...week, duration: "revoked" } }, cap: 86_400, want: { actions: [], duration: "cap" } },
+    { reason: "a cap holds", form: {}, cap: 86_400, want: { actions: [], duration: "cap" } },
   ];
-  for (const { reason, form, want } of cases) it(reason, () => expect(validate({ ...complete, ...form })).toEqual(want));
+  for (const { reason, form, cap, want } of cases) {
+    it(reason, () => {
+      const errors = accessErrors({ ...complete, ...form }, cap);
+      expect(errors).toEqual(want);
+      expect(isWrong(errors)).toBe(JSON.stringify(want) !== '{"actions":[]}');
+    });
+  }
+
+  it("carries every resource and the duration in seconds", () => {
+    expect(accessBody({ ...complete, basket: [...complete.basket, { resource: "orders", actions: ["mysql:read"] }] })).toEqual({
+      items: [
+        { application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"] },
+        { application: "app-888", resource: "orders", actions: ["mysql:read"] },
+      ],
+      durationSeconds: 604_800,
+    });
+  });
+
+  it("has no duration when it lasts until revoked", () => {
+    expect(accessBody({ ...complete, duration: { ...week, duration: "revoked" } })).not.toHaveProperty("durationSeconds");
+  });
+
+  it("is previewed as far as it goes", () => {
+    expect(accessPreview({ ...complete, basket: [{ resource: "orders", actions: [] }, ...complete.basket] })?.items.map((item) => item.resource)).toEqual(["bobs-cluster"]);
+    expect(accessPreview({ ...complete, basket: [] })).toBeUndefined();
+    expect(accessPreview({ ...complete, application: "" })).toBeUndefined();
+    expect(accessPreview({ ...complete, duration: custom(undefined) })).toBeUndefined();
+  });
 });
 
-describe("the request", () => {
-  it("carries the duration in seconds and the reason without its margins", () => {
-    expect(toBody(complete)).toEqual({ items: [{ application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"] }], reason: "needed", durationSeconds: 604_800 });
+describe("a duration", () => {
+  it.each([
+    ["a custom one needs an amount", custom(undefined), "range"],
+    ["a year and a day is the longest", custom(366), undefined],
+    ["more than that is refused", custom(367), "range"],
+    ["less than five minutes is refused", custom(0.05, "hours"), "range"],
+  ] as const)("%s", (_, value, want) => expect(durationError(value)).toBe(want));
+});
+
+describe("a reason", () => {
+  it.each([
+    ["is needed", "  ", "missing"],
+    ["has a limit", "x".repeat(textLimit + 1), "long"],
+    ["is free otherwise", " so ", undefined],
+  ] as const)("%s", (_, text, want) => expect(reasonError(text)).toBe(want));
+});
+
+describe("a change of mode", () => {
+  const base: ModeRequest = { kind: "mode", resource: "bobs-cluster", mode: "Enforce", clusterModes: {} };
+  it.each([
+    ["needs a mode", { mode: undefined }, undefined],
+    ["needs a resource", { resource: "" }, undefined],
+    ["takes no mode along when it ends protection", { kind: "offboard" }, { kind: "offboard", items: [{ resource: "bobs-cluster" }] }],
+    ["carries only exceptions that are some", { clusterModes: { m1: "Enforce", m2: "Audit" } }, { kind: "mode", items: [{ resource: "bobs-cluster", mode: "Enforce", clusterModes: { m2: "Audit" } }] }],
+  ] as const)("%s", (_, over, want) => expect(modeBody({ ...base, ...over } as ModeRequest)).toEqual(want));
+});
+
+describe("a change of an object", () => {
+  it("needs a spec unless it deletes", () => {
+    expect(objectBody("class", { kind: "ResourceClass", name: "redis", verb: "update", spec: " " })).toBeUndefined();
+    expect(objectBody("class", { kind: "ResourceClass", name: "redis", verb: "delete", spec: "old" })?.items).toEqual([{ object: { kind: "ResourceClass", name: "redis", verb: "delete" } }]);
   });
-  it("has no duration when it lasts until revoked", () => {
-    expect(toBody({ ...complete, duration: "revoked" })).not.toHaveProperty("durationSeconds");
-    expect(durationSeconds({ duration: "revoked", customAmount: 3, customUnit: "days" })).toBeUndefined();
-  });
-  it("is previewed without a reason, but not without an action", () => {
-    expect(previewBody({ ...complete, reason: "" })?.items).toHaveLength(1);
-    expect(previewBody({ ...complete, actions: [] })).toBeUndefined();
-  });
-  it("asks for the same preview whatever the reason is", () => {
-    expect(previewBody({ ...complete, reason: "one" })).toEqual(previewBody({ ...complete, reason: "two" }));
-  });
+});
+
+describe("a target in a link", () => {
+  it.each([
+    ["T-12/1", { ticket: "T-12", item: 1 }],
+    ["T-12", { ticket: "T-12", item: 0 }],
+    ["T-12/x", undefined],
+    ["12", undefined],
+    [null, undefined],
+  ])("%s", (text, want) => expect(parseTarget(text)).toEqual(want));
 });

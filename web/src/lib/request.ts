@@ -1,70 +1,126 @@
-/** The request form's rules. Pure; the server checks them again. */
-import type { NewTicket } from "../api/types";
+/** The request forms' rules. Pure; the server checks them again. */
+import type { Mode, NewTicket, ObjectChange, TicketKind } from "../api/types";
 import { secondsPerDay, secondsPerHour } from "./time";
 
 export const durationChoices = ["1", "7", "30", "90", "revoked", "custom"] as const;
 export type DurationChoice = (typeof durationChoices)[number];
 export type CustomUnit = "hours" | "days";
 
-export interface RequestForm {
-  application: string;
-  resource: string;
-  actions: string[];
+export interface DurationValue {
   duration: DurationChoice;
   customAmount: number | undefined;
   customUnit: CustomUnit;
-  reason: string;
 }
 
-export type RequestField = "application" | "resource" | "actions" | "duration" | "reason";
-export type RequestErrors = Partial<Record<RequestField, "missing" | "range" | "long">>;
+export const usualDuration: DurationValue = { duration: "30", customAmount: 12, customUnit: "hours" };
 
-/** From api/openapi.yaml: reasons and comments have one limit. */
+/** From api/openapi.yaml. */
 export const textLimit = 2_000;
+export const basketLimit = 50;
 const shortest = 300;
 const longest = 31_622_400;
 
 /** Undefined: until revoked. NaN: not a duration. */
-export function durationSeconds(form: Pick<RequestForm, "duration" | "customAmount" | "customUnit">): number | undefined {
-  if (form.duration === "revoked") return undefined;
-  if (form.duration !== "custom") return Number(form.duration) * secondsPerDay;
-  if (form.customAmount === undefined) return Number.NaN;
-  return Math.round(form.customAmount * (form.customUnit === "days" ? secondsPerDay : secondsPerHour));
+export function durationSeconds({ duration, customAmount, customUnit }: DurationValue): number | undefined {
+  if (duration === "revoked") return undefined;
+  if (duration !== "custom") return Number(duration) * secondsPerDay;
+  if (customAmount === undefined) return Number.NaN;
+  return Math.round(customAmount * (customUnit === "days" ? secondsPerDay : secondsPerHour));
 }
 
-/** What is wrong with the access that is asked for; the reason comes later, so it is judged apart. */
-function accessErrors(form: RequestForm): RequestErrors {
-  const errors: RequestErrors = {};
-  if (form.application === "") errors.application = "missing";
-  if (form.resource === "") errors.resource = "missing";
-  if (form.actions.length === 0) errors.actions = "missing";
-  const seconds = durationSeconds(form);
-  if (seconds !== undefined && !(seconds >= shortest && seconds <= longest)) errors.duration = "range";
+/** `range`: never allowed. `cap`: longer than the approval policy allows. */
+export function durationError(value: DurationValue, cap?: number): "range" | "cap" | undefined {
+  const seconds = durationSeconds(value);
+  if (seconds !== undefined && !(seconds >= shortest && seconds <= longest)) return "range";
+  if (cap !== undefined && (seconds === undefined || seconds > cap)) return "cap";
+  return undefined;
+}
+
+export function reasonError(reason: string): "missing" | "long" | undefined {
+  const text = reason.trim();
+  if (text === "") return "missing";
+  return text.length > textLimit ? "long" : undefined;
+}
+
+/** One resource of the basket. */
+export interface Wanted {
+  resource: string;
+  actions: string[];
+}
+
+export interface AccessRequest {
+  application: string;
+  basket: Wanted[];
+  duration: DurationValue;
+}
+
+export interface AccessErrors {
+  application?: "missing";
+  basket?: "missing";
+  /** Resources of the basket without an action. */
+  actions: string[];
+  duration?: "range" | "cap";
+}
+
+export function accessErrors({ application, basket, duration }: AccessRequest, cap?: number): AccessErrors {
+  const errors: AccessErrors = { actions: basket.filter(({ actions }) => actions.length === 0).map(({ resource }) => resource) };
+  if (application === "") errors.application = "missing";
+  if (basket.length === 0) errors.basket = "missing";
+  const wrong = durationError(duration, cap);
+  if (wrong) errors.duration = wrong;
   return errors;
 }
 
-export function validate(form: RequestForm): RequestErrors {
-  const errors = accessErrors(form);
-  const reason = form.reason.trim();
-  if (reason === "") errors.reason = "missing";
-  else if (reason.length > textLimit) errors.reason = "long";
-  return errors;
-}
+export const isWrong = ({ actions, ...rest }: AccessErrors): boolean => actions.length > 0 || Object.keys(rest).length > 0;
 
-export function toBody(form: RequestForm): NewTicket {
-  const seconds = durationSeconds(form);
+/** What is sent but the reason. */
+export type Draftable = Omit<NewTicket, "reason">;
+
+export function accessBody({ application, basket, duration }: AccessRequest): Draftable {
+  const seconds = durationSeconds(duration);
   return {
-    items: [{ application: form.application, resource: form.resource, actions: form.actions }],
-    reason: form.reason.trim(),
+    items: basket.map(({ resource, actions }) => ({ application, resource, actions })),
     ...(seconds === undefined ? {} : { durationSeconds: seconds }),
   };
 }
 
 /**
- * The request as far as a preview needs it, once it is complete. The reason changes nothing in what would
- * happen, so a fixed one is sent: typing it does not ask again.
+ * As much of the request as already means something, for a preview: resources whose actions are still to be chosen are
+ * left out. Items of the answer are in the same order.
  */
-export function previewBody(form: RequestForm): NewTicket | undefined {
-  if (Object.keys(accessErrors(form)).length > 0) return undefined;
-  return { ...toBody(form), reason: "preview" };
+export function accessPreview(request: AccessRequest): Draftable | undefined {
+  const basket = request.basket.filter(({ actions }) => actions.length > 0);
+  if (request.application === "" || basket.length === 0 || durationError(request.duration)) return undefined;
+  return accessBody({ ...request, basket });
 }
+
+export interface ModeRequest {
+  kind: "mode" | "onboard" | "offboard";
+  resource: string;
+  mode: Mode | undefined;
+  clusterModes: Record<string, Mode>;
+}
+
+export function modeBody({ kind, resource, mode, clusterModes }: ModeRequest): Draftable | undefined {
+  if (resource === "") return undefined;
+  if (kind === "offboard") return { kind, items: [{ resource }] };
+  if (mode === undefined) return undefined;
+  // An exception that says the same as the rule is none.
+  const exceptions = Object.fromEntries(Object.entries(clusterModes).filter(([, each]) => each !== mode));
+  return { kind, items: [{ resource, mode, ...(Object.keys(exceptions).length > 0 ? { clusterModes: exceptions } : {}) }] };
+}
+
+export function objectBody(kind: Extract<TicketKind, "class" | "approval-policy">, object: ObjectChange): Draftable | undefined {
+  if (object.name === "") return undefined;
+  if (object.verb === "delete") return { kind, items: [{ object: { kind: object.kind, name: object.name, verb: "delete" } }] };
+  return object.spec?.trim() ? { kind, items: [{ object }] } : undefined;
+}
+
+/** `T-12/0`, as links carry it. */
+export function parseTarget(text: string | null): { ticket: string; item: number } | undefined {
+  const match = /^(T-\d{1,12})(?:\/(\d{1,3}))?$/.exec(text ?? "");
+  return match?.[1] ? { ticket: match[1], item: Number(match[2] ?? 0) } : undefined;
+}
+
+/** The reason changes nothing in what would happen, so a fixed one is sent: typing it does not ask again. */
+export const forPreview = (body: Draftable): NewTicket => ({ ...body, reason: "preview" });

@@ -1,10 +1,11 @@
 /**
- * A ticket's single line from request to effect, as nodes. Pure. Past nodes come from the ticket's
- * events in their order; what is still to come follows from the steps and the live cluster states.
+ * An item's single line from request to effect, as nodes. Pure. Past nodes come from the ticket's events in their
+ * order; what is still to come follows from the item's steps and the live member states. A step is one node however
+ * many people vote in it; a voided chain leaves its nodes behind and begins new ones.
  */
-import type { ClusterState, Person, Step, Ticket, TicketEvent } from "../api/types";
+import type { ClusterState, Person, Step, Ticket, TicketEvent, TicketItem, Vote } from "../api/types";
 
-export type NodeStatus = "done" | "current" | "waiting" | "bad" | "ended";
+export type NodeStatus = "done" | "current" | "waiting" | "bad" | "ended" | "note";
 export type Phase = "grant" | "revoke";
 
 export interface ClusterLine {
@@ -16,9 +17,33 @@ export interface ClusterLine {
   live?: ClusterState;
 }
 
-export type NodeKind =
-  | "submitted" | "step" | "approved" | "withdrawn" | "written" | "compiled" | "clusters" | "effective"
-  | "failed" | "revoke-requested" | "revoke-written" | "revoked" | "expired";
+/** Events that are one node each, with the status they have. */
+const plain = {
+  submitted: "done",
+  approved: "done",
+  withdrawn: "ended",
+  written: "done",
+  compiled: "done",
+  effective: "done",
+  failed: "bad",
+  "revoke-requested": "ended",
+  "revoke-written": "done",
+  revoked: "ended",
+  expired: "ended",
+  comment: "note",
+  voided: "bad",
+  escalated: "note",
+  reminded: "note",
+  "timed-out": "bad",
+  "expires-soon": "note",
+  "review-confirmed": "done",
+  "review-rejected": "bad",
+  "break-glass": "note",
+  shrunk: "note",
+  reopened: "note",
+} as const satisfies Partial<Record<TicketEvent["kind"], NodeStatus>>;
+
+export type NodeKind = keyof typeof plain | "step" | "clusters" | "review";
 
 export interface TimelineNode {
   key: string;
@@ -29,43 +54,33 @@ export interface TimelineNode {
   /** Since the approval (grant) or the request to revoke (revoke); absent before either. */
   afterMs?: number;
   actor?: Person;
+  onBehalfOf?: Person;
   comment?: string;
   revision?: string;
   step?: Step;
+  votes?: Vote[];
   clusters?: ClusterLine[];
 }
 
-const done = ["effective", "revoking", "revoked", "expired"];
-
-const endings: Partial<Record<Ticket["state"], TicketEvent["kind"][]>> = {
+const endings: Partial<Record<TicketItem["state"], TicketEvent["kind"][]>> = {
   rejected: ["step-rejected"],
   withdrawn: ["withdrawn"],
+  "timed-out": ["timed-out"],
   revoked: ["revoked"],
   // Its time was over first, and then every member was seen without it.
   expired: ["revoked", "expired"],
 };
 
-/** When a ticket that is over ended; undefined for any other. */
-export function endedAt(ticket: Ticket): string | undefined {
-  const kinds = endings[ticket.state];
+const isAbout = (event: TicketEvent, item: Pick<TicketItem, "position">) => event.item === undefined || event.item === item.position;
+
+/** When an item that is over ended; undefined for any other. */
+export function endedAt(ticket: Ticket, item: TicketItem): string | undefined {
+  const kinds = endings[item.state];
   if (!kinds) return undefined;
-  return ticket.events.findLast((event) => kinds.includes(event.kind))?.at ?? ticket.updatedAt;
+  return ticket.events.findLast((event) => isAbout(event, item) && kinds.includes(event.kind))?.at ?? ticket.updatedAt;
 }
 
-function stepStatus(step: Step): NodeStatus {
-  switch (step.state) {
-    case "approved":
-      return "done";
-    case "rejected":
-      return "bad";
-    case "current":
-      return "current";
-    case "skipped":
-      return "ended";
-    case "waiting":
-      return "waiting";
-  }
-}
+const stepStatuses: Record<Step["state"], NodeStatus> = { approved: "done", rejected: "bad", current: "current", "timed-out": "bad", skipped: "ended", waiting: "waiting" };
 
 function since(origin: string | undefined, at: string): number | undefined {
   if (origin === undefined) return undefined;
@@ -73,124 +88,170 @@ function since(origin: string | undefined, at: string): number | undefined {
   return Number.isFinite(distance) && distance >= 0 ? distance : undefined;
 }
 
-/** Adds a cluster's event to the phase's group of lines, making the group where its first event stands. */
-function addClusterEvent(nodes: TimelineNode[], event: TicketEvent, phase: Phase, afterMs: number | undefined) {
-  let group = nodes.findLast((node) => node.kind === "clusters" && node.phase === phase);
-  if (!group) {
-    group = { key: `clusters-${phase}-${nodes.length}`, kind: "clusters", phase, status: "done", clusters: [] };
-    nodes.push(group);
-  }
-  const lines = (group.clusters ??= []);
-  let line = lines.find((each) => each.cluster === event.cluster);
-  if (!line) {
-    line = { cluster: event.cluster ?? "" };
-    lines.push(line);
-  }
-  if (event.revision) line.revision = event.revision;
-  if (event.kind === "propagated") line.propagatedAt = event.at;
-  if (event.kind === "realized") {
-    line.realizedAt = event.at;
-    group.at = event.at;
-    if (afterMs !== undefined) group.afterMs = afterMs;
-  }
-}
+const underWay = (item: TicketItem) => ["approved", "applying", "revoking"].includes(item.state);
 
-/** The live states belong to the phase that the ticket is in. */
-function addLiveStates(nodes: TimelineNode[], ticket: Ticket, phase: Phase) {
-  const underWay = ["approved", "applying", "revoking"].includes(ticket.state);
-  let group = nodes.findLast((node) => node.kind === "clusters" && node.phase === phase);
-  if (!group) {
-    if (!underWay || ticket.clusters.length === 0) return;
-    group = { key: `clusters-${phase}-live`, kind: "clusters", phase, status: "current", clusters: [] };
-    nodes.push(group);
-  }
-  const lines = (group.clusters ??= []);
-  for (const live of ticket.clusters) {
-    const line = lines.find((each) => each.cluster === live.cluster);
-    if (line) line.live = live;
-    else lines.push({ cluster: live.cluster, live });
-  }
-  lines.sort((a, b) => a.cluster.localeCompare(b.cluster));
-  if (underWay) {
-    group.status = "current";
-    // The time of the last cluster is the group's, and it is not known yet.
-    delete group.at;
-    delete group.afterMs;
-  }
-}
+class Line {
+  readonly nodes: TimelineNode[] = [];
+  phase: Phase = "grant";
+  origin: string | undefined;
+  /** Nodes of the chain that counts now, by the step's name. */
+  private round = new Map<string, TimelineNode>();
 
-export function timeline(ticket: Ticket): TimelineNode[] {
-  const nodes: TimelineNode[] = [];
-  const shownSteps = new Set<string>();
-  let phase: Phase = "grant";
-  let origin: string | undefined;
-
-  const add = (event: TicketEvent, kind: NodeKind, status: NodeStatus, extra: Partial<TimelineNode> = {}) => {
-    const node: TimelineNode = { key: `${kind}-${nodes.length}`, kind, status, phase, at: event.at, ...extra };
-    const afterMs = since(origin, event.at);
-    if (afterMs !== undefined && event.at !== origin) node.afterMs = afterMs;
+  add(event: TicketEvent, kind: NodeKind, status: NodeStatus): TimelineNode {
+    const node: TimelineNode = { key: `${kind}-${this.nodes.length}`, kind, status, phase: this.phase, at: event.at };
+    const afterMs = since(this.origin, event.at);
+    if (afterMs !== undefined && event.at !== this.origin) node.afterMs = afterMs;
     if (event.actor) node.actor = event.actor;
+    if (event.onBehalfOf) node.onBehalfOf = event.onBehalfOf;
     if (event.comment) node.comment = event.comment;
     if (event.revision) node.revision = event.revision;
-    nodes.push(node);
-  };
+    this.nodes.push(node);
+    return node;
+  }
 
-  for (const event of ticket.events) {
-    switch (event.kind) {
-      case "submitted":
-        add(event, "submitted", "done", { comment: ticket.reason });
-        break;
-      case "step-approved":
-      case "step-rejected": {
-        const step = ticket.steps.find((each) => each.name === event.step);
-        if (step) shownSteps.add(step.name);
-        add(event, "step", event.kind === "step-approved" ? "done" : "bad", {
-          step: step ?? { name: event.step ?? "", state: event.kind === "step-approved" ? "approved" : "rejected", approvers: [] },
-        });
-        break;
+  vote(event: TicketEvent) {
+    const name = event.step ?? "";
+    let node = this.round.get(name);
+    if (!node) {
+      node = { key: `step-${name}-${this.nodes.length}`, kind: "step", status: "ended", phase: this.phase, step: { name, state: "skipped", approvers: [], quorum: 1, votes: [] }, votes: [] };
+      this.round.set(name, node);
+      this.nodes.push(node);
+    }
+    node.at = event.at;
+    if (event.actor) {
+      const vote: Vote = { person: event.actor, approve: event.kind === "step-approved", at: event.at };
+      if (event.onBehalfOf) vote.onBehalfOf = event.onBehalfOf;
+      if (event.comment) vote.comment = event.comment;
+      (node.votes ??= []).push(vote);
+    }
+  }
+
+  /** The votes so far count no more. */
+  voidRound() {
+    this.round = new Map();
+  }
+
+  /** Adds a member's event to the phase's group of lines, making the group where its first event stands. */
+  cluster(event: TicketEvent) {
+    let group = this.nodes.findLast((node) => node.kind === "clusters" && node.phase === this.phase);
+    if (!group) {
+      group = { key: `clusters-${this.phase}-${this.nodes.length}`, kind: "clusters", phase: this.phase, status: "done", clusters: [] };
+      this.nodes.push(group);
+    }
+    const lines = (group.clusters ??= []);
+    let line = lines.find((each) => each.cluster === event.cluster);
+    if (!line) {
+      line = { cluster: event.cluster ?? "" };
+      lines.push(line);
+    }
+    if (event.revision) line.revision = event.revision;
+    if (event.kind === "propagated") line.propagatedAt = event.at;
+    if (event.kind === "realized") {
+      line.realizedAt = event.at;
+      group.at = event.at;
+      const afterMs = since(this.origin, event.at);
+      if (afterMs !== undefined) group.afterMs = afterMs;
+    }
+  }
+
+  /** The item's own steps know better than the events what counts now. */
+  steps(item: TicketItem) {
+    for (const step of item.steps) {
+      const node = this.round.get(step.name);
+      // After the chain's end the remaining steps will not happen: they are left out.
+      if (!node && item.state !== "pending" && step.votes.length === 0 && !step.auto) continue;
+      const status = item.state !== "pending" && step.state === "current" ? "ended" : stepStatuses[step.state];
+      if (node) {
+        node.step = step;
+        node.status = status;
+        if (step.votes.length > 0) node.votes = step.votes;
+        continue;
       }
-      case "approved":
-        origin = event.at;
-        add(event, "approved", "done");
-        break;
-      case "revoke-requested":
-      case "expired":
-        phase = "revoke";
-        origin = event.at;
-        add(event, event.kind, "ended");
+      const made: TimelineNode = { key: `step-${step.name}`, kind: "step", status, phase: "grant", step, votes: step.votes };
+      const at = step.votes.at(-1)?.at;
+      if (at) made.at = at;
+      // A step that approved by itself has no event; it stands before the approval that it led to.
+      const approved = this.nodes.findIndex((each) => each.kind === "approved");
+      if (approved >= 0) this.nodes.splice(approved, 0, made);
+      else this.nodes.push(made);
+    }
+  }
+
+  /** The live states belong to the phase that the item is in. */
+  live(item: TicketItem) {
+    let group = this.nodes.findLast((node) => node.kind === "clusters" && node.phase === this.phase);
+    if (!group) {
+      if (!underWay(item) || item.clusters.length === 0) return;
+      group = { key: `clusters-${this.phase}-live`, kind: "clusters", phase: this.phase, status: "current", clusters: [] };
+      this.nodes.push(group);
+    }
+    const lines = (group.clusters ??= []);
+    for (const live of item.clusters) {
+      const line = lines.find((each) => each.cluster === live.cluster);
+      if (line) line.live = live;
+      else lines.push({ cluster: live.cluster, live });
+    }
+    lines.sort((a, b) => a.cluster.localeCompare(b.cluster));
+    if (underWay(item)) {
+      group.status = "current";
+      // The time of the last cluster is the group's, and it is not known yet.
+      delete group.at;
+      delete group.afterMs;
+    }
+  }
+
+  later(kind: NodeKind) {
+    this.nodes.push({ key: `${kind}-later`, kind, status: "waiting", phase: this.phase });
+  }
+}
+
+export function timeline(ticket: Ticket, item: TicketItem): TimelineNode[] {
+  const line = new Line();
+  for (const event of ticket.events) {
+    if (!isAbout(event, item)) continue;
+    switch (event.kind) {
+      case "step-approved":
+      case "step-rejected":
+        line.vote(event);
         break;
       case "propagated":
       case "realized":
-        addClusterEvent(nodes, event, phase, since(origin, event.at));
+        line.cluster(event);
         break;
-      case "written":
-      case "compiled":
-      case "revoke-written":
-      case "effective":
-        add(event, event.kind, "done");
+      case "approved":
+        line.origin = event.at;
+        line.add(event, "approved", "done");
         break;
-      case "revoked":
-      case "withdrawn":
-        add(event, event.kind, "ended");
+      case "revoke-requested":
+      case "expired":
+        line.phase = "revoke";
+        line.origin = event.at;
+        line.add(event, event.kind, plain[event.kind]);
         break;
-      case "failed":
-        add(event, "failed", "bad");
+      case "voided":
+      case "reopened":
+        line.voidRound();
+        line.origin = undefined;
+        line.add(event, event.kind, plain[event.kind]);
         break;
+      case "submitted":
+        line.add(event, "submitted", "done").comment = ticket.reason;
+        break;
+      default:
+        line.add(event, event.kind, plain[event.kind]);
     }
   }
+  line.steps(item);
 
-  // After a rejection or a withdrawal the remaining steps will not happen: they are left out.
-  if (ticket.state === "pending") {
-    for (const step of ticket.steps) {
-      if (shownSteps.has(step.name)) continue;
-      nodes.push({ key: `step-${step.name}`, kind: "step", status: stepStatus(step), phase, step });
-    }
-    nodes.push({ key: "clusters-later", kind: "clusters", status: "waiting", phase });
-    nodes.push({ key: "effective-later", kind: "effective", status: "waiting", phase });
+  if (item.state === "pending") {
+    line.later("clusters");
+    line.later("effective");
   } else {
-    addLiveStates(nodes, ticket, phase);
-    if (!done.includes(ticket.state) && ["approved", "applying"].includes(ticket.state)) nodes.push({ key: "effective-later", kind: "effective", status: "waiting", phase });
-    if (ticket.state === "revoking") nodes.push({ key: "revoked-later", kind: "revoked", status: "waiting", phase });
+    line.live(item);
+    if (["approved", "applying"].includes(item.state)) line.later("effective");
+    if (item.state === "revoking") line.later("revoked");
   }
-  return nodes;
+  const review = item.review;
+  if (review?.state === "current") line.nodes.push({ key: "review", kind: "review", status: "current", phase: line.phase, step: review, votes: review.votes });
+  return line.nodes;
 }

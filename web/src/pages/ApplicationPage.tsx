@@ -8,6 +8,7 @@ import { Owners, ShortName } from "../components/Names";
 import { Page, Section } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import { TicketsSection } from "../components/TicketsSection";
+import { WorkloadsSection } from "../components/WorkloadsSection";
 
 function Sections({ id, mine }: { id: string; mine: boolean }) {
   const { t } = useTranslation();
@@ -28,6 +29,7 @@ function Sections({ id, mine }: { id: string; mine: boolean }) {
         </Loaded>
       </Section>
       <ConnectionsSection id="refused" title={onlyRefused ? t("application.refused") : t("application.connections")} query={connections} peer="resource" request={mine} />
+      <WorkloadsSection application={id} />
       <TicketsSection about="application" id={id} empty={t("application.ticketsEmpty")} />
     </>
   );

@@ -17,8 +17,9 @@ export function ApplicationsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
   const q = search.get("q") ?? "";
+  const owner = search.get("owner");
   const mine = search.get("scope") !== "all";
-  const query = useApplications({ mine, ...(q ? { q } : {}) });
+  const query = useApplications({ mine, ...(q ? { q } : {}), ...(owner ? { owner } : {}) });
 
   const columns: Column<Application>[] = [
     { key: "name", header: t("applications.name"), cell: (app) => <RefName kind="applications" about={app} full /> },

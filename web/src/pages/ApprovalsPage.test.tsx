@@ -1,16 +1,17 @@
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import { ticket } from "../testing/fixtures";
-import { renderPage, serve } from "../testing/render";
+import { nothing, ticketOf } from "../testing/fixtures";
+import { problem, renderPage, serve } from "../testing/render";
+import type { Answer, Call } from "../testing/render";
 import { ApprovalsPage } from "./ApprovalsPage";
 
-const can = { approve: true, reject: true, withdraw: false, revoke: false };
-const waiting = ["T-1", "T-2", "T-3"].map((id) => ticket({ id, can }));
+const can = { ...nothing, approve: true, reject: true };
+const waiting = ["T-1", "T-2", "T-3"].map((id, index) => ticketOf("pending", { can }, { id, version: index + 1 }));
 
-function start(at: string, items = waiting) {
-  serve({ "GET /tickets": () => ({ body: { items } }), ...Object.fromEntries(waiting.map((each) => [`GET /tickets/${each.id}`, () => ({ body: each })])) });
-  return renderPage(<ApprovalsPage />, { path: "/approvals", at });
+function start(at: string, items = waiting, over: Record<string, (call: Call) => Answer> = {}) {
+  const calls = serve({ "GET /tickets": () => ({ body: { items } }), ...Object.fromEntries(waiting.map((each) => [`GET /tickets/${each.id}`, () => ({ body: each })])), ...over });
+  return { calls, ...renderPage(<ApprovalsPage />, { path: "/approvals", at }) };
 }
 
 describe("approvals", () => {
@@ -36,13 +37,61 @@ describe("approvals", () => {
     await press("k", "T-1");
   });
 
-  it("brings a to Approve and r to the comment, and decides nothing by itself", async () => {
-    start("/approvals?ticket=T-2");
+  it("brings a to Approve, r to Reject and c to the comment, and decides nothing by itself", async () => {
+    const { calls } = start("/approvals?ticket=T-2");
     await screen.findByTestId("approve-button");
     await userEvent.keyboard("a");
     expect(screen.getByTestId("approve-button")).toHaveFocus();
     await userEvent.keyboard("r");
+    expect(screen.getByTestId("reject-button")).toHaveFocus();
+    await userEvent.keyboard("c");
     expect(screen.getByTestId("decision-comment")).toHaveFocus();
+    expect(calls.filter((call) => call.method === "POST")).toEqual([]);
+  });
+
+  it("says its keys", async () => {
+    start("/approvals");
+    await screen.findByTestId("ticket-T-1");
+    await userEvent.keyboard("?");
+    expect(await screen.findByTestId("keys-help")).toHaveTextContent("next request");
+  });
+
+  it("decides about several: says what first, and what became of each afterwards", async () => {
+    const { calls } = start("/approvals", waiting, {
+      "POST /tickets/decisions": () => ({ body: { items: [{ ticket: "T-1", ok: true, state: "approved" }, { ticket: "T-2", ok: false, problem: { type: "about:blank", title: "stale", status: 409, code: "stale" } }] } }),
+    });
+    await screen.findByTestId("ticket-T-1");
+    await userEvent.keyboard("x");
+    await userEvent.click(screen.getByTestId("select-T-2"));
+    expect(screen.getByTestId("selection")).toHaveTextContent("2 selected");
+    // The box that was just ticked does not take the letters.
+    await userEvent.keyboard("a");
+    expect(await screen.findByTestId("bulk-summary")).toHaveTextContent(/T-1.*Lets Payments API reach Bob’s cluster.*T-2/);
+    expect(screen.getByText("Approve 2 items?")).toBeVisible();
+    await userEvent.click(screen.getByTestId("bulk-confirm"));
+    expect(await screen.findByTestId("result-T-2")).toHaveTextContent("It changed since you opened it.");
+    expect(screen.getByTestId("result-T-1")).toHaveAttribute("data-value", "ok");
+    expect(calls.filter((call) => call.method === "POST").map((call) => call.body)).toEqual([{ decision: "approve", items: [{ ticket: "T-1", version: 1 }, { ticket: "T-2", version: 2 }] }]);
+    await userEvent.click(screen.getByTestId("bulk-close"));
+    expect(screen.queryByTestId("selection")).toBeNull();
+  });
+
+  it("rejects several only with a comment", async () => {
+    const { calls } = start("/approvals", waiting, { "POST /tickets/decisions": () => problem(503, "unavailable") });
+    await userEvent.click(await screen.findByTestId("select-T-1"));
+    await userEvent.click(screen.getByTestId("bulk-reject"));
+    await userEvent.click(await screen.findByTestId("bulk-confirm"));
+    expect(screen.getByText("Give a reason.")).toBeVisible();
+    expect(calls.filter((call) => call.method === "POST")).toEqual([]);
+  });
+
+  it("filters as the address says, and keeps the filter while it walks", async () => {
+    const { calls, router } = start("/approvals?kind=grant&q=pay");
+    await screen.findByTestId("ticket-T-1");
+    const search = calls.find((call) => call.path === "/tickets")?.search;
+    expect([search?.getAll("kind"), search?.get("q")]).toEqual([["grant"], "pay"]);
+    await userEvent.keyboard("j");
+    await waitFor(() => expect(router.state.location.search).toBe("?kind=grant&q=pay&ticket=T-2"));
   });
 
   it("leaves the letters alone while someone types", async () => {

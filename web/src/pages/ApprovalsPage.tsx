@@ -1,47 +1,35 @@
-import { useHotkeys } from "@mantine/hooks";
-import { useRef } from "react";
-import { Trans, useTranslation } from "react-i18next";
+import { ActionIcon, Button, Select } from "@mantine/core";
+import { IconKeyboard } from "@tabler/icons-react";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
 import { Link, useSearchParams } from "react-router";
 import { useTicket, useTickets } from "../api/queries";
 import type { Ticket } from "../api/types";
+import { Bulk } from "../components/approvals/Bulk";
+import type { BulkVerb } from "../components/approvals/Bulk";
+import classes from "../components/approvals/Approvals.module.css";
+import { Keys } from "../components/approvals/Keys";
+import { focusFirst, useShortcuts } from "../components/approvals/shortcuts";
+import { List } from "../components/approvals/List";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
-import { Avatar } from "../components/Names";
 import { Page } from "../components/Page";
+import { SearchField } from "../components/SearchField";
 import { TicketDetail } from "../components/TicketDetail";
-import { useTicketHeading } from "../components/TicketTable";
-import { Ago } from "../components/Time";
-import classes from "./ApprovalsPage.module.css";
+import { ticketKinds } from "../lib/items";
+import { among, applyChange, useFilters } from "../lib/use-filters";
+import { useHeading } from "../lib/use-heading";
 
-const path = (id: string) => `/approvals?ticket=${id}`;
-
-function Item({ ticket, current }: { ticket: Ticket; current: boolean }) {
-  const heading = useTicketHeading();
-  return (
-    <li>
-      <Link className={classes.item} to={path(ticket.id)} replace preventScrollReset aria-current={current} data-testid={`approval-${ticket.id}`}>
-        <Avatar name={ticket.requester.displayName} size={26} />
-        <strong>{heading(ticket)}</strong>
-        <small>
-          <Ago at={ticket.createdAt} />
-        </small>
-        <small className={classes.line}>
-          {ticket.requester.displayName} · {ticket.id}
-        </small>
-        <span className={classes.reason}>{ticket.reason}</span>
-      </Link>
-    </li>
-  );
-}
+const detailId = "approval";
 
 function Detail({ id, onDecided }: { id: string; onDecided: () => void }) {
   const query = useTicket(id);
-  const heading = useTicketHeading();
+  const heading = useHeading();
   return (
     <Loaded query={query}>
       {(ticket) => (
         <>
-          <h2 className={classes.heading}>{heading(ticket)}</h2>
+          <h2 className={classes.heading}>{heading.ticket(ticket)}</h2>
           <TicketDetail ticket={ticket} narrow onDecided={onDecided} />
         </>
       )}
@@ -49,48 +37,113 @@ function Detail({ id, onDecided }: { id: string; onDecided: () => void }) {
   );
 }
 
-function Both({ tickets, query }: { tickets: Ticket[]; query: Parameters<typeof LoadMore>[0]["query"] }) {
+function Filters({ search, onChange }: { search: URLSearchParams; onChange: ReturnType<typeof useFilters>[1] }) {
   const { t } = useTranslation();
-  const [search, setSearch] = useSearchParams();
-  const detail = useRef<HTMLDivElement>(null);
+  return (
+    <div className={classes.filters}>
+      <SearchField size="xs" label={t("approvals.search")} value={search.get("q") ?? ""} onChange={(q) => onChange({ q, ticket: undefined })} testId="approvals-search" />
+      <Select
+        size="xs"
+        clearable
+        placeholder={t("requests.anyKind")}
+        aria-label={t("requests.kind")}
+        data={ticketKinds.map((kind) => ({ value: kind, label: t(`kind.${kind}`) }))}
+        value={among(search.getAll("kind"), ticketKinds)[0] ?? null}
+        onChange={(kind) => onChange({ kind: kind ?? undefined, ticket: undefined })}
+        data-testid="approvals-kind"
+      />
+    </div>
+  );
+}
+
+function useSelection(tickets: Ticket[]) {
+  const [selection, setSelection] = useState<ReadonlySet<string>>(new Set());
+  // What is not there any more was decided by somebody else.
+  const selected = tickets.filter(({ id }) => selection.has(id));
+  const toggle = (id: string) =>
+    setSelection((before) => {
+      const next = new Set(before);
+      if (!next.delete(id)) next.add(id);
+      return next;
+    });
+  return { selected, ids: new Set(selected.map(({ id }) => id)), toggle, clear: () => setSelection(new Set()) };
+}
+
+function Both({ tickets, query, filtered }: { tickets: Ticket[]; query: Parameters<typeof LoadMore>[0]["query"]; filtered: boolean }) {
+  const { t } = useTranslation();
+  const [search, change] = useFilters();
+  const [bulk, setBulk] = useState<BulkVerb>();
+  const [help, setHelp] = useState(false);
+  const { selected, ids, toggle, clear } = useSelection(tickets);
   const chosen = search.get("ticket");
   // On a wide screen the first one is open already; a chosen one stays open after it was decided.
   const id = chosen ?? tickets[0]?.id;
   const index = tickets.findIndex((ticket) => ticket.id === id);
+  const pathOf = (next: string | undefined) => `/approvals?${applyChange(search, { ticket: next }).toString()}`;
 
   const choose = (next: Ticket | undefined) => {
-    if (next) setSearch({ ticket: next.id }, { replace: true, preventScrollReset: true });
+    if (next) change({ ticket: next.id });
   };
-  const within = (testId: string) => detail.current?.querySelector<HTMLElement>(`[data-testid="${testId}"]`)?.focus();
-  useHotkeys([
-    ["j", () => choose(tickets[index + 1] ?? tickets[tickets.length - 1])],
-    ["k", () => choose(tickets[Math.max(index - 1, 0)])],
-    ["a", () => within("approve-button")],
-    ["r", () => within("decision-comment")],
-  ]);
+  const choice = (verb: BulkVerb, button: string) => () => (selected.length > 0 ? setBulk(verb) : focusFirst(detailId, button));
+  useShortcuts(
+    {
+      j: () => choose(tickets[index + 1] ?? tickets[tickets.length - 1]),
+      k: () => choose(tickets[Math.max(index - 1, 0)]),
+      a: choice("approve", "approve-button"),
+      r: choice("reject", "reject-button"),
+      c: () => focusFirst(detailId, "decision-comment", "comment-text"),
+      x: () => id !== undefined && toggle(id),
+      "?": () => setHelp(true),
+    },
+    bulk === undefined && !help,
+  );
 
   return (
     <div className={chosen ? `${classes.layout} ${classes.chosen}` : classes.layout}>
       <title>{`${t("approvals.title")} · ACP`}</title>
       <section className={classes.list} aria-label={t("approvals.list")}>
-        <h1 className={classes.title}>{t("approvals.title")}</h1>
-        <p className={classes.keys}>
-          <Trans i18nKey="approvals.keys" components={{ k: <kbd /> }} />
-        </p>
-        {tickets.length === 0 && <EmptyState>{t("approvals.empty")}</EmptyState>}
-        <ul className={classes.items} data-testid="approvals-list">
-          {tickets.map((ticket) => (
-            <Item key={ticket.id} ticket={ticket} current={ticket.id === id} />
-          ))}
-        </ul>
+        <div className={classes.top}>
+          <h1 className={classes.title}>{t("approvals.title")}</h1>
+          <ActionIcon className={classes.help} variant="subtle" color="gray" onClick={() => setHelp(true)} aria-label={t("approvals.keysTitle")} title={t("approvals.keysTitle")} data-testid="keys-open">
+            <IconKeyboard size={17} aria-hidden />
+          </ActionIcon>
+        </div>
+        <Filters search={search} onChange={change} />
+        {tickets.length === 0 && <EmptyState>{t(filtered ? "requests.noMatch" : "approvals.empty")}</EmptyState>}
+        <List tickets={tickets} current={id} pathOf={pathOf} selection={ids} onSelect={toggle} />
         <LoadMore query={query} />
+        {selected.length > 0 && (
+          <div className={classes.selected} role="region" aria-label={t("approvals.selection")} data-testid="selection">
+            <span>{t("approvals.selected", { count: selected.length })}</span>
+            <Button size="compact-sm" variant="subtle" color="gray" onClick={clear}>
+              {t("approvals.none")}
+            </Button>
+            <Button size="compact-sm" variant="default" onClick={() => setBulk("reject")} data-testid="bulk-reject">
+              {t("approvals.rejectMany")}
+            </Button>
+            <Button size="compact-sm" onClick={() => setBulk("approve")} data-testid="bulk-approve">
+              {t("approvals.approveMany")}
+            </Button>
+          </div>
+        )}
       </section>
-      <div className={classes.detail} ref={detail}>
-        <Link className={classes.back} to="/approvals" replace>
+      <div className={classes.detail} id={detailId}>
+        <Link className={classes.back} to={pathOf(undefined)} replace>
           ← {t("approvals.back")}
         </Link>
-        {id ? <Detail key={id} id={id} onDecided={() => setSearch({ ticket: id }, { replace: true, preventScrollReset: true })} /> : <EmptyState>{t("approvals.choose")}</EmptyState>}
+        {id ? <Detail key={id} id={id} onDecided={() => change({ ticket: id })} /> : <EmptyState>{t("approvals.choose")}</EmptyState>}
       </div>
+      {bulk && (
+        <Bulk
+          verb={bulk}
+          tickets={selected}
+          onClose={(done) => {
+            setBulk(undefined);
+            if (done) clear();
+          }}
+        />
+      )}
+      {help && <Keys onClose={() => setHelp(false)} />}
     </div>
   );
 }
@@ -98,9 +151,12 @@ function Both({ tickets, query }: { tickets: Ticket[]; query: Parameters<typeof 
 export function ApprovalsPage() {
   const { t } = useTranslation();
   const [search] = useSearchParams();
-  const query = useTickets({ view: "approvals" });
+  const kind = among(search.getAll("kind"), ticketKinds);
+  const q = search.get("q") ?? "";
+  const filtered = q !== "" || kind.length > 0;
+  const query = useTickets({ view: "approvals", ...(kind.length > 0 ? { kind } : {}), ...(q ? { q } : {}) });
   const tickets = query.data?.pages.flatMap((page) => page.items);
-  if (tickets && (tickets.length > 0 || search.get("ticket"))) return <Both tickets={tickets} query={query} />;
+  if (tickets && (tickets.length > 0 || filtered || search.get("ticket"))) return <Both tickets={tickets} query={query} filtered={filtered} />;
   return (
     <Page title={t("approvals.title")}>
       <Loaded query={query}>

@@ -1,44 +1,90 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import { app888, application, bobsCluster, connection, me, ticket } from "../testing/fixtures";
-import { renderPage, serve } from "../testing/render";
+import type { DeniedConnection, Home } from "../api/types";
+import { app888, bob, bobsCluster, item, me, nothing, ticket, ticketOf } from "../testing/fixtures";
+import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { HomePage } from "./HomePage";
 
-function start(over: Record<string, (call: Call) => Answer> = {}) {
-  const calls = serve({
-    "GET /applications": () => ({ body: { items: [application({ denied24h: 20 })] } }),
-    "GET /tickets": ({ search }) => ({ body: { items: search.get("view") === "all" ? [ticket()] : [] } }),
-    "GET /applications/app-888/connections": () => ({
-      body: { items: [connection(), connection({ cluster: "m2" }), connection({ action: undefined, port: 9121 })], available: true, since: "2026-11-19T10:00:00Z", lastFlow: "2026-11-20T10:00:00Z" },
-    }),
-    ...over,
-  });
+const denied: DeniedConnection = { application: app888, resource: bobsCluster, action: "redis:connect", port: 6379, protocol: "TCP", decision: "default-denied", count: 24, lastSeen: "2026-11-20T10:00:00Z" };
+const nothingAtAll: Home = { waiting: [], reviews: [], underWay: [], expiring: [], denied: [], flowsAvailable: true };
+
+function start(home: Partial<Home> = {}, over: Record<string, (call: Call) => Answer> = {}) {
+  const calls = serve({ "GET /home": () => ({ body: { ...nothingAtAll, ...home } }), "GET /tickets": () => ({ body: { items: [ticket()] } }), ...over });
   return { calls, ...renderPage(<HomePage />, { path: "/", at: "/" }) };
 }
 
+const ending = ticketOf("effective", { expiresAt: "2026-11-22T10:00:00Z", can: { ...nothing, extend: true } }, { id: "T-12" });
+
 describe("home", () => {
-  it("offers each refused access once, and says why the rest cannot be asked for", async () => {
-    start();
-    const rows = (await screen.findAllByTestId("connection-row")).map((row) => within(row));
-    await screen.findByTestId("request-access");
-    expect(rows.map((row) => row.queryAllByTestId("request-access").length)).toEqual([1, 0]);
-    expect(rows.map((row) => row.queryAllByTestId("cannot-ask").length)).toEqual([0, 1]);
-    expect(screen.getByTestId("new-request")).toBeVisible();
+  it("is one call", async () => {
+    const { calls } = start({ waiting: [ticket({ id: "T-7", requester: bob })], waitingCount: 12 });
+    expect(await screen.findByTestId("waits-T-7")).toHaveAttribute("href", "/approvals?ticket=T-7");
+    expect(within(screen.getByTestId("waits-for-me")).getByText("12")).toBeVisible();
+    expect(calls.map((call) => call.path)).toEqual(["/home"]);
   });
 
-  it("does not offer what was granted since", async () => {
-    const grant = { effect: "Allow", subject: app888, resource: bobsCluster, actions: ["redis:connect"], policy: "p", sid: "t-42-1", ticket: "T-42", counting: true };
-    start({ "GET /applications/app-888/access": () => ({ body: { items: [grant] } }) });
-    expect(await screen.findByTestId("granted")).toHaveTextContent("Granted since by T-42");
+  it("says so where nothing is, and leaves out what is the exception", async () => {
+    start();
+    expect(await within(await screen.findByTestId("waits-for-me")).findByText("Nothing waits for your decision.")).toBeVisible();
+    expect(screen.queryByTestId("reviews")).toBeNull();
+    expect(screen.queryByTestId("expiring")).toBeNull();
+  });
+
+  it("offers each refused access, and says why the rest cannot be asked for", async () => {
+    start({ denied: [denied, { ...denied, action: undefined, port: 9121 }] });
+    const rows = (await screen.findAllByTestId("connection-row")).map((row) => within(row));
+    expect(rows.map((row) => row.queryAllByTestId("request-access").map((link) => link.getAttribute("href")))).toEqual([["/requests/new?application=app-888&resource=bobs-cluster&action=redis%3Aconnect"], []]);
+    expect(rows.map((row) => row.queryAllByTestId("cannot-ask").length)).toEqual([0, 1]);
+  });
+
+  it("points to the request that asks for it already", async () => {
+    start({ denied: [denied], underWay: [ticket({ id: "T-9" })] });
+    expect(await screen.findByTestId("asked")).toHaveTextContent("Asked in T-9");
     expect(screen.queryByTestId("request-access")).toBeNull();
   });
 
+  it("does not call it nothing when the flows cannot be read", async () => {
+    start({ flowsAvailable: false });
+    expect(await screen.findByTestId("flows-unavailable")).toBeVisible();
+    expect(screen.queryByText("None of your applications was refused anything.")).toBeNull();
+  });
+
+  it("extends what ends soon with one click and a length", async () => {
+    const { calls } = start({ expiring: [ending] }, { "POST /tickets": () => ({ status: 201, body: ticket({ id: "T-50", kind: "extend" }) }) });
+    await userEvent.click(await screen.findByTestId("extend-T-12"));
+    await userEvent.click(await screen.findByTestId("extend-T-12-30"));
+    expect(await screen.findByTestId("extension-of-T-12")).toHaveTextContent("Asked in T-50");
+    const sent = calls.find((call) => call.method === "POST");
+    expect(sent?.body).toEqual({ kind: "extend", items: [{ target: { ticket: "T-12", item: 0 } }], durationSeconds: 2_592_000, reason: "Still needed. Checkout needs it." });
+    expect(sent?.headers.get("Idempotency-Key")).toMatch(/^[0-9a-f]{32}$/);
+  });
+
+  it("does not ask twice for the same extension", async () => {
+    start({ expiring: [ending], underWay: [ticket({ id: "T-51", kind: "extend", items: [item({ target: { ticket: "T-12", item: 0 } })] })] });
+    expect(await screen.findByTestId("extension-of-T-12")).toHaveTextContent("T-51");
+    expect(screen.queryByTestId("extend-T-12")).toBeNull();
+  });
+
+  it("says why an extension was refused, and keeps the rest of the page", async () => {
+    start({ expiring: [ending] }, { "POST /tickets": () => problem(422, "invalid", { detail: "At most 90 days." }) });
+    await userEvent.click(await screen.findByTestId("extend-T-12"));
+    await userEvent.click(await screen.findByTestId("extend-T-12-90"));
+    expect(await screen.findByText("At most 90 days.")).toBeVisible();
+  });
+
+  it("shows who reviews what went through broken glass", async () => {
+    start({ reviews: [ticketOf("effective", {}, { id: "T-60", breakGlass: true })] });
+    expect(await within(await screen.findByTestId("reviews")).findByTestId("break-glass-badge")).toBeVisible();
+  });
+
   it("shows an auditor what everybody asked for, and nothing to ask for", async () => {
-    const { calls } = start({ "GET /me": () => ({ body: me({ roles: ["auditor"] }) }) });
+    const { calls } = start({}, { "GET /me": () => ({ body: me({ roles: ["auditor"] }) }) });
     expect(await within(await screen.findByTestId("latest")).findByTestId("ticket-row-T-42")).toBeVisible();
     expect(screen.queryByTestId("new-request")).toBeNull();
     expect(screen.queryByTestId("waits-for-me")).toBeNull();
-    expect(calls.some((call) => call.path === "/tickets" && call.search.get("view") === "all")).toBe(true);
+    await waitFor(() => expect(calls.some((call) => call.path === "/tickets" && call.search.get("view") === "all")).toBe(true));
+    expect(calls.some((call) => call.path === "/home")).toBe(false);
   });
 });

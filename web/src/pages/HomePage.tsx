@@ -1,116 +1,22 @@
-import { useQueries } from "@tanstack/react-query";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { applicationConnections, refused, useApplications, useMe, useTickets } from "../api/queries";
-import type { Application, ConnectionList, Ticket, TicketState } from "../api/types";
-import { ConnectionsTable } from "../components/ConnectionsTable";
-import { EmptyState, ErrorState, Loaded, RowsSkeleton } from "../components/Feedback";
-import { Avatar } from "../components/Names";
+import { useHome, useMe, useTickets } from "../api/queries";
+import type { Ticket } from "../api/types";
+import { EmptyState, Loaded, RowsSkeleton } from "../components/Feedback";
+import { Denied } from "../components/home/Denied";
+import { Expiring } from "../components/home/Expiring";
+import { Reviews, Waiting } from "../components/home/Waiting";
 import { Page, Section } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
-import { TicketTable, useTicketHeading } from "../components/TicketTable";
-import { Ago } from "../components/Time";
-import classes from "./HomePage.module.css";
+import { TicketTable } from "../components/TicketTable";
 
-const underWay: TicketState[] = ["pending", "approved", "applying", "revoking", "failed"];
 const shownTickets = 8;
-const shownConnections = 12;
-/** Each application asks once; beyond this many the list of applications is the better place. */
-const askedApplications = 8;
 
-function WaitsForMe() {
+function UnderWay({ tickets }: { tickets: Ticket[] }) {
   const { t } = useTranslation();
-  const heading = useTicketHeading();
-  const query = useTickets({ view: "approvals", limit: shownTickets });
-  const me = useMe();
   return (
-    <Section title={t("home.waitsForMe")} count={me.data?.pendingApprovals} aside={<Link to="/approvals">{t("nav.approvals")}</Link>} testId="waits-for-me">
-      <Loaded query={query} skeleton={<RowsSkeleton rows={2} />}>
-        {(data) => {
-          const tickets = data.pages[0]?.items ?? [];
-          if (tickets.length === 0) return <EmptyState>{t("home.waitsEmpty")}</EmptyState>;
-          return (
-            <ul className={classes.waits}>
-              {tickets.map((ticket: Ticket) => (
-                <li key={ticket.id}>
-                  <Link className={classes.card} to={`/approvals?ticket=${ticket.id}`}>
-                    <Avatar name={ticket.requester.displayName} size={30} />
-                    <strong>{heading(ticket)}</strong>
-                    <span className={classes.muted}>
-                      <Ago at={ticket.createdAt} />
-                    </span>
-                    <span className={classes.second}>
-                      {ticket.requester.displayName}: {ticket.reason}
-                    </span>
-                  </Link>
-                </li>
-              ))}
-            </ul>
-          );
-        }}
-      </Loaded>
-    </Section>
-  );
-}
-
-function UnderWay() {
-  const { t } = useTranslation();
-  const query = useTickets({ view: "mine", state: underWay, limit: shownTickets });
-  return (
-    <Section title={t("home.underWay")} aside={<Link to="/requests">{t("home.seeAll")}</Link>} testId="under-way">
-      <Loaded query={query} skeleton={<RowsSkeleton rows={2} />}>
-        {(data) => {
-          const tickets = data.pages[0]?.items ?? [];
-          if (tickets.length === 0) return <EmptyState>{t("home.underWayEmpty")}</EmptyState>;
-          return <TicketTable tickets={tickets} label={t("home.underWay")} requester={false} />;
-        }}
-      </Loaded>
-    </Section>
-  );
-}
-
-/** One list out of each application's, newest first. */
-function merge(lists: ConnectionList[]): ConnectionList | undefined {
-  const first = lists[0];
-  if (!first) return undefined;
-  return {
-    ...first,
-    available: lists.every((list) => list.available),
-    items: lists.flatMap((list) => list.items).sort((a, b) => Date.parse(b.lastSeen) - Date.parse(a.lastSeen)),
-  };
-}
-
-function RefusedRows({ applications }: { applications: Application[] }) {
-  const { t } = useTranslation();
-  // An application of which nothing is known is asked too: the answer says whether the store is away.
-  const asked = applications.filter((app) => app.denied24h !== 0).slice(0, askedApplications);
-  const { list, pending, error, retry } = useQueries({
-    queries: asked.map((app) => applicationConnections(app.id, refused)),
-    combine: (results) => ({
-      list: merge(results.flatMap((result) => (result.data ? [result.data] : []))),
-      pending: results.some((result) => result.isPending),
-      error: results.find((result) => result.error)?.error,
-      retry: () => results.forEach((result) => void result.refetch()),
-    }),
-  });
-  if (asked.length === 0) return <EmptyState>{t("home.refusedEmpty")}</EmptyState>;
-  if (list) return <ConnectionsTable list={list} peer="both" label={t("home.refused")} empty={t("home.refusedEmpty")} request limit={shownConnections} />;
-  if (error) return <ErrorState error={error} onRetry={retry} />;
-  return pending ? <RowsSkeleton /> : null;
-}
-
-function Refused() {
-  const { t } = useTranslation();
-  const query = useApplications({ mine: true });
-  return (
-    <Section title={t("home.refused")} aside={<Link to="/applications">{t("nav.applications")}</Link>} testId="refused">
-      <Loaded query={query}>
-        {(data) => {
-          const applications = data.pages.flatMap((page) => page.items);
-          if (applications.length === 0) return <EmptyState>{t("home.noApplications")}</EmptyState>;
-          return <RefusedRows applications={applications} />;
-        }}
-      </Loaded>
+    <Section title={t("home.underWay")} count={tickets.length} aside={<Link to="/requests">{t("home.seeAll")}</Link>} testId="under-way">
+      {tickets.length === 0 ? <EmptyState>{t("home.underWayEmpty")}</EmptyState> : <TicketTable tickets={tickets.slice(0, shownTickets)} label={t("home.underWay")} requester={false} />}
     </Section>
   );
 }
@@ -124,8 +30,7 @@ function Latest() {
       <Loaded query={query}>
         {(data) => {
           const tickets = data.pages[0]?.items ?? [];
-          if (tickets.length === 0) return <EmptyState>{t("home.latestEmpty")}</EmptyState>;
-          return <TicketTable tickets={tickets} label={t("home.latest")} />;
+          return tickets.length === 0 ? <EmptyState>{t("home.latestEmpty")}</EmptyState> : <TicketTable tickets={tickets} label={t("home.latest")} />;
         }}
       </Loaded>
     </Section>
@@ -134,8 +39,11 @@ function Latest() {
 
 export function HomePage() {
   const { t } = useTranslation();
+  const me = useMe().data;
+  const auditor = me?.roles.includes("auditor") ?? false;
+  const home = useHome(me !== undefined && !auditor);
   // An auditor decides nothing, asks for nothing and is refused nothing.
-  if (useMe().data?.roles.includes("auditor")) {
+  if (auditor) {
     return (
       <Page title={t("home.title")} sub={t("home.auditor")}>
         <Latest />
@@ -143,13 +51,18 @@ export function HomePage() {
     );
   }
   return (
-    <Page
-      title={t("home.title")}
-      actions={<RequestAccessLink primary testId="new-request" />}
-    >
-      <WaitsForMe />
-      <UnderWay />
-      <Refused />
+    <Page title={t("home.title")} actions={<RequestAccessLink primary testId="new-request" />}>
+      <Loaded query={home} skeleton={<RowsSkeleton rows={6} />}>
+        {(data) => (
+          <>
+            <Waiting tickets={data.waiting} count={data.waitingCount ?? data.waiting.length} />
+            <Reviews tickets={data.reviews} />
+            <UnderWay tickets={data.underWay} />
+            <Expiring home={data} />
+            <Denied home={data} />
+          </>
+        )}
+      </Loaded>
     </Page>
   );
 }

@@ -1,18 +1,24 @@
 import { cleanup, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
+import type { PreviewItem, TicketPreview } from "../api/types";
 import { app888, application, bob, bobsCluster, carol, connection, me, resource, step, ticket } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { NewRequestPage } from "./NewRequestPage";
 
-const preview = { steps: [step("leader", "waiting", [carol]), step("owner", "waiting", [bob])], existing: [], denied24h: 1284, statement: "sid: t-1-1\neffect: Allow\n" };
+const planned: PreviewItem = { position: 0, steps: [step("leader", "waiting", [carol]), step("owner", "waiting", [bob])], existing: [], denied24h: 1284 };
+const preview: TicketPreview = { items: [planned] };
+
+const orders = { id: "orders-cache", title: "Orders cache", name: "trnv1:rsc:trip-com:redis:clusters:orders-cache" };
 
 function start(at: string, over: Record<string, (call: Call) => Answer> = {}) {
   const calls = serve({
     "GET /applications": () => ({ body: { items: [application(), application({ id: "app-777", title: "Ledger batch", name: "trnv1:rsc:trip-com:iam:sa:app/777" })] } }),
-    "GET /resources": () => ({ body: { items: [resource({ id: "orders-cache", title: "Orders cache", name: "trnv1:rsc:trip-com:redis:clusters:orders-cache" }), resource()] } }),
+    "GET /resources": () => ({ body: { items: [resource(orders), resource()] } }),
     "GET /resources/bobs-cluster": () => ({ body: resource() }),
+    "GET /resources/orders-cache": () => ({ body: resource({ ...orders, actions: [{ name: "redis:connect", ports: ["6379/TCP"] }, { name: "redis:admin", ports: ["9121/TCP"] }] }) }),
+    "GET /applications/app-888": () => ({ body: application() }),
     "GET /applications/app-888/connections": () => ({ body: { items: [connection()], available: true, since: "2026-11-19T10:00:00Z" } }),
     "POST /tickets/preview": () => ({ body: preview }),
     "POST /tickets": () => ({ status: 201, body: ticket({ id: "T-46" }) }),
@@ -28,7 +34,7 @@ describe("a new request", () => {
   it("names every missing field and sends nothing", async () => {
     const { calls } = start("/requests/new");
     await userEvent.click(await screen.findByTestId("submit-request"));
-    for (const text of ["Choose an application.", "Choose a resource.", "Choose at least one action.", "Say why the application needs this."]) expect(screen.getByText(text)).toBeVisible();
+    for (const text of ["Choose an application.", "Choose a resource.", "Say why this is needed."]) expect(screen.getByText(text)).toBeVisible();
     expect(posted(calls)).toEqual([]);
   });
 
@@ -36,7 +42,7 @@ describe("a new request", () => {
     start(prefilled);
     expect(await screen.findByRole("checkbox", { name: /redis:connect/ })).toBeChecked();
     await waitFor(() => expect(screen.getByTestId("select-application")).toHaveValue("Payments API"));
-    expect(screen.getByTestId("select-resource")).toHaveValue("Bob’s cluster");
+    expect(within(screen.getByTestId("basket-bobs-cluster")).getByRole("link", { name: "Bob’s cluster" })).toBeVisible();
   });
 
   it("shows who decides before anything is submitted", async () => {
@@ -149,7 +155,7 @@ describe("a new request", () => {
   });
 
   it("leads to the ticket that already asks for the same", async () => {
-    start(prefilled, { "POST /tickets/preview": () => ({ body: { ...preview, duplicate: "T-44" } }) });
+    start(prefilled, { "POST /tickets/preview": () => ({ body: { items: [{ ...planned, duplicate: "T-44" }] } }) });
     const notice = within(await screen.findByTestId("preview-duplicate"));
     expect(notice.getByRole("link")).toHaveAttribute("href", "/tickets/T-44");
   });
@@ -157,5 +163,124 @@ describe("a new request", () => {
   it("says why a resource without a class cannot be asked for", async () => {
     start(prefilled, { "GET /resources/bobs-cluster": () => ({ body: resource({ class: undefined, actions: [] }) }) });
     expect(await screen.findByText(/No resource class covers this resource/)).toBeVisible();
+  });
+
+  it("asks for several resources at once, and says for each who decides", async () => {
+    const { calls, router } = start(prefilled, {
+      "POST /tickets/preview": ({ body }) => ({
+        body: { items: (body as { items: unknown[] }).items.map((_, position) => ({ ...planned, position, steps: position === 0 ? planned.steps : [step("owner", "waiting", [bob, carol], { quorum: 2 })] })) },
+      }),
+    });
+    await screen.findByRole("checkbox", { name: /redis:connect/ });
+    await userEvent.click(screen.getByTestId("select-resource"));
+    await userEvent.click(await screen.findByRole("option", { name: /Orders cache/ }));
+    const added = within(await screen.findByTestId("basket-orders-cache"));
+    await userEvent.type(screen.getByTestId("request-reason"), "Checkout.");
+    await userEvent.click(screen.getByTestId("submit-request"));
+    expect(added.getByText("Choose at least one action.")).toBeVisible();
+    await userEvent.click(await added.findByTestId("action-redis:admin"));
+    const panel = within(screen.getByTestId("preview"));
+    expect(await panel.findByText(/2 of 2/)).toBeVisible();
+    await userEvent.click(screen.getByTestId("submit-request"));
+    await waitFor(() => expect(router.state.location.pathname).toBe("/tickets/T-46"));
+    expect(posted(calls).map((call) => (call.body as { items: unknown }).items)).toEqual([
+      [
+        { application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"] },
+        { application: "app-888", resource: "orders-cache", actions: ["redis:admin"] },
+      ],
+    ]);
+  });
+
+  it("says that more time is asked for when the access is there already", async () => {
+    start(prefilled, { "POST /tickets/preview": () => ({ body: { items: [{ ...planned, kind: "extend", target: { ticket: "T-12", item: 0 } }] } }) });
+    expect(await screen.findByTestId("preview-extends")).toHaveTextContent("T-12");
+  });
+
+  it("says the cap before anything is sent", async () => {
+    const { calls } = start(prefilled, { "POST /tickets/preview": () => ({ body: { ...preview, maxDurationSeconds: 604_800 } }) });
+    expect(await screen.findByText("The approval policy allows at most 7 days.")).toBeVisible();
+    await userEvent.type(screen.getByTestId("request-reason"), "x");
+    await userEvent.click(screen.getByTestId("submit-request"));
+    expect(posted(calls)).toEqual([]);
+    await userEvent.click(screen.getByTestId("duration-7"));
+    await waitFor(() => expect(screen.queryByText("The approval policy allows at most 7 days.")).toBeNull());
+  });
+
+  it("does not mention broken glass to whom no policy names", async () => {
+    start(prefilled);
+    await userEvent.type(await screen.findByTestId("request-reason"), "Down.");
+    await screen.findByTestId("preview-denied");
+    expect(screen.queryByTestId("break-glass")).toBeNull();
+  });
+
+  it("breaks glass only after saying who is told, for how long, and being sure", async () => {
+    const { calls } = start(prefilled, { "POST /tickets/preview": () => ({ body: { ...preview, breakGlass: true } }) });
+    await screen.findByTestId("break-glass");
+    expect(screen.getByTestId("break-glass")).toBeDisabled();
+    await userEvent.type(screen.getByTestId("request-reason"), "Checkout is down.");
+    await userEvent.click(screen.getByTestId("break-glass"));
+    const told = within(await screen.findByTestId("glass-told"));
+    expect(told.getByText("Carol Wu")).toBeVisible();
+    expect(screen.getByTestId("glass-confirm")).toBeDisabled();
+    await userEvent.click(screen.getByTestId("glass-sure"));
+    await userEvent.click(screen.getByTestId("glass-confirm"));
+    await waitFor(() =>
+      expect(posted(calls).map((call) => call.body)).toEqual([
+        { items: [{ application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"] }], reason: "Checkout is down.", durationSeconds: 3_600, breakGlass: true },
+      ]),
+    );
+  });
+});
+
+describe("other requests", () => {
+  const send = async (calls: Call[]) => {
+    await userEvent.type(await screen.findByTestId("request-reason"), "Because.");
+    await userEvent.click(screen.getByTestId("submit-request"));
+    await waitFor(() => expect(posted(calls)).toHaveLength(1));
+    return posted(calls)[0]?.body;
+  };
+
+  it("changes the mode of a resource", async () => {
+    const { calls } = start("/requests/new?kind=mode&resource=bobs-cluster");
+    await userEvent.click(await screen.findByTestId("submit-request"));
+    expect(screen.getByText("Choose a mode.")).toBeVisible();
+    await userEvent.click(screen.getByTestId("mode-Enforce"));
+    expect(await send(calls)).toEqual({ kind: "mode", items: [{ resource: "bobs-cluster", mode: "Enforce" }], reason: "Because." });
+  });
+
+  it("lets members differ", async () => {
+    const protection = { mode: "Audit", effectiveMode: "Audit", statements: 1, realized: true, clusters: [{ cluster: "m1", state: "Realized" }, { cluster: "m2", state: "Realized" }] } as const;
+    const { calls } = start("/requests/new?kind=mode&resource=bobs-cluster&mode=Enforce", { "GET /resources/bobs-cluster": () => ({ body: resource({ protection: { ...protection, clusters: [...protection.clusters] } }) }) });
+    await userEvent.click(await screen.findByText("Other modes in some members"));
+    await userEvent.click(screen.getByTestId("cluster-mode-m2"));
+    await userEvent.click((await screen.findAllByRole("option", { name: "Audit" })).at(-1) as HTMLElement);
+    expect(await send(calls)).toEqual({ kind: "mode", items: [{ resource: "bobs-cluster", mode: "Enforce", clusterModes: { m2: "Audit" } }], reason: "Because." });
+  });
+
+  it("onboards in audit unless told otherwise, and takes out again", async () => {
+    const { calls } = start("/requests/new?kind=onboard&resource=bobs-cluster");
+    await screen.findByTestId("mode-Audit");
+    expect(await send(calls)).toEqual({ kind: "onboard", items: [{ resource: "bobs-cluster", mode: "Audit" }], reason: "Because." });
+    cleanup();
+    const { calls: other } = start("/requests/new?kind=offboard&resource=bobs-cluster");
+    expect(await send(other)).toEqual({ kind: "offboard", items: [{ resource: "bobs-cluster" }], reason: "Because." });
+  });
+
+  it("changes a class by its YAML", async () => {
+    const yaml = "pattern: a\n";
+    const { calls } = start("/requests/new?kind=class&object=ResourceClass&name=redis", {
+      "GET /classes": () => ({ body: { items: [{ kind: "ResourceClass", name: "redis", pattern: "a", labelKey: "x", yaml, members: 3 }] } }),
+    });
+    await waitFor(() => expect(screen.getByTestId("object-spec")).toHaveValue(yaml));
+    await userEvent.click(screen.getByTestId("submit-request"));
+    expect(screen.getByText("This is what it says already. Change something.")).toBeVisible();
+    await userEvent.type(screen.getByTestId("object-spec"), "more: b");
+    expect(await send(calls)).toEqual({ kind: "class", items: [{ object: { kind: "ResourceClass", name: "redis", verb: "update", spec: `${yaml}more: b` } }], reason: "Because." });
+  });
+
+  it("asks for the end of a grant", async () => {
+    const { calls } = start("/requests/new?kind=revoke&target=T-12%2F0", { "GET /tickets/T-12": () => ({ body: ticket({ id: "T-12", state: "effective" }) }) });
+    expect(await screen.findByText(/can then no longer reach Bob’s cluster/)).toBeVisible();
+    expect(await send(calls)).toEqual({ kind: "revoke", items: [{ target: { ticket: "T-12", item: 0 } }], reason: "Because." });
   });
 });

@@ -1,7 +1,7 @@
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
-import { cluster, step, ticket, carol } from "../testing/fixtures";
+import { approved, cluster, ticket, ticketOf, carol } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { RequestsPage } from "./RequestsPage";
@@ -15,7 +15,7 @@ describe("requests", () => {
   it("asks for what the address says", async () => {
     const { calls } = start("/requests?view=all&state=effective&state=revoked&resource=bobs-cluster");
     await screen.findByTestId("ticket-row-T-42");
-    const search = calls[0]?.search;
+    const search = calls.find((call) => call.path === "/tickets")?.search;
     expect([search?.get("view"), search?.getAll("state"), search?.get("resource")]).toEqual(["all", ["effective", "revoked"], "bobs-cluster"]);
   });
 
@@ -49,7 +49,7 @@ describe("requests", () => {
   });
 
   it("tells each ticket in one line of steps and clusters", async () => {
-    start("/requests", () => ({ body: { items: [ticket({ state: "applying", steps: [step("leader", "approved", [carol])], clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable")] })] } }));
+    start("/requests", () => ({ body: { items: [ticketOf("applying", { steps: [approved("leader", carol)], clusters: [cluster("m1", "Realized"), cluster("m2", "Unreachable")] })] } }));
     const line = await screen.findByTestId("live-line-T-42");
     expect([...line.children].map((item) => [item.textContent, item.getAttribute("data-value")])).toEqual([
       ["leader: Approved", "approved"],
@@ -65,5 +65,33 @@ describe("requests", () => {
     broken = false;
     await userEvent.click(screen.getByRole("button", { name: "Try again" }));
     expect(await screen.findByTestId("ticket-row-T-42")).toBeVisible();
+  });
+
+  it("filters by kind, words, person and end, as the address says", async () => {
+    const { calls } = start("/requests?view=all&kind=mode&kind=extend&q=orders&requester=bob&expiring=14");
+    await screen.findByTestId("ticket-row-T-42");
+    const search = calls.find((call) => call.path === "/tickets")?.search;
+    expect([search?.getAll("kind"), search?.get("q"), search?.get("requester"), search?.get("expiringWithinSeconds")]).toEqual([["extend", "mode"], "orders", "bob", "1209600"]);
+  });
+
+  it("puts typed words into the address", async () => {
+    const { router } = start("/requests");
+    await userEvent.type(await screen.findByTestId("requests-search"), "orders");
+    await waitFor(() => expect(router.state.location.search).toBe("?q=orders"));
+  });
+
+  it("keeps filters under a name, and forgets them when told to", async () => {
+    const { router } = start("/requests?state=failed");
+    await userEvent.click(await screen.findByTestId("saved-open"));
+    await userEvent.type(await screen.findByTestId("saved-name"), "Broken");
+    await userEvent.click(screen.getByTestId("saved-save"));
+    const link = await screen.findByRole("link", { name: "Broken" });
+    await userEvent.click(screen.getByRole("button", { name: "Forget “Broken”" }));
+    expect(link).not.toBeInTheDocument();
+    await userEvent.type(screen.getByTestId("saved-name"), "Again");
+    await userEvent.click(screen.getByTestId("saved-save"));
+    await router.navigate("/requests");
+    await userEvent.click(await screen.findByRole("link", { name: "Again" }));
+    await waitFor(() => expect(router.state.location.search).toBe("?state=failed"));
   });
 });

@@ -16,6 +16,26 @@ import tables from "../components/Tables.module.css";
 import { TicketsSection } from "../components/TicketsSection";
 import { useWords } from "../lib/use-words";
 
+/** Who answers for the resource asks for its protection; everybody else has the owner to turn to. */
+function ModeRequests({ resource }: { resource: Resource }) {
+  const { t } = useTranslation();
+  const security = useMe().data?.roles.includes("security") ?? false;
+  if ((!resource.mine && !security) || !resource.class) return null;
+  const ask = (kind: "mode" | "onboard" | "offboard") => <RequestAccessLink quiet kind={kind} resource={resource.id} label={t(`resource.ask.${kind}`)} testId={`ask-${kind}`} />;
+  return (
+    <Group gap={8} mb="sm">
+      {resource.protection ? (
+        <>
+          {ask("mode")}
+          {ask("offboard")}
+        </>
+      ) : (
+        ask("onboard")
+      )}
+    </Group>
+  );
+}
+
 function Sections({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const words = useWords();
@@ -39,6 +59,7 @@ function Sections({ resource }: { resource: Resource }) {
       </Section>
       <ConnectionsSection id="tried" title={t("resource.tried")} query={connections} peer="application" />
       <Section title={t("resource.protection")} aside={protection && t("resource.statements", { count: protection.statements })} testId="protection">
+        <ModeRequests resource={resource} />
         {protection && protection.mode !== protection.effectiveMode && (
           <p className={tables.muted}>{t("resource.temporaryAudit", { mode: t(`mode.${protection.mode}`), effective: t(`mode.${protection.effectiveMode}`) })}</p>
         )}

@@ -19,8 +19,9 @@ export function ResourcesPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
   const q = search.get("q") ?? "";
+  const owner = search.get("owner");
   const mine = search.get("scope") !== "all";
-  const query = useResources({ mine, ...(q ? { q } : {}) });
+  const query = useResources({ mine, ...(q ? { q } : {}), ...(owner ? { owner } : {}) });
 
   const columns: Column<Resource>[] = [
     { key: "name", header: t("resources.name"), cell: (row) => <RefName kind="resources" about={row} full /> },

@@ -4,15 +4,15 @@ import { useTicket } from "../api/queries";
 import { Loaded } from "../components/Feedback";
 import { Page } from "../components/Page";
 import { TicketDetail } from "../components/TicketDetail";
-import { useTicketHeading } from "../components/TicketTable";
+import { useHeading } from "../lib/use-heading";
 
 export function TicketPage() {
   const { t } = useTranslation();
   const { id = "" } = useParams();
   const query = useTicket(id);
-  const heading = useTicketHeading();
+  const heading = useHeading();
   return (
-    <Page title={query.data ? `${id} ${heading(query.data)}` : id} heading={query.data ? heading(query.data) : id} crumbs={[{ to: "/requests", label: t("requests.title") }, { label: id }]}>
+    <Page wide title={query.data ? `${id} ${heading.ticket(query.data)}` : id} heading={query.data ? heading.ticket(query.data) : id} crumbs={[{ to: "/requests", label: t("requests.title") }, { label: id }]}>
       <Loaded query={query}>{(ticket) => <TicketDetail ticket={ticket} />}</Loaded>
     </Page>
   );

@@ -4,7 +4,7 @@ import { useTranslation } from "react-i18next";
 import { signOut } from "../api/client";
 import type { Me } from "../api/types";
 import badge from "../components/Badge.module.css";
-import { Avatar } from "../components/Names";
+import { Avatar } from "../components/Avatar";
 import { chooseLanguage, languageNames, languages } from "../i18n";
 import classes from "./Shell.module.css";
 

@@ -1,5 +1,5 @@
 /** Test objects: complete by default, and each test names only what it is about. */
-import type { Application, CatalogRef, ClusterState, Connection, Me, Person, Resource, Step, Ticket, TicketEvent } from "../api/types";
+import type { Application, CatalogRef, ClusterState, Connection, Me, Person, Resource, Step, Ticket, TicketEvent, TicketItem, TicketState, Vote } from "../api/types";
 
 export const alice: Person = { id: "alice", displayName: "Alice Zhang" };
 export const bob: Person = { id: "bob", displayName: "Bob Li" };
@@ -50,12 +50,34 @@ export function cluster(name: string, state: ClusterState["state"], over: Partia
 }
 
 export function step(name: string, state: Step["state"], approvers: Person[], over: Partial<Step> = {}): Step {
-  return { name, state, approvers, ...over };
+  return { name, state, approvers, quorum: 1, votes: [], ...over };
+}
+
+/** A step that one person approved. */
+export function approved(name: string, by: Person, over: Partial<Vote> = {}): Step {
+  return step(name, "approved", [by], { votes: [{ person: by, approve: true, at: "2026-11-20T10:00:01Z", ...over }] });
 }
 
 /** An event so many milliseconds after ten o'clock. */
 export function event(kind: TicketEvent["kind"], ms: number, over: Partial<TicketEvent> = {}): TicketEvent {
   return { kind, at: new Date(Date.UTC(2026, 10, 20, 10) + ms).toISOString(), ...over };
+}
+
+export const nothing: TicketItem["can"] = { approve: false, reject: false, withdraw: false, revoke: false, extend: false, review: false };
+
+export function item(over: Partial<TicketItem> = {}): TicketItem {
+  return {
+    position: 0,
+    state: "pending",
+    application: app888,
+    resource: bobsCluster,
+    actions: ["redis:connect"],
+    sid: "t-42-1",
+    steps: [step("leader", "current", [carol]), step("owner", "waiting", [bob])],
+    clusters: [],
+    can: nothing,
+    ...over,
+  };
 }
 
 export function ticket(over: Partial<Ticket> = {}): Ticket {
@@ -66,13 +88,17 @@ export function ticket(over: Partial<Ticket> = {}): Ticket {
     version: 3,
     requester: alice,
     reason: "Checkout needs it.",
-    items: [{ application: app888, resource: bobsCluster, actions: ["redis:connect"], sid: "t-42-1" }],
-    steps: [step("leader", "current", [carol]), step("owner", "waiting", [bob])],
+    items: [item()],
     events: [event("submitted", 0, { actor: alice })],
-    clusters: [],
     createdAt: "2026-11-20T10:00:00Z",
     updatedAt: "2026-11-20T10:00:00Z",
-    can: { approve: false, reject: false, withdraw: false, revoke: false },
+    can: nothing,
     ...over,
   };
+}
+
+/** A ticket of one item, which is in the ticket's state and can be done with what the ticket can. */
+export function ticketOf(state: TicketState, of: Partial<TicketItem> = {}, over: Partial<Ticket> = {}): Ticket {
+  const can = { ...nothing, ...of.can };
+  return ticket({ state, items: [item({ state, ...of, can })], can, ...over });
 }

@@ -1,5 +1,7 @@
 import { catalog } from "./catalog";
 import { common } from "./common";
+import { decisions } from "./decisions";
+import { request } from "./request";
 import { tickets } from "./tickets";
 
-export const zh = { ...common, ...catalog, ...tickets };
+export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request };

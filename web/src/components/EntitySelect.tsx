@@ -1,0 +1,101 @@
+/** Searchable choices out of the catalog. The server searches; what is chosen stays known whatever is typed. */
+import { Loader, Select, Text } from "@mantine/core";
+import type { ComboboxItem, SelectProps } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useState } from "react";
+import { useApplication, useApplications, usePeople, usePerson, useResource, useResources } from "../api/queries";
+import { shortName } from "../lib/names";
+
+export interface Choice {
+  id: string;
+  title: string;
+  hint: string;
+}
+
+export const option = ({ id, title }: Choice): ComboboxItem => ({ value: id, label: title });
+
+export function Option({ choice }: { choice: Choice | undefined }) {
+  if (!choice) return null;
+  return (
+    <div>
+      <Text size="sm" fw={540}>{choice.title}</Text>
+      <Text size="xs" c="dimmed">{choice.hint}</Text>
+    </div>
+  );
+}
+
+/** What was typed, unless it is only the chosen one's title standing in the field. */
+export function useTyped(chosen: Choice | undefined) {
+  const [text, setText] = useState("");
+  const typed = text === chosen?.title ? "" : text.trim();
+  const [asked] = useDebouncedValue(typed, 150);
+  return { text, setText, typed, asked };
+}
+
+interface Props extends Pick<SelectProps, "label" | "description" | "placeholder" | "error" | "required" | "clearable" | "size" | "w"> {
+  value: string;
+  onChange: (id: string) => void;
+  nothingFound: string;
+  testId: string;
+}
+
+interface Found {
+  choices: Choice[];
+  loading: boolean;
+  chosen: Choice | undefined;
+}
+
+function EntitySelect({ value, onChange, found, typed, nothingFound, testId, ...rest }: Props & { found: Found; typed: ReturnType<typeof useTyped> }) {
+  const { chosen, loading } = found;
+  const choices = chosen && !found.choices.some((each) => each.id === chosen.id) ? [chosen, ...found.choices] : found.choices;
+  const byId = new Map(choices.map((choice) => [choice.id, choice]));
+  const name = typeof rest.label === "string" ? undefined : rest.placeholder;
+  return (
+    <Select
+      searchable
+      openOnFocus={false}
+      aria-label={name}
+      filter={({ options }) => options}
+      data={choices.map(option)}
+      value={value === "" ? null : value}
+      onChange={(id) => onChange(id ?? "")}
+      searchValue={typed.text}
+      onSearchChange={typed.setText}
+      renderOption={({ option: each }) => <Option choice={byId.get(each.value)} />}
+      maxDropdownHeight={320}
+      nothingFoundMessage={loading ? <Loader size={14} /> : nothingFound}
+      data-testid={testId}
+      {...rest}
+    />
+  );
+}
+
+const named = ({ id, title, name }: { id: string; title: string; name: string }): Choice => ({ id, title, hint: shortName(name) });
+
+/** With `mine`, only applications that the person may ask for. */
+export function ApplicationSelect({ mine = false, ...props }: Props & { mine?: boolean }) {
+  const detail = useApplication(props.value).data;
+  const chosen = detail && named(detail);
+  const typed = useTyped(chosen);
+  const query = useApplications({ mine, limit: 50, ...(typed.asked ? { q: typed.asked } : {}) });
+  const choices = query.data?.pages.flatMap((page) => page.items).map(named) ?? [];
+  return <EntitySelect {...props} typed={typed} found={{ choices, chosen, loading: query.isFetching }} />;
+}
+
+export function ResourceSelect(props: Props) {
+  const detail = useResource(props.value).data;
+  const chosen = detail && named(detail);
+  const typed = useTyped(chosen);
+  const query = useResources({ limit: 50, ...(typed.asked ? { q: typed.asked } : {}) });
+  const choices = query.data?.pages.flatMap((page) => page.items).map(named) ?? [];
+  return <EntitySelect {...props} typed={typed} found={{ choices, chosen, loading: query.isFetching }} />;
+}
+
+export function PersonSelect(props: Props) {
+  const person = usePerson(props.value).data?.person;
+  const chosen = person && { id: person.id, title: person.displayName, hint: person.title ?? person.id };
+  const typed = useTyped(chosen);
+  const query = usePeople(typed.asked);
+  const choices = query.data?.items.map(({ id, displayName, title }) => ({ id, title: displayName, hint: title ?? id })) ?? [];
+  return <EntitySelect {...props} typed={typed} found={{ choices, chosen, loading: query.isFetching }} />;
+}

@@ -1,0 +1,94 @@
+import { Button, Group, Modal, Stack, Text, Textarea } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useNavigate } from "react-router";
+import { asApiError } from "../api/client";
+import { usePreview } from "../api/queries";
+import type { NewTicket } from "../api/types";
+import { useSend } from "../lib/use-send";
+import { durationError, durationSeconds, textLimit, usualDuration } from "../lib/request";
+import { useWords } from "../lib/use-words";
+import { Deciders } from "./Deciders";
+import { DurationField } from "./DurationField";
+import { ErrorState } from "./Feedback";
+
+export interface Extendable {
+  ticket: string;
+  item: number;
+  heading: string;
+  reason: string;
+}
+
+/** Asks for more time. What is extended is a request like another: it says who will decide. */
+export function ExtendDialog({ of, onClose }: { of: Extendable; onClose: () => void }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const navigate = useNavigate();
+  const [duration, setDuration] = useState(usualDuration);
+  const [reason, setReason] = useState(t("extend.reason", { reason: of.reason }).slice(0, textLimit));
+  const [tried, setTried] = useState(false);
+  const { send, create } = useSend();
+
+  const seconds = durationSeconds(duration);
+  const wrong = durationError(duration) ?? (seconds === undefined ? "range" : undefined);
+  const body = (why: string): NewTicket => ({ kind: "extend", items: [{ target: { ticket: of.ticket, item: of.item } }], reason: why, durationSeconds: seconds });
+  const [settled] = useDebouncedValue(wrong ? undefined : seconds, 200);
+  const preview = usePreview(settled !== undefined && settled === seconds ? body("preview") : undefined);
+  const planned = preview.data?.items[0];
+  const refusal = create.error ?? preview.error;
+  const atField = refusal ? asApiError(refusal).fieldMessage("durationSeconds") : undefined;
+
+  const submit = () => {
+    setTried(true);
+    if (wrong || reason.trim() === "") return;
+    send(body(reason.trim()), (ticket) => {
+      onClose();
+      void navigate(`/tickets/${ticket.id}`);
+    });
+  };
+
+  return (
+    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("extend.title", { what: of.heading })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          submit();
+        }}
+        data-testid="extend-dialog"
+      >
+        <Stack gap="md">
+          <DurationField value={duration} onChange={setDuration} limited error={(tried && wrong ? t("request.error.duration") : undefined) ?? (atField && words.said(atField))} />
+          <Textarea
+            label={t("request.reason")}
+            description={t("extend.reasonHint")}
+            required
+            autosize
+            minRows={2}
+            maxLength={textLimit}
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value)}
+            error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : undefined}
+            data-testid="extend-reason"
+          />
+          {planned && (
+            <div>
+              <Text size="xs" c="dimmed" fw={560} mb={6}>{t("request.preview.deciders")}</Text>
+              <Deciders steps={planned.steps} />
+            </div>
+          )}
+          {refusal && !atField ? <ErrorState error={refusal} title={t("error.actionTitle")} /> : null}
+          <Group justify="flex-end" gap="sm">
+            <Button variant="default" onClick={onClose}>
+              {t("action.cancel")}
+            </Button>
+            <Button type="submit" loading={create.isPending} data-testid="extend-confirm">
+              {t("extend.submit")}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,40 @@
+import { TextInput } from "@mantine/core";
+import type { TextInputProps } from "@mantine/core";
+import { useDebouncedCallback } from "@mantine/hooks";
+import { IconSearch } from "@tabler/icons-react";
+import { useState } from "react";
+
+interface Props extends Pick<TextInputProps, "size" | "className" | "flex" | "maw"> {
+  label: string;
+  /** What the address says; when that changes from elsewhere, the field follows. */
+  value: string;
+  onChange: (text: string) => void;
+  testId: string;
+}
+
+/** Text that is searched for once the typing pauses. */
+export function SearchField({ label, value, onChange, testId, ...rest }: Props) {
+  const [text, setText] = useState(value);
+  const [known, setKnown] = useState(value);
+  if (value !== known) {
+    setKnown(value);
+    if (value !== text.trim()) setText(value);
+  }
+  const apply = useDebouncedCallback((next: string) => onChange(next.trim()), 200);
+  return (
+    <TextInput
+      type="search"
+      leftSection={<IconSearch size={15} aria-hidden />}
+      placeholder={label}
+      aria-label={label}
+      value={text}
+      maxLength={200}
+      onChange={(event) => {
+        setText(event.currentTarget.value);
+        apply(event.currentTarget.value);
+      }}
+      data-testid={testId}
+      {...rest}
+    />
+  );
+}

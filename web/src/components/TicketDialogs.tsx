@@ -1,0 +1,36 @@
+import type { Ticket, TicketItem } from "../api/types";
+import { itemsThatMay } from "../lib/items";
+import { useHeading } from "../lib/use-heading";
+import { ExtendDialog } from "./ExtendDialog";
+import { ReviewDialog } from "./ReviewDialog";
+import { RevokeDialog } from "./RevokeDialog";
+import type { Revocable } from "./RevokeDialog";
+import { WithdrawDialog } from "./WithdrawDialog";
+
+export type TicketDialog = "withdraw" | "revoke" | "extend" | "review";
+
+const revocable = (item: TicketItem): Revocable => ({
+  application: item.application?.title ?? "",
+  resource: item.resource?.title ?? "",
+  actions: item.actions ?? [],
+  clusters: item.clusters.map((cluster) => cluster.cluster),
+});
+
+/** The dialog that was asked for, about one item or about all that it can be about. */
+export function TicketDialogs({ ticket, item, dialog, onClose }: { ticket: Ticket; item?: TicketItem | undefined; dialog: TicketDialog | undefined; onClose: () => void }) {
+  const heading = useHeading();
+  switch (dialog) {
+    case "withdraw":
+      return <WithdrawDialog ticket={ticket} onClose={onClose} />;
+    case "review":
+      return <ReviewDialog ticket={ticket} item={item?.position} onClose={onClose} />;
+    case "revoke":
+      return <RevokeDialog ticketId={ticket.id} item={item?.position} targets={(item ? [item] : itemsThatMay(ticket, "revoke")).map(revocable)} onClose={onClose} />;
+    case "extend": {
+      const of = item ?? itemsThatMay(ticket, "extend")[0];
+      return of ? <ExtendDialog of={{ ticket: ticket.id, item: of.position, heading: heading.item(of, "grant"), reason: ticket.reason }} onClose={onClose} /> : null;
+    }
+    case undefined:
+      return null;
+  }
+}

@@ -1,0 +1,158 @@
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { Ticket, TicketItem } from "../api/types";
+import { expiryOf, sumClusters } from "../lib/items";
+import { endedAt } from "../lib/timeline";
+import { useWords } from "../lib/use-words";
+import { ClusterStateBadge, ModeBadge } from "./Badge";
+import { PersonName, RefName } from "./Names";
+import tables from "./Tables.module.css";
+import classes from "./TicketDetail.module.css";
+import { Ago } from "./Time";
+
+/** What the item is about, as far as its kind has it. */
+function About({ ticket, item }: { ticket: Ticket; item: TicketItem }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const ended = endedAt(ticket, item);
+  // What is being taken back will not last until its date.
+  const expires = expiryOf(item);
+  const lasts = ticket.kind === "grant" || ticket.kind === "extend";
+  return (
+    <>
+      {item.application && (
+        <>
+          <dt>{t("ticket.application")}</dt>
+          <dd>
+            <RefName kind="applications" about={item.application} full />
+          </dd>
+        </>
+      )}
+      {item.resource && (
+        <>
+          <dt>{t("ticket.resource")}</dt>
+          <dd>
+            <RefName kind="resources" about={item.resource} full />
+          </dd>
+        </>
+      )}
+      {item.actions && item.actions.length > 0 && (
+        <>
+          <dt>{t("ticket.actions")}</dt>
+          <dd className={tables.stack}>
+            {item.actions.map((action) => (
+              <code key={action} className={tables.code}>{action}</code>
+            ))}
+          </dd>
+        </>
+      )}
+      {item.target && (
+        <>
+          <dt>{t("ticket.target")}</dt>
+          <dd>
+            <Link to={`/tickets/${item.target.ticket}`}>{item.target.ticket}</Link>
+          </dd>
+        </>
+      )}
+      {item.toMode && (
+        <>
+          <dt>{t("ticket.mode")}</dt>
+          <dd>
+            {item.fromMode && (
+              <>
+                <ModeBadge mode={item.fromMode} /> →{" "}
+              </>
+            )}
+            <ModeBadge mode={item.toMode} />
+          </dd>
+        </>
+      )}
+      {item.object && (
+        <>
+          <dt>{t("ticket.objectName")}</dt>
+          <dd>
+            {t(`objectKind.${item.object.kind}`)} <code className={tables.code}>{item.object.name}</code>
+          </dd>
+        </>
+      )}
+      {lasts && (
+        <>
+          <dt>{t("ticket.duration")}</dt>
+          <dd>{words.duration(item.durationSeconds)}</dd>
+        </>
+      )}
+      {ended && (
+        <>
+          <dt>{t("ticket.ended")}</dt>
+          <dd data-testid="ticket-ended">
+            <Ago at={ended} />
+          </dd>
+        </>
+      )}
+      {expires && (
+        <>
+          <dt>{t("ticket.expires")}</dt>
+          <dd>
+            <Ago at={expires} />
+          </dd>
+        </>
+      )}
+      {item.approvalPolicy && (
+        <>
+          <dt>{t("ticket.approvalPolicy")}</dt>
+          <dd>
+            <code className={tables.code}>{item.approvalPolicy}</code>
+          </dd>
+        </>
+      )}
+    </>
+  );
+}
+
+export function Facts({ ticket }: { ticket: Ticket }) {
+  const { t } = useTranslation();
+  const [first] = ticket.items;
+  const only = ticket.items.length === 1 ? first : undefined;
+  return (
+    <section className={classes.card} aria-label={t("ticket.details")}>
+      <dl className={classes.facts}>
+        <dt>{t("ticket.requester")}</dt>
+        <dd>
+          <PersonName person={ticket.requester} />
+        </dd>
+        {only && <About ticket={ticket} item={only} />}
+        {!only && (
+          <>
+            <dt>{t("ticket.items")}</dt>
+            <dd>{ticket.items.length}</dd>
+          </>
+        )}
+        <dt>{t("ticket.asked")}</dt>
+        <dd>
+          <Ago at={ticket.createdAt} />
+        </dd>
+      </dl>
+    </section>
+  );
+}
+
+export function Clusters({ ticket }: { ticket: Ticket }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const clusters = sumClusters(ticket.items);
+  // Once it is over, or before anything was read, there is nothing to say of the members.
+  if (clusters.length === 0 && ticket.state !== "pending") return null;
+  return (
+    <section className={classes.card} aria-label={t("ticket.clusters")}>
+      <h2 className={classes.cardTitle}>{t("ticket.clusters")}</h2>
+      {clusters.length === 0 && <p className={classes.later}>{t("ticket.clustersLater")}</p>}
+      {clusters.map((cluster) => (
+        <div key={cluster.cluster} className={classes.cluster}>
+          <span>{cluster.cluster}</span>
+          <ClusterStateBadge state={cluster.state} message={cluster.message} gone={ticket.state === "revoking"} testId={`cluster-state-${cluster.cluster}`} />
+          {cluster.message && cluster.state !== "Realized" && <small>{words.said(cluster.message)}</small>}
+        </div>
+      ))}
+    </section>
+  );
+}

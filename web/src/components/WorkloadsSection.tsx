@@ -1,0 +1,55 @@
+import { useTranslation } from "react-i18next";
+import { asApiError } from "../api/client";
+import { useWorkloads } from "../api/queries";
+import type { Workload } from "../api/types";
+import { useWords } from "../lib/use-words";
+import { DataTable } from "./DataTable";
+import type { Column } from "./DataTable";
+import { EmptyState, Loaded } from "./Feedback";
+import { LoadMore } from "./LoadMore";
+import { Section } from "./Page";
+import tables from "./Tables.module.css";
+
+/** Machines outside the fleet that act as the application. */
+export function WorkloadsSection({ application }: { application: string }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const query = useWorkloads(application);
+  const columns: Column<Workload>[] = [
+    {
+      key: "id",
+      header: t("workloads.id"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <code className={tables.code}>{row.id}</code>
+          {row.description && <span className={tables.muted}>{row.description}</span>}
+        </span>
+      ),
+    },
+    { key: "addresses", header: t("workloads.addresses"), cell: (row) => <span className={tables.number}>{words.list(row.addresses)}</span> },
+    { key: "source", header: t("workloads.source"), cell: (row) => row.source },
+    {
+      key: "state",
+      header: t("workloads.state"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          {row.accepted === undefined ? null : t(row.accepted ? "workloads.accepted" : "workloads.waiting")}
+          {row.message && <span className={tables.muted}>{words.said(row.message)}</span>}
+        </span>
+      ),
+    },
+  ];
+  // Who may not see them is not told that there is something to see.
+  if (query.error && asApiError(query.error).status === 403) return null;
+  return (
+    <Section title={t("workloads.title")} testId="workloads">
+      <Loaded query={query}>
+        {(data) => {
+          const rows = data.pages.flatMap((page) => page.items);
+          return rows.length === 0 ? <EmptyState>{t("workloads.empty")}</EmptyState> : <DataTable label={t("workloads.title")} columns={columns} rows={rows} rowKey={(row) => row.id} />;
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+    </Section>
+  );
+}

@@ -1,0 +1,156 @@
+import { useQueries } from "@tanstack/react-query";
+import { useTranslation } from "react-i18next";
+import { useSearchParams } from "react-router";
+import { asApiError } from "../../api/client";
+import { resourceQuery } from "../../api/queries";
+import type { Resource } from "../../api/types";
+import { shortName } from "../../lib/names";
+import { rememberResources } from "../../lib/recent";
+import { accessBody, accessErrors, accessPreview, basketLimit, durationChoices, isWrong, usualDuration } from "../../lib/request";
+import type { AccessRequest, DurationValue } from "../../lib/request";
+import { useDraft } from "../../lib/use-draft";
+import { usePlan } from "../../lib/use-plan";
+import { useRequest } from "../../lib/use-request";
+import { useWords } from "../../lib/use-words";
+import { DurationField } from "../DurationField";
+import { ApplicationSelect } from "../EntitySelect";
+import { Basket } from "./Basket";
+import type { BasketRow } from "./Basket";
+import { BreakGlass } from "./BreakGlass";
+import { RequestFrame } from "./RequestFrame";
+import { RequestPreview } from "./RequestPreview";
+import { ResourceSearch } from "./ResourceSearch";
+
+interface AccessState {
+  /** Absent: the only one there is. */
+  application?: string | undefined;
+  /** Actions only when the person chose them: the usual ones are known once the resource is. */
+  basket: { resource: string; actions?: string[] | undefined }[];
+  duration: DurationValue;
+  reason: string;
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+
+function isState(value: unknown): value is AccessState {
+  if (typeof value !== "object" || value === null) return false;
+  const { application, basket, duration, reason } = value as Record<string, unknown>;
+  if ((application !== undefined && !isText(application)) || !isText(reason) || !Array.isArray(basket)) return false;
+  const wanted = basket.every((each: Partial<Record<string, unknown>> | null) => each !== null && isText(each.resource) && (each.actions === undefined || (Array.isArray(each.actions) && each.actions.every(isText))));
+  if (!wanted || typeof duration !== "object" || duration === null) return false;
+  const { duration: choice, customAmount, customUnit } = duration as Record<string, unknown>;
+  return durationChoices.some((each) => each === choice) && (customAmount === undefined || typeof customAmount === "number") && (customUnit === "hours" || customUnit === "days");
+}
+
+function useForm(person: string, only: string | undefined) {
+  const [search] = useSearchParams();
+  const initial = (): AccessState => ({
+    application: search.get("application") ?? undefined,
+    basket: [...new Set(search.getAll("resource"))].slice(0, basketLimit).map((resource) => ({ resource })),
+    duration: usualDuration,
+    reason: "",
+  });
+  const { form, change, restored } = useDraft(person, initial, isState);
+  const resources = useQueries({ queries: form.basket.map(({ resource }) => resourceQuery(resource)) });
+  const linked = search.get("action");
+
+  const usual = (resource: Resource | undefined): string[] => {
+    const offered = resource?.actions.map((action) => action.name) ?? [];
+    return linked !== null && offered.includes(linked) ? [linked] : offered.length === 1 ? offered : [];
+  };
+  const rows = form.basket.map(({ resource: id, actions }, index) => {
+    const query = resources[index];
+    return { id, resource: query?.data, failed: query?.error ?? undefined, retry: () => void query?.refetch(), actions: actions ?? usual(query?.data) };
+  });
+  const request: AccessRequest = { application: form.application ?? only ?? "", basket: rows.map(({ id, actions }) => ({ resource: id, actions })), duration: form.duration };
+  return {
+    form,
+    change,
+    restored,
+    rows,
+    request,
+    add: (id: string) => change({ basket: [...form.basket, { resource: id }].slice(0, basketLimit) }),
+    remove: (id: string) => change({ basket: form.basket.filter(({ resource }) => resource !== id) }),
+    setActions: (id: string, actions: string[]) => change({ basket: form.basket.map((each) => (each.resource === id ? { ...each, actions } : each)) }),
+  };
+}
+
+/** Access of one application to one or several resources. */
+export function AccessForm({ person, only }: { person: string; only: string | undefined }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const { form, change, restored, rows, request, add, remove, setActions } = useForm(person, only);
+  const { tried, submit, sending, error } = useRequest();
+  const { query, asked } = usePlan(accessPreview(request));
+
+  const cap = query.data?.maxDurationSeconds;
+  const errors = accessErrors(request, cap);
+  const refusal = error ? asApiError(error) : undefined;
+  const said = (text: string | undefined) => text && words.said(text);
+  const refusedItem = (position: number) => said(refusal?.itemMessage(position));
+  const previewed = rows.filter(({ actions }) => actions.length > 0);
+  const nameOf = (position: number) => previewed[position]?.resource?.title ?? previewed[position]?.id ?? "";
+
+  const shownRows: BasketRow[] = rows.map((row, position) => ({
+    ...row,
+    error: tried && errors.actions.includes(row.id) && row.resource?.actions.length !== 0 ? t("request.error.actions") : refusedItem(position),
+  }));
+  const applicationError = (tried && errors.application && t("request.error.application")) || said(refusal?.fieldMessage("application"));
+  // A cap is worth saying before the button is pressed: the preview knows it already.
+  const capError = errors.duration === "cap" ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
+  const durationMessage = capError ?? ((tried && errors.duration && t("request.error.duration")) || said(refusal?.fieldMessage("durationSeconds")));
+  const atField = Boolean(applicationError) || Boolean(durationMessage) || shownRows.some((row) => row.error);
+
+  const body = isWrong(errors) ? undefined : accessBody(request);
+  const remember = () => rememberResources(person, rows.flatMap(({ resource }) => (resource ? [{ id: resource.id, title: resource.title, hint: shortName(resource.name) }] : [])));
+
+  return (
+    <RequestFrame
+      restored={restored}
+      reason={form.reason}
+      onReason={(reason) => change({ reason })}
+      tried={tried}
+      onSubmit={() => submit(body, form.reason, remember)}
+      sending={sending}
+      error={error}
+      atField={atField}
+      submitLabel={rows.length > 1 ? t("request.submitMany", { count: rows.length }) : t("request.submit")}
+      extra={<BreakGlass body={body} reason={form.reason} offered={query.data?.breakGlass === true} onSend={(glass) => submit(glass, form.reason, remember)} sending={sending} />}
+      aside={
+        <RequestPreview
+          asked={asked}
+          query={query}
+          nameOf={nameOf}
+          onRemove={(position) => {
+            const id = previewed[position]?.id;
+            if (id) remove(id);
+          }}
+          empty={t("request.preview.empty")}
+        />
+      }
+    >
+      <ApplicationSelect
+        mine
+        label={t("request.application")}
+        description={t("request.applicationHint")}
+        required
+        value={request.application}
+        onChange={(application) => change({ application })}
+        error={applicationError}
+        nothingFound={t("request.applicationEmpty")}
+        testId="select-application"
+      />
+      <div>
+        <ResourceSearch
+          application={request.application}
+          person={person}
+          taken={rows.map(({ id }) => id)}
+          error={tried && errors.basket ? t("request.error.resource") : undefined}
+          onAdd={add}
+        />
+        <Basket rows={shownRows} onActions={setActions} onRemove={remove} />
+      </div>
+      <DurationField value={form.duration} onChange={(duration) => change({ duration })} error={durationMessage || undefined} description={cap === undefined ? undefined : t("request.cap", { duration: words.duration(cap) })} />
+    </RequestFrame>
+  );
+}

@@ -1,0 +1,108 @@
+import { Button, Checkbox, Group, Modal, SegmentedControl, Stack, Text } from "@mantine/core";
+import { IconFlame } from "@tabler/icons-react";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import type { Person } from "../../api/types";
+import type { Draftable } from "../../lib/request";
+import { secondsPerHour } from "../../lib/time";
+import { usePlan } from "../../lib/use-plan";
+import { useWords } from "../../lib/use-words";
+import { ErrorState, Notice, RowsSkeleton } from "../Feedback";
+import { PersonName } from "../Names";
+import classes from "./Request.module.css";
+
+const hours = [1, 2, 4, 8] as const;
+
+interface DialogProps {
+  body: Draftable;
+  reason: string;
+  onSend: (body: Draftable) => void;
+  sending: boolean;
+  onClose: () => void;
+}
+
+/** Sober: what happens, until when, who is told and looks at it afterwards. Nothing here is red or in a hurry. */
+function Confirm({ body, reason, onSend, sending, onClose }: DialogProps) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const [chosen, setChosen] = useState<number>(hours[0]);
+  const [sure, setSure] = useState(false);
+  const glass: Draftable = { ...body, durationSeconds: chosen * secondsPerHour, breakGlass: true };
+  const { query } = usePlan(glass);
+  const items = query.data?.items ?? [];
+  const told = new Map<string, Person>(items.flatMap((item) => item.steps.flatMap((step) => step.approvers.map((person) => [person.id, person] as const))));
+  const problem = items.find((item) => item.problem)?.problem;
+  const cap = query.data?.maxDurationSeconds;
+
+  return (
+    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("glass.title")}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
+      <Stack gap="md" data-testid="glass-dialog">
+        <div className={classes.glass}>
+          <p>{t("glass.text", { count: body.items.length })}</p>
+          <p>{t("glass.reviewed")}</p>
+        </div>
+        <div>
+          <Text size="sm" fw={540} mb={4}>{t("glass.hours")}</Text>
+          <SegmentedControl
+            aria-label={t("glass.hours")}
+            data={hours.filter((each) => cap === undefined || each * secondsPerHour <= cap || each === hours[0]).map((each) => ({ value: String(each), label: words.duration(each * secondsPerHour) }))}
+            value={String(chosen)}
+            onChange={(value) => setChosen(Number(value))}
+            data-testid="glass-hours"
+          />
+        </div>
+        <div>
+          <Text size="sm" fw={540}>{t("glass.told")}</Text>
+          {query.error ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : query.data ? (
+            <div className={classes.people} data-testid="glass-told">
+              {[...told.values()].map((person) => (
+                <PersonName key={person.id} person={person} />
+              ))}
+            </div>
+          ) : (
+            <RowsSkeleton rows={1} />
+          )}
+          {problem && <Notice>{words.said(problem.detail ?? problem.title)}</Notice>}
+        </div>
+        <div>
+          <Text size="sm" fw={540}>{t("request.reason")}</Text>
+          <Text size="sm">{reason.trim()}</Text>
+        </div>
+        <Checkbox label={t("glass.sure")} checked={sure} onChange={(event) => setSure(event.currentTarget.checked)} data-testid="glass-sure" />
+        <Group justify="flex-end" gap="sm">
+          <Button variant="default" onClick={onClose}>
+            {t("action.cancel")}
+          </Button>
+          <Button color="red" disabled={!sure || problem !== undefined} loading={sending} onClick={() => onSend(glass)} data-testid="glass-confirm">
+            {t("glass.confirm")}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}
+
+interface Props {
+  /** Undefined as long as the request is not complete. */
+  body: Draftable | undefined;
+  reason: string;
+  offered: boolean;
+  onSend: (body: Draftable) => boolean;
+  sending: boolean;
+}
+
+/** Only for whom an approval policy names; everybody else does not see that there is such a thing. */
+export function BreakGlass({ body, reason, offered, onSend, sending }: Props) {
+  const { t } = useTranslation();
+  const [open, setOpen] = useState(false);
+  if (!offered || body === undefined) return null;
+  const ready = reason.trim() !== "";
+  return (
+    <>
+      <Button variant="subtle" color="gray" ml="auto" leftSection={<IconFlame size={15} aria-hidden />} disabled={!ready} title={ready ? undefined : t("glass.reasonFirst")} onClick={() => setOpen(true)} data-testid="break-glass">
+        {t("glass.open")}
+      </Button>
+      {open && <Confirm body={body} reason={reason} onSend={(glass) => void onSend(glass)} sending={sending} onClose={() => setOpen(false)} />}
+    </>
+  );
+}

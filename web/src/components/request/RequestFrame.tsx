@@ -1,0 +1,89 @@
+import { Button, Group, Stack, Textarea } from "@mantine/core";
+import { useRef } from "react";
+import type { ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { asApiError } from "../../api/client";
+import { clearDraft } from "../../lib/draft";
+import { reasonError, textLimit } from "../../lib/request";
+import { useWords } from "../../lib/use-words";
+import { ErrorState } from "../Feedback";
+import classes from "./Request.module.css";
+
+interface Props {
+  children: ReactNode;
+  aside: ReactNode;
+  /** Beside the button that submits. */
+  extra?: ReactNode;
+  restored: boolean;
+  reason: string;
+  onReason: (reason: string) => void;
+  tried: boolean;
+  /** Sends; false when something of the form is wrong, and then the first wrong field is gone to. */
+  onSubmit: () => boolean;
+  sending: boolean;
+  error: unknown;
+  /** The error is shown at a field already. */
+  atField: boolean;
+  submitLabel?: string;
+}
+
+/** What every request has: why, the button, what was refused, and on the right what would happen. */
+export function RequestFrame({ children, aside, extra, restored, reason, onReason, tried, onSubmit, sending, error, atField, submitLabel }: Props) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const form = useRef<HTMLFormElement>(null);
+  const refusal = error ? asApiError(error) : undefined;
+  const wrong = tried ? reasonError(reason) : undefined;
+  const refusedReason = refusal?.fieldMessage("reason");
+  const message = wrong === "long" ? t("request.error.reasonLong", { count: textLimit }) : wrong ? t("request.error.reason") : refusedReason && words.said(refusedReason);
+
+  return (
+    <div className={classes.layout}>
+      <form
+        ref={form}
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (onSubmit()) return;
+          // After the errors are there.
+          requestAnimationFrame(() => form.current?.querySelector<HTMLElement>('[aria-invalid="true"], [data-invalid="true"] :is(input, textarea)')?.focus());
+        }}
+        data-testid="request-form"
+      >
+        <Stack gap="lg">
+          {restored && <p className={classes.muted} role="status" data-testid="draft-restored">{t("request.restored")}</p>}
+          {children}
+          <Textarea
+            label={t("request.reason")}
+            description={t("request.reasonHint")}
+            required
+            autosize
+            minRows={3}
+            maxLength={textLimit}
+            value={reason}
+            onChange={(event) => onReason(event.currentTarget.value)}
+            error={message}
+            data-testid="request-reason"
+          />
+          {refusal && !atField && refusedReason === undefined && (
+            <div>
+              <ErrorState error={refusal} title={t("error.actionTitle")} />
+              {refusal.problem?.ticket && <Link to={`/tickets/${refusal.problem.ticket}`}>{t("request.openDuplicate")}</Link>}
+            </div>
+          )}
+          <Group>
+            <Button type="submit" loading={sending} data-testid="submit-request">
+              {submitLabel ?? t("request.submit")}
+            </Button>
+            <Button component={Link} to="/requests" onClick={clearDraft} variant="subtle" color="gray">
+              {t("action.cancel")}
+            </Button>
+            {extra}
+          </Group>
+        </Stack>
+      </form>
+      {aside}
+    </div>
+  );
+}

@@ -1,0 +1,154 @@
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { asApiError } from "../../api/client";
+import type { PreviewItem, TicketPreview } from "../../api/types";
+import { byChain } from "../../lib/items";
+import { useWords } from "../../lib/use-words";
+import { ModeBadge } from "../Badge";
+import { Change } from "../Change";
+import { ClusterChips } from "../ClusterStates";
+import { Deciders } from "../Deciders";
+import { ErrorState, Notice, RowsSkeleton } from "../Feedback";
+import tables from "../Tables.module.css";
+import classes from "./Request.module.css";
+
+/** What the reader calls the item at a position of the request. */
+export type NameOf = (position: number) => string;
+
+function Chains({ items, nameOf }: { items: PreviewItem[]; nameOf: NameOf }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const planned = items.filter((item) => !item.problem);
+  const chains = byChain(planned);
+  if (chains.length === 0) return null;
+  return (
+    <div className={classes.block}>
+      <h3 className={classes.blockTitle}>{t("request.preview.deciders")}</h3>
+      {chains.map(({ steps, items: of }) => (
+        <div key={of.map((item) => item.position).join()} className={classes.chain}>
+          {chains.length > 1 && <p className={classes.chainOf}>{words.list(of.map((item) => nameOf(item.position)))}</p>}
+          <Deciders steps={steps} />
+        </div>
+      ))}
+    </div>
+  );
+}
+
+function Existing({ item }: { item: PreviewItem }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (item.existing ?? []).map((access) => (
+    <p key={`${access.policy}/${access.sid}`} className={classes.muted}>
+      {t("request.preview.already", { actions: words.list(access.actions) })} <code className={tables.code}>{access.sid}</code>
+      {access.ticket && access.ticketVisible !== false && (
+        <>
+          {" · "}
+          <Link to={`/tickets/${access.ticket}`}>{access.ticket}</Link>
+        </>
+      )}
+    </p>
+  ));
+}
+
+/** What is known of one item: what is there, what was refused, how it is protected, and why it cannot be asked for. */
+function Item({ item, name, onRemove }: { item: PreviewItem; name: string | undefined; onRemove: (() => void) | undefined }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const { denied24h: denied, protection, duplicate, problem } = item;
+  return (
+    <div className={classes.item} data-testid={`preview-item-${item.position}`}>
+      {name && <strong>{name}</strong>}
+      {problem && (
+        <div role="alert" data-testid="preview-problem">
+          <Notice>{words.said(problem.fields?.[0]?.message ?? problem.detail ?? problem.title)}</Notice>
+        </div>
+      )}
+      {duplicate && (
+        <Notice testId="preview-duplicate">
+          {t("request.duplicate", { ticket: duplicate })} <Link to={`/tickets/${duplicate}`}>{t("request.openDuplicate")}</Link>
+          {onRemove && (
+            <>
+              {" · "}
+              <button type="button" className={tables.linkButton} onClick={onRemove}>
+                {t("request.leaveOut")}
+              </button>
+            </>
+          )}
+        </Notice>
+      )}
+      {item.kind === "extend" && item.target && (
+        <p data-testid="preview-extends">
+          {t("request.preview.extends")} <Link to={`/tickets/${item.target.ticket}`}>{item.target.ticket}</Link>
+        </p>
+      )}
+      {item.kind !== "extend" && <Existing item={item} />}
+      {denied !== undefined && <p className={classes.muted} data-testid="preview-denied">{denied === 0 ? t("request.preview.deniedNone") : t("request.preview.denied", { count: denied })}</p>}
+      {protection && (
+        <p className={classes.people}>
+          <ModeBadge mode={protection.effectiveMode} />
+          <ClusterChips clusters={protection.clusters} />
+        </p>
+      )}
+    </div>
+  );
+}
+
+interface FactsProps {
+  preview: TicketPreview;
+  nameOf: NameOf;
+  onRemove: ((position: number) => void) | undefined;
+}
+
+function Facts({ preview, nameOf, onRemove }: FactsProps) {
+  const { t } = useTranslation();
+  const several = preview.items.length > 1;
+  return (
+    <>
+      <Chains items={preview.items} nameOf={nameOf} />
+      <div className={classes.block}>
+        <h3 className={classes.blockTitle}>{t("request.preview.now")}</h3>
+        {preview.items.map((item) => (
+          <Item key={item.position} item={item} name={several ? nameOf(item.position) : undefined} onRemove={several && onRemove ? () => onRemove(item.position) : undefined} />
+        ))}
+      </div>
+      {preview.change && (
+        <div className={classes.block}>
+          <h3 className={classes.blockTitle}>{t("request.preview.change")}</h3>
+          <Change change={preview.change} compact />
+        </div>
+      )}
+    </>
+  );
+}
+
+export interface PreviewQuery {
+  data: TicketPreview | undefined;
+  error: unknown;
+  isFetching: boolean;
+  isPlaceholderData: boolean;
+  refetch: () => unknown;
+}
+
+interface Props {
+  /** Whether enough is chosen for a preview to mean something. */
+  asked: boolean;
+  query: PreviewQuery;
+  nameOf: NameOf;
+  onRemove?: (position: number) => void;
+  empty: string;
+}
+
+/** What submitting would do, as long as it is not submitted. */
+export function RequestPreview({ asked, query, nameOf, onRemove, empty }: Props) {
+  const { t } = useTranslation();
+  const { status } = asApiError(query.error);
+  return (
+    <aside className={classes.preview} aria-label={t("request.preview.title")} aria-busy={query.isFetching} data-testid="preview">
+      <h2 className={classes.previewTitle}>{t("request.preview.title")}</h2>
+      {!asked && <p className={classes.muted}>{empty}</p>}
+      {asked && query.error ? <ErrorState error={query.error} title={status >= 400 && status < 500 ? t("request.preview.failed") : t("error.title")} onRetry={() => void query.refetch()} /> : null}
+      {asked && !query.error && (query.data ? <div className={query.isPlaceholderData ? classes.stale : undefined}><Facts preview={query.data} nameOf={nameOf} onRemove={onRemove} /></div> : <RowsSkeleton rows={3} />)}
+    </aside>
+  );
+}
+

@@ -1,0 +1,79 @@
+import { Loader, Select } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { refused, useApplicationConnections, useResources } from "../../api/queries";
+import { shortName } from "../../lib/names";
+import { recentResources } from "../../lib/recent";
+import { Option, option, useTyped } from "../EntitySelect";
+import type { Choice } from "../EntitySelect";
+
+interface Props {
+  application: string;
+  person: string;
+  /** What is in the basket already. */
+  taken: string[];
+  error: string | undefined;
+  onAdd: (id: string) => void;
+}
+
+const many = 50;
+const matches = (choice: Choice, typed: string) => `${choice.title} ${choice.hint}`.toLocaleLowerCase().includes(typed.toLocaleLowerCase());
+
+/** Adds resources one after the other. What refused the application lately comes first, then what was asked for before. */
+export function ResourceSearch({ application, person, taken, error, onAdd }: Props) {
+  const { t } = useTranslation();
+  const { text, setText, typed, asked } = useTyped(undefined);
+  const [recent] = useState(() => recentResources(person));
+  const found = useResources({ limit: many, ...(asked === "" ? {} : { q: asked }) });
+  const denied = useApplicationConnections(application, refused);
+
+  const seen = new Set(taken);
+  const byId = new Map<string, Choice>();
+  const fresh = (choice: Choice): boolean => {
+    if (seen.has(choice.id) || (typed !== "" && !matches(choice, typed))) return false;
+    seen.add(choice.id);
+    byId.set(choice.id, choice);
+    return true;
+  };
+  const refusedNow = (denied.data?.items ?? []).flatMap(({ resource: { id, title, name } }) => (id ? [{ id, title, hint: shortName(name) }] : [])).filter(fresh);
+  const before = recent.filter(fresh);
+  const others = (found.data?.pages.flatMap((page) => page.items) ?? [])
+    .map(({ id, title, name }) => ({ id, title, hint: shortName(name) }))
+    .filter((choice) => {
+      if (seen.has(choice.id)) return false;
+      // The server has searched; it knows more about a resource than its name.
+      seen.add(choice.id);
+      byId.set(choice.id, choice);
+      return true;
+    });
+  const data = [
+    { group: t("request.refusedNow"), items: refusedNow.map(option) },
+    { group: t("request.recent"), items: before.map(option) },
+    { group: t("request.allResources"), items: others.map(option) },
+  ].filter(({ items }) => items.length > 0);
+
+  return (
+    <Select
+      label={t("request.resource")}
+      description={t("request.resourceHint")}
+      placeholder={taken.length === 0 ? t("request.resourceSearch") : t("request.resourceMore")}
+      required
+      searchable
+      openOnFocus={false}
+      filter={({ options }) => options}
+      value={null}
+      onChange={(id) => {
+        if (id) onAdd(id);
+        setText("");
+      }}
+      data={data}
+      searchValue={text}
+      onSearchChange={setText}
+      renderOption={({ option: each }) => <Option choice={byId.get(each.value)} />}
+      maxDropdownHeight={320}
+      nothingFoundMessage={found.isFetching ? <Loader size={14} /> : t("request.resourceEmpty")}
+      error={error}
+      data-testid="select-resource"
+    />
+  );
+}

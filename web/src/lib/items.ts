@@ -1,0 +1,94 @@
+/** What the items of a ticket are together. Pure. */
+import type { ClusterState, Step, StepState, Ticket, TicketItem, TicketKind } from "../api/types";
+
+/** The kinds in the order in which people meet them. */
+export const ticketKinds = ["grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy"] as const satisfies readonly TicketKind[];
+
+/** What the item is about, which decides the words for it. */
+export type Matter = "access" | "end" | "protection" | "object";
+
+const matters: Record<TicketKind, Matter> = {
+  grant: "access",
+  extend: "access",
+  revoke: "end",
+  mode: "protection",
+  onboard: "protection",
+  offboard: "protection",
+  class: "object",
+  "approval-policy": "object",
+};
+
+export const matterOf = (kind: TicketKind): Matter => matters[kind];
+
+export interface StepSum {
+  name: string;
+  state: StepState;
+  /** Items whose step of this name is approved, and all that have it. */
+  done: number;
+  of: number;
+}
+
+/** The least advanced one speaks for all: what still waits is what people look for. */
+const stepOrder: StepState[] = ["rejected", "timed-out", "current", "waiting", "skipped", "approved"];
+const clusterOrder: ClusterState["state"][] = ["Leaked", "Unreachable", "Quarantined", "Drifted", "Overridden", "Pending", "Realized"];
+
+const first = <T>(order: T[], a: T, b: T): T => (order.indexOf(a) <= order.indexOf(b) ? a : b);
+
+export function sumSteps(items: Pick<TicketItem, "steps">[]): StepSum[] {
+  const sums = new Map<string, StepSum>();
+  for (const { name, state } of items.flatMap((item) => item.steps)) {
+    const sum = sums.get(name) ?? { name, state, done: 0, of: 0 };
+    sum.state = first(stepOrder, sum.state, state);
+    sum.of++;
+    if (state === "approved") sum.done++;
+    sums.set(name, sum);
+  }
+  return [...sums.values()];
+}
+
+export function sumClusters(items: Pick<TicketItem, "clusters">[]): ClusterState[] {
+  const sums = new Map<string, ClusterState>();
+  for (const cluster of items.flatMap((item) => item.clusters)) {
+    const before = sums.get(cluster.cluster);
+    if (!before || first(clusterOrder, before.state, cluster.state) !== before.state) sums.set(cluster.cluster, cluster);
+  }
+  return [...sums.values()].sort((a, b) => a.cluster.localeCompare(b.cluster));
+}
+
+/** Approvals that a step has and that it needs. */
+export function votesOf(step: Step): { has: number; needs: number } {
+  return { has: step.votes.filter((vote) => vote.approve).length, needs: step.quorum };
+}
+
+export const currentStep = (item: Pick<TicketItem, "steps">): Step | undefined => item.steps.find((step) => step.state === "current");
+
+type May = keyof TicketItem["can"];
+
+export function itemsThatMay(ticket: Ticket, may: May): TicketItem[] {
+  return ticket.items.filter((item) => item.can[may]);
+}
+
+/** The same chain is said once, whatever number of items it is for. */
+export function byChain<T extends { steps: Step[] }>(items: T[]): { steps: Step[]; items: T[] }[] {
+  const chains = new Map<string, { steps: Step[]; items: T[] }>();
+  for (const item of items) {
+    const key = JSON.stringify(item.steps.map((step) => [step.name, step.quorum, step.auto ?? false, step.note ?? "", step.approvers.map((person) => person.id)]));
+    const chain = chains.get(key) ?? { steps: item.steps, items: [] };
+    chain.items.push(item);
+    chains.set(key, chain);
+  }
+  return [...chains.values()];
+}
+
+/** The item's end as far as it is known: when it will end, for what is in force. */
+export function expiryOf(item: TicketItem): string | undefined {
+  return item.state === "effective" || item.state === "applying" || item.state === "approved" ? item.expiresAt : undefined;
+}
+
+/** The earliest end among those in force. */
+export function expiryOfTicket(ticket: Ticket): string | undefined {
+  return ticket.items
+    .map(expiryOf)
+    .filter((at) => at !== undefined)
+    .sort()[0];
+}

@@ -1,0 +1,41 @@
+/** Resources that this person asked for lately, in this browser. A convenience: losing it loses nothing. */
+export interface RecentResource {
+  id: string;
+  title: string;
+  hint: string;
+}
+
+const storageKey = "acp-recent-resources";
+const kept = 8;
+
+interface Stored {
+  person: string;
+  items: RecentResource[];
+}
+
+const isText = (value: unknown): value is string => typeof value === "string";
+
+function isStored(value: unknown): value is Stored {
+  if (typeof value !== "object" || value === null) return false;
+  const { person, items } = value as Record<string, unknown>;
+  return isText(person) && Array.isArray(items) && items.every((item: Partial<Record<string, unknown>> | null) => item !== null && isText(item.id) && isText(item.title) && isText(item.hint));
+}
+
+export function recentResources(person: string): RecentResource[] {
+  try {
+    const stored: unknown = JSON.parse(localStorage.getItem(storageKey) ?? "null");
+    return isStored(stored) && stored.person === person ? stored.items : [];
+  } catch {
+    return [];
+  }
+}
+
+export function rememberResources(person: string, added: RecentResource[]): void {
+  const ids = new Set(added.map(({ id }) => id));
+  const items = [...added, ...recentResources(person).filter(({ id }) => !ids.has(id))].slice(0, kept);
+  try {
+    localStorage.setItem(storageKey, JSON.stringify({ person, items } satisfies Stored));
+  } catch {
+    // Storage may be blocked or full; then nothing is remembered.
+  }
+}

@@ -1,0 +1,21 @@
+/** A form's values, kept while they are typed: restored after a login that ended or a reload, dropped once sent. */
+import { useCallback, useEffect, useState } from "react";
+import { useSearchParams } from "react-router";
+import { loadDraft, saveDraft } from "./draft";
+
+export function useDraft<T>(person: string, initial: () => T, isForm: (value: unknown) => value is T) {
+  const [search] = useSearchParams();
+  const at = search.toString();
+  const [restored] = useState(() => loadDraft(person, at, isForm));
+  const [form, setForm] = useState<T>(() => restored ?? initial());
+  const [touched, setTouched] = useState(false);
+  // Only typing is worth keeping: what a link brought comes again with the link.
+  useEffect(() => {
+    if (touched) saveDraft({ person, search: at, form });
+  }, [touched, person, at, form]);
+  const change = useCallback((next: Partial<T>) => {
+    setTouched(true);
+    setForm((before) => ({ ...before, ...next }));
+  }, []);
+  return { form, change, restored: restored !== undefined };
+}

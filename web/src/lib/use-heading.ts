@@ -1,0 +1,44 @@
+/** What a ticket or an item of it is called; one place, because lists, the page and the document's title share it. */
+import { useTranslation } from "react-i18next";
+import type { ObjectChange, Ticket, TicketItem, TicketKind } from "../api/types";
+
+type Named = Pick<TicketItem, "application" | "resource" | "target" | "object" | "fromMode" | "toMode">;
+
+export function useHeading() {
+  const { t } = useTranslation();
+
+  const object = ({ kind, name, verb }: ObjectChange) => t(`ticket.object.${verb}`, { kind: t(`objectKind.${kind}`), name });
+
+  const item = (of: Named, kind: TicketKind): string => {
+    const application = of.application?.title;
+    const resource = of.resource?.title ?? "";
+    const access = application ? t("ticket.heading", { application, resource }) : (of.target?.ticket ?? resource);
+    switch (kind) {
+      case "grant":
+        return access;
+      case "extend":
+      case "revoke":
+        return t(`ticket.of.${kind}`, { access });
+      case "mode": {
+        const to = of.toMode ? t(`mode.${of.toMode}`) : "";
+        return of.fromMode ? t("ticket.of.mode", { resource, from: t(`mode.${of.fromMode}`), to }) : t("ticket.of.modeTo", { resource, to });
+      }
+      case "onboard":
+        return of.toMode ? t("ticket.of.onboard", { resource, mode: t(`mode.${of.toMode}`) }) : t("ticket.of.onboardPlain", { resource });
+      case "offboard":
+        return t("ticket.of.offboard", { resource });
+      case "class":
+      case "approval-policy":
+        return of.object ? object(of.object) : t(`kind.${kind}`);
+    }
+  };
+
+  const ticket = (of: Ticket): string => {
+    const [first, ...more] = of.items;
+    if (!first) return of.id;
+    const heading = item(first, of.kind);
+    return more.length === 0 ? heading : t("ticket.headingMore", { heading, count: more.length });
+  };
+
+  return { ticket, item };
+}
