@@ -137,9 +137,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		return err
 	}
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
+	writer := h.Writer()
+	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
 	for i := range workers {
-		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(), Objects: h.Writer(),
+		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
 			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
 	}
 	dist, err := fs.Sub(web.Dist, "dist")

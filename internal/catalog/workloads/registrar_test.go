@@ -29,7 +29,7 @@ var (
 // world is a registrar on a cluster that is a map.
 type world struct {
 	*workloads.Registrar
-	t       *testing.T
+	t       testing.TB
 	state   *workloads.State
 	writes  []string
 	failing map[string]bool
@@ -58,7 +58,7 @@ func (w *world) Delete(_ context.Context, in []workloads.Registered) []error {
 	return make([]error, len(in))
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, state: workloads.NewState(), failing: map[string]bool{}}
 	w.state.Ready()

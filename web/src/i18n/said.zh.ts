@@ -20,6 +20,7 @@ export const saidInChinese: Record<string, string> = {
   "%s is not protected yet (no ProtectedResource in Audit or Enforce), so the grant has nothing to open": "{{1}} 尚未受保护（没有处于审计或强制模式的 ProtectedResource），授权还没有可放行的对象",
   "the placement names no member cluster, so nothing can be in force": "没有指定任何成员集群，因此无法生效",
   // The database.
+  "the portal's database is older than policy %s, so the access may have been revoked since; an administrator has to compare them, then remove the annotation %s": "门户的数据库比策略 {{1}} 旧，这项访问可能已被撤销；请管理员核对后删除注解 {{2}}",
   "The database cannot be used now. Nothing was changed; try again in a moment.": "数据库暂时不可用，没有做任何更改，请稍后再试。",
   "The database is read-only. Nothing was changed; an administrator has to make it writable.": "数据库处于只读状态，没有做任何更改，需要管理员恢复写入。",
   "The database's disk is full. Nothing was changed; an administrator has to make room.": "数据库的磁盘已满，没有做任何更改，需要管理员腾出空间。",
