@@ -62,6 +62,7 @@ export const saidInChinese: Record<string, string> = {
   "you do not own the application %s": "您不是应用 {{1}} 的负责人",
   "the workload acts as %s, which you do not own": "该工作负载的身份是 {{1}}，您不是它的负责人",
   "no class of subjects covers %s": "没有主体类别包含 {{1}}",
+  "%s is registered for another application": "{{1}} 已登记给其他应用",
   "%s is registered for %s (%s)": "{{1}} 已登记给 {{2}}（{{3}}）",
   "%s is in the same call for %s (%s)": "{{1}} 在同一次调用中登记给了 {{2}}（{{3}}）",
   "the id is there twice": "标识重复",
