@@ -178,6 +178,28 @@ func fullCompile(w world.World) time.Duration {
 	return best
 }
 
+// analyze measures the analysis of a world, and the comparison of two that share no object, as two folders of files.
+func analyze(s *policy.Snapshot, w world.World) error {
+	report("analyze_100k", ms(fastest(3, func() { s.Analyze(world.Now) })), "ms")
+	in := w.Input
+	in.Policies, in.Resources = slices.Clone(in.Policies), slices.Clone(in.Resources)
+	for i, p := range in.Policies {
+		in.Policies[i] = p.DeepCopy()
+	}
+	for i, r := range in.Resources {
+		in.Resources[i] = r.DeepCopy()
+	}
+	first := in.Policies[0]
+	first.Spec.Statements = first.Spec.Statements[1:]
+	other := policy.NewSnapshot(in)
+	changes := 0
+	report("compare_100k", ms(fastest(3, func() { changes = len(policy.Compare(s, other, world.Now)) })), "ms")
+	if changes == 0 {
+		return fmt.Errorf("a grant less changes nothing")
+	}
+	return nil
+}
+
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 // incremental changes one grant after the other and measures from the new snapshot to the units that it touches.
@@ -250,10 +272,16 @@ func run(seed uint64, peersToo bool) error {
 	if err := incremental(s, w); err != nil {
 		return err
 	}
+	if err := analyze(s, w); err != nil {
+		return err
+	}
 	if err := translate(s); err != nil {
 		return err
 	}
 	if err := groups(w); err != nil {
+		return err
+	}
+	if err := searching(); err != nil {
 		return err
 	}
 	if peersToo {

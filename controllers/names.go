@@ -33,7 +33,7 @@ type names struct {
 }
 
 // rest between two readings: in a large fleet identities come and go all the time.
-const rest = 200 * time.Millisecond
+const rest = time.Second
 
 // setUpNames adds the reading of names. The ready that it returns also waits until it is known what was pushed before.
 func setUpNames(mgr manager.Manager, host dynamic.Interface, config Config, all *wake,

@@ -6,16 +6,31 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/catalog/backstage"
 	catalogstore "github.com/acp-io/acp/internal/catalog/gormstore"
 	"github.com/acp-io/acp/internal/database"
 )
 
-// sourceFiles is the name of the source that --catalog configures.
-const sourceFiles = "files"
+// Names of the sources that --catalog and --catalog-backstage configure. They are kept with the entities.
+const (
+	sourceFiles     = "files"
+	sourceBackstage = "backstage"
+)
 
 // openCatalog reads the catalog, and its sources once, so that nobody is refused because they were not read yet.
 func openCatalog(ctx context.Context, o options, db *database.DB, log *slog.Logger) (*catalog.Service, error) {
-	s, err := catalog.NewService(ctx, catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: sourceFiles, Dir: o.catalog}}, Now: time.Now, Log: log})
+	var sources []catalog.Source
+	if o.catalog != "" {
+		sources = append(sources, catalog.Folder{ID: sourceFiles, Dir: o.catalog})
+	}
+	if o.backstage != "" {
+		b, err := backstage.New(backstage.Config{Name: sourceBackstage, URL: o.backstage, TokenFile: o.backstageTokenFile, Every: o.backstageEvery})
+		if err != nil {
+			return nil, err
+		}
+		sources = append(sources, b)
+	}
+	s, err := catalog.NewService(ctx, catalog.Config{Store: catalogstore.New(db), Sources: sources, Now: time.Now, Log: log})
 	if err != nil {
 		return nil, err
 	}

@@ -21,9 +21,13 @@ type options struct {
 	listen, publicURL, kubeconfig, flowStore, catalog string
 	database, databaseURLFile                         string
 	issuer, clientID, clientSecretFile                string
-	sessionIdle                                       time.Duration
+	backstage, backstageTokenFile                     string
+	sessionIdle, backstageEvery                       time.Duration
 	metricsAddress                                    string
 	trustedProxies                                    []string
+	notify                                            string
+	ledgerAnchors                                     []string
+	ledgerAnchorEvery                                 time.Duration
 	demo, version                                     bool
 	logFormat                                         string
 	logLevel                                          slog.Level
@@ -43,13 +47,19 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
 	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes, as sqlite:FILE")
-	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files; required")
+	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files and CSV files: who owns what; it or --catalog-backstage is required")
+	f.StringVar(&o.backstage, "catalog-backstage", "", "`URL` of a Backstage backend whose catalog is read")
+	f.StringVar(&o.backstageTokenFile, "catalog-backstage-token-file", "", "`file` with the bearer token for it; read anew each time")
+	f.DurationVar(&o.backstageEvery, "catalog-backstage-every", 5*time.Minute, "`duration` between two readings of it (at least 10s)")
 	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; required")
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
 	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret; empty: a public client")
 	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (at most 24h)")
 	f.StringSliceVar(&o.trustedProxies, "trusted-proxy", nil, "`addresses` of reverse proxies (10.0.0.5 or 10.0.0.0/24) whose X-Forwarded-For is believed, for rate limits and the log")
 	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` on this machine that serves Prometheus metrics at /metrics; empty: none")
+	f.StringVar(&o.notify, "notify", "", "`file` that says how people are told by mail, Slack and webhooks; empty: only in the portal")
+	f.StringArrayVar(&o.ledgerAnchors, "ledger-anchor", []string{"configmap"}, "`place` that keeps the ledger's head: configmap, file:PATH, webhook:URL,KEYFILE, or none; repeatable")
+	f.DurationVar(&o.ledgerAnchorEvery, "ledger-anchor-every", 10*time.Minute, "`duration` between two heads that are kept (at least 1s)")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
 	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
 	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
@@ -82,8 +92,14 @@ func (o *options) check() error {
 	if _, err := proxies(o.trustedProxies); err != nil {
 		return err
 	}
-	if o.catalog == "" {
-		return errors.New("--catalog is required: a folder of Backstage entity files says who owns what")
+	if o.catalog == "" && o.backstage == "" {
+		return errors.New("--catalog or --catalog-backstage is required: a folder of Backstage entity files, or a Backstage installation, says who owns what")
+	}
+	if o.backstageEvery < 10*time.Second {
+		return fmt.Errorf("--catalog-backstage-every %s: at least 10s", o.backstageEvery)
+	}
+	if o.ledgerAnchorEvery < time.Second {
+		return fmt.Errorf("--ledger-anchor-every %s: use at least 1s", o.ledgerAnchorEvery)
 	}
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format %q: use text or json", o.logFormat)

@@ -20,12 +20,14 @@ func TestWrongCallsAreExplained(t *testing.T) {
 	}{
 		"unknown flag":    {"a typing mistake", []string{"--catalogue=x"}, "unknown flag: --catalogue"},
 		"argument":        {"nothing is taken without a flag", []string{"--catalog=x", "now"}, `unexpected argument "now"`},
-		"no catalog":      {"who owns what", nil, "--catalog is required"},
+		"no catalog":      {"who owns what", nil, "--catalog or --catalog-backstage is required"},
+		"often":           {"a company's Backstage is no file", []string{"--catalog-backstage=https://backstage.example.com", "--catalog-backstage-every=1s"}, "at least 10s"},
 		"other interface": {"only a proxy with TLS is reached from elsewhere", []string{"--catalog=x", "--listen=0.0.0.0:8080"}, "use 127.0.0.1:PORT"},
 		"other store":     {"a backend that is not there", []string{"--catalog=x", "--database=mysql:x"}, "use sqlite:FILE"},
 		"half a URL":      {"a database has a name", []string{"--catalog=x", "--database=postgres://acp@127.0.0.1:port/acp"}, "cannot be read"},
 		"password":        {"other users see the command line", []string{"--catalog=x", "--database=postgres://acp:hush@127.0.0.1/acp"}, "--database-url-file"},
 		"two databases":   {"one of them would be ignored", []string{"--catalog=x", "--database=sqlite:x", "--database-url-file=y"}, "give one of them"},
+		"anchors":         {"not without a pause", []string{"--catalog=x", "--ledger-anchor-every=0s"}, "at least 1s"},
 		"format":          {"two are known", []string{"--catalog=x", "--log-format=xml"}, "use text or json"},
 		"level":           {"four are known", []string{"--catalog=x", "--log-level=loud"}, "--log-level"},
 	} {

@@ -24,9 +24,13 @@ type Reconciler struct {
 	Render    func(policy.ExternalGroup) (enforcer.Rendering, error)
 
 	mu sync.Mutex
-	// rendered is what Render made of the groups of one version of the index.
-	rendered map[string][]enforcer.Rendered
-	version  uint64
+	// rendered is what Render made of each subject's group, as it was last.
+	rendered map[string]rendering
+}
+
+type rendering struct {
+	group   policy.ExternalGroup
+	objects []enforcer.Rendered
 }
 
 const (

@@ -54,25 +54,26 @@ func (r *Reconciler) Lingering(view *index.View, label string) []Object {
 	return out
 }
 
-// render renders a subject's group once for each view: a unit that is about a whole class asks for all of them.
+// render renders a subject's group once for each change of it: a unit that is about a whole class asks for all of them.
 func (r *Reconciler) render(view *index.View, subject string) ([]enforcer.Rendered, error) {
 	g, ok := view.Group(subject)
-	if !ok {
-		return nil, nil
-	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.version != view.Version || r.rendered == nil {
-		r.version, r.rendered = view.Version, map[string][]enforcer.Rendered{}
+	if !ok {
+		delete(r.rendered, subject)
+		return nil, nil
 	}
-	if known, ok := r.rendered[subject]; ok {
-		return known, nil
+	if known, ok := r.rendered[subject]; ok && known.group.Equal(g) {
+		return known.objects, nil
 	}
 	out, err := r.Render(g)
 	if err != nil {
 		return nil, fmt.Errorf("render the group of %s: %w", subject, err)
 	}
-	r.rendered[subject] = out.Objects
+	if r.rendered == nil {
+		r.rendered = map[string]rendering{}
+	}
+	r.rendered[subject] = rendering{g, out.Objects}
 	return out.Objects, nil
 }
 

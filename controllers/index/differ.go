@@ -12,7 +12,7 @@ import (
 func (f *Feeds) differ(before, now *View) {
 	f.Units.Add(feed.Urgent, policy.Changed(before.Snapshot, now.Snapshot)...)
 	f.Policies.Add(feed.Urgent, differing(before.refusals, now.refusals, slices.Equal)...)
-	f.Groups.Add(feed.Urgent, differing(before.groups, now.groups, sameGroup)...)
+	f.Groups.Add(feed.Urgent, differing(before.groups, now.groups, policy.ExternalGroup.Equal)...)
 	for _, o := range differing(before.problems, now.problems, slices.Equal) {
 		switch o.Kind {
 		case "ExternalWorkload":
@@ -23,11 +23,6 @@ func (f *Feeds) differ(before, now *View) {
 			f.SubjectClasses.Add(feed.Urgent, o.Name)
 		}
 	}
-}
-
-func sameGroup(a, b policy.ExternalGroup) bool {
-	return a.ID == b.ID && a.Class == b.Class && a.ClassID == b.ClassID &&
-		slices.Equal(a.Prefixes, b.Prefixes) && slices.Equal(a.Contested, b.Contested)
 }
 
 // differing are the keys of values that only one of two maps has, or that are not the same.

@@ -66,12 +66,26 @@ func (f *facts) present(e *federation.Object) map[string]string {
 
 // realized tells whether every desired revision was read back.
 func (f *facts) realized(desired map[string]map[string]string) bool {
-	for object, clusters := range desired {
-		for c, revision := range clusters {
-			o := f.Observe(c, object)
-			if !o.Reachable || o.Object == nil || o.Object.Revision != revision || o.Object.Invalid != "" {
+	for _, clusters := range desired {
+		for c := range clusters {
+			if !f.realizedIn(c, desired) {
 				return false
 			}
+		}
+	}
+	return true
+}
+
+// realizedIn tells whether every revision that is desired in a member was read back from it.
+func (f *facts) realizedIn(cluster string, desired map[string]map[string]string) bool {
+	for object, clusters := range desired {
+		revision, wanted := clusters[cluster]
+		if !wanted {
+			continue
+		}
+		o := f.Observe(cluster, object)
+		if !o.Reachable || o.Object == nil || o.Object.Revision != revision || o.Object.Invalid != "" {
+			return false
 		}
 	}
 	return true

@@ -61,12 +61,26 @@ func decideWanted(f *facts) (plan, error) {
 		}
 	}
 	var surplus []*federation.Object
+	replaced := maps.Clone(p.Desired)
 	for _, e := range f.Existing {
-		if !wanted[e.Meta.Name] {
-			surplus = append(surplus, e)
+		if wanted[e.Meta.Name] {
+			continue
 		}
+		// What a rendering lacks is said by its other objects, or only opened something, but it may be what closes a member
+		// until those are there: it goes where they were read back.
+		needed := slices.DeleteFunc(slices.Clone(e.Placement), func(c string) bool {
+			return !slices.Contains(targets, c) || f.forgotten(c) || f.realizedIn(c, replaced)
+		})
+		if len(needed) == 0 {
+			surplus = append(surplus, e)
+			continue
+		}
+		if len(needed) < len(e.Placement) {
+			e = e.PlacedIn(needed, append(slices.Clone(e.Placement), f.stillHeld(e)...))
+			p.Writes = append(p.Writes, e)
+		}
+		p.Desired[e.Meta.Name] = f.present(e)
 	}
-	// What a rendering lacks is said by its other objects, or only opened something.
 	gone, err := decideRemoval(f, surplus)
 	if err != nil {
 		return plan{}, err

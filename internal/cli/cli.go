@@ -81,11 +81,12 @@ func Run(ctx context.Context, args []string, s Streams) int {
 func newRoot(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-acp",
-		Short: "Render, ask, check and compare access control policies",
+		Short: "Render, ask, check and compare access control policies, and ask for access",
 		Long: `kubectl acp answers questions about access control policies, from files as they are kept in Git (-f), or from the host
-cluster of the current kubeconfig. It changes nothing.
+cluster of the current kubeconfig; and it asks for access and decides about requests in the portal.
 
-Exit codes: 0 nothing to tell, 1 findings or changes, 2 wrong usage, 3 input that cannot be read or is invalid.`,
+Exit codes: 0 nothing to tell, 1 findings, changes or a refused request, 2 wrong usage, 3 input that cannot be read or is
+invalid, 4 the portal refused or could not be reached.`,
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -99,6 +100,15 @@ Exit codes: 0 nothing to tell, 1 findings or changes, 2 wrong usage, 3 input tha
 	root.SetIn(s.In)
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
-	root.AddCommand(newRender(s), newDecide(s), newLint(s), newDiff(s), newLedger(s))
+	root.AddGroup(&cobra.Group{ID: "policies", Title: "Policies, from files or the cluster; nothing is changed:"},
+		&cobra.Group{ID: "portal", Title: "Requests and the ledger, in the portal:"})
+	for _, c := range []*cobra.Command{newRender(s), newDecide(s), newLint(s), newDiff(s)} {
+		c.GroupID = "policies"
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{newLogin(s), newLogout(s), newWhoami(s), newRequest(s), newTickets(s), newApprove(s), newReject(s), newExtend(s), newRevoke(s), newLedger(s)} {
+		c.GroupID = "portal"
+		root.AddCommand(c)
+	}
 	return root
 }

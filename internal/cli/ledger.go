@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,44 +16,48 @@ import (
 func newLedger(s Streams) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ledger",
-		Short: "Verify the record of decisions",
+		Short: "Verify and export the record of decisions",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newLedgerVerify(s))
+	cmd.AddCommand(newLedgerVerify(s), newLedgerExport(s))
 	return cmd
 }
 
 type ledgerVerifyOptions struct {
 	output
-	streams Streams
+	remote
 	file    string
 	anchors []string
 	from    int64
 }
 
 func newLedgerVerify(s Streams) *cobra.Command {
-	o := &ledgerVerifyOptions{streams: s}
+	o := &ledgerVerifyOptions{remote: remote{streams: s}}
 	cmd := &cobra.Command{
-		Use:   "verify --file FILE [--anchor FILE...]",
-		Short: "Recompute the chain of an export and compare it with anchored heads",
-		Long: `Recompute the chain of an export and compare it with anchored heads.
+		Use:   "verify [--file FILE | --server URL] [--anchor FILE...]",
+		Short: "Recompute the chain of the ledger and compare it with anchored heads",
+		Long: `Recompute the chain of an export, or of a portal's ledger, and compare it with anchored heads. It is done here: of the portal
+only the lines are asked, not its opinion.
 
 Every line holds the hash of the line before it, so a line that was changed, removed, added or moved is found and named.
 Who can write the whole database could also have written another chain that fits itself; heads that were anchored
 elsewhere exclude that for the lines up to them. An anchor file has one head a line; that of the ConfigMap is printed by
   kubectl -n acp-system get configmap acp-ledger-anchor -o jsonpath='{.data.heads\.jsonl}'
 
-Exit codes: 0 the ledger is whole, 1 it is broken and the first broken line is named, 2 wrong usage, 3 a file cannot be read.`,
-		Example: `  kubectl acp ledger verify --file ledger.jsonl --anchor heads.jsonl`,
-		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return o.run() },
+Exit codes: 0 the ledger is whole, 1 it is broken and the first broken line is named, 2 wrong usage, 3 a file cannot be read,
+4 the portal refused or could not be reached.`,
+		Example: `  kubectl acp ledger verify --server https://acp.example.com --anchor heads.jsonl
+  kubectl acp ledger verify --file ledger.jsonl --anchor heads.jsonl`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.file, "file", "", "`FILE` with an export, or - for standard input")
+	f.StringVar(&o.file, "file", "", "`FILE` with an export, or - for standard input; empty: the portal")
 	f.StringArrayVar(&o.anchors, "anchor", nil, "`FILE` with anchored heads; repeatable")
-	f.Int64Var(&o.from, "from", 1, "`LINE` with which the export begins")
-	o.flag(cmd, asTable)
+	f.Int64Var(&o.from, "from", 1, "`LINE` with which to begin; what is before it is vouched for by an anchored head, or not at all")
+	o.output.flag(cmd, asTable)
+	o.remote.flags(cmd)
 	return cmd
 }
 
@@ -81,12 +86,12 @@ type ledgerBreak struct {
 	Reason   string `json:"reason"`
 }
 
-func (o *ledgerVerifyOptions) run() error {
+func (o *ledgerVerifyOptions) run(ctx context.Context) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	if o.file == "" {
-		return usage("--file is required: an export of the ledger, or - for standard input")
+	if o.file != "" && o.server != "" {
+		return usage("--file and --server: name one of them")
 	}
 	if o.from < 1 {
 		return usage("--from %d: lines count from 1", o.from)
@@ -99,18 +104,9 @@ func (o *ledgerVerifyOptions) run() error {
 		}
 		witnesses = append(witnesses, heads...)
 	}
-	in := o.streams.In
-	if o.file != "-" {
-		file, err := os.Open(o.file)
-		if err != nil {
-			return invalid(fmt.Errorf("read the export: %w", err))
-		}
-		defer func() { _ = file.Close() }() // only read
-		in = file
-	}
-	verdict, err := verify(in, o.from, witnesses)
+	verdict, err := o.verdict(ctx, witnesses)
 	if err != nil {
-		return invalid(fmt.Errorf("read the export: %w", err))
+		return err
 	}
 	if err := o.print(verdict); err != nil {
 		return err
@@ -119,6 +115,41 @@ func (o *ledgerVerifyOptions) run() error {
 		return errFindings
 	}
 	return nil
+}
+
+func (o *ledgerVerifyOptions) verdict(ctx context.Context, witnesses []ledger.Witness) (ledgerVerdict, error) {
+	if o.file == "" {
+		return o.verifyPortal(ctx, witnesses)
+	}
+	in := o.streams.In
+	if o.file != "-" {
+		file, err := os.Open(o.file)
+		if err != nil {
+			return ledgerVerdict{}, invalid(fmt.Errorf("read the export: %w", err))
+		}
+		defer func() { _ = file.Close() }() // only read
+		in = file
+	}
+	v, err := verify(in, o.from, witnesses)
+	if err != nil {
+		return v, invalid(fmt.Errorf("read the export: %w", err))
+	}
+	return v, nil
+}
+
+// verifyPortal judges the lines while they come.
+func (o *ledgerVerifyOptions) verifyPortal(ctx context.Context, witnesses []ledger.Witness) (ledgerVerdict, error) {
+	client, err := o.connect()
+	if err != nil {
+		return ledgerVerdict{}, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	in, out := io.Pipe()
+	go func() { _ = out.CloseWithError(export(ctx, client, o.from, out)) }() // the reader is told
+	v, err := verify(in, o.from, witnesses)
+	_ = in.CloseWithError(io.ErrClosedPipe) // a line that is broken ends the reading
+	return v, remotely(err)
 }
 
 func readAnchor(path string) ([]ledger.Witness, error) {

@@ -143,7 +143,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		code int
 		want string
 	}{
-		"UnknownCommand":  {[]string{"approve"}, ExitUsage, "approve"},
+		"UnknownCommand":  {[]string{"conquer"}, ExitUsage, "conquer"},
 		"UnknownFlag":     {[]string{"render", "--bogus"}, ExitUsage, "--bogus"},
 		"UnknownEnforcer": {[]string{"render", "-f", "testdata/diff/old", "--enforcer", "iptables"}, ExitUsage, "this build has"},
 		"NoQueries":       {[]string{"decide", "-f", "testdata/diff/old"}, ExitUsage, "--queries"},

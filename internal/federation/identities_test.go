@@ -1,6 +1,8 @@
 package federation
 
 import (
+	"runtime"
+	"strconv"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -66,4 +68,37 @@ func TestLabelsOutliveTheView(t *testing.T) {
 	check("one went", []string{"888"}, []string{"m1"}, []string{"m2"})
 	w.remove(identity("3", "888"))
 	check("another pod has the label", []string{"888"}, []string{"m1"}, []string{"m2"})
+}
+
+// BenchmarkIdentities50k is what a member with 50,000 identities of ten labels costs: the list, the reading of all labels
+// after a change, and the memory that stays.
+func BenchmarkIdentities50k(b *testing.B) {
+	list := make([]any, 50_000)
+	for i := range list {
+		labels := map[string]any{"k8s:com.trip/appid": strconv.Itoa(i % 10_000), "k8s:io.kubernetes.pod.namespace": "ns-" + strconv.Itoa(i%500)}
+		for j := range 8 {
+			labels["k8s:example.org/label-"+strconv.Itoa(j)] = "value-" + strconv.Itoa(i%(100*(j+1)))
+		}
+		list[i] = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": strconv.Itoa(i), "resourceVersion": "1"}, "security-labels": labels}}
+	}
+	clusters := NewWatch(nil, "clusters", logr.Discard(), parseCluster, func(string) {})
+	clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "m1"}}}, false)
+	used := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := used()
+	w := NewWatch(nil, "identities", logr.Discard(), identityLabels, func(string) {})
+	if err := (store[[]Handle]{w}).Replace(list, ""); err != nil {
+		b.Fatal(err)
+	}
+	heap := used() - before
+	i := &Identities{&fleet[[]Handle]{clusters: clusters, members: map[string]*member[[]Handle]{"m1": {cluster: Cluster{Name: "m1"}, watch: w}}}}
+	for b.Loop() {
+		i.Labels()
+	}
+	b.ReportMetric(float64(heap)/1e6, "MB")
+	runtime.KeepAlive(list)
 }

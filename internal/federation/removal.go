@@ -48,9 +48,16 @@ func (o *Object) SeenWithout(seen Observation) bool {
 
 // Nowhere is the object with an explicitly empty placement, that remembers who may still have it.
 func (o *Object) Nowhere(ever []string) *Object {
+	next := o.PlacedIn(nil, ever)
+	next.Overrides = nil
+	return next
+}
+
+// PlacedIn is the object with another placement, that remembers who may still have it.
+func (o *Object) PlacedIn(clusters, ever []string) *Object {
 	next := *o
 	next.Meta = *o.Meta.DeepCopy()
-	next.Placement, next.Overrides, next.Foreign = nil, nil, false
+	next.Placement, next.Foreign = clusters, false
 	next.Meta.Annotations = Overlay(next.Meta.Annotations, map[string]string{AnnotationEverPlaced: JoinNames(ever)})
 	return &next
 }

@@ -61,10 +61,11 @@ func readLines[T Line | Head](r io.Reader, what string) iter.Seq2[T, error] {
 		for n := int64(1); ; n++ {
 			var v T
 			text, err := readLine(in)
+			ended := err == io.EOF //nolint:errorlint // one that is wrapped is somebody's failure, not the end
 			switch {
-			case errors.Is(err, io.EOF) && len(text) == 0:
+			case ended && len(text) == 0:
 				return
-			case errors.Is(err, io.EOF):
+			case ended:
 				yield(v, &FormatError{n, "is cut off"})
 				return
 			case errors.Is(err, errTooLong):

@@ -3,10 +3,13 @@ package ledger
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"io"
 	"iter"
 	"slices"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -189,6 +192,14 @@ func TestExportIsVerifiedOffline(t *testing.T) {
 				t.Errorf("%s: want line %d, got %v", tc.reason, tc.line, err)
 			}
 		})
+	}
+}
+
+func TestAReaderThatFailsIsNotAtItsEnd(t *testing.T) {
+	for _, cause := range []error{errors.New("disk"), io.ErrUnexpectedEOF, fmt.Errorf("no answer: %w", io.EOF)} {
+		if _, _, err := Verify(ReadExport(iotest.ErrReader(cause))); !errors.Is(err, cause) {
+			t.Errorf("want %v, got %v", cause, err)
+		}
 	}
 }
 

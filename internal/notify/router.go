@@ -27,37 +27,31 @@ type RouterConfig struct {
 	Now        func() time.Time
 	Log        *slog.Logger
 	Poll       time.Duration
+	Keep       time.Duration // of what was read, sent or given up
 	// Gone tells that a ticket or delegation will never be found.
 	Gone func(error) bool
 }
 
 // Router works the outbox off: it finds out who is told what, and puts it into inboxes and on the way through the
 // channels that each person chose. It sends nothing itself, so that no channel can hold it up.
-type Router struct {
-	RouterConfig
-	wake chan struct{}
-}
+type Router struct{ RouterConfig }
 
-// NewRouter makes a router; Wake it after a change.
+// NewRouter makes a router.
 func NewRouter(c RouterConfig) *Router {
 	if c.OnInbox == nil {
 		c.OnInbox = func(string) {}
 	}
-	return &Router{RouterConfig: c, wake: make(chan struct{}, 1)}
+	return &Router{c}
 }
 
-// Wake makes the router look for changes now.
-func (r *Router) Wake() {
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
-}
+// pruneEvery is how often what is older than Keep goes.
+const pruneEvery = time.Hour
 
 // Run until the context ends.
 func (r *Router) Run(ctx context.Context) {
-	t := time.NewTicker(r.Poll)
-	defer t.Stop()
+	look, prune := time.NewTicker(r.Poll), time.NewTicker(pruneEvery)
+	defer look.Stop()
+	defer prune.Stop()
 	for {
 		if err := r.Drain(ctx); err != nil && ctx.Err() == nil {
 			r.Log.Warn("news could not be routed; it is tried again", "error", err)
@@ -65,8 +59,11 @@ func (r *Router) Run(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 			return
-		case <-r.wake:
-		case <-t.C:
+		case <-prune.C:
+			if err := r.Store.Prune(ctx, r.Now().Add(-r.Keep)); err != nil && ctx.Err() == nil {
+				r.Log.Warn("old notifications could not be removed; it is tried again", "error", err)
+			}
+		case <-look.C:
 		}
 	}
 }

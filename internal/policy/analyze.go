@@ -204,10 +204,12 @@ func (a *analysis) covered(number uint32, by Effect) (others []Ref, example Quer
 	return sortedRefs(others), example, len(parts) > 0
 }
 
-// candidates are the statements of an effect, not dropped, that may be about a part's resource.
+// candidates are the statements of an effect, not dropped, that may be about a part.
 func (a *analysis) candidates(p part, effect Effect) []uint32 {
 	numbers := a.denies
-	if !p.resource.wild {
+	if !p.resource.wild && p.subject.exact() {
+		numbers = a.index.numbersOf(p.subject.text, p.resource.text)
+	} else if !p.resource.wild {
 		if a.resource != p.resource.text {
 			a.resource = p.resource.text
 			a.about = a.numbersAbout(a.resource, func(*statement) bool { return true })

@@ -105,28 +105,51 @@ func TestFindingsAreTrue(t *testing.T) {
 }
 
 func TestCompare(t *testing.T) {
-	base := []any{protect(bobs, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", bobs)}
-	change := func(subject, action string, before, after Word) Change {
-		return Change{Subject: subject, Resource: bobs, Action: action, Before: before, After: after}
+	// A change without what led to it.
+	type told struct {
+		Subject, Resource, Action, Cluster string
+		Before, After                      Word
+	}
+	enforced := []any{protect(bobs, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", bobs)}
+	audited := []any{protect(bobs, v1alpha1.ModeAudit), enforced[1]}
+	with := func(more ...any) []any { return append(slices.Clone(enforced), more...) }
+	connect := func(subject string, before, after Word) told {
+		return told{subject, bobs, "redis:connect", "", before, after}
 	}
 	for name, tc := range map[string]struct {
 		reason   string
 		old, new []any
-		want     []Change
+		want     []told
 	}{
-		"Nothing": {reason: "the same objects", old: base, new: base},
-		"Grant":   {reason: "a grant", old: base, new: append(slices.Clone(base), say("b", Allow, app889, "redis:connect", bobs)), want: []Change{change(app889, "redis:connect", DefaultDenied, Allowed)}},
-		"Revoked": {reason: "a revocation", old: base, new: base[:1], want: []Change{change(app888, "redis:connect", Allowed, DefaultDenied)}},
-		"Denied":  {reason: "a wildcard deny", old: base, new: append(slices.Clone(base), say("d", Deny, appHead+"app/*", "redis:*", allRedis)), want: []Change{change(app888, "redis:connect", Allowed, Denied)}},
-		"Same":    {reason: "the same said otherwise", old: base, new: []any{base[0], say("z", Allow, app888, "redis:connect", bobs)}},
-		"Enforced": {reason: "a mode", old: []any{protect(bobs, v1alpha1.ModeAudit), base[1]}, new: base, want: []Change{
-			change("*", "redis:admin", Audited, DefaultDenied), change("*", "redis:connect", Audited, DefaultDenied), change(app888, "redis:admin", Audited, DefaultDenied)}},
-		"Range": {reason: "addresses", old: base, new: append(slices.Clone(base), say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs)), want: []Change{change("10.5.0.0/24", "redis:connect", DefaultDenied, Allowed)}},
+		"Nothing": {reason: "the same objects", old: enforced, new: enforced},
+		"Grant":   {reason: "a grant", old: enforced, new: with(say("b", Allow, app889, "redis:connect", bobs)), want: []told{connect(app889, DefaultDenied, Allowed)}},
+		"Revoked": {reason: "a revocation", old: enforced, new: enforced[:1], want: []told{connect(app888, Allowed, DefaultDenied)}},
+		"Denied": {reason: "a wildcard deny", old: enforced, new: with(say("d", Deny, appHead+"app/*", "redis:connect", allRedis)),
+			want: []told{connect(appHead+"app/*", DefaultDenied, Denied), connect(app888, Allowed, Denied)}},
+		"Wildcard": {reason: "a wildcard allow, also on what nobody names", old: enforced, new: with(say("w", Allow, app889, "redis:connect", allRedis)),
+			want: []told{{app889, allRedis, "redis:connect", "", Unmanaged, Allowed}, connect(app889, DefaultDenied, Allowed)}},
+		"Same": {reason: "the same said otherwise", old: enforced, new: []any{enforced[0], say("z", Allow, app888, "redis:connect", bobs)}},
+		"Enforced": {reason: "a mode, at every port", old: audited, new: enforced, want: []told{
+			{app888, bobs, "redis:admin", "", Audited, DefaultDenied}, {"*", bobs, "redis:admin", "", Audited, DefaultDenied},
+			connect("*", Audited, DefaultDenied), {app888, bobs, "", "", Audited, DefaultDenied}, {"*", bobs, "", "", Audited, DefaultDenied}}},
+		"Member": {reason: "a member's own mode is told apart, where it is otherwise", old: enforced, new: []any{protect(bobs, v1alpha1.ModeEnforce, in("m1", v1alpha1.ModeAudit)), enforced[1]}, want: []told{
+			{app888, bobs, "redis:admin", "m1", DefaultDenied, Audited}, {"*", bobs, "redis:admin", "m1", DefaultDenied, Audited},
+			{"*", bobs, "redis:connect", "m1", DefaultDenied, Audited}, {app888, bobs, "", "m1", DefaultDenied, Audited}, {"*", bobs, "", "m1", DefaultDenied, Audited}}},
+		"Range": {reason: "addresses", old: enforced, new: with(say("b", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs)), want: []told{connect("10.5.0.0/24", DefaultDenied, Allowed)}},
+		"Moved": {reason: "an address that acts as another subject", old: with(workload("w", app889, "10.9.0.1")), new: with(workload("w", app888, "10.9.0.1")),
+			want: []told{connect("10.9.0.1", DefaultDenied, Allowed)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			old := NewSnapshot(world(tc.old...))
 			for way, next := range map[string]*Snapshot{"apart": NewSnapshot(world(tc.new...)), "next": old.Next(world(tc.new...))} {
-				if diff := cmp.Diff(tc.want, Compare(old, next, noon)); diff != "" {
+				var got []told
+				for _, c := range Compare(old, next, noon) {
+					got = append(got, told{c.Subject, c.Resource, c.Action, c.Cluster, c.Before.Word, c.After.Word})
+					if before, after := old.Decide(c.Example).Word, next.Decide(c.Example).Word; before != c.Before.Word || after != c.After.Word {
+						t.Errorf("%s, %s: the example of %+v was %s and is %s", tc.reason, way, c, before, after)
+					}
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
 					t.Errorf("%s, %s: -want +got:\n%s", tc.reason, way, diff)
 				}
 			}
@@ -153,7 +176,7 @@ func TestCompareMissesNothing(t *testing.T) {
 				c, _ := new.resources.of(resource)
 				for i := range c.actions {
 					q := new.example(pattern{text: subject}, pattern{text: resource}, &c.actions[i], c, noon)
-					if old.Decide(q).Word.through() == new.Decide(q).Word.through() {
+					if old.Decide(q).Word.LetsThrough() == new.Decide(q).Word.LetsThrough() {
 						continue
 					}
 					told++

@@ -112,7 +112,7 @@ func (d *delta) workloads(old, new *Snapshot) {
 	was, is := old.groups(), new.groups()
 	var subjects []string
 	for name, g := range is {
-		if before := was[name]; before == nil || !slices.Equal(before.Prefixes, g.Prefixes) || !slices.Equal(before.Contested, g.Contested) {
+		if before := was[name]; before == nil || !before.Equal(*g) {
 			subjects = append(subjects, name)
 		}
 	}

@@ -38,7 +38,7 @@ func (s *Snapshot) Decide(q Query) Decision { return s.DecideInto(&q, nil) }
 
 // DecideInto is Decide with memory for the statements, which the decision may use: several of them then need no
 // allocation either, and the decision is valid until the memory is used again.
-func (s *Snapshot) DecideInto(q *Query, into []Ref) Decision {
+func (s *Snapshot) DecideInto(q *Query, into []Ref) (d Decision) {
 	var ids, contested [4]uint32
 	var v verdict
 	v.q = q
@@ -47,11 +47,13 @@ func (s *Snapshot) DecideInto(q *Query, into []Ref) Decision {
 	if v.source.contested != nil {
 		v.contestedIDs = s.subjectIDs(contested[:0], v.source.contested)
 	}
-	return s.decision(&v, s.visitNames(&v, q.Resources), q.Resources, into)
+	s.decision(&d, &v, s.visitNames(&v, q.Resources), q.Resources, into)
+	return d
 }
 
-// decision weighs what was found about resources, for a destination of one class or, with nil, of several.
-func (s *Snapshot) decision(v *verdict, class *resourceClass, resources []string, into []Ref) (d Decision) {
+// decision weighs what was found about resources, for a destination of one class or, with nil, of several. It writes where
+// the caller has the answer, because handing that on from one to the other is slower than the weighing.
+func (s *Snapshot) decision(d *Decision, v *verdict, class *resourceClass, resources []string, into []Ref) {
 	how, by := v.weigh(class)
 	d.Word, d.Reason = rulings[how].word, rulings[how].reason
 	switch {
@@ -62,7 +64,6 @@ func (s *Snapshot) decision(v *verdict, class *resourceClass, resources []string
 	default:
 		d.Statements = s.all(v, class, resources, into)
 	}
-	return d
 }
 
 // visitNames looks at the statements about every resource and returns their class; nil: they have no or several.
@@ -155,7 +156,7 @@ func (s *Snapshot) ResolveResource(name string) ResourceHandle {
 
 // DecideResolved is Decide for one subject and one resource that were looked up beforehand, in place of the Subjects
 // and Resources of the query. The handles must come from the same Snapshot; into is as for DecideInto.
-func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle, q *Query, into []Ref) Decision {
+func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle, q *Query, into []Ref) (d Decision) {
 	ids := [1]uint32{subject.id}
 	var v verdict
 	v.q, v.source.names = q, subject.name[:]
@@ -168,7 +169,8 @@ func (s *Snapshot) DecideResolved(subject SubjectHandle, resource ResourceHandle
 	} else {
 		class = s.visitName(&v, resource.name[0])
 	}
-	return s.decision(&v, class, resource.name[:], into)
+	s.decision(&d, &v, class, resource.name[:], into)
+	return d
 }
 
 // source is who a query comes from.

@@ -98,9 +98,7 @@ func (s *Snapshot) numbersBy(subject string) []uint32 {
 	if id, ok := s.index.subjects.find(subject); ok {
 		exact = s.index.by.of(id)
 	}
-	out := slices.Concat(exact, s.index.anySubject)
-	slices.Sort(out)
-	return slices.Compact(out)
+	return sortedNumbers(slices.Concat(exact, s.index.anySubject))
 }
 
 func sortedGrants(grants []Grant) []Grant {

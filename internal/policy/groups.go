@@ -19,6 +19,12 @@ func (s *Snapshot) ExternalGroups() []ExternalGroup {
 	return out
 }
 
+// Equal tells whether two groups are the same to every dataplane.
+func (g ExternalGroup) Equal(o ExternalGroup) bool {
+	return g.ID == o.ID && g.Subject == o.Subject && g.Class == o.Class && g.ClassID == o.ClassID &&
+		slices.Equal(g.Prefixes, o.Prefixes) && slices.Equal(g.Contested, o.Contested)
+}
+
 func (s *Snapshot) externalGroups() map[string]*ExternalGroup {
 	out := make(map[string]*ExternalGroup, len(s.external.subjects))
 	if s.lacks.Groups {

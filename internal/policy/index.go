@@ -257,6 +257,39 @@ func (s *Snapshot) covering(out []target, name string, class *resourceClass) []t
 	return out
 }
 
+// numbersOf are the statements that may match an exact subject and an exact resource, by number; sorted.
+func (x *index) numbersOf(subject, resource string) []uint32 {
+	r, ok := x.resources.find(resource)
+	if !ok {
+		return nil
+	}
+	var out []uint32
+	id, named := x.subjects.find(subject)
+	visit := func(t *target) {
+		if named && t.table < t.broad {
+			for i := t.slot(id + 1); x.entries[i].subject != 0; i = t.after(i) {
+				if x.entries[i].subject == id+1 {
+					out = append(out, x.entries[i].statement&numberMask)
+				}
+			}
+		}
+		for _, e := range x.entries[t.broad:t.end] {
+			out = append(out, e.statement&numberMask)
+		}
+	}
+	n := &x.nodes[r]
+	visit(&n.target)
+	for i := range x.covers[n.covers] {
+		visit(&x.covers[n.covers][i])
+	}
+	return sortedNumbers(out)
+}
+
+func sortedNumbers(numbers []uint32) []uint32 {
+	slices.Sort(numbers)
+	return slices.Compact(numbers)
+}
+
 // numbersAbout are the statements about a resource, by its exact name or by a wildcard; sorted, which is by ref.
 func (s *Snapshot) numbersAbout(resource string, byWildcard func(*statement) bool) []uint32 {
 	var out []uint32

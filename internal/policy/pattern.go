@@ -31,6 +31,9 @@ func (p pattern) String() string {
 	}
 }
 
+// exact tells whether the pattern is one name.
+func (p pattern) exact() bool { return !p.anyone && !p.wild && !p.prefix.IsValid() }
+
 // covers tells whether everything that o stands for is what p stands for.
 func (p pattern) covers(o pattern) bool {
 	switch {
@@ -126,9 +129,6 @@ func (s *Snapshot) example(subject, resource pattern, a *action, c *resourceClas
 	}
 	return q
 }
-
-// through tells whether a connection is let through.
-func (w Word) through() bool { return w != Denied && w != DefaultDenied }
 
 func actionNamed(c *resourceClass, bit uint32) *action {
 	for i := range c.actions {

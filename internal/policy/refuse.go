@@ -49,9 +49,6 @@ func (st *statement) examine(s *Snapshot, names *nameCache) {
 		reachable = append(reachable, overlapping...)
 		if st.effect == Allow {
 			st.examineWildcardRequests(n, overlapping)
-			if s.lacks.Wildcards {
-				st.flaw(v1alpha1.RefusedUnsupported, n.String(), "an allow of a wildcard resource is not brought to the members: name each resource")
-			}
 		}
 	}
 	st.examineActions(reachable)

@@ -49,6 +49,9 @@ const (
 	Unmanaged Word = "unmanaged"
 )
 
+// LetsThrough tells whether the connection is let through now.
+func (w Word) LetsThrough() bool { return w != Denied && w != DefaultDenied }
+
 // Input is everything that a Snapshot is built from. The Snapshot keeps pointers into it, so the objects must not be
 // changed afterwards; it changes nothing itself.
 type Input struct {
@@ -69,8 +72,6 @@ type Input struct {
 
 // Lacks names what a distributor cannot do.
 type Lacks struct {
-	// Wildcards: it brings only the units of exact resources.
-	Wildcards bool
 	// Groups: it brings no groups of external workloads.
 	Groups bool
 	// Names: it does not know the names that a prefix stands for.

@@ -214,7 +214,6 @@ func TestLacks(t *testing.T) {
 		want   []string
 		reason string
 	}{
-		{Lacks{Wildcards: true}, 1, []string{"wild"}, "units of wildcards are not brought"},
 		{Lacks{Names: true}, 1, []string{"prefix"}, "nobody knows what a prefix stands for"},
 		{Lacks{Groups: true}, 0, []string{"deny"}, "a deny of what has no address in the members would be missing"},
 	} {
@@ -224,9 +223,9 @@ func TestLacks(t *testing.T) {
 			t.Errorf("%s: %d groups, refused -want +got:\n%s", c.reason, len(s.ExternalGroups()), diff)
 		}
 	}
-	in.Lacks = Lacks{Wildcards: true, Groups: true, Names: true}
+	in.Lacks = Lacks{Groups: true, Names: true}
 	s := full.Next(in)
-	if diff := cmp.Diff([]string{"deny", "prefix", "wild"}, reasons(s)); diff != "" {
+	if diff := cmp.Diff([]string{"deny", "prefix"}, reasons(s)); diff != "" {
 		t.Errorf("refused -want +got:\n%s", diff)
 	}
 	if len(s.Problems()) != 1 || len(s.ExternalGroups()) > 0 {
@@ -237,7 +236,7 @@ func TestLacks(t *testing.T) {
 		t.Errorf("the refused deny has to take out the allow of anyone, and rules must not name groups; -want +got:\n%s%+v", diff, u.Rules)
 	}
 	in.Workloads = nil
-	if diff := cmp.Diff([]string{"prefix", "wild"}, reasons(s.Next(in))); diff != "" {
+	if diff := cmp.Diff([]string{"prefix"}, reasons(s.Next(in))); diff != "" {
 		t.Errorf("without the workload, refused -want +got:\n%s", diff)
 	}
 }

@@ -26,12 +26,12 @@ func walks(f approval.Filter) (ways []walk, rest approval.Filter) {
 		f.VisibleTo = nil
 	}
 	switch conditions, _ := ofItem(f); {
+	case f.WaitsFor != nil:
+		ways = waiting(f)
+		f.WaitsFor, f.ItemStates = nil, nil
 	case len(f.Numbers) > 0:
 		ways = []walk{{"", "tickets.number IN ?", []any{f.Numbers}}}
 		f.Numbers = nil
-	case f.WaitsFor != nil:
-		ways = waiting(*f.WaitsFor)
-		f.WaitsFor = nil
 	case f.DecidedBy != "":
 		ways = []walk{concern(f.DecidedBy, approval.RoleDecided)}
 		f.DecidedBy = ""
@@ -91,12 +91,19 @@ func concern(person string, role approval.Role) walk {
 }
 
 // waiting: an item is nobody's concern who asked for it; who stands for another decides neither what he asked for
-// himself nor what he has decided already.
-func waiting(w approval.Waits) []walk {
+// himself nor what he has decided already. The states are those of the item that waits.
+func waiting(f approval.Filter) []walk {
+	w := f.WaitsFor
 	ways := []walk{concern(w.Person, approval.RoleWaits)}
 	for _, p := range w.StandsFor {
 		ways = append(ways, walk{"concerns", `d.person = ? AND d.role = 'waits' AND tickets.requester <> ?
  AND NOT EXISTS (SELECT 1 FROM concerns x WHERE x.person = ? AND x.role = 'decided' AND x.ticket = d.ticket AND x.item = d.item)`, []any{p, w.Person, w.Person}})
+	}
+	if len(f.ItemStates) > 0 {
+		for i := range ways {
+			ways[i].where += " AND EXISTS (SELECT 1 FROM items i WHERE i.ticket = d.ticket AND i.position = d.item AND i.state IN ?)"
+			ways[i].args = append(ways[i].args, f.ItemStates)
+		}
 	}
 	return ways
 }
@@ -178,7 +185,7 @@ func (w walk) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB 
 // looksAtTickets tells whether where has a condition for the filter.
 func looksAtTickets(f approval.Filter) bool {
 	conditions, _ := ofItem(f)
-	return f.Text != "" || f.Requester != "" || len(f.Kinds) > 0 || len(f.States) > 0 || f.DecidedBy != "" || f.VisibleTo != nil || len(conditions) > 0
+	return len(f.Numbers) > 0 || f.Text != "" || f.Requester != "" || len(f.Kinds) > 0 || len(f.States) > 0 || f.DecidedBy != "" || f.VisibleTo != nil || len(conditions) > 0
 }
 
 // union is the query of the walks' tickets, as column n.

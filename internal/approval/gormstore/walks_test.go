@@ -69,6 +69,9 @@ func TestListsWalkIndices(t *testing.T) {
 		"mine by update":           {Requester: "p7", ByUpdate: true, After: middle},
 		"waits for me":             {WaitsFor: &approval.Waits{Person: "d10"}},
 		"waits by delegation":      {WaitsFor: &approval.Waits{Person: "p7", StandsFor: []string{"d3", "d10"}}, VisibleTo: person},
+		"decisions of pending":     {WaitsFor: &approval.Waits{Person: "d10", StandsFor: []string{"d3"}}, ItemStates: []approval.State{approval.StatePending}},
+		"a number":                 {Numbers: []int64{77}, VisibleTo: person},
+		"words in mine":            {Requester: "p7", Text: "r", VisibleTo: person},
 		"decided":                  {DecidedBy: "d3", VisibleTo: &approval.Visible{Person: "d3"}},
 		"decided, page":            {DecidedBy: "d3", After: middle},
 		"visible to me":            {VisibleTo: person},
@@ -93,7 +96,9 @@ func TestListsWalkIndices(t *testing.T) {
 		seed(t, db)
 		for name, f := range filters {
 			f.Limit = 26
-			t.Run(name, func(t *testing.T) { walked(t, db, name, func(tx *gorm.DB) *gorm.DB { return list(tx, f).Find(&[]ticketRow{}) }) })
+			t.Run(name, func(t *testing.T) {
+				walked(t, db, name, func(tx *gorm.DB) *gorm.DB { return list(tx, f).Find(&[]ticketRow{}) })
+			})
 		}
 		for _, name := range []string{"waits for me", "waits by delegation", "mine, pending", "visible to me"} {
 			t.Run("count "+name, func(t *testing.T) {

@@ -37,6 +37,8 @@ type Config struct {
 	URL string
 	// TokenFile holds the bearer token and is read for every sync, so that the token can be rotated; empty: none.
 	TokenFile string
+	// Every is how often it is read.
+	Every time.Duration
 }
 
 // Source implements catalog.Source.
@@ -59,6 +61,9 @@ func New(c Config) (*Source, error) {
 		return errors.New("it redirects: give the address that it redirects to, the token goes nowhere else")
 	}}}, nil
 }
+
+// Every implements catalog.Paced.
+func (s *Source) Every() time.Duration { return s.c.Every }
 
 func loopback(host string) bool {
 	ip := net.ParseIP(host)

@@ -26,8 +26,10 @@ type Anchor interface {
 // ErrMismatch means that the ledger and an anchor contradict each other.
 var ErrMismatch = errors.New("the ledger is not the one that was anchored")
 
-// timeout of one anchor in one round.
-const timeout = 10 * time.Second
+const (
+	timeout    = 10 * time.Second // of one anchor in one round
+	endTimeout = 5 * time.Second  // of the round at the shutdown
+)
 
 // Keeper anchors the head now and then. Several replicas may do so beside each other.
 type Keeper struct {
@@ -48,7 +50,7 @@ func (k *Keeper) Run(ctx context.Context) {
 		_ = k.Round(ctx) // it logs what went wrong
 		select {
 		case <-ctx.Done():
-			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 			defer cancel()
 			_ = k.Round(end) // it logs what went wrong
 			return

@@ -28,6 +28,7 @@ type registration struct {
 	*workloads.Registrar
 	c client.Client
 	w *host.Workloads
+	h *host.Host
 }
 
 func newRegistration(t testing.TB) *registration {
@@ -58,7 +59,7 @@ func newRegistration(t testing.TB) *registration {
 			t.Error(err)
 		}
 	})
-	x := &registration{c: c, w: h.Workloads()}
+	x := &registration{c: c, w: h.Workloads(), h: h}
 	x.Registrar = workloads.New(workloads.Config{Cluster: x.w, State: x.w.State, Catalog: func() *catalog.Catalog { return catalog.Build(nil) }, Covered: h.SubjectCovered,
 		Record: func(context.Context, ...ledger.Entry) error { return nil }, Now: time.Now})
 	x.until(t, "the host cluster was seen", func() bool {
@@ -171,6 +172,31 @@ func TestWorkloads(t *testing.T) {
 	var left v1alpha1.ExternalWorkloadList
 	if err := x.c.List(ctx, &left); err != nil || len(left.Items) != 151 {
 		t.Errorf("150 and the administrator's: %d, %v", len(left.Items), err)
+	}
+}
+
+func TestGrantsOf(t *testing.T) {
+	x := newRegistration(t)
+	const app, cache = "trnv1:rsc:trip-com:iam:sa:app/1", "trnv1:rsc:trip-com:redis:clusters:cache"
+	for _, o := range []client.Object{
+		&v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis",
+			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}, Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}},
+		&v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+			{SID: "one", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache}},
+			{SID: "all", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{"trnv1:rsc:trip-com:iam:sa:app/2"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{"trnv1:rsc:trip-com:redis:clusters:*"}},
+			{SID: "no", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{app}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{cache}},
+		}}},
+	} {
+		if err := x.c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := []catalog.Grant{{Subject: app, Resource: cache, Policy: "p", SID: "one"}}
+	x.until(t, "the grant is seen from both ends", func() bool {
+		return slices.Equal(x.h.GrantsOf(app), want) && slices.Equal(x.h.GrantsOf(cache), want)
+	})
+	if got := x.h.GrantsOf("trnv1:rsc:trip-com:redis:clusters:other"); len(got) != 0 {
+		t.Errorf("what is given to all of a class is nobody's own: %v", got)
 	}
 }
 

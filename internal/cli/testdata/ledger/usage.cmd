@@ -1,1 +1,1 @@
-ledger verify
+ledger verify --file ledger.jsonl --server https://acp.example.com

@@ -1,0 +1,292 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-io/acp/internal/portalclient"
+)
+
+// asking is what requests and extensions have in common.
+type asking struct {
+	remote
+	output
+	reason  string
+	period  string
+	dryRun  bool
+	wait    bool
+	timeout time.Duration
+}
+
+func (a *asking) flags(cmd *cobra.Command) {
+	a.remote.flags(cmd)
+	a.flag(cmd, asTable)
+	f := cmd.Flags()
+	f.StringVar(&a.reason, "reason", "", "why; the approvers decide by it (required)")
+	f.StringVar(&a.period, "for", "", "how long, such as 8h, 30d or 12w (default: until revoked)")
+	f.BoolVar(&a.dryRun, "dry-run", false, "only show who would have to approve")
+	f.BoolVar(&a.wait, "wait", false, "wait until it is effective in every member, or refused")
+	f.DurationVar(&a.timeout, "timeout", 0, "with --wait: give up after this time (default: never)")
+}
+
+type requestOptions struct {
+	asking
+	application string
+	resources   []string
+	actions     []string
+	mode        string
+	breakGlass  bool
+}
+
+func newRequest(s Streams) *cobra.Command {
+	o := &requestOptions{asking: asking{remote: remote{streams: s}}}
+	cmd := &cobra.Command{
+		Use:   "request --app ID --resource ID... --action NAME... --reason TEXT",
+		Short: "Ask for access, or for a change of a resource's mode",
+		Long: `Ask for access of an application to resources, or, with --mode, for a change of the resources' mode. Names are catalog ids,
+as in the portal. --dry-run shows who would have to approve, and writes nothing.
+
+With --wait the exit code tells the end: 0 effective, 1 refused, withdrawn or failed.`,
+		Example: `  kubectl acp request --app app-888 --resource bobs-cluster --action redis:connect --for 30d --reason 'session cache'
+  kubectl acp request --resource bobs-cluster --mode Enforce --reason 'everybody has a grant'`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return remotely(o.run(cmd.Context())) },
+	}
+	o.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&o.application, "app", "", "the application's catalog `ID`")
+	f.StringSliceVar(&o.resources, "resource", nil, "the resources' catalog `IDS`")
+	f.StringSliceVar(&o.actions, "action", nil, "the `ACTIONS`, such as redis:connect")
+	f.StringVar(&o.mode, "mode", "", "ask for this mode of the resources instead: Observe, Audit or Enforce")
+	f.BoolVar(&o.breakGlass, "break-glass", false, "effective at once and reviewed afterwards; only for people named for it")
+	return cmd
+}
+
+func (o *requestOptions) run(ctx context.Context) error {
+	period, err := parsePeriod(o.period)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(o.resources) == 0:
+		return usage("--resource is needed: the catalog ids of the resources")
+	case o.mode == "" && o.application == "":
+		return usage("--app is needed: the catalog id of the application")
+	case o.mode == "" && len(o.actions) == 0:
+		return usage("--action is needed, such as redis:connect")
+	case o.mode != "" && (o.application != "" || len(o.actions) > 0 || o.period != ""):
+		return usage("--mode does not go with --app, --action or --for")
+	case o.mode != "" && !portalclient.Mode(o.mode).Valid():
+		return usage("--mode %q is not Observe, Audit or Enforce", o.mode)
+	}
+	kind := portalclient.TicketKindGrant
+	if o.mode != "" {
+		kind = portalclient.TicketKindMode
+	}
+	body := portalclient.NewTicket{Kind: &kind, DurationSeconds: period, Reason: o.reason}
+	if o.breakGlass {
+		body.BreakGlass = &o.breakGlass
+	}
+	for _, r := range o.resources {
+		item := portalclient.NewTicketItem{Resource: &r}
+		if kind == portalclient.TicketKindMode {
+			mode := portalclient.Mode(o.mode)
+			item.Mode = &mode
+		} else {
+			item.Application, item.Actions = &o.application, &o.actions
+		}
+		body.Items = append(body.Items, item)
+	}
+	return o.ask(ctx, body)
+}
+
+type extendOptions struct {
+	asking
+	item int
+}
+
+func newExtend(s Streams) *cobra.Command {
+	o := &extendOptions{asking: asking{remote: remote{streams: s}}}
+	cmd := &cobra.Command{
+		Use:     "extend T-N --for PERIOD --reason TEXT",
+		Short:   "Ask for more time of a grant",
+		Example: "  kubectl acp extend T-42 --for 30d --reason 'the migration takes longer'",
+		Args:    cobra.ExactArgs(1),
+		RunE:    func(cmd *cobra.Command, args []string) error { return remotely(o.run(cmd.Context(), args[0])) },
+	}
+	o.flags(cmd)
+	cmd.Flags().IntVar(&o.item, "item", -1, "only this item of the ticket, by its position from 0")
+	return cmd
+}
+
+func (o *extendOptions) run(ctx context.Context, id string) error {
+	if err := checkTicket(id); err != nil {
+		return err
+	}
+	period, err := parsePeriod(o.period)
+	if err != nil {
+		return err
+	}
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	var t portalclient.Ticket
+	if err := c.Get(ctx, "/tickets/"+id, nil, &t); err != nil {
+		return err
+	}
+	kind := portalclient.TicketKindExtend
+	body := portalclient.NewTicket{Kind: &kind, DurationSeconds: period, Reason: o.reason}
+	for _, it := range t.Items {
+		if it.Can.Extend && (o.item < 0 || o.item == it.Position) {
+			body.Items = append(body.Items, portalclient.NewTicketItem{Target: &portalclient.ItemRef{Ticket: id, Item: it.Position}})
+		}
+	}
+	if len(body.Items) == 0 {
+		return fmt.Errorf("%s has nothing that you could extend: only owners of the application can, and only what is in force", id)
+	}
+	return o.ask(ctx, body)
+}
+
+// ask sends a request, or only its preview.
+func (a *asking) ask(ctx context.Context, body portalclient.NewTicket) error {
+	if err := a.check(); err != nil {
+		return err
+	}
+	if strings.TrimSpace(a.reason) == "" {
+		return usage("--reason is needed: the approvers decide by it")
+	}
+	c, err := a.connect()
+	if err != nil {
+		return err
+	}
+	if a.dryRun {
+		return a.preview(ctx, c, body)
+	}
+	var t portalclient.Ticket
+	if err := c.Post(ctx, "/tickets", newKey(), body, &t); err != nil {
+		return err
+	}
+	if a.wait {
+		fmt.Fprintf(a.streams.Err, "%s is %s, waits for %s ...\n", t.Id, t.State, waitsFor(t))
+		if t, err = a.end(ctx, c, t); err != nil {
+			return err
+		}
+	}
+	if a.format != asTable {
+		err = a.document(a.streams.Out, t)
+	} else {
+		printTicket(a.streams.Out, t)
+	}
+	if err == nil && a.wait && t.State != portalclient.TicketStateEffective {
+		err = errFindings
+	}
+	return err
+}
+
+func (a *asking) preview(ctx context.Context, c *portalclient.Client, body portalclient.NewTicket) error {
+	var p portalclient.TicketPreview
+	if err := c.Post(ctx, "/tickets/preview", "", body, &p); err != nil {
+		return err
+	}
+	if a.format != asTable {
+		return a.document(a.streams.Out, p)
+	}
+	w := a.streams.Out
+	for i, it := range p.Items {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		fmt.Fprintf(w, "Item %d\n", it.Position)
+		switch {
+		case it.Problem != nil:
+			fmt.Fprintf(w, "  refused: %s\n", printable(text(it.Problem.Detail)))
+			continue
+		case it.Duplicate != nil:
+			fmt.Fprintf(w, "  is asked for already: %s\n", *it.Duplicate)
+		case it.Target != nil:
+			fmt.Fprintf(w, "  extends %s\n", it.Target.Ticket)
+		}
+		for _, s := range it.Steps {
+			printStep(w, s)
+		}
+		if it.Brings != nil {
+			for _, line := range *it.Brings {
+				fmt.Fprintf(w, "  + %s\n", printable(line))
+			}
+		}
+	}
+	return nil
+}
+
+// end follows a ticket until people or members have said the last word.
+func (a *asking) end(ctx context.Context, c *portalclient.Client, t portalclient.Ticket) (portalclient.Ticket, error) {
+	if a.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, a.timeout)
+		defer cancel()
+	}
+	pause := 500 * time.Millisecond
+	for {
+		switch t.State {
+		case portalclient.TicketStatePending, portalclient.TicketStateApproved, portalclient.TicketStateApplying, portalclient.TicketStateRevoking:
+		default:
+			return t, nil
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return t, fmt.Errorf("%s is still %s after %s; it goes on without this command", t.Id, t.State, a.timeout)
+			}
+			return t, fmt.Errorf("wait for %s: %w", t.Id, ctx.Err())
+		case <-time.After(pause):
+		}
+		var now portalclient.Ticket
+		err := c.Get(ctx, "/tickets/"+t.Id, nil, &now)
+		var problem *portalclient.Error
+		switch {
+		case err == nil:
+			t = now
+		case ctx.Err() != nil:
+		case errors.As(err, &problem) && problem.Status < 500 && problem.Code != "rate-limited":
+			return t, err
+		}
+		if t.State == portalclient.TicketStatePending {
+			pause = min(pause*2, 10*time.Second) // people take their time
+		} else {
+			pause = 500 * time.Millisecond
+		}
+	}
+}
+
+// parsePeriod reads 90m, 8h, 30d or 12w; an empty text is nil.
+func parsePeriod(s string) (*int64, error) {
+	if s == "" {
+		return nil, nil
+	}
+	units := map[byte]time.Duration{'d': 24 * time.Hour, 'w': 7 * 24 * time.Hour}
+	var d time.Duration
+	if unit, ok := units[s[len(s)-1]]; ok {
+		n, err := strconv.ParseUint(s[:len(s)-1], 10, 16)
+		if err != nil {
+			return nil, usage("--for %q is not a time such as 8h, 30d or 12w", s)
+		}
+		d = time.Duration(n) * unit
+	} else {
+		var err error
+		if d, err = time.ParseDuration(s); err != nil {
+			return nil, usage("--for %q is not a time such as 8h, 30d or 12w", s)
+		}
+	}
+	if d < time.Second {
+		return nil, usage("--for %q is too short", s)
+	}
+	seconds := int64(d / time.Second)
+	return &seconds, nil
+}

@@ -1,0 +1,296 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-io/acp/internal/portalclient"
+)
+
+type ticketsOptions struct {
+	remote
+	output
+	view, application, resource, text string
+	states, kinds                     []string
+	limit                             int
+}
+
+func newTickets(s Streams) *cobra.Command {
+	o := &ticketsOptions{remote: remote{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "tickets [T-N...]",
+		Short: "List tickets, or show some with their whole life",
+		Example: `  kubectl acp tickets --view approvals
+  kubectl acp tickets --view all --state pending,failed
+  kubectl acp tickets T-42`,
+		RunE: func(cmd *cobra.Command, args []string) error { return remotely(o.run(cmd.Context(), args)) },
+	}
+	o.flags(cmd)
+	o.flag(cmd, asTable)
+	f := cmd.Flags()
+	f.StringVar(&o.view, "view", "mine", "mine, approvals (wait for your decision), decided, review or all")
+	f.StringSliceVar(&o.states, "state", nil, "only in these `STATES`")
+	f.StringSliceVar(&o.kinds, "kind", nil, "only of these `KINDS`")
+	f.StringVar(&o.application, "app", "", "only about this application (catalog id)")
+	f.StringVar(&o.resource, "resource", "", "only about this resource (catalog id)")
+	f.StringVar(&o.text, "search", "", "only with this `TEXT`")
+	f.IntVar(&o.limit, "limit", 50, "at most so many; 0 is all")
+	return cmd
+}
+
+func (o *ticketsOptions) run(ctx context.Context, args []string) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	if o.limit < 0 {
+		return usage("--limit %d is below 0", o.limit)
+	}
+	for _, id := range args {
+		if err := checkTicket(id); err != nil {
+			return err
+		}
+	}
+	c, err := o.connect()
+	if err != nil {
+		return err
+	}
+	if len(args) > 0 {
+		return o.show(ctx, c, args)
+	}
+	tickets, more, err := o.list(ctx, c)
+	if err != nil {
+		return err
+	}
+	if o.format != asTable {
+		return o.document(o.streams.Out, tickets)
+	}
+	if len(tickets) == 0 {
+		fmt.Fprintln(o.streams.Err, "No tickets.")
+		return nil
+	}
+	rows := [][]string{{"TICKET", "KIND", "STATE", "WHAT", "ASKED BY", "WAITS FOR", "UPDATED"}}
+	for _, t := range tickets {
+		rows = append(rows, []string{t.Id, string(t.Kind), string(t.State), what(t), t.Requester.DisplayName, waitsFor(t), localTime(t.UpdatedAt)})
+	}
+	if err := table(o.streams.Out, rows); err != nil {
+		return err
+	}
+	if more {
+		fmt.Fprintf(o.streams.Err, "There are more: --limit 0 shows all.\n")
+	}
+	return nil
+}
+
+func (o *ticketsOptions) list(ctx context.Context, c *portalclient.Client) (tickets []portalclient.Ticket, more bool, err error) {
+	const most = 200 // that the API gives in one page
+	q := url.Values{"view": {o.view}, "state": o.states, "kind": o.kinds}
+	for key, v := range map[string]string{"application": o.application, "resource": o.resource, "q": o.text} {
+		if v != "" {
+			q.Set(key, v)
+		}
+	}
+	tickets = []portalclient.Ticket{}
+	for {
+		q.Set("limit", strconv.Itoa(most))
+		if o.limit > 0 {
+			q.Set("limit", strconv.Itoa(min(most, o.limit-len(tickets))))
+		}
+		var page portalclient.TicketList
+		if err := c.Get(ctx, "/tickets", q, &page); err != nil {
+			return nil, false, err
+		}
+		tickets = append(tickets, page.Items...)
+		if page.NextCursor == nil {
+			return tickets, false, nil
+		}
+		if o.limit > 0 && len(tickets) >= o.limit {
+			return tickets, true, nil
+		}
+		q.Set("cursor", *page.NextCursor)
+	}
+}
+
+func (o *ticketsOptions) show(ctx context.Context, c *portalclient.Client, ids []string) error {
+	tickets := make([]portalclient.Ticket, len(ids))
+	for i, id := range ids {
+		if err := c.Get(ctx, "/tickets/"+id, nil, &tickets[i]); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	if o.format != asTable {
+		if len(tickets) == 1 {
+			return o.document(o.streams.Out, tickets[0])
+		}
+		return o.document(o.streams.Out, tickets)
+	}
+	for i, t := range tickets {
+		if i > 0 {
+			fmt.Fprintln(o.streams.Out)
+		}
+		printTicket(o.streams.Out, t)
+	}
+	return nil
+}
+
+func checkTicket(id string) error {
+	digits, ok := strings.CutPrefix(id, "T-")
+	if n, err := strconv.ParseInt(digits, 10, 64); !ok || err != nil || n < 1 || len(digits) > 12 {
+		return usage("%q is not a ticket such as T-42", id)
+	}
+	return nil
+}
+
+// printTicket tells a ticket's whole life.
+func printTicket(w io.Writer, t portalclient.Ticket) {
+	fmt.Fprintf(w, "%s  %s  %s\n", t.Id, t.Kind, t.State)
+	fmt.Fprintf(w, "Asked by %s, %s: %s\n", t.Requester.DisplayName, localTime(t.CreatedAt), printable(t.Reason))
+	for _, it := range t.Items {
+		fmt.Fprintf(w, "\nItem %d  %s  %s\n", it.Position, it.State, describe(it))
+		if it.ExpiresAt != nil {
+			fmt.Fprintf(w, "  until %s\n", localTime(*it.ExpiresAt))
+		}
+		for _, s := range it.Steps {
+			printStep(w, s)
+		}
+		if it.Review != nil {
+			printStep(w, *it.Review)
+		}
+		for _, c := range it.Clusters {
+			fmt.Fprintf(w, "  %-10s %s", c.Cluster, c.State)
+			if c.Message != nil {
+				fmt.Fprintf(w, ": %s", printable(*c.Message))
+			}
+			fmt.Fprintln(w)
+		}
+		if it.Message != nil {
+			fmt.Fprintf(w, "  %s\n", printable(*it.Message))
+		}
+	}
+	if len(t.Events) > 0 {
+		fmt.Fprintln(w)
+	}
+	for _, e := range t.Events {
+		line := []string{localTime(e.At), string(e.Kind)}
+		if e.Step != nil {
+			line = append(line, *e.Step)
+		}
+		if e.Cluster != nil {
+			line = append(line, *e.Cluster)
+		}
+		if e.Actor != nil {
+			line = append(line, e.Actor.DisplayName)
+		}
+		if e.OnBehalfOf != nil {
+			line = append(line, "for "+e.OnBehalfOf.DisplayName)
+		}
+		if e.Comment != nil {
+			line = append(line, printable(*e.Comment))
+		}
+		fmt.Fprintln(w, strings.Join(line, "  "))
+	}
+}
+
+func printStep(w io.Writer, s portalclient.Step) {
+	fmt.Fprintf(w, "  %-10s %-9s", s.Name, s.State)
+	if s.Quorum > 1 {
+		fmt.Fprintf(w, " %d of", s.Quorum)
+	}
+	fmt.Fprintf(w, " %s", names(s.Approvers))
+	for _, v := range s.Votes {
+		verb := "rejected"
+		if v.Approve {
+			verb = "approved"
+		}
+		fmt.Fprintf(w, "; %s %s", v.Person.DisplayName, verb)
+		if v.OnBehalfOf != nil {
+			fmt.Fprintf(w, " for %s", v.OnBehalfOf.DisplayName)
+		}
+		if v.Comment != nil {
+			fmt.Fprintf(w, " (%s)", printable(*v.Comment))
+		}
+	}
+	fmt.Fprintln(w)
+}
+
+func names(people []portalclient.Person) string {
+	out := make([]string, 0, len(people))
+	for _, p := range people {
+		out = append(out, p.DisplayName)
+	}
+	return strings.Join(out, ", ")
+}
+
+// describe says in one line what an item asks for.
+func describe(it portalclient.TicketItem) string {
+	var parts []string
+	if it.Application != nil {
+		parts = append(parts, it.Application.Title)
+	}
+	if it.Resource != nil {
+		if len(parts) > 0 {
+			parts = append(parts, "to")
+		}
+		parts = append(parts, it.Resource.Title)
+	}
+	if it.Actions != nil && len(*it.Actions) > 0 {
+		parts = append(parts, "("+strings.Join(*it.Actions, ", ")+")")
+	}
+	if it.ToMode != nil {
+		parts = append(parts, "mode", string(*it.ToMode))
+	}
+	if it.Object != nil {
+		parts = append(parts, string(it.Object.Verb), string(it.Object.Kind), it.Object.Name)
+	}
+	if it.Target != nil {
+		parts = append(parts, "of", it.Target.Ticket)
+	}
+	return printable(strings.Join(parts, " "))
+}
+
+func what(t portalclient.Ticket) string {
+	if len(t.Items) == 0 {
+		return ""
+	}
+	s := describe(t.Items[0])
+	if n := len(t.Items) - 1; n > 0 {
+		s += fmt.Sprintf(" and %d more", n)
+	}
+	return s
+}
+
+// waitsFor names the people of the steps that wait, or the members that are not there yet.
+func waitsFor(t portalclient.Ticket) string {
+	var out []string
+	for _, it := range t.Items {
+		for _, s := range it.Steps {
+			if s.State == portalclient.StepStateCurrent {
+				out = append(out, names(s.Approvers))
+			}
+		}
+		if it.WaitingFor != nil {
+			out = append(out, *it.WaitingFor...)
+		}
+	}
+	slices.Sort(out)
+	return strings.Join(slices.Compact(out), "; ")
+}
+
+// printable keeps what people wrote from steering the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return ' '
+		case strconv.IsPrint(r):
+			return r
+		}
+		return -1
+	}, s)
+}

@@ -1,0 +1,25 @@
+package host
+
+import (
+	"time"
+
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// GrantsOf are the grants that name an application or a resource, for who decides whether it may leave the catalog;
+// none before the host cluster was seen.
+func (h *Host) GrantsOf(name string) []catalog.Grant {
+	s, ok := h.Snapshot()
+	if !ok {
+		return nil
+	}
+	var out []catalog.Grant
+	now := time.Now()
+	for _, g := range append(s.WhatCanReach(name, now), s.WhoCanReach(name, now)...) {
+		if g.Effect == policy.Allow && (g.Subject == name || g.Resource == name) {
+			out = append(out, catalog.Grant{Subject: g.Subject, Resource: g.Resource, Policy: g.Ref.Policy, SID: g.Ref.SID})
+		}
+	}
+	return out
+}
