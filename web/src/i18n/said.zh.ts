@@ -215,4 +215,6 @@ export const saidInChinese: Record<string, string> = {
   "The delegation has ended already.": "委托已结束。",
   "There is no such delegation, or you may not see it.": "没有这项委托，或您无权查看。",
   "The ticket has no such item.": "工单没有这一项。",
+  // The ledger: why a line is broken.
+  // Preferences.
 };
