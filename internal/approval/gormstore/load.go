@@ -65,8 +65,13 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 }
 
 func list(tx *gorm.DB, f approval.Filter) *gorm.DB {
-	numbers, args := union(tx, f, f.Limit)
-	q := tx.Where("number IN ("+numbers+")", args...)
+	q := tx.Model(&ticketRow{})
+	if ways, rest := walks(f); len(ways) == 1 && ways[0].table == "" {
+		q = after(where(q.Where(ways[0].where, ways[0].args...), rest), f, "tickets.number")
+	} else {
+		numbers, args := union(tx, f, f.Limit)
+		q = q.Where("number IN ("+numbers+")", args...)
+	}
 	switch {
 	case f.Oldest:
 		q = q.Order("number")

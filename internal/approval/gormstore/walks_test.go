@@ -31,7 +31,6 @@ var many = []string{
 	`INSERT INTO concerns SELECT number, 0, 'sec', 'named' FROM tickets WHERE number % 3 = 0`,
 	`INSERT INTO concerns SELECT number, 0, 'd' || (number % 40), 'waits' FROM tickets WHERE state = 'pending'`,
 	`INSERT INTO concerns SELECT number, 0, 'd' || (number % 40), 'decided' FROM tickets WHERE state <> 'pending'`,
-	`ANALYZE`,
 }
 
 func seed(t *testing.T, db *database.DB) {
@@ -43,6 +42,9 @@ func seed(t *testing.T, db *database.DB) {
 			if err := tx.Exec(sql).Error; err != nil {
 				return err
 			}
+		}
+		if db.Postgres() { // as its autovacuum does; SQLite plans without figures, as in operation
+			return tx.Exec("ANALYZE").Error
 		}
 		return nil
 	}); err != nil {
@@ -112,7 +114,7 @@ func TestListsWalkIndices(t *testing.T) {
 const rowsOfAPage = 8000
 
 // inOrder is what SQLite calls it when there is nothing to search by, and a walk in the list's order ends with the page.
-var inOrder = map[string]string{"all": "SCAN tickets", "all by update": "SCAN tickets USING COVERING INDEX tickets_updated"}
+var inOrder = map[string]string{"all": "SCAN tickets", "all by update": "SCAN tickets USING INDEX tickets_updated"}
 
 var fullScan = regexp.MustCompile(`SCAN (tickets|d|i|c|x)\b`)
 
