@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,8 @@ func TestListsWalkIndices(t *testing.T) {
 		"all by update, page":      {ByUpdate: true, After: middle},
 		"mine":                     {Requester: "p7", VisibleTo: person},
 		"mine, pending":            {Requester: "p7", VisibleTo: person, States: []approval.State{approval.StatePending}},
+		"mine in force":            {Requester: "p7", States: []approval.State{approval.StateEffective}},
+		"visible in force":         {VisibleTo: person, States: []approval.State{approval.StateEffective}, Kinds: []approval.Kind{approval.KindGrant}},
 		"mine by update":           {Requester: "p7", ByUpdate: true, After: middle},
 		"waits for me":             {WaitsFor: &approval.Waits{Person: "d10"}},
 		"waits by delegation":      {WaitsFor: &approval.Waits{Person: "p7", StandsFor: []string{"d3", "d10"}}, VisibleTo: person},
@@ -116,6 +119,9 @@ const rowsOfAPage = 8000
 // inOrder is what SQLite calls it when there is nothing to search by, and a walk in the list's order ends with the page.
 var inOrder = map[string]string{"all": "SCAN tickets", "all by update": "SCAN tickets USING INDEX tickets_updated"}
 
+// wide are indices in which a value may have many tickets, so that only a list of that value may walk through them.
+var wide = regexp.MustCompile(`tickets_(state|kind)\b`)
+
 var fullScan = regexp.MustCompile(`SCAN (tickets|d|i|c|x)\b`)
 
 func walked(t *testing.T, db *database.DB, name string, query func(tx *gorm.DB) *gorm.DB) {
@@ -150,7 +156,7 @@ func walked(t *testing.T, db *database.DB, name string, query func(tx *gorm.DB) 
 			if looked > rowsOfAPage || full {
 				t.Errorf("looks at %d rows, %v\n%s\n%s", looked, full, s.SQL.String(), text)
 			}
-		} else if fullScan.MatchString(strings.Replace(text, inOrder[name], "", 1)) {
+		} else if fullScan.MatchString(strings.Replace(text, inOrder[name], "", 1)) || wide.MatchString(text) && !slices.Contains([]string{"pending", "two states", "a kind"}, name) {
 			t.Errorf("walks through everything:\n%s\n%s", s.SQL.String(), text)
 		}
 		return rows.Err()
