@@ -179,15 +179,12 @@ func VisibleTo(c *catalog.Catalog, a Actor) *Visible {
 		return nil
 	}
 	v := &Visible{Person: a.ID, StandsFor: a.StandsFor}
-	for _, e := range c.Applications() {
-		if c.Owns(a.ID, e) {
-			v.Applications = append(v.Applications, e.Name)
-		}
+	applications, resources := c.Owned(a.ID)
+	for _, e := range applications {
+		v.Applications = append(v.Applications, e.Name)
 	}
-	for _, e := range c.Resources() {
-		if c.Owns(a.ID, e) {
-			v.Resources = append(v.Resources, e.Name)
-		}
+	for _, e := range resources {
+		v.Resources = append(v.Resources, e.Name)
 	}
 	return v
 }

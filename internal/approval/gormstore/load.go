@@ -2,7 +2,6 @@ package gormstore
 
 import (
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -89,14 +88,8 @@ func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ti
 		if err := list(tx, f).Find(&rows).Error; err != nil {
 			return err
 		}
-		for some := range slices.Chunk(rows, fillAtOnce) {
-			filled, err := fill(tx, some)
-			if err != nil {
-				return err
-			}
-			out = append(out, filled...)
-		}
-		return nil
+		out, err = s.pages.tickets(tx, rows, f.Limit > 0)
+		return err
 	})
 	return out, err
 }

@@ -20,6 +20,7 @@ export const saidInChinese: Record<string, string> = {
   "%s is not protected yet (no ProtectedResource in Audit or Enforce), so the grant has nothing to open": "{{1}} 尚未受保护（没有处于审计或强制模式的 ProtectedResource），授权还没有可放行的对象",
   "the placement names no member cluster, so nothing can be in force": "没有指定任何成员集群，因此无法生效",
   // The database.
+  "the portal's database is older than policy %s, so the access may have been revoked since; an administrator has to compare them, then remove the annotation %s": "门户的数据库比策略 {{1}} 旧，这项访问可能已被撤销；请管理员核对后删除注解 {{2}}",
   "The database cannot be used now. Nothing was changed; try again in a moment.": "数据库暂时不可用，没有做任何更改，请稍后再试。",
   "The database is read-only. Nothing was changed; an administrator has to make it writable.": "数据库处于只读状态，没有做任何更改，需要管理员恢复写入。",
   "The database's disk is full. Nothing was changed; an administrator has to make room.": "数据库的磁盘已满，没有做任何更改，需要管理员腾出空间。",
@@ -61,6 +62,7 @@ export const saidInChinese: Record<string, string> = {
   "you do not own the application %s": "您不是应用 {{1}} 的负责人",
   "the workload acts as %s, which you do not own": "该工作负载的身份是 {{1}}，您不是它的负责人",
   "no class of subjects covers %s": "没有主体类别包含 {{1}}",
+  "%s is registered for another application": "{{1}} 已登记给其他应用",
   "%s is registered for %s (%s)": "{{1}} 已登记给 {{2}}（{{3}}）",
   "%s is in the same call for %s (%s)": "{{1}} 在同一次调用中登记给了 {{2}}（{{3}}）",
   "the id is there twice": "标识重复",
@@ -213,4 +215,6 @@ export const saidInChinese: Record<string, string> = {
   "The delegation has ended already.": "委托已结束。",
   "There is no such delegation, or you may not see it.": "没有这项委托，或您无权查看。",
   "The ticket has no such item.": "工单没有这一项。",
+  // The ledger: why a line is broken.
+  // Preferences.
 };
