@@ -53,7 +53,7 @@ func (a *api) preview(ctx context.Context, plan approval.Plan, requester string)
 		return out, err
 	}
 	for i, p := range plan.Items {
-		out.Items = append(out.Items, a.previewItem(ctx, i, plan.Kind, p, a.accessOf(ctx, existing[i], origin)))
+		out.Items = append(out.Items, a.previewItem(ctx, i, plan.Kind, p, a.accessOf(existing[i], origin)))
 	}
 	if err := a.previewRules(plan, requester, &out); err != nil {
 		return out, err

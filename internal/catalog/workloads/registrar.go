@@ -255,6 +255,9 @@ func (r *Registrar) contested(a Actor, w Workload, beside []Workload) error {
 		}
 		for _, x := range held {
 			if x.Subject != w.Subject && x.Object != w.Name() && !slices.ContainsFunc(beside, func(b Workload) bool { return b.Name() == x.Object }) {
+				if !a.Machine { // who may not see it is not told whose it is
+					return fmt.Errorf("%s is registered for another application", p)
+				}
 				return fmt.Errorf("%s is registered for %s (%s)", p, x.Subject, x.Object)
 			}
 		}
