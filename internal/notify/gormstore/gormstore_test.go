@@ -168,28 +168,20 @@ func TestDeliveries(t *testing.T) {
 		if err := s.Bury(t.Context(), third, start, "gone"); err != nil {
 			t.Fatal(err)
 		}
-		dead, _, err := s.Buried(t.Context(), 0, 10)
-		if err != nil || len(dead) != 1 || dead[0].Problem != "gone" || dead[0].Attempts != 3 || dead[0].Person != "bob" {
-			t.Fatalf("visible: %+v %v", dead, err)
-		}
 		if got := lease(t, s, notify.ChannelMail, "b", start.Add(9*time.Hour)); len(got) != 0 {
 			t.Errorf("dead: %+v", got)
 		}
-		if err := s.Revive(t.Context(), []int64{dead[0].ID}, start); err != nil {
+		if err := s.Sent(t.Context(), third, start); !errors.Is(err, notify.ErrLeaseLost) {
+			t.Errorf("what was given up is not sent: %v", err)
+		}
+		route(t, s, posting("bob", "e2", notify.ChannelMail), posting("bob", "e3", notify.ChannelMail), posting("", "e3", "webhook:x"), posting("bob", "e3", notify.ChannelInbox))
+		if err := s.db.Write(t.Context(), func(tx *gorm.DB) error { return EnqueueDelegation(tx, 3) }); err != nil {
 			t.Fatal(err)
 		}
-		again := lease(t, s, notify.ChannelMail, "b", start)
-		if len(again) != 1 || again[0].Attempts != 1 {
-			t.Fatalf("revived: %+v", again)
-		}
-		if err := s.Sent(t.Context(), again, start); err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Revive(t.Context(), []int64{again[0].ID}, start); err != nil {
-			t.Fatal(err)
-		}
-		if got := lease(t, s, notify.ChannelMail, "b", start.Add(time.Hour)); len(got) != 0 {
-			t.Errorf("what was sent is not sent again: %+v", got)
+		waiting, changes, err := s.Waiting(t.Context())
+		want := []notify.Waiting{{Channel: notify.ChannelMail, Queued: 2, Dead: 1, Oldest: start}, {Channel: "webhook:x", Queued: 1, Oldest: start}}
+		if d := cmp.Diff(want, waiting); err != nil || d != "" || changes != 1 {
+			t.Errorf("visible: %d changes, %v %s", changes, err, d)
 		}
 	})
 }

@@ -206,6 +206,7 @@ export const saidInChinese: Record<string, string> = {
   "line %s stands in its place": "此处是第 {{1}} 行",
   "its hash is not that of its text: one of them was changed": "哈希与内容不符：其中之一被改动",
   "its text is not JSON": "内容不是 JSON",
+  "its text is not in the form of the ledger": "内容不是账本的格式",
   "its text says that it is line %s": "内容自称是第 {{1}} 行",
   "it names a line before it, so it was not the first": "它引用了前一行，因此原本不是第一行",
   "it does not continue line %s: one of the two was replaced": "它与第 {{1}} 行不相接：两行之一被替换",
