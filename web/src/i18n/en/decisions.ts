@@ -8,7 +8,7 @@ export const decisions = {
     asStep: "You decide as {{step}}.",
     asDelegate: "You decide as {{step}}, in somebody’s place.",
     lets: "Lets <b>{{application}}</b> reach <b>{{resource}}</b> with {{actions}}, {{duration}}.",
-    keeps: "Lets <b>{{application}}</b> go on reaching <b>{{resource}}</b> with {{actions}}, {{duration}} more.",
+    keeps: "Lets <b>{{application}}</b> go on reaching <b>{{resource}}</b> with {{actions}}, for {{duration}} more.",
     takes: "Takes from <b>{{application}}</b> the access to <b>{{resource}}</b> that {{ticket}} gave.",
     switches: "Switches <b>{{resource}}</b> from {{from}} to {{to}}.",
     switchesTo: "Switches <b>{{resource}}</b> to {{to}}.",

@@ -8,7 +8,7 @@ export const decisions = {
     asStep: "您以{{step}}身份审批。",
     asDelegate: "您代他人以{{step}}身份审批。",
     lets: "允许 <b>{{application}}</b> 访问 <b>{{resource}}</b>，操作 {{actions}}，{{duration}}。",
-    keeps: "允许 <b>{{application}}</b> 继续访问 <b>{{resource}}</b>，操作 {{actions}}，再延长{{duration}}。",
+    keeps: "允许 <b>{{application}}</b> 继续访问 <b>{{resource}}</b>，操作 {{actions}}，再延长 {{duration}}。",
     takes: "回收 {{ticket}} 授予 <b>{{application}}</b> 对 <b>{{resource}}</b> 的访问。",
     switches: "将 <b>{{resource}}</b> 从 {{from}} 改为 {{to}}。",
     switchesTo: "将 <b>{{resource}}</b> 改为 {{to}}。",
