@@ -350,3 +350,7 @@ func (b breakable) Lines(ctx context.Context, from int64) iter.Seq2[ledger.Line,
 		}
 	}
 }
+
+func tokenRequest() credential.Request {
+	return credential.Request{Name: "test", Scopes: []credential.Scope{credential.ScopeRead}, Lifetime: time.Hour}
+}
