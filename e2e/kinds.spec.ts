@@ -28,8 +28,11 @@ test('several resources at once are one ticket, decided in bulk and item by item
     await carol.page.getByTestId('bulk-close').click();
   });
 
-  await test.step('each owner decides about what is his', async () => {
-    await approve(bob, ticket);
+  await test.step('Bob owns both and decides about one; Frank owns the other with him', async () => {
+    await bob.page.goto(`/tickets/${ticket}`);
+    await bob.page.getByTestId('decision-about').click();
+    await bob.page.getByRole('option', { name: "Checkout (888) to Bob's cluster" }).click();
+    await bob.page.getByTestId('approve-button').click();
     await expect(alice.page.getByTestId('item-state-0')).toHaveAttribute('data-value', 'effective', { timeout: 30_000 });
     await expect(alice.page.getByTestId('item-state-1')).toHaveAttribute('data-value', 'pending');
     await expectState(alice.page, 'pending');
@@ -58,7 +61,7 @@ test('a grant is extended; who may not end it asks those who may', async ({ brow
   const extension = await test.step('Alice asks for more time, with the reason that held so far', async () => {
     await alice.page.getByTestId('extend-button').click();
     await expect(alice.page.getByTestId('extend-reason')).toHaveValue(/Carts/);
-    await alice.page.getByTestId('duration-90').click();
+    await alice.page.getByTestId('extend-dialog').getByText('90 days').click();
     await expect(alice.page.getByTestId('extend-dialog').getByTestId('preview-step-owner')).toContainText('Bob Tanaka');
     await alice.page.getByTestId('extend-confirm').click();
     await alice.page.waitForURL((url) => /T-\d+$/.test(url.pathname) && !url.pathname.endsWith(ticket));
@@ -160,7 +163,7 @@ test('a class that grows while a request waits makes its approvals void', async 
 
 test('an approval policy names who may break the glass; it is broken, and reviewed', async ({ browser }) => {
   const [alice, dave, nadia] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'dave'), logIn(browser, 'nadia')]);
-  const policy = ['priority: 10', 'match: application.id == "app-888"', 'steps:', '  - name: leader', '    approvers: [requester.leader]', '  - name: owner', '    approvers: [resource.owner]', 'breakGlass:', '  people: [alice]', '  maxDuration: 4h', '  reviewers: ["group:security"]', ''].join('\n');
+  const policy = ['priority: 10', 'match: request.application.id == "app-888"', 'steps:', '  - name: leader', '    approvers: [requester.leader]', '  - name: owner', '    approvers: [resource.owner]', 'breakGlass:', '  people: [alice]', '  maxDuration: 4h', '  reviewers: ["group:security"]', ''].join('\n');
   const change = async (verb: 'create' | 'delete', reason: string) => {
     const id = await ask(nadia, `kind=approval-policy&verb=${verb}&name=checkout`, reason, async (page) => {
       if (verb === 'create') await page.getByTestId('object-spec').fill(policy);

@@ -291,7 +291,12 @@ func TestPeopleWhoCannotBeReached(t *testing.T) {
 	o := open(t, nil)
 	for _, p := range []string{"stranger", "nomail"} {
 		m := notify.Posting{Message: notify.Message{Person: p, Event: "e", Kind: notify.KindComment, At: start, Ticket: 1}, Channel: notify.ChannelMail, RunAfter: start}
-		if err := o.store.Route(t.Context(), notify.Change{}, []notify.Posting{m}); err != nil {
+		o.submit(p)
+		changes, err := o.store.Changes(t.Context(), 1)
+		if err != nil || len(changes) != 1 {
+			t.Fatalf("%v %v", changes, err)
+		}
+		if err := o.store.Route(t.Context(), changes[0], []notify.Posting{m}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -332,9 +337,6 @@ func TestACrashSendsTheSameAgain(t *testing.T) {
 
 func TestAChangeOfWhatIsGoneHoldsUpNothing(t *testing.T) {
 	o := open(t, nil)
-	if err := o.store.Route(t.Context(), notify.Change{}, nil); err != nil {
-		t.Fatal(err)
-	}
 	o.router.Ticket = func(context.Context, int64) (*approval.Ticket, error) { return nil, approval.NotFound() }
 	o.submit("cache")
 	o.route()

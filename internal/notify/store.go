@@ -89,8 +89,8 @@ const (
 type Store interface {
 	// Changes of the outbox, the oldest first.
 	Changes(ctx context.Context, limit int) ([]Change, error)
-	// Route stores the postings of a change and removes it from the outbox. A posting whose person, event and channel
-	// are there already is left out, so that routing a change again does nothing.
+	// Route stores the postings of a change and removes it from the outbox; a change that is not there any more was routed
+	// by another replica, and nothing happens. A posting whose person, event and channel are there already is left out.
 	Route(ctx context.Context, c Change, postings []Posting) error
 
 	// Preferences of people; who chose nothing is not in it.

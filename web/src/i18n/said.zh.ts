@@ -165,6 +165,7 @@ export const saidInChinese: Record<string, string> = {
   "The catalog does not know %s any more: reject the request.": "目录中已没有 {{1}}：请驳回申请。",
   "By the catalog you do not speak for the step %s any more: the request has to be made again.": "按目录您已不能审批步骤 {{1}}：需要重新申请。",
   "The ticket changed since you looked (it is %s now): look again, then decide.": "工单在您查看之后有变化（现为 {{1}}）：请重新查看后再决定。",
+  "To change who has to agree needs the security team.": "修改审批规则须由安全团队审批。",
   "Approved by the policy's own condition.": "按策略的条件自动批准。",
   "The step %s of the approval policy %s cannot be filled: %s.": "审批策略 {{2}} 的步骤 {{1}} 无人可以审批：{{3}}。",
   "nobody but the requester and auditors is named by %s in the catalog": "在目录中，{{1}} 只对应申请人和审计员",
