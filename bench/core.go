@@ -284,6 +284,9 @@ func run(seed uint64, peersToo bool) error {
 	if err := searching(); err != nil {
 		return err
 	}
+	if err := measureLedger(); err != nil {
+		return err
+	}
 	if peersToo {
 		return comparePeers(seed, s, &w)
 	}

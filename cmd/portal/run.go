@@ -33,7 +33,9 @@ import (
 	"github.com/acp-io/acp/internal/idempotency"
 	oncestore "github.com/acp-io/acp/internal/idempotency/gormstore"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/ledger/anchor"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	"github.com/acp-io/acp/internal/notify"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/notify/setup"
 	"github.com/acp-io/acp/internal/policy"
@@ -152,11 +154,14 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	notifications := notifystore.New(db)
+	registry.MustRegister(&notify.Collector{Store: notifications, Now: time.Now, Log: log})
 	anchors, err := keeper(o, config, ledgerstore.NewReader(db), log)
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Once: once, Inbox: notifystore.New(db), Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(),
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
+		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
 	if err != nil {
@@ -172,7 +177,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
-	for _, run := range notifier(notifystore.New(db), store, directory.Catalog, channels, publicURL, replica, log) {
+	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, log) {
 		background.Go(func() { run(ctx) })
 	}
 	for _, w := range outbox {

@@ -286,6 +286,32 @@ func TestApprovalPolicyChange(t *testing.T) {
 	m.is(x.Number, approval.StateEffective)
 }
 
+// TestApprovalPoliciesNeedTheSecurityTeam: whatever policy matches.
+func TestApprovalPoliciesNeedTheSecurityTeam(t *testing.T) {
+	ask := approval.Request{Kind: approval.KindApprovalPolicy, Items: []approval.RequestItem{{Object: &approval.ObjectChange{Kind: approval.ObjectApprovalPolicy, Name: "p", Verb: "create",
+		Spec: json.RawMessage(`{"priority":1,"steps":[{"name":"s","approvers":["group:security"]}]}`)}}}}
+	auto := asked("security", "group:security")
+	auto.AutoApprove = "true"
+	for name, tc := range map[string]struct {
+		steps []v1alpha1.ApprovalStep
+		want  string
+	}{
+		"another step":    {[]v1alpha1.ApprovalStep{asked("lead", "person:zoe")}, "x: lead(zoe), security(frank)"},
+		"the team itself": {[]v1alpha1.ApprovalStep{asked("sec", "group:security")}, "x: sec(frank)"},
+		"by itself":       {[]v1alpha1.ApprovalStep{auto}, "x: security(frank) auto, security-always(frank)"},
+		"or others":       {[]v1alpha1.ApprovalStep{asked("any", "group:security", "person:zoe")}, "x: any(frank zoe), security(frank)"},
+	} {
+		m := quiet(t, policyOf("x", 1, "", tc.steps...))
+		p, err := m.svc.Plan(t.Context(), m.actorOf("erin"), ask)
+		if err != nil || p.Items[0].Err != nil {
+			t.Fatal(err, p.Items[0].Err)
+		}
+		if got := chainOf(p.Items[0].Item); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
 func glass(people ...string) *v1alpha1.ApprovalPolicy {
 	return &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: "glass"}, Spec: v1alpha1.ApprovalPolicySpec{
 		Steps:      []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"group:security"}}},
@@ -338,4 +364,22 @@ func TestBreakGlass(t *testing.T) {
 			t.Errorf("once: %v", err)
 		}
 	}
+}
+
+// FuzzCanonicalSpec: what somebody sends as a spec is refused, or has one form.
+func FuzzCanonicalSpec(f *testing.F) {
+	for _, s := range []string{`{}`, `{"pattern":"x","labelKey":"y"}`, `{"priority":1,"steps":[{"name":"s","approvers":["group:security"],"condition":"request.clients > 1"}]}`, `{"resource":"r","mode":"Audit"}`, `[`, `{"a":1}`, `null`, `{} {}`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, kind := range []string{approval.ObjectProtectedResource, approval.ObjectResourceClass, approval.ObjectSubjectClass, approval.ObjectApprovalPolicy, "Secret"} {
+			once, err := approval.CanonicalSpec(kind, json.RawMessage(text))
+			if err != nil {
+				continue
+			}
+			if twice, err := approval.CanonicalSpec(kind, once); err != nil || string(twice) != string(once) {
+				t.Errorf("%s: %q became %q and then %q (%v)", kind, text, once, twice, err)
+			}
+		}
+	})
 }

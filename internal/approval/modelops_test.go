@@ -48,7 +48,7 @@ func (m *model) step() (accepted bool, err error) {
 	case k == 15 && r.IntN(2) == 0:
 		name("decide many")
 		var choices []approval.Choice
-		for _, t := range m.tickets() {
+		for _, t := range m.all {
 			choices = append(choices, approval.Choice{Ticket: t.Number, Item: approval.EveryItem, Version: t.Version})
 		}
 		_, err = m.svc.DecideMany(ctx, who, choices, r.IntN(4) > 0, said)
@@ -134,7 +134,6 @@ func (m *model) tamper() error {
 					s := p.Spec.Statements[0].DeepCopy()
 					s.Subjects = append(s.Subjects, "trnv1:rsc:o:iam:sa:app/other")
 					p.Spec.Statements = append(p.Spec.Statements[1:], *s)
-					m.foreign[s.SID] = true
 				}
 				return
 			}
@@ -142,7 +141,6 @@ func (m *model) tamper() error {
 				for _, it := range t.Items {
 					if it.Policy == name && it.State == approval.StateRevoked {
 						p.Spec.Statements = append(p.Spec.Statements, approval.Statement(it))
-						m.foreign[it.SID] = true
 						return
 					}
 				}
@@ -159,26 +157,24 @@ func (m *model) tamper() error {
 }
 
 func (m *model) someTicket() (int64, int) {
-	all := m.tickets()
-	if len(all) == 0 {
+	if len(m.all) == 0 {
 		return 1, approval.EveryItem
 	}
-	t := pickOf(m.r, all...)
+	t := pickOf(m.r, m.all...)
 	return t.Number, m.r.IntN(len(t.Items)+2) - 1 // every item, and one that there is not
 }
 
 func (m *model) requester(n int64) string {
-	t, err := m.store.Get(m.t.Context(), n)
-	if err != nil {
-		return "alice"
+	if t := m.before[n]; t != nil {
+		return t.Requester
 	}
-	return t.Requester
+	return "alice"
 }
 
 // someoneWaitedFor is one of those who could decide an item of a ticket.
 func (m *model) someoneWaitedFor(n int64) approval.Concern {
-	t, err := m.store.Get(m.t.Context(), n)
-	if err != nil {
+	t := m.before[n]
+	if t == nil {
 		return approval.Concern{}
 	}
 	waits := slices.DeleteFunc(t.Concerns(), func(c approval.Concern) bool { return c.Role != approval.RoleWaits })
@@ -207,7 +203,7 @@ func (m *model) request(n int64, item int) approval.Request {
 		req.IdempotencyKey = pickOf(r, "key-1", "key-2")
 	}
 	target := &approval.Target{Ticket: n, Item: max(item, 0)}
-	for _, t := range m.tickets() {
+	for _, t := range m.all {
 		for i, it := range t.Items {
 			if it.State == approval.StateEffective && t.Kind.Access() && r.IntN(2) == 0 {
 				target = &approval.Target{Ticket: t.Number, Item: i}
@@ -216,10 +212,10 @@ func (m *model) request(n int64, item int) approval.Request {
 	}
 	switch k := r.IntN(16); {
 	case k < 4:
-	case k < 7:
+	case k < 6:
 		req.Items = append(req.Items, access())
 	case k < 9:
-		req.Kind, req.BreakGlass, req.Items = approval.KindExtend, false, []approval.RequestItem{{Target: target, Duration: hours()}}
+		req.Kind, req.BreakGlass, req.Items = approval.KindExtend, false, []approval.RequestItem{{Target: target, Duration: pickOf(r, 300*time.Hour, 1000*time.Hour, hours())}}
 	case k < 11:
 		req.Kind, req.BreakGlass, req.Items = approval.KindRevoke, false, []approval.RequestItem{{Target: target}}
 	case k < 14:

@@ -113,7 +113,8 @@ func (m *model) look(accepted bool, opErr error, jobs func() []string) {
 	if jobs != nil {
 		open = "\n" + strings.Join(jobs(), "\n") + "\n"
 	}
-	for _, t := range m.tickets() {
+	m.all = m.tickets()
+	for _, t := range m.all {
 		now[t.Number] = t
 		was := m.before[t.Number]
 		if was != nil && was.Version == t.Version {

@@ -114,10 +114,10 @@ type model struct {
 	policies [][]*v1alpha1.ApprovalPolicy
 
 	log     strings.Builder
-	before  map[int64]*approval.Ticket
+	before  map[int64]*approval.Ticket // as they were looked at last, and the same in the store's order
+	all     []*approval.Ticket
 	op      string
 	actor   string
-	foreign map[string]bool // sids that the walk itself put back into a policy
 	fault   string
 	changed bool
 }
@@ -147,7 +147,7 @@ func (m *model) begin(seed uint64, store approval.Store, lines func() []ledger.E
 		PolicyName: func(r string) string { return "p-" + r }})
 	m.follower = approval.NewFollower(m.svc, m.host, nil, time.Minute, log)
 	m.log.Reset()
-	m.before, m.foreign, m.fault = map[int64]*approval.Ticket{}, map[string]bool{}, ""
+	m.before, m.all, m.fault = map[int64]*approval.Ticket{}, nil, ""
 }
 
 // guard is the host cluster, which looks at everything that is about to be written.

@@ -2,6 +2,7 @@ package approvaltest
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/acp-io/acp/internal/approval"
 )
@@ -15,7 +16,8 @@ func matches(t *approval.Ticket, f approval.Filter) bool {
 		})
 	}
 	switch {
-	case f.Requester != "" && t.Requester != f.Requester,
+	case len(f.Numbers) > 0 && !slices.Contains(f.Numbers, t.Number), f.Text != "" && !mentions(t, strings.ToLower(f.Text)),
+		f.Requester != "" && t.Requester != f.Requester,
 		len(f.Kinds) > 0 && !slices.Contains(f.Kinds, t.Kind),
 		len(f.States) > 0 && !slices.Contains(f.States, t.State()),
 		f.DecidedBy != "" && !is(-1, f.DecidedBy, approval.RoleDecided):
@@ -34,6 +36,15 @@ func matches(t *approval.Ticket, f approval.Filter) bool {
 		return false
 	}
 	return slices.ContainsFunc(t.Items, func(it approval.Item) bool { return itemMatches(it, f) })
+}
+
+// mentions tells whether a text is part of the reason or of an id.
+func mentions(t *approval.Ticket, text string) bool {
+	in := []string{t.Reason, t.Requester}
+	for _, it := range t.Items {
+		in = append(in, it.Application, it.Resource)
+	}
+	return slices.ContainsFunc(in, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 
 func itemMatches(it approval.Item, f approval.Filter) bool {

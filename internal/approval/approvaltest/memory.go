@@ -120,6 +120,9 @@ func (m *Memory) List(_ context.Context, f approval.Filter) ([]*approval.Ticket,
 	if f.ByUpdate {
 		slices.SortStableFunc(out, func(a, b *approval.Ticket) int { return b.UpdatedAt.Compare(a.UpdatedAt) })
 	}
+	if f.Oldest {
+		slices.Reverse(out)
+	}
 	if f.Limit > 0 && len(out) > f.Limit {
 		out = out[:f.Limit]
 	}
@@ -144,7 +147,7 @@ func (m *Memory) Count(_ context.Context, filters ...approval.Filter) ([]int, er
 	out := make([]int, len(filters))
 	for i, f := range filters {
 		for _, t := range m.tickets {
-			if matches(t, f) {
+			if out[i] < approval.CountLimit && matches(t, f) {
 				out[i]++
 			}
 		}

@@ -130,6 +130,20 @@ export const saidInChinese: Record<string, string> = {
   "The flow store cannot be read now; try again in a moment.": "暂时读不到流量存储，请稍后重试。",
   "It took too long; try again in a moment.": "耗时过长，请稍后重试。",
   "The host cluster's policies are not known yet; try again in a moment.": "主集群的策略尚未读到，请稍后重试。",
+  // The ledger: why a line is broken.
+  "it is missing: line %s follows": "此行缺失：其后是第 {{1}} 行",
+  "line %s stands in its place": "此处是第 {{1}} 行",
+  "its hash is not that of its text: one of them was changed": "哈希与内容不符：其中之一被改动",
+  "its text is not JSON": "内容不是 JSON",
+  "its text is not in the form of the ledger": "内容不是账本的格式",
+  "its text says that it is line %s": "内容自称是第 {{1}} 行",
+  "it names a line before it, so it was not the first": "它引用了前一行，因此原本不是第一行",
+  "it does not continue line %s: one of the two was replaced": "它与第 {{1}} 行不相接：两行之一被替换",
+  "%s kept another hash for it at %s: it, or a line after %s, was rewritten": "{{1}} 在 {{2}} 为它保存了不同的哈希：它或第 {{3}} 行之后的某行被改写",
+  "it is missing at the end: %s kept line %s at %s": "末尾缺失：{{1}} 在 {{3}} 保存了第 {{2}} 行",
+  // Preferences.
+  "Use a name such as Asia/Shanghai.": "请使用类似 Asia/Shanghai 的名称。",
+  "Use an hour from 0 to 23.": "请使用 0 到 23 之间的小时。",
   // Requests and approvals.
   "Approved; the grant is about to be revoked.": "已批准，即将回收授权。",
   "Approved; the change is about to be written.": "已批准，即将写入变更。",
@@ -151,6 +165,7 @@ export const saidInChinese: Record<string, string> = {
   "The catalog does not know %s any more: reject the request.": "目录中已没有 {{1}}：请驳回申请。",
   "By the catalog you do not speak for the step %s any more: the request has to be made again.": "按目录您已不能审批步骤 {{1}}：需要重新申请。",
   "The ticket changed since you looked (it is %s now): look again, then decide.": "工单在您查看之后有变化（现为 {{1}}）：请重新查看后再决定。",
+  "To change who has to agree needs the security team.": "修改审批规则须由安全团队审批。",
   "Approved by the policy's own condition.": "按策略的条件自动批准。",
   "The step %s of the approval policy %s cannot be filled: %s.": "审批策略 {{2}} 的步骤 {{1}} 无人可以审批：{{3}}。",
   "nobody but the requester and auditors is named by %s in the catalog": "在目录中，{{1}} 只对应申请人和审计员",
@@ -202,16 +217,5 @@ export const saidInChinese: Record<string, string> = {
   "There is no such delegation, or you may not see it.": "没有这项委托，或您无权查看。",
   "The ticket has no such item.": "工单没有这一项。",
   // The ledger: why a line is broken.
-  "it is missing: line %s follows": "此行缺失：其后是第 {{1}} 行",
-  "line %s stands in its place": "此处是第 {{1}} 行",
-  "its hash is not that of its text: one of them was changed": "哈希与内容不符：其中之一被改动",
-  "its text is not JSON": "内容不是 JSON",
-  "its text says that it is line %s": "内容自称是第 {{1}} 行",
-  "it names a line before it, so it was not the first": "它引用了前一行，因此原本不是第一行",
-  "it does not continue line %s: one of the two was replaced": "它与第 {{1}} 行不相接：两行之一被替换",
-  "%s kept another hash for it at %s: it, or a line after %s, was rewritten": "{{1}} 在 {{2}} 为它保存了不同的哈希：它或第 {{3}} 行之后的某行被改写",
-  "it is missing at the end: %s kept line %s at %s": "末尾缺失：{{1}} 在 {{3}} 保存了第 {{2}} 行",
   // Preferences.
-  "Use a name such as Asia/Shanghai.": "请使用类似 Asia/Shanghai 的名称。",
-  "Use an hour from 0 to 23.": "请使用 0 到 23 之间的小时。",
 };
