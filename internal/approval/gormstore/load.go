@@ -199,7 +199,7 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 // ChangedSince implements approval.Store.
 func (s *Store) ChangedSince(ctx context.Context, since time.Time) ([]approval.TicketChange, error) {
 	var out []approval.TicketChange
-	err := s.read(ctx, func(tx *gorm.DB) error {
+	err := s.readOne(ctx, func(tx *gorm.DB) error {
 		var rows []ticketRow
 		if err := tx.Select("number", "state", "version", "updated_at").Where("updated_at >= ?", micros(since)).Order("updated_at").Find(&rows).Error; err != nil {
 			return err
