@@ -80,7 +80,9 @@ func personID(p catalog.Listed[catalog.Person]) string { return p.Of.ID }
 
 func groupID(g catalog.Listed[catalog.Group]) string { return g.Of.ID }
 
-func groupHas(g catalog.Listed[catalog.Group], part string) bool { return strings.Contains(g.Names, part) }
+func groupHas(g catalog.Listed[catalog.Group], part string) bool {
+	return strings.Contains(g.Names, part)
+}
 
 // page cuts one page out of what is sorted by id; has tells whether q, in lower case, is in an item's text.
 func page[T any](list string, all []T, id func(T) string, has func(T, string) bool, q, cursor *string, limit *int) ([]T, *string, error) {
