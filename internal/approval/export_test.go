@@ -2,6 +2,9 @@ package approval
 
 import "context"
 
+// SyncAtOnce is the size of the follower's pages.
+const SyncAtOnce = syncAtOnce
+
 // SetStep makes a worker stop at a point as a crash would.
 func (w *Worker) SetStep(f func(point string)) { w.step = f }
 

@@ -280,3 +280,26 @@ func TestPolicyDeletedDuringRevocation(t *testing.T) {
 		t.Errorf("it is not revoked before the members say so: %s", got)
 	}
 }
+
+// What is in force is compared page by page, and no ticket falls between two pages.
+func TestSyncReachesEveryPage(t *testing.T) {
+	w := newWorld(t)
+	var all []int64
+	for i := range 2*approval.SyncAtOnce + 1 {
+		n := w.approved(fmt.Sprint("a", i), "r")
+		w.apply(n, func(x *approval.Ticket) error {
+			x.Written(0, "p-r", approval.Written{Generation: 1, UID: "u"}, w.clock.Now())
+			return nil
+		})
+		all = append(all, n)
+	}
+	f := approval.NewFollower(w.svc, statuses{w}, nil, time.Minute, slog.New(slog.DiscardHandler))
+	if err := f.Sync(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range all {
+		if got := w.state(n); got != approval.StateFailed {
+			t.Fatalf("ticket %d, whose policy is not there, is %s", n, got)
+		}
+	}
+}
