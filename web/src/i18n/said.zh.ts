@@ -217,8 +217,6 @@ export const saidInChinese: Record<string, string> = {
   "There is no such delegation, or you may not see it.": "没有这项委托，或您无权查看。",
   "The ticket has no such item.": "工单没有这一项。",
   // Preferences.
-  "Use a name such as Asia/Shanghai.": "请使用类似 Asia/Shanghai 的名称。",
-  "Use an hour from 0 to 23.": "请使用 0 到 23 之间的小时。",
   // Tokens, sessions and command lines.
   "Name the token with 1 to %s characters, so that you know later what it is for.": "请用 1 到 {{1}} 个字符为令牌命名，以便日后知道它的用途。",
   "A token lives for at least 5 minutes and at most 366 days.": "令牌的有效期至少 5 分钟，至多 366 天。",
