@@ -1,5 +1,6 @@
 /** What is looked after: policies and classes, the catalog, workloads, the ledger. */
 export const governance = {
+  fileText: { clear: "Clear" },
   governing: {
     label: "Governance",
     delegations: "Delegations",

@@ -1,5 +1,6 @@
 /** 治理：审批策略与类别、目录、工作负载、审计账本。 */
 export const governance = {
+  fileText: { clear: "清空" },
   governing: {
     label: "治理",
     delegations: "委托",
