@@ -1,0 +1,8 @@
+package approval_test
+
+import (
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+
