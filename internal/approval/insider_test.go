@@ -1,9 +1,13 @@
 package approval_test
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 )
 
@@ -40,4 +44,26 @@ func TestReviewEndsWhatExtends(t *testing.T) {
 	m.settle()
 	m.is(first.Number, approval.StateRevoked)
 	m.is(again.Number, approval.StateRevoked)
+}
+
+// TestEscalationIsNotTheSecurityTeam: a policy for everything whose security step is handed on must not let others
+// change who has to agree.
+func TestEscalationIsNotTheSecurityTeam(t *testing.T) {
+	handed := asked("security", "group:security")
+	handed.Timeout = &v1alpha1.StepTimeout{After: metav1.Duration{Duration: time.Hour}, Action: v1alpha1.TimeoutEscalate, EscalateTo: []v1alpha1.Approver{"person:dan"}}
+	m := quiet(t, policyOf("everything", 1, "", handed))
+	spec, err := json.Marshal(v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{asked("mine", "person:dan")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := m.submit("erin", approval.Request{Kind: approval.KindApprovalPolicy, Items: []approval.RequestItem{{Object: &approval.ObjectChange{
+		Kind: approval.ObjectApprovalPolicy, Name: "mine", Verb: approval.VerbCreate, Spec: spec}}}}).Number
+	m.now = m.now.Add(2 * time.Hour)
+	m.settle()
+	if _, err := m.svc.Decide(t.Context(), m.actorOf("dan"), n, 0, m.version(n), true, ""); err == nil {
+		t.Error("dan is not of the security team")
+	}
+	m.approve(n, "frank")
+	m.settle()
+	m.is(n, approval.StateEffective)
 }
