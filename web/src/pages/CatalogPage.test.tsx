@@ -137,10 +137,11 @@ describe("catalog entities", () => {
     start("/catalog/entities", { "POST /catalog/entities": () => problem(422, "invalid", { fields: [{ field: "name", message: "is another entity's" }] }) });
     await userEvent.click(await screen.findByTestId("new-entity"));
     await userEvent.click(await screen.findByTestId("entity-save"));
-    for (const text of ["Give it an id.", "Give it a title.", "Give its resource name."]) expect(await screen.findByText(text)).toBeVisible();
+    for (const text of ["Give it an id.", "Give it a title.", "Give its resource name.", "Name at least one owner."]) expect(await screen.findByText(text)).toBeVisible();
     await userEvent.type(screen.getByTestId("entity-id"), "app-3");
     await userEvent.type(screen.getByTestId("entity-title"), "Three");
     await userEvent.type(screen.getByTestId("entity-name"), "trnv1:x");
+    await userEvent.type(screen.getByTestId("entity-owners"), "user:bob{Enter}");
     await userEvent.click(screen.getByTestId("entity-save"));
     expect(await screen.findByText("is another entity's")).toBeVisible();
   });

@@ -2,13 +2,14 @@ import { Button, TextInput } from "@mantine/core";
 import { IconDownload } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { useLedger } from "../api/governance";
+import { useMe } from "../api/queries";
 import { PersonSelect } from "../components/EntitySelect";
 import { EmptyState, Loaded } from "../components/Feedback";
 import classes from "../components/ledger/Ledger.module.css";
 import { LedgerTable } from "../components/ledger/LedgerTable";
 import { Verify } from "../components/ledger/Verify";
 import { LoadMore } from "../components/LoadMore";
-import { Overseers } from "../components/Overseers";
+import { oversees, Overseers } from "../components/Overseers";
 import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
 import { ledgerFilterOf, ledgerKeys } from "../lib/ledger-filter";
@@ -65,25 +66,25 @@ function Lines() {
   );
 }
 
-/** Every decision and every change, as it was written down. */
-export function LedgerPage() {
-  const { t } = useTranslation();
-  return (
-    <Page wide title={t("ledger.title")} sub={t("ledger.intro")}>
-      <Overseers>
-        <Export />
-        <Lines />
-      </Overseers>
-    </Page>
-  );
-}
-
 /** A plain link: the browser streams it to a file, however long it is. */
 function Export() {
   const { t } = useTranslation();
   return (
-    <Button component="a" href="/api/v1/ledger/export" download="ledger.jsonl" variant="subtle" size="compact-sm" mb="sm" leftSection={<IconDownload size={15} aria-hidden />} title={t("ledger.exportHint")} data-testid="export-ledger">
+    <Button component="a" href="/api/v1/ledger/export" download="ledger.jsonl" variant="default" leftSection={<IconDownload size={15} aria-hidden />} title={t("ledger.exportHint")} data-testid="export-ledger">
       {t("ledger.export")}
     </Button>
+  );
+}
+
+/** Every decision and every change, as it was written down. */
+export function LedgerPage() {
+  const { t } = useTranslation();
+  const me = useMe().data;
+  return (
+    <Page wide title={t("ledger.title")} sub={t("ledger.intro")} actions={oversees(me) && <Export />}>
+      <Overseers>
+        <Lines />
+      </Overseers>
+    </Page>
   );
 }

@@ -79,7 +79,7 @@ export function WorkloadsPage() {
       <LoadMore query={query} />
       {security && (
         <p className={tables.muted}>
-          {t("machines.platform")} <Link to="/profile#tokens">{t("machines.tokens")}</Link>
+          {t("machines.platform")} <Link className={tables.inText} to="/profile#tokens">{t("machines.tokens")}</Link>
         </p>
       )}
       {dialog === "add" && <AddDialog all={security} onClose={close} />}

@@ -39,7 +39,7 @@ export function EntityDialog({ entity, onClose }: { entity: Entity | undefined; 
   const submit = () => {
     setTried(true);
     const body = bodyOf(form);
-    if (body.id === "" || body.title === "" || (owned && !body.name)) return;
+    if (body.id === "" || body.title === "" || (owned && (!body.name || !body.owners))) return;
     put.mutate(body, {
       onSuccess: ({ title }) => {
         toast(t("entities.saved", { title }));
@@ -70,7 +70,7 @@ export function EntityDialog({ entity, onClose }: { entity: Entity | undefined; 
           {owned && (
             <>
               <TextInput label={t("entities.name")} description={t("entities.nameHint")} required maxLength={512} spellCheck={false} error={missing("name") || refused("name")} {...text("name")} />
-              <TagsInput label={t("entities.owners")} description={t("entities.ownersHint")} maxTags={16} value={form.owners ?? []} onChange={(owners) => change({ owners })} acceptValueOnBlur error={refused("owners")} data-testid="entity-owners" />
+              <TagsInput label={t("entities.owners")} description={t("entities.ownersHint")} required maxTags={16} value={form.owners ?? []} onChange={(owners) => change({ owners })} acceptValueOnBlur error={(tried && owned && !form.owners?.length && t("entities.error.owners")) || refused("owners")} data-testid="entity-owners" />
               <TextInput label={t("entities.environment")} maxLength={63} error={refused("environment")} {...text("environment")} />
             </>
           )}
