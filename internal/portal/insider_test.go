@@ -1,0 +1,58 @@
+package portal
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+// TestChangeHidesWhatTheResourceHides: the diff of a request must not tell who else reaches a resource, which the
+// resource's page tells its owners, the security team and auditors only.
+func TestChangeHidesWhatTheResourceHides(t *testing.T) {
+	x := newSite(t)
+	statement := func(sid string, resource v1alpha1.ResourceName, subjects ...v1alpha1.Subject) v1alpha1.Statement {
+		return v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow, Subjects: subjects, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{resource}}
+	}
+	x.host.mu.Lock()
+	class := x.host.input.ResourceClasses[0]
+	class.Spec.Enforcers, class.Spec.Placement = []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}, v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
+	x.host.input.Policies = append(x.host.input.Policies, &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(portaltest.BobsCluster)},
+		Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("hers", portaltest.BobsCluster, portaltest.App889),
+			statement("both", portaltest.BobsCluster, portaltest.App888, portaltest.App889), statement("wide", "trnv1:rsc:trip-com:redis:*", portaltest.App889)}}})
+	x.host.mu.Unlock()
+	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	change := func(who string) portaltest.Answer { return x.as(who).Get("/api/v1/tickets/T-1/change") }
+	for name, tc := range map[string]struct {
+		reason string
+		answer portaltest.Answer
+		whole  bool
+	}{
+		"preview of an application's owner": {"she sees her own rows of the resource", x.as("alice").Post("/api/v1/tickets/preview", newTicket("app-888", "bobs-cluster")), false},
+		"requester":                         {"the ticket tells her no more", change("alice"), false},
+		"approver":                          {"he has to know what he adds to", change("carol"), true},
+		"owner of the resource":             {"it is his", change("bob"), true},
+		"security team":                     {"it sees all", change("dave"), true},
+		"auditor":                           {"so does she", change("grace"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.answer.Status != http.StatusOK {
+				t.Fatalf("%d %s", tc.answer.Status, tc.answer.Body)
+			}
+			text := string(tc.answer.Body)
+			if strings.Contains(text, "app/889") != tc.whole || strings.Contains(text, "What others may do there is left out") == tc.whole {
+				t.Errorf("%s: %s", tc.reason, text)
+			}
+			if !strings.Contains(text, "app/888") {
+				t.Errorf("what it asks for is there: %s", text)
+			}
+		})
+	}
+}
