@@ -56,3 +56,42 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 		})
 	}
 }
+
+// TestClaimedAuditorsTokens: the catalog does not know an auditor by the login's claim, so that a token of his would be
+// one of somebody who changes things.
+func TestClaimedAuditorsTokens(t *testing.T) {
+	x := newSite(t)
+	b := x.as("")
+	b.Login(x.provider, "/", "alice", "auditors")
+	token := func(scopes ...string) portaltest.Answer {
+		return b.Post("/api/v1/me/tokens", map[string]any{"name": "mine", "scopes": scopes, "expiresInSeconds": 3600})
+	}
+	if a := b.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusForbidden {
+		t.Fatalf("she only reads: %d", a.Status)
+	}
+	for _, s := range []string{"tickets:write", "tickets:decide", "catalog:write", "workloads:write"} {
+		if a := token("read", s); a.Status != http.StatusForbidden {
+			t.Errorf("nor does a token with %s: %d %s", s, a.Status, a.Body)
+		}
+	}
+	if a := token("read", "ledger:read"); a.Status != http.StatusCreated {
+		t.Errorf("reading she may hand on: %d %s", a.Status, a.Body)
+	}
+	codes, err := x.Credentials.StartDevice(t.Context(), "kubectl acp", "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := b.Post("/api/v1/auth/device/approve", map[string]any{"userCode": codes.UserCode}); a.Status != http.StatusForbidden {
+		t.Errorf("a command line's token decides, too: %d %s", a.Status, a.Body)
+	}
+	if a := b.Post("/api/v1/auth/device/approve", map[string]any{"userCode": codes.UserCode, "deny": true}); a.Status != http.StatusNoContent {
+		t.Errorf("to say no she may: %d %s", a.Status, a.Body)
+	}
+	codes, err = x.Credentials.StartDevice(t.Context(), "kubectl acp", "127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := x.as("grace").Post("/api/v1/auth/device/approve", map[string]any{"userCode": codes.UserCode}); a.Status != http.StatusNoContent {
+		t.Errorf("an auditor of the catalog is one with every token: %d %s", a.Status, a.Body)
+	}
+}
