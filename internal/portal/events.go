@@ -23,8 +23,9 @@ const (
 type stream struct {
 	s       *Server
 	request *http.Request
-	who     approval.Actor
-	token   string // the bearer token that it was opened with; empty: a session
+	who     string
+	claimed []string // roles that the login gave him
+	token   string   // the bearer token that it was opened with; empty: a session
 	news    <-chan news
 	cancel  func()
 }
@@ -36,9 +37,11 @@ func (a *api) StreamEvents(ctx context.Context, _ openapi.StreamEventsRequestObj
 	if !ok {
 		return nil, problemf(http.StatusTooManyRequests, "rate-limited", "You have %d event streams open: close some pages.", streamsPerPerson)
 	}
-	x := &stream{s: a.Server, request: requestOf(ctx), who: who, news: ch, cancel: cancel}
+	x := &stream{s: a.Server, request: requestOf(ctx), who: who.ID, news: ch, cancel: cancel}
 	if tokenOf(ginOf(ctx)) != nil {
 		x.token = bearerSecret(x.request.Header.Get("Authorization"))
+	} else {
+		x.claimed, _ = a.sessions.Get(plain(ctx), sessGroups).([]string)
 	}
 	return x, nil
 }
@@ -82,7 +85,8 @@ func (x *stream) VisitStreamEventsResponse(w http.ResponseWriter) error {
 func (x *stream) tell(w http.ResponseWriter, out *http.ResponseController, n news) error {
 	c := x.s.Catalog()
 	if t := n.ticket; t != nil {
-		if !approval.MayDo(c, x.who, t).See {
+		// Roles are looked up each time, as for every other call: a page stays open for days.
+		if _, known := c.Person(x.who); !known || !approval.MayDo(c, actorOf(c, x.who, x.claimed), t).See {
 			return nil
 		}
 		return x.write(w, out, "ticket", map[string]any{"id": t.ID(), "state": t.State(), "version": t.Version})
@@ -112,7 +116,7 @@ func (x *stream) write(w http.ResponseWriter, out *http.ResponseController, even
 func (x *stream) alive() bool {
 	if x.token != "" {
 		_, a, err := x.s.ownerOf(x.request.Context(), x.token)
-		return !errors.Is(err, credential.ErrUnknown) && (err != nil || a.ID == x.who.ID)
+		return !errors.Is(err, credential.ErrUnknown) && (err != nil || a.ID == x.who)
 	}
 	cookie, err := x.request.Cookie(cookieName)
 	if err != nil {
@@ -125,6 +129,6 @@ func (x *stream) alive() bool {
 	if err != nil {
 		return true // the store is away; the session's own end is checked when it is back
 	}
-	_, known := x.s.Catalog().Person(x.who.ID)
-	return known && x.s.sessions.GetString(ctx, sessPerson) == x.who.ID
+	_, known := x.s.Catalog().Person(x.who)
+	return known && x.s.sessions.GetString(ctx, sessPerson) == x.who
 }
