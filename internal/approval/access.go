@@ -73,6 +73,13 @@ func involved(c *catalog.Catalog, a Actor, t *Ticket) bool {
 	})
 }
 
+// Decides tells whether an actor is, or stands for, one of those whom a ticket's chains name.
+func Decides(a Actor, t *Ticket) bool {
+	return slices.ContainsFunc(t.Concerns(), func(x Concern) bool {
+		return x.Role == RoleNamed && t.Requester != a.ID && (x.Person == a.ID || slices.Contains(a.StandsFor, x.Person))
+	})
+}
+
 // hat is in whose place an actor decides an item that waits: his own if he can, else that of the first for whom he
 // stands. The error says why he cannot.
 func hat(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {

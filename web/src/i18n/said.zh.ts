@@ -14,6 +14,7 @@ export const saidInChinese: Record<string, string> = {
   "The statement is not enforced: %s": "语句没有生效：{{1}}",
   "No longer in force: the statement was removed from its policy outside the portal. Ask again if it is still needed.": "不再生效：有人在门户之外从策略中删除了这条语句。如仍需要，请重新申请。",
   "The policy was deleted outside the portal; it is written again to see that no member has the statement.": "策略在门户之外被删除，正在重新写入，以确认没有成员集群仍有这条语句。",
+  "What others may do there is left out: its owners, the security team and those who decide see it.": "其他应用在该资源上的权限未显示：资源负责人、安全团队和审批人可以看到。",
   "waiting for the adapter": "等待适配器",
   "waiting for %s": "等待 {{1}}",
   "still to be taken back in %s": "尚未从 {{1}} 收回",
