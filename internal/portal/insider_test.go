@@ -117,6 +117,31 @@ func TestStreamsLoseRoles(t *testing.T) {
 	}
 }
 
+// TestNoNumberStandsForEveryItem: who names one item must not decide others.
+func TestNoNumberStandsForEveryItem(t *testing.T) {
+	x := newSite(t)
+	if a := x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	carol := x.as("carol")
+	for name, tc := range map[string]struct {
+		path string
+		body map[string]any
+	}{
+		"decision": {"/api/v1/tickets/T-1/decision", map[string]any{"decision": "approve", "version": 1, "item": -1}},
+		"bulk":     {"/api/v1/tickets/decisions", map[string]any{"decision": "approve", "items": []map[string]any{{"ticket": "T-1", "version": 1, "item": -1}}}},
+		"revoke":   {"/api/v1/tickets/T-1/revoke", map[string]any{"reason": "r", "item": -1}},
+		"review":   {"/api/v1/tickets/T-1/review", map[string]any{"confirm": true, "comment": "c", "item": -1}},
+	} {
+		if a := carol.Post(tc.path, tc.body); a.Status < 400 || a.Status > 499 {
+			t.Errorf("%s: %d %s", name, a.Status, a.Body)
+		}
+	}
+	if now, err := x.Tickets.Store.Get(t.Context(), 1); err != nil || now.Version != 1 {
+		t.Errorf("nothing was changed: %+v %v", now, err)
+	}
+}
+
 // moved replaces texts of the catalog's files.
 func (x *site) moved(t *testing.T, oldnew ...string) {
 	t.Helper()
