@@ -281,6 +281,12 @@ func run(seed uint64, peersToo bool) error {
 	if err := groups(w); err != nil {
 		return err
 	}
+	if err := searching(); err != nil {
+		return err
+	}
+	if err := measureLedger(); err != nil {
+		return err
+	}
 	if peersToo {
 		return comparePeers(seed, s, &w)
 	}

@@ -52,6 +52,16 @@ export async function requestAccess({ page }: Person, request: NewRequest): Prom
   return page.url().split('/').pop() ?? '';
 }
 
+/** Opens a form of the request page, fills what is its own, says why, and submits; returns the ticket's id. */
+export async function ask({ page }: Person, search: string, reason: string, fill: (page: Page) => Promise<void> = async () => {}): Promise<string> {
+  await page.goto(`/requests/new?${search}`);
+  await fill(page);
+  await page.getByTestId('request-reason').fill(reason);
+  await page.getByTestId('submit-request').click();
+  await page.waitForURL(/\/tickets\/T-\d+$/);
+  return page.url().split('/').pop() ?? '';
+}
+
 export async function approve({ page }: Person, ticket: string, comment = ''): Promise<void> {
   await page.goto(`/tickets/${ticket}`);
   if (comment) await page.getByTestId('decision-comment').fill(comment);

@@ -30,8 +30,12 @@ import (
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/idempotency"
+	oncestore "github.com/acp-io/acp/internal/idempotency/gormstore"
 	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/ledger/anchor"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	"github.com/acp-io/acp/internal/notify"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/notify/setup"
 	"github.com/acp-io/acp/internal/policy"
@@ -119,6 +123,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	} else if err != nil {
 		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
 	}
+	once := oncestore.New(db)
 	registrar := workloads.New(workloads.Config{Cluster: h.Workloads(), State: h.Workloads().State, Catalog: directory.Catalog, Covered: h.SubjectCovered, Now: time.Now,
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
@@ -134,9 +139,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		return err
 	}
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
+	writer := h.Writer()
+	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
 	for i := range workers {
-		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: h.Writer(), Objects: h.Writer(),
+		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
 			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
 	}
 	dist, err := fs.Sub(web.Dist, "dist")
@@ -147,11 +154,14 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
+	notifications := notifystore.New(db)
+	registry.MustRegister(&notify.Collector{Store: notifications, Now: time.Now, Log: log})
 	anchors, err := keeper(o, config, ledgerstore.NewReader(db), log)
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Inbox: notifystore.New(db), Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(),
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
+		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
 	if err != nil {
@@ -165,9 +175,9 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	background.Go(func() { directory.Run(ctx, catalogEvery) })
 	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
-	background.Go(func() { prune(ctx, credentials, log) })
+	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
-	for _, run := range notifier(notifystore.New(db), store, directory.Catalog, channels, publicURL, replica, log) {
+	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, log) {
 		background.Go(func() { run(ctx) })
 	}
 	for _, w := range outbox {
@@ -231,12 +241,12 @@ func readSecret(file string) (string, error) {
 	return strings.TrimSpace(string(data)), nil
 }
 
-func prune(ctx context.Context, s credential.Store, log *slog.Logger) {
+func prune(ctx context.Context, s credential.Store, once idempotency.Store, log *slog.Logger) {
 	t := time.NewTicker(pruneEvery)
 	defer t.Stop()
 	for {
-		if err := s.Prune(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			log.Warn("expired sessions and tokens could not be removed", "error", err)
+		if err := errors.Join(s.Prune(ctx, time.Now()), once.Prune(ctx, time.Now().Add(-idempotency.Remembered))); err != nil && ctx.Err() == nil {
+			log.Warn("expired sessions, tokens and idempotency keys could not be removed", "error", err)
 		}
 		select {
 		case <-ctx.Done():

@@ -124,9 +124,14 @@ type program struct {
 
 func start(t testing.TB, o options) *program {
 	t.Helper()
+	return startLogged(t, o, logger("text", slog.LevelInfo, t.Output()))
+}
+
+func startLogged(t testing.TB, o options, log *slog.Logger) *program {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- run(ctx, o, logger("text", slog.LevelInfo, t.Output())) }()
+	go func() { done <- run(ctx, o, log) }()
 	p := &program{base: "http://" + o.listen}
 	stopped := false
 	p.stop = func() {

@@ -137,11 +137,12 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 
 type approver = v1alpha1.Approver
 
-// approversOfItem are the people whom an approver expression names now for an item.
+// approversOfItem are the people whom an approver expression names now for an item, and who may decide at all.
 func approversOfItem(c *catalog.Catalog, from approver, t *Ticket, it *Item) []string {
-	app, _ := c.ByName(it.ApplicationName)
-	resource, _ := c.ByName(it.ResourceName)
-	return approversOf(c, from, t.Requester, app, resource)
+	to := about{c: c, requester: t.Requester}
+	to.application, _ = c.ByName(it.ApplicationName)
+	to.resource, _ = c.ByName(it.ResourceName)
+	return slices.DeleteFunc(approversOf(c, from, to.requester, to.application, to.resource), func(p string) bool { return !to.may(p) })
 }
 
 // approversOf are the people whom an approver expression names now. For a leader all leaders above count, because the
@@ -179,15 +180,12 @@ func VisibleTo(c *catalog.Catalog, a Actor) *Visible {
 		return nil
 	}
 	v := &Visible{Person: a.ID, StandsFor: a.StandsFor}
-	for _, e := range c.Applications() {
-		if c.Owns(a.ID, e) {
-			v.Applications = append(v.Applications, e.Name)
-		}
+	applications, resources := c.Owned(a.ID)
+	for _, e := range applications {
+		v.Applications = append(v.Applications, e.Name)
 	}
-	for _, e := range c.Resources() {
-		if c.Owns(a.ID, e) {
-			v.Resources = append(v.Resources, e.Name)
-		}
+	for _, e := range resources {
+		v.Resources = append(v.Resources, e.Name)
 	}
 	return v
 }

@@ -5,9 +5,6 @@ import "context"
 // SetStep makes a worker stop at a point as a crash would.
 func (w *Worker) SetStep(f func(point string)) { w.step = f }
 
-// Clone for tests that compare before and after.
-func (t *Ticket) Clone() *Ticket { return t.clone() }
-
 // Follow is what a change of one policy leads to.
 func (f *Follower) Follow(ctx context.Context, policy string) error {
 	return f.follow(ctx, Filter{Policy: policy, ItemStates: followed})

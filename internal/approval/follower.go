@@ -141,7 +141,7 @@ func (f *Follower) object(ctx context.Context, t *Ticket, i int) error {
 		t.ObjectProgress(i, seen, f.Service.Now())
 		return nil
 	}
-	probe := t.clone()
+	probe := t.Clone()
 	if err := move(probe); err != nil || !probe.Dirty() {
 		return err
 	}
@@ -221,7 +221,7 @@ func (f *Follower) one(ctx context.Context, seen *Ticket, i int, p *v1alpha1.Acc
 		}
 		return nil
 	}
-	probe := seen.clone()
+	probe := seen.Clone()
 	if err := move(probe); err != nil || !probe.Dirty() {
 		return err
 	}

@@ -93,12 +93,12 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 	var p PlanItem
 	var err error
 	kind := x.request.Kind
-	switch {
-	case kind == KindExtend:
+	switch kind {
+	case KindExtend:
 		p.Item, err = x.extension(r, path)
-	case kind == KindGrant:
+	case KindGrant:
 		p, err = x.grant(r, path)
-	case kind == KindRevoke:
+	case KindRevoke:
 		p.Item, err = x.revocation(r, path)
 	default:
 		p.Item, err = x.change(r, path)

@@ -46,13 +46,16 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	if limit := spec.MaxDuration; kind.Access() && limit != nil && (it.Duration == 0 || it.Duration > limit.Duration) {
 		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, limit.Duration)
 	}
-	it.Steps, err = a.policySteps(p, r)
+	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy)
 	return it, err
 }
 
-func (a about) policySteps(p *rules.Policy, r *rules.Request) ([]Step, error) {
+// policySteps are the steps that a request needs. To change who has to agree always needs the security team: a policy
+// for everything, written with grants in mind, must not hand that to somebody else.
+func (a about) policySteps(p *rules.Policy, r *rules.Request, security bool) ([]Step, error) {
 	spec, name := p.Object.Spec, p.Object.Name
 	var steps []wanted
+	always := security
 	for i, s := range spec.Steps {
 		if needed, _ := p.Needed(i, r); !needed {
 			continue
@@ -75,6 +78,19 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request) ([]Step, error) {
 			w.step.Timeout, w.step.OnTimeout = max(t.After.Duration, leastTimeout), t.Action
 			w.step.EscalateFrom, w.step.EscalateTo = t.EscalateTo, a.people(t.EscalateTo, 0)
 		}
+		team := slices.Equal(s.Approvers, []v1alpha1.Approver{fromSecurity})
+		if always && team && w.step.OnTimeout == v1alpha1.TimeoutEscalate { // nor may time hand it to somebody else
+			w.step.OnTimeout, w.step.EscalateFrom, w.step.EscalateTo = v1alpha1.TimeoutRemind, nil, nil
+		}
+		steps = append(steps, w)
+		security = security && (auto || !team)
+	}
+	if security {
+		w, err := a.builtinStep(StepSecurity, nil)
+		if err != nil {
+			return nil, err
+		}
+		w.step.Name, w.note = freeName(steps), "To change who has to agree needs the security team."
 		steps = append(steps, w)
 	}
 	if len(steps) == 0 {
@@ -85,6 +101,15 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request) ([]Step, error) {
 		return nil, failf(CodeNoApprover, "The approval policy %s needs more different people than the catalog names for its steps: ask an administrator.", name)
 	}
 	return chain, nil
+}
+
+// freeName is the name of the step that is added, which the policy may have used.
+func freeName(steps []wanted) string {
+	name := StepSecurity
+	for slices.ContainsFunc(steps, func(w wanted) bool { return w.step.Name == name }) {
+		name += "-always"
+	}
+	return name
 }
 
 // breakGlass makes the review of an item that is in force at once. Only people whom the policy names may.

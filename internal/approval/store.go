@@ -27,7 +27,8 @@ type Store interface {
 	// Update loads a ticket, applies a transition and stores what it changed, with ledger lines, claims and jobs. No
 	// other update of the ticket comes between. An error of the transition is returned as it is and changes nothing.
 	Update(ctx context.Context, number int64, change func(*Ticket) error) (*Ticket, error)
-	// List newest first by number, or by the last change if the filter says so.
+	// List newest first by number, or by the last change if the filter says so. The tickets are to be looked at; whoever
+	// changes one does so by Update.
 	List(ctx context.Context, f Filter) ([]*Ticket, error)
 	// Count the tickets of each filter, without regard to cursor and limit, up to CountLimit.
 	Count(ctx context.Context, f ...Filter) ([]int, error)

@@ -174,8 +174,8 @@ func (t *Ticket) has(i int, kind EventKind, cluster, revision string) bool {
 	})
 }
 
-// clone copies what transitions change.
-func (t *Ticket) clone() *Ticket {
+// Clone copies a ticket, so that a transition can be tried on the copy.
+func (t *Ticket) Clone() *Ticket {
 	c := *t
 	c.Events, c.jobs, c.Items = slices.Clone(t.Events), slices.Clone(t.jobs), slices.Clone(t.Items)
 	for i := range c.Items {

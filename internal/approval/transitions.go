@@ -198,11 +198,16 @@ func (t *Ticket) Revoke(i int, person, reason string, now time.Time) error {
 	if !t.Kind.Access() || !it.State.Grants() {
 		return failf(CodeConflict, "The ticket is %s: there is no grant to revoke.", it.State)
 	}
-	it.State = StateRevoking
+	t.revoke(i, person, reason, now)
+	return nil
+}
+
+// revoke a grant that there is.
+func (t *Ticket) revoke(i int, person, reason string, now time.Time) {
+	t.Items[i].State = StateRevoking
 	t.event(now, Event{Kind: EventRevokeRequested, Item: i, Actor: person, Comment: reason})
 	t.say(i, now, "The statement is about to be removed.")
 	t.enqueue(JobRemove, i)
-	return nil
 }
 
 // Say adds a comment.

@@ -120,7 +120,7 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 	name, written, err := w.write(ctx, j)
 	if err == nil || settled(err) {
 		w.step("written")
-		t, err := w.Service.Store.Finish(ctx, j, func(t *Ticket) error { return w.settle(t, j, name, written, err) })
+		t, err := w.Service.Store.Finish(ctx, j, func(t *Ticket) error { w.settle(t, j, name, written, err); return nil })
 		if err != nil {
 			return err
 		}
@@ -143,7 +143,7 @@ func settled(err error) bool {
 }
 
 // settle is what a job that is done does to its item.
-func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why error) error {
+func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why error) {
 	now := w.Service.Now()
 	var grew *grewError
 	var refused *RefusedError
@@ -153,14 +153,13 @@ func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why err
 	case errors.As(why, &refused):
 		t.Fail(j.Item, "The host cluster refused the change: "+refused.Message, now)
 	case errors.Is(why, errTargetRevoked) && t.Items[j.Item].State.Grants():
-		return t.Revoke(j.Item, "", targetRevoked, now)
+		t.revoke(j.Item, "", targetRevoked, now)
 	case why != nil:
 	case j.Kind == JobApply:
 		t.Written(j.Item, name, written, now)
 	default:
 		t.Removed(j.Item, name, written, now)
 	}
-	return nil
 }
 
 // write does a job's work, and names the object that holds it.

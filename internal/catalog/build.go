@@ -78,6 +78,22 @@ func Build(records []Record) *Catalog {
 		}
 	}
 	c.sortedApplications, c.sortedResources = sorted(c.applications), sorted(c.resources)
+	c.sortedPeople = byID(c.people)
+	c.ownedBy = map[Owner]owned{}
+	for i, e := range c.sortedApplications {
+		for _, o := range e.Owners {
+			x := c.ownedBy[o]
+			x.applications = append(x.applications, i)
+			c.ownedBy[o] = x
+		}
+	}
+	for i, e := range c.sortedResources {
+		for _, o := range e.Owners {
+			x := c.ownedBy[o]
+			x.resources = append(x.resources, i)
+			c.ownedBy[o] = x
+		}
+	}
 	return c
 }
 

@@ -79,7 +79,12 @@ type Catalog struct {
 
 	led                                 map[string]bool // people who are somebody's direct leader
 	sortedApplications, sortedResources []Entity
+	sortedPeople                        []Person
+	ownedBy                             map[Owner]owned
 }
+
+// owned are places in sortedApplications and sortedResources.
+type owned struct{ applications, resources []int }
 
 // Person by id.
 func (c *Catalog) Person(id string) (Person, bool) { return get(c.people, id) }
@@ -145,6 +150,24 @@ func (c *Catalog) identities(person string) identities {
 
 func (x identities) owns(e Entity) bool {
 	return slices.ContainsFunc(e.Owners, func(o Owner) bool { return x[o] })
+}
+
+// Owned are the applications and the resources that a person owns, himself or as a member of a group, sorted by id.
+func (c *Catalog) Owned(person string) (applications, resources []Entity) {
+	var a, r []int
+	for o := range c.identities(person) {
+		a, r = append(a, c.ownedBy[o].applications...), append(r, c.ownedBy[o].resources...)
+	}
+	return places(c.sortedApplications, a), places(c.sortedResources, r)
+}
+
+func places(all []Entity, at []int) []Entity {
+	slices.Sort(at)
+	out := make([]Entity, 0, len(at))
+	for _, i := range slices.Compact(at) {
+		out = append(out, all[i])
+	}
+	return out
 }
 
 // OwnerPeople are the people who can act for an entity's owners, sorted; owners that left are not among them.

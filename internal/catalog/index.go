@@ -81,29 +81,29 @@ func split(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// match finds the entities that have every word. fuzzy: some word was found with a typing error only.
-func (p *part) match(words []string) (found *set, fuzzy bool) {
+// match finds the entities that have every word. meant are the words that were taken for those that nothing has.
+func (p *part) match(words []string) (found *set, meant []string) {
 	found = p.every.clone()
 	for _, w := range words {
 		have := p.containing(w)
 		p.beginning(w, have)
 		if have.empty() {
-			fuzzy = true
-			have = p.about(w)
+			have = p.about(w, &meant)
 		}
 		found.and(have)
 	}
-	return found, fuzzy
+	return found, meant
 }
 
 // about finds what w may have meant: each part of it between punctuation, as it is or with a typing error.
-func (p *part) about(w string) *set {
+func (p *part) about(w string, meant *[]string) *set {
 	out := newSet(len(p.docs))
 	for i, piece := range split(w) {
 		have := newSet(len(p.docs))
-		p.beginning(piece, have)
-		if have.empty() {
-			p.resembling(piece, have)
+		if p.beginning(piece, have); have.empty() {
+			*meant = append(*meant, p.resembling(piece, have)...)
+		} else {
+			*meant = append(*meant, piece)
 		}
 		if i == 0 {
 			out = have
@@ -150,12 +150,12 @@ func (p *part) beginning(w string, into *set) {
 	}
 }
 
-// resembling adds the entities with a word that is w with one error, or with two if it is long.
-func (p *part) resembling(w string, into *set) {
-	const shortest, long = 4, 8
+// resembling adds the entities with a word that is w with one error, or with two if it is long, and tells these words.
+func (p *part) resembling(w string, into *set) (meant []string) {
+	const shortest, long, mostMeant = 4, 8, 32
 	n := len(w)
 	if n < shortest || n > 64 {
-		return
+		return nil
 	}
 	most := 1
 	if n >= long {
@@ -170,14 +170,24 @@ func (p *part) resembling(w string, into *set) {
 		}
 		if errorsBetween(w, x.text, most) <= most {
 			into.or(x.docs)
+			if len(meant) < mostMeant {
+				meant = append(meant, x.text)
+			}
 		}
 	}
+	return meant
 }
 
-// score of a document that has all words.
-func (d *doc) score(text string, words []string, fuzzy bool) int {
-	if text == "" || fuzzy {
+// score of a document that has all words, or what they meant.
+func (d *doc) score(text string, words, meant []string) int {
+	if text == "" {
 		return 0
+	}
+	if len(meant) > 0 {
+		if slices.ContainsFunc(meant, func(w string) bool { return strings.Contains(d.text, w) }) {
+			return scoreInside
+		}
+		return scoreAbout
 	}
 	n := 0
 	switch {

@@ -74,7 +74,7 @@ func (x *Index) Search(q Query) (Page, error) {
 	if len(words) > maxWords {
 		words = words[:maxWords]
 	}
-	found, fuzzy := part.match(words)
+	found, meant := part.match(words)
 	top := topHits{limit: q.Limit + 1}
 	total := 0
 	for doc := range found.each {
@@ -83,7 +83,7 @@ func (x *Index) Search(q Query) (Page, error) {
 			continue
 		}
 		total++
-		h := hit{score: e.score(text, words, fuzzy) + scoreFirst*q.First[e.entity.ID], doc: int(doc)}
+		h := hit{score: e.score(text, words, meant) + scoreFirst*q.First[e.entity.ID], doc: int(doc)}
 		if after == nil || after.before(h) {
 			top.add(h)
 		}

@@ -142,21 +142,23 @@ func (s *Service) Preview(ctx context.Context, a Actor, source string, r Reading
 	if len(r.Records) > MaxRecords {
 		return Diff{}, "", fieldf("entities", "%d entities are too many: at most %d", len(r.Records), MaxRecords)
 	}
-	return s.preview(ctx, a.ID, source, r)
+	token := rand.Text()
+	d, err := s.preview(ctx, token, a.ID, source, r)
+	return d, token, err
 }
 
-func (s *Service) preview(ctx context.Context, actor, source string, r Reading) (Diff, string, error) {
+func (s *Service) preview(ctx context.Context, token, actor, source string, r Reading) (Diff, error) {
 	if err := s.Refresh(ctx); err != nil {
-		return Diff{}, "", err
+		return Diff{}, err
 	}
 	v := s.view.Load()
 	d, w := v.sync(source, r, s.Now())
 	s.explain(v, &d, w)
-	p := Preview{Token: rand.Text(), Source: source, Actor: actor, Revision: v.revision, Reading: r, Created: s.Now()}
+	p := Preview{Token: token, Source: source, Actor: actor, Revision: v.revision, Reading: r, Created: s.Now()}
 	if err := s.Store.KeepPreview(ctx, p, s.Now().Add(-PreviewFor)); err != nil {
-		return Diff{}, "", fmt.Errorf("keep the preview: %w", err)
+		return Diff{}, fmt.Errorf("keep the preview: %w", err)
 	}
-	return d, p.Token, nil
+	return d, nil
 }
 
 // explain adds what goes with a difference: what gone entities leave behind, and who is left without an owner.

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -448,6 +450,15 @@ func TestSyncLetsLittleGoByItself(t *testing.T) {
 	if again, err := w.Sync(t.Context(), "script"); err != nil || again.Waiting != st.Waiting {
 		t.Errorf("the same reading waits under the same token: %+v, %v", again, err)
 	}
+	replica := w.replica(src)
+	if there, err := replica.Sync(t.Context(), "script"); err != nil || there.Waiting != st.Waiting {
+		t.Errorf("and in every replica: %+v, %v", there, err)
+	}
+	w.now = w.now.Add(catalog.PreviewFor - time.Minute)
+	if again, err := w.Sync(t.Context(), "script"); err != nil || again.Waiting != st.Waiting {
+		t.Errorf("before it ends it is made again: %+v, %v", again, err)
+	}
+	w.now = w.now.Add(2 * time.Minute)
 	d, err := w.Show(t.Context(), dora, st.Waiting)
 	if err != nil || len(d.Gone) != 90 {
 		t.Errorf("any security administrator may look: %d, %v", len(d.Gone), err)
@@ -529,4 +540,49 @@ func (*ticking) Name() string { return "ticking" }
 func (s *ticking) Read(context.Context) (catalog.Reading, error) {
 	s.reads <- struct{}{}
 	return reading(company()...), nil
+}
+
+func TestSyncOfAFolder(t *testing.T) {
+	dir := t.TempDir()
+	file := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file("people.csv", "id\nann\nbob\n")
+	w := newWorld(t, catalog.Folder{ID: "files", Dir: dir})
+	if err := w.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sync := func() catalog.Status {
+		t.Helper()
+		w.now = w.now.Add(2 * time.Minute)
+		st, err := w.Sync(t.Context(), "files")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return st
+	}
+	if st := sync(); w.Revision() != 1 || !st.Good.Equal(w.now) {
+		t.Errorf("nothing is new, and that is said: %+v", st)
+	}
+	file("more.yaml", "kind: User\nmetadata: {name: new}\n---\nkind: User\nmetadata: {name: 'a b'}\n")
+	if st := sync(); st.Entities != 3 || st.ProblemsTotal != 1 || w.Revision() != 2 {
+		t.Errorf("a new file is read: %+v", st)
+	}
+	file("more.yaml", "kind: User\nmetadata: {name: newer}\n---\nkind: [\n")
+	if sync(); len(w.Departed()) != 0 || len(w.Catalog().People()) != 4 {
+		t.Errorf("a broken file takes nobody away: %+v", w.Departed())
+	}
+	file("more.yaml", "kind: User\nmetadata: {name: newer}\n")
+	if sync(); len(w.Departed()) != 1 || w.Departed()[0].ID != "new" {
+		t.Errorf("a mended one does: %+v", w.Departed())
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.Sync(t.Context(), "files"); err == nil || len(w.Catalog().People()) != 3 {
+		t.Errorf("a folder that is away changes nothing: %v", err)
+	}
 }

@@ -2,6 +2,9 @@ package catalog
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"time"
 )
 
@@ -18,6 +21,11 @@ type Paced interface {
 	Every() time.Duration
 }
 
+// Fingerprinted is a source that can cheaply tell whether it says what it said before.
+type Fingerprinted interface {
+	Fingerprint() (string, error)
+}
+
 // Portal is the source of what people edit in the portal.
 const Portal = "portal"
 
@@ -31,3 +39,17 @@ func (f Folder) Name() string { return f.ID }
 
 // Read implements Source.
 func (f Folder) Read(context.Context) (Reading, error) { return ReadFolder(f.Dir) }
+
+// Fingerprint implements Fingerprinted: of contents, because modification times miss quick edits and checkouts.
+func (f Folder) Fingerprint() (string, error) {
+	files, err := contents(f.Dir)
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	for _, x := range files {
+		_, _ = fmt.Fprintf(h, "%q %d\n", x.name, len(x.data))
+		_, _ = h.Write(x.data)
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,10 +59,12 @@ func (s *Service) Run(ctx context.Context, every time.Duration) {
 
 // lastSync of a source in this replica.
 type lastSync struct {
-	reading  [sha256.Size]byte
-	revision int64
-	status   Status
-	err      error
+	fingerprint string // of the source, if it has one
+	reading     [sha256.Size]byte
+	revision    int64
+	status      Status
+	previewed   time.Time // when what waits was previewed
+	err         error
 }
 
 // heartbeat is how old a status may get that says nothing new.
@@ -76,6 +79,17 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	last, known := s.last[source]
+	settled := known && last.err == nil && last.revision == s.Revision() && (last.status.Waiting == "" || s.Now().Sub(last.previewed) < PreviewFor/2)
+	var fingerprint string
+	if f, ok := s.Sources[i].(Fingerprinted); ok {
+		var err error
+		if fingerprint, err = f.Fingerprint(); err != nil {
+			return s.failed(ctx, source, last, err)
+		}
+		if settled && fingerprint == last.fingerprint {
+			return s.nothingNew(ctx, last)
+		}
+	}
 	r, err := s.Sources[i].Read(ctx)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -87,10 +101,11 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	if known && last.err == nil && last.reading == sum && last.revision == s.Revision() && s.Now().Sub(last.status.At) < heartbeat {
-		return last.status, nil
+	if settled && last.reading == sum {
+		last.fingerprint = fingerprint
+		return s.nothingNew(ctx, last)
 	}
-	st, err := s.take(ctx, source, r)
+	st, err := s.take(ctx, source, r, sum)
 	if err != nil {
 		return s.failed(ctx, source, last, err)
 	}
@@ -100,12 +115,23 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 			s.Log.Warn("an entity cannot be taken; what was known of it stays", "source", source, "problem", p)
 		}
 	}
-	s.last[source] = lastSync{reading: sum, revision: s.Revision(), status: st}
+	s.last[source] = lastSync{fingerprint: fingerprint, reading: sum, revision: s.Revision(), status: st, previewed: st.At}
 	return st, s.keep(ctx, st)
 }
 
+// nothingNew keeps the status fresh.
+func (s *Service) nothingNew(ctx context.Context, last lastSync) (Status, error) {
+	var err error
+	if now := s.Now(); now.Sub(last.status.At) >= heartbeat {
+		last.status.At, last.status.Good = now, now
+		err = s.keep(ctx, last.status)
+	}
+	s.last[last.status.Source] = last
+	return last.status, err
+}
+
 // take applies a reading, again when somebody else changed the catalog in between.
-func (s *Service) take(ctx context.Context, source string, r Reading) (Status, error) {
+func (s *Service) take(ctx context.Context, source string, r Reading, sum [sha256.Size]byte) (Status, error) {
 	const tries = 5
 	for range tries {
 		if err := s.Refresh(ctx); err != nil {
@@ -130,11 +156,12 @@ func (s *Service) take(ctx context.Context, source string, r Reading) (Status, e
 			}
 		}
 		if st.Going > 0 {
-			_, token, err := s.preview(ctx, "", source, r)
-			if err != nil {
+			// All replicas find the same, under the same token.
+			token := sha256.Sum256(fmt.Append(nil, source, " ", s.Revision(), " ", sum))
+			st.Waiting = hex.EncodeToString(token[:])
+			if _, err := s.preview(ctx, st.Waiting, "", source, r); err != nil {
 				return Status{}, err
 			}
-			st.Waiting = token
 		}
 		return st, nil
 	}

@@ -56,8 +56,8 @@ Exit codes: 0 the ledger is whole, 1 it is broken and the first broken line is n
 	f.StringVar(&o.file, "file", "", "`FILE` with an export, or - for standard input; empty: the portal")
 	f.StringArrayVar(&o.anchors, "anchor", nil, "`FILE` with anchored heads; repeatable")
 	f.Int64Var(&o.from, "from", 1, "`LINE` with which to begin; what is before it is vouched for by an anchored head, or not at all")
-	o.output.flag(cmd, asTable)
-	o.remote.flags(cmd)
+	o.flag(cmd, asTable)
+	o.flags(cmd)
 	return cmd
 }
 

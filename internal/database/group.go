@@ -13,8 +13,8 @@ import (
 const (
 	// groupSize bounds how long the first of a group waits for the last.
 	groupSize = 64
-	// groupLimit ends a group whose database answers no more.
-	groupLimit = 30 * time.Second
+	// groupLimit ends a group whose database answers no more. A catalog of tens of thousands is one write.
+	groupLimit = 5 * time.Minute
 )
 
 // group lets writers that wait at the same time share one transaction, and so one wait for the disk. Each has a

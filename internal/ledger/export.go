@@ -2,7 +2,6 @@ package ledger
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -75,9 +74,7 @@ func readLines[T Line | Head](r io.Reader, what string) iter.Seq2[T, error] {
 				yield(v, fmt.Errorf("read line %d: %w", n, err))
 				return
 			}
-			dec := json.NewDecoder(bytes.NewReader(text))
-			dec.DisallowUnknownFields()
-			if err := dec.Decode(&v); err != nil || dec.More() {
+			if err := json.Unmarshal(text, &v); err != nil || !whole(v) {
 				yield(v, &FormatError{n, "is not " + what})
 				return
 			}
@@ -86,6 +83,17 @@ func readLines[T Line | Head](r io.Reader, what string) iter.Seq2[T, error] {
 			}
 		}
 	}
+}
+
+// whole tells a line from a head, and both from other JSON.
+func whole(v any) bool {
+	switch x := v.(type) {
+	case Line:
+		return x.Seq > 0 && x.Hash != "" && x.Text != ""
+	case Head:
+		return x.Seq > 0 && x.Hash != "" && !x.At.IsZero()
+	}
+	return false
 }
 
 var errTooLong = errors.New("line is too long")

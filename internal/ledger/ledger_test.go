@@ -72,10 +72,15 @@ func TestVerifyNamesTheFirstBrokenLine(t *testing.T) {
 		broken int64 // 0: whole
 		says   string
 	}{
-		"whole":    {"an untouched chain is whole", func(l []Line) []Line { return l }, 0, ""},
-		"empty":    {"nothing is a whole chain, too", func([]Line) []Line { return nil }, 0, ""},
-		"edited":   {"a changed text has another hash", func(l []Line) []Line { l[1].Text = l[1].Text[:len(l[1].Text)-1] + ` }`; return l }, 2, "its hash"},
-		"rehashed": {"a changed text with a fresh hash breaks the next line", func(l []Line) []Line { l[1].Text += " "; l[1].Hash = hash(l[1].Text); return l }, 3, "continue line 2"},
+		"whole":  {"an untouched chain is whole", func(l []Line) []Line { return l }, 0, ""},
+		"empty":  {"nothing is a whole chain, too", func([]Line) []Line { return nil }, 0, ""},
+		"edited": {"a changed text has another hash", func(l []Line) []Line { l[1].Text = l[1].Text[:len(l[1].Text)-1] + ` }`; return l }, 2, "its hash"},
+		"rehashed": {"a changed text with a fresh hash breaks the next line", func(l []Line) []Line {
+			l[1].Text = strings.Replace(l[1].Text, "bob", "eve", 1)
+			l[1].Hash = hash(l[1].Text)
+			return l
+		}, 3, "continue line 2"},
+		"padded":   {"no other form is taken, whatever its hash", func(l []Line) []Line { l[1].Text += " "; l[1].Hash = hash(l[1].Text); return l }, 2, "form of the ledger"},
 		"replaced": {"another line of the same ledger in its place", func(l []Line) []Line { l[2] = l[1]; return l }, 3, "line 2 stands in its place"},
 		"renumbered": {"a copy that was given the number is told by its text", func(l []Line) []Line {
 			l[2] = l[1]
@@ -93,6 +98,11 @@ func TestVerifyNamesTheFirstBrokenLine(t *testing.T) {
 			l[0] = fake
 			return l
 		}, 1, "not the first"},
+		"other form": {"the text of another program", func(l []Line) []Line {
+			l[0].Text = `{"seq":1,"prev":"` + Genesis + `"}`
+			l[0].Hash = hash(l[0].Text)
+			return l
+		}, 1, "form of the ledger"},
 		"no json": {"a text that is not JSON", func(l []Line) []Line { l[0].Text = "x"; l[0].Hash = hash("x"); return l }, 1, "not JSON"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +190,7 @@ func TestExportIsVerifiedOffline(t *testing.T) {
 		"cut off":  {"a file that ends in a line", file.String()[:file.Len()-9], 5},
 		"no lines": {"something else", "hello\n", 1},
 		"two":      {"two documents in a line", strings.TrimSuffix(rows[0], "\n") + rows[1], 1},
-		"foreign":  {"fields that no export has", `{"seq":1,"hash":"x","text":"y","more":1}` + "\n", 1},
+		"foreign":  {"fields that no export has", `{"seq":1,"hash":"x","name":"y"}` + "\n", 1},
 		"long":     {"a line without an end", rows[0] + strings.Repeat("x", MaxLine+1) + "\n", 2},
 	} {
 		t.Run(name, func(t *testing.T) {

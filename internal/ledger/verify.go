@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 )
 
@@ -102,24 +104,43 @@ func (v *verifier) add(l Line) error {
 	case hash(l.Text) != l.Hash:
 		return broken(want, "its hash is not that of its text: one of them was changed")
 	}
+	if !json.Valid([]byte(l.Text)) {
+		return broken(want, "its text is not JSON")
+	}
+	if !v.continues(l.Text, want) {
+		return v.discontinued(l.Text, want)
+	}
+	v.report.Last, v.report.Hash = want, l.Hash
+	return v.compare()
+}
+
+// continues tells whether a text names the line before it and its own number. The keys of canonical JSON are sorted, so
+// these two are its end, and need not be looked for in a million lines.
+func (v *verifier) continues(text string, seq int64) bool {
+	text, ok := strings.CutSuffix(text, `","seq":`+strconv.FormatInt(seq, 10)+"}")
+	if !ok || len(text) < len(Genesis) {
+		return false
+	}
+	before, prev := text[:len(text)-len(Genesis)], text[len(text)-len(Genesis):]
+	return strings.HasSuffix(before, `,"prev":"`) && (v.report.Hash == "" || prev == v.report.Hash)
+}
+
+// discontinued says why a line does not continue the one before it.
+func (v *verifier) discontinued(text string, seq int64) error {
 	var body struct {
 		Seq  int64  `json:"seq"`
 		Prev string `json:"prev"`
 	}
-	if err := json.Unmarshal([]byte(l.Text), &body); err != nil {
-		return broken(want, "its text is not JSON")
+	if err := json.Unmarshal([]byte(text), &body); err != nil || body.Seq != seq {
+		return broken(seq, "its text says that it is line %d", body.Seq)
 	}
-	if body.Seq != want {
-		return broken(want, "its text says that it is line %d", body.Seq)
+	if v.report.Hash == "" || body.Prev == v.report.Hash {
+		return broken(seq, "its text is not in the form of the ledger")
 	}
-	if v.report.Hash != "" && body.Prev != v.report.Hash {
-		if want == 1 {
-			return broken(want, "it names a line before it, so it was not the first")
-		}
-		return broken(want, "it does not continue line %d: one of the two was replaced", want-1)
+	if seq == 1 {
+		return broken(seq, "it names a line before it, so it was not the first")
 	}
-	v.report.Last, v.report.Hash = want, l.Hash
-	return v.compare()
+	return broken(seq, "it does not continue line %d: one of the two was replaced", seq-1)
 }
 
 // compare asks the witnesses of the line that was read last.

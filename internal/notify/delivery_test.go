@@ -18,10 +18,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/approvaltest"
 	approvalstore "github.com/acp-io/acp/internal/approval/gormstore"
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/notify/gormstore"
@@ -41,6 +44,7 @@ func (people) Delegates(string) []string                             { return ni
 // office is a portal's notifications, with a clock that the test turns.
 type office struct {
 	t       *testing.T
+	db      *database.DB
 	tickets *approvalstore.Store
 	store   *gormstore.Store
 	router  *notify.Router
@@ -51,7 +55,7 @@ type office struct {
 func open(t *testing.T, channels []notify.Channel, broadcasts ...notify.Broadcast) *office {
 	t.Helper()
 	db := databasetest.Open(t, databasetest.SQLite(t))
-	o := &office{t: t, tickets: approvalstore.New(db), store: gormstore.New(db), now: start}
+	o := &office{t: t, db: db, tickets: approvalstore.New(db), store: gormstore.New(db), now: start}
 	o.router = notify.NewRouter(notify.RouterConfig{Store: o.store, Ticket: o.tickets.Get, Channels: channels, Broadcasts: broadcasts,
 		Delegation: func(ctx context.Context, id int64) (approval.Delegation, error) {
 			all, err := o.tickets.Delegations(ctx, approval.DelegationFilter{})
@@ -101,13 +105,15 @@ func (o *office) drain(c *notify.Courier) {
 	}
 }
 
-func (o *office) buried() []notify.Dead {
+// buried are the reasons for which postings were given up, as an operator reads them.
+func (o *office) buried() (problems []string) {
 	o.t.Helper()
-	dead, _, err := o.store.Buried(o.t.Context(), 0, 0)
-	if err != nil {
+	if err := o.db.Read(o.t.Context(), func(tx *gorm.DB) error {
+		return tx.Table("notifications").Where("state = 'dead'").Pluck("problem", &problems).Error
+	}); err != nil {
 		o.t.Fatal(err)
 	}
-	return dead
+	return problems
 }
 
 // outbox is a sender that answers what the test says.
@@ -243,7 +249,7 @@ func TestFailures(t *testing.T) {
 			if x.tries != tc.tries || (len(x.sent) == 1) != tc.sent || (len(dead) == 1) != (tc.dead != "") {
 				t.Fatalf("%s: %d tries, %d sent, dead %+v", tc.reason, x.tries, len(x.sent), dead)
 			}
-			if tc.dead != "" && (!strings.HasPrefix(dead[0].Problem, tc.dead) || len(dead[0].Problem) > 600 || !strings.Contains(o.log.String(), "given up")) {
+			if tc.dead != "" && (!strings.HasPrefix(dead[0], tc.dead) || len(dead[0]) > 600 || !strings.Contains(o.log.String(), "given up")) {
 				t.Errorf("visible: %+v", dead)
 			}
 			// However the channel does, tickets go on.
@@ -252,11 +258,45 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+func TestWhatWaitsIsCounted(t *testing.T) {
+	o := open(t, nil, notify.Broadcast{Channel: "webhook:x"}, notify.Broadcast{Channel: "webhook:y"})
+	o.submit("cache")
+	o.route()
+	o.submit("db")
+	o.drain(o.courier("webhook:y", &outbox{answer: func(int) error { return &notify.Problem{Err: errors.New("no"), Permanent: true} }}))
+	c := &notify.Collector{Store: o.store, Now: func() time.Time { return start.Add(time.Minute) }, Log: slog.New(slog.NewTextHandler(&o.log, nil))}
+	want := `
+# HELP acp_notifications_dead Notifications that were given up; their reasons are in the log and in the table notifications.
+# TYPE acp_notifications_dead gauge
+acp_notifications_dead{channel="webhook:x"} 0
+acp_notifications_dead{channel="webhook:y"} 1
+# HELP acp_notifications_overdue_seconds How long the oldest of them has been due.
+# TYPE acp_notifications_overdue_seconds gauge
+acp_notifications_overdue_seconds{channel="webhook:x"} 60
+acp_notifications_overdue_seconds{channel="webhook:y"} 0
+# HELP acp_notifications_queued Notifications on their way, digests that wait for the morning included.
+# TYPE acp_notifications_queued gauge
+acp_notifications_queued{channel="webhook:x"} 1
+acp_notifications_queued{channel="webhook:y"} 0
+# HELP acp_notifications_unrouted Changes of which it is not known yet who is told.
+# TYPE acp_notifications_unrouted gauge
+acp_notifications_unrouted 1
+`
+	if err := testutil.CollectAndCompare(c, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestPeopleWhoCannotBeReached(t *testing.T) {
 	o := open(t, nil)
 	for _, p := range []string{"stranger", "nomail"} {
 		m := notify.Posting{Message: notify.Message{Person: p, Event: "e", Kind: notify.KindComment, At: start, Ticket: 1}, Channel: notify.ChannelMail, RunAfter: start}
-		if err := o.store.Route(t.Context(), notify.Change{}, []notify.Posting{m}); err != nil {
+		o.submit(p)
+		changes, err := o.store.Changes(t.Context(), 1)
+		if err != nil || len(changes) != 1 {
+			t.Fatalf("%v %v", changes, err)
+		}
+		if err := o.store.Route(t.Context(), changes[0], []notify.Posting{m}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -297,9 +337,6 @@ func TestACrashSendsTheSameAgain(t *testing.T) {
 
 func TestAChangeOfWhatIsGoneHoldsUpNothing(t *testing.T) {
 	o := open(t, nil)
-	if err := o.store.Route(t.Context(), notify.Change{}, nil); err != nil {
-		t.Fatal(err)
-	}
 	o.router.Ticket = func(context.Context, int64) (*approval.Ticket, error) { return nil, approval.NotFound() }
 	o.submit("cache")
 	o.route()

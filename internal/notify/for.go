@@ -48,7 +48,7 @@ func (x *telling) tell(e approval.Event) {
 	switch e.Kind {
 	case approval.EventSubmitted:
 		if !t.BreakGlass {
-			x.ask(e, KindNeeded)
+			x.ask(e)
 		}
 	case approval.EventBreakGlass:
 		x.breakGlass(e)
@@ -72,7 +72,7 @@ func (x *telling) tell(e approval.Event) {
 	case approval.EventEscalated:
 		x.escalated(e)
 	case approval.EventReminded:
-		x.ask(e, KindNeeded)
+		x.ask(e)
 	case approval.EventVoided:
 		x.voided(e)
 	case approval.EventComment:
@@ -114,7 +114,7 @@ func step(it *approval.Item) *approval.Step {
 }
 
 // ask those for whom the event's items wait, and who may decide for them.
-func (x *telling) ask(e approval.Event, kind Kind) {
+func (x *telling) ask(e approval.Event) {
 	items := x.items(e)
 	for _, c := range x.ticket.Concerns() {
 		if c.Role != approval.RoleWaits || !slices.Contains(items, c.Item) {
@@ -125,12 +125,12 @@ func (x *telling) ask(e approval.Event, kind Kind) {
 		if s := step(&x.ticket.Items[c.Item]); s != nil {
 			of.Step = s.Name
 		}
-		x.add(c.Person, kind, of)
+		x.add(c.Person, KindNeeded, of)
 		for _, d := range x.people.Delegates(c.Person) {
 			if d == x.ticket.Requester {
 				continue // nobody decides his own request, for nobody
 			}
-			if m := x.add(d, kind, of); m != nil && m.Facts.For == "" {
+			if m := x.add(d, KindNeeded, of); m != nil && m.Facts.For == "" {
 				m.Facts.For = x.people.Name(c.Person)
 			}
 		}
@@ -148,7 +148,7 @@ func (x *telling) stepApproved(e approval.Event) {
 	x.settle(e)
 	asking := e
 	asking.Kind, asking.Comment = approval.EventSubmitted, ""
-	x.ask(asking, KindNeeded)
+	x.ask(asking)
 }
 
 // named is the step that an event names.
@@ -204,7 +204,7 @@ func (x *telling) escalated(e approval.Event) {
 			x.add(p, KindEscalated, e)
 		}
 	}
-	x.ask(e, KindNeeded)
+	x.ask(e)
 }
 
 // voided asks everybody again; who had approved is told why. The votes are gone, the timeline has them.
@@ -218,12 +218,12 @@ func (x *telling) voided(e approval.Event) {
 	}
 	asking := e
 	asking.Kind = approval.EventSubmitted
-	x.ask(asking, KindNeeded)
+	x.ask(asking)
 }
 
 // breakGlass asks the reviewers, and tells everybody whom the access concerns.
 func (x *telling) breakGlass(e approval.Event) {
-	x.ask(e, KindNeeded)
+	x.ask(e)
 	waiting := slices.Collect(maps.Keys(x.told))
 	for _, i := range x.items(e) {
 		application, resource := x.people.Owners(x.ticket.Items[i])

@@ -62,16 +62,12 @@ type Notice struct {
 	Read bool
 }
 
-// Dead is a posting that was given up.
-type Dead struct {
-	ID       int64
-	Person   string
-	Channel  Channel
-	Kind     Kind
-	Ticket   int64
-	At       time.Time // when it was given up
-	Attempts int
-	Problem  string
+// Waiting is what is on its way through one channel, or was given up.
+type Waiting struct {
+	Channel Channel
+	Queued  int64
+	Dead    int64
+	Oldest  time.Time // when the oldest that is queued was due first; zero: none is
 }
 
 // InboxFilter selects notices of one person, the newest first.
@@ -93,8 +89,8 @@ const (
 type Store interface {
 	// Changes of the outbox, the oldest first.
 	Changes(ctx context.Context, limit int) ([]Change, error)
-	// Route stores the postings of a change and removes it from the outbox. A posting whose person, event and channel
-	// are there already is left out, so that routing a change again does nothing.
+	// Route stores the postings of a change and removes it from the outbox; a change that is not there any more was routed
+	// by another replica, and nothing happens. A posting whose person, event and channel are there already is left out.
 	Route(ctx context.Context, c Change, postings []Posting) error
 
 	// Preferences of people; who chose nothing is not in it.
@@ -121,10 +117,8 @@ type Store interface {
 	// Bury deliveries that cannot succeed. ErrLeaseLost if the worker has them no more.
 	Bury(ctx context.Context, d []Delivery, at time.Time, problem string) error
 
-	// Buried lists the dead letters, the newest first, and the cursor of the next page; 0: there is none.
-	Buried(ctx context.Context, before int64, limit int) (dead []Dead, next int64, err error)
-	// Revive sends dead letters once more.
-	Revive(ctx context.Context, ids []int64, now time.Time) error
+	// Waiting counts what is on its way and what was given up, and the changes that are not routed yet.
+	Waiting(ctx context.Context) (channels []Waiting, changes int64, err error)
 	// Prune removes what was sent, read or given up before an instant.
 	Prune(ctx context.Context, before time.Time) error
 }

@@ -47,7 +47,7 @@ func (a *api) originsOf(ctx context.Context, grants []policy.Grant) (origins, er
 const numbersAtOnce = 500
 
 // accessOf maps grants, with the ticket that each came from and what the caller may do with it.
-func (a *api) accessOf(ctx context.Context, grants []policy.Grant, from origins) []openapi.Access {
+func (a *api) accessOf(grants []policy.Grant, from origins) []openapi.Access {
 	c := a.Catalog()
 	policies := map[string]*v1alpha1.AccessControlPolicy{} // many grants are in few policies
 	out := make([]openapi.Access, 0, len(grants))

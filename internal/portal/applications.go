@@ -54,7 +54,7 @@ func (a *api) ListApplicationAccess(ctx context.Context, r openapi.ListApplicati
 	if err != nil {
 		return nil, err
 	}
-	return openapi.ListApplicationAccess200JSONResponse{Items: a.accessOf(ctx, grants, from)}, nil
+	return openapi.ListApplicationAccess200JSONResponse{Items: a.accessOf(grants, from)}, nil
 }
 
 // ListApplicationConnections implements openapi.StrictServerInterface.

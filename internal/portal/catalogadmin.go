@@ -206,7 +206,7 @@ func catalogProblem(err error) error {
 		catalog.ErrForbidden: {status: http.StatusForbidden, code: "forbidden"}, catalog.ErrNotFound: {status: http.StatusNotFound, code: "not-found"},
 		catalog.ErrConflict: {status: http.StatusConflict, code: "conflict"}, catalog.ErrChanged: {status: http.StatusConflict, code: "stale"},
 	} {
-		if refusal.Kind == kind {
+		if errors.Is(refusal.Kind, kind) {
 			p.detail = refusal.Detail
 			return &p
 		}

@@ -68,10 +68,15 @@ func (a *api) CreateDelegation(ctx context.Context, r openapi.CreateDelegationRe
 func (a *api) EndDelegation(ctx context.Context, r openapi.EndDelegationRequestObject) (openapi.EndDelegationResponseObject, error) {
 	id, err := strconv.ParseInt(r.Id, 10, 64)
 	if err != nil || id < 1 {
-		return nil, &approval.Error{Code: approval.CodeNotFound, Detail: "There is no such delegation, or you may not see it."}
+		return nil, noDelegation()
 	}
-	if _, err := a.Tickets.EndDelegation(plain(ctx), actor(ctx), id); err != nil {
-		return nil, err
+	_, err = a.Tickets.EndDelegation(plain(ctx), actor(ctx), id)
+	if approval.CodeOf(err) == approval.CodeNotFound {
+		return nil, noDelegation() // in the same words, whether there is one or not
 	}
-	return openapi.EndDelegation204Response{}, nil
+	return openapi.EndDelegation204Response{}, err
+}
+
+func noDelegation() error {
+	return &approval.Error{Code: approval.CodeNotFound, Detail: "There is no such delegation, or you may not see it."}
 }

@@ -3,9 +3,14 @@ package portal
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"iter"
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -26,6 +31,7 @@ import (
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/database/databasetest"
+	oncestore "github.com/acp-io/acp/internal/idempotency/gormstore"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
@@ -141,9 +147,15 @@ func (f *fakeFlows) LastFlow(context.Context) (map[string]time.Time, error) {
 }
 
 // registered workloads, as a host cluster that accepts everything would have them.
-type registered struct{ state *workloads.State }
+type registered struct {
+	state *workloads.State
+	n     atomic.Int64
+}
+
+func (r *registered) count() int { return int(r.n.Load()) }
 
 func (r *registered) Put(_ context.Context, in []workloads.Workload) []error {
+	r.n.Add(int64(len(in)))
 	for _, w := range in {
 		r.state.Set(workloads.Registered{Workload: w, Object: w.Name(), Managed: true})
 	}
@@ -151,6 +163,7 @@ func (r *registered) Put(_ context.Context, in []workloads.Workload) []error {
 }
 
 func (r *registered) Delete(_ context.Context, in []workloads.Registered) []error {
+	r.n.Add(-int64(len(in)))
 	for _, w := range in {
 		r.state.Delete(w.Object)
 	}
@@ -169,6 +182,9 @@ type site struct {
 
 	credentials *credentialstore.Store
 	registered  *registered
+	files       string // of the catalog
+	db          *database.DB
+	broken      atomic.Bool  // the ledger cannot be read to its end
 	ahead       atomic.Int64 // how far the clock is ahead of the machine's, in nanoseconds
 }
 
@@ -185,14 +201,15 @@ func newSite(t *testing.T) *site {
 		t.Fatal(err)
 	}
 	store := gormstore.New(db)
-	directory, err := catalog.NewService(t.Context(), catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: portaltest.Catalog(t)}}, Now: time.Now, Log: log})
+	files := portaltest.Catalog(t)
+	directory, err := catalog.NewService(t.Context(), catalog.Config{Store: catalogstore.New(db), Sources: []catalog.Source{catalog.Folder{ID: "files", Dir: files}}, Now: time.Now, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := directory.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := &site{t: t, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
+	x := &site{t: t, files: files, db: db, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
@@ -224,7 +241,7 @@ func newSite(t *testing.T) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Inbox: inbox, Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {
@@ -272,4 +289,68 @@ type problemBody struct {
 
 func newTicket(app, resource string) map[string]any {
 	return map[string]any{"reason": "checkout needs it", "items": []map[string]any{{"application": app, "resource": resource, "actions": []string{"redis:connect"}}}}
+}
+
+// sessionData that the store has for what a browser holds.
+func (x *site) sessionData(t *testing.T, cookie string) ([]byte, bool, error) {
+	return x.credentials.Manager().FindCtx(t.Context(), credential.SessionID(cookie))
+}
+
+func mustParse(t *testing.T, text string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func sessionID(cookie string) string { return credential.SessionID(cookie) }
+
+// leave takes somebody out of the catalog's files.
+func (x *site) leave(t *testing.T, person string) {
+	t.Helper()
+	file := filepath.Join(x.files, "demo.yaml")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.Replace(string(data), "{kind: User, metadata: {name: "+person+"}}\n---\n", "", 1)
+	text = strings.Replace(text, "annotations: {acp.io/lead: "+person+"}", "annotations: {}", 1)
+	text = strings.Replace(text, ", "+person+"]", "]", 1)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := x.Directory.Sync(t.Context(), "files"); err != nil || st.Error != "" {
+		t.Fatalf("%+v %v", st, err)
+	}
+	if _, ok := x.Catalog().Person(person); ok {
+		t.Fatalf("%s is still there", person)
+	}
+}
+
+func scope(s string) credential.Scope { return credential.Scope(s) }
+
+// breakable is a ledger whose reading breaks off after the first line.
+type breakable struct {
+	ledger.Reader
+	broken *atomic.Bool
+}
+
+func (b breakable) Lines(ctx context.Context, from int64) iter.Seq2[ledger.Line, error] {
+	return func(yield func(ledger.Line, error) bool) {
+		for l, err := range b.Reader.Lines(ctx, from) {
+			if !yield(l, err) {
+				return
+			}
+			if b.broken.Load() {
+				yield(ledger.Line{}, errors.New("disk I/O error"))
+				return
+			}
+		}
+	}
+}
+
+func tokenRequest() credential.Request {
+	return credential.Request{Name: "test", Scopes: []credential.Scope{credential.ScopeRead}, Lifetime: time.Hour}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/gin-gonic/gin"
 	"golang.org/x/oauth2"
 
+	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/credential"
 )
 
@@ -30,6 +32,8 @@ const (
 const (
 	loginMinutes = 10 * time.Minute
 	providerWait = 5 * time.Second
+	// maxHint bounds the ID token that is kept to end the session at the provider; longer ones fit no URL either.
+	maxHint = 8 << 10
 
 	sessState, sessNonce, sessVerifier, sessReturn, sessStarted = "state", "nonce", "verifier", "returnTo", "started"
 )
@@ -180,7 +184,13 @@ func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (pe
 		s.Log.Warn("the login's token lacks preferred_username", "error", err)
 		return "", nil, "", loginInvalid
 	}
-	return claims.Username, claims.Groups, raw, ""
+	// A person may be in thousands of groups; only those that are roles count here.
+	groups = slices.DeleteFunc(claims.Groups, func(g string) bool { return g != catalog.GroupSecurity && g != catalog.GroupAuditors })
+	slices.Sort(groups)
+	if len(raw) > maxHint {
+		raw = ""
+	}
+	return claims.Username, slices.Compact(groups), raw, ""
 }
 
 func (s *Server) loginFailed(c *gin.Context, code, returnTo string) {

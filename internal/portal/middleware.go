@@ -2,6 +2,7 @@ package portal
 
 import (
 	"crypto/rand"
+	"errors"
 	"log/slog"
 	"net"
 	"net/http"
@@ -42,9 +43,11 @@ func (s *Server) accessLog(c *gin.Context) {
 
 func (s *Server) recovery(c *gin.Context) {
 	defer func() {
-		if v := recover(); v == http.ErrAbortHandler {
+		v := recover()
+		if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) {
 			panic(v) // the server breaks the connection
-		} else if v != nil {
+		}
+		if v != nil {
 			s.Log.Error("a handler panicked", "panic", v, "requestId", c.GetString(keyRequestID), "stack", string(debug.Stack()))
 			if !c.Writer.Written() {
 				s.fail(c, problemf(http.StatusInternalServerError, "internal", "Something went wrong here. Report it with the request id."))

@@ -61,7 +61,7 @@ func (a *api) ListResourceAccess(ctx context.Context, r openapi.ListResourceAcce
 	if err != nil {
 		return nil, err
 	}
-	items := a.accessOf(ctx, grants, from)
+	items := a.accessOf(grants, from)
 	return openapi.ListResourceAccess200JSONResponse{Items: items}, nil
 }
 

@@ -37,6 +37,7 @@ type route struct {
 	Scope                   credential.Scope
 	Rule                    string // what is decided with the object in hand
 	Body                    int64  // the most bytes that it takes; 0: maxBody
+	Once                    bool   // an Idempotency-Key is kept with the answer; see once
 	Programs                bool   // called by programs that have nothing to show yet: no cookie counts
 }
 
@@ -80,14 +81,14 @@ var routes = []route{
 	{Method: "POST", Path: apiBase + "/tickets/:id/decision", Operation: "decideTicket", Who: changer, Scope: decide, Rule: "approvers of the step that waits, never the requester"},
 	{Method: "POST", Path: apiBase + "/tickets/:id/withdraw", Operation: "withdrawTicket", Who: changer, Scope: write, Rule: "the requester"},
 	{Method: "POST", Path: apiBase + "/tickets/:id/revoke", Operation: "revokeTicket", Who: changer, Scope: write, Rule: "owners of the resource or the application, security"},
-	{Method: "POST", Path: apiBase + "/tickets/:id/comments", Operation: "commentTicket", Who: changer, Scope: write, Rule: "who may see the ticket"},
+	{Method: "POST", Path: apiBase + "/tickets/:id/comments", Operation: "commentTicket", Who: changer, Scope: write, Rule: "who may see the ticket", Once: true},
 	{Method: "GET", Path: apiBase + "/tickets/:id/change", Operation: "getTicketChange", Who: person, Scope: read, Rule: "who may see the ticket"},
 	{Method: "GET", Path: apiBase + "/tickets/:id/ledger", Operation: "listTicketLedger", Who: person, Scope: read, Rule: "who may see the ticket"},
 	{Method: "POST", Path: apiBase + "/tickets/:id/review", Operation: "reviewTicket", Who: changer, Scope: decide, Rule: "reviewers, never the requester"},
 	{Method: "POST", Path: apiBase + "/tickets/decisions", Operation: "decideMany", Who: changer, Scope: decide, Rule: "for each: approvers of the step that waits, never the requester"},
 	{Method: "POST", Path: apiBase + "/tickets/what-if", Operation: "whatIf", Who: person, Scope: read, Rule: "for others: security, auditors"},
 	{Method: "GET", Path: apiBase + "/delegations", Operation: "listDelegations", Who: person, Scope: read, Rule: "from and to the caller; all: security, auditors"},
-	{Method: "POST", Path: apiBase + "/delegations", Operation: "createDelegation", Who: changer, Scope: noToken, Rule: "in the caller's own place"},
+	{Method: "POST", Path: apiBase + "/delegations", Operation: "createDelegation", Who: changer, Scope: noToken, Rule: "in the caller's own place", Once: true},
 	{Method: "DELETE", Path: apiBase + "/delegations/:id", Operation: "endDelegation", Who: changer, Scope: noToken, Rule: "both sides, security"},
 	{Method: "GET", Path: apiBase + "/home", Operation: "getHome", Who: person, Scope: read, Rule: "the caller's"},
 	{Method: "GET", Path: apiBase + "/approval-policies", Operation: "listApprovalPolicies", Who: person, Scope: read, Rule: "who may break the glass: security, auditors"},

@@ -20,6 +20,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/idempotency"
 	"github.com/acp-io/acp/internal/ledger"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/policy"
@@ -55,6 +56,7 @@ type Config struct {
 	// TrustedProxies are the addresses of reverse proxies whose X-Forwarded-For is believed.
 	TrustedProxies []netip.Prefix
 	Credentials    *credential.Service
+	Once           idempotency.Store
 	Inbox          Inbox
 	Channels       []notify.Channel // by which people can be told, beside the inbox
 	Workloads      *workloads.Registrar
@@ -124,7 +126,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := e.SetTrustedProxies(nil); err != nil {
 		return nil, err
 	}
-	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body)
+	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.once)
 	e.NoMethod(func(c *gin.Context) {
 		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
 	})

@@ -3,7 +3,9 @@ package portal
 import (
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
@@ -75,7 +77,7 @@ func TestAskingForAccess(t *testing.T) {
 	if len(preview.Items) != 2 {
 		t.Fatalf("each item has its own chain: %+v", preview)
 	}
-	if p := preview.Items[0]; p.Kind != "grant" || len(p.Steps) != 2 || p.Steps[0].State != "current" || len(p.Existing) != 1 || p.Denied24h != 3 || !strings.Contains(p.Statement, "app/888") {
+	if p := preview.Items[0]; p.Kind != "grant" || len(p.Steps) != 2 || p.Steps[0].State != "current" || len(p.Existing) != 1 || p.Denied24h != 8 || !strings.Contains(p.Statement, "app/888") {
 		t.Errorf("preview: %+v", p)
 	}
 	if p := preview.Items[1]; len(p.Steps) != 3 || p.Steps[2].Name != "security" || len(p.Existing) != 0 {
@@ -139,15 +141,74 @@ func TestAskingForAccess(t *testing.T) {
 	}
 }
 
-func TestIdempotencyKey(t *testing.T) {
+// TestDoubleSubmit: the same call many times at once, with one key, happens once.
+func TestDoubleSubmit(t *testing.T) {
 	x := newSite(t)
 	alice := x.as("alice")
-	h := http.Header{"X-Acp-Request": {"1"}, "Idempotency-Key": {"0123456789"}}
-	for range 2 {
-		var got struct{ ID string }
-		a := alice.PostWith("/api/v1/tickets", newTicket("app-888", "bobs-cluster"), h)
-		if a.Into(t, &got); a.Status != http.StatusCreated || got.ID != "T-1" {
-			t.Errorf("the same call gives the same ticket: %d %s", a.Status, a.Body)
-		}
+	call := func(path string, body any, key string) portaltest.Answer {
+		return alice.Call(http.MethodPost, "/api/v1"+path, body, http.Header{"X-Acp-Request": {"1"}, "Idempotency-Key": {key}})
+	}
+	start := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	end := time.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)
+	if a := call("/tickets", newTicket("app-888", "bobs-cluster"), "key-of-T-1"); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	for name, tc := range map[string]struct {
+		reason, path string
+		body, other  map[string]any
+		count        func() int
+		want         int
+	}{
+		"ticket": {"the first call's ticket", "/tickets", newTicket("app-888", "ledger-db-cache"), newTicket("app-888", "bobs-cluster"), func() int {
+			var list struct{ Items []any }
+			alice.Get("/api/v1/tickets").Into(t, &list)
+			return len(list.Items) - 1
+		}, 1},
+		"comment": {"it is said once", "/tickets/T-1/comments", map[string]any{"comment": "please"}, map[string]any{"comment": "now"}, func() int {
+			var ticket struct{ Events []struct{ Kind string } }
+			alice.Get("/api/v1/tickets/T-1").Into(t, &ticket)
+			n := 0
+			for _, e := range ticket.Events {
+				if e.Kind == "comment" {
+					n++
+				}
+			}
+			return n
+		}, 1},
+		"delegation": {"one is enough", "/delegations", map[string]any{"to": "carol", "start": start, "end": end, "reason": "away"}, map[string]any{"to": "zoe", "start": start, "end": end, "reason": "away"}, func() int {
+			var list struct{ Items []any }
+			alice.Get("/api/v1/delegations").Into(t, &list)
+			return len(list.Items)
+		}, 1},
+		"token": {"its secret is shown once, so the second is refused", "/me/tokens", map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600},
+			map[string]any{"name": "cd", "scopes": []string{"read"}, "expiresInSeconds": 3600}, func() int {
+				var list struct{ Items []any }
+				alice.Get("/api/v1/me/tokens").Into(t, &list)
+				return len(list.Items)
+			}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var all sync.WaitGroup
+			for range 6 {
+				all.Go(func() {
+					if a := call(tc.path, tc.body, "0123456789"+name); a.Status >= 300 && a.Status != http.StatusConflict {
+						t.Errorf("%d %s", a.Status, a.Body)
+					}
+				})
+			}
+			all.Wait()
+			if got := tc.count(); got != tc.want {
+				t.Errorf("%s: there are %d", tc.reason, got)
+			}
+			if a := call(tc.path, tc.body, "0123456789"+name); a.Status >= 300 && name != "token" {
+				t.Errorf("the same answer again: %d %s", a.Status, a.Body)
+			}
+			if a := call(tc.path, tc.other, "0123456789"+name); a.Status != http.StatusConflict {
+				t.Errorf("another call with the same key: %d %s", a.Status, a.Body)
+			}
+			if a := call(tc.path, tc.body, "short"); a.Status != http.StatusBadRequest {
+				t.Errorf("a key that collides by accident: %d", a.Status)
+			}
+		})
 	}
 }

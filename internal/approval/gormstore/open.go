@@ -11,10 +11,13 @@ import (
 )
 
 // Store implements approval.Store.
-type Store struct{ db *database.DB }
+type Store struct {
+	db    *database.DB
+	pages pages
+}
 
 // New is the store of an open database, which its opener closes.
-func New(db *database.DB) *Store { return &Store{db} }
+func New(db *database.DB) *Store { return &Store{db, newPages()} }
 
 // Ping implements approval.Store.
 func (s *Store) Ping(ctx context.Context) error { return storeError(s.db.Ping(ctx)) }

@@ -166,13 +166,8 @@ func (w walk) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB 
 	if f.ByUpdate {
 		order = "tickets.updated_at DESC, " + order
 		group += ", tickets.updated_at"
-		if f.After.Number > 0 {
-			q = q.Where("(tickets.updated_at, tickets.number) < (?, ?)", micros(f.After.UpdatedAt), f.After.Number)
-		}
-	} else if f.After.Number > 0 {
-		q = q.Where(number+" < ?", f.After.Number)
 	}
-	q = q.Select(number + " AS n")
+	q = after(q, f, number).Select(number + " AS n")
 	if w.table != "" {
 		q = q.Group(group) // an index has a ticket's items beside each other
 	}
@@ -180,6 +175,17 @@ func (w walk) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB 
 		q = q.Order(order).Limit(limit)
 	}
 	return q
+}
+
+// after continues behind the last ticket of the page before.
+func after(q *gorm.DB, f approval.Filter, number string) *gorm.DB {
+	switch {
+	case f.After.Number == 0:
+		return q
+	case f.ByUpdate:
+		return q.Where("(tickets.updated_at, tickets.number) < (?, ?)", micros(f.After.UpdatedAt), f.After.Number)
+	}
+	return q.Where(number+" < ?", f.After.Number)
 }
 
 // looksAtTickets tells whether where has a condition for the filter.

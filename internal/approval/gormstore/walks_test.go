@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -31,7 +32,6 @@ var many = []string{
 	`INSERT INTO concerns SELECT number, 0, 'sec', 'named' FROM tickets WHERE number % 3 = 0`,
 	`INSERT INTO concerns SELECT number, 0, 'd' || (number % 40), 'waits' FROM tickets WHERE state = 'pending'`,
 	`INSERT INTO concerns SELECT number, 0, 'd' || (number % 40), 'decided' FROM tickets WHERE state <> 'pending'`,
-	`ANALYZE`,
 }
 
 func seed(t *testing.T, db *database.DB) {
@@ -43,6 +43,9 @@ func seed(t *testing.T, db *database.DB) {
 			if err := tx.Exec(sql).Error; err != nil {
 				return err
 			}
+		}
+		if db.Postgres() { // as its autovacuum does; SQLite plans without figures, as in operation
+			return tx.Exec("ANALYZE").Error
 		}
 		return nil
 	}); err != nil {
@@ -66,6 +69,8 @@ func TestListsWalkIndices(t *testing.T) {
 		"all by update, page":      {ByUpdate: true, After: middle},
 		"mine":                     {Requester: "p7", VisibleTo: person},
 		"mine, pending":            {Requester: "p7", VisibleTo: person, States: []approval.State{approval.StatePending}},
+		"mine in force":            {Requester: "p7", States: []approval.State{approval.StateEffective}},
+		"visible in force":         {VisibleTo: person, States: []approval.State{approval.StateEffective}, Kinds: []approval.Kind{approval.KindGrant}},
 		"mine by update":           {Requester: "p7", ByUpdate: true, After: middle},
 		"waits for me":             {WaitsFor: &approval.Waits{Person: "d10"}},
 		"waits by delegation":      {WaitsFor: &approval.Waits{Person: "p7", StandsFor: []string{"d3", "d10"}}, VisibleTo: person},
@@ -112,7 +117,10 @@ func TestListsWalkIndices(t *testing.T) {
 const rowsOfAPage = 8000
 
 // inOrder is what SQLite calls it when there is nothing to search by, and a walk in the list's order ends with the page.
-var inOrder = map[string]string{"all": "SCAN tickets", "all by update": "SCAN tickets USING COVERING INDEX tickets_updated"}
+var inOrder = map[string]string{"all": "SCAN tickets", "all by update": "SCAN tickets USING INDEX tickets_updated"}
+
+// wide are indices in which a value may have many tickets, so that only a list of that value may walk through them.
+var wide = regexp.MustCompile(`tickets_(state|kind)\b`)
 
 var fullScan = regexp.MustCompile(`SCAN (tickets|d|i|c|x)\b`)
 
@@ -148,7 +156,7 @@ func walked(t *testing.T, db *database.DB, name string, query func(tx *gorm.DB) 
 			if looked > rowsOfAPage || full {
 				t.Errorf("looks at %d rows, %v\n%s\n%s", looked, full, s.SQL.String(), text)
 			}
-		} else if fullScan.MatchString(strings.Replace(text, inOrder[name], "", 1)) {
+		} else if fullScan.MatchString(strings.Replace(text, inOrder[name], "", 1)) || wide.MatchString(text) && !slices.Contains([]string{"pending", "two states", "a kind"}, name) {
 			t.Errorf("walks through everything:\n%s\n%s", s.SQL.String(), text)
 		}
 		return rows.Err()

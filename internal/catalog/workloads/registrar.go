@@ -80,10 +80,11 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 	var todo []Workload
 	var at []int // of todo in out
 	seen := map[string]bool{}
+	covered := r.covered()
 	for i, w := range in {
 		w.Source = source
 		out[i] = Result{ID: w.ID, Outcome: Unchanged}
-		w, err := r.check(a, w)
+		w, err := r.check(a, w, covered)
 		if err == nil && seen[w.ID] {
 			err = fmt.Errorf("the id is there twice")
 		}
@@ -192,7 +193,7 @@ func (r *Registrar) known() error {
 }
 
 // check one workload: its form, its subject, and whether the actor speaks for that.
-func (r *Registrar) check(a Actor, w Workload) (Workload, error) {
+func (r *Registrar) check(a Actor, w Workload, isCovered func(string) (bool, error)) (Workload, error) {
 	w, err := w.normal()
 	if err != nil {
 		return w, err
@@ -200,7 +201,7 @@ func (r *Registrar) check(a Actor, w Workload) (Workload, error) {
 	if !a.Machine && !r.owns(a, w.Subject) {
 		return w, fmt.Errorf("you do not own the application %s", w.Subject)
 	}
-	covered, err := r.Covered(w.Subject)
+	covered, err := isCovered(w.Subject)
 	if err != nil {
 		return w, err
 	}
@@ -216,6 +217,22 @@ func (r *Registrar) check(a Actor, w Workload) (Workload, error) {
 		}
 	}
 	return w, nil
+}
+
+// covered asks once for each subject of a call: many machines are of one application.
+func (r *Registrar) covered() func(string) (bool, error) {
+	known := map[string]bool{}
+	return func(subject string) (bool, error) {
+		yes, asked := known[subject]
+		if asked {
+			return yes, nil
+		}
+		yes, err := r.Covered(subject)
+		if err == nil {
+			known[subject] = yes
+		}
+		return yes, err
+	}
 }
 
 func (r *Registrar) owns(a Actor, subject string) bool {
@@ -238,6 +255,9 @@ func (r *Registrar) contested(a Actor, w Workload, beside []Workload) error {
 		}
 		for _, x := range held {
 			if x.Subject != w.Subject && x.Object != w.Name() && !slices.ContainsFunc(beside, func(b Workload) bool { return b.Name() == x.Object }) {
+				if !a.Machine { // who may not see it is not told whose it is
+					return fmt.Errorf("%s is registered for another application", p)
+				}
 				return fmt.Errorf("%s is registered for %s (%s)", p, x.Subject, x.Object)
 			}
 		}

@@ -29,7 +29,7 @@ var (
 // world is a registrar on a cluster that is a map.
 type world struct {
 	*workloads.Registrar
-	t       *testing.T
+	t       testing.TB
 	state   *workloads.State
 	writes  []string
 	failing map[string]bool
@@ -58,7 +58,7 @@ func (w *world) Delete(_ context.Context, in []workloads.Registered) []error {
 	return make([]error, len(in))
 }
 
-func newWorld(t *testing.T) *world {
+func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, state: workloads.NewState(), failing: map[string]bool{}}
 	w.state.Ready()
@@ -158,8 +158,8 @@ func TestPutRefuses(t *testing.T) {
 		"not the owner":   {"he does not speak for it", alice, vm("a", app2, "10.5.0.7"), "you do not own"},
 		"owner of a db":   {"a resource is no client", alice, vm("a", "trnv1:rsc:trip-com:mysql:clusters:db", "10.5.0.7"), "you do not own"},
 		"unknown app":     {"nobody owns it", alice, vm("a", "trnv1:rsc:trip-com:iam:sa:app/9", "10.5.0.7"), "you do not own"},
-		"within":          {"the longer prefix would take it from them", alice, vm("a", app1, "10.9.1.3"), "is registered for " + app2},
-		"around":          {"theirs would be a hole in it", alice, vm("a", app1, "10.9.0.0/24"), "is registered for " + app2},
+		"within":          {"the longer prefix would take it from them", alice, vm("a", app1, "10.9.1.3"), "10.9.1.3/32 is registered for another application"},
+		"around":          {"theirs would be a hole in it", alice, vm("a", app1, "10.9.0.0/24"), "10.9.0.0/24 is registered for another application"},
 		"security":        {"who administrates speaks for no application", dave, vm("a", app1, "10.5.0.7"), "you do not own"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -104,9 +104,10 @@ func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 		p.Refused = append(p.Refused, Result{w.ID, Refused, err.Error()})
 		kept[w.Name()] = true
 	}
+	covered := r.covered()
 	for _, w := range in {
 		w.Source = source
-		w, err := r.check(a, w)
+		w, err := r.check(a, w, covered)
 		if _, twice := desired[w.Name()]; err == nil && twice {
 			err = errors.New("the id is there twice")
 		}
@@ -154,17 +155,17 @@ func (r *Registrar) settle(known map[string]Registered, desired map[string]Workl
 			}
 		}
 	}
-	names := slices.Collect(maps.Keys(desired))
-	slices.SortFunc(names, func(a, b string) int {
-		x, y := known[a].same(desired[a]), known[b].same(desired[b])
-		if x != y && x {
-			return -1
-		} else if x != y {
-			return 1
+	var stays, changes []string
+	for name, w := range desired {
+		if x, was := known[name]; was && x.same(w) {
+			stays = append(stays, name)
+		} else {
+			changes = append(changes, name)
 		}
-		return strings.Compare(a, b)
-	})
-	for _, name := range names {
+	}
+	slices.Sort(stays)
+	slices.Sort(changes)
+	for _, name := range append(stays, changes...) {
 		w := desired[name]
 		if err := r.taken(w, known, holders); err != nil {
 			delete(desired, name)

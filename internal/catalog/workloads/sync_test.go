@@ -150,3 +150,19 @@ func FuzzWorkload(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkPlan is what a full sync of 40,000 costs beside the writing.
+func BenchmarkPlan(b *testing.B) {
+	w := newWorld(b)
+	all := fleet(40_000)
+	for start := 0; start < len(all); start += workloads.MaxPut {
+		if _, err := w.Registrar.Put(b.Context(), platform, "vms", all[start:start+workloads.MaxPut]); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if s, err := w.PreviewSync(b.Context(), platform, "vms", all); err != nil || s.Unchanged != len(all) {
+			b.Fatal(s, err)
+		}
+	}
+}

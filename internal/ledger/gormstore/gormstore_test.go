@@ -85,7 +85,10 @@ func TestList(t *testing.T) {
 		if rep, err := ledger.Check(r.Lines(t.Context(), 4), 4, nil); err != nil || rep.Last != 5 {
 			t.Errorf("from a line on: %+v %v", rep, err)
 		}
-		for range r.Lines(t.Context(), 1) {
+		for _, err := range r.Lines(t.Context(), 1) {
+			if err != nil {
+				t.Error(err)
+			}
 			break // a reader that stops early leaves nothing open
 		}
 	})

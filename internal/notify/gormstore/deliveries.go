@@ -93,37 +93,34 @@ func (s *Store) giveBack(ctx context.Context, ds []notify.Delivery, change map[s
 	})
 }
 
-// Buried implements notify.Store.
-func (s *Store) Buried(ctx context.Context, before int64, limit int) (out []notify.Dead, next int64, err error) {
-	if limit <= 0 || limit > notify.MaxPage {
-		limit = notify.DefaultPage
+// Waiting implements notify.Store.
+func (s *Store) Waiting(ctx context.Context) (channels []notify.Waiting, changes int64, err error) {
+	var counts []struct {
+		Channel notify.Channel
+		State   string
+		Many    int64
+		Oldest  int64
 	}
-	var rows []row
 	err = s.db.Read(ctx, func(tx *gorm.DB) error {
-		rows = nil
-		q := tx.Where("state = ?", dead)
-		if before > 0 {
-			q = q.Where("id < ?", before)
+		counts = nil
+		if err := tx.Model(&changeRow{}).Count(&changes).Error; err != nil {
+			return err
 		}
-		return q.Order("id DESC").Limit(limit + 1).Find(&rows).Error
+		return tx.Model(&row{}).Select("channel, state, count(*) AS many, min(run_after) AS oldest").Where("state IN ?", []string{queued, dead}).
+			Group("channel, state").Order("channel, state").Scan(&counts).Error
 	})
-	if len(rows) > limit {
-		rows = rows[:limit]
-		next = rows[limit-1].ID
+	for _, c := range counts {
+		if len(channels) == 0 || channels[len(channels)-1].Channel != c.Channel {
+			channels = append(channels, notify.Waiting{Channel: c.Channel})
+		}
+		x := &channels[len(channels)-1]
+		if c.State == dead {
+			x.Dead = c.Many
+			continue
+		}
+		x.Queued, x.Oldest = c.Many, instant(c.Oldest)
 	}
-	for _, r := range rows {
-		out = append(out, notify.Dead{ID: r.ID, Person: r.Person, Channel: r.Channel, Kind: r.Kind, Ticket: r.Ticket, At: instant(r.DoneAt),
-			Attempts: r.Attempts, Problem: r.Problem})
-	}
-	return out, next, err
-}
-
-// Revive implements notify.Store.
-func (s *Store) Revive(ctx context.Context, ids []int64, now time.Time) error {
-	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		return tx.Model(&row{}).Where("id IN ? AND state = ?", ids, dead).
-			Updates(map[string]any{"state": queued, "attempts": 0, "run_after": micros(now), "done_at": 0, "problem": ""}).Error
-	})
+	return channels, changes, err
 }
 
 // Prune implements notify.Store.

@@ -36,12 +36,11 @@ func (s *Store) Route(ctx context.Context, c notify.Change, postings []notify.Po
 		rows = append(rows, r)
 	}
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		if len(rows) > 0 {
-			if err := tx.Clauses(clause.OnConflict{DoNothing: true}).CreateInBatches(rows, 100).Error; err != nil {
-				return err
-			}
+		res := tx.Where("id = ?", c.ID).Delete(&changeRow{})
+		if res.Error != nil || res.RowsAffected == 0 || len(rows) == 0 { // without a row, another replica was faster
+			return res.Error
 		}
-		return tx.Where("id = ?", c.ID).Delete(&changeRow{}).Error
+		return tx.Clauses(clause.OnConflict{DoNothing: true}).CreateInBatches(rows, 100).Error
 	})
 }
 

@@ -112,7 +112,7 @@ func start(t *testing.T, s *server, how string) Config {
 	t.Cleanup(func() {
 		_ = l.Close() // the server may not know of it yet
 		_ = srv.Close()
-		<-done
+		<-done //nolint:errcheck // it says that it was closed
 	})
 	c := Config{Host: "127.0.0.1", Port: port, TLS: how, From: "ACP <acp@example.com>"}
 	if how != TLSNone {

@@ -75,7 +75,9 @@ func protectionReady(o *v1alpha1.ProtectedResource) (ready bool, refused, waits 
 		return false, "", ""
 	}
 	mode := o.Status.EffectiveMode == o.Spec.Mode || o.Spec.TemporaryAudit != nil
-	return c.Status == metav1.ConditionTrue && c.ObservedGeneration >= o.Generation && mode, "", c.Message
+	// In Observe no member has to have anything, and the adapter says that instead once nothing is left in any.
+	there := c.Status == metav1.ConditionTrue || c.Status == metav1.ConditionFalse && c.Reason == v1alpha1.ReasonObserve
+	return there && c.ObservedGeneration >= o.Generation && mode, "", c.Message
 }
 
 func accepted(conditions []metav1.Condition) (ready bool, refused, waits string) {

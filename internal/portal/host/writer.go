@@ -27,14 +27,18 @@ const (
 )
 
 // Writer implements approval.PolicyWriter with a client that reads from the API server.
-type Writer struct{ Client client.Client }
+type Writer struct {
+	Client client.Client
+	// Ledger fences off what a restored database would grant again; nil: there is no fence.
+	Ledger Ledger
+}
 
 // Writer of this host cluster.
 func (h *Host) Writer() *Writer { return &Writer{Client: h.client} }
 
 // Put implements approval.PolicyWriter.
 func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {
-	return w.edit(ctx, name, resource, check, func(p *v1alpha1.AccessControlPolicy) {
+	return w.edit(ctx, name, resource, true, check, func(p *v1alpha1.AccessControlPolicy) {
 		for _, s := range statements {
 			i := slices.IndexFunc(p.Spec.Statements, func(x v1alpha1.Statement) bool { return x.SID == s.SID })
 			if i < 0 {
@@ -48,7 +52,7 @@ func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1
 
 // Drop implements approval.PolicyWriter.
 func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string, check approval.Check) (approval.Written, error) {
-	return w.edit(ctx, name, resource, check, func(p *v1alpha1.AccessControlPolicy) {
+	return w.edit(ctx, name, resource, false, check, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements = slices.DeleteFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return slices.Contains(sids, s.SID) })
 		for _, sid := range sids {
 			p.Annotations[annotationFence] = sid
@@ -57,7 +61,7 @@ func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string,
 }
 
 // edit is read, check, write with the resource version that was read; a conflict starts over.
-func (w *Writer) edit(ctx context.Context, name, resource string, check approval.Check, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
+func (w *Writer) edit(ctx context.Context, name, resource string, grants bool, check approval.Check, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	for range maxConflicts {
@@ -73,6 +77,18 @@ func (w *Writer) edit(ctx context.Context, name, resource string, check approval
 		before := p.DeepCopy()
 		own(&p, resource)
 		change(&p)
+		fenced, err := w.fenced(ctx, before)
+		if err != nil {
+			return approval.Written{}, err
+		}
+		if fenced && grants {
+			return approval.Written{}, behind(name)
+		}
+		if !fenced && !equality.Semantic.DeepEqual(before, &p) {
+			if err := w.mark(ctx, &p); err != nil {
+				return approval.Written{}, err
+			}
+		}
 		if err := check(ctx); err != nil {
 			return approval.Written{}, err
 		}

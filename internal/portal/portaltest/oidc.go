@@ -5,8 +5,10 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -31,6 +33,8 @@ type Provider struct {
 	codes map[string]login
 	// Claims may change the ID token's claims before it is signed.
 	Claims func(map[string]any)
+	// Sign makes the ID token of its claims; tests replace it by what an attacker would do.
+	Sign func(claims []byte) string
 }
 
 type login struct {
@@ -46,6 +50,7 @@ func NewProvider(t testing.TB) *Provider {
 		t.Fatal(err)
 	}
 	p := &Provider{key: key, codes: map[string]login{}, Claims: func(map[string]any) {}}
+	p.Sign = func(claims []byte) string { return Signed(jose.RS256, p.key, "k", claims) }
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("/keys", p.keys)
@@ -104,11 +109,25 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.RS256, Key: jose.JSONWebKey{Key: p.key, KeyID: "k"}}, nil)
+	answer(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "id_token": p.Sign(body)})
+}
+
+// PublicKey of the provider, as everybody can read it.
+func (p *Provider) PublicKey() []byte {
+	der, err := x509.MarshalPKIXPublicKey(p.key.Public())
 	if err != nil {
 		panic(err)
 	}
-	signed, err := signer.Sign(body)
+	return pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der})
+}
+
+// Signed claims, with any algorithm and key.
+func Signed(alg jose.SignatureAlgorithm, key any, id string, claims []byte) string {
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: alg, Key: jose.JSONWebKey{Key: key, KeyID: id}}, nil)
+	if err != nil {
+		panic(err)
+	}
+	signed, err := signer.Sign(claims)
 	if err != nil {
 		panic(err)
 	}
@@ -116,7 +135,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		panic(err)
 	}
-	answer(w, http.StatusOK, map[string]any{"access_token": rand.Text(), "token_type": "Bearer", "id_token": raw})
+	return raw
 }
 
 func answer(w http.ResponseWriter, status int, v any) {

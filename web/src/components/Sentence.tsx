@@ -13,7 +13,7 @@ export function Sentence({ item, kind }: { item: TicketItem; kind: TicketKind })
   switch (kind) {
     case "grant":
     case "extend":
-      return <Trans i18nKey={kind === "grant" ? "decide.lets" : "decide.keeps"} values={{ application, resource, actions: words.list(item.actions ?? []), duration: words.lasting(item.durationSeconds) }} components={b} />;
+      return <Trans i18nKey={kind === "grant" ? "decide.lets" : "decide.keeps"} values={{ application, resource, actions: words.list(item.actions ?? []), duration: kind === "grant" ? words.lasting(item.durationSeconds) : words.duration(item.durationSeconds) }} components={b} />;
     case "revoke":
       return <Trans i18nKey="decide.takes" values={{ application, resource, ticket: item.target?.ticket ?? "" }} components={b} />;
     case "mode":

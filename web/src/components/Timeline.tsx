@@ -94,7 +94,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
         {node.kind === "effective" && node.status === "done" && <p className={classes.note}>{t(`timeline.effectiveText.${matter}`)}</p>}
         {node.kind === "revoked" && node.status === "ended" && <p className={classes.note}>{t("timeline.revokedText")}</p>}
         {node.kind === "voided" && <p className={classes.note}>{t("timeline.voidedText")}</p>}
-        {node.revision && (
+        {node.revision && !lines.has(node.kind) && (
           <p className={classes.note}>
             <span className={classes.mono}>{t("timeline.revision", { revision: node.revision.slice(0, 12) })}</span>
           </p>

@@ -1,7 +1,7 @@
-import { screen, within } from "@testing-library/react";
+import { screen, waitFor, within } from "@testing-library/react";
 import { describe, expect, it } from "vitest";
-import type { Access } from "../api/types";
-import { app888, bobsCluster, connection, resource } from "../testing/fixtures";
+import type { Access, Me, Resource } from "../api/types";
+import { app888, bobsCluster, connection, me, resource } from "../testing/fixtures";
 import { renderPage, serve } from "../testing/render";
 import { ResourcePage } from "./ResourcePage";
 
@@ -28,5 +28,33 @@ describe("who tried", () => {
     const row = within(await screen.findByTestId("connection-row"));
     expect(row.getByText("nothing allows it")).toBeVisible();
     expect(row.queryByTestId("request-access")).toBeNull();
+  });
+});
+
+describe("protection", () => {
+  const protection = { mode: "Audit", effectiveMode: "Audit", statements: 1, realized: true, clusters: [{ cluster: "m1", state: "Realized" }] } as const;
+  const open = (over: Partial<Resource>, roles: Me["roles"] = ["requester"]) => {
+    serve({
+      "GET /me": () => ({ body: me({ roles }) }),
+      "GET /resources/bobs-cluster": () => ({ body: resource({ ...over }) }),
+      "GET /resources/bobs-cluster/access": () => ({ body: { items: [] } }),
+      "GET /resources/bobs-cluster/connections": () => ({ body: { items: [], available: true, since: "2026-11-19T10:00:00Z" } }),
+      "GET /tickets": () => ({ body: { items: [] } }),
+    });
+    renderPage(<ResourcePage />, { path: "/resources/:id", at: "/resources/bobs-cluster" });
+  };
+  const asks = () => ["mode", "offboard", "onboard", "class"].filter((kind) => screen.queryByTestId(`ask-${kind}`));
+
+  it.each([
+    ["its owner may ask for another mode or its end", { mine: true, protection: { ...protection, clusters: [...protection.clusters] } }, ["requester"], ["mode", "offboard"]],
+    ["its owner may have it onboarded", { mine: true }, ["requester"], ["onboard"]],
+    ["security may, too", {}, ["requester", "security"], ["onboard", "class"]],
+    ["others may not", {}, ["requester"], []],
+    ["an auditor may not", { mine: true }, ["auditor"], []],
+    ["a name without a class cannot be", { mine: true, class: undefined }, ["requester"], []],
+  ] as [string, Partial<Resource>, Me["roles"], string[]][])("%s", async (_, over, roles, want) => {
+    open(over, roles);
+    await screen.findByTestId("protection");
+    await waitFor(() => expect(asks()).toEqual(want));
   });
 });

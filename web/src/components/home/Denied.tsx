@@ -23,7 +23,7 @@ function Ask({ row, underWay }: { row: DeniedConnection; underWay: Ticket[] }) {
   const ticket = askedFor(row, underWay);
   if (ticket) {
     return (
-      <span data-testid="asked">
+      <span className={tables.sentence} data-testid="asked">
         {t("home.askedIn")} <Link to={`/tickets/${ticket}`}>{ticket}</Link>
       </span>
     );

@@ -50,7 +50,7 @@ function Extend({ row }: { row: Row }) {
   const asked = create.data?.id ?? row.asked;
   if (asked) {
     return (
-      <span data-testid={`extension-of-${ticket.id}`}>
+      <span className={tables.sentence} data-testid={`extension-of-${ticket.id}`}>
         {t("extend.asked")} <Link to={`/tickets/${asked}`}>{asked}</Link>
       </span>
     );

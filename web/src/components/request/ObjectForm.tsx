@@ -78,6 +78,7 @@ export function ObjectForm({ person, ticket }: { person: string; ticket: ObjectT
       reason={form.reason}
       onReason={(reason) => change({ reason })}
       tried={tried}
+      reasonHint={t("request.reasonWhy")}
       onSubmit={() => submit(body, form.reason)}
       sending={sending}
       error={error}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/approvaltest"
+	"github.com/acp-io/acp/internal/approval/gormstore"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database/databasetest"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
+	"github.com/acp-io/acp/internal/notify/hook"
+	"github.com/acp-io/acp/internal/notify/setup"
+)
+
+// Two portals on one PostgreSQL tell of each change once, and anchor the ledger.
+func TestReplicasTellOnce(t *testing.T) {
+	const tickets = 12
+	var mu sync.Mutex
+	got, withdrawn, all := map[string]int{}, 0, make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		var b hook.Body
+		if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		got[b.Type+" "+b.Ticket]++
+		// A submission is told only if it is looked at before the withdrawal.
+		if b.Type == "ticket.withdrawn" {
+			if withdrawn++; withdrawn == tickets {
+				close(all)
+			}
+		}
+	}))
+	t.Cleanup(server.Close)
+	dir := t.TempDir()
+	key, file, heads := filepath.Join(dir, "key"), filepath.Join(dir, "notify.yaml"), filepath.Join(dir, "heads.jsonl")
+	for name, text := range map[string]string{key: "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=",
+		file: fmt.Sprintf("webhooks: [{name: siem, url: %q, keyFile: %q}]", server.URL, key)} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	portal, err := url.Parse("https://acp.example.com")
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.NewTextHandler(io.Discard, nil))
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		clear(got)
+		withdrawn, all = 0, make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var running sync.WaitGroup
+		for replica := range 2 {
+			db := databasetest.Open(t, dsn)
+			channels, err := setup.Load(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			k, err := keeper(options{ledgerAnchors: []string{"file:" + heads}, ledgerAnchorEvery: time.Hour}, &rest.Config{}, ledgerstore.NewReader(db), log)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, run := range append(notifier(notifystore.New(db), gormstore.New(db), func() *catalog.Catalog { return &catalog.Catalog{} }, channels, portal, fmt.Sprint(replica), log), k.Run) {
+				running.Go(func() { run(ctx) })
+			}
+		}
+		store := gormstore.New(databasetest.Open(t, dsn))
+		for i := range tickets {
+			x, err := store.Create(t.Context(), approvaltest.Ticket("orders", fmt.Sprint(i), ""))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := store.Update(t.Context(), x.Number, func(x *approval.Ticket) error { return x.Withdraw("alice", "done", approvaltest.Start) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		<-all
+		cancel()
+		running.Wait()
+		mu.Lock()
+		defer mu.Unlock()
+		for what, times := range got {
+			if times != 1 {
+				t.Errorf("%s was told %d times", what, times)
+			}
+		}
+		if st, err := os.Stat(heads); err != nil || st.Size() == 0 {
+			t.Errorf("anchored at the latest when the portal stops: %v", err)
+		}
+		if err := os.Remove(heads); err != nil {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,257 @@
+import { expect, test, type Page } from '@playwright/test';
+import { approve, ask, expectState, logIn, requestAccess, revoke, type Person } from './people.js';
+import { ready } from './fleet.js';
+import { shot } from './shots.js';
+
+const reachable = 'application=app-888&resource=bobs-cluster';
+
+/** Every kind of ticket, each asked for and decided where people do it. */
+test('several resources at once are one ticket, decided in bulk and item by item', async ({ browser }) => {
+  const [alice, bob, carol, frank] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol'), logIn(browser, 'frank')]);
+  const ticket = await ask(alice, `${reachable}&resource=orders-cache`, 'The new checkout reads both', async (page) => {
+    await expect(page.getByTestId('basket-orders-cache').getByRole('checkbox')).toBeChecked();
+    await expect(page.getByTestId('preview')).toContainText('Bob Tanaka');
+    await expect(page.getByTestId('preview').getByTestId('diff-object').first()).toBeVisible();
+    await shot(page, 'kinds-basket');
+  });
+  await expect(alice.page.getByTestId('items').getByRole('listitem').filter({ has: alice.page.getByTestId('item-toggle-1') })).toHaveCount(1);
+
+  await test.step('Carol selects it with the keyboard and approves both items at once', async () => {
+    await carol.page.goto(`/approvals?ticket=${ticket}`);
+    await expect(carol.page.getByTestId(`approval-${ticket}`)).toHaveAttribute('aria-current', 'true');
+    await carol.page.keyboard.press('x');
+    await carol.page.getByTestId('bulk-approve').click();
+    await expect(carol.page.getByTestId('bulk-summary').getByRole('listitem').filter({ hasText: 'Lets Checkout (888) reach' })).not.toHaveCount(0);
+    await shot(carol.page, 'kinds-bulk');
+    await carol.page.getByTestId('bulk-confirm').click();
+    await expect(carol.page.getByTestId(`result-${ticket}`).first()).toHaveAttribute('data-value', 'ok');
+    await carol.page.getByTestId('bulk-close').click();
+  });
+
+  await test.step('Bob owns both and decides about one; Frank owns the other with him', async () => {
+    await bob.page.goto(`/tickets/${ticket}`);
+    await bob.page.getByTestId('decision-about').click();
+    await bob.page.getByRole('option', { name: "Checkout (888) to Bob's cluster" }).click();
+    await bob.page.getByTestId('approve-button').click();
+    await expect(alice.page.getByTestId('item-state-0')).toHaveAttribute('data-value', 'effective', { timeout: 30_000 });
+    await expect(alice.page.getByTestId('item-state-1')).toHaveAttribute('data-value', 'pending');
+    await expectState(alice.page, 'pending');
+    await approve(frank, ticket);
+    await expectState(alice.page, 'effective', 30_000);
+    await shot(alice.page, 'kinds-items');
+  });
+
+  await test.step('one item is taken back, the other stays', async () => {
+    await alice.page.getByTestId('item-revoke-1').click();
+    await alice.page.getByTestId('revoke-reason').fill('Only the carts are read');
+    await alice.page.getByTestId('revoke-confirm').click();
+    await expect(alice.page.getByTestId('item-state-1')).toHaveAttribute('data-value', 'revoked', { timeout: 30_000 });
+    await expect(alice.page.getByTestId('item-state-0')).toHaveAttribute('data-value', 'effective');
+  });
+  await revokeAll(alice, ticket);
+});
+
+test('a grant is extended; who may not end it asks those who may', async ({ browser }) => {
+  const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
+  const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'Carts' });
+  await approve(carol, ticket);
+  await approve(bob, ticket);
+  await expectState(alice.page, 'effective', 30_000);
+
+  await test.step('asking again for the same is asking for more time', async () => {
+    await alice.page.goto(`/requests/new?${reachable}`);
+    await alice.page.getByText('90 days', { exact: true }).click();
+    await expect(alice.page.getByTestId('preview-extends')).toContainText(ticket);
+    await alice.page.goto(`/tickets/${ticket}`);
+  });
+
+  const extension = await test.step('Alice asks for more time, with the reason that held so far', async () => {
+    await alice.page.getByTestId('extend-button').click();
+    await expect(alice.page.getByTestId('extend-reason')).toHaveValue(/Carts/);
+    await alice.page.getByTestId('extend-dialog').getByText('90 days').click();
+    await expect(alice.page.getByTestId('extend-dialog').getByTestId('preview-step-owner')).toContainText('Bob Tanaka');
+    await alice.page.getByTestId('extend-confirm').click();
+    await alice.page.waitForURL((url) => /T-\d+$/.test(url.pathname) && !url.pathname.endsWith(ticket));
+    return alice.page.url().split('/').pop() ?? '';
+  });
+  await expect(alice.page.getByTestId('kind-badge')).toHaveAttribute('data-value', 'extend');
+  await approve(carol, extension);
+  await approve(bob, extension);
+  await expectState(alice.page, 'effective', 30_000);
+  await shot(alice.page, 'kinds-extend');
+
+  const end = await test.step('Carol may not end it, and asks Bob', async () => {
+    await carol.page.goto(`/tickets/${ticket}`);
+    await expect(carol.page.getByTestId('revoke-button')).toHaveCount(0);
+    await carol.page.getByTestId('ask-end').click();
+    await carol.page.getByTestId('request-reason').fill('The team gave the project up');
+    await carol.page.getByTestId('submit-request').click();
+    await carol.page.waitForURL((url) => /T-\d+$/.test(url.pathname) && !url.pathname.endsWith(ticket));
+    return carol.page.url().split('/').pop() ?? '';
+  });
+  await approve(bob, end);
+  await expectState(carol.page, 'effective', 30_000);
+  await alice.page.goto(`/tickets/${ticket}`);
+  await expectState(alice.page, 'revoked', 30_000);
+  await alice.page.goto(`/tickets/${extension}`);
+  await expectState(alice.page, 'revoked', 30_000);
+  await shot(carol.page, 'kinds-revoke');
+});
+
+test('a resource is onboarded, its mode changed, and taken out again', async ({ browser }) => {
+  const [bob, frank, dave] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'frank'), logIn(browser, 'dave')]);
+  await bob.page.goto('/resources/session-cache-staging');
+  await bob.page.getByTestId('ask-onboard').click();
+  await bob.page.getByTestId('request-reason').fill('Staging first');
+  await bob.page.getByTestId('submit-request').click();
+  await bob.page.waitForURL(/\/tickets\/T-\d+$/);
+  const onboarding = bob.page.url().split('/').pop() ?? '';
+  await approve(frank, onboarding);
+  await expectState(bob.page, 'effective', 30_000);
+
+  const observe = await ask(bob, 'kind=mode&resource=session-cache-staging', 'Not needed after all', async (page) => {
+    await page.getByTestId('mode-Observe').click();
+    await expect(page.getByTestId('preview').getByTestId('diff-object').first()).toBeVisible();
+    await shot(page, 'kinds-mode');
+  });
+  await approve(frank, observe);
+  await approve(dave, observe);
+  await expectState(bob.page, 'effective', 30_000);
+  await bob.page.goto('/resources/session-cache-staging');
+  await expect(bob.page.getByTestId('resource-mode')).toHaveAttribute('data-value', 'Observe');
+
+  const end = await ask(bob, 'kind=offboard&resource=session-cache-staging', 'Staging is torn down');
+  await approve(frank, end);
+  await approve(dave, end);
+  await expectState(bob.page, 'effective', 30_000);
+  await bob.page.goto('/resources/session-cache-staging');
+  await expect(bob.page.getByTestId('ask-onboard')).toBeVisible();
+});
+
+test('a class that grows while a request waits makes its approvals void', async ({ browser }) => {
+  const [alice, bob, carol, dave, nadia] = await Promise.all(['alice', 'bob', 'carol', 'dave', 'nadia'].map((name) => logIn(browser, name)));
+  if (!alice || !bob || !carol || !dave || !nadia) throw new Error('somebody could not log in');
+  const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'Carts' });
+  await approve(carol, ticket);
+
+  const change = async (reason: string, edit: (yaml: string) => string) => {
+    const id = await ask(dave, 'kind=class&object=ResourceClass&name=redis', reason, async (page) => {
+      const spec = page.getByTestId('object-spec');
+      await expect(spec).toHaveValue(/6379/);
+      await spec.fill(edit(await spec.inputValue()));
+      await expect(page.getByTestId('preview').getByTestId('diff-object').first()).toBeVisible();
+      await shot(page, 'kinds-class');
+    });
+    await approve(nadia, id);
+    await expectState(dave.page, 'effective', 30_000);
+  };
+  const port = '  - port: 6379\n    protocol: TCP\n';
+  await change('Redis speaks TLS on a port of its own', (yaml) => yaml.replace(port, `${port}${port.replace('6379', '6380')}`));
+  try {
+    await bob.page.goto(`/tickets/${ticket}`);
+    await bob.page.getByTestId('approve-button').click();
+    await expect(alice.page.getByTestId('timeline-voided')).toContainText('6380', { timeout: 30_000 });
+    await expectState(alice.page, 'pending');
+    await expect(alice.page.getByTestId('timeline-step-leader').last()).toHaveAttribute('data-value', 'current');
+    await shot(alice.page, 'kinds-void');
+    await alice.page.getByTestId('withdraw-button').click();
+    await alice.page.getByTestId('withdraw-reason').fill('One port is enough');
+    await alice.page.getByTestId('withdraw-confirm').click();
+    await expectState(alice.page, 'withdrawn');
+  } finally {
+    await change('One port is enough', (yaml) => yaml.replace(port.replace('6379', '6380'), ''));
+  }
+});
+
+test('an approval policy names who may break the glass; it is broken, and reviewed', async ({ browser }) => {
+  const [alice, dave, nadia] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'dave'), logIn(browser, 'nadia')]);
+  const policy = ['priority: 10', 'match: request.application.id == "app-888"', 'steps:', '  - name: leader', '    approvers: [requester.leader]', '  - name: owner', '    approvers: [resource.owner]', 'breakGlass:', '  people: [alice]', '  maxDuration: 4h', '  reviewers: ["group:security"]', ''].join('\n');
+  const change = async (verb: 'create' | 'delete', reason: string) => {
+    const id = await ask(nadia, `kind=approval-policy&verb=${verb}&name=checkout`, reason, async (page) => {
+      if (verb === 'create') await page.getByTestId('object-spec').fill(policy);
+      await expect(page.getByTestId('preview-step-security')).toContainText('Dave Okafor');
+    });
+    await approve(dave, id);
+    await expectState(nadia.page, 'effective', 30_000);
+  };
+  await change('create', 'Checkout is on call');
+  await shot(nadia.page, 'kinds-approval-policy');
+
+  const ticket = await test.step('Alice says what is on fire, sees who is told, and is sure', async () => {
+    const { page } = alice;
+    await page.goto(`/requests/new?${reachable}`);
+    await page.getByTestId('request-reason').fill('Every checkout fails');
+    await page.getByTestId('break-glass').click();
+    await expect(page.getByTestId('glass-confirm')).toBeDisabled();
+    await page.getByTestId('glass-sure').check();
+    await shot(page, 'kinds-glass');
+    await page.getByTestId('glass-confirm').click();
+    await page.waitForURL(/\/tickets\/T-\d+$/);
+    return page.url().split('/').pop() ?? '';
+  });
+  await expectState(alice.page, 'effective', 30_000);
+  await expect(alice.page.getByTestId('break-glass-badge')).toBeVisible();
+
+  await test.step('Dave finds it on his first page, and looks at it', async () => {
+    await dave.page.goto('/');
+    await dave.page.getByTestId('reviews').getByTestId(`waits-${ticket}`).click();
+    await dave.page.getByTestId('review-button').click();
+    await dave.page.getByTestId('review-comment').fill('The incident is in the log');
+    await dave.page.getByTestId('review-confirm').click();
+    await expect(alice.page.getByTestId('timeline-review-confirmed')).toBeVisible();
+    await shot(alice.page, 'kinds-glass-reviewed');
+  });
+  await revoke(alice, ticket, 'The fire is out');
+  await expectState(alice.page, 'revoked', 30_000);
+  await change('delete', 'The on-call rota moved');
+});
+
+test('somebody decides in another’s place, and the ticket says for whom', async ({ browser }) => {
+  const [alice, carol, frank] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'carol'), logIn(browser, 'frank')]);
+  const at = (hours: number) => new Date(Date.now() + hours * 3_600_000).toISOString();
+  const headers = { 'X-ACP-Request': '1', Origin: ready().portalURL };
+  const response = await carol.page.request.post('/api/v1/delegations', { headers, data: { to: 'frank', start: at(0), end: at(24), reason: 'Holiday' } });
+  expect(response.status(), await response.text()).toBe(201);
+  const { id } = (await response.json()) as { id: string };
+
+  const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'While Carol is away' });
+  await approve(frank, ticket, 'Carol told me about it');
+  await expect(alice.page.getByTestId('vote-frank')).toContainText('for Carol Lindqvist');
+  await shot(alice.page, 'kinds-delegation');
+  expect((await carol.page.request.delete(`/api/v1/delegations/${id}`, { headers })).status()).toBe(204);
+  await alice.page.getByTestId('withdraw-button').click();
+  await alice.page.getByTestId('withdraw-reason').fill('End of the test');
+  await alice.page.getByTestId('withdraw-confirm').click();
+  await expectState(alice.page, 'withdrawn');
+});
+
+test('one search finds everything, and a comment reaches the others without a reload', async ({ browser }) => {
+  const [alice, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'carol')]);
+  const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: 'Something to talk about' });
+  await open(carol.page, 'Bob Tanaka', 'hit-person-bob');
+  await expect(carol.page).toHaveURL(/requester=bob/);
+  await open(carol.page, ticket, `hit-ticket-${ticket}`);
+  await carol.page.getByTestId('decision-comment').fill('Which port is it?');
+  await carol.page.getByTestId('comment-only').click();
+  await expect(alice.page.getByTestId('timeline-comment')).toContainText('Which port is it?');
+  await carol.page.getByTestId('person-alice').first().click();
+  await expect(carol.page.getByTestId('person-card')).toContainText('Payments');
+  await carol.page.keyboard.press('Escape');
+  await carol.page.getByTestId('decision-comment').fill('Ask again with the port');
+  await carol.page.getByTestId('reject-button').click();
+  await expectState(alice.page, 'rejected');
+});
+
+async function open(page: Page, words: string, hit: string): Promise<void> {
+  await page.keyboard.press('ControlOrMeta+k');
+  await page.getByTestId('palette-input').fill(words);
+  await page.getByTestId(hit).click();
+}
+
+async function revokeAll({ page }: Person, ticket: string): Promise<void> {
+  await page.goto(`/tickets/${ticket}`);
+  await page.getByTestId('item-revoke-0').click();
+  await page.getByTestId('revoke-reason').fill('End of the test');
+  await page.getByTestId('revoke-confirm').click();
+  await expectState(page, 'revoked', 30_000);
+}

@@ -1,0 +1,13 @@
+-- +goose Up
+-- Instants are microseconds since 1970 in UTC. A status of 0 is a call under way.
+CREATE TABLE idempotency (
+    person          TEXT   NOT NULL,
+    idempotency_key TEXT   NOT NULL,
+    digest          TEXT   NOT NULL,
+    claimed_at      BIGINT NOT NULL,
+    status          BIGINT NOT NULL,
+    kind            TEXT   NOT NULL,
+    body            BYTES NOT NULL,
+    PRIMARY KEY (person, idempotency_key)
+);
+CREATE INDEX idempotency_claimed ON idempotency (claimed_at);

@@ -1,0 +1,53 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/ledger"
+)
+
+// annotationLedger holds the ledger's last line, as "SEQUENCE HASH", of the database whose portal wrote the policy
+// last. A database that does not have this line is older, because it was restored, or another one: what waits in it may
+// have been revoked since, so it may take away but not grant.
+const annotationLedger = "acp.io/portal-ledger"
+
+// Ledger is what the fence asks of the database; see ledger.Reader.
+type Ledger interface {
+	Line(ctx context.Context, seq int64) (ledger.Line, bool, error)
+	Last(ctx context.Context) (ledger.Line, bool, error)
+}
+
+// fenced tells whether a newer database has written the policy.
+func (w *Writer) fenced(ctx context.Context, p *v1alpha1.AccessControlPolicy) (bool, error) {
+	mark, marked := p.Annotations[annotationLedger]
+	if w.Ledger == nil || !marked {
+		return false, nil
+	}
+	var seq int64
+	var hash string
+	if n, _ := fmt.Sscanf(mark, "%d %s", &seq, &hash); n != 2 {
+		return true, nil // what somebody else wrote is no proof
+	}
+	l, ok, err := w.Ledger.Line(ctx, seq)
+	return !ok || l.Hash != hash, err
+}
+
+// mark leaves this database's last line at what it writes.
+func (w *Writer) mark(ctx context.Context, p *v1alpha1.AccessControlPolicy) error {
+	if w.Ledger == nil {
+		return nil
+	}
+	l, ok, err := w.Ledger.Last(ctx)
+	if err != nil || !ok {
+		return err
+	}
+	p.Annotations[annotationLedger] = fmt.Sprintf("%d %s", l.Seq, l.Hash)
+	return nil
+}
+
+func behind(policy string) error {
+	return &approval.RefusedError{Message: fmt.Sprintf("the portal's database is older than policy %s, so the access may have been revoked since; an administrator has to compare them, then remove the annotation %s", policy, annotationLedger)}
+}

@@ -1,0 +1,182 @@
+package host_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/host"
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+func text(t *testing.T, spec any) json.RawMessage {
+	t.Helper()
+	out, err := json.Marshal(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// TestObjects: what tickets change is written once, onto what the change was based on, or not at all.
+func TestObjects(t *testing.T) {
+	h := newHost(t, portaltest.APIServer(t, true))
+	w, ctx := h.Writer(), t.Context()
+	spec := v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}}}}
+	create := approval.Change{Kind: approval.ObjectApprovalPolicy, Name: "p", Verb: approval.VerbCreate, After: text(t, spec)}
+
+	after, err := h.DryRun(ctx, create)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec.Steps[0].Quorum = "Any"
+	if d := cmp.Diff(string(text(t, spec)), string(after)); d != "" {
+		t.Errorf("what would be there has its defaults: (-want +got)\n%s", d)
+	}
+	if seen, err := h.Seen(ctx, create.Kind, "p"); err != nil || seen.Exists {
+		t.Fatalf("and nothing is written: %+v, %v", seen, err)
+	}
+	bad := create
+	bad.After = text(t, v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "x", Approvers: []v1alpha1.Approver{"nobody"}}}})
+	var refused *approval.RefusedError
+	if _, err := h.DryRun(ctx, bad); !errors.As(err, &refused) || refused.Message == "" {
+		t.Errorf("what the API server refuses is refused before anybody is asked: %v", err)
+	}
+
+	create.After = after
+	stop := errors.New("stop")
+	if _, err := w.Apply(ctx, create, func(context.Context) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("the check's error is returned as it is: %v", err)
+	}
+	one, err := w.Apply(ctx, create, yes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again, err := w.Apply(ctx, create, yes); err != nil || again != one {
+		t.Errorf("writing the same again changes nothing: %+v, %v", again, err)
+	}
+	seen, err := h.Seen(ctx, create.Kind, "p")
+	if err != nil || !seen.Exists || seen.UID != one.UID || seen.Ready || string(seen.Spec) != string(after) {
+		t.Errorf("it is there, and nobody has accepted it: %+v, %v", seen, err)
+	}
+
+	spec.Priority, spec.MaxDuration = 7, nil
+	update := approval.Change{Kind: create.Kind, Name: "p", Verb: approval.VerbUpdate, Before: after, After: text(t, spec)}
+	two, err := w.Apply(ctx, update, yes)
+	if err != nil || two.Generation != one.Generation+1 {
+		t.Fatalf("update: %+v, %v", two, err)
+	}
+	spec.Priority = 9
+	stale := approval.Change{Kind: create.Kind, Name: "p", Verb: approval.VerbUpdate, Before: after, After: text(t, spec)}
+	for reason, c := range map[string]approval.Change{"based on what was there before": stale,
+		"it exists":       {Kind: create.Kind, Name: "p", Verb: approval.VerbCreate, After: stale.After},
+		"it does not":     {Kind: create.Kind, Name: "q", Verb: approval.VerbUpdate, Before: after, After: stale.After},
+		"another is gone": {Kind: create.Kind, Name: "p", Verb: approval.VerbDelete, Before: after},
+		"no such kind":    {Kind: "Secret", Name: "p", Verb: approval.VerbCreate, After: after}} {
+		if _, err := w.Apply(ctx, c, yes); !errors.As(err, &refused) || !refused.Final {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+	gone := approval.Change{Kind: create.Kind, Name: "p", Verb: approval.VerbDelete, Before: update.After}
+	for range 2 {
+		if _, err := w.Apply(ctx, gone, yes); err != nil {
+			t.Errorf("deleting, and again: %v", err)
+		}
+	}
+	if seen, err := h.Seen(ctx, create.Kind, "p"); err != nil || seen.Exists {
+		t.Errorf("it is gone: %+v, %v", seen, err)
+	}
+}
+
+func TestProtectionIsReady(t *testing.T) {
+	h := newHost(t, portaltest.APIServer(t, true))
+	ctx := t.Context()
+	c := approval.Change{Kind: approval.ObjectProtectedResource, Name: "pr", Verb: approval.VerbCreate,
+		After: text(t, v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeAudit})}
+	if _, err := h.Writer().Apply(ctx, c, yes); err != nil {
+		t.Fatal(err)
+	}
+	realized := func(s metav1.ConditionStatus) metav1.Condition {
+		return metav1.Condition{Type: v1alpha1.ConditionRealized, Status: s, Reason: "Realized", Message: "waiting for m2", ObservedGeneration: 1, LastTransitionTime: metav1.Now()}
+	}
+	for _, tc := range []struct {
+		reason string
+		status v1alpha1.ProtectedResourceStatus
+		want   approval.ObjectSeen
+	}{
+		{"nobody looked", v1alpha1.ProtectedResourceStatus{}, approval.ObjectSeen{}},
+		{"a member is missing", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeAudit, Conditions: []metav1.Condition{realized(metav1.ConditionFalse)}}, approval.ObjectSeen{Observed: 1, Waits: "waiting for m2"}},
+		{"another mode", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeObserve, Conditions: []metav1.Condition{realized(metav1.ConditionTrue)}}, approval.ObjectSeen{Observed: 1, Waits: "waiting for m2"}},
+		{"everywhere", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeAudit, Conditions: []metav1.Condition{realized(metav1.ConditionTrue)}}, approval.ObjectSeen{Observed: 1, Ready: true, Waits: "waiting for m2"}},
+		{"no member has to have anything", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, EffectiveMode: v1alpha1.ModeAudit, Conditions: []metav1.Condition{
+			{Type: v1alpha1.ConditionRealized, Status: metav1.ConditionFalse, Reason: v1alpha1.ReasonObserve, Message: "none", ObservedGeneration: 1, LastTransitionTime: metav1.Now()}}}, approval.ObjectSeen{Observed: 1, Ready: true, Waits: "none"}},
+		{"not accepted", v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1, Conditions: []metav1.Condition{realized(metav1.ConditionTrue),
+			{Type: v1alpha1.ConditionAccepted, Status: metav1.ConditionFalse, Reason: "NoClass", Message: "no class", LastTransitionTime: metav1.Now()}}}, approval.ObjectSeen{Observed: 1, Refused: "no class"}},
+	} {
+		if err := h.SetProtectionStatus(ctx, "pr", tc.status); err != nil {
+			t.Fatal(err)
+		}
+		got, err := h.Seen(ctx, c.Kind, c.Name)
+		tc.want.Exists, tc.want.UID, tc.want.Generation, tc.want.Spec = true, got.UID, 1, c.After
+		if d := cmp.Diff(tc.want, got); err != nil || d != "" {
+			t.Errorf("%s: %v (-want +got)\n%s", tc.reason, err, d)
+		}
+	}
+}
+
+func TestCompiledLines(t *testing.T) {
+	in := func() policy.Input {
+		return policy.Input{
+			ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis-cluster",
+				Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}, Placement: v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{"m1"}},
+				Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
+			SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
+		}
+	}
+	it := approval.Item{ApplicationName: portaltest.App888, ResourceName: portaltest.BobsCluster, Actions: []string{"redis:connect"}}
+	before := approval.NewShown(host.CompiledLines(in(), it))
+	if !slices.ContainsFunc(before.Lines, func(l string) bool {
+		return strings.Contains(l, "com.trip/appid=888") && strings.Contains(l, "6379/TCP")
+	}) {
+		t.Fatalf("it is said who may connect to which port: %q", before.Lines)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*policy.Input)
+		grows  string
+	}{
+		"nothing": {"the same", func(*policy.Input) {}, ""},
+		"a port":  {"the action means more", func(in *policy.Input) { in.ResourceClasses[0].Spec.Actions[0].Ports[0].EndPort = new(int32(6400)) }, "6379-6400/TCP"},
+		"a label": {"other pods", func(in *policy.Input) { in.SubjectClasses[0].Spec.LabelKey = "other" }, "other=888"},
+		"a member": {"one more", func(in *policy.Input) {
+			*in.ResourceClasses[0].Spec.Placement.Clusters = []v1alpha1.ClusterName{"m1", "m2"}
+		}, "in member m2"},
+		"a machine": {"an address of the application", func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App888)} }, "10.1.2.3/32"},
+		"another's": {"nobody here", func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App889)} }, ""},
+		"others": {"their statements are their tickets' business", func(in *policy.Input) {
+			in.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("x", portaltest.BobsCluster)}}}}
+		}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := in()
+			tc.change(&now)
+			grown := strings.Join(before.Grown(approval.NewShown(host.CompiledLines(now, it))), "\n")
+			if (grown == "") != (tc.grows == "") || !strings.Contains(grown, tc.grows) {
+				t.Errorf("%s: it grew by %q, want %q", tc.reason, grown, tc.grows)
+			}
+		})
+	}
+}
+
+func workload(name, subject string) *v1alpha1.ExternalWorkload {
+	return &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(subject), Addresses: []string{"10.1.2.3/32"}}}
+}

@@ -1,0 +1,186 @@
+package portal
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+// TestOthersObjects: for each route with an id, an object of somebody else looks exactly like one that does not exist, so
+// that counting ids up tells nothing.
+func TestOthersObjects(t *testing.T) {
+	x := newSite(t)
+	alice, erin := x.as("alice"), x.as("erin")
+	must := func(a portaltest.Answer) portaltest.Answer {
+		t.Helper()
+		if a.Status >= http.StatusMultipleChoices {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		}
+		return a
+	}
+	must(alice.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster")))
+	var token struct{ Token struct{ ID string } }
+	must(alice.Post("/api/v1/me/tokens", map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600})).Into(t, &token)
+	var delegation struct{ ID string }
+	must(alice.Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"})).Into(t, &delegation)
+	must(alice.Post("/api/v1/workloads", map[string]any{"items": []map[string]any{{"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}}))
+	if x.registered.count() != 1 {
+		t.Fatal("the workload is not registered")
+	}
+
+	public := map[string]string{
+		"getApplication": "the catalog is for everyone who is logged in", "listApplicationAccess": "refused as a whole; that the application exists is no secret",
+		"listApplicationConnections": "refused as a whole", "getResource": "the catalog", "listResourceAccess": "rows of the caller's own applications",
+		"listResourceConnections": "rows of the caller's own applications", "getPerson": "the catalog", "getApprovalPolicy": "everyone may know who has to approve",
+	}
+	hers := map[string]struct {
+		existing, none string
+		body           any
+		status         int
+	}{
+		"getTicket":        {"T-1", "T-999", nil, 404},
+		"decideTicket":     {"T-1", "T-999", map[string]any{"decision": "approve", "version": 1}, 404},
+		"withdrawTicket":   {"T-1", "T-999", map[string]any{"reason": "r"}, 404},
+		"revokeTicket":     {"T-1", "T-999", map[string]any{"reason": "r"}, 404},
+		"commentTicket":    {"T-1", "T-999", map[string]any{"comment": "c"}, 404},
+		"reviewTicket":     {"T-1", "T-999", map[string]any{"confirm": true}, 404},
+		"getTicketChange":  {"T-1", "T-999", nil, 404},
+		"listTicketLedger": {"T-1", "T-999", nil, 404},
+		"revokeToken":      {token.Token.ID, "AAAAAAAAAAAAAAAAAAAAAAAAAA", nil, 404},
+		"endDelegation":    {delegation.ID, "999", nil, 404},
+		"deleteWorkload":   {"vm-1", "vm-2", nil, 404},
+		"previewSync":      {"files", "none", map[string]any{}, 403},
+		"applySync":        {"files", "none", map[string]any{"token": "t"}, 403},
+		"deleteEntity":     {"application/app-888", "application/none", map[string]any{"reason": "r"}, 403},
+	}
+	for _, r := range routes {
+		if !strings.Contains(r.Path, ":") || public[r.Operation] != "" {
+			continue
+		}
+		t.Run(r.Operation, func(t *testing.T) {
+			tc, ok := hers[r.Operation]
+			if !ok {
+				t.Fatalf("%s %s has no row here: whose objects are they?", r.Method, r.Path)
+			}
+			said := func(id string) string {
+				a := erin.Call(r.Method, strings.NewReplacer(":kind/:id", id, ":id", id).Replace(r.Path), tc.body, http.Header{"X-Acp-Request": {"1"}})
+				var p map[string]any
+				a.Into(t, &p)
+				delete(p, "requestId")
+				if a.Status != tc.status {
+					t.Errorf("%s: %d %s", id, a.Status, a.Body)
+				}
+				text, err := json.Marshal(p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return strings.ReplaceAll(string(text), id, "ID")
+			}
+			if one, none := said(tc.existing), said(tc.none); one != none {
+				t.Errorf("an object of somebody else: %s\none that does not exist: %s", one, none)
+			}
+		})
+	}
+	if alice.Get("/api/v1/tickets/T-1").Status != http.StatusOK || x.registered.count() != 1 {
+		t.Error("nothing was changed by all that")
+	}
+	var left struct{ Items []any }
+	if alice.Get("/api/v1/me/tokens").Into(t, &left); len(left.Items) != 1 {
+		t.Error("her token is gone")
+	}
+}
+
+// TestOthersInLists: what is somebody else's is in no list, whatever the filter says.
+func TestOthersInLists(t *testing.T) {
+	x := newSite(t)
+	alice, erin := x.as("alice"), x.as("erin")
+	alice.Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
+	alice.Post("/api/v1/me/tokens", map[string]any{"name": "ci", "scopes": []string{"read"}, "expiresInSeconds": 3600})
+	alice.Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"})
+	alice.Post("/api/v1/workloads", map[string]any{"items": []map[string]any{{"id": "vm-1", "subject": portaltest.App888, "addresses": []string{"192.0.2.7"}}}})
+	for _, path := range []string{"/tickets?view=all", "/tickets?view=all&requester=alice", "/tickets?view=all&q=T-1", "/tickets?view=all&q=checkout", "/tickets?view=all&application=app-888",
+		"/tickets?view=all&resource=bobs-cluster", "/tickets?view=approvals", "/tickets?view=decided", "/tickets?view=review", "/search?q=T-1", "/me/tokens", "/me/inbox", "/delegations",
+		"/workloads", "/workloads?application=app-888", "/workloads?q=vm"} {
+		var list struct{ Items []any }
+		a := erin.Get("/api/v1" + path)
+		if a.Into(t, &list); a.Status != http.StatusOK || len(list.Items) != 0 {
+			t.Errorf("%s: %d %s", path, a.Status, a.Body)
+		}
+		a = x.as("").Get("/api/v1" + path)
+		if a.Status != http.StatusUnauthorized {
+			t.Errorf("%s without a login: %d", path, a.Status)
+		}
+	}
+	for _, path := range []string{"/delegations?all=true", "/ledger", "/catalog/sources", "/catalog/entities", "/ledger/export"} {
+		if a := erin.Get("/api/v1" + path); a.Status != http.StatusForbidden {
+			t.Errorf("%s: %d", path, a.Status)
+		}
+	}
+	if a := erin.Post("/api/v1/tickets/what-if", map[string]any{"as": "alice", "request": newTicket("app-888", "bobs-cluster")}); a.Status != http.StatusForbidden {
+		t.Errorf("in another's place: %d %s", a.Status, a.Body)
+	}
+}
+
+// TestTokensAreNoMoreThanTheirOwners: a scope opens nothing that its owner may not do, and a platform's right to speak
+// for every application is a security administrator's to give.
+func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
+	x := newSite(t)
+	program := x.as("")
+	call := func(secret, method, path string, body any) portaltest.Answer {
+		return program.Call(method, "/api/v1"+path, body, http.Header{"Authorization": {"Bearer " + secret}})
+	}
+	vm := func(app string) map[string]any {
+		return map[string]any{"items": []map[string]any{{"id": "vm-1", "source": "cmdb", "subject": app, "addresses": []string{"192.0.2.7"}}}}
+	}
+	own := map[string]any{"items": []map[string]any{{"id": "vm-1", "subject": portaltest.App889, "addresses": []string{"192.0.2.7"}}}}
+	for name, tc := range map[string]struct {
+		reason, who  string
+		scope        string
+		method, path string
+		body         any
+		want         int
+	}{
+		"ledger":          {"an ordinary person sees no ledger", "alice", "ledger:read", "GET", "/ledger", nil, 403},
+		"catalog":         {"nor changes the catalog", "alice", "catalog:write", "POST", "/catalog/entities", map[string]any{"kind": "person", "id": "mallory", "title": "M"}, 403},
+		"others' machine": {"nor speaks for others' applications", "alice", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 403},
+		"full sync":       {"nor for a platform", "alice", "workloads:write", "POST", "/workloads/sync", map[string]any{"source": "cmdb", "items": []any{}}, 403},
+		"platform":        {"a security administrator's token does", "dave", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 200},
+		"auditor":         {"an auditor's token changes nothing", "grace", "workloads:write", "POST", "/workloads", vm(portaltest.App889), 403},
+		"auditor reads":   {"and reads the ledger", "grace", "ledger:read", "GET", "/ledger", nil, 200},
+		"own decision":    {"nobody decides his own, by no token", "alice", "tickets:decide", "POST", "/tickets/T-1/decision", map[string]any{"decision": "approve", "version": 1}, 403},
+		"more tokens":     {"a token makes no tokens", "alice", "read", "POST", "/me/tokens", map[string]any{"name": "x", "scopes": []string{"read"}, "expiresInSeconds": 3600}, 403},
+		"delegation":      {"and nobody's delegate", "alice", "tickets:write", "POST", "/delegations", map[string]any{"to": "carol"}, 403},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if name == "own decision" {
+				x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
+			}
+			if a := call(x.token(tc.who, scope(tc.scope)), tc.method, tc.path, tc.body); a.Status != tc.want {
+				t.Errorf("%s: %d %s", tc.reason, a.Status, a.Body)
+			}
+		})
+	}
+	var results struct{ Items []struct{ Outcome string } }
+	if call(x.token("alice", scope("workloads:write")), "POST", "/workloads", own).Into(t, &results); len(results.Items) != 1 || results.Items[0].Outcome != "refused" {
+		t.Errorf("what she may not register herself her token does not either: %+v", results)
+	}
+	// With a token the cookie does not count, so that a token of little cannot borrow from a session of much.
+	dave := x.as("dave")
+	little := http.Header{"Authorization": {"Bearer " + x.token("alice", scope("read"))}}
+	var me struct {
+		Person struct{ ID string }
+		Token  bool
+	}
+	if dave.Call("GET", "/api/v1/me", nil, little).Into(t, &me); me.Person.ID != "alice" || !me.Token {
+		t.Errorf("the token says who calls: %+v", me)
+	}
+	for reason, header := range map[string]string{"unknown": "Bearer acp_" + strings.Repeat("A", 52), "another scheme": "Basic YWxpY2U6eA==", "empty": "Bearer", "nonsense": "Bearer ü\t"} {
+		if a := dave.Call("GET", "/api/v1/me", nil, http.Header{"Authorization": {header}}); a.Status != http.StatusUnauthorized || a.Header.Get("WWW-Authenticate") == "" {
+			t.Errorf("%s: the session does not step in: %d", reason, a.Status)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package portal
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/acp-io/acp/internal/idempotency"
+)
+
+// finishPatience is for keeping an answer although the caller has gone.
+const finishPatience = 5 * time.Second
+
+// once makes a call with an Idempotency-Key happen once, for the routes that say so: the others have a place for the key
+// in what they make.
+func (s *Server) once(c *gin.Context) {
+	key := c.GetHeader("Idempotency-Key")
+	if key == "" || caller(c) == nil || !routeByPath[c.Request.Method+" "+c.FullPath()].Once {
+		return
+	}
+	if _, err := idempotencyKey(&key); err != nil {
+		s.fail(c, err)
+		return
+	}
+	body, err := io.ReadAll(c.Request.Body) // in memory already; see body
+	if err != nil {
+		s.fail(c, err)
+		return
+	}
+	c.Request.Body = io.NopCloser(bytes.NewReader(body))
+	sum := sha256.Sum256([]byte(c.Request.Method + " " + c.Request.URL.RequestURI() + "\n" + string(body)))
+	call := idempotency.Call{Person: caller(c).ID, Key: key, Digest: hex.EncodeToString(sum[:]), At: s.Now().Truncate(time.Microsecond)}
+	answer, err := s.Once.Begin(c.Request.Context(), call)
+	switch {
+	case errors.Is(err, idempotency.ErrOther):
+		s.fail(c, problemf(http.StatusConflict, "conflict", "The Idempotency-Key belongs to another call of yours: use a new key."))
+		return
+	case errors.Is(err, idempotency.ErrUnderWay):
+		c.Header("Retry-After", "1")
+		s.fail(c, problemf(http.StatusConflict, "conflict", "A call with this Idempotency-Key is under way: ask again in a second."))
+		return
+	case err != nil:
+		s.fail(c, err)
+		return
+	case answer != nil:
+		c.Data(answer.Status, answer.Kind, answer.Body)
+		c.Abort()
+		return
+	}
+	w := &copyWriter{ResponseWriter: c.Writer}
+	c.Writer = w
+	finished := false
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), finishPatience)
+		defer cancel()
+		if finished && w.Status() < http.StatusMultipleChoices && w.copied.Len() <= idempotency.MaxAnswer {
+			err = s.Once.Finish(ctx, call, idempotency.Answer{Status: w.Status(), Kind: w.Header().Get("Content-Type"), Body: w.copied.Bytes()})
+		} else {
+			err = s.Once.Drop(ctx, call)
+		}
+		if err != nil {
+			s.Log.Warn("what became of a call could not be kept; its key is free in a minute", "error", err)
+		}
+	}()
+	c.Next()
+	finished = true
+}
+
+// copyWriter keeps what is written.
+type copyWriter struct {
+	gin.ResponseWriter
+	copied bytes.Buffer
+}
+
+func (w *copyWriter) Write(data []byte) (int, error) {
+	w.copied.Write(data)
+	return w.ResponseWriter.Write(data)
+}
+
+func (w *copyWriter) WriteString(text string) (int, error) { return w.Write([]byte(text)) }

@@ -1,0 +1,120 @@
+package portal
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+func loggedIn(b *portaltest.Browser) bool { return b.Get("/api/v1/me").Status == http.StatusOK }
+
+func TestSessionsAreListedAndEnded(t *testing.T) {
+	x := newSite(t)
+	here, there, bob := x.as("alice"), x.as("alice"), x.as("bob")
+	var list struct {
+		Items []struct {
+			Current              bool
+			CreatedAt, ExpiresAt time.Time
+			UserAgent            string
+		}
+	}
+	here.Get("/api/v1/me/sessions").Into(t, &list)
+	current := 0
+	for _, s := range list.Items {
+		if s.Current {
+			current++
+		}
+		if s.UserAgent == "" || s.CreatedAt.IsZero() || !s.ExpiresAt.After(s.CreatedAt) {
+			t.Errorf("%+v", s)
+		}
+	}
+	if len(list.Items) != 2 || current != 1 {
+		t.Errorf("her two, of which one is this: %+v", list)
+	}
+	if a := here.Delete("/api/v1/me/sessions"); a.Status != http.StatusNoContent {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	if !loggedIn(here) || loggedIn(there) || !loggedIn(bob) {
+		t.Error("this session goes on, her others end, and nobody else's")
+	}
+}
+
+func TestSessionsEndByTime(t *testing.T) {
+	x := newSite(t)
+	idle := x.as("alice")
+	// The session manager looks at the machine's clock, so what is stored is moved into the past instead.
+	id := idle.Client.Jar.Cookies(mustParse(t, x.base))[0].Value
+	if a := idle.Get("/api/v1/me"); a.Status != http.StatusOK {
+		t.Fatal(a.Status)
+	}
+	data, _, err := x.sessionData(t, id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var me struct{ SessionExpiresAt time.Time }
+	idle.Get("/api/v1/me").Into(t, &me)
+	if left := time.Until(me.SessionExpiresAt); left <= 0 || left > x.SessionIdle {
+		t.Errorf("an idle session ends in %s, not later than %s", left, x.SessionIdle)
+	}
+	for reason, at := range map[string]time.Time{"idle": time.Now().Add(-time.Second), "again": time.Now().Add(-time.Hour)} {
+		if err := x.credentials.Manager().CommitCtx(t.Context(), sessionID(id), data, at); err != nil {
+			t.Fatal(err)
+		}
+		if loggedIn(idle) {
+			t.Errorf("%s: a session that ended is worth nothing", reason)
+		}
+	}
+	if x.sessions.Lifetime != sessionLifetime || x.sessions.IdleTimeout != x.SessionIdle {
+		t.Errorf("absolute end after %s, idle end after %s", x.sessions.Lifetime, x.sessions.IdleTimeout)
+	}
+}
+
+// TestSessionFixation: a token that somebody planted before the login is not the session after it.
+func TestSessionFixation(t *testing.T) {
+	x := newSite(t)
+	planted := x.as("")
+	start := planted.Get("/auth/login")
+	known := cookie(t, start).Value
+	victim := portaltest.NewBrowser(t, x.base)
+	victim.Client.Jar.SetCookies(mustParse(t, x.base), []*http.Cookie{{Name: cookieName, Value: known}})
+	if to := victim.Login(x.provider, "/", "alice"); to != "/" {
+		t.Fatalf("login led to %s", to)
+	}
+	if !loggedIn(victim) || loggedIn(planted) {
+		t.Error("who knew the token from before the login has nothing")
+	}
+	invented := portaltest.NewBrowser(t, x.base)
+	invented.Client.Jar.SetCookies(mustParse(t, x.base), []*http.Cookie{{Name: cookieName, Value: strings.Repeat("A", 43)}})
+	if got := cookie(t, invented.Get("/auth/login")).Value; got == strings.Repeat("A", 43) {
+		t.Error("a token that the portal did not make is not taken over")
+	}
+}
+
+// TestWhoLeft: somebody who is not in the catalog any more is nobody, by cookie and by token.
+func TestWhoLeft(t *testing.T) {
+	x := newSite(t)
+	b, secret := x.as("frank"), x.token("frank", "read")
+	bearer := http.Header{"Authorization": {"Bearer " + secret}}
+	if a := x.as("").Call(http.MethodGet, "/api/v1/me", nil, bearer); a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	x.leave(t, "frank")
+	if loggedIn(b) {
+		t.Error("his session goes on")
+	}
+	if a := x.as("").Call(http.MethodGet, "/api/v1/me", nil, bearer); a.Status != http.StatusUnauthorized {
+		t.Errorf("his token goes on: %d", a.Status)
+	}
+}
+
+func TestCookieIsOfThisHostOnly(t *testing.T) {
+	for address, want := range map[string]string{"https://acp.example.com": "__Host-acp_session", "http://127.0.0.1:8080": "acp_session"} {
+		m := newSessions(Config{PublicURL: mustParse(t, address), SessionIdle: time.Hour})
+		if m.Cookie.Name != want || m.Cookie.Secure != strings.HasPrefix(address, "https") || !m.Cookie.HttpOnly || m.Cookie.Domain != "" || m.Cookie.Path != "/" || m.Cookie.SameSite != http.SameSiteLaxMode {
+			t.Errorf("%s: %+v", address, m.Cookie)
+		}
+	}
+}
