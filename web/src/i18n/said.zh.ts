@@ -257,9 +257,12 @@ export const saidInChinese: Record<string, string> = {
   // The change that a ticket brings.
   "%s resources are concerned; the dataplane objects of the first %s are shown.": "涉及 {{1}} 个资源，仅显示前 {{2}} 个的数据面对象。",
   "What %s is given depends on what each member can do, which only the adapter knows.": "下发给 {{1}} 的内容取决于各成员集群的能力，只有适配器知道。",
-  // More of the catalog and of workloads.
+  // Delegations.
+  // Tokens.
+  // The catalog.
   "%s has %s in %s: that is no id": "{{1}} 的 {{3}} 中有 {{2}}：这不是有效的编号",
   "%s has %s owners: at most %s; make them a group": "{{1}} 有 {{2}} 个负责人：最多 {{3}} 个，请改用一个组",
   "source %s: use letters, digits, '-', '_' and '.', and not %s": "来源 {{1}} 无效：请使用字母、数字、“-”“_”“.”，且不能是 {{2}}",
   "Nobody could decide for %s any more.": "将没有人可以为 {{1}} 审批。",
+  // Workloads and the ledger.
 };
