@@ -121,9 +121,9 @@ test('the ledger is intact, and a what-if names who would decide', async ({ brow
   await page.getByTestId('what-if-as').fill('alice');
   await page.getByRole('option', { name: /Alice/ }).click();
   await page.getByTestId('select-application').fill('888');
-  await page.getByRole('option').first().click();
-  await page.getByTestId('select-resource').fill('bob');
-  await page.getByRole('option').first().click();
+  await page.getByRole('option', { name: /888/ }).click();
+  await page.getByTestId('select-resource').fill('bobs-cluster');
+  await page.getByRole('option', { name: /bobs-cluster/ }).click();
   await expect(page.getByTestId('preview')).toContainText('Bob Tanaka');
   await shot(page, 'page-what-if-answer');
   await context.close();

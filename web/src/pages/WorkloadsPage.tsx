@@ -78,8 +78,8 @@ export function WorkloadsPage() {
       </Loaded>
       <LoadMore query={query} />
       {security && (
-        <p className={tables.muted}>
-          {t("machines.platform")} <Link className={tables.inText} to="/profile#tokens">{t("machines.tokens")}</Link>
+        <p className={`${tables.muted} ${tables.sentence}`}>
+          {t("machines.platform")} <Link to="/profile#tokens">{t("machines.tokens")}</Link>
         </p>
       )}
       {dialog === "add" && <AddDialog all={security} onClose={close} />}
