@@ -1,6 +1,6 @@
 import { AxeBuilder } from '@axe-core/playwright';
 import { expect, test, type Page } from '@playwright/test';
-import { logIn } from './people.js';
+import { expectState, logIn, requestAccess } from './people.js';
 import { shot } from './shots.js';
 
 const pages: { name: string; path: string }[] = [
@@ -11,6 +11,10 @@ const pages: { name: string; path: string }[] = [
   { name: 'resource', path: '/resources/bobs-cluster' },
   { name: 'requests', path: '/requests' },
   { name: 'request', path: '/requests/new?application=app-888&resource=bobs-cluster' },
+  { name: 'basket', path: '/requests/new?application=app-888&resource=bobs-cluster&resource=orders-cache' },
+  { name: 'mode', path: '/requests/new?kind=mode&resource=cart-cache&mode=Enforce' },
+  { name: 'class', path: '/requests/new?kind=class&object=ResourceClass&name=redis' },
+  { name: 'filters', path: '/requests?view=all&expiring=14' },
   { name: 'approvals', path: '/approvals' },
 ];
 
@@ -23,7 +27,8 @@ for (const colorScheme of ['light', 'dark'] as const) {
         await alice.page.getByTestId('language-zh').click();
         await expect(alice.page.locator('html')).toHaveAttribute('lang', /zh/);
       }
-      for (const { name, path } of pages) {
+      const ticket = await requestAccess(alice, { application: 'app-888', resource: 'bobs-cluster', reason: `To look at it, ${language}, ${colorScheme}` });
+      for (const { name, path } of [...pages, { name: 'ticket', path: `/tickets/${ticket}` }]) {
         await alice.page.setViewportSize({ width: 1280, height: 860 });
         await alice.page.goto(path);
         await settled(alice.page);
@@ -34,6 +39,22 @@ for (const colorScheme of ['light', 'dark'] as const) {
         expect(await overflow(alice.page), `${name} scrolls sideways at 390`).toBeLessThanOrEqual(0);
         if (colorScheme === 'light') await shot(alice.page, `page-${name}-${language}-390`);
       }
+      await test.step('the change of the ticket', async () => {
+        await alice.page.getByTestId('tab-change').click();
+        await expect(alice.page.getByTestId('diff-object').first()).toBeVisible();
+        expect(await overflow(alice.page), 'the diff scrolls sideways at 390').toBeLessThanOrEqual(0);
+        await shot(alice.page, `page-change-${language}-${colorScheme}-390`);
+        await alice.page.setViewportSize({ width: 1280, height: 860 });
+        expect(await serious(alice.page), 'the diff at 1280').toEqual([]);
+        // What a window of 1280 shows at 200 %.
+        await alice.page.setViewportSize({ width: 640, height: 430 });
+        expect(await overflow(alice.page), 'the diff scrolls sideways at 200 %').toBeLessThanOrEqual(0);
+      });
+      await alice.page.setViewportSize({ width: 1280, height: 860 });
+      await alice.page.getByTestId('withdraw-button').click();
+      await alice.page.getByTestId('withdraw-reason').fill('Seen');
+      await alice.page.getByTestId('withdraw-confirm').click();
+      await expectState(alice.page, 'withdrawn');
     });
   }
 }

@@ -79,6 +79,7 @@ type Catalog struct {
 
 	led                                 map[string]bool // people who are somebody's direct leader
 	sortedApplications, sortedResources []Entity
+	sortedPeople                        []Person
 	ownedBy                             map[Owner]owned
 }
 

@@ -7,7 +7,7 @@ import (
 )
 
 // People sorted by id.
-func (c *Catalog) People() []Person { return byID(c.people) }
+func (c *Catalog) People() []Person { return slices.Clone(c.sortedPeople) }
 
 // Groups sorted by id.
 func (c *Catalog) Groups() []Group { return byID(c.groups) }

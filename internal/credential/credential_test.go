@@ -291,7 +291,7 @@ func TestSessions(t *testing.T) {
 		keep(ctx, "one", "alice", time.Hour)
 		keep(ctx, "two", "alice", time.Hour)
 		keep(ctx, "three", "bob", time.Hour)
-		keep(ctx, "dead", "alice", -time.Second)
+		keep(ctx, "dead", "alice", -time.Hour)
 		if _, ok, err := m.FindCtx(ctx, "dead"); ok || err != nil {
 			t.Errorf("an expired session is none: %v %v", ok, err)
 		}

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -95,17 +96,10 @@ func roles(c *catalog.Catalog, who approval.Actor) []openapi.Role {
 			out = append(out, r)
 		}
 	}
-	owns := func(es []catalog.Entity) bool {
-		for _, e := range es {
-			if c.Owns(who.ID, e) {
-				return true
-			}
-		}
-		return false
-	}
+	applications, resources := c.Owned(who.ID)
 	add(!who.Auditor, openapi.RoleRequester)
-	add(owns(c.Applications()), openapi.RoleApplicationOwner)
-	add(owns(c.Resources()), openapi.RoleResourceOwner)
+	add(len(applications) > 0, openapi.RoleApplicationOwner)
+	add(len(resources) > 0, openapi.RoleResourceOwner)
 	add(c.Leads(who.ID), openapi.RoleLeader)
 	add(who.Security, openapi.RoleSecurity)
 	add(who.Auditor, openapi.RoleAuditor)
@@ -193,3 +187,12 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 func everyConnection(audit.Connection) bool { return true }
 
 func requestOf(ctx context.Context) *http.Request { return ginOf(ctx).Request }
+
+// patience gives an answer that takes long its own time to be written.
+func patience(ctx context.Context, d time.Duration) error {
+	err := http.NewResponseController(ginOf(ctx).Writer).SetWriteDeadline(time.Now().Add(d))
+	if errors.Is(err, http.ErrNotSupported) { // a test's writer
+		return nil
+	}
+	return err
+}

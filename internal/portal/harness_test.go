@@ -3,6 +3,8 @@ package portal
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"iter"
 	"log/slog"
 	"net/http/httptest"
 	"net/url"
@@ -182,6 +184,7 @@ type site struct {
 	registered  *registered
 	files       string // of the catalog
 	db          *database.DB
+	broken      atomic.Bool  // the ledger cannot be read to its end
 	ahead       atomic.Int64 // how far the clock is ahead of the machine's, in nanoseconds
 }
 
@@ -238,7 +241,7 @@ func newSite(t *testing.T) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: ledgerstore.NewReader(db), Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {
@@ -327,3 +330,27 @@ func (x *site) leave(t *testing.T, person string) {
 }
 
 func scope(s string) credential.Scope { return credential.Scope(s) }
+
+// breakable is a ledger whose reading breaks off after the first line.
+type breakable struct {
+	ledger.Reader
+	broken *atomic.Bool
+}
+
+func (b breakable) Lines(ctx context.Context, from int64) iter.Seq2[ledger.Line, error] {
+	return func(yield func(ledger.Line, error) bool) {
+		for l, err := range b.Reader.Lines(ctx, from) {
+			if !yield(l, err) {
+				return
+			}
+			if b.broken.Load() {
+				yield(ledger.Line{}, errors.New("disk I/O error"))
+				return
+			}
+		}
+	}
+}
+
+func tokenRequest() credential.Request {
+	return credential.Request{Name: "test", Scopes: []credential.Scope{credential.ScopeRead}, Lifetime: time.Hour}
+}

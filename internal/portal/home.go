@@ -31,7 +31,7 @@ func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 		return nil, err
 	}
 	c := a.Catalog()
-	owned := ownedApplications(c, who.ID)
+	owned, _ := c.Owned(who.ID)
 	out := openapi.GetHome200JSONResponse{Waiting: []openapi.Ticket{}, Reviews: []openapi.Ticket{}, UnderWay: []openapi.Ticket{}, Expiring: []openapi.Ticket{}, Denied: []openapi.DeniedConnection{}}
 	waits, reviews := waiting(who), reviewing(who)
 	waits.Limit, waits.Oldest, reviews.Limit, reviews.Oldest = homeWaiting, true, homeWaiting, true
@@ -78,10 +78,6 @@ func firstExpiry(t openapi.Ticket) time.Time {
 		}
 	}
 	return first
-}
-
-func ownedApplications(c *catalog.Catalog, person string) []catalog.Entity {
-	return slices.DeleteFunc(c.Applications(), func(e catalog.Entity) bool { return !c.Owns(person, e) })
 }
 
 func namesOf(es []catalog.Entity) []string {

@@ -14,7 +14,11 @@ import (
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
-const listLedger = "ledger"
+const (
+	listLedger = "ledger"
+	// verifyPatience is for a ledger of many millions of lines.
+	verifyPatience = 10 * time.Minute
+)
 
 // ListLedger implements openapi.StrictServerInterface.
 func (a *api) ListLedger(ctx context.Context, r openapi.ListLedgerRequestObject) (openapi.ListLedgerResponseObject, error) {
@@ -98,6 +102,9 @@ func linesOf(c *catalog.Catalog, lines []ledger.Line) []openapi.LedgerLine {
 // VerifyLedger implements openapi.StrictServerInterface.
 func (a *api) VerifyLedger(ctx context.Context, _ openapi.VerifyLedgerRequestObject) (openapi.VerifyLedgerResponseObject, error) {
 	if err := a.mayReadAll(ctx); err != nil {
+		return nil, err
+	}
+	if err := patience(ctx, verifyPatience); err != nil {
 		return nil, err
 	}
 	out := openapi.VerifyLedger200JSONResponse{Intact: true}

@@ -12,7 +12,7 @@ import (
 const (
 	listPeople = "people"
 	listGroups = "groups"
-	// mostOwned bounds what a person's page lists; the lists of applications and resources take an owner and have pages.
+	// mostOwned bounds what a person's page lists of each kind; the lists of applications and resources take an owner and have pages.
 	mostOwned = 200
 )
 
@@ -45,11 +45,10 @@ func (a *api) GetPerson(_ context.Context, r openapi.GetPersonRequestObject) (op
 	for _, g := range p.Groups {
 		out.Groups = append(out.Groups, openapi.OwnerRef{Kind: openapi.OwnerRefKindGroup, Id: g, DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g})})
 	}
-	for kind, all := range map[openapi.SearchHitKind][]catalog.Entity{openapi.SearchHitKindApplication: c.Applications(), openapi.SearchHitKindResource: c.Resources()} {
-		for _, e := range all {
-			if len(out.Owns) < mostOwned && c.Owns(p.ID, e) {
-				out.Owns = append(out.Owns, entityHit(kind, e))
-			}
+	applications, resources := c.Owned(p.ID)
+	for kind, all := range map[openapi.SearchHitKind][]catalog.Entity{openapi.SearchHitKindApplication: applications, openapi.SearchHitKindResource: resources} {
+		for _, e := range all[:min(len(all), mostOwned)] {
+			out.Owns = append(out.Owns, entityHit(kind, e))
 		}
 	}
 	slices.SortFunc(out.Owns, func(x, y openapi.SearchHit) int { return strings.Compare(string(x.Kind)+x.Id, string(y.Kind)+y.Id) })

@@ -52,8 +52,16 @@ func (a *api) preview(ctx context.Context, plan approval.Plan, requester string)
 	if err != nil {
 		return out, err
 	}
+	denied := map[string]map[string]int64{} // by application, so that many items of one make one query
 	for i, p := range plan.Items {
-		out.Items = append(out.Items, a.previewItem(ctx, i, plan.Kind, p, a.accessOf(existing[i], origin)))
+		if _, asked := denied[p.ApplicationName]; p.ApplicationName != "" && !asked {
+			denied[p.ApplicationName] = a.denials(ctx, audit.DeniedQuery{By: audit.ByResource, Subject: p.ApplicationName})
+		}
+		x := a.previewItem(ctx, i, plan.Kind, p, a.accessOf(existing[i], origin))
+		if p.ApplicationName != "" && p.Err == nil {
+			x.Denied24h = count(denied[p.ApplicationName], p.ResourceName)
+		}
+		out.Items = append(out.Items, x)
 	}
 	if err := a.previewRules(plan, requester, &out); err != nil {
 		return out, err
@@ -130,7 +138,6 @@ func (a *api) previewItem(ctx context.Context, position int, kind approval.Kind,
 	}
 	if p.ApplicationName != "" {
 		out.Existing = &existing
-		out.Denied24h = count(a.denials(ctx, audit.DeniedQuery{By: audit.BySubject, Subject: p.ApplicationName, Resource: p.ResourceName}), p.ApplicationName)
 	}
 	return out
 }

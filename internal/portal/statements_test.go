@@ -38,7 +38,7 @@ func (x *site) statements() *atomic.Int64 {
 	return &n
 }
 
-// TestListsAskOnce: a page with many rows makes as many statements as one with few.
+// TestListsAskOnce: a page with many rows makes a few statements, not some for each row.
 func TestListsAskOnce(t *testing.T) {
 	x := newSite(t)
 	store := x.Tickets.Store
@@ -77,14 +77,15 @@ func TestListsAskOnce(t *testing.T) {
 		}
 		return out
 	}
-	add(3)
-	few := measure()
-	add(60)
-	many := measure()
-	for path := range paths {
-		t.Logf("%-40s %d statements", path, many[path])
-		if many[path] > few[path] || many[path] == 0 {
-			t.Errorf("%s makes %d statements for few rows and %d for many", path, few[path], many[path])
+	// Stores keep what they have read lately, so a call may make fewer statements than this, but not one for each row.
+	const rows, most, mostOfHome = 63, 8, 18
+	add(rows)
+	for round := range 2 {
+		for path, n := range measure() {
+			t.Logf("%-40s %d statements", path, n)
+			if limit := map[bool]int64{false: most, true: mostOfHome}[path == "/home"]; n > limit || round == 0 && n == 0 {
+				t.Errorf("%s makes %d statements for %d rows", path, n, rows)
+			}
 		}
 	}
 }

@@ -131,7 +131,7 @@ func (a *api) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestO
 	if token := value(r.Body.Token); token == "" {
 		got, err = a.Workloads.PreviewSync(plain(ctx), by, r.Body.Source, in)
 	} else {
-		if err := http.NewResponseController(ginOf(ctx).Writer).SetWriteDeadline(time.Now().Add(syncPatience)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		if err := patience(ctx, syncPatience); err != nil {
 			return nil, err
 		}
 		got, err = a.Workloads.ApplySync(plain(ctx), by, r.Body.Source, in, token, value(r.Body.Confirm))

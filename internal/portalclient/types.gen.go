@@ -565,6 +565,7 @@ const (
 	StepStateCurrent  StepState = "current"
 	StepStateRejected StepState = "rejected"
 	StepStateSkipped  StepState = "skipped"
+	StepStateTimedOut StepState = "timed-out"
 	StepStateWaiting  StepState = "waiting"
 )
 
@@ -578,6 +579,8 @@ func (e StepState) Valid() bool {
 	case StepStateRejected:
 		return true
 	case StepStateSkipped:
+		return true
+	case StepStateTimedOut:
 		return true
 	case StepStateWaiting:
 		return true
@@ -930,8 +933,11 @@ type Access struct {
 	Subject CatalogRef `json:"subject"`
 
 	// Ticket absent: not granted by a ticket
-	Ticket        *string `json:"ticket,omitempty"`
-	TicketVisible *bool   `json:"ticketVisible,omitempty"`
+	Ticket *string `json:"ticket,omitempty"`
+
+	// TicketItem position of the item of that ticket
+	TicketItem    *int  `json:"ticketItem,omitempty"`
+	TicketVisible *bool `json:"ticketVisible,omitempty"`
 }
 
 // AccessEffect defines model for Access.Effect.
@@ -1182,6 +1188,25 @@ type DeviceApprove struct {
 	UserCode string `json:"userCode"`
 }
 
+// DeviceLogin defines model for DeviceLogin.
+type DeviceLogin struct {
+	// Address where it asked from
+	Address string `json:"address"`
+
+	// Client what the command line calls itself; it may lie
+	Client string `json:"client"`
+
+	// ExpiresAt until when it can be agreed to
+	ExpiresAt time.Time `json:"expiresAt"`
+
+	// Scopes what it would be able to do in the caller's name
+	Scopes    []TokenScope `json:"scopes"`
+	StartedAt time.Time    `json:"startedAt"`
+
+	// TokenSeconds how long its token would live
+	TokenSeconds int64 `json:"tokenSeconds"`
+}
+
 // DevicePoll defines model for DevicePoll.
 type DevicePoll struct {
 	DeviceCode string `json:"deviceCode"`
@@ -1228,6 +1253,9 @@ type Entity struct {
 	Sensitivity *Sensitivity `json:"sensitivity,omitempty"`
 	Source      *string      `json:"source,omitempty"`
 	Title       string       `json:"title"`
+
+	// Version of the entity that is changed, as it was read; absent: it is new
+	Version *int64 `json:"version,omitempty"`
 }
 
 // EntityKind defines model for Entity.Kind.
@@ -1433,6 +1461,12 @@ type NewDelegation struct {
 	Reason *string   `json:"reason,omitempty"`
 	Start  time.Time `json:"start"`
 	To     string    `json:"to"`
+}
+
+// NewDevice defines model for NewDevice.
+type NewDevice struct {
+	// Client what calls, for people, for example kubectl-acp on alices-laptop
+	Client *string `json:"client,omitempty"`
 }
 
 // NewReview defines model for NewReview.
@@ -1818,8 +1852,10 @@ type SyncResult struct {
 
 // SyncWorkloads defines model for SyncWorkloads.
 type SyncWorkloads struct {
-	Items  []Workload `json:"items"`
-	Source string     `json:"source"`
+	// Confirm more than a tenth of the source may go
+	Confirm *bool      `json:"confirm,omitempty"`
+	Items   []Workload `json:"items"`
+	Source  string     `json:"source"`
 
 	// Token of the preview of the same items; absent: preview
 	Token *string `json:"token,omitempty"`
@@ -1902,7 +1938,7 @@ type TicketKind string
 
 // TicketList defines model for TicketList.
 type TicketList struct {
-	// Items without events
+	// Items without events, statements and what the items bring
 	Items      []Ticket `json:"items"`
 	NextCursor *string  `json:"nextCursor,omitempty"`
 }
@@ -2008,6 +2044,9 @@ type WorkloadSync struct {
 	Sample    *[]Workload `json:"sample,omitempty"`
 	Token     string      `json:"token"`
 	Unchanged int         `json:"unchanged"`
+
+	// Unconfirmed so much would go that it is applied only with confirm
+	Unconfirmed *bool `json:"unconfirmed,omitempty"`
 }
 
 // Cursor defines model for Cursor.
@@ -2063,6 +2102,11 @@ type ListApplicationConnectionsParams struct {
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
 }
 
+// GetDeviceParams defines parameters for GetDevice.
+type GetDeviceParams struct {
+	UserCode string `form:"userCode" json:"userCode"`
+}
+
 // ListEntitiesParams defines parameters for ListEntities.
 type ListEntitiesParams struct {
 	// Q part of a name or title
@@ -2090,6 +2134,12 @@ type ListDelegationsParams struct {
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// CreateDelegationParams defines parameters for CreateDelegation.
+type CreateDelegationParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListGroupsParams defines parameters for ListGroups.
 type ListGroupsParams struct {
 	// Q part of a name or title
@@ -2104,7 +2154,7 @@ type ListGroupsParams struct {
 type ListLedgerParams struct {
 	Actor *string `form:"actor,omitempty" json:"actor,omitempty"`
 
-	// Action prefix
+	// Action for example ticket.approved
 	Action *string    `form:"action,omitempty" json:"action,omitempty"`
 	Object *string    `form:"object,omitempty" json:"object,omitempty"`
 	From   *time.Time `form:"from,omitempty" json:"from,omitempty"`
@@ -2127,6 +2177,12 @@ type ListInboxParams struct {
 	// Cursor nextCursor of the page before
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// CreateTokenParams defines parameters for CreateToken.
+type CreateTokenParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // ListPeopleParams defines parameters for ListPeople.
@@ -2212,6 +2268,12 @@ type CreateTicketParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// CommentTicketParams defines parameters for CommentTicket.
+type CommentTicketParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // ListWorkloadsParams defines parameters for ListWorkloads.
 type ListWorkloadsParams struct {
 	// Q part of a name or title
@@ -2225,6 +2287,15 @@ type ListWorkloadsParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
+
+// DeleteWorkloadParams defines parameters for DeleteWorkload.
+type DeleteWorkloadParams struct {
+	// Source absent: what people registered
+	Source *string `form:"source,omitempty" json:"source,omitempty"`
+}
+
+// StartDeviceJSONRequestBody defines body for StartDevice for application/json ContentType.
+type StartDeviceJSONRequestBody = NewDevice
 
 // ApproveDeviceJSONRequestBody defines body for ApproveDevice for application/json ContentType.
 type ApproveDeviceJSONRequestBody = DeviceApprove

@@ -2,6 +2,7 @@ package host
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,22 +57,42 @@ func (h *Host) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) {
 	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list the approval policies of the cache: %w", err)
 	}
-	out := make([]*v1alpha1.ApprovalPolicy, len(list.Items))
-	for i := range list.Items {
-		out[i] = &list.Items[i]
-	}
-	return out, nil
+	return pointers(list.Items), nil
 }
 
-// Compiled implements approval.Host.
+// indexSubject finds ExternalWorkloads by the subject that they are.
+const indexSubject = "spec.subject"
+
+func subjectOf(o client.Object) []string {
+	w, ok := o.(*v1alpha1.ExternalWorkload)
+	if !ok {
+		return nil
+	}
+	return []string{string(w.Spec.Subject)}
+}
+
+// Compiled implements approval.Host. It is asked in the middle of decisions, so it reads no more than it needs.
 func (h *Host) Compiled(it approval.Item) ([]string, error) {
-	if _, ok := h.Snapshot(); !ok {
+	if !h.Ready() {
 		return nil, approval.HostUnknown()
 	}
-	h.mu.Lock()
-	in := h.input
-	h.mu.Unlock()
-	return CompiledLines(in, it), nil
+	var resources v1alpha1.ResourceClassList
+	var subjects v1alpha1.SubjectClassList
+	var workloads v1alpha1.ExternalWorkloadList
+	ctx := context.Background() // lists of a synced cache wait for nothing
+	if err := errors.Join(h.cache.List(ctx, &resources, client.UnsafeDisableDeepCopy), h.cache.List(ctx, &subjects, client.UnsafeDisableDeepCopy),
+		h.cache.List(ctx, &workloads, client.UnsafeDisableDeepCopy, client.MatchingFields{indexSubject: it.ApplicationName})); err != nil {
+		return nil, fmt.Errorf("list the classes and workloads of the cache: %w", err)
+	}
+	return CompiledLines(policy.Input{ResourceClasses: pointers(resources.Items), SubjectClasses: pointers(subjects.Items), Workloads: pointers(workloads.Items)}, it), nil
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
 }
 
 // CompiledLines are what one item's statement brings, as if its resource were in Enforce and had no other statement:
@@ -168,8 +189,12 @@ func placementLines(u policy.Unit) []string {
 			lines = append(lines, "in member "+string(c))
 		}
 	}
-	if u.Placement.ClusterSelector != nil {
-		lines = append(lines, "in members with "+metav1.FormatLabelSelector(u.Placement.ClusterSelector))
+	if sel := u.Placement.ClusterSelector; sel != nil {
+		if len(sel.MatchLabels)+len(sel.MatchExpressions) == 0 {
+			lines = append(lines, "in every member")
+		} else {
+			lines = append(lines, "in members with "+metav1.FormatLabelSelector(sel))
+		}
 	}
 	for _, e := range u.Enforcers {
 		lines = append(lines, "enforced by "+string(e))

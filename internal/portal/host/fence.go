@@ -3,8 +3,6 @@ package host
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
@@ -28,10 +26,10 @@ func (w *Writer) fenced(ctx context.Context, p *v1alpha1.AccessControlPolicy) (b
 	if w.Ledger == nil || !marked {
 		return false, nil
 	}
-	number, hash, _ := strings.Cut(mark, " ")
-	seq, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		return true, nil // somebody's own text is no proof
+	var seq int64
+	var hash string
+	if n, _ := fmt.Sscanf(mark, "%d %s", &seq, &hash); n != 2 {
+		return true, nil // what somebody else wrote is no proof
 	}
 	l, ok, err := w.Ledger.Line(ctx, seq)
 	return !ok || l.Hash != hash, err

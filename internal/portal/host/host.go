@@ -46,7 +46,6 @@ type Host struct {
 	mu       sync.Mutex
 	dirty    bool
 	snapshot *policy.Snapshot
-	input    policy.Input // of the snapshot
 }
 
 // New prepares the connection and connects nothing. onResource is called with the name of a resource whose protection
@@ -133,6 +132,9 @@ func resourceOf(o client.Object) []string {
 
 // Run keeps the cache until the context ends. An API server that is away is waited for.
 func (h *Host) Run(ctx context.Context) error {
+	if err := h.cache.IndexField(ctx, &v1alpha1.ExternalWorkload{}, indexSubject, subjectOf); err != nil {
+		return fmt.Errorf("index external workloads: %w", err)
+	}
 	if err := h.cache.IndexField(ctx, &v1alpha1.ProtectedResource{}, indexResource, resourceOf); err != nil {
 		return fmt.Errorf("index protected resources: %w", err)
 	}
@@ -227,7 +229,7 @@ func (h *Host) Snapshot() (*policy.Snapshot, bool) {
 		h.log.Error("the host cluster's cache cannot be listed", "error", err)
 		return h.snapshot, h.snapshot != nil
 	}
-	h.snapshot, h.input, h.dirty = policy.NewSnapshot(in), in, false
+	h.snapshot, h.dirty = policy.NewSnapshot(in), false
 	return h.snapshot, true
 }
 

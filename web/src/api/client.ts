@@ -72,25 +72,38 @@ function isProblem(body: unknown): body is Problem {
 
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
-/** The data of an answer, or an ApiError. */
-export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
-  let answer: Answer<T>;
+async function answered<T>(call: Promise<Answer<T>>): Promise<Answer<T>> {
   try {
-    answer = await call;
+    return await call;
   } catch (cause) {
     if (cause instanceof DOMException && cause.name === "AbortError") throw cause;
     throw new ApiError("network", 0, cause instanceof Error ? cause.message : "no answer");
   }
-  if (answer.response.ok && answer.data !== undefined) return answer.data;
+}
+
+function failed(answer: Answer<unknown>): ApiError {
   const status = answer.response.status;
   const problem = isProblem(answer.error) ? answer.error : undefined;
   if (status === 401) signedOut.forEach((listener) => listener());
-  throw new ApiError(
+  return new ApiError(
     problem?.code ?? (status === 401 ? "unauthenticated" : "internal"),
     status,
     problem?.detail ?? problem?.title ?? answer.response.statusText,
     problem,
   );
+}
+
+/** The data of an answer, or an ApiError. */
+export async function unwrap<T>(call: Promise<Answer<T>>): Promise<T> {
+  const answer = await answered(call);
+  if (answer.response.ok && answer.data !== undefined) return answer.data;
+  throw failed(answer);
+}
+
+/** For calls whose answer says only that it is done. */
+export async function settled(call: Promise<Answer<unknown>>): Promise<void> {
+  const answer = await answered(call);
+  if (!answer.response.ok) throw failed(answer);
 }
 
 /** Ends the session; answers where to go next (the provider's own logout, or our login page). */

@@ -1,3 +1,4 @@
+import { IconAlertTriangle, IconCircleCheck, IconCircleDashed, IconCircleX, IconClock } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { ClusterState, Decision, Mode, Sensitivity, StepState, TicketKind, TicketState } from "../api/types";
 import classes from "./Badge.module.css";
@@ -76,4 +77,11 @@ const sensitivityClass: Record<Sensitivity, string | undefined> = { low: classes
 export function SensitivityBadge({ sensitivity }: { sensitivity: Sensitivity }) {
   const { t } = useTranslation();
   return <span className={`${classes.badge} ${sensitivityClass[sensitivity]}`}>{t(`sensitivity.${sensitivity}`)}</span>;
+}
+
+const toneIcons = { ok: IconCircleCheck, warn: IconAlertTriangle, bad: IconCircleX, busy: IconClock, idle: IconCircleDashed } as const;
+
+/** A state that has no look of its own: one of five tones, its icon, and a word. */
+export function Word({ tone, word, help, testId, value }: { tone: keyof typeof toneIcons; word: string; help?: string | undefined; testId?: string; value?: string }) {
+  return <Badge look={{ tone, icon: toneIcons[tone] }} word={word} help={help} testId={testId} value={value} />;
 }

@@ -2,13 +2,16 @@ import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useMayRequest } from "../api/queries";
-import type { TicketKind } from "../api/types";
+import type { ObjectChange, TicketKind } from "../api/types";
 
 export interface Prefill {
   kind?: TicketKind | undefined;
   application?: string | undefined;
   resource?: string | undefined;
   action?: string | undefined;
+  /** The object that is to change, of a kind and a name. */
+  object?: ObjectChange["kind"] | undefined;
+  name?: string | undefined;
   /** The grant that is to end. */
   target?: string | undefined;
 }

@@ -34,6 +34,7 @@ export function RevokeDialog({ ticketId, item, targets, onClose }: Props) {
           {targets.map((target) => (
             <Text key={`${target.application}/${target.resource}`}>{t("decide.revokeText", { application: target.application, resource: target.resource, actions: words.list(target.actions) })}</Text>
           ))}
+          <Text c="dimmed" size="sm" mt={4}>{t("decide.revokeExtensions")}</Text>
           {clusters.length > 0 && <Text c="dimmed" size="sm" mt={4}>{t("decide.revokeClusters", { clusters: words.list(clusters) })}</Text>}
         </>
       }

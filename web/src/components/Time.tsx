@@ -1,6 +1,7 @@
 import { useSyncExternalStore } from "react";
 import { useTranslation } from "react-i18next";
-import { exactTime, preciseTime, relativeTime } from "../lib/time";
+import { dayAndTime, exactTime, preciseTime, relativeTime } from "../lib/time";
+import { useZone } from "../lib/use-zone";
 
 /** One clock for all relative times of the page, so that they change together. */
 const tick = 15_000;
@@ -34,11 +35,12 @@ function useNow(): number {
 export function Ago({ at }: { at: string }) {
   const { i18n } = useTranslation();
   const current = useNow();
+  const zone = useZone();
   const date = new Date(at);
   // What happened after the last tick would read as the future.
   const reference = new Date(date.getTime() > current && date.getTime() <= current + tick ? date.getTime() : current);
   return (
-    <time dateTime={at} title={exactTime(date, i18n.language)}>
+    <time dateTime={at} title={exactTime(date, i18n.language, zone)}>
       {relativeTime(date, reference, i18n.language)}
     </time>
   );
@@ -47,10 +49,23 @@ export function Ago({ at }: { at: string }) {
 /** Time of day to the millisecond. */
 export function Precise({ at }: { at: string }) {
   const { i18n } = useTranslation();
+  const zone = useZone();
   const date = new Date(at);
   return (
-    <time dateTime={at} title={exactTime(date, i18n.language)}>
-      {preciseTime(date, i18n.language)}
+    <time dateTime={at} title={exactTime(date, i18n.language, zone)}>
+      {preciseTime(date, i18n.language, zone)}
+    </time>
+  );
+}
+
+/** The day and the minute, for what is planned. */
+export function At({ at }: { at: string }) {
+  const { i18n } = useTranslation();
+  const zone = useZone();
+  const date = new Date(at);
+  return (
+    <time dateTime={at} title={exactTime(date, i18n.language, zone)}>
+      {dayAndTime(date, i18n.language, zone)}
     </time>
   );
 }

@@ -21,15 +21,19 @@ function isLanguage(value: string | null | undefined): value is Language {
   return languages.some((language) => language === value);
 }
 
-function preferred(): Language {
+/** What was chosen in this browser. */
+function chosen(): Language | undefined {
   let stored: string | null = null;
   try {
     stored = localStorage.getItem(storageKey);
   } catch {
     // Storage may be blocked; the browser's languages decide then.
   }
-  if (isLanguage(stored)) return stored;
-  return navigator.languages.map((tag) => tag.slice(0, 2)).find(isLanguage) ?? "en";
+  return isLanguage(stored) ? stored : undefined;
+}
+
+function preferred(): Language {
+  return chosen() ?? navigator.languages.map((tag) => tag.slice(0, 2)).find(isLanguage) ?? "en";
 }
 
 export const i18n = i18next.createInstance();
@@ -47,9 +51,18 @@ export async function startI18n(language: Language = preferred()): Promise<void>
   document.documentElement.lang = language;
 }
 
-export async function chooseLanguage(language: Language): Promise<void> {
+async function speak(language: Language): Promise<void> {
   await i18n.changeLanguage(language);
   document.documentElement.lang = language;
+}
+
+/** The language of the person's profile, for a browser in which none was chosen. */
+export async function adoptLanguage(language: Language): Promise<void> {
+  if (chosen() === undefined && i18n.language !== language) await speak(language);
+}
+
+export async function chooseLanguage(language: Language): Promise<void> {
+  await speak(language);
   try {
     localStorage.setItem(storageKey, language);
   } catch {

@@ -217,6 +217,53 @@ export const saidInChinese: Record<string, string> = {
   "The delegation has ended already.": "委托已结束。",
   "There is no such delegation, or you may not see it.": "没有这项委托，或您无权查看。",
   "The ticket has no such item.": "工单没有这一项。",
-  // The ledger: why a line is broken.
   // Preferences.
+  // Tokens, sessions and command lines.
+  "Name the token with 1 to %s characters, so that you know later what it is for.": "请用 1 到 {{1}} 个字符为令牌命名，以便日后知道它的用途。",
+  "A token lives for at least 5 minutes and at most 366 days.": "令牌的有效期至少 5 分钟，至多 366 天。",
+  "Name at least one scope.": "请至少选择一个权限范围。",
+  "There is no scope %s.": "没有权限范围 {{1}}。",
+  "There is no such token of yours.": "您没有这个令牌。",
+  "You have as many tokens as one can have: revoke some first.": "您的令牌数量已达上限，请先吊销一些。",
+  "A token was made with this Idempotency-Key, and its secret was shown then: look among your tokens.": "这次请求已经创建过令牌，密钥当时已显示，请在令牌列表中查看。",
+  "No command line waits with this code: check it, or begin the login again.": "没有命令行在等待这个代码，请核对，或重新开始登录。",
+  "Too many command lines wait for their users; try again in some minutes.": "等待确认的命令行登录过多，请几分钟后再试。",
+  "A token cannot do this: log in with a browser.": "令牌不能执行此操作，请用浏览器登录。",
+  "The token lacks the scope %s.": "令牌缺少权限范围 {{1}}。",
+  // The portal itself.
+  "Log in first.": "请先登录。",
+  "Too many requests; wait a moment.": "请求过于频繁，请稍候。",
+  "You have %s event streams open: close some pages.": "您已打开 {{1}} 个实时页面，请关闭一些。",
+  "The request is larger than %s KiB.": "请求超过 {{1}} KiB。",
+  "Something went wrong here; nothing was changed. Report it with the request id.": "服务器出错，没有做任何更改。请附上请求编号反馈。",
+  "Something went wrong here. Report it with the request id.": "服务器出错。请附上请求编号反馈。",
+  "The Idempotency-Key belongs to another call of yours: use a new key.": "这个幂等键属于您的另一次请求，请换一个。",
+  "A call with this Idempotency-Key is under way: ask again in a second.": "同一请求正在处理中，请稍后再试。",
+  "The catalog does not know it.": "目录中没有它。",
+  "Only the application's owners, the security team and auditors see what it reaches.": "只有应用负责人、安全团队和审计员可以查看它能访问什么。",
+  "Only the security team and auditors see this.": "只有安全团队和审计员可以查看。",
+  "There is no such approval policy.": "没有这个审批策略。",
+  "There is no such workload, or you may not remove it.": "没有这个工作负载，或您无权移除。",
+  "The source cannot be read now; the log says why.": "暂时无法读取该来源，原因见日志。",
+  "must have at least one entity": "至少要有一个条目",
+  "must be user:ID or group:ID each": "每一项必须是 user:ID 或 group:ID",
+  "An anchor cannot be read, so that not everything could be compared.": "有一个锚点无法读取，因此未能全部核对。",
+  // A request.
+  "The request is not valid; see its fields.": "请求有误，请查看各字段。",
+  "The duration must be between 5 minutes and 366 days.": "时长必须在 5 分钟到 366 天之间。",
+  "must be between %s and %s, or absent": "必须在 {{1}} 到 {{2}} 之间，或留空",
+  "must have 1 to %s items": "必须有 1 到 {{1}} 项",
+  "must be the spec as YAML or JSON, with each field once": "必须是 YAML 或 JSON 格式的 spec，每个字段只出现一次",
+  "must have at most %s bytes": "最多 {{1}} 字节",
+  // The change that a ticket brings.
+  "%s resources are concerned; the dataplane objects of the first %s are shown.": "涉及 {{1}} 个资源，仅显示前 {{2}} 个的数据面对象。",
+  "What %s is given depends on what each member can do, which only the adapter knows.": "下发给 {{1}} 的内容取决于各成员集群的能力，只有适配器知道。",
+  // Delegations.
+  // Tokens.
+  // The catalog.
+  "%s has %s in %s: that is no id": "{{1}} 的 {{3}} 中有 {{2}}：这不是有效的编号",
+  "%s has %s owners: at most %s; make them a group": "{{1}} 有 {{2}} 个负责人：最多 {{3}} 个，请改用一个组",
+  "source %s: use letters, digits, '-', '_' and '.', and not %s": "来源 {{1}} 无效：请使用字母、数字、“-”“_”“.”，且不能是 {{2}}",
+  "Nobody could decide for %s any more.": "将没有人可以为 {{1}} 审批。",
+  // Workloads and the ledger.
 };

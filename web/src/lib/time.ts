@@ -18,13 +18,18 @@ export function relativeTime(at: Date, now: Date, language: string): string {
   return format.format(0, "second");
 }
 
-export function exactTime(at: Date, language: string): string {
-  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long" }).format(at);
+/** Without a zone: the browser's. */
+export function exactTime(at: Date, language: string, timeZone?: string): string {
+  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "long", timeZone }).format(at);
+}
+
+export function dayAndTime(at: Date, language: string, timeZone?: string): string {
+  return new Intl.DateTimeFormat(language, { dateStyle: "medium", timeStyle: "short", timeZone }).format(at);
 }
 
 /** Time of day with milliseconds: a change reaches the fleet within fractions of a second. */
-export function preciseTime(at: Date, language: string): string {
-  return new Intl.DateTimeFormat(language, { hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" }).format(at);
+export function preciseTime(at: Date, language: string, timeZone?: string): string {
+  return new Intl.DateTimeFormat(language, { timeZone, hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3, hourCycle: "h23" }).format(at);
 }
 
 /** How long something took: `87 ms`, `1.24 s`, `3 min`. */

@@ -43,12 +43,12 @@ describe("protection", () => {
     });
     renderPage(<ResourcePage />, { path: "/resources/:id", at: "/resources/bobs-cluster" });
   };
-  const asks = () => ["mode", "offboard", "onboard"].filter((kind) => screen.queryByTestId(`ask-${kind}`));
+  const asks = () => ["mode", "offboard", "onboard", "class"].filter((kind) => screen.queryByTestId(`ask-${kind}`));
 
   it.each([
     ["its owner may ask for another mode or its end", { mine: true, protection: { ...protection, clusters: [...protection.clusters] } }, ["requester"], ["mode", "offboard"]],
     ["its owner may have it onboarded", { mine: true }, ["requester"], ["onboard"]],
-    ["security may, too", {}, ["requester", "security"], ["onboard"]],
+    ["security may, too", {}, ["requester", "security"], ["onboard", "class"]],
     ["others may not", {}, ["requester"], []],
     ["an auditor may not", { mine: true }, ["auditor"], []],
     ["a name without a class cannot be", { mine: true, class: undefined }, ["requester"], []],

@@ -32,6 +32,7 @@ function ModeRequests({ resource }: { resource: Resource }) {
       ) : (
         ask("onboard")
       )}
+      {security && <RequestAccessLink quiet kind="class" object="ResourceClass" name={resource.class} label={t("resource.ask.class")} testId="ask-class" />}
     </Group>
   );
 }

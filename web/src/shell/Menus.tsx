@@ -1,6 +1,7 @@
 import { ActionIcon, Menu, Text, UnstyledButton, useMantineColorScheme } from "@mantine/core";
-import { IconCheck, IconDeviceDesktop, IconLanguage, IconLogout, IconMoon, IconSun } from "@tabler/icons-react";
+import { IconCheck, IconDeviceDesktop, IconLanguage, IconLogout, IconMoon, IconSun, IconUserCog } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
 import { signOut } from "../api/client";
 import type { Me } from "../api/types";
 import badge from "../components/Badge.module.css";
@@ -92,6 +93,9 @@ export function AccountMenu({ me }: { me: Me }) {
           </div>
         </div>
         <Menu.Divider />
+        <Menu.Item component={Link} to="/profile" leftSection={<IconUserCog size={16} stroke={1.7} aria-hidden />} data-testid="open-profile">
+          {t("governing.profile")}
+        </Menu.Item>
         <Menu.Item
           leftSection={<IconLogout size={16} stroke={1.7} aria-hidden />}
           onClick={() => void signOut().then((next) => window.location.assign(next))}

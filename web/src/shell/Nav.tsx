@@ -1,23 +1,9 @@
-import { IconChecklist, IconDatabase, IconHome, IconKey, IconListDetails } from "@tabler/icons-react";
-import type { Icon } from "@tabler/icons-react";
+import { useId } from "react";
 import { useTranslation } from "react-i18next";
 import { Link, useLocation } from "react-router";
 import { useMe } from "../api/queries";
+import { destinations, isUnder, useGoverning } from "./destinations";
 import classes from "./Shell.module.css";
-
-export const destinations = [
-  { to: "/", key: "home", icon: IconHome },
-  { to: "/applications", key: "applications", icon: IconKey },
-  { to: "/resources", key: "resources", icon: IconDatabase },
-  { to: "/requests", key: "requests", icon: IconListDetails },
-  { to: "/approvals", key: "approvals", icon: IconChecklist },
-] as const satisfies readonly { to: string; key: string; icon: Icon }[];
-
-/** Whether a path belongs to a destination; a ticket is one of the requests. */
-function isUnder(pathname: string, to: string): boolean {
-  const home = pathname.startsWith("/tickets/") ? "/requests" : pathname;
-  return to === "/" ? home === "/" : home === to || home.startsWith(`${to}/`);
-}
 
 export function Brand() {
   return (
@@ -31,8 +17,10 @@ export function Brand() {
 export function Nav({ onNavigate }: { onNavigate?: () => void }) {
   const { t } = useTranslation();
   const { pathname } = useLocation();
+  const id = useId();
   const me = useMe();
   const waiting = me.data?.pendingApprovals ?? 0;
+  const governing = useGoverning();
   return (
     <nav aria-label={t("nav.label")}>
       <ul className={classes.nav}>
@@ -50,6 +38,21 @@ export function Nav({ onNavigate }: { onNavigate?: () => void }) {
           </li>
         ))}
       </ul>
+      {governing.length > 0 && (
+        <>
+          <h2 className={classes.navTitle} id={id}>{t("governing.label")}</h2>
+          <ul className={classes.nav} aria-labelledby={id}>
+            {governing.map(({ to, key, icon: Icon }) => (
+              <li key={key}>
+                <Link to={to} className={classes.link} aria-current={isUnder(pathname, to) ? "page" : undefined} onClick={onNavigate} data-testid={`nav-${key}`}>
+                  <Icon size={18} stroke={1.7} aria-hidden />
+                  {t(`governing.${key}`)}
+                </Link>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
     </nav>
   );
 }

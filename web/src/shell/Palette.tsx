@@ -10,7 +10,7 @@ import { useMe, useMayRequest, useSearch } from "../api/queries";
 import type { SearchHit } from "../api/types";
 import { requestPath } from "../components/RequestAccessLink";
 import { shortName } from "../lib/names";
-import { destinations } from "./Nav";
+import { destinations, own, useGoverning } from "./destinations";
 import classes from "./Shell.module.css";
 
 type Kind = SearchHit["kind"];
@@ -34,7 +34,11 @@ function usePlaces(): { pages: Place[]; actions: Place[] } {
   const { t } = useTranslation();
   const mayRequest = useMayRequest();
   const roles = useMe().data?.roles ?? [];
-  const pages = destinations.map(({ to, key, icon }) => ({ to, label: t(`nav.${key}`), Icon: icon }));
+  const governing = useGoverning();
+  const pages = [
+    ...destinations.map(({ to, key, icon }) => ({ to, label: t(`nav.${key}`), Icon: icon })),
+    ...[...governing, ...own].map(({ to, key, icon }) => ({ to, label: t(`governing.${key}`), Icon: icon })),
+  ];
   const actions: Place[] = [];
   if (mayRequest) actions.push({ to: requestPath({}), label: t("request.titles.grant"), Icon: IconPlus });
   if (roles.includes("resource-owner") || roles.includes("security")) {

@@ -7,6 +7,9 @@ import { LiveContext } from "../api/live-context";
 import { useMe } from "../api/queries";
 import { Notice } from "../components/Feedback";
 import { Ago } from "../components/Time";
+import { adoptLanguage } from "../i18n";
+import { ZoneContext } from "../lib/use-zone";
+import { Bell } from "./Bell";
 import { AccountMenu, LanguageMenu, SchemeMenu } from "./Menus";
 import { Brand, Nav } from "./Nav";
 import { Palette, PaletteButton } from "./Palette";
@@ -36,6 +39,7 @@ function TopBar({ onMenu, menuOpen }: { onMenu: () => void; menuOpen: boolean })
       <PaletteButton />
       <span className={classes.gap} />
       {me.data?.demo && <span className={classes.demo} title={t("header.demoHint")}>{t("header.demo")}</span>}
+      <Bell unread={me.data?.unread ?? 0} />
       <LanguageMenu />
       <SchemeMenu />
       {me.data ? <AccountMenu me={me.data} /> : <Skeleton circle height={30} />}
@@ -50,39 +54,45 @@ export function Shell() {
   const live = useLiveStream(me.data !== undefined);
   const main = useFocusOnNavigation();
   const [menuOpen, setMenuOpen] = useState(false);
+  const language = me.data?.language;
+  useEffect(() => {
+    if (language) void adoptLanguage(language);
+  }, [language]);
 
   return (
     <LiveContext value={live}>
-      <a className={classes.skip} href="#main">{t("nav.skip")}</a>
-      <div className={classes.shell}>
-        <aside className={classes.side}>
-          <Brand />
-          <Nav />
-        </aside>
-        <Drawer opened={menuOpen} onClose={() => setMenuOpen(false)} size={264} title={<Brand />} closeButtonProps={{ "aria-label": t("nav.close") }}>
-          <Nav onNavigate={() => setMenuOpen(false)} />
-        </Drawer>
-        <div className={classes.content}>
-          <TopBar onMenu={() => setMenuOpen(true)} menuOpen={menuOpen} />
-          {live === "lost" && (
-            <div className={classes.lost}>
-              <Notice live testId="live-lost">{t("live.lost")}</Notice>
-            </div>
-          )}
-          {me.data?.hostUnavailableSince && live !== "lost" && (
-            <div className={classes.lost}>
-              <Notice live testId="host-away">
-                {t("live.hostAway")} <Ago at={me.data.hostUnavailableSince} />
-              </Notice>
-            </div>
-          )}
-          <main id="main" ref={main} tabIndex={-1} className={classes.main}>
-            <Outlet />
-          </main>
+      <ZoneContext value={me.data?.timeZone}>
+        <a className={classes.skip} href="#main">{t("nav.skip")}</a>
+        <div className={classes.shell}>
+          <aside className={classes.side}>
+            <Brand />
+            <Nav />
+          </aside>
+          <Drawer opened={menuOpen} onClose={() => setMenuOpen(false)} size={264} title={<Brand />} closeButtonProps={{ "aria-label": t("nav.close") }}>
+            <Nav onNavigate={() => setMenuOpen(false)} />
+          </Drawer>
+          <div className={classes.content}>
+            <TopBar onMenu={() => setMenuOpen(true)} menuOpen={menuOpen} />
+            {live === "lost" && (
+              <div className={classes.lost}>
+                <Notice live testId="live-lost">{t("live.lost")}</Notice>
+              </div>
+            )}
+            {me.data?.hostUnavailableSince && live !== "lost" && (
+              <div className={classes.lost}>
+                <Notice live testId="host-away">
+                  {t("live.hostAway")} <Ago at={me.data.hostUnavailableSince} />
+                </Notice>
+              </div>
+            )}
+            <main id="main" ref={main} tabIndex={-1} className={classes.main}>
+              <Outlet />
+            </main>
+          </div>
         </div>
-      </div>
-      <Palette />
-      <ScrollRestoration />
+        <Palette />
+        <ScrollRestoration />
+      </ZoneContext>
     </LiveContext>
   );
 }

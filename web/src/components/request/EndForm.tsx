@@ -31,6 +31,7 @@ function Form({ person, ticket, item }: { person: string; ticket: Ticket; item: 
       reason={form.reason}
       onReason={(reason) => change({ reason })}
       tried={tried}
+      reasonHint={t("request.reasonWhy")}
       onSubmit={() => submit(body, form.reason)}
       sending={sending}
       error={error}

@@ -90,6 +90,7 @@ export function ModeForm({ person, kind }: { person: string; kind: ModeRequest["
       reason={form.reason}
       onReason={(reason) => change({ reason })}
       tried={tried}
+      reasonHint={t("request.reasonWhy")}
       onSubmit={() => submit(body, form.reason)}
       sending={sending}
       error={error}

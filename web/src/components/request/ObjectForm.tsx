@@ -2,6 +2,7 @@ import { Group, SegmentedControl, Select, Textarea, TextInput } from "@mantine/c
 import { useTranslation } from "react-i18next";
 import { useSearchParams } from "react-router";
 import { asApiError } from "../../api/client";
+import { useApprovalPolicy } from "../../api/governance";
 import { useApprovalPolicies, useClasses } from "../../api/queries";
 import type { ObjectChange } from "../../api/types";
 import { objectBody } from "../../lib/request";
@@ -35,12 +36,14 @@ function isState(value: unknown): value is ObjectState {
   return Object.values(kinds).flat().some((each) => each === kind) && typeof name === "string" && verbs.some((each) => each === verb) && (spec === undefined || typeof spec === "string") && typeof reason === "string";
 }
 
-/** Objects of the kind that there are now, by name, with their spec. */
-function useObjects(ticket: ObjectTicket, kind: ObjectChange["kind"]): Map<string, string> | undefined {
+/** Objects of the kind that there are now, by name, with their spec. The list of policies has no YAML: only the chosen one's is read. */
+function useObjects(ticket: ObjectTicket, kind: ObjectChange["kind"], name: string): Map<string, string | undefined> | undefined {
   const classesQuery = useClasses(ticket === "class");
   const policies = useApprovalPolicies(ticket === "approval-policy");
-  if (ticket === "class") return classesQuery.data && new Map(classesQuery.data.items.filter((each) => each.kind === kind).map(({ name, yaml }) => [name, yaml]));
-  return policies.data && new Map(policies.data.items.filter((each) => !each.builtin).map(({ name, yaml }) => [name, yaml ?? ""]));
+  const there = policies.data?.items.some((each) => each.name === name && !each.builtin) ?? false;
+  const chosen = useApprovalPolicy(name, ticket === "approval-policy" && there);
+  if (ticket === "class") return classesQuery.data && new Map(classesQuery.data.items.filter((each) => each.kind === kind).map((each) => [each.name, each.yaml]));
+  return policies.data && new Map(policies.data.items.filter((each) => !each.builtin).map((each) => [each.name, each.name === name ? chosen.data?.yaml : undefined]));
 }
 
 /** The change of a class or of an approval policy, as its YAML. */
@@ -56,7 +59,7 @@ export function ObjectForm({ person, ticket }: { person: string; ticket: ObjectT
     reason: "",
   });
   const { form, change, restored } = useDraft<ObjectState>(person, initial, isState);
-  const objects = useObjects(ticket, form.kind);
+  const objects = useObjects(ticket, form.kind, form.name);
   const present = objects?.get(form.name);
   const spec = form.spec ?? (form.verb === "update" ? present : undefined) ?? "";
   const unchanged = form.verb === "update" && present !== undefined && spec.trim() === present.trim();
@@ -75,6 +78,7 @@ export function ObjectForm({ person, ticket }: { person: string; ticket: ObjectT
       reason={form.reason}
       onReason={(reason) => change({ reason })}
       tried={tried}
+      reasonHint={t("request.reasonWhy")}
       onSubmit={() => submit(body, form.reason)}
       sending={sending}
       error={error}

@@ -26,10 +26,11 @@ interface Props {
   /** The error is shown at a field already. */
   atField: boolean;
   submitLabel?: string;
+  reasonHint?: string;
 }
 
 /** What every request has: why, the button, what was refused, and on the right what would happen. */
-export function RequestFrame({ children, aside, extra, restored, reason, onReason, tried, onSubmit, sending, error, atField, submitLabel }: Props) {
+export function RequestFrame({ children, aside, extra, restored, reason, onReason, tried, onSubmit, sending, error, atField, submitLabel, reasonHint }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const form = useRef<HTMLFormElement>(null);
@@ -56,7 +57,7 @@ export function RequestFrame({ children, aside, extra, restored, reason, onReaso
           {children}
           <Textarea
             label={t("request.reason")}
-            description={t("request.reasonHint")}
+            description={reasonHint ?? t("request.reasonHint")}
             required
             autosize
             minRows={3}

@@ -93,6 +93,10 @@ function Item({ item, name, onRemove }: { item: PreviewItem; name: string | unde
   );
 }
 
+/** Of a class, for one, there is nothing to say but what changes. */
+const isKnown = ({ problem, duplicate, target, existing, denied24h, protection }: PreviewItem): boolean =>
+  problem !== undefined || duplicate !== undefined || target !== undefined || (existing ?? []).length > 0 || denied24h !== undefined || protection !== undefined;
+
 interface FactsProps {
   preview: TicketPreview;
   nameOf: NameOf;
@@ -105,12 +109,14 @@ function Facts({ preview, nameOf, onRemove }: FactsProps) {
   return (
     <>
       <Chains items={preview.items} nameOf={nameOf} />
-      <div className={classes.block}>
-        <h3 className={classes.blockTitle}>{t("request.preview.now")}</h3>
-        {preview.items.map((item) => (
-          <Item key={item.position} item={item} name={several ? nameOf(item.position) : undefined} onRemove={several && onRemove ? () => onRemove(item.position) : undefined} />
-        ))}
-      </div>
+      {preview.items.some(isKnown) && (
+        <div className={classes.block}>
+          <h3 className={classes.blockTitle}>{t("request.preview.now")}</h3>
+          {preview.items.filter(isKnown).map((item) => (
+            <Item key={item.position} item={item} name={several ? nameOf(item.position) : undefined} onRemove={several && onRemove ? () => onRemove(item.position) : undefined} />
+          ))}
+        </div>
+      )}
       {preview.change && (
         <div className={classes.block}>
           <h3 className={classes.blockTitle}>{t("request.preview.change")}</h3>

@@ -127,7 +127,7 @@ export const catalog = {
     statements_other: "{{count}} statements",
     temporaryAudit: "Asked for {{mode}}, temporarily {{effective}}.",
     ticketsEmpty: "No ticket about this resource.",
-    ask: { mode: "Change mode", onboard: "Onboard", offboard: "Offboard" },
+    ask: { mode: "Change mode", onboard: "Onboard", offboard: "Offboard", class: "Change its class" },
     othersHidden: "You see only rows of your own applications here.",
   },
 };

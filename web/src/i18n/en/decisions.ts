@@ -33,6 +33,7 @@ export const decisions = {
     revokeTitle_one: "Revoke the access?",
     revokeTitle_other: "Revoke {{count}} accesses?",
     revokeText: "{{application}} can then no longer reach {{resource}} with {{actions}}, unless another statement allows it.",
+    revokeExtensions: "What extends it ends with it.",
     revokeClusters: "Affects {{clusters}}.",
     reason: "Reason",
     reasonHint: "Everyone concerned reads it on the ticket.",

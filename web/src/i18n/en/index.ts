@@ -1,7 +1,9 @@
 import { catalog } from "./catalog";
 import { common } from "./common";
 import { decisions } from "./decisions";
+import { governance } from "./governance";
+import { own } from "./own";
 import { request } from "./request";
 import { tickets } from "./tickets";
 
-export const en = { ...common, ...catalog, ...tickets, ...decisions, ...request };
+export const en = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance };

@@ -41,6 +41,7 @@ export const request = {
     unitDays: "days",
     reason: "Reason",
     reasonHint: "What breaks without it? The people who decide read this.",
+    reasonWhy: "Why should this change? The people who decide read this.",
     submit: "Submit request",
     submitMany: "Submit for {{count}} resources",
     duplicate: "{{ticket}} already asks for this.",

@@ -126,7 +126,7 @@ export const catalog = {
     statements_other: "{{count}} 条语句",
     temporaryAudit: "设定为{{mode}}，暂时按{{effective}}运行。",
     ticketsEmpty: "没有关于这个资源的工单。",
-    ask: { mode: "变更模式", onboard: "接入", offboard: "下线" },
+    ask: { mode: "变更模式", onboard: "接入", offboard: "下线", class: "修改所属类别" },
     othersHidden: "这里只显示您自己应用的记录。",
   },
 };

@@ -41,6 +41,7 @@ export const request = {
     unitDays: "天",
     reason: "理由",
     reasonHint: "没有它会影响什么？审批人会看到。",
+    reasonWhy: "为什么要做这项变更？审批人会看到。",
     submit: "提交申请",
     submitMany: "提交 {{count}} 个资源的申请",
     duplicate: "{{ticket}} 已经申请了同样的内容。",

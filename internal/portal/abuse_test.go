@@ -1,0 +1,215 @@
+package portal
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+// TestSlowCallers: neither headers nor a body can be drawn out, and idle connections end.
+func TestSlowCallers(t *testing.T) {
+	x := newSite(t)
+	srv := x.Listen()
+	if srv.ReadHeaderTimeout <= 0 || srv.ReadHeaderTimeout > 10*time.Second || srv.ReadTimeout <= 0 || srv.WriteTimeout <= 0 || srv.IdleTimeout <= 0 || srv.MaxHeaderBytes > 64<<10 {
+		t.Errorf("%+v", srv)
+	}
+	srv.ReadHeaderTimeout, srv.ReadTimeout = 50*time.Millisecond, 100*time.Millisecond // so that the test need not wait
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(l) }()
+	t.Cleanup(func() {
+		if err := errors.Join(srv.Close(), <-done); !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+	for name, begin := range map[string]string{
+		"nothing":     "",
+		"half a line": "GET /api/v1/me HT",
+		"no end":      "GET /api/v1/me HTTP/1.1\r\nHost: x\r\n",
+	} {
+		c, err := new(net.Dialer).DialContext(t.Context(), "tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(c, begin); err != nil {
+			t.Fatal(err)
+		}
+		// The server ends it; without an end this would wait for the test's own.
+		if _, err := io.ReadAll(c); err != nil && !errors.Is(err, net.ErrClosed) && !strings.Contains(err.Error(), "reset") {
+			t.Errorf("%s: %v", name, err)
+		}
+		_ = c.Close() // the server has closed it already
+	}
+}
+
+// TestNothingIsInjected: what callers write reaches no header, no log line of its own, and no redirect.
+func TestNothingIsInjected(t *testing.T) {
+	x := newSite(t)
+	b := x.as("alice")
+	for _, path := range []string{"/auth/login?returnTo=/%0d%0aX-Evil:%201", "/auth/login?returnTo=//evil.example", "/auth/login?returnTo=/%5Cevil.example", "/auth/callback?error=%0d%0aX-Evil:1&state=%0d%0a",
+		"/api/v1/people/%0d%0aX-Evil:1", "/api/v1/tickets/T-1%0aevil", "/tickets/%0d%0aX-Evil:1", "/assets/..%2f..%2fetc%2fpasswd", "/%2e%2e/%2e%2e/etc/passwd", "/.gitkeep"} {
+		a := b.Get(path)
+		if a.Header.Get("X-Evil") != "" || strings.Contains(a.Header.Get("Location"), "evil") || strings.Contains(string(a.Body), "root:") {
+			t.Errorf("%s: %d %v", path, a.Status, a.Header)
+		}
+		if to := a.Header.Get("Location"); to != "" && !strings.HasPrefix(to, "/") && !strings.HasPrefix(to, x.provider.URL+"/") {
+			t.Errorf("%s leads to %s", path, to)
+		}
+	}
+	made := b.Post("/api/v1/tickets", map[string]any{"reason": "first\nlevel=ERROR msg=forged\x1b[31m", "items": newTicket("app-888", "bobs-cluster")["items"]})
+	if made.Status != http.StatusCreated {
+		t.Fatalf("%d %s", made.Status, made.Body)
+	}
+	if a := b.Call("GET", "/api/v1/me", nil, http.Header{"X-Request-Id": {"mine"}}); a.Header.Get("X-Request-Id") == "mine" {
+		t.Error("the id of a request is the portal's to give")
+	}
+}
+
+// TestEveryAnswerIsGuarded: pages, files, the API and its problems carry the headers that protect them.
+func TestEveryAnswerIsGuarded(t *testing.T) {
+	x := newSite(t)
+	for _, path := range []string{"/", "/tickets", "/assets/app-1a2b.js", "/api/v1/me", "/api/v1/none", "/auth/login", "/healthz", "/none.js"} {
+		h := x.as("").Get(path).Header
+		csp := h.Get("Content-Security-Policy")
+		if !strings.Contains(csp, "default-src 'self'") || !strings.Contains(csp, "frame-ancestors 'none'") || strings.Contains(csp, "unsafe") || strings.Contains(csp, "*") ||
+			h.Get("X-Content-Type-Options") != "nosniff" || h.Get("X-Frame-Options") != "DENY" || h.Get("X-Request-Id") == "" || h.Get("Access-Control-Allow-Origin") != "" {
+			t.Errorf("%s: %v", path, h)
+		}
+	}
+	for path, status := range map[string]int{"/api/v1/none": 404, "/none.js": 404, "/api/v1/me": 401, "/api/v1/tickets?limit=x": 401} {
+		var p problemBody
+		if a := x.as("").Get(path); a.Status != status || a.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%s: %d %v", path, a.Status, a.Header)
+		} else if a.Into(t, &p); p.RequestID == "" || p.Code == "" {
+			t.Errorf("%s: %s", path, a.Body)
+		}
+	}
+	if a := x.as("").Call("TRACE", "/api/v1/me", nil, nil); a.Status != http.StatusMethodNotAllowed && a.Status != http.StatusForbidden {
+		t.Errorf("TRACE: %d", a.Status)
+	}
+}
+
+// TestRateLimitsHold: of a person whatever he logs in with, and of wrong tokens.
+func TestRateLimitsHold(t *testing.T) {
+	x := newSite(t)
+	first, second := x.as("alice"), x.as("alice")
+	limited := 0
+	for i := range 2 * budgetRequests.burst {
+		b := first
+		if i%2 == 0 {
+			b = second
+		}
+		if a := b.Get("/api/v1/me/tokens"); a.Status == http.StatusTooManyRequests {
+			limited++
+			if a.Header.Get("Retry-After") == "" {
+				t.Fatal("when to come back is said")
+			}
+		}
+	}
+	if limited == 0 {
+		t.Error("two sessions are one person")
+	}
+	if a := x.as("bob").Get("/api/v1/me"); a.Status != http.StatusOK {
+		t.Errorf("others go on: %d", a.Status)
+	}
+	var last portaltest.Answer
+	for range budgetWrongTokens.burst + 1 {
+		last = x.as("").Call("GET", "/api/v1/me", nil, http.Header{"Authorization": {"Bearer acp_" + strings.Repeat("B", 52)}})
+	}
+	if last.Status != http.StatusTooManyRequests {
+		t.Errorf("guessing tokens is slowed down: %d", last.Status)
+	}
+	dave := x.as("dave")
+	for range budgetUserCodes.burst + 1 {
+		last = dave.Get("/api/v1/auth/device?userCode=BCDF-GHJK")
+	}
+	if last.Status != http.StatusTooManyRequests {
+		t.Errorf("guessing user codes is slowed down: %d", last.Status)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	now := time.Unix(1700000000, 0)
+	fail := false
+	m := newMetrics(reg, NewHub(), func(context.Context) (Stats, error) {
+		if fail {
+			return Stats{}, errors.New("the store is away")
+		}
+		return Stats{Tickets: map[string]int64{"pending": 3, "effective": 7}, Outbox: 2, Oldest: now.Add(-90 * time.Second), Sessions: 5, Tokens: 1}, nil
+	}, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	m.limited("requests")
+	want := `
+# HELP acp_portal_outbox_age_seconds How long the oldest job of the outbox has been due.
+# TYPE acp_portal_outbox_age_seconds gauge
+acp_portal_outbox_age_seconds 90
+# HELP acp_portal_rate_limited_total Requests refused because a budget was used up.
+# TYPE acp_portal_rate_limited_total counter
+acp_portal_rate_limited_total{budget="requests"} 1
+# HELP acp_portal_tickets Tickets by state.
+# TYPE acp_portal_tickets gauge
+acp_portal_tickets{state="effective"} 7
+acp_portal_tickets{state="pending"} 3
+`
+	if err := testutil.GatherAndCompare(reg, strings.NewReader(want), "acp_portal_outbox_age_seconds", "acp_portal_rate_limited_total", "acp_portal_tickets"); err != nil {
+		t.Error(err)
+	}
+	fail = true
+	if n, err := testutil.GatherAndCount(reg, "acp_portal_tickets"); n != 0 || err != nil {
+		t.Errorf("a store that is away takes its own metrics with it, and no others: %d %v", n, err)
+	}
+
+	x := newSite(t)
+	x.as("alice").Get("/api/v1/tickets/T-4711")
+	if got := testutil.ToFloat64(x.metrics.requests.WithLabelValues("GET", apiBase+"/tickets/:id", "404")); got != 1 {
+		t.Errorf("requests are counted by route, not by path: %v", got)
+	}
+}
+
+// TestExportBreaksOff: who exports can tell a ledger that ends from one that could not be read to its end.
+func TestExportBreaksOff(t *testing.T) {
+	x := newSite(t)
+	x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
+	dave := x.as("dave")
+	whole := dave.Get("/api/v1/ledger/export")
+	if lines := strings.Count(string(whole.Body), "\n"); whole.Status != http.StatusOK || lines < 1 || whole.Header.Get("Content-Type") != "application/x-ndjson" {
+		t.Fatalf("%d %s", whole.Status, whole.Body)
+	}
+	x.broken.Store(true)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, x.base+"/api/v1/ledger/export", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := dave.Client.Do(req)
+	if err == nil {
+		defer func() { _ = res.Body.Close() }() // what is left is of no interest
+		_, err = io.Copy(io.Discard, bufio.NewReader(res.Body))
+	}
+	if err == nil {
+		t.Error("an export that broke off looks whole")
+	}
+	var verified struct {
+		Intact bool
+		Lines  int
+	}
+	y := newSite(t)
+	y.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
+	if y.as("dave").Post("/api/v1/ledger/verify", map[string]any{}).Into(t, &verified); !verified.Intact || verified.Lines < 1 {
+		t.Errorf("%+v", verified)
+	}
+}

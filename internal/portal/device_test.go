@@ -1,0 +1,127 @@
+package portal
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+type deviceStart struct {
+	DeviceCode, UserCode, VerificationURI, VerificationURIComplete string
+	ExpiresIn, Interval                                            int
+}
+
+// TestCommandLineLogin is the whole of RFC 8628 over HTTP, as a command line and a browser see it.
+func TestCommandLineLogin(t *testing.T) {
+	x := newSite(t)
+	program, alice := x.as(""), x.as("alice")
+	post := func(path string, body any) portaltest.Answer {
+		t.Helper()
+		return program.Call(http.MethodPost, "/api/v1/auth/device"+path, body, nil) // no cookie, no header
+	}
+	begin := func() (d deviceStart) {
+		t.Helper()
+		post("", map[string]any{"client": "kubectl-acp on laptop"}).Into(t, &d)
+		return d
+	}
+	poll := func(d deviceStart) (int, string, string) {
+		t.Helper()
+		x.pass(time.Duration(d.Interval+1) * time.Second)
+		var got struct{ Token, Code string }
+		a := post("/token", map[string]any{"deviceCode": d.DeviceCode})
+		a.Into(t, &got)
+		return a.Status, got.Code, got.Token
+	}
+	var bare deviceStart
+	if post("", nil).Into(t, &bare); bare.UserCode == "" {
+		t.Error("a command line need not say what it is")
+	}
+	d := begin()
+	if d.VerificationURI != x.base+"/device" || !strings.Contains(d.VerificationURIComplete, d.UserCode) || d.ExpiresIn != 600 || d.Interval != 5 {
+		t.Errorf("%+v", d)
+	}
+	if status, code, _ := poll(d); status != http.StatusBadRequest || code != "authorization-pending" {
+		t.Errorf("before the user: %d %s", status, code)
+	}
+	var shown struct {
+		Client, Address string
+		Scopes          []string
+		TokenSeconds    int
+	}
+	alice.Get("/api/v1/auth/device?userCode="+strings.ToLower(d.UserCode)).Into(t, &shown)
+	if shown.Client != "kubectl-acp on laptop" || shown.Address != "127.0.0.1" || slices.Contains(shown.Scopes, "catalog:write") || len(shown.Scopes) == 0 || shown.TokenSeconds == 0 {
+		t.Errorf("she sees what she would allow: %+v", shown)
+	}
+	if a := program.Call(http.MethodPost, "/api/v1/auth/device/approve", map[string]any{"userCode": d.UserCode}, http.Header{"X-Acp-Request": {"1"}}); a.Status != http.StatusUnauthorized {
+		t.Errorf("the command line cannot agree for her: %d", a.Status)
+	}
+	if a := alice.Call(http.MethodPost, "/api/v1/auth/device/approve", map[string]any{"userCode": d.UserCode}, http.Header{"Origin": {"https://evil.example"}}); a.Status != http.StatusForbidden {
+		t.Errorf("nor can another site's page: %d", a.Status)
+	}
+	if a := alice.Post("/api/v1/auth/device/approve", map[string]any{"userCode": d.UserCode}); a.Status != http.StatusNoContent {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	status, _, secret := poll(d)
+	if status != http.StatusOK {
+		t.Fatalf("after she agreed: %d", status)
+	}
+	bearer := http.Header{"Authorization": {"Bearer " + secret}}
+	if a := program.Call(http.MethodPost, "/api/v1/tickets", newTicket("app-888", "bobs-cluster"), bearer); a.Status != http.StatusCreated {
+		t.Errorf("the command line asks in her name: %d %s", a.Status, a.Body)
+	}
+	if status, code, _ := poll(d); code != "expired-code" {
+		t.Errorf("a second token: %d %s", status, code)
+	}
+	no := begin()
+	alice.Post("/api/v1/auth/device/approve", map[string]any{"userCode": no.UserCode, "deny": true})
+	if status, code, _ := poll(no); status != http.StatusForbidden || code != "forbidden" {
+		t.Errorf("after a no: %d %s", status, code)
+	}
+	late := begin()
+	x.pass(11 * time.Minute)
+	if a := alice.Post("/api/v1/auth/device/approve", map[string]any{"userCode": late.UserCode}); a.Status != http.StatusNotFound {
+		t.Errorf("too late: %d %s", a.Status, a.Body)
+	}
+	var list struct {
+		Items []struct{ ID, Name, LastUsedAt string }
+	}
+	alice.Get("/api/v1/me/tokens").Into(t, &list)
+	if len(list.Items) != 1 || !strings.Contains(list.Items[0].Name, "laptop") || list.Items[0].LastUsedAt == "" {
+		t.Fatalf("the login is among her tokens: %+v", list)
+	}
+	alice.Delete("/api/v1/me/tokens/" + list.Items[0].ID)
+	if a := program.Call(http.MethodGet, "/api/v1/me", nil, bearer); a.Status != http.StatusUnauthorized {
+		t.Errorf("and ends there: %d", a.Status)
+	}
+}
+
+// TestStreamOfAToken: an event stream lives as long as what it was opened with.
+func TestStreamOfAToken(t *testing.T) {
+	x := newSite(t)
+	made, secret, err := x.Credentials.Create(t.Context(), "alice", tokenRequest())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &stream{s: x.Server, request: httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil), who: approval.Actor{ID: "alice"}, token: secret}
+	if !s.alive() {
+		t.Error("a good token")
+	}
+	if _, err := x.Tickets.Delegate(t.Context(), approval.Actor{ID: "carol"}, "alice", x.now(), x.now().Add(time.Hour), "away"); err != nil {
+		t.Fatal(err)
+	}
+	if !s.alive() || !slices.Equal(s.who.StandsFor, []string{"carol"}) {
+		t.Errorf("a delegation made meanwhile counts: %+v", s.who)
+	}
+	if err := x.Credentials.Revoke(t.Context(), "alice", made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if s.alive() {
+		t.Error("a revoked token's stream goes on")
+	}
+}

@@ -1,0 +1,111 @@
+/** What belongs to the person who is asking: notifications, preferences, tokens, sessions, delegations, device logins. */
+import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { client, settled, unwrap } from "./client";
+import { useReread } from "./reread";
+import type { NewDelegation, NewToken, Preferences } from "./types";
+
+export function useInbox(filter: { unread?: boolean; limit?: number }, enabled = true) {
+  return useInfiniteQuery({
+    queryKey: ["inbox", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/me/inbox", { signal, params: { query: { ...filter, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    enabled,
+    refetchInterval: 30_000,
+  });
+}
+
+/** Without ids: all of them. */
+export function useMarkInbox() {
+  return useMutation({
+    mutationFn: (body: { ids?: string[]; read: boolean }) => settled(client.POST("/me/inbox", { body })),
+    onSettled: useReread("inbox", "me"),
+  });
+}
+
+export function usePreferences() {
+  return useQuery({ queryKey: ["preferences"], queryFn: ({ signal }) => unwrap(client.GET("/me/preferences", { signal })) });
+}
+
+export function usePutPreferences() {
+  const cache = useQueryClient();
+  return useMutation({
+    mutationFn: (body: Preferences) => unwrap(client.PUT("/me/preferences", { body })),
+    onSuccess: async (stored) => {
+      cache.setQueryData(["preferences"], stored);
+      // Titles of notifications are in the person's language.
+      await Promise.all([cache.invalidateQueries({ queryKey: ["me"] }), cache.invalidateQueries({ queryKey: ["inbox"] })]);
+    },
+  });
+}
+
+export function useTokens() {
+  return useQuery({ queryKey: ["token"], queryFn: ({ signal }) => unwrap(client.GET("/me/tokens", { signal })) });
+}
+
+export function useCreateToken() {
+  return useMutation({
+    mutationFn: ({ body, key }: { body: NewToken; key: string }) => unwrap(client.POST("/me/tokens", { body, params: { header: { "Idempotency-Key": key } } })),
+    // The secret is in the answer and nowhere else: it must not stay in memory once the dialog is closed.
+    gcTime: 0,
+    onSuccess: useReread("token"),
+  });
+}
+
+export function useRevokeToken() {
+  return useMutation({
+    mutationFn: (id: string) => settled(client.DELETE("/me/tokens/{id}", { params: { path: { id } } })),
+    onSettled: useReread("token"),
+  });
+}
+
+export function useSessions() {
+  return useQuery({ queryKey: ["session"], queryFn: ({ signal }) => unwrap(client.GET("/me/sessions", { signal })) });
+}
+
+export function useEndOtherSessions() {
+  return useMutation({ mutationFn: () => settled(client.DELETE("/me/sessions")), onSettled: useReread("session") });
+}
+
+export function useDelegations(all: boolean) {
+  return useInfiniteQuery({
+    queryKey: ["delegation", "list", all],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/delegations", { signal, params: { query: { ...(all ? { all } : {}), cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+  });
+}
+
+export function useDelegate() {
+  return useMutation({
+    mutationFn: ({ body, key }: { body: NewDelegation; key: string }) => unwrap(client.POST("/delegations", { body, params: { header: { "Idempotency-Key": key } } })),
+    onSuccess: useReread("delegation"),
+  });
+}
+
+export function useEndDelegation() {
+  return useMutation({
+    mutationFn: (id: string) => settled(client.DELETE("/delegations/{id}", { params: { path: { id } } })),
+    onSettled: useReread("delegation", "me"),
+  });
+}
+
+/** What waits with a user code. Each look counts against how often codes may be tried, so it is asked once. */
+export function useDevice(userCode: string) {
+  return useQuery({
+    queryKey: ["device", userCode],
+    queryFn: ({ signal }) => unwrap(client.GET("/auth/device", { signal, params: { query: { userCode } } })),
+    enabled: userCode !== "",
+    retry: false,
+    staleTime: Infinity,
+    gcTime: 0,
+    refetchOnWindowFocus: false,
+  });
+}
+
+export function useDecideDevice() {
+  return useMutation({
+    mutationFn: (body: { userCode: string; deny: boolean }) => settled(client.POST("/auth/device/approve", { body })),
+    onSuccess: useReread("token"),
+  });
+}

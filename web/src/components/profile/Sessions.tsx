@@ -1,0 +1,52 @@
+import { Button } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { useEndOtherSessions, useSessions } from "../../api/own";
+import type { SessionInfo } from "../../api/types";
+import { browserName } from "../../lib/browser-name";
+import { Word } from "../Badge";
+import { DataTable } from "../DataTable";
+import type { Column } from "../DataTable";
+import { ErrorState, Loaded } from "../Feedback";
+import { Section } from "../Page";
+import tables from "../Tables.module.css";
+import { Ago } from "../Time";
+import { useToast } from "../toast-context";
+
+/** Where the person is signed in; everywhere else can be ended at once. */
+export function Sessions() {
+  const { t } = useTranslation();
+  const toast = useToast();
+  const query = useSessions();
+  const end = useEndOtherSessions();
+  const columns: Column<SessionInfo>[] = [
+    {
+      key: "browser",
+      header: t("profile.session"),
+      cell: (row) => (
+        <span className={tables.badges}>
+          <span title={row.userAgent}>{browserName(row.userAgent ?? "") ?? t("profile.unknownBrowser")}</span>
+          {row.current && <Word tone="ok" word={t("profile.thisOne")} />}
+        </span>
+      ),
+    },
+    { key: "created", header: t("profile.signedIn"), nowrap: true, cell: (row) => <Ago at={row.createdAt} /> },
+    { key: "expires", header: t("profile.ends"), nowrap: true, cell: (row) => <Ago at={row.expiresAt} /> },
+  ];
+  return (
+    <Section title={t("profile.sessions")} testId="sessions">
+      <Loaded query={query}>
+        {({ items }) => (
+          <>
+            <DataTable label={t("profile.sessions")} columns={columns} rows={items} rowKey={(row) => `${row.createdAt} ${row.userAgent ?? ""} ${String(row.current)}`} />
+            {end.error ? <ErrorState error={end.error} title={t("error.actionTitle")} /> : null}
+            {items.some((row) => !row.current) && (
+              <Button mt="md" variant="default" loading={end.isPending} onClick={() => end.mutate(undefined, { onSuccess: () => toast(t("profile.endedOthers")) })} data-testid="end-others">
+                {t("profile.endOthers")}
+              </Button>
+            )}
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}

@@ -1,0 +1,22 @@
+/** `Firefox, Linux` out of what a browser says of itself; undefined when it says nothing that people would know. Pure. */
+const browsers: [string, RegExp][] = [
+  ["Edge", /\bEdg(?:e|A|iOS)?\//],
+  ["Opera", /\bOPR\//],
+  ["Firefox", /\b(?:Firefox|FxiOS)\//],
+  ["Chrome", /\b(?:Chrome|CriOS|HeadlessChrome)\//],
+  ["Safari", /\bSafari\//],
+  ["curl", /^curl\//],
+];
+
+const systems: [string, RegExp][] = [
+  ["iOS", /\b(?:iPhone|iPad)\b/],
+  ["Android", /\bAndroid\b/],
+  ["Windows", /\bWindows\b/],
+  ["macOS", /\bMac OS X\b/],
+  ["Linux", /\bLinux\b/],
+];
+
+export function browserName(userAgent: string): string | undefined {
+  const first = (list: [string, RegExp][]) => list.find(([, pattern]) => pattern.test(userAgent))?.[0];
+  return [first(browsers), first(systems)].filter(Boolean).join(", ") || undefined;
+}

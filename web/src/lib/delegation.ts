@@ -1,0 +1,42 @@
+/** The rules of a delegation; the server checks them again. Pure. */
+import type { Delegation } from "../api/types";
+import { instantOf } from "./zone";
+
+export interface DelegationForm {
+  to: string;
+  /** Wall times in the person's zone. */
+  start: string;
+  end: string;
+  reason: string;
+}
+
+export interface DelegationErrors {
+  to?: "person";
+  start?: "start";
+  end?: "end" | "order" | "long" | "past";
+  reason?: "reason";
+}
+
+const longest = 90 * 86_400_000;
+
+export function delegationErrors({ to, start, end, reason }: DelegationForm, zone: string, now: Date): DelegationErrors {
+  const errors: DelegationErrors = {};
+  if (to === "") errors.to = "person";
+  const [from, until] = [instantOf(start, zone), instantOf(end, zone)];
+  if (!from) errors.start = "start";
+  if (!until) errors.end = "end";
+  else if (until <= now) errors.end = "past";
+  else if (from && until <= from) errors.end = "order";
+  // What began in the past begins now.
+  else if (from && until.getTime() - Math.max(from.getTime(), now.getTime()) > longest) errors.end = "long";
+  if (reason.trim() === "") errors.reason = "reason";
+  return errors;
+}
+
+export type DelegationState = "active" | "planned" | "ended" | "over";
+
+export function stateOf({ active, endedAt, start }: Pick<Delegation, "active" | "endedAt" | "start">, now: Date): DelegationState {
+  if (active) return "active";
+  if (endedAt) return "ended";
+  return new Date(start) > now ? "planned" : "over";
+}

@@ -1,0 +1,12 @@
+/** A key for what is sent: the same content keeps its key, so that a retry after a lost answer does not do it twice. */
+import { useRef } from "react";
+import { randomKey } from "./names";
+
+export function useKey() {
+  const last = useRef<{ content: string; key: string }>(undefined);
+  return (body: unknown): string => {
+    const content = JSON.stringify(body);
+    if (last.current?.content !== content) last.current = { content, key: randomKey() };
+    return last.current.key;
+  };
+}

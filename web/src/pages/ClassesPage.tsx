@@ -1,0 +1,96 @@
+import { Button } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useClasses, useMayRequest } from "../api/queries";
+import type { ClassInfo } from "../api/types";
+import { Word } from "../components/Badge";
+import { DataTable } from "../components/DataTable";
+import type { Column } from "../components/DataTable";
+import { EmptyState, Loaded } from "../components/Feedback";
+import { Page, Section } from "../components/Page";
+import { PolicyNav } from "../components/policies/PolicyNav";
+import { Yaml, YamlText } from "../components/policies/Yaml";
+import tables from "../components/Tables.module.css";
+import { changePath } from "../lib/policies";
+import { useWords } from "../lib/use-words";
+
+function ClassTable({ label, rows, mayPropose }: { label: string; rows: ClassInfo[]; mayPropose: boolean }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const state = ({ accepted }: ClassInfo) => {
+    if (accepted === undefined) return <Word tone="idle" word={t("classes.unknown")} />;
+    return accepted ? <Word tone="ok" word={t("classes.accepted")} /> : <Word tone="bad" word={t("classes.notAccepted")} />;
+  };
+  const columns: Column<ClassInfo>[] = [
+    {
+      key: "name",
+      header: t("classes.name"),
+      cell: (row) => (
+        <div>
+          <span className={tables.title}>{row.name}</span>
+          <Yaml>{() => <YamlText text={row.yaml} label={row.name} />}</Yaml>
+        </div>
+      ),
+    },
+    { key: "pattern", header: t("classes.pattern"), cell: (row) => <code className={tables.code}>{row.pattern}</code> },
+    { key: "label", header: t("classes.labelKey"), cell: (row) => <code className={tables.code}>{row.labelKey}</code> },
+    { key: "members", header: t("classes.members"), end: true, cell: (row) => words.number(row.members) },
+    {
+      key: "state",
+      header: t("classes.state"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <span>{state(row)}</span>
+          {row.message && <span className={tables.why}>{words.said(row.message)}</span>}
+        </span>
+      ),
+    },
+    {
+      key: "change",
+      header: t("action.column"),
+      silent: true,
+      end: true,
+      cell: (row) =>
+        mayPropose && (
+          <Button component={Link} to={changePath(row.kind, row.name)} size="compact-sm" variant="default" aria-label={t("policies.proposeOf", { name: row.name })} data-testid={`propose-${row.name}`}>
+            {t("policies.propose")}
+          </Button>
+        ),
+    },
+  ];
+  return <DataTable label={label} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `class-${row.name}`} />;
+}
+
+/** What is one kind of resource or of client. */
+export function ClassesPage() {
+  const { t } = useTranslation();
+  const query = useClasses();
+  const mayPropose = useMayRequest();
+  const create = (kind: ClassInfo["kind"]) =>
+    mayPropose && (
+      <Button component={Link} to={changePath(kind)} size="compact-sm" variant="light" data-testid={`new-${kind}`}>
+        {t("classes.create")}
+      </Button>
+    );
+  const parts = [
+    { kind: "ResourceClass", title: t("classes.resource"), empty: t("classes.resourceEmpty") },
+    { kind: "SubjectClass", title: t("classes.subject"), empty: t("classes.subjectEmpty") },
+  ] as const;
+  return (
+    <Page wide title={t("classes.title")} sub={t("classes.intro")}>
+      <PolicyNav />
+      <Loaded query={query}>
+        {({ items }) =>
+          parts.map(({ kind, title, empty }) => {
+            const rows = items.filter((each) => each.kind === kind);
+            return (
+              <Section key={kind} title={title} count={rows.length} aside={rows.length > 0 ? create(kind) : undefined}>
+                {rows.length === 0 ? <EmptyState action={create(kind)}>{empty}</EmptyState> : <ClassTable label={title} rows={rows} mayPropose={mayPropose} />}
+              </Section>
+            );
+          })
+        }
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,70 @@
+import { Button, Group, SegmentedControl } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useDelegations } from "../api/own";
+import { useMayRequest, useMe } from "../api/queries";
+import { DelegateDialog } from "../components/delegations/DelegateDialog";
+import { DelegationTable } from "../components/delegations/DelegationTable";
+import { EmptyState, Loaded } from "../components/Feedback";
+import { LoadMore } from "../components/LoadMore";
+import { Page, Section } from "../components/Page";
+import { useFilters } from "../lib/use-filters";
+
+export function DelegationsPage() {
+  const { t } = useTranslation();
+  const [search, change] = useFilters();
+  const me = useMe().data;
+  const mayDelegate = useMayRequest();
+  const [creating, setCreating] = useState(false);
+  const oversees = me?.roles.some((role) => role === "security" || role === "auditor") ?? false;
+  const all = oversees && search.get("scope") === "all";
+  const query = useDelegations(all);
+
+  return (
+    <Page
+      title={t("delegations.title")}
+      sub={t("delegations.intro")}
+      actions={
+        mayDelegate && (
+          <Button onClick={() => setCreating(true)} data-testid="new-delegation">
+            {t("delegations.create")}
+          </Button>
+        )
+      }
+    >
+      {oversees && (
+        <Group mb="md">
+          <SegmentedControl
+            size="sm"
+            aria-label={t("delegations.scope")}
+            data={[
+              { value: "mine", label: t("delegations.mine") },
+              { value: "all", label: t("delegations.all") },
+            ]}
+            value={all ? "all" : "mine"}
+            onChange={(scope) => change({ scope: scope === "all" ? scope : undefined })}
+          />
+        </Group>
+      )}
+      <Loaded query={query}>
+        {(data) => {
+          const rows = data.pages.flatMap((page) => page.items);
+          if (all) return rows.length === 0 ? <EmptyState>{t("delegations.allEmpty")}</EmptyState> : <DelegationTable label={t("delegations.title")} rows={rows} show="both" />;
+          const [given, taken] = [rows.filter((row) => row.from.id === me?.person.id), rows.filter((row) => row.to.id === me?.person.id)];
+          return (
+            <>
+              <Section title={t("delegations.fromMe")} testId="delegations-from-me">
+                {given.length === 0 ? <EmptyState>{t("delegations.fromMeEmpty")}</EmptyState> : <DelegationTable label={t("delegations.fromMe")} rows={given} show="to" />}
+              </Section>
+              <Section title={t("delegations.toMe")} testId="delegations-to-me">
+                {taken.length === 0 ? <EmptyState>{t("delegations.toMeEmpty")}</EmptyState> : <DelegationTable label={t("delegations.toMe")} rows={taken} show="from" />}
+              </Section>
+            </>
+          );
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+      {creating && <DelegateDialog onClose={() => setCreating(false)} />}
+    </Page>
+  );
+}

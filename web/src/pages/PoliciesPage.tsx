@@ -1,0 +1,43 @@
+import { Button } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useApprovalPolicies, useMayRequest, useMe } from "../api/queries";
+import { Loaded } from "../components/Feedback";
+import { oversees } from "../components/Overseers";
+import { Page } from "../components/Page";
+import classes from "../components/policies/Policies.module.css";
+import { Policy } from "../components/policies/Policy";
+import { PolicyNav } from "../components/policies/PolicyNav";
+import { changePath } from "../lib/policies";
+
+/** Who decides about what, in the order in which it is found. */
+export function PoliciesPage() {
+  const { t } = useTranslation();
+  const me = useMe().data;
+  const query = useApprovalPolicies();
+  const mayPropose = useMayRequest() && oversees(me);
+  return (
+    <Page
+      title={t("policies.title")}
+      sub={t("policies.intro")}
+      actions={
+        mayPropose && (
+          <Button component={Link} to={changePath("ApprovalPolicy")} data-testid="new-policy">
+            {t("policies.create")}
+          </Button>
+        )
+      }
+    >
+      <PolicyNav />
+      <Loaded query={query}>
+        {({ items }) => (
+          <ol className={classes.list} data-testid="policies">
+            {items.map((policy) => (
+              <Policy key={policy.name} policy={policy} whole={oversees(me)} mayPropose={mayPropose} />
+            ))}
+          </ol>
+        )}
+      </Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,26 @@
+import { useTranslation } from "react-i18next";
+import { usePreferences } from "../api/own";
+import { useMe } from "../api/queries";
+import { Loaded } from "../components/Feedback";
+import { Page } from "../components/Page";
+import { Identity } from "../components/profile/Identity";
+import { PreferencesForm } from "../components/profile/PreferencesForm";
+import page from "../components/Page.module.css";
+import { Sessions } from "../components/profile/Sessions";
+import { Tokens } from "../components/profile/Tokens";
+
+export function ProfilePage() {
+  const { t } = useTranslation();
+  const me = useMe();
+  const preferences = usePreferences();
+  return (
+    <Page title={t("profile.title")}>
+      <Loaded query={me}>{(data) => <Identity me={data} />}</Loaded>
+      <div className={page.section}>
+        <Loaded query={preferences}>{(stored) => (me.data ? <PreferencesForm me={me.data} stored={stored} /> : null)}</Loaded>
+      </div>
+      <Tokens />
+      <Sessions />
+    </Page>
+  );
+}

@@ -1,0 +1,122 @@
+import { Button, Radio, SegmentedControl, Stack } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
+import { useQueries } from "@tanstack/react-query";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useWhatIf } from "../api/governance";
+import { resourceQuery, useMayRequest, useMe } from "../api/queries";
+import type { Me, Mode, NewTicket } from "../api/types";
+import { DurationField } from "../components/DurationField";
+import { ApplicationSelect, PersonSelect, ResourceSelect } from "../components/EntitySelect";
+import { Loaded } from "../components/Feedback";
+import { oversees } from "../components/Overseers";
+import { Page } from "../components/Page";
+import { PolicyNav } from "../components/policies/PolicyNav";
+import { Basket } from "../components/request/Basket";
+import { modes } from "../components/request/ModeForm";
+import classes from "../components/request/Request.module.css";
+import { RequestPreview } from "../components/request/RequestPreview";
+import { ResourceSearch } from "../components/request/ResourceSearch";
+import { accessPreview, durationError, forPreview, modeBody, usualDuration } from "../lib/request";
+import type { DurationValue } from "../lib/request";
+
+const kinds = ["grant", "onboard", "mode", "offboard"] as const;
+type Kind = (typeof kinds)[number];
+
+interface WhatIfForm {
+  as: string;
+  kind: Kind;
+  application: string;
+  basket: { resource: string; actions?: string[] }[];
+  duration: DurationValue;
+  resource: string;
+  mode: Mode;
+}
+
+const pause = 200;
+
+/** Typing asks once it pauses. */
+function useAnswer(body: NewTicket | undefined, as: string) {
+  const wanted = JSON.stringify({ body, as });
+  const [settled] = useDebouncedValue(wanted, pause);
+  return useWhatIf(settled === wanted ? body : undefined, as);
+}
+
+function Question({ me }: { me: Me }) {
+  const { t } = useTranslation();
+  const mayRequest = useMayRequest();
+  const [form, setForm] = useState<WhatIfForm>({ as: "", kind: "grant", application: "", basket: [], duration: usualDuration, resource: "", mode: "Enforce" });
+  const change = (next: Partial<WhatIfForm>) => setForm((before) => ({ ...before, ...next }));
+  const resources = useQueries({ queries: form.basket.map(({ resource }) => resourceQuery(resource)) });
+  const rows = form.basket.map(({ resource: id, actions }, index) => {
+    const query = resources[index];
+    const offered = query?.data?.actions.map(({ name }) => name) ?? [];
+    return { id, resource: query?.data, failed: query?.error ?? undefined, retry: () => void query?.refetch(), actions: actions ?? (offered.length === 1 ? offered : []), error: undefined };
+  });
+  const draft =
+    form.kind === "grant"
+      ? accessPreview({ application: form.application, basket: rows.map(({ id, actions }) => ({ resource: id, actions })), duration: form.duration })
+      : modeBody({ kind: form.kind, resource: form.resource, mode: form.mode, clusterModes: {} });
+  const query = useAnswer(draft && forPreview(draft), form.as);
+  const asked = rows.filter(({ actions }) => actions.length > 0);
+  const nameOf = (position: number) => (form.kind === "grant" ? (asked[position]?.resource?.title ?? asked[position]?.id ?? "") : form.resource);
+  const wrong = durationError(form.duration);
+
+  return (
+    <div className={classes.layout}>
+      <Stack gap="lg" role="form" aria-label={t("whatIf.title")}>
+        {oversees(me) && <PersonSelect label={t("whatIf.as")} description={t("whatIf.asHint")} clearable value={form.as} onChange={(as) => change({ as })} nothingFound={t("person.noMatch")} testId="what-if-as" />}
+        <SegmentedControl aria-label={t("whatIf.kind")} data={kinds.map((kind) => ({ value: kind, label: t(`whatIf.kinds.${kind}`) }))} value={form.kind} onChange={(kind) => change({ kind: kinds.find((each) => each === kind) ?? form.kind })} data-testid="what-if-kind" />
+        {form.kind === "grant" ? (
+          <>
+            {/* Whoever oversees may ask about every application; others only about their own. */}
+            <ApplicationSelect mine={!oversees(me)} label={t("request.application")} required value={form.application} onChange={(application) => change({ application })} nothingFound={t("applications.noMatch")} testId="select-application" />
+            <div>
+              <ResourceSearch application={form.application} person={me.person.id} taken={rows.map(({ id }) => id)} error={undefined} onAdd={(resource) => change({ basket: [...form.basket, { resource }] })} />
+              <Basket
+                rows={rows}
+                onActions={(id, actions) => change({ basket: form.basket.map((each) => (each.resource === id ? { ...each, actions } : each)) })}
+                onRemove={(id) => change({ basket: form.basket.filter(({ resource }) => resource !== id) })}
+              />
+            </div>
+            <DurationField value={form.duration} onChange={(duration) => change({ duration })} error={wrong && t("request.error.duration")} />
+          </>
+        ) : (
+          <>
+            <ResourceSelect label={t("request.resource")} required value={form.resource} onChange={(resource) => change({ resource })} nothingFound={t("request.resourceEmpty")} testId="what-if-resource" />
+            {form.kind !== "offboard" && (
+              <Radio.Group label={t("request.mode.label")} value={form.mode} onChange={(mode) => change({ mode: modes.find((each) => each === mode) ?? form.mode })}>
+                <Stack gap={8} mt={6}>
+                  {modes.map((mode) => (
+                    <Radio key={mode} value={mode} label={t(`mode.${mode}`)} />
+                  ))}
+                </Stack>
+              </Radio.Group>
+            )}
+          </>
+        )}
+        {mayRequest && form.as === "" && (
+          <div>
+            <Button component={Link} to={form.kind === "grant" ? `/requests/new?${new URLSearchParams([...(form.application ? [["application", form.application]] : []), ...form.basket.map(({ resource }) => ["resource", resource])]).toString()}` : `/requests/new?${new URLSearchParams({ kind: form.kind, resource: form.resource }).toString()}`} variant="default">
+              {t("whatIf.ask")}
+            </Button>
+          </div>
+        )}
+      </Stack>
+      <RequestPreview asked={draft !== undefined} query={query} nameOf={nameOf} empty={t("whatIf.empty")} />
+    </div>
+  );
+}
+
+/** Who would have to approve this? */
+export function WhatIfPage() {
+  const { t } = useTranslation();
+  const me = useMe();
+  return (
+    <Page wide title={t("whatIf.title")} sub={t("whatIf.intro")}>
+      <PolicyNav />
+      <Loaded query={me}>{(data) => <Question me={data} />}</Loaded>
+    </Page>
+  );
+}

@@ -1,0 +1,43 @@
+/** Where one can go from anywhere, and for whom. */
+import { IconBell, IconBook2, IconChecklist, IconDatabase, IconHome, IconKey, IconListDetails, IconScale, IconServer2, IconStack2, IconTerminal2, IconUserCog, IconUserShare } from "@tabler/icons-react";
+import type { Icon } from "@tabler/icons-react";
+import { useMe } from "../api/queries";
+import type { Role } from "../api/types";
+
+export const destinations = [
+  { to: "/", key: "home", icon: IconHome },
+  { to: "/applications", key: "applications", icon: IconKey },
+  { to: "/resources", key: "resources", icon: IconDatabase },
+  { to: "/requests", key: "requests", icon: IconListDetails },
+  { to: "/approvals", key: "approvals", icon: IconChecklist },
+] as const satisfies readonly { to: string; key: string; icon: Icon }[];
+
+const overseers: readonly Role[] = ["security", "auditor"];
+
+/** Absent roles: for everybody. */
+const governing = [
+  { to: "/delegations", key: "delegations", icon: IconUserShare, roles: undefined },
+  { to: "/workloads", key: "workloads", icon: IconServer2, roles: ["application-owner", ...overseers] as const },
+  { to: "/policies", key: "policies", icon: IconScale, roles: undefined },
+  { to: "/catalog", key: "catalog", icon: IconStack2, roles: overseers },
+  { to: "/ledger", key: "ledger", icon: IconBook2, roles: overseers },
+] as const satisfies readonly { to: string; key: string; icon: Icon; roles: readonly Role[] | undefined }[];
+
+/** One's own, which the top bar leads to. */
+export const own = [
+  { to: "/inbox", key: "inbox", icon: IconBell },
+  { to: "/profile", key: "profile", icon: IconUserCog },
+  { to: "/device", key: "device", icon: IconTerminal2 },
+] as const satisfies readonly { to: string; key: string; icon: Icon }[];
+
+/** Nothing until it is known who asks: what appears stays. */
+export function useGoverning() {
+  const mine = useMe().data?.roles;
+  return mine ? governing.filter(({ roles }) => roles === undefined || roles.some((role) => mine.includes(role))) : [];
+}
+
+/** Whether a path belongs to a destination; a ticket is one of the requests, a class belongs to the policies. */
+export function isUnder(pathname: string, to: string): boolean {
+  const home = pathname.startsWith("/tickets/") ? "/requests" : pathname === "/classes" ? "/policies" : pathname;
+  return to === "/" ? home === "/" : home === to || home.startsWith(`${to}/`);
+}
