@@ -24,7 +24,8 @@ type stream struct {
 	s       *Server
 	request *http.Request
 	who     approval.Actor
-	token   string // the bearer token that it was opened with; empty: a session
+	claimed []string // roles that the login gave him; none with a token
+	token   string   // the bearer token that it was opened with; empty: a session
 	news    <-chan news
 	cancel  func()
 }
@@ -42,6 +43,8 @@ func (a *api) StreamEvents(ctx context.Context, _ openapi.StreamEventsRequestObj
 	x := &stream{s: a.Server, request: requestOf(ctx), who: who, news: ch, cancel: cancel}
 	if tokenOf(ginOf(ctx)) != nil {
 		x.token = bearerSecret(x.request.Header.Get("Authorization"))
+	} else {
+		x.claimed, _ = a.sessions.Get(plain(ctx), sessGroups).([]string)
 	}
 	return x, nil
 }
@@ -85,7 +88,10 @@ func (x *stream) VisitStreamEventsResponse(w http.ResponseWriter) error {
 func (x *stream) tell(w http.ResponseWriter, out *http.ResponseController, n news) error {
 	c := x.s.Catalog()
 	if t := n.ticket; t != nil {
-		if !approval.MayDo(c, x.who, t).See {
+		// Roles are looked up each time, as for every other call: a page stays open for days.
+		who := actorOf(c, x.who.ID, x.claimed)
+		who.StandsFor = x.who.StandsFor
+		if _, known := c.Person(who.ID); !known || !approval.MayDo(c, who, t).See {
 			return nil
 		}
 		return x.write(w, out, "ticket", map[string]any{"id": t.ID(), "state": t.State(), "version": t.Version})

@@ -2,6 +2,8 @@ package portal
 
 import (
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -96,6 +98,25 @@ func TestClaimedAuditorsTokens(t *testing.T) {
 	}
 }
 
+// TestStreamsLoseRoles: who left the security team is told of his own tickets only, also by a page that he had open.
+func TestStreamsLoseRoles(t *testing.T) {
+	x := newSite(t)
+	dave := listen(t, x.as("dave"))
+	x.as("alice").Post("/api/v1/tickets", newTicket("app-888", "bobs-cluster"))
+	if got := dave("ticket"); !strings.Contains(got, "T-1") {
+		t.Fatalf("the security team is told: %s", got)
+	}
+	x.moved(t, "members: [dave, dora]", "members: [dora]", "acp.io/sensitivity: high}}, spec: {owner: storage}", "acp.io/sensitivity: high}}, spec: {owner: \"user:dave\"}")
+	for _, r := range []map[string]any{newTicket("app-889", "bobs-cluster"), newTicket("app-889", "ledger-db-cache")} {
+		if a := x.as("erin").Post("/api/v1/tickets", r); a.Status != http.StatusCreated {
+			t.Fatalf("%d %s", a.Status, a.Body)
+		}
+	}
+	if got := dave("ticket"); !strings.Contains(got, "T-3") {
+		t.Errorf("what he owns is all that he is told of: %s", got)
+	}
+}
+
 // TestNoNumberStandsForEveryItem: who names one item must not decide others.
 func TestNoNumberStandsForEveryItem(t *testing.T) {
 	x := newSite(t)
@@ -118,5 +139,21 @@ func TestNoNumberStandsForEveryItem(t *testing.T) {
 	}
 	if now, err := x.Tickets.Store.Get(t.Context(), 1); err != nil || now.Version != 1 {
 		t.Errorf("nothing was changed: %+v %v", now, err)
+	}
+}
+
+// moved replaces texts of the catalog's files.
+func (x *site) moved(t *testing.T, oldnew ...string) {
+	t.Helper()
+	file := filepath.Join(x.files, "demo.yaml")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte(strings.NewReplacer(oldnew...).Replace(string(data))), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if st, err := x.Directory.Sync(t.Context(), "files"); err != nil || st.Error != "" || len(st.Problems) > 0 {
+		t.Fatalf("%+v %v", st, err)
 	}
 }
