@@ -226,8 +226,8 @@ func (s *state) admit(source string, in []Record, problems []Problem) (out []Rec
 	return out, refused
 }
 
-// authority are the fields on which it depends who decides, and about what.
-var authority = []string{"source", "name", "sensitivity", "owners", "groups", "leader", "members", "lead", "parent"}
+// authority are the fields on which it depends who decides, and about what; approval policies look at the environment.
+var authority = []string{"source", "name", "environment", "sensitivity", "owners", "groups", "leader", "members", "lead", "parent"}
 
 func changes(before, after Stored) (out []Field, authoritative bool) {
 	a, b := fields(before), fields(after)
