@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,20 +47,24 @@ func BenchmarkPortal(b *testing.B) {
 			small := few.lists()
 			few.stop()
 			m := open(b, config, provider, folder, dsn(b), manyTickets)
+			nothing := m.nothing()
 			list := m.lists()
 			search := m.searches()
 			submit, made := m.submits()
 			decide := m.decisions(made)
 			m.stop()
-			for name, figure := range map[string]string{"list_tickets_p99": ms(list), "list_growth": fmt.Sprintf("%.1f x", list/small), "search_p99": ms(search),
-				"submit_p99": ms(submit), "decide_p99": ms(decide)} {
-				fmt.Printf("bench portal_%s_%s %s\n", name, kind, figure)
+			fmt.Printf("bench portal_list_growth_%s %.1f x\n", kind, list.p99/small.p99)
+			for name, x := range map[string]figure{"nothing": nothing, "list_tickets": list, "search": search, "submit": submit, "decide": decide} {
+				fmt.Printf("bench portal_%s_p99_%s %.1f ms\n", name, kind, x.p99)
+				fmt.Printf("bench portal_%s_cpu_%s %.2f ms\n", name, kind, x.cpu)
 			}
 		})
 	}
 }
 
-func ms(value float64) string { return fmt.Sprintf("%.1f ms", value) }
+// figure is the p99 of a call and the processor time for one, of the portal and of whom it answers together. Both in
+// milliseconds.
+type figure struct{ p99, cpu float64 }
 
 // open starts a portal on a database with so many tickets.
 func open(b *testing.B, config *rest.Config, provider *portaltest.Provider, folder, dsn string, tickets int) *measurement {
@@ -174,8 +179,9 @@ type measurement struct {
 	stop   func()
 }
 
-// all lets every client do something n times, all at once, and returns the p99 in milliseconds.
-func (m *measurement) all(n int, do func(client, i int) portaltest.Answer, want int) float64 {
+// all lets every client do something n times, all at once.
+func (m *measurement) all(n int, do func(client, i int) portaltest.Answer, want int) figure {
+	before := cpu(m.b)
 	var mu sync.Mutex
 	var took []time.Duration
 	var wg sync.WaitGroup
@@ -200,11 +206,28 @@ func (m *measurement) all(n int, do func(client, i int) portaltest.Answer, want 
 	if m.b.Failed() {
 		m.b.FailNow()
 	}
+	used := cpu(m.b) - before
 	slices.SortFunc(took, cmp.Compare)
-	return float64(took[int(math.Ceil(0.99*float64(len(took))))-1]) / float64(time.Millisecond)
+	return figure{p99: ms(took[int(math.Ceil(0.99*float64(len(took))))-1]), cpu: ms(used) / float64(len(took))}
 }
 
-func (m *measurement) lists() float64 {
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+// cpu is the processor time that the process has used.
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// nothing is what HTTP and the load generator cost.
+func (m *measurement) nothing() figure {
+	return m.all(60, func(c, i int) portaltest.Answer { return m.people[c][i%2].Get("/healthz") }, http.StatusOK)
+}
+
+func (m *measurement) lists() figure {
 	views := []string{"mine", "approvals", "decided", "all", "mine&state=pending", "all&state=effective"}
 	list := func(c, i int) portaltest.Answer {
 		return m.people[c][i%2].Get("/api/v1/tickets?limit=25&view=" + views[i/2%len(views)])
@@ -213,7 +236,7 @@ func (m *measurement) lists() float64 {
 	return m.all(5*2*len(views), list, http.StatusOK)
 }
 
-func (m *measurement) searches() float64 {
+func (m *measurement) searches() figure {
 	return m.all(50, func(c, i int) portaltest.Answer {
 		words := []string{"shop", "checkout+" + fmt.Sprint(c*i%entities), "orders+cache", "cache-" + fmt.Sprint(i*97%entities), "app-" + fmt.Sprint(c)}
 		return m.people[c][i%2].Get("/api/v1/search?q=" + words[i%len(words)])
@@ -227,8 +250,8 @@ type submitted struct {
 	Version int64
 }
 
-func (m *measurement) submits() (p99 float64, made [clients][writesEach]submitted) {
-	p99 = m.all(writesEach, func(c, i int) portaltest.Answer {
+func (m *measurement) submits() (f figure, made [clients][writesEach]submitted) {
+	f = m.all(writesEach, func(c, i int) portaltest.Answer {
 		a := m.people[c][0].Post("/api/v1/tickets", map[string]any{"reason": "the checkout needs it", "items": []map[string]any{
 			{"application": fmt.Sprint("app-", c+groups*i), "resource": fmt.Sprint("cache-", (c*131+i*7+3)%entities), "actions": []string{"redis:connect"}}}})
 		if a.Status == http.StatusCreated {
@@ -236,10 +259,10 @@ func (m *measurement) submits() (p99 float64, made [clients][writesEach]submitte
 		}
 		return a
 	}, http.StatusCreated)
-	return p99, made
+	return f, made
 }
 
-func (m *measurement) decisions(made [clients][writesEach]submitted) float64 {
+func (m *measurement) decisions(made [clients][writesEach]submitted) figure {
 	return m.all(writesEach, func(c, i int) portaltest.Answer {
 		return m.people[c][1].Post("/api/v1/tickets/"+made[c][i].ID+"/decision", map[string]any{"decision": "approve", "version": made[c][i].Version})
 	}, http.StatusOK)

@@ -7,5 +7,5 @@ func (w *Worker) SetStep(f func(point string)) { w.step = f }
 
 // Follow is what a change of one policy leads to.
 func (f *Follower) Follow(ctx context.Context, policy string) error {
-	return f.follow(ctx, Filter{Policy: policy, ItemStates: followed})
+	return f.follow(ctx, policy)
 }

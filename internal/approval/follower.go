@@ -62,9 +62,9 @@ func (f *Follower) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case name := <-f.Changed:
-			err = f.follow(ctx, Filter{Policy: name, ItemStates: followed})
+			err = f.follow(ctx, name)
 		case name := <-f.look:
-			err = f.follow(ctx, Filter{Policy: name, ItemStates: followed})
+			err = f.follow(ctx, name)
 		case <-expiry.C:
 			err = f.Service.Tick(ctx)
 			if now := f.Service.Now(); err == nil && f.Policies.Ready() && now.Sub(synced) >= f.Resync {
@@ -85,18 +85,42 @@ func (f *Follower) Sync(ctx context.Context) error {
 	if !f.Policies.Ready() {
 		return nil
 	}
-	return f.follow(ctx, Filter{ItemStates: followed})
+	live := map[string]*v1alpha1.AccessControlPolicy{}
+	for page := (Filter{ItemStates: followed, Limit: syncAtOnce, Passing: true}); ; {
+		tickets, err := f.Service.Store.List(ctx, page)
+		if err != nil {
+			return err
+		}
+		if err := f.compare(ctx, tickets, "", live); err != nil {
+			return err
+		}
+		if len(tickets) < syncAtOnce {
+			return nil
+		}
+		page.After.Number = tickets[len(tickets)-1].Number
+	}
 }
 
-func (f *Follower) follow(ctx context.Context, filter Filter) error {
-	tickets, err := f.Service.Store.List(ctx, filter)
+// syncAtOnce is how many tickets are in memory together, however many are in force.
+const syncAtOnce = 200
+
+// follow compares the tickets of one policy with it.
+func (f *Follower) follow(ctx context.Context, policy string) error {
+	tickets, err := f.Service.Store.List(ctx, Filter{Policy: policy, ItemStates: followed})
 	if err != nil {
 		return err
 	}
-	live := map[string]*v1alpha1.AccessControlPolicy{}
+	if err := f.compare(ctx, tickets, policy, map[string]*v1alpha1.AccessControlPolicy{}); err != nil {
+		return err
+	}
+	return f.strays(ctx, policy, tickets)
+}
+
+// compare items with their policies; with a name, only those of that policy. live is what was read of the API server.
+func (f *Follower) compare(ctx context.Context, tickets []*Ticket, policy string, live map[string]*v1alpha1.AccessControlPolicy) error {
 	for _, t := range tickets {
 		for i := range t.Items {
-			if filter.Policy != "" && t.Items[i].Policy != filter.Policy {
+			if policy != "" && t.Items[i].Policy != policy {
 				continue
 			}
 			if err := f.item(ctx, t, i, live); err != nil {
@@ -104,10 +128,7 @@ func (f *Follower) follow(ctx context.Context, filter Filter) error {
 			}
 		}
 	}
-	if filter.Policy == "" {
-		return nil
-	}
-	return f.strays(ctx, filter.Policy, tickets)
+	return nil
 }
 
 func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*v1alpha1.AccessControlPolicy) (err error) {

@@ -85,6 +85,7 @@ type Filter struct {
 	ByUpdate bool   // order by the last change, then the number
 	After    Cursor // continue behind this ticket; zero: from the newest
 	Limit    int    // 0: all
+	Passing  bool   // a page of many that are read in passing: nobody looks at it again soon
 }
 
 // Cursor is the place of a ticket in a list; UpdatedAt counts only in lists by update.

@@ -78,7 +78,7 @@ func Build(records []Record) *Catalog {
 		}
 	}
 	c.sortedApplications, c.sortedResources = sorted(c.applications), sorted(c.resources)
-	c.sortedPeople = byID(c.people)
+	c.list()
 	c.ownedBy = map[Owner]owned{}
 	for i, e := range c.sortedApplications {
 		for _, o := range e.Owners {

@@ -79,7 +79,8 @@ type Catalog struct {
 
 	led                                 map[string]bool // people who are somebody's direct leader
 	sortedApplications, sortedResources []Entity
-	sortedPeople                        []Person
+	listedPeople                        []Listed[Person]
+	listedGroups                        []Listed[Group]
 	ownedBy                             map[Owner]owned
 }
 

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"math/bits"
 	"slices"
 	"strings"
@@ -18,7 +19,14 @@ type part struct {
 	docs  []doc // sorted by id
 	grams map[[3]byte]*set
 	words []word // sorted
+	calls []call // sorted
 	every *set
+}
+
+// call is an id or a title of a document, in lower case.
+type call struct {
+	text string
+	doc  uint32
 }
 
 // doc is an entity with its text in lower case.
@@ -53,6 +61,7 @@ func newPart(c *Catalog, entities []Entity) *part {
 		d.text = d.id + "\n" + d.title + "\n" + strings.ToLower(e.Name)
 		d.about = strings.ToLower(e.Description + "\n" + strings.Join(owners, "\n"))
 		p.docs[i] = d
+		p.calls = append(p.calls, call{d.id, uint32(i)}, call{d.title, uint32(i)})
 		p.every.add(uint32(i))
 		for j := 0; j+3 <= len(d.text); j++ {
 			member(p.grams, [3]byte{d.text[j], d.text[j+1], d.text[j+2]}, len(entities)).add(uint32(i))
@@ -65,6 +74,7 @@ func newPart(c *Catalog, entities []Entity) *part {
 		p.words = append(p.words, word{text, letters(text), docs})
 	}
 	slices.SortFunc(p.words, func(a, b word) int { return strings.Compare(a.text, b.text) })
+	slices.SortFunc(p.calls, func(a, b call) int { return cmp.Or(strings.Compare(a.text, b.text), cmp.Compare(a.doc, b.doc)) })
 	return p
 }
 
@@ -85,8 +95,9 @@ func split(text string) []string {
 func (p *part) match(words []string) (found *set, meant []string) {
 	found = p.every.clone()
 	for _, w := range words {
-		have := p.containing(w)
+		have := newSet(len(p.docs))
 		p.beginning(w, have)
+		p.containing(w, have)
 		if have.empty() {
 			have = p.about(w, &meant)
 		}
@@ -114,32 +125,39 @@ func (p *part) about(w string, meant *[]string) *set {
 	return out
 }
 
-// containing finds a word anywhere in id, title or name, by the pieces of three bytes that it is made of.
-func (p *part) containing(w string) *set {
-	out := newSet(len(p.docs))
-	if len(w) < 3 {
-		return out
+// called are the entities with this id or title, in growing order.
+func (p *part) called(text string) (docs []uint32) {
+	i, _ := slices.BinarySearchFunc(p.calls, text, func(c call, text string) int { return strings.Compare(c.text, text) })
+	for ; i < len(p.calls) && p.calls[i].text == text; i++ {
+		docs = append(docs, p.calls[i].doc)
 	}
+	return slices.Compact(docs)
+}
+
+// containing adds the entities with a word anywhere in id, title or name, by the pieces of three bytes that it is made
+// of; only at those that are not in the set already it looks closely.
+func (p *part) containing(w string, into *set) {
+	var may *set
 	for j := 0; j+3 <= len(w); j++ {
 		have := p.grams[[3]byte{w[j], w[j+1], w[j+2]}]
 		switch {
 		case have == nil:
-			return newSet(len(p.docs))
+			return
 		case j == 0:
-			out = have.clone()
+			may = have.clone()
 		default:
-			out.and(have)
+			may.and(have)
 		}
 	}
-	if len(w) == 3 {
-		return out
+	if may == nil {
+		return
 	}
-	for doc := range out.each {
-		if !strings.Contains(p.docs[doc].text, w) {
-			out.remove(doc)
+	into.spread()
+	for doc := range may.each {
+		if !into.has(doc) && (len(w) == 3 || strings.Contains(p.docs[doc].text, w)) {
+			into.add(doc)
 		}
 	}
-	return out
 }
 
 // beginning adds the entities with a word that begins with w. Words have no punctuation, so that of w counts as well.

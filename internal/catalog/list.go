@@ -4,18 +4,36 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 )
 
-// People sorted by id.
-func (c *Catalog) People() []Person { return slices.Clone(c.sortedPeople) }
+// Listed is a person or a group with the texts that lists look for words in, in lower case.
+type Listed[T any] struct {
+	Of    *T // nobody may change it
+	Names string
+	Email string
+}
 
-// Groups sorted by id.
-func (c *Catalog) Groups() []Group { return byID(c.groups) }
+// People sorted by id; nobody may change them.
+func (c *Catalog) People() []Listed[Person] { return c.listedPeople }
 
-func byID[T any](m map[string]*T) []T {
-	out := make([]T, 0, len(m))
+// Groups sorted by id; nobody may change them.
+func (c *Catalog) Groups() []Listed[Group] { return c.listedGroups }
+
+// list what people look for: it is asked for at each letter that somebody types.
+func (c *Catalog) list() {
+	for _, p := range byID(c.people) {
+		c.listedPeople = append(c.listedPeople, Listed[Person]{p, strings.ToLower(p.ID + "\n" + p.DisplayName), strings.ToLower(p.Email)})
+	}
+	for _, g := range byID(c.groups) {
+		c.listedGroups = append(c.listedGroups, Listed[Group]{Of: g, Names: strings.ToLower(g.ID + "\n" + g.Title)})
+	}
+}
+
+func byID[T any](m map[string]*T) []*T {
+	out := make([]*T, 0, len(m))
 	for _, id := range slices.Sorted(maps.Keys(m)) {
-		out = append(out, *m[id])
+		out = append(out, m[id])
 	}
 	return out
 }

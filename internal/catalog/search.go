@@ -68,26 +68,13 @@ func (x *Index) Search(q Query) (Page, error) {
 	if err != nil {
 		return Page{}, err
 	}
-	keep := x.filter(q)
 	text := strings.ToLower(strings.TrimSpace(q.Text))
 	words := strings.Fields(text)
 	if len(words) > maxWords {
 		words = words[:maxWords]
 	}
 	found, meant := part.match(words)
-	top := topHits{limit: q.Limit + 1}
-	total := 0
-	for doc := range found.each {
-		e := &part.docs[doc]
-		if !keep(e.entity) {
-			continue
-		}
-		total++
-		h := hit{score: e.score(text, words, meant) + scoreFirst*q.First[e.entity.ID], doc: int(doc)}
-		if after == nil || after.before(h) {
-			top.add(h)
-		}
-	}
+	top, total := x.best(part, q, after, found, func(d *doc) int { return d.score(text, words, meant) }, part.called(text), mostOf(words, meant))
 	hits := top.sorted()
 	p := Page{Entities: make([]Entity, 0, min(len(hits), q.Limit)), Total: total}
 	for i, h := range hits {
@@ -102,16 +89,65 @@ func (x *Index) Search(q Query) (Page, error) {
 
 const maxWords = 8
 
-func (x *Index) filter(q Query) func(Entity) bool {
+// mostOf is the highest score of what is not called exactly as the text; see score.
+func mostOf(words, meant []string) int {
+	switch {
+	case len(words) == 0:
+		return 0
+	case len(meant) > 0:
+		return scoreInside
+	}
+	return scorePrefix + scoreWord*len(words)
+}
+
+// best are the hits of a page among what was found, and how many there are of all pages. Those that are called exactly
+// so come first. Others score at most so much, and come in the order of their places: when the page is full of such
+// scores, the rest is only counted.
+func (x *Index) best(p *part, q Query, after *hit, found *set, score func(*doc) int, called []uint32, most int) (top topHits, total int) {
+	top.limit = q.Limit + 1
+	keep := x.filter(q)
+	look := func(n uint32) {
+		d := &p.docs[n]
+		h := hit{score: score(d) + scoreFirst*q.First[d.entity.ID], doc: int(n)}
+		if after == nil || after.before(h) {
+			top.add(h)
+		}
+	}
+	for _, n := range called {
+		if found.has(n) && (keep == nil || keep(&p.docs[n].entity)) {
+			look(n)
+		}
+	}
+	for n := range found.each {
+		full := len(q.First) == 0 && len(top.hits) == top.limit && top.hits[0].score >= most
+		if full && keep == nil {
+			return top, found.len()
+		}
+		if keep != nil && !keep(&p.docs[n].entity) {
+			continue
+		}
+		total++
+		if _, known := slices.BinarySearch(called, n); !full && !known {
+			look(n)
+		}
+	}
+	return top, total
+}
+
+// filter by all but the text; nil: there is no other condition.
+func (x *Index) filter(q Query) func(*Entity) bool {
+	if q.Environment == "" && q.Sensitivity == "" && q.Owner == (Owner{}) && q.Mine == "" && q.Class == "" {
+		return nil
+	}
 	var mine identities
 	if q.Mine != "" {
 		mine = x.catalog.identities(q.Mine)
 	}
-	return func(e Entity) bool {
+	return func(e *Entity) bool {
 		return (q.Environment == "" || e.Environment == q.Environment) &&
 			(q.Sensitivity == "" || e.Sensitivity == q.Sensitivity) &&
 			(q.Owner == Owner{} || slices.Contains(e.Owners, q.Owner)) &&
-			(q.Mine == "" || mine.owns(e)) &&
+			(q.Mine == "" || mine.owns(*e)) &&
 			(q.Class == "" || q.ClassOf != nil && q.ClassOf(e.Name) == q.Class)
 	}
 }

@@ -212,3 +212,40 @@ func BenchmarkSearch(b *testing.B) {
 		})
 	}
 }
+
+// What is skipped because a page is full cannot be on it: pages together are what one page has that is never full.
+func TestPagesTogetherAreAll(t *testing.T) {
+	var records []Record
+	for i := range 300 {
+		title := [...]string{"Shop checkout", "Orders cache", "Shop", "The shop", "Workshop"}[i%5]
+		records = append(records, Record{Kind: KindResource, ID: fmt.Sprintf("r-%03d", i), Title: title, Name: fmt.Sprint("trnv1:rsc:a:b:c:", i), Description: "for the checkout",
+			Environment: [...]string{"production", "staging"}[i%2]})
+	}
+	x := NewIndex(Build(records))
+	for _, text := range []string{"", "shop", "checkout", "the shop", "shpo", "r-", "r-12", "orders cache", "nothing of it"} {
+		for name, q := range map[string]Query{"all": {}, "production": {Environment: "production"}, "used lately": {First: map[string]int{"r-299": 1, "r-007": 2}}} {
+			q.Kind, q.Text, q.Limit = KindResource, text, 1000
+			want, err := x.Search(q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []Entity
+			for q.Limit = 7; ; {
+				p, err := x.Search(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if p.Total != want.Total {
+					t.Errorf("%q of %s: a page says there are %d, want %d", text, name, p.Total, want.Total)
+				}
+				got = append(got, p.Entities...)
+				if q.Cursor = p.Next; q.Cursor == "" {
+					break
+				}
+			}
+			if d := cmp.Diff(ids(want.Entities), ids(got)); d != "" {
+				t.Errorf("%q of %s: (-one page +pages)\n%s", text, name, d)
+			}
+		}
+	}
+}

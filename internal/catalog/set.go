@@ -77,19 +77,22 @@ func (s *set) or(o *set) {
 	}
 }
 
-func (s *set) remove(doc uint32) {
-	s.spread()
-	s.bits[doc/64] &^= 1 << (doc % 64)
+func (s *set) len() int {
+	n := len(s.few)
+	for _, b := range s.bits {
+		n += bits.OnesCount64(b)
+	}
+	return n
 }
 
 func (s *set) empty() bool {
 	return len(s.few) == 0 && !slices.ContainsFunc(s.bits, func(b uint64) bool { return b != 0 })
 }
 
-// each document in growing order; the one at hand may be removed.
+// each document in growing order.
 func (s *set) each(yield func(uint32) bool) {
 	if s.bits == nil {
-		for _, d := range slices.Clone(s.few) {
+		for _, d := range s.few {
 			if !yield(d) {
 				return
 			}

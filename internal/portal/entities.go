@@ -20,8 +20,8 @@ func (a *api) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 		return r.Params.Kind != nil && string(x.Kind) != string(*r.Params.Kind) || r.Params.Source != nil && x.Source != *r.Params.Source ||
 			value(r.Params.Gone) && x.Gone.IsZero()
 	})
-	found, next, err := page(listEntities, all, func(x catalog.Stored) (string, string) {
-		return string(x.Kind) + "/" + x.ID, x.ID + "\n" + x.Title + "\n" + x.Name
+	found, next, err := page(listEntities, all, func(x catalog.Stored) string { return string(x.Kind) + "/" + x.ID }, func(x catalog.Stored, part string) bool {
+		return strings.Contains(strings.ToLower(x.ID+"\n"+x.Title+"\n"+x.Name), part)
 	}, r.Params.Q, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err

@@ -19,13 +19,15 @@ const (
 // ListPeople implements openapi.StrictServerInterface.
 func (a *api) ListPeople(_ context.Context, r openapi.ListPeopleRequestObject) (openapi.ListPeopleResponseObject, error) {
 	c := a.Catalog()
-	found, next, err := page(listPeople, c.People(), func(p catalog.Person) (string, string) { return p.ID, p.ID + "\n" + p.DisplayName + "\n" + p.Email }, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	found, next, err := page(listPeople, c.People(), personID, func(p catalog.Listed[catalog.Person], part string) bool {
+		return strings.Contains(p.Names, part) || strings.Contains(p.Email, part)
+	}, r.Params.Q, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
 	out := openapi.ListPeople200JSONResponse{Items: make([]openapi.Person, 0, len(found)), NextCursor: next}
 	for _, p := range found {
-		out.Items = append(out.Items, personOf(c, p.ID))
+		out.Items = append(out.Items, personOf(c, p.Of.ID))
 	}
 	return out, nil
 }
@@ -58,12 +60,13 @@ func (a *api) GetPerson(_ context.Context, r openapi.GetPersonRequestObject) (op
 // ListGroups implements openapi.StrictServerInterface.
 func (a *api) ListGroups(_ context.Context, r openapi.ListGroupsRequestObject) (openapi.ListGroupsResponseObject, error) {
 	c := a.Catalog()
-	found, next, err := page(listGroups, c.Groups(), func(g catalog.Group) (string, string) { return g.ID, g.ID + "\n" + g.Title }, r.Params.Q, r.Params.Cursor, r.Params.Limit)
+	found, next, err := page(listGroups, c.Groups(), groupID, groupHas, r.Params.Q, r.Params.Cursor, r.Params.Limit)
 	if err != nil {
 		return nil, err
 	}
 	out := openapi.ListGroups200JSONResponse{Items: make([]openapi.Group, 0, len(found)), NextCursor: next}
-	for _, g := range found {
+	for _, l := range found {
+		g := l.Of
 		x := openapi.Group{Id: g.ID, DisplayName: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID}), Members: len(g.Members), Parent: optional(g.Parent)}
 		if g.Lead != "" {
 			x.Lead = new(personOf(c, g.Lead))
@@ -73,8 +76,16 @@ func (a *api) ListGroups(_ context.Context, r openapi.ListGroupsRequestObject) (
 	return out, nil
 }
 
-// page cuts one page out of what is sorted by id; of says an item's id and the text that q is looked for in.
-func page[T any](list string, all []T, of func(T) (id, text string), q, cursor *string, limit *int) ([]T, *string, error) {
+func personID(p catalog.Listed[catalog.Person]) string { return p.Of.ID }
+
+func groupID(g catalog.Listed[catalog.Group]) string { return g.Of.ID }
+
+func groupHas(g catalog.Listed[catalog.Group], part string) bool {
+	return strings.Contains(g.Names, part)
+}
+
+// page cuts one page out of what is sorted by id; has tells whether q, in lower case, is in an item's text.
+func page[T any](list string, all []T, id func(T) string, has func(T, string) bool, q, cursor *string, limit *int) ([]T, *string, error) {
 	n, err := pageSize(limit)
 	if err != nil {
 		return nil, nil, err
@@ -85,16 +96,14 @@ func page[T any](list string, all []T, of func(T) (id, text string), q, cursor *
 	}
 	part := strings.ToLower(value(q))
 	out := []T{}
-	last := ""
 	for _, x := range all {
-		id, text := of(x)
-		if after != "" && id <= after || !strings.Contains(strings.ToLower(text), part) {
+		if after != "" && id(x) <= after || !has(x, part) {
 			continue
 		}
 		if len(out) == n {
-			return out, encodeCursor(list, last), nil
+			return out, encodeCursor(list, id(out[n-1])), nil
 		}
-		out, last = append(out, x), id
+		out = append(out, x)
 	}
 	return out, nil, nil
 }

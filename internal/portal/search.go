@@ -68,20 +68,20 @@ func (a *api) hits(ctx context.Context, kind openapi.SearchParamsKind, text stri
 			out = append(out, entityHit(openapi.SearchHitKind(kind), e))
 		}
 	case openapi.SearchParamsKindPerson:
-		people, _, err := page(listPeople, c.People(), func(p catalog.Person) (string, string) { return p.ID, p.ID + "\n" + p.DisplayName }, &text, nil, &most)
+		people, _, err := page(listPeople, c.People(), personID, func(p catalog.Listed[catalog.Person], part string) bool { return strings.Contains(p.Names, part) }, &text, nil, &most)
 		if err != nil {
 			return nil, err
 		}
 		for _, p := range people {
-			out = append(out, openapi.SearchHit{Kind: openapi.SearchHitKindPerson, Id: p.ID, Title: p.DisplayName, Subtitle: optional(p.Title)})
+			out = append(out, openapi.SearchHit{Kind: openapi.SearchHitKindPerson, Id: p.Of.ID, Title: p.Of.DisplayName, Subtitle: optional(p.Of.Title)})
 		}
 	case openapi.SearchParamsKindGroup:
-		groups, _, err := page(listGroups, c.Groups(), func(g catalog.Group) (string, string) { return g.ID, g.ID + "\n" + g.Title }, &text, nil, &most)
+		groups, _, err := page(listGroups, c.Groups(), groupID, groupHas, &text, nil, &most)
 		if err != nil {
 			return nil, err
 		}
 		for _, g := range groups {
-			out = append(out, openapi.SearchHit{Kind: openapi.SearchHitKindGroup, Id: g.ID, Title: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.ID})})
+			out = append(out, openapi.SearchHit{Kind: openapi.SearchHitKindGroup, Id: g.Of.ID, Title: c.OwnerName(catalog.Owner{Kind: catalog.OwnerGroup, ID: g.Of.ID})})
 		}
 	case openapi.SearchParamsKindTicket:
 		return a.ticketHit(ctx, text)

@@ -57,7 +57,7 @@ func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approv
 // Delegations implements approval.Store.
 func (s *Store) Delegations(ctx context.Context, f approval.DelegationFilter) ([]approval.Delegation, error) {
 	var out []approval.Delegation
-	err := s.read(ctx, func(tx *gorm.DB) error {
+	err := s.readOne(ctx, func(tx *gorm.DB) error {
 		q := tx.Order("id DESC")
 		if f.From != "" {
 			q = q.Where("from_person = ?", f.From)

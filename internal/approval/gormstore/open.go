@@ -31,3 +31,8 @@ func (s *Store) write(ctx context.Context, f func(tx *gorm.DB) error) error {
 func (s *Store) read(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return storeError(s.db.Read(ctx, f))
 }
+
+// readOne runs f, which makes one query.
+func (s *Store) readOne(ctx context.Context, f func(tx *gorm.DB) error) error {
+	return storeError(s.db.ReadOne(ctx, f))
+}

@@ -34,7 +34,7 @@ func (s *Store) Manager() *Sessions { return &Sessions{s} }
 // FindCtx returns a session that has not expired.
 func (x *Sessions) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	var rows []sessionRow
-	err := x.s.db.Read(ctx, func(tx *gorm.DB) error {
+	err := x.s.db.ReadOne(ctx, func(tx *gorm.DB) error {
 		return tx.Where("token = ? AND expires_at > ?", token, micros(time.Now())).Find(&rows).Error
 	})
 	if err != nil || len(rows) == 0 {

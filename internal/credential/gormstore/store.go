@@ -95,7 +95,7 @@ func addToken(tx *gorm.DB, t credential.NewToken) error {
 // TokenByHash implements credential.Store.
 func (s *Store) TokenByHash(ctx context.Context, hash string) (credential.Token, error) {
 	var rows []tokenRow
-	err := s.db.Read(ctx, func(tx *gorm.DB) error { return tx.Where("hash = ?", hash).Find(&rows).Error })
+	err := s.db.ReadOne(ctx, func(tx *gorm.DB) error { return tx.Where("hash = ?", hash).Find(&rows).Error })
 	if err != nil {
 		return credential.Token{}, err
 	}
