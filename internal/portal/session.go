@@ -32,6 +32,7 @@ const (
 func newSessions(c Config) *scs.SessionManager {
 	m := scs.New()
 	m.Store = c.Sessions
+	m.Codec = newCodec()
 	m.HashTokenInStore = true
 	m.Lifetime = sessionLifetime
 	m.IdleTimeout = c.SessionIdle
