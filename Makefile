@@ -123,6 +123,7 @@ parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the data
 bench: build parts postgres ## Measure; prints lines "bench NAME VALUE UNIT"
 	@cd $(PLAYGROUND) && go build -o $(BIN)/ ./cmd/acp-bench
 	@$(BIN)/acp-bench --bin-dir $(BIN)
+	@cd web && npm run --silent bench
 	@cd $(BENCH) && go build -o $(BIN)/acp-bench-core .
 	@$(BIN)/acp-bench-core
 	@KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \

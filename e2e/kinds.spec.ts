@@ -243,6 +243,8 @@ test('one search finds everything, and a comment reaches the others without a re
 });
 
 async function open(page: Page, words: string, hit: string): Promise<void> {
+  // While it closes it still has what was typed the last time.
+  await expect(page.getByTestId('palette-input')).toHaveCount(0);
   await page.keyboard.press('ControlOrMeta+k');
   await page.getByTestId('palette-input').fill(words);
   await page.getByTestId(hit).click();

@@ -73,6 +73,13 @@ func involved(c *catalog.Catalog, a Actor, t *Ticket) bool {
 	})
 }
 
+// Decides tells whether an actor is, or stands for, one of those whom a ticket's chains name.
+func Decides(a Actor, t *Ticket) bool {
+	return slices.ContainsFunc(t.Concerns(), func(x Concern) bool {
+		return x.Role == RoleNamed && t.Requester != a.ID && (x.Person == a.ID || slices.Contains(a.StandsFor, x.Person))
+	})
+}
+
 // hat is in whose place an actor decides an item that waits: his own if he can, else that of the first for whom he
 // stands. The error says why he cannot.
 func hat(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
@@ -137,11 +144,12 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 
 type approver = v1alpha1.Approver
 
-// approversOfItem are the people whom an approver expression names now for an item.
+// approversOfItem are the people whom an approver expression names now for an item, and who may decide at all.
 func approversOfItem(c *catalog.Catalog, from approver, t *Ticket, it *Item) []string {
-	app, _ := c.ByName(it.ApplicationName)
-	resource, _ := c.ByName(it.ResourceName)
-	return approversOf(c, from, t.Requester, app, resource)
+	to := about{c: c, requester: t.Requester}
+	to.application, _ = c.ByName(it.ApplicationName)
+	to.resource, _ = c.ByName(it.ResourceName)
+	return slices.DeleteFunc(approversOf(c, from, to.requester, to.application, to.resource), func(p string) bool { return !to.may(p) })
 }
 
 // approversOf are the people whom an approver expression names now. For a leader all leaders above count, because the

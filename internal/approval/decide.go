@@ -153,29 +153,55 @@ func (s *Service) DecideMany(ctx context.Context, a Actor, choices []Choice, app
 	return out, nil
 }
 
-// Review a break-glass item: confirm it, or revoke it at once.
+// Review a break-glass item: confirm it, or revoke it at once, and what extends it. The extensions go first, as in Revoke.
 func (s *Service) Review(ctx context.Context, a Actor, number int64, item int, confirm bool, comment string) (*Ticket, error) {
 	comment, err := text("comment", comment)
 	if err != nil {
 		return nil, err
 	}
-	return s.change(ctx, a, number, func(a Actor, t *Ticket) error {
-		if item < 0 || item >= len(t.Items) || !t.Items[item].Reviewing() {
-			return failf(CodeConflict, "There is nothing to review.")
+	if !confirm {
+		if err := s.endExtensions(ctx, a, number, item, comment); err != nil {
+			return nil, err
 		}
-		onBehalfOf, err := hat(a, t, item)
-		if err != nil {
-			return err
-		}
-		it := &t.Items[item]
-		names := slices.ContainsFunc(it.Review.From, func(from approver) bool {
-			return slices.Contains(approversOfItem(s.Catalog(), from, t, it), hats(a.ID, onBehalfOf)[0])
-		})
-		if confirm && !names {
-			return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", it.Review.Name)
-		}
-		return t.Confirm(item, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: confirm, At: s.Now(), Comment: comment})
+	}
+	return s.change(ctx, a, number, func(a Actor, t *Ticket) error { return s.review(a, t, item, confirm, comment) })
+}
+
+func (s *Service) review(a Actor, t *Ticket, item int, confirm bool, comment string) error {
+	if item < 0 || item >= len(t.Items) || !t.Items[item].Reviewing() {
+		return failf(CodeConflict, "There is nothing to review.")
+	}
+	onBehalfOf, err := hat(a, t, item)
+	if err != nil {
+		return err
+	}
+	it := &t.Items[item]
+	names := slices.ContainsFunc(it.Review.From, func(from approver) bool {
+		return slices.Contains(approversOfItem(s.Catalog(), from, t, it), hats(a.ID, onBehalfOf)[0])
 	})
+	if confirm && !names {
+		return failf(CodeForbidden, "By the catalog you do not speak for the step %q any more: the request has to be made again.", it.Review.Name)
+	}
+	return t.Confirm(item, Vote{Person: a.ID, OnBehalfOf: onBehalfOf, Approve: confirm, At: s.Now(), Comment: comment})
+}
+
+// endExtensions of an item that is in force, if the actor may end it by his review.
+func (s *Service) endExtensions(ctx context.Context, a Actor, number int64, item int, comment string) error {
+	a, err := s.Actor(ctx, a)
+	if err != nil {
+		return err
+	}
+	t, err := s.Get(ctx, a, number)
+	if err != nil {
+		return err
+	}
+	if a.Auditor {
+		return AuditorsOnlyRead()
+	}
+	if err := s.review(a, t.Clone(), item, false, comment); err != nil || !t.Items[item].State.Grants() {
+		return err
+	}
+	return s.revokeExtensions(ctx, Target{number, item}, a.ID, comment, map[Target]bool{})
 }
 
 // text is trimmed and bounded.

@@ -55,6 +55,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 func (a about) policySteps(p *rules.Policy, r *rules.Request, security bool) ([]Step, error) {
 	spec, name := p.Object.Spec, p.Object.Name
 	var steps []wanted
+	always := security
 	for i, s := range spec.Steps {
 		if needed, _ := p.Needed(i, r); !needed {
 			continue
@@ -77,8 +78,12 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security bool) ([]
 			w.step.Timeout, w.step.OnTimeout = max(t.After.Duration, leastTimeout), t.Action
 			w.step.EscalateFrom, w.step.EscalateTo = t.EscalateTo, a.people(t.EscalateTo, 0)
 		}
+		team := slices.Equal(s.Approvers, []v1alpha1.Approver{fromSecurity})
+		if always && team && w.step.OnTimeout == v1alpha1.TimeoutEscalate { // nor may time hand it to somebody else
+			w.step.OnTimeout, w.step.EscalateFrom, w.step.EscalateTo = v1alpha1.TimeoutRemind, nil, nil
+		}
 		steps = append(steps, w)
-		security = security && (auto || !slices.Equal(s.Approvers, []v1alpha1.Approver{fromSecurity}))
+		security = security && (auto || !team)
 	}
 	if security {
 		w, err := a.builtinStep(StepSecurity, nil)

@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -227,8 +226,8 @@ func (s *state) admit(source string, in []Record, problems []Problem) (out []Rec
 	return out, refused
 }
 
-// authority are the fields on which it depends who decides, and about what.
-var authority = []string{"source", "name", "sensitivity", "owners", "groups", "leader", "members", "lead", "parent"}
+// authority are the fields on which it depends who decides, and about what; approval policies look at the environment.
+var authority = []string{"source", "name", "environment", "sensitivity", "owners", "groups", "leader", "members", "lead", "parent"}
 
 func changes(before, after Stored) (out []Field, authoritative bool) {
 	a, b := fields(before), fields(after)
@@ -288,56 +287,6 @@ func (s *state) leaves(of []Ref) map[Ref]*Leaves {
 		}
 		lead(KindPerson, r.Leader, r.Ref())
 		lead(KindPerson, r.Lead, r.Ref())
-	}
-	return out
-}
-
-// orphans are the applications and resources for which nobody can decide.
-func orphans(c *Catalog) []Ref {
-	var out []Ref
-	for kind, list := range map[Kind][]Entity{KindApplication: c.sortedApplications, KindResource: c.sortedResources} {
-		for _, e := range list {
-			if len(c.OwnerPeople(e)) == 0 {
-				out = append(out, Ref{kind, e.ID})
-			}
-		}
-	}
-	slices.SortFunc(out, compareRefs)
-	return out
-}
-
-// gains are what a person may decide in one catalog and not in another, in words.
-func gains(before, after *Catalog, person string) []string {
-	had := powers(before, person)
-	var out []string
-	for power := range powers(after, person) {
-		if !had[power] {
-			out = append(out, power)
-		}
-	}
-	slices.SortFunc(out, cmp.Compare)
-	return out
-}
-
-func powers(c *Catalog, person string) map[string]bool {
-	out := map[string]bool{}
-	mine := c.identities(person)
-	for kind, list := range map[Kind][]Entity{KindApplication: c.sortedApplications, KindResource: c.sortedResources} {
-		for _, e := range list {
-			if mine.owns(e) {
-				out["owner of "+Ref{kind, e.ID}.String()] = true
-			}
-		}
-	}
-	for o := range mine {
-		if o.Kind == OwnerGroup {
-			out["member of group/"+o.ID] = true
-		}
-	}
-	for id := range c.people {
-		if slices.Contains(c.Leaders(id), person) {
-			out["leader of person/"+id] = true
-		}
 	}
 	return out
 }

@@ -294,6 +294,22 @@ func TestOwnershipIsInTheLedger(t *testing.T) {
 	}
 }
 
+// TestEnvironmentIsInTheLedger: approval policies look at it, so who moves an entity to another environment chooses who
+// is asked.
+func TestEnvironmentIsInTheLedger(t *testing.T) {
+	w := newWorld(t)
+	moved := company()
+	i := slices.IndexFunc(moved, func(r catalog.Record) bool { return r.ID == "cache" })
+	moved[i].Environment = "prod"
+	w.sync("hr", moved...)
+	w.lines = nil
+	moved[i].Environment = "dev"
+	w.sync("hr", moved...)
+	if len(w.lines) != 2 || !strings.Contains(w.lines[1].Details["before"], "environment: prod") || !strings.Contains(w.lines[1].Details["after"], "environment: dev") {
+		t.Errorf("before and after: %+v", w.lines)
+	}
+}
+
 func TestNobodyGivesAuthorityToHimself(t *testing.T) {
 	records := func(change func(map[string]*catalog.Record)) []catalog.Record {
 		all := company()

@@ -49,6 +49,9 @@ func (s *Server) body(c *gin.Context) {
 		s.fail(c, &http.MaxBytesError{Limit: limit})
 		return
 	}
+	if limit > maxBody && (c.Request.ContentLength < 0 || c.Request.ContentLength > maxBody) && caller(c) != nil && !s.spend(c, budgetLargeBodies, "person "+caller(c).ID) {
+		return
+	}
 	patience := bodyPatience + time.Duration(limit/slowestBody)*time.Second
 	// A writer without deadlines is a test's.
 	if err := http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -70,11 +70,17 @@ func (a *api) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequ
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.changeView(t.Kind, t.Items)
+	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	if err != nil {
+		return nil, err
+	}
+	v, err := a.changeView(who, t.Kind, t.Items, approval.Decides(who, t))
 	return openapi.GetTicketChange200JSONResponse(v), err
 }
 
-func (a *api) changeView(kind approval.Kind, items []approval.Item) (openapi.ChangeView, error) {
+// changeView of items. Who reaches a resource beside what they ask for is shown as the resource's page shows it, and to
+// those who decide, because they have to know what they add to.
+func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approval.Item, decides bool) (openapi.ChangeView, error) {
 	snap, err := a.snapshot()
 	if err != nil {
 		return openapi.ChangeView{}, err
@@ -83,7 +89,18 @@ func (a *api) changeView(kind approval.Kind, items []approval.Item) (openapi.Cha
 	if err != nil {
 		return openapi.ChangeView{}, err
 	}
+	c, hidden := a.Catalog(), false
+	for _, it := range items {
+		if e, _ := c.ByName(it.ResourceName); it.ResourceName == "" || decides || mayInspect(c, who, e) {
+			continue
+		}
+		hidden = true
+		in = change.Hide(in, it.ResourceName, func(subject string) bool { return subject == it.ApplicationName || ownsApplication(c, who, subject) })
+	}
 	v := change.Of(snap, in, kind, items, a.Now())
+	if hidden {
+		v.Say(change.Hidden)
+	}
 	out := openapi.ChangeView{Objects: []openapi.ObjectDiff{}, Message: optional(v.Message)}
 	for _, o := range v.Objects {
 		d := openapi.ObjectDiff{Layer: new(openapi.ObjectDiffLayer(o.Layer)), Kind: o.Kind, Name: o.Name, Enforcer: optional(o.Enforcer), Before: o.Before, After: o.After}

@@ -19,9 +19,10 @@ func decodeCursor(list string, cursor *string) (string, error) {
 	if cursor == nil || *cursor == "" {
 		return "", nil
 	}
-	text, err := base64.RawURLEncoding.Strict().DecodeString(*cursor)
+	text, err := base64.RawURLEncoding.DecodeString(*cursor)
 	place, ok := strings.CutPrefix(string(text), list+":")
-	if err != nil || !ok || place == "" {
+	// The decoder skips line breaks and spare bits; a cursor is the one text that a page before returned.
+	if err != nil || !ok || place == "" || *cursor != *encodeCursor(list, place) {
 		return "", badCursor()
 	}
 	return place, nil

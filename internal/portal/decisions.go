@@ -27,7 +27,11 @@ func (a *api) DecideMany(ctx context.Context, r openapi.DecideManyRequestObject)
 		if !ok {
 			return nil, wrong(fmt.Sprintf("items[%d].ticket", i), "must be the id of a ticket")
 		}
-		choices = append(choices, approval.Choice{Ticket: n, Item: itemOf(it.Item), Version: it.Version})
+		item, err := itemOf(fmt.Sprintf("items[%d].item", i), it.Item)
+		if err != nil {
+			return nil, err
+		}
+		choices = append(choices, approval.Choice{Ticket: n, Item: item, Version: it.Version})
 	}
 	results, err := a.Tickets.DecideMany(plain(ctx), actor(ctx), choices, r.Body.Decision == openapi.BulkDecisionDecisionApprove, comment)
 	if err != nil {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -54,6 +56,10 @@ func (a *api) ApproveDevice(ctx context.Context, r openapi.ApproveDeviceRequestO
 		return nil, err
 	}
 	allow := r.Body.Deny == nil || !*r.Body.Deny
+	// A command line's token changes things, and is an auditor's only while the catalog says so; see changes.
+	if who := actor(ctx); allow && who.Auditor && !a.Catalog().InGroup(who.ID, catalog.GroupAuditors) {
+		return nil, approval.AuditorsOnlyRead()
+	}
 	if err := a.Credentials.DecideDevice(plain(ctx), actor(ctx).ID, r.Body.UserCode, allow); err != nil {
 		return nil, noDevice(err)
 	}

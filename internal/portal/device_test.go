@@ -112,6 +112,12 @@ func TestStreamOfAToken(t *testing.T) {
 	if !s.alive() {
 		t.Error("a good token")
 	}
+	if _, err := x.Tickets.Delegate(t.Context(), approval.Actor{ID: "carol"}, "alice", x.now(), x.now().Add(time.Hour), "away"); err != nil {
+		t.Fatal(err)
+	}
+	if !s.alive() || !slices.Equal(s.who.StandsFor, []string{"carol"}) {
+		t.Errorf("a delegation made meanwhile counts: %+v", s.who)
+	}
 	if err := x.Credentials.Revoke(t.Context(), "alice", made.ID); err != nil {
 		t.Fatal(err)
 	}

@@ -24,14 +24,18 @@ type stream struct {
 	s       *Server
 	request *http.Request
 	who     approval.Actor
-	token   string // the bearer token that it was opened with; empty: a session
+	claimed []string // roles that the login gave him; none with a token
+	token   string   // the bearer token that it was opened with; empty: a session
 	news    <-chan news
 	cancel  func()
 }
 
 // StreamEvents implements openapi.StrictServerInterface.
 func (a *api) StreamEvents(ctx context.Context, _ openapi.StreamEventsRequestObject) (openapi.StreamEventsResponseObject, error) {
-	who := actor(ctx)
+	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	if err != nil {
+		return nil, err
+	}
 	ch, cancel, ok := a.Hub.subscribe(who.ID)
 	if !ok {
 		return nil, problemf(http.StatusTooManyRequests, "rate-limited", "You have %d event streams open: close some pages.", streamsPerPerson)
@@ -39,6 +43,8 @@ func (a *api) StreamEvents(ctx context.Context, _ openapi.StreamEventsRequestObj
 	x := &stream{s: a.Server, request: requestOf(ctx), who: who, news: ch, cancel: cancel}
 	if tokenOf(ginOf(ctx)) != nil {
 		x.token = bearerSecret(x.request.Header.Get("Authorization"))
+	} else {
+		x.claimed, _ = a.sessions.Get(plain(ctx), sessGroups).([]string)
 	}
 	return x, nil
 }
@@ -82,7 +88,10 @@ func (x *stream) VisitStreamEventsResponse(w http.ResponseWriter) error {
 func (x *stream) tell(w http.ResponseWriter, out *http.ResponseController, n news) error {
 	c := x.s.Catalog()
 	if t := n.ticket; t != nil {
-		if !approval.MayDo(c, x.who, t).See {
+		// Roles are looked up each time, as for every other call: a page stays open for days.
+		who := actorOf(c, x.who.ID, x.claimed)
+		who.StandsFor = x.who.StandsFor
+		if _, known := c.Person(who.ID); !known || !approval.MayDo(c, who, t).See {
 			return nil
 		}
 		return x.write(w, out, "ticket", map[string]any{"id": t.ID(), "state": t.State(), "version": t.Version})
@@ -108,23 +117,43 @@ func (x *stream) write(w http.ResponseWriter, out *http.ResponseController, even
 	return out.Flush()
 }
 
-// alive tells whether the session or token that opened the stream still holds; it may have been ended in another tab.
+// alive tells whether the session or token that opened the stream still holds, which may have been ended in another tab;
+// and looks up again what its owner is, who may have lost a role or stand for somebody else by now.
 func (x *stream) alive() bool {
-	if x.token != "" {
-		_, a, err := x.s.ownerOf(x.request.Context(), x.token)
-		return !errors.Is(err, credential.ErrUnknown) && (err != nil || a.ID == x.who.ID)
-	}
-	cookie, err := x.request.Cookie(cookieName)
-	if err != nil {
-		return false
-	}
 	// A context of its own: the request's already has a session loaded, which Load would return as it was.
 	ctx, cancel := context.WithTimeout(context.Background(), streamPatience)
 	defer cancel()
+	now, err := x.owner(ctx)
+	switch {
+	case errors.Is(err, credential.ErrUnknown):
+		return false
+	case err != nil:
+		return true // the store is away; what was opened is looked at again when it is back
+	}
+	if now, err = x.s.Tickets.Actor(ctx, now); err == nil {
+		x.who = now
+	}
+	return true
+}
+
+// owner of the stream as he is now; ErrUnknown if it has none any more.
+func (x *stream) owner(ctx context.Context) (approval.Actor, error) {
+	if x.token != "" {
+		_, a, err := x.s.ownerOf(ctx, x.token)
+		return a, err
+	}
+	cookie, err := x.request.Cookie(x.s.sessions.Cookie.Name)
+	if err != nil {
+		return approval.Actor{}, credential.ErrUnknown
+	}
 	ctx, err = x.s.sessions.Load(ctx, cookie.Value)
 	if err != nil {
-		return true // the store is away; the session's own end is checked when it is back
+		return approval.Actor{}, err
 	}
-	_, known := x.s.Catalog().Person(x.who.ID)
-	return known && x.s.sessions.GetString(ctx, sessPerson) == x.who.ID
+	cat := x.s.Catalog()
+	if _, known := cat.Person(x.who.ID); !known || x.s.sessions.GetString(ctx, sessPerson) != x.who.ID {
+		return approval.Actor{}, credential.ErrUnknown
+	}
+	groups, _ := x.s.sessions.Get(ctx, sessGroups).([]string)
+	return actorOf(cat, x.who.ID, groups), nil
 }

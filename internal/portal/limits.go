@@ -30,6 +30,8 @@ var (
 	budgetWrongTokens = budget{"wrong-tokens", 0.2, 20}
 	// User codes have eight letters; this bounds guessing to a few dozen in a code's life (RFC 8628 5.1).
 	budgetUserCodes = budget{"user-codes", 0.05, 10}
+	// Bodies that are larger than people type; a platform sends forty thousand workloads in forty of them.
+	budgetLargeBodies = budget{"large-bodies", 0.5, 60}
 	// What reads the whole ledger.
 	budgetWhole = budget{"whole-ledger", 0.2, 5}
 )

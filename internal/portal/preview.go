@@ -66,7 +66,7 @@ func (a *api) preview(ctx context.Context, plan approval.Plan, requester string)
 	if err := a.previewRules(plan, requester, &out); err != nil {
 		return out, err
 	}
-	return out, a.previewChange(plan, &out)
+	return out, a.previewChange(actor(ctx), plan, &out)
 }
 
 // previewRules adds what the approval policies that made the chains say beside them.
@@ -95,7 +95,7 @@ func (a *api) previewRules(plan approval.Plan, requester string, out *openapi.Ti
 }
 
 // previewChange adds what the items that can be asked for would change.
-func (a *api) previewChange(plan approval.Plan, out *openapi.TicketPreview) error {
+func (a *api) previewChange(who approval.Actor, plan approval.Plan, out *openapi.TicketPreview) error {
 	var items []approval.Item
 	for i, p := range plan.Items {
 		if p.Err == nil {
@@ -107,7 +107,7 @@ func (a *api) previewChange(plan approval.Plan, out *openapi.TicketPreview) erro
 	if len(items) == 0 {
 		return nil
 	}
-	v, err := a.changeView(plan.Kind, items)
+	v, err := a.changeView(who, plan.Kind, items, false)
 	out.Change = &v
 	return err
 }

@@ -37,6 +37,10 @@ func newSessions(c Config) *scs.SessionManager {
 	m.Lifetime = sessionLifetime
 	m.IdleTimeout = c.SessionIdle
 	m.Cookie.Name = cookieName
+	if c.PublicURL.Scheme == "https" {
+		// Browsers take such a cookie from this host only: a neighbour on the same domain cannot plant a session.
+		m.Cookie.Name = "__Host-" + cookieName
+	}
 	m.Cookie.HttpOnly = true
 	m.Cookie.SameSite = http.SameSiteLaxMode // the provider's redirect back has to carry it
 	m.Cookie.Secure = c.PublicURL.Scheme == "https"
@@ -118,7 +122,7 @@ func actorOf(c *catalog.Catalog, id string, claimed []string) approval.Actor {
 
 // session loads the caller's session, if there is one and its person is still in the catalog.
 func (s *Server) session(c *gin.Context) {
-	token, err := c.Cookie(cookieName)
+	token, err := c.Cookie(s.sessions.Cookie.Name)
 	if err != nil {
 		token = ""
 	}

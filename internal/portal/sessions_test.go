@@ -109,3 +109,12 @@ func TestWhoLeft(t *testing.T) {
 		t.Errorf("his token goes on: %d", a.Status)
 	}
 }
+
+func TestCookieIsOfThisHostOnly(t *testing.T) {
+	for address, want := range map[string]string{"https://acp.example.com": "__Host-acp_session", "http://127.0.0.1:8080": "acp_session"} {
+		m := newSessions(Config{PublicURL: mustParse(t, address), SessionIdle: time.Hour})
+		if m.Cookie.Name != want || m.Cookie.Secure != strings.HasPrefix(address, "https") || !m.Cookie.HttpOnly || m.Cookie.Domain != "" || m.Cookie.Path != "/" || m.Cookie.SameSite != http.SameSiteLaxMode {
+			t.Errorf("%s: %+v", address, m.Cookie)
+		}
+	}
+}

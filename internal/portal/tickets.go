@@ -74,7 +74,11 @@ func (a *api) DecideTicket(ctx context.Context, r openapi.DecideTicketRequestObj
 	if err := tooLong("comment", comment); err != nil {
 		return nil, err
 	}
-	t, err := a.Tickets.Decide(plain(ctx), actor(ctx), n, itemOf(r.Body.Item), r.Body.Version, r.Body.Decision == openapi.NewDecisionDecisionApprove, comment)
+	item, err := itemOf("item", r.Body.Item)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Tickets.Decide(plain(ctx), actor(ctx), n, item, r.Body.Version, r.Body.Decision == openapi.NewDecisionDecisionApprove, comment)
 	if err != nil {
 		return nil, err
 	}
@@ -82,12 +86,15 @@ func (a *api) DecideTicket(ctx context.Context, r openapi.DecideTicketRequestObj
 	return openapi.DecideTicket200JSONResponse(v), err
 }
 
-// itemOf a ticket that is meant; absent: every one.
-func itemOf(p *int) int {
-	if p == nil || *p < 0 {
-		return approval.EveryItem
+// itemOf a ticket that is meant; absent: every one. No number stands for that.
+func itemOf(path string, p *int) (int, error) {
+	switch {
+	case p == nil:
+		return approval.EveryItem, nil
+	case *p < 0:
+		return 0, wrong(path, "must be the position of one of its items, or absent")
 	}
-	return *p
+	return *p, nil
 }
 
 // WithdrawTicket implements openapi.StrictServerInterface.
@@ -113,7 +120,11 @@ func (a *api) RevokeTicket(ctx context.Context, r openapi.RevokeTicketRequestObj
 	if err != nil {
 		return nil, err
 	}
-	t, err := a.Tickets.Revoke(plain(ctx), actor(ctx), n, itemOf(r.Body.Item), r.Body.Reason)
+	item, err := itemOf("item", r.Body.Item)
+	if err != nil {
+		return nil, err
+	}
+	t, err := a.Tickets.Revoke(plain(ctx), actor(ctx), n, item, r.Body.Reason)
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,11 @@ package portal
 import (
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/credential"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
@@ -37,6 +39,9 @@ func (a *api) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 	for _, s := range r.Body.Scopes {
 		req.Scopes = append(req.Scopes, credential.Scope(s))
 	}
+	if actor(ctx).Auditor && slices.ContainsFunc(req.Scopes, changes) {
+		return nil, approval.AuditorsOnlyRead()
+	}
 	t, secret, err := a.Credentials.Create(plain(ctx), actor(ctx).ID, req)
 	if err != nil {
 		return nil, err
@@ -50,6 +55,12 @@ func (a *api) RevokeToken(ctx context.Context, r openapi.RevokeTokenRequestObjec
 		return nil, err
 	}
 	return openapi.RevokeToken204Response{}, nil
+}
+
+// changes tells whether a token with a scope changes anything. Auditors get none: that somebody is an auditor may be the
+// word of the login alone, which a token does not carry, so that his would be one of an ordinary person.
+func changes(s credential.Scope) bool {
+	return s != credential.ScopeRead && s != credential.ScopeLedgerRead
 }
 
 func tokenView(t credential.Token) openapi.Token {

@@ -31,7 +31,7 @@ type side struct {
 func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, at time.Time) {
 	names := sortedKeys(units)
 	if len(names) > mostUnits {
-		v.say(fmt.Sprintf("%d resources are concerned; the dataplane objects of the first %d are shown.", len(names), mostUnits))
+		v.Say(fmt.Sprintf("%d resources are concerned; the dataplane objects of the first %d are shown.", len(names), mostUnits))
 		names = names[:mostUnits]
 	}
 	before, after := newSide(), newSide()
@@ -61,11 +61,12 @@ func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, at ti
 		}
 	}
 	for _, e := range slices.Sorted(maps.Keys(after.unknown)) {
-		v.say(fmt.Sprintf("What %s is given depends on what each member can do, which only the adapter knows.", e))
+		v.Say(fmt.Sprintf("What %s is given depends on what each member can do, which only the adapter knows.", e))
 	}
 }
 
-func (v *View) say(message string) {
+// Say adds to the message.
+func (v *View) Say(message string) {
 	if v.Message != "" {
 		v.Message += " "
 	}

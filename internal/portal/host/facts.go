@@ -189,8 +189,12 @@ func placementLines(u policy.Unit) []string {
 			lines = append(lines, "in member "+string(c))
 		}
 	}
-	if u.Placement.ClusterSelector != nil {
-		lines = append(lines, "in members with "+metav1.FormatLabelSelector(u.Placement.ClusterSelector))
+	if sel := u.Placement.ClusterSelector; sel != nil {
+		if len(sel.MatchLabels)+len(sel.MatchExpressions) == 0 {
+			lines = append(lines, "in every member")
+		} else {
+			lines = append(lines, "in members with "+metav1.FormatLabelSelector(sel))
+		}
 	}
 	for _, e := range u.Enforcers {
 		lines = append(lines, "enforced by "+string(e))

@@ -7,7 +7,8 @@ function useStored() {
   const cache = useQueryClient();
   return (ticket: Ticket) => {
     cache.setQueryData(["ticket", ticket.id], ticket);
-    void cache.invalidateQueries({ queryKey: ["ticket", ticket.id, "part"] });
+    // Read again all the same: what followed at once may have been hinted at before this answer was here to be refreshed.
+    void cache.invalidateQueries({ queryKey: ["ticket", ticket.id] });
     void cache.invalidateQueries({ queryKey: ["ticket", "list"] });
     void cache.invalidateQueries({ queryKey: ["home"] });
     void cache.invalidateQueries({ queryKey: ["me"] });

@@ -81,7 +81,7 @@ function Granted({ grant }: { grant: Access }) {
   const { t } = useTranslation();
   const late = grant.clusters?.filter((cluster) => cluster.state !== "Realized");
   return (
-    <span className={classes.stack} data-testid="granted">
+    <span className={`${classes.stack} ${classes.sentence}`} data-testid="granted">
       <span>
         {t("connections.granted")}{" "}
         {grant.ticket && grant.ticketVisible !== false ? <Link to={`/tickets/${grant.ticket}`}>{grant.ticket}</Link> : <code className={classes.code} title={grant.policy}>{grant.sid}</code>}

@@ -47,6 +47,17 @@ describe("the decision bar", () => {
     expect(screen.queryByTestId("decision-bar")).toBeNull();
   });
 
+  it("reads again what it has decided: more may have happened before the answer came", async () => {
+    const { set } = start(decidable, {
+      decision: () => {
+        queueMicrotask(() => set(ticketOf("effective", {}, { version: 7 })));
+        return { body: ticketOf("approved", {}, { version: 4 }) };
+      },
+    });
+    await userEvent.click(await screen.findByTestId("approve-button"));
+    await waitFor(() => expect(screen.getByTestId("ticket-state")).toHaveAttribute("data-value", "effective"));
+  });
+
   it("does not reject without a comment", async () => {
     const { writes } = start(decidable, { decision: () => ({ body: rejected }) });
     await userEvent.click(await screen.findByTestId("reject-button"));

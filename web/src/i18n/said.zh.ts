@@ -14,6 +14,7 @@ export const saidInChinese: Record<string, string> = {
   "The statement is not enforced: %s": "语句没有生效：{{1}}",
   "No longer in force: the statement was removed from its policy outside the portal. Ask again if it is still needed.": "不再生效：有人在门户之外从策略中删除了这条语句。如仍需要，请重新申请。",
   "The policy was deleted outside the portal; it is written again to see that no member has the statement.": "策略在门户之外被删除，正在重新写入，以确认没有成员集群仍有这条语句。",
+  "What others may do there is left out: its owners, the security team and those who decide see it.": "其他应用在该资源上的权限未显示：资源负责人、安全团队和审批人可以看到。",
   "waiting for the adapter": "等待适配器",
   "waiting for %s": "等待 {{1}}",
   "still to be taken back in %s": "尚未从 {{1}} 收回",
@@ -257,4 +258,12 @@ export const saidInChinese: Record<string, string> = {
   // The change that a ticket brings.
   "%s resources are concerned; the dataplane objects of the first %s are shown.": "涉及 {{1}} 个资源，仅显示前 {{2}} 个的数据面对象。",
   "What %s is given depends on what each member can do, which only the adapter knows.": "下发给 {{1}} 的内容取决于各成员集群的能力，只有适配器知道。",
+  // Delegations.
+  // Tokens.
+  // The catalog.
+  "%s has %s in %s: that is no id": "{{1}} 的 {{3}} 中有 {{2}}：这不是有效的编号",
+  "%s has %s owners: at most %s; make them a group": "{{1}} 有 {{2}} 个负责人：最多 {{3}} 个，请改用一个组",
+  "source %s: use letters, digits, '-', '_' and '.', and not %s": "来源 {{1}} 无效：请使用字母、数字、“-”“_”“.”，且不能是 {{2}}",
+  "Nobody could decide for %s any more.": "将没有人可以为 {{1}} 审批。",
+  // Workloads and the ledger.
 };

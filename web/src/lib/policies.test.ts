@@ -15,7 +15,8 @@ describe("an approval policy", () => {
 
   it.each([
     { reason: "one person needs no number", quorum: "any", approvers: ["person:bob"], want: undefined },
-    { reason: "a role may be many", quorum: "any", approvers: ["requester.leader"], want: { kind: "any", count: 1 } },
+    { reason: "a role neither", quorum: "any", approvers: ["requester.leader"], want: undefined },
+    { reason: "a group is many", quorum: "any", approvers: ["group:security"], want: { kind: "any", count: 1 } },
     { reason: "one of many", quorum: "1", approvers: ["person:bob", "person:carol"], want: { kind: "any", count: 1 } },
     { reason: "two", quorum: "2", approvers: ["group:security"], want: { kind: "count", count: 2 } },
     { reason: "all", quorum: "all", approvers: ["group:security"], want: { kind: "all", count: 0 } },

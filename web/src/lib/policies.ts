@@ -13,13 +13,13 @@ export function approverOf(text: string): Approver {
   return kind === "group" ? { kind: "group", id: rest.join(":") } : { kind: "user", id: kind === "person" ? rest.join(":") : text };
 }
 
-/** How many of them; of a single person nothing has to be said. */
+/** How many of them, where that has to be said. */
 export function quorumOf({ quorum, approvers }: Pick<PolicyStep, "quorum" | "approvers">): { kind: "any" | "all" | "count"; count: number } | undefined {
   if (quorum === "all") return { kind: "all", count: 0 };
   const count = Number(quorum);
   if (Number.isInteger(count) && count > 1) return { kind: "count", count };
-  // A group or a role may be many people.
-  return approvers.length === 1 && approverOf(approvers[0] ?? "").kind === "user" ? undefined : { kind: "any", count: 1 };
+  // Of a role, as of one person, it goes without saying.
+  return approvers.length === 1 && approverOf(approvers[0] ?? "").kind !== "group" ? undefined : { kind: "any", count: 1 };
 }
 
 /** Where a change is proposed; without a name, a new object. */

@@ -134,9 +134,9 @@ describe("timeline", () => {
     expect(outline(of, 1)).toEqual(["submitted:done", "comment:note", "step(leader):current", "clusters:waiting", "effective:waiting"]);
   });
 
-  it("ends with the review that glass broken waits for", () => {
+  it("claims no approval where glass was broken, and ends with the review that it waits for", () => {
     const review = step("security", "current", [bob]);
-    expect(outline(ticketOf("effective", { steps: [], review }, { events: [event("submitted", 0), event("break-glass", 1, { actor: alice }), event("effective", 2)] }))).toEqual([
+    expect(outline(ticketOf("effective", { steps: [], review }, { breakGlass: true, events: [event("submitted", 0), event("break-glass", 1, { actor: alice }), event("approved", 1), event("effective", 2)] }))).toEqual([
       "submitted:done", "break-glass:note", "effective:done", "review(security):current",
     ]);
   });

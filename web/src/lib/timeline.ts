@@ -220,7 +220,8 @@ export function timeline(ticket: Ticket, item: TicketItem): TimelineNode[] {
         break;
       case "approved":
         line.origin = event.at;
-        line.add(event, "approved", "done");
+        // Through broken glass nobody approved.
+        if (!ticket.breakGlass) line.add(event, "approved", "done");
         break;
       case "revoke-requested":
       case "expired":
@@ -236,6 +237,10 @@ export function timeline(ticket: Ticket, item: TicketItem): TimelineNode[] {
         break;
       case "submitted":
         line.add(event, "submitted", "done").comment = ticket.reason;
+        break;
+      case "break-glass":
+        // Its reason is the request's, which stands above.
+        delete line.add(event, "break-glass", plain["break-glass"]).comment;
         break;
       default:
         line.add(event, event.kind, plain[event.kind]);

@@ -73,7 +73,7 @@ export function Palette() {
   const nothing = !ticket && !found.isFetching && query.trim() === asked && places.length === 0 && hits.length === 0;
 
   return (
-    <Spotlight.Root query={query} onQueryChange={setQuery} shortcut="mod + K" scrollable maxHeight={460} clearQueryOnClose overlayProps={{ blur: 0, backgroundOpacity: 0.5 }} attributes={{ content: { "aria-label": t("header.search") } }}>
+    <Spotlight.Root query={query} onQueryChange={setQuery} shortcut="mod + K" tagsToIgnore={[]} scrollable maxHeight={460} clearQueryOnClose overlayProps={{ blur: 0, backgroundOpacity: 0.5 }} attributes={{ content: { "aria-label": t("header.search") } }}>
       <Spotlight.Search placeholder={t("header.searchHint")} leftSection={<IconSearch size={18} aria-hidden />} aria-label={t("header.search")} data-testid="palette-input" />
       <Spotlight.ActionsList>
         {ticket && <Spotlight.Action label={ticket} onClick={go(`/tickets/${ticket}`)} />}

@@ -21,7 +21,7 @@ function Step({ step }: { step: PolicyStep }) {
   });
   return (
     <li>
-      <strong>{words.step(step.name)}</strong>{" "}
+      <strong>{t("policies.step", { name: words.step(step.name) })}</strong>{" "}
       <span>
         {quorum && `${t(`policies.quorum.${quorum.kind}`, { count: quorum.count })} `}
         {words.list(approvers)}

@@ -1,5 +1,6 @@
 /** What is looked after: policies and classes, the catalog, workloads, the ledger. */
 export const governance = {
+  fileText: { clear: "Clear" },
   governing: {
     label: "Governance",
     delegations: "Delegations",
@@ -30,6 +31,7 @@ export const governance = {
     matches: "Matches",
     everything: "every request",
     steps: "Steps",
+    step: "{{name}}:",
     noSteps: "Nobody has to approve what it matches.",
     cap: "At most {{duration}}",
     samePerson: "One person may fill several steps",
@@ -174,7 +176,7 @@ export const governance = {
     parent: "Part of the group",
     members: "Members",
     membersHint: "Ids of people, each with Enter",
-    error: { id: "Give it an id.", title: "Give it a title.", name: "Give its resource name." },
+    error: { id: "Give it an id.", title: "Give it a title.", name: "Give its resource name.", owners: "Name at least one owner." },
   },
   machines: {
     title: "Workloads",

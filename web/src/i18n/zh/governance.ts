@@ -1,5 +1,6 @@
 /** 治理：审批策略与类别、目录、工作负载、审计账本。 */
 export const governance = {
+  fileText: { clear: "清空" },
   governing: {
     label: "治理",
     delegations: "委托",
@@ -30,6 +31,7 @@ export const governance = {
     matches: "匹配",
     everything: "所有申请",
     steps: "步骤",
+    step: "{{name}}：",
     noSteps: "匹配的申请无需审批。",
     cap: "最长 {{duration}}",
     samePerson: "同一人可以完成多个步骤",
@@ -171,7 +173,7 @@ export const governance = {
     parent: "上级组",
     members: "成员",
     membersHint: "人员编号，每项按 Enter 确认",
-    error: { id: "请填写编号。", title: "请填写标题。", name: "请填写资源名称。" },
+    error: { id: "请填写编号。", title: "请填写标题。", name: "请填写资源名称。", owners: "请至少填写一个负责人。" },
   },
   machines: {
     title: "工作负载",

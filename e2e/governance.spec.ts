@@ -1,0 +1,146 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import { expect, test, type Page } from '@playwright/test';
+import { logIn } from './people.js';
+import { shot } from './shots.js';
+
+const pages: { name: string; path: string }[] = [
+  { name: 'inbox', path: '/inbox' },
+  { name: 'delegations', path: '/delegations?scope=all' },
+  { name: 'workloads', path: '/workloads' },
+  { name: 'policies', path: '/policies' },
+  { name: 'what-if', path: '/policies/what-if' },
+  { name: 'classes', path: '/classes' },
+  { name: 'catalog', path: '/catalog' },
+  { name: 'entities', path: '/catalog/entities' },
+  { name: 'ledger', path: '/ledger' },
+  { name: 'profile', path: '/profile' },
+  { name: 'device', path: '/device' },
+];
+
+for (const [language, colorScheme] of [
+  ['en', 'light'],
+  ['zh', 'dark'],
+] as const) {
+  test(`every page of governance in ${language}, ${colorScheme}: no serious finding of axe, nothing cut off`, async ({ browser }) => {
+    const { page, context } = await logIn(browser, 'dave', { colorScheme });
+    if (language === 'zh') {
+      await page.getByTestId('language-menu').click();
+      await page.getByTestId('language-zh').click();
+    }
+    for (const { name, path } of pages) {
+      await page.setViewportSize({ width: 1280, height: 860 });
+      await page.goto(path);
+      await settled(page);
+      await shot(page, `page-${name}-${language}-${colorScheme}`);
+      expect.soft(await serious(page), `${name} at 1280`).toEqual([]);
+      await page.setViewportSize({ width: 390, height: 800 });
+      await settled(page);
+      expect.soft(await overflow(page), `${name} scrolls sideways at 390`).toBeLessThanOrEqual(0);
+      await shot(page, `page-${name}-${language}-390`);
+    }
+    await context.close();
+  });
+}
+
+test('who has no right to it is told so, and nothing is shown', async ({ browser }) => {
+  const { page, context } = await logIn(browser, 'alice');
+  for (const path of ['/ledger', '/catalog', '/catalog/entities']) {
+    await page.goto(path);
+    await expect(page.getByTestId('not-yours')).toBeVisible();
+  }
+  await expect(page.getByTestId('nav-ledger')).toHaveCount(0);
+  await expect(page.getByTestId('nav-delegations').first()).toBeVisible();
+  await context.close();
+});
+
+test('a delegation is made, seen by the one who received it, and ended', async ({ browser }) => {
+  const alice = await logIn(browser, 'alice');
+  await alice.page.goto('/delegations');
+  await alice.page.getByTestId('new-delegation').click();
+  await alice.page.getByTestId('delegate-to').fill('bob');
+  await alice.page.getByRole('option', { name: /Bob Tanaka/ }).click();
+  await alice.page.getByTestId('delegate-reason').fill('On leave.');
+  await alice.page.getByTestId('delegate-confirm').click();
+  await expect(alice.page.getByTestId('delegations-from-me')).toContainText('Bob Tanaka');
+
+  const bob = await logIn(browser, 'bob');
+  await bob.page.goto('/inbox');
+  await expect(bob.page.getByTestId('notices')).toContainText('Alice');
+  await bob.page.goto('/delegations');
+  await expect(bob.page.getByTestId('delegations-to-me').getByTestId('delegation-state')).toHaveAttribute('data-value', 'active');
+
+  await alice.page.locator('[data-testid^="end-"]').first().click();
+  await alice.page.getByTestId('end-delegation-confirm').click();
+  await expect(alice.page.getByTestId('delegations-from-me').getByTestId('delegation-state')).toHaveAttribute('data-value', 'ended');
+  await Promise.all([alice.context.close(), bob.context.close()]);
+});
+
+test('a token is shown once, works, and does not work any more once it is revoked', async ({ browser, playwright }) => {
+  const { page, context } = await logIn(browser, 'alice');
+  await page.goto('/profile');
+  await page.getByTestId('new-token').click();
+  await page.getByTestId('token-name').fill('e2e');
+  await page.getByTestId('token-make').click();
+  const secret = (await page.getByTestId('token-secret').textContent()) ?? '';
+  await page.getByTestId('token-done').click();
+  expect(await page.content()).not.toContain(secret);
+  const program = await playwright.request.newContext({ baseURL: new URL(page.url()).origin, extraHTTPHeaders: { authorization: `Bearer ${secret}` } });
+  expect((await program.get('/api/v1/me')).status()).toBe(200);
+  await page.locator('[data-testid="tokens"] [data-testid^="revoke-"]').first().click();
+  await page.getByTestId('revoke-token-confirm').click();
+  await expect(page.locator('[data-testid="tokens"] [data-testid^="revoke-"]')).toHaveCount(0);
+  expect((await program.get('/api/v1/me')).status()).toBe(401);
+  await program.dispose();
+  await context.close();
+});
+
+test('a command line is let in by its user, who sees what it asks for', async ({ browser, playwright }) => {
+  const { page, context } = await logIn(browser, 'alice');
+  const program = await playwright.request.newContext({ baseURL: new URL(page.url()).origin });
+  const begun = (await (await program.post('/api/v1/auth/device', { data: { client: 'kubectl-acp on e2e' } })).json()) as { deviceCode: string; verificationUriComplete: string };
+  await page.goto(begun.verificationUriComplete);
+  await page.getByTestId('device-look').click();
+  await expect(page.getByTestId('device-asked')).toContainText('kubectl-acp on e2e');
+  expect(await serious(page)).toEqual([]);
+  await shot(page, 'page-device-asked');
+  await page.getByTestId('device-agree').click();
+  await expect(page.getByTestId('device-done')).toBeVisible();
+  const answer = await program.post('/api/v1/auth/device/token', { data: { deviceCode: begun.deviceCode } });
+  expect(answer.status(), await answer.text()).toBe(200);
+  await program.dispose();
+  await context.close();
+});
+
+test('the ledger is intact, and a what-if names who would decide', async ({ browser }) => {
+  const { page, context } = await logIn(browser, 'dave');
+  await page.goto('/ledger');
+  await page.getByTestId('verify-ledger').click();
+  await expect(page.getByTestId('verification')).toHaveAttribute('data-value', 'intact');
+  await shot(page, 'page-ledger-verified');
+  await page.goto('/policies/what-if');
+  await page.getByTestId('what-if-as').fill('alice');
+  await page.getByRole('option', { name: /Alice/ }).click();
+  await page.getByTestId('select-application').fill('888');
+  await page.getByRole('option', { name: /888/ }).click();
+  await page.getByTestId('select-resource').fill('bobs-cluster');
+  await page.getByRole('option', { name: /bobs-cluster/ }).click();
+  await expect(page.getByTestId('preview')).toContainText('Bob Tanaka');
+  await shot(page, 'page-what-if-answer');
+  await context.close();
+});
+
+async function settled(page: Page): Promise<void> {
+  await expect(page.locator('main h1').first()).toBeVisible();
+  await expect(page.getByTestId('skeleton')).toHaveCount(0);
+}
+
+async function serious(page: Page): Promise<string[]> {
+  const results = await new AxeBuilder({ page }).analyze();
+  return results.violations
+    .filter((violation) => violation.impact === 'serious' || violation.impact === 'critical')
+    .map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.target.join(' ')).join(', ')}`);
+}
+
+async function overflow(page: Page): Promise<number> {
+  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+}

@@ -1,0 +1,119 @@
+import { Button, Group } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useDeleteEntity } from "../../api/governance";
+import type { Entity } from "../../api/types";
+import { useWords } from "../../lib/use-words";
+import { Word } from "../Badge";
+import { DataTable } from "../DataTable";
+import type { Column } from "../DataTable";
+import { ReasonDialog } from "../ReasonDialog";
+import tables from "../Tables.module.css";
+import { useToast } from "../toast-context";
+import { EntityDialog } from "./EntityDialog";
+
+/** The source of what is entered here. */
+const portal = "portal";
+
+function Title({ entity: { kind, id, title, gone } }: { entity: Entity }) {
+  if (gone || (kind !== "application" && kind !== "resource")) return <span className={tables.title}>{title}</span>;
+  return <Link className={tables.title ?? ""} to={`/${kind}s/${encodeURIComponent(id)}`}>{title}</Link>;
+}
+
+function Remove({ entity, onClose }: { entity: Entity; onClose: () => void }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const toast = useToast();
+  const remove = useDeleteEntity();
+  const { kind, id, title, gone, consequences } = entity;
+  return (
+    <ReasonDialog
+      title={t(gone ? "entities.deleteTitle" : "entities.removeTitle", { title })}
+      text={
+        <>
+          <p>{t(gone ? "entities.deleteText" : "entities.removeText")}</p>
+          {consequences?.map((each) => (
+            <p key={each}>{words.said(each)}</p>
+          ))}
+        </>
+      }
+      confirm={t(gone ? "entities.delete" : "entities.remove")}
+      danger
+      busy={remove.isPending}
+      error={remove.error}
+      testId="remove-entity"
+      onConfirm={(reason) =>
+        remove.mutate({ kind, id, reason }, {
+          onSuccess: () => {
+            toast(t("entities.removed", { title }));
+            onClose();
+          },
+        })
+      }
+      onClose={onClose}
+    />
+  );
+}
+
+export function EntityTable({ rows, mayChange }: { rows: Entity[]; mayChange: boolean }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const [editing, setEditing] = useState<Entity>();
+  const [removing, setRemoving] = useState<Entity>();
+  const columns: Column<Entity>[] = [
+    {
+      key: "entity",
+      header: t("entities.entity"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <Title entity={row} />
+          <span className={tables.muted}>{row.id}</span>
+        </span>
+      ),
+    },
+    { key: "kind", header: t("entities.kind"), cell: (row) => t(`entities.kinds.${row.kind}`) },
+    { key: "owners", header: t("entities.owners"), cell: (row) => row.owners && words.list(row.owners) },
+    { key: "source", header: t("entities.source"), cell: (row) => (row.source === portal ? t("sources.kind.portal") : row.source) },
+    {
+      key: "state",
+      header: t("entities.state"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <span>{row.gone ? <Word tone="warn" word={t("entities.gone")} value="gone" /> : <Word tone="ok" word={t("entities.present")} value="present" />}</span>
+          {row.consequences?.map((each) => (
+            <span key={each} className={tables.why}>{words.said(each)}</span>
+          ))}
+        </span>
+      ),
+    },
+    {
+      key: "do",
+      header: t("action.column"),
+      silent: true,
+      end: true,
+      cell: (row) => {
+        if (!mayChange || (row.source !== portal && !row.gone)) return null;
+        return (
+          <Group gap={6} justify="flex-end" wrap="nowrap">
+            {row.source === portal && (
+              <Button size="compact-sm" variant="default" onClick={() => setEditing(row)} aria-label={t("entities.editOf", { title: row.title })} data-testid={`edit-${row.id}`}>
+                {t("entities.edit")}
+              </Button>
+            )}
+            <Button size="compact-sm" variant="default" onClick={() => setRemoving(row)} aria-label={t(row.gone ? "entities.deleteOf" : "entities.removeOf", { title: row.title })} data-testid={`remove-${row.id}`}>
+              {t(row.gone ? "entities.delete" : "entities.remove")}
+            </Button>
+          </Group>
+        );
+      },
+    },
+  ];
+  return (
+    <>
+      <DataTable label={t("entities.tab")} columns={columns} rows={rows} rowKey={(row) => `${row.kind}/${row.id}`} rowTestId={(row) => `entity-${row.kind}-${row.id}`} dim={(row) => row.gone === true} />
+      {editing && <EntityDialog entity={editing} onClose={() => setEditing(undefined)} />}
+      {removing && <Remove entity={removing} onClose={() => setRemoving(undefined)} />}
+    </>
+  );
+}

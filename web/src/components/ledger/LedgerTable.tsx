@@ -1,0 +1,87 @@
+import { Modal, Text } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { LedgerLine } from "../../api/types";
+import { DataTable } from "../DataTable";
+import type { Column } from "../DataTable";
+import { PersonName } from "../Names";
+import tables from "../Tables.module.css";
+import { Ago } from "../Time";
+import classes from "./Ledger.module.css";
+
+/** A ticket is a link; whatever else a line is about stays as it was written. */
+function About({ object }: { object: string }) {
+  return /^T-\d{1,12}$/.test(object) ? <Link to={`/tickets/${object}`}>{object}</Link> : <code className={classes.hash}>{object}</code>;
+}
+
+function Actor({ line }: { line: LedgerLine }) {
+  const { t } = useTranslation();
+  return line.actor ? <PersonName person={line.actor} /> : <span className={tables.muted}>{t("history.portal")}</span>;
+}
+
+/** All of a line: it is evidence, so nothing is translated or left out. */
+function Whole({ line, onClose }: { line: LedgerLine; onClose: () => void }) {
+  const { t } = useTranslation();
+  const details = Object.entries(line.details ?? {});
+  return (
+    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("ledger.details", { seq: line.seq })}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+      <dl className={classes.details} data-testid="ledger-line">
+        <dt>{t("ledger.at")}</dt>
+        <dd>
+          <code className={classes.hash}>{line.at}</code>
+        </dd>
+        <dt>{t("ledger.actor")}</dt>
+        <dd><Actor line={line} /></dd>
+        <dt>{t("ledger.action")}</dt>
+        <dd><code className={classes.hash}>{line.action}</code></dd>
+        <dt>{t("ledger.object")}</dt>
+        <dd><About object={line.object} /></dd>
+        {details.map(([key, value]) => (
+          <Detail key={key} name={key} value={value} />
+        ))}
+        <dt>{t("ledger.hash")}</dt>
+        <dd><code className={classes.hash}>{line.hash}</code></dd>
+        <dt>{t("ledger.prev")}</dt>
+        <dd><code className={classes.hash}>{line.prev || "–"}</code></dd>
+      </dl>
+      {details.length === 0 && <p className={tables.muted}>{t("ledger.noDetails")}</p>}
+    </Modal>
+  );
+}
+
+function Detail({ name, value }: { name: string; value: string }) {
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{value}</dd>
+    </>
+  );
+}
+
+export function LedgerTable({ lines }: { lines: LedgerLine[] }) {
+  const { t } = useTranslation();
+  const [open, setOpen] = useState<LedgerLine>();
+  const columns: Column<LedgerLine>[] = [
+    {
+      key: "seq",
+      header: t("ledger.line"),
+      cell: (line) => (
+        <button type="button" className={`${tables.linkButton} ${tables.number}`} onClick={() => setOpen(line)} aria-label={t("ledger.about", { seq: line.seq })} data-testid={`line-${line.seq}`}>
+          {line.seq}
+        </button>
+      ),
+    },
+    { key: "at", header: t("ledger.at"), nowrap: true, cell: (line) => <Ago at={line.at} /> },
+    { key: "actor", header: t("ledger.actor"), cell: (line) => <Actor line={line} /> },
+    { key: "action", header: t("ledger.action"), cell: (line) => <code className={tables.code}>{line.action}</code> },
+    { key: "object", header: t("ledger.object"), cell: (line) => <About object={line.object} /> },
+    { key: "hash", header: t("ledger.hash"), cell: (line) => <code className={tables.code} title={line.hash}>{line.hash.slice(0, 12)}</code> },
+  ];
+  return (
+    <>
+      <DataTable label={t("ledger.title")} columns={columns} rows={lines} rowKey={(line) => String(line.seq)} rowTestId={(line) => `ledger-${line.seq}`} />
+      {open && <Whole line={open} onClose={() => setOpen(undefined)} />}
+    </>
+  );
+}

@@ -1,0 +1,26 @@
+/** Entities of the catalog as the form has them and as they are sent. Pure. */
+import type { Entity } from "../api/types";
+
+export const entityKinds = ["application", "resource", "person", "group"] as const satisfies readonly Entity["kind"][];
+
+/** Only what an entity of its kind has, and nothing that is empty. */
+export function bodyOf(form: Entity): Entity {
+  const text = (value: string | undefined) => value?.trim() || undefined;
+  const owned = form.kind === "application" || form.kind === "resource";
+  const all: Entity = {
+    kind: form.kind,
+    id: form.id.trim(),
+    title: form.title.trim(),
+    description: text(form.description),
+    name: owned ? text(form.name) : undefined,
+    owners: owned && form.owners?.length ? form.owners : undefined,
+    sensitivity: form.kind === "resource" ? (form.sensitivity ?? "medium") : undefined,
+    environment: owned ? text(form.environment) : undefined,
+    email: form.kind === "person" ? text(form.email) : undefined,
+    leader: owned ? undefined : text(form.leader),
+    parent: form.kind === "group" ? text(form.parent) : undefined,
+    members: form.kind === "group" && form.members?.length ? form.members : undefined,
+    version: form.version,
+  };
+  return Object.fromEntries(Object.entries(all).filter(([, value]) => value !== undefined)) as Entity;
+}

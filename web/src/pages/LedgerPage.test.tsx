@@ -1,0 +1,108 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import type { LedgerLine, LedgerVerification, Role } from "../api/types";
+import { ledgerFilterOf } from "../lib/ledger-filter";
+import { bob, me } from "../testing/fixtures";
+import { problem, renderPage, serve } from "../testing/render";
+import type { Answer, Call } from "../testing/render";
+import { LedgerPage } from "./LedgerPage";
+
+const line = (over: Partial<LedgerLine> = {}): LedgerLine => ({
+  seq: 12,
+  at: "2026-11-20T10:00:00Z",
+  actor: bob,
+  action: "ticket.approved",
+  object: "T-42",
+  details: { step: "owner" },
+  prev: "a".repeat(64),
+  hash: "b".repeat(64),
+  ...over,
+});
+
+const verified: LedgerVerification = { intact: true, lines: 12, head: "b".repeat(64), anchors: [{ anchor: "git", seq: 10, at: "2026-11-20T09:00:00Z", matches: true }] };
+
+interface Over {
+  at?: string;
+  roles?: Role[];
+  list?: (call: Call) => Answer;
+  verify?: () => Answer;
+}
+
+function start({ at = "/ledger", roles = ["auditor"], list, verify }: Over = {}) {
+  const calls = serve({
+    "GET /me": () => ({ body: me({ roles }) }),
+    "GET /ledger": list ?? (() => ({ body: { items: [line()] } })),
+    "POST /ledger/verify": verify ?? (() => ({ body: verified })),
+    "GET /people": () => ({ body: { items: [bob] } }),
+    "GET /people/bob": () => ({ body: { person: bob, groups: [], owns: [] } }),
+  });
+  return { calls, ...renderPage(<LedgerPage />, { path: "/ledger", at }) };
+}
+
+describe("the ledger", () => {
+  it("shows lines, and all of one when it is opened", async () => {
+    start();
+    await userEvent.click(await screen.findByTestId("line-12"));
+    const whole = await screen.findByTestId("ledger-line");
+    for (const text of ["ticket.approved", "owner", "a".repeat(64), "b".repeat(64)]) expect(whole).toHaveTextContent(text);
+    expect(within(whole).getByRole("link", { name: "T-42" })).toHaveAttribute("href", "/tickets/T-42");
+  });
+
+  it("asks for what the address says, in the person's zone", () => {
+    const search = new URLSearchParams("actor=bob&action=ticket.approved&object=T-42&from=2026-11-20T08:00&to=soon");
+    expect(ledgerFilterOf(search, "Asia/Shanghai")).toEqual({ actor: "bob", action: "ticket.approved", object: "T-42", from: "2026-11-20T00:00:00.000Z" });
+  });
+
+  it("puts filters into the address and pages by cursor", async () => {
+    const { calls, router } = start({ list: ({ search }) => ({ body: search.get("cursor") ? { items: [line({ seq: 1 })] } : { items: [line()], nextCursor: "c2" } }) });
+    await userEvent.click(await screen.findByTestId("load-more"));
+    expect(await screen.findByTestId("ledger-1")).toBeVisible();
+    await userEvent.type(screen.getByTestId("ledger-object"), "T-42");
+    await waitFor(() => expect(router.state.location.search).toBe("?object=T-42"));
+    await waitFor(() => expect(calls.at(-1)?.search.get("object")).toBe("T-42"));
+  });
+
+  it("offers to clear filters that match nothing", async () => {
+    const { router } = start({ at: "/ledger?object=T-9", list: () => ({ body: { items: [] } }) });
+    await userEvent.click(await screen.findByRole("button", { name: "Clear filters" }));
+    await waitFor(() => expect(router.state.location.search).toBe(""));
+  });
+
+  it("is verified only when it is asked for", async () => {
+    const { calls } = start();
+    await screen.findByTestId("ledger-12");
+    expect(calls.some((call) => call.path === "/ledger/verify")).toBe(false);
+    await userEvent.click(screen.getByTestId("verify-ledger"));
+    expect(await screen.findByTestId("verification")).toHaveAttribute("data-value", "intact");
+    expect(screen.getByText("12 lines, each as they were written.")).toBeVisible();
+    expect(within(screen.getByTestId("anchors")).getByText("agrees")).toBeVisible();
+  });
+
+  it.each([
+    { reason: "a broken line", body: { ...verified, intact: false, brokenAt: 7, reason: "it is missing: line 8 follows" }, want: ["Broken", "First wrong line: 7", "it is missing: line 8 follows"] },
+    { reason: "an anchor that cannot be read", body: { ...verified, intact: false, reason: "An anchor cannot be read, so that not everything could be compared." }, want: ["Not everything could be checked", "An anchor cannot be read"] },
+    { reason: "no anchor", body: { ...verified, anchors: [] }, want: ["Intact", "No anchor keeps a copy"] },
+  ])("says what came out: $reason", async ({ body, want }) => {
+    start({ verify: () => ({ body }) });
+    await userEvent.click(await screen.findByTestId("verify-ledger"));
+    const result = await screen.findByTestId("verification");
+    for (const text of want) expect(result).toHaveTextContent(text);
+  });
+
+  it("is exported by the browser", async () => {
+    start();
+    expect(await screen.findByTestId("export-ledger")).toHaveAttribute("href", "/api/v1/ledger/export");
+  });
+
+  it("asks the server nothing for others, and says whom to ask", async () => {
+    const { calls } = start({ roles: ["requester", "leader"] });
+    expect(await screen.findByTestId("not-yours")).toBeVisible();
+    expect(calls.map((call) => call.path)).toEqual(["/me"]);
+  });
+
+  it("offers to try again", async () => {
+    start({ list: () => problem(503, "store-unavailable") });
+    expect(await screen.findByRole("button", { name: "Try again" })).toBeVisible();
+  });
+});

@@ -1,0 +1,90 @@
+import { Button, TextInput } from "@mantine/core";
+import { IconDownload } from "@tabler/icons-react";
+import { useTranslation } from "react-i18next";
+import { useLedger } from "../api/governance";
+import { useMe } from "../api/queries";
+import { PersonSelect } from "../components/EntitySelect";
+import { EmptyState, Loaded } from "../components/Feedback";
+import classes from "../components/ledger/Ledger.module.css";
+import { LedgerTable } from "../components/ledger/LedgerTable";
+import { Verify } from "../components/ledger/Verify";
+import { LoadMore } from "../components/LoadMore";
+import { oversees, Overseers } from "../components/Overseers";
+import { Page } from "../components/Page";
+import { SearchField } from "../components/SearchField";
+import { ledgerFilterOf, ledgerKeys } from "../lib/ledger-filter";
+import { useFilters } from "../lib/use-filters";
+import type { FilterChange } from "../lib/use-filters";
+import { useZone } from "../lib/use-zone";
+
+const cleared = Object.fromEntries(ledgerKeys.map((key) => [key, undefined]));
+
+function Filters({ search, onChange }: { search: URLSearchParams; onChange: (change: FilterChange) => void }) {
+  const { t } = useTranslation();
+  const value = (key: string) => search.get(key) ?? "";
+  return (
+    <div className={classes.filters} role="search" aria-label={t("ledger.filters")}>
+      <PersonSelect size="sm" clearable placeholder={t("ledger.anyActor")} value={value("actor")} onChange={(actor) => onChange({ actor })} nothingFound={t("person.noMatch")} testId="ledger-actor" />
+      <SearchField label={t("ledger.actionHint")} value={value("action")} onChange={(action) => onChange({ action })} testId="ledger-action" />
+      <SearchField label={t("ledger.objectHint")} value={value("object")} onChange={(object) => onChange({ object })} testId="ledger-object" />
+      <TextInput type="datetime-local" label={t("ledger.from")} value={value("from")} onChange={(event) => onChange({ from: event.currentTarget.value })} data-testid="ledger-from" />
+      <TextInput type="datetime-local" label={t("ledger.to")} value={value("to")} onChange={(event) => onChange({ to: event.currentTarget.value })} data-testid="ledger-to" />
+    </div>
+  );
+}
+
+function Lines() {
+  const { t } = useTranslation();
+  const zone = useZone();
+  const [search, change] = useFilters();
+  const query = useLedger(ledgerFilterOf(search, zone));
+  const filtered = ledgerKeys.some((key) => search.has(key));
+  return (
+    <>
+      <Verify />
+      <Filters search={search} onChange={change} />
+      <Loaded query={query}>
+        {(data) => {
+          const lines = data.pages.flatMap((page) => page.items);
+          if (lines.length > 0) return <LedgerTable lines={lines} />;
+          if (!filtered) return <EmptyState>{t("ledger.empty")}</EmptyState>;
+          return (
+            <EmptyState
+              action={
+                <Button variant="default" onClick={() => change(cleared)}>
+                  {t("action.clear")}
+                </Button>
+              }
+            >
+              {t("ledger.noMatch")}
+            </EmptyState>
+          );
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+    </>
+  );
+}
+
+/** A plain link: the browser streams it to a file, however long it is. */
+function Export() {
+  const { t } = useTranslation();
+  return (
+    <Button component="a" href="/api/v1/ledger/export" download="ledger.jsonl" variant="default" leftSection={<IconDownload size={15} aria-hidden />} title={t("ledger.exportHint")} data-testid="export-ledger">
+      {t("ledger.export")}
+    </Button>
+  );
+}
+
+/** Every decision and every change, as it was written down. */
+export function LedgerPage() {
+  const { t } = useTranslation();
+  const me = useMe().data;
+  return (
+    <Page wide title={t("ledger.title")} sub={t("ledger.intro")} actions={oversees(me) && <Export />}>
+      <Overseers>
+        <Lines />
+      </Overseers>
+    </Page>
+  );
+}

@@ -1,0 +1,118 @@
+import { screen, waitFor } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import type { Role, Workload } from "../api/types";
+import { app888, application, me } from "../testing/fixtures";
+import { problem, renderPage, serve } from "../testing/render";
+import type { Answer, Call } from "../testing/render";
+import { WorkloadsPage } from "./WorkloadsPage";
+
+const workload = (over: Partial<Workload> = {}): Workload => ({ id: "vm-1", subject: app888.name, addresses: ["10.0.0.1"], source: "portal", accepted: true, ...over });
+
+interface Over {
+  at?: string;
+  roles?: Role[];
+  items?: Workload[];
+  put?: (call: Call) => Answer;
+}
+
+function start({ at = "/workloads", roles = ["requester", "application-owner"], items = [workload()], put }: Over = {}) {
+  const calls = serve({
+    "GET /me": () => ({ body: me({ roles }) }),
+    "GET /workloads": () => ({ body: { items } }),
+    "GET /applications": () => ({ body: { items: [application()] } }),
+    "GET /applications/app-888": () => ({ body: application() }),
+    "POST /workloads": put ?? (({ body }) => ({ body: { items: (body as { items: Workload[] }).items.map(({ id }) => ({ id, outcome: "created" })) } })),
+    "DELETE /workloads/vm-1": () => ({ status: 204, body: undefined }),
+  });
+  return { calls, ...renderPage(<WorkloadsPage />, { path: "/workloads", at }) };
+}
+
+async function paste(text: string) {
+  await userEvent.click(await screen.findByTestId("upload-workloads"));
+  await userEvent.click(await screen.findByTestId("upload-content"));
+  await userEvent.paste(text);
+}
+
+describe("workloads", () => {
+  it("asks for what the address says", async () => {
+    const { calls } = start({ at: "/workloads?q=vm&application=app-888&source=cmdb" });
+    await screen.findByTestId("workload-vm-1");
+    const search = calls.find((call) => call.path === "/workloads")?.search;
+    expect([search?.get("q"), search?.get("application"), search?.get("source")]).toEqual(["vm", "app-888", "cmdb"]);
+  });
+
+  it("registers one with the name of its application", async () => {
+    const { calls } = start();
+    await userEvent.click(await screen.findByTestId("add-workload"));
+    await userEvent.type(await screen.findByTestId("workload-id"), "vm-2");
+    await userEvent.click(screen.getByTestId("workload-application"));
+    await userEvent.click(await screen.findByRole("option", { name: new RegExp(app888.title) }));
+    await userEvent.type(screen.getByTestId("workload-addresses"), "10.0.0.2{Enter}");
+    await userEvent.click(screen.getByTestId("workload-save"));
+    await waitFor(() => expect(calls.find((call) => call.method === "POST")?.body).toEqual({ items: [{ id: "vm-2", subject: app888.name, addresses: ["10.0.0.2"] }] }));
+    await waitFor(() => expect(screen.queryByTestId("workload-form")).toBeNull());
+  });
+
+  it("keeps the form when the server refuses the one", async () => {
+    start({ put: () => ({ body: { items: [{ id: "vm-2", outcome: "refused", message: "the address 10.0.0.2 is taken" }] } }) });
+    await userEvent.click(await screen.findByTestId("add-workload"));
+    await userEvent.type(await screen.findByTestId("workload-id"), "vm-2");
+    await userEvent.click(screen.getByTestId("workload-application"));
+    await userEvent.click(await screen.findByRole("option", { name: new RegExp(app888.title) }));
+    await userEvent.type(screen.getByTestId("workload-addresses"), "10.0.0.2{Enter}");
+    await userEvent.click(screen.getByTestId("workload-save"));
+    expect(await screen.findByTestId("workload-refused")).toHaveTextContent("the address 10.0.0.2 is taken");
+  });
+
+  it("marks what is missing and sends nothing", async () => {
+    const { calls } = start();
+    await userEvent.click(await screen.findByTestId("add-workload"));
+    await userEvent.click(await screen.findByTestId("workload-save"));
+    for (const text of ["Choose an application.", "Give at least one address."]) expect(await screen.findByText(text)).toBeVisible();
+    expect(calls.some((call) => call.method === "POST")).toBe(false);
+  });
+
+  it("sends many in parts that the server takes, and sums up what came of each", async () => {
+    const { calls } = start({ put: ({ body }) => ({ body: { items: (body as { items: Workload[] }).items.map(({ id }) => (id === "vm-7" ? { id, outcome: "refused", message: "the workload acts as x" } : { id, outcome: "created" })) } }) });
+    await paste(JSON.stringify(Array.from({ length: 1_500 }, (_, n) => workload({ id: `vm-${n}` }))));
+    expect(await screen.findByText("1500 workloads read")).toBeVisible();
+    await userEvent.click(screen.getByTestId("upload-send"));
+    expect(await screen.findByTestId("upload-sum")).toHaveTextContent("1,499 new, 0 changed, 0 unchanged, 1 refused");
+    expect(calls.filter((call) => call.method === "POST").map((call) => (call.body as { items: unknown[] }).items.length)).toEqual([1_000, 500]);
+    // What was refused is first, however many there are.
+    expect(screen.getByTestId("result-vm-7")).toBeInTheDocument();
+  });
+
+  it("says what is wrong with a file, and offers nothing to send", async () => {
+    start();
+    await paste("id,name\nvm-1,x\n");
+    expect(await screen.findByText("The first line has to name the columns: subject, addresses is missing.")).toBeVisible();
+    expect(screen.getByTestId("upload-send")).toBeDisabled();
+  });
+
+  it("says that a part may be in when it broke off", async () => {
+    start({ put: () => problem(503, "unavailable") });
+    await paste(JSON.stringify([workload()]));
+    await userEvent.click(screen.getByTestId("upload-send"));
+    expect(await screen.findByText(/It broke off/)).toBeVisible();
+  });
+
+  it("removes one after asking", async () => {
+    const { calls } = start();
+    await userEvent.click(await screen.findByTestId("remove-vm-1"));
+    await userEvent.click(await screen.findByTestId("remove-workload-confirm"));
+    await waitFor(() => expect(calls.some((call) => call.method === "DELETE")).toBe(true));
+  });
+
+  it.each([
+    { reason: "an auditor changes nothing", roles: ["auditor"] as Role[], items: [workload()], add: false, remove: false },
+    { reason: "what a platform registered is the platform's", roles: ["security"] as Role[], items: [workload({ source: "cmdb" })], add: true, remove: false },
+    { reason: "what stands in the host cluster is changed there", roles: ["security"] as Role[], items: [workload({ source: undefined })], add: true, remove: false },
+    { reason: "what people registered", roles: ["security"] as Role[], items: [workload()], add: true, remove: true },
+  ])("offers what may be done: $reason", async ({ roles, items, add, remove }) => {
+    start({ roles, items });
+    await screen.findByTestId("workload-vm-1");
+    await waitFor(() => expect([screen.queryByTestId("add-workload") !== null, screen.queryByTestId("remove-vm-1") !== null]).toEqual([add, remove]));
+  });
+});
