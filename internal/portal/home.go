@@ -19,7 +19,9 @@ const (
 	homeUnderWay = 20
 	homeExpiring = 20
 	homeDenied   = 20
-	expiresSoon  = 14 * 24 * time.Hour
+	// homeEdges bounds what is read of one application; several of them may be one row.
+	homeEdges   = 200
+	expiresSoon = 14 * 24 * time.Hour
 	// homeApplications bounds how many applications' connections are asked for: those with the most denials.
 	homeApplications = 5
 )
@@ -100,17 +102,33 @@ func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 		return cmp.Or(cmp.Compare(counts[y.Name], counts[x.Name]), cmp.Compare(x.ID, y.ID))
 	})
 	for _, e := range owned[:min(len(owned), homeApplications)] {
-		found, err := a.Flows.Connections(plain(ctx), audit.ConnectionQuery{Subject: e.Name, Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-deniedWindow), Limit: homeDenied})
+		found, err := a.Flows.Connections(plain(ctx), audit.ConnectionQuery{Subject: e.Name, Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-deniedWindow), Limit: homeEdges})
 		if err != nil {
 			a.Log.Debug("connections are not known", "error", err)
 			return []openapi.DeniedConnection{}, false
 		}
 		for _, f := range found {
-			out = append(out, deniedOf(c, f))
+			out = joined(out, deniedOf(c, f))
 		}
 	}
 	slices.SortStableFunc(out, func(x, y openapi.DeniedConnection) int { return y.LastSeen.Compare(x.LastSeen) })
 	return out[:min(len(out), homeDenied)], true
+}
+
+// joined adds a refusal to those of the same application, resource, port and decision: whoever asks for access does not
+// care which member refused it, by what, or before which change.
+func joined(list []openapi.DeniedConnection, x openapi.DeniedConnection) []openapi.DeniedConnection {
+	i := slices.IndexFunc(list, func(y openapi.DeniedConnection) bool {
+		return y.Application.Name == x.Application.Name && y.Resource.Name == x.Resource.Name && *y.Port == *x.Port && *y.Protocol == *x.Protocol && *y.Decision == *x.Decision
+	})
+	if i < 0 {
+		return append(list, x)
+	}
+	list[i].Count += x.Count
+	if x.LastSeen.After(list[i].LastSeen) {
+		list[i].LastSeen = x.LastSeen
+	}
+	return list
 }
 
 func deniedOf(c *catalog.Catalog, f audit.Connection) openapi.DeniedConnection {
