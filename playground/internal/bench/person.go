@@ -77,11 +77,15 @@ func (p *person) page(ctx context.Context, method, target string, form url.Value
 
 // call does one request of the API; in and out may be nil.
 func (p *person) call(ctx context.Context, method, path string, in, out any) error {
-	body, err := json.Marshal(in)
-	if err != nil {
-		return err
+	var content io.Reader
+	if in != nil {
+		body, err := json.Marshal(in)
+		if err != nil {
+			return err
+		}
+		content = bytes.NewReader(body)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, p.portal+"/api/v1"+path, bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, method, p.portal+"/api/v1"+path, content)
 	if err != nil {
 		return err
 	}
