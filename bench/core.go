@@ -189,13 +189,13 @@ func analyze(s *policy.Snapshot, w world.World) error {
 	for i, r := range in.Resources {
 		in.Resources[i] = r.DeepCopy()
 	}
-	first := in.Policies[0]
-	first.Spec.Statements = first.Spec.Statements[1:]
+	// A single statement may say what another says, too.
+	in.Policies = in.Policies[1:]
 	other := policy.NewSnapshot(in)
 	changes := 0
 	report("compare_100k", ms(fastest(3, func() { changes = len(policy.Compare(s, other, world.Now)) })), "ms")
 	if changes == 0 {
-		return fmt.Errorf("a grant less changes nothing")
+		return fmt.Errorf("a policy less changes nothing")
 	}
 	return nil
 }
