@@ -3,8 +3,11 @@ import { approve, expectState, expectTraffic, lastSeen, logIn, requestAccess, re
 import { shot } from './shots.js';
 
 test('the story: refused, asked, approved, let through, revoked, refused again', async ({ browser }) => {
-  const started = new Date();
   const [alice, bob, carol] = await Promise.all([logIn(browser, 'alice'), logIn(browser, 'bob'), logIn(browser, 'carol')]);
+  // Before the fleet's first policies arrive its members are open, so the story begins when they are there.
+  await bob.page.goto('/resources/bobs-cluster');
+  for (const member of ['m1', 'm2']) await expect(bob.page.getByTestId(`cluster-state-${member}`)).toHaveAttribute('data-value', 'Realized', { timeout: 30_000 });
+  const started = new Date();
 
   await test.step('the portal shows Alice that her application is refused', async () => {
     await expectTraffic(bob, 'bobs-cluster', { application: 'app-888', port: 6379, verdict: 'dropped' }, started);
@@ -38,7 +41,6 @@ test('the story: refused, asked, approved, let through, revoked, refused again',
     await expectTraffic(bob, 'bobs-cluster', { application: 'app-888', port: 6379, verdict: 'forwarded' }, effective);
     await expectTraffic(bob, 'bobs-cluster', { application: 'app-889', port: 6379, verdict: 'dropped' }, effective);
     await expectTraffic(bob, 'bobs-cluster', { application: 'app-888', port: 9121, verdict: 'dropped' }, effective);
-    // Before the fleet's first policy arrives its members are open, so only what came after that counts.
     expect(await seenSince(bob, started, 'app-889', 6379), '889 was never let through').toBe(false);
     expect(await seenSince(bob, started, 'app-888', 9121), 'the other port was never open').toBe(false);
     await bob.page.goto('/resources/bobs-cluster');
