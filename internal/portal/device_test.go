@@ -95,9 +95,14 @@ func TestCommandLineLogin(t *testing.T) {
 	if len(list.Items) != 1 || !strings.Contains(list.Items[0].Name, "laptop") || list.Items[0].LastUsedAt == "" {
 		t.Fatalf("the login is among her tokens: %+v", list)
 	}
-	alice.Delete("/api/v1/me/tokens/" + list.Items[0].ID)
+	if a := program.Call(http.MethodDelete, "/api/v1/me/tokens/"+list.Items[0].ID, nil, bearer); a.Status != http.StatusForbidden {
+		t.Errorf("a token ends no token by its id: %d", a.Status)
+	}
+	if a := program.Call(http.MethodDelete, "/api/v1/me/tokens/current", nil, bearer); a.Status != http.StatusNoContent {
+		t.Errorf("the command line logs out: %d %s", a.Status, a.Body)
+	}
 	if a := program.Call(http.MethodGet, "/api/v1/me", nil, bearer); a.Status != http.StatusUnauthorized {
-		t.Errorf("and ends there: %d", a.Status)
+		t.Errorf("and its login is over: %d", a.Status)
 	}
 }
 

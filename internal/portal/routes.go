@@ -55,7 +55,7 @@ var routes = []route{
 	{Method: "PUT", Path: apiBase + "/me/preferences", Operation: "putPreferences", Who: person, Scope: noToken, Rule: "the caller's"},
 	{Method: "GET", Path: apiBase + "/me/tokens", Operation: "listTokens", Who: person, Scope: noToken, Rule: "the caller's"},
 	{Method: "POST", Path: apiBase + "/me/tokens", Operation: "createToken", Who: person, Scope: noToken, Rule: "never more than the caller may"},
-	{Method: "DELETE", Path: apiBase + "/me/tokens/:id", Operation: "revokeToken", Who: person, Scope: noToken, Rule: "the caller's"},
+	{Method: "DELETE", Path: apiBase + "/me/tokens/:id", Operation: "revokeToken", Who: person, Scope: noToken, Rule: "the caller's; a token only itself"},
 	{Method: "GET", Path: apiBase + "/me/sessions", Operation: "listSessions", Who: person, Scope: noToken, Rule: "the caller's"},
 	{Method: "DELETE", Path: apiBase + "/me/sessions", Operation: "endOtherSessions", Who: person, Scope: noToken, Rule: "the caller's"},
 	{Method: "POST", Path: apiBase + "/auth/device", Operation: "startDevice", Programs: true},
@@ -118,6 +118,9 @@ var routeByPath = func() map[string]route {
 	return m
 }()
 
+// currentToken stands for the token that the call is made with: a command line that logs out ends it.
+const currentToken = "current"
+
 // guard refuses by the table, before any handler runs. Paths that are no routes go on to the web application.
 func (s *Server) guard(c *gin.Context) {
 	if c.FullPath() == "" {
@@ -131,6 +134,7 @@ func (s *Server) guard(c *gin.Context) {
 	case r.Who == anyone:
 	case caller(c) == nil:
 		s.fail(c, problemf(http.StatusUnauthorized, "unauthenticated", "Log in first."))
+	case t != nil && r.Operation == "revokeToken" && c.Param("id") == currentToken:
 	case t != nil && r.Scope == noToken:
 		s.fail(c, problemf(http.StatusForbidden, "scope", "A token cannot do this: log in with a browser."))
 	case t != nil && !t.Has(r.Scope):

@@ -51,7 +51,11 @@ func (a *api) CreateToken(ctx context.Context, r openapi.CreateTokenRequestObjec
 
 // RevokeToken implements openapi.StrictServerInterface.
 func (a *api) RevokeToken(ctx context.Context, r openapi.RevokeTokenRequestObject) (openapi.RevokeTokenResponseObject, error) {
-	if err := a.Credentials.Revoke(plain(ctx), actor(ctx).ID, r.Id); err != nil {
+	id := r.Id
+	if t := tokenOf(ginOf(ctx)); t != nil && id == currentToken {
+		id = t.ID
+	}
+	if err := a.Credentials.Revoke(plain(ctx), actor(ctx).ID, id); err != nil {
 		return nil, err
 	}
 	return openapi.RevokeToken204Response{}, nil

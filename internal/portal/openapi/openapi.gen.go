@@ -2477,7 +2477,7 @@ type ServerInterface interface {
 	// CreateToken Make a machine token; its secret is shown once
 	// (POST /me/tokens)
 	CreateToken(c *gin.Context, params CreateTokenParams)
-	// RevokeToken End a token at once
+	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
 	// (DELETE /me/tokens/{id})
 	RevokeToken(c *gin.Context, id Id)
 	// ListPeople People of the catalog
@@ -6879,7 +6879,7 @@ type StrictServerInterface interface {
 	// CreateToken Make a machine token; its secret is shown once
 	// (POST /me/tokens)
 	CreateToken(ctx context.Context, request CreateTokenRequestObject) (CreateTokenResponseObject, error)
-	// RevokeToken End a token at once
+	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
 	// (DELETE /me/tokens/{id})
 	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
 	// ListPeople People of the catalog

@@ -364,7 +364,7 @@ export interface paths {
         get?: never;
         put?: never;
         post?: never;
-        /** End a token at once */
+        /** End a token at once; current is the one that the call is made with, and the only one that a token may end */
         delete: operations["revokeToken"];
         options?: never;
         head?: never;
