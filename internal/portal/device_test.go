@@ -78,6 +78,9 @@ func TestCommandLineLogin(t *testing.T) {
 	if status, code, _ := poll(d); code != "expired-code" {
 		t.Errorf("a second token: %d %s", status, code)
 	}
+	if a := program.Call(http.MethodPost, "/api/v1/auth/device", nil, nil); a.Status != http.StatusOK {
+		t.Errorf("a command line need not say what it is: %d %s", a.Status, a.Body)
+	}
 	no := begin()
 	alice.Post("/api/v1/auth/device/approve", map[string]any{"userCode": no.UserCode, "deny": true})
 	if status, code, _ := poll(no); status != http.StatusForbidden || code != "forbidden" {
