@@ -91,6 +91,9 @@ type Edge struct {
 	Verdict             Verdict
 	// Statement that decided; zero when none did.
 	Statement policy.Ref
+	// OtherSubjects and OtherResources are the other names that the two ends carry, sorted, joined by one space; usually
+	// empty. With them a pair can be decided again as the connection was.
+	OtherSubjects, OtherResources string
 }
 
 // Rollup counts the connections of one edge in one minute.
