@@ -96,6 +96,17 @@ type Edge struct {
 	OtherSubjects, OtherResources string
 }
 
+// Disagrees reports whether the dataplane did something else than the policies say. An unknown verdict is no disagreement.
+func (e Edge) Disagrees() bool {
+	switch e.Verdict {
+	case VerdictForwarded, VerdictAudit:
+		return !e.Decision.LetsThrough()
+	case VerdictDropped:
+		return e.Decision.LetsThrough()
+	}
+	return false
+}
+
 // Rollup counts the connections of one edge in one minute.
 type Rollup struct {
 	// Bucket is the start of the minute, UTC.

@@ -40,6 +40,7 @@ type Batch struct {
 	Rollups   []Rollup
 	Losses    []Loss
 	Positions []Position
+	Watched   []Watch
 	Seen      []Seen
 	// ForgetSeen drops, for each source, the identities of events older than the time.
 	ForgetSeen map[string]time.Time

@@ -79,7 +79,7 @@ func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision
 	line := &ImpactLine{Cluster: t.Cluster, Subject: t.Subject, Source: t.Source, Resource: t.Resource, Destination: t.Destination, Port: t.Port, Protocol: t.Protocol,
 		Count: t.Count, First: t.FirstSeen, Last: t.LastSeen, Before: before.Word, After: after.Word}
 	if t.Resource != "" {
-		line.Action = p.judge.sides[1].actionOn(t.Resource, t.Protocol, t.Port)
+		line.Action, _ = p.judge.sides[1].actionOn(t.Resource, t.Protocol, t.Port)
 	}
 	line.Statements = after.Statements
 	if len(line.Statements) == 0 {

@@ -51,10 +51,13 @@ type Proposal struct {
 
 // ProposalLine is one client and one action.
 type ProposalLine struct {
-	Subject  string `json:"subject"`
-	Action   string `json:"action"`
-	State    State  `json:"state"`
-	Evidence Seen   `json:"evidence"`
+	Subject string `json:"subject"`
+	Action  string `json:"action"`
+	// Requests tells that every action of the port is of some requests only: flows do not show which, so somebody has to
+	// choose.
+	Requests bool  `json:"requests,omitempty"`
+	State    State `json:"state"`
+	Evidence Seen  `json:"evidence"`
 	// Statements that make it covered or denied.
 	Statements []policy.Ref `json:"statements,omitempty"`
 }

@@ -78,7 +78,8 @@ type line struct {
 	clusters    map[string]struct{}
 	decisions   map[policy.Word]int64
 	states      map[State]bool
-	named       bool // a deny names it
+	refused     bool // a deny refused some of it
+	requests    bool
 	statements  map[policy.Ref]struct{}
 	ports       map[portKey]int64
 	clients     map[string]struct{}
@@ -94,7 +95,7 @@ func (g *gathering) add(t *audit.Total) {
 		return // no policy refuses it
 	}
 	side := g.judge.sides[0]
-	action := side.actionOn(g.in.Resource, t.Protocol, t.Port)
+	action, requests := side.actionOn(g.in.Resource, t.Protocol, t.Port)
 	state, by := g.state(&t.Edge)
 	port := portKey{t.Protocol, t.Port}
 	if action == "" {
@@ -109,7 +110,9 @@ func (g *gathering) add(t *audit.Total) {
 		l.see(t, state, by)
 		l.ports[port] += t.Count
 	case action != "":
-		entry(g.lines, clientKey{action, t.Subject}).see(t, state, by)
+		l := entry(g.lines, clientKey{action, t.Subject})
+		l.see(t, state, by)
+		l.requests = requests
 	}
 }
 
@@ -157,18 +160,14 @@ func (l *line) see(t *audit.Total, state State, by policy.Decision) {
 	l.clusters[t.Cluster] = struct{}{}
 	l.decisions[t.Decision] += t.Count
 	l.states[state] = true
-	l.named = l.named || by.Word == policy.Denied
+	l.refused = l.refused || by.Word == policy.Denied
 	for _, ref := range by.Statements {
 		l.statements[ref] = struct{}{}
 	}
 }
 
-// state of what was seen in several members, or under several names: what still needs an allow comes first, but no allow
-// helps against a deny.
+// state of what was seen in several members, or under several names: what an allow would help comes first.
 func (l *line) state() State {
-	if l.named {
-		return StateDenied
-	}
 	for _, s := range []State{StateAudited, StateNew, StateDenied} {
 		if l.states[s] {
 			return s
@@ -187,8 +186,8 @@ func (g *gathering) finish(observed int) Proposal {
 		if l.count < g.in.MinCount {
 			continue
 		}
-		line := ProposalLine{Subject: key.subject, Action: key.action, State: l.state(), Evidence: l.evidence(observed)}
-		if line.State == StateCovered || l.named {
+		line := ProposalLine{Subject: key.subject, Action: key.action, Requests: l.requests, State: l.state(), Evidence: l.evidence(observed)}
+		if line.State == StateCovered || line.State == StateDenied && l.refused {
 			line.Statements = slices.SortedFunc(maps.Keys(l.statements), compareRefs)
 		}
 		p.Lines = append(p.Lines, line)
@@ -196,7 +195,8 @@ func (g *gathering) finish(observed int) Proposal {
 	for source, l := range g.unattributed {
 		u := UnattributedLine{Source: source, State: l.state(), Evidence: l.evidence(observed), Ports: []PortSeen{}}
 		for port, count := range l.ports {
-			u.Ports = append(u.Ports, PortSeen{Protocol: port.protocol, Port: port.port, Action: g.judge.sides[0].actionOn(g.in.Resource, port.protocol, port.port), Count: count})
+			action, _ := g.judge.sides[0].actionOn(g.in.Resource, port.protocol, port.port)
+			u.Ports = append(u.Ports, PortSeen{Protocol: port.protocol, Port: port.port, Action: action, Count: count})
 		}
 		slices.SortFunc(u.Ports, func(a, b PortSeen) int {
 			return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))

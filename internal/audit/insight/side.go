@@ -95,10 +95,22 @@ func (d *side) decide(q *policy.Query, host, enforced bool) policy.Decision {
 	return out
 }
 
-// actionOn is the action that the connection is counted for; empty: none of the class has the port.
-func (d *side) actionOn(resource string, proto v1alpha1.Protocol, port uint16) string {
-	if actions := d.ActionsOn(resource, proto, port); len(actions) > 0 {
-		return actions[0]
+// actionOn is the action that connections to a port are counted for: of several, one that is about whole connections,
+// because flows do not show requests; then requests is false. Empty: none of the class has the port.
+func (d *side) actionOn(resource string, proto v1alpha1.Protocol, port uint16) (action string, requests bool) {
+	actions := d.ActionsOn(resource, proto, port)
+	if len(actions) == 0 {
+		return "", false
 	}
-	return ""
+	class, ok := d.ResourceClassOf(resource)
+	if !ok {
+		return actions[0], false
+	}
+	whole := func(name string) bool {
+		return slices.ContainsFunc(class.Spec.Actions, func(a v1alpha1.ClassAction) bool { return string(a.Name) == name && len(a.HTTP) == 0 })
+	}
+	if i := slices.IndexFunc(actions, whole); i >= 0 {
+		return actions[i], false
+	}
+	return actions[0], true
 }
