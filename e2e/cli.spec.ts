@@ -49,7 +49,8 @@ test('from the command line: asked, approved, extended, rejected, revoked, and l
 
   await test.step('the command line and the open page see it become effective', async () => {
     await people[0]?.page.goto(`/tickets/${ticket}`);
-    if (people[0]) await expectState(people[0].page, 'effective');
+    // Alone on a fleet that just started, this waits for the first policies, too.
+    if (people[0]) await expectState(people[0].page, 'effective', 30_000);
     const shown = await alice.ok(['tickets', ticket]);
     expect(shown).toContain('effective');
     expect(shown).toContain('We need it');
