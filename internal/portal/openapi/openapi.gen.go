@@ -1651,6 +1651,9 @@ type PreviewItem struct {
 	Problem    *Problem    `json:"problem,omitempty"`
 	Protection *Protection `json:"protection,omitempty"`
 
+	// Review of break-glass: who looks at it afterwards, instead of the steps
+	Review *Step `json:"review,omitempty"`
+
 	// Statement the statement as YAML
 	Statement *string  `json:"statement,omitempty"`
 	Steps     []Step   `json:"steps"`
@@ -1960,7 +1963,7 @@ type TicketPreview struct {
 	Change     *ChangeView   `json:"change,omitempty"`
 	Items      []PreviewItem `json:"items"`
 
-	// MaxDurationSeconds the smallest cap of the approval policies that matched; absent: none
+	// MaxDurationSeconds the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
 	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
 }
 

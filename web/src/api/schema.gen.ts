@@ -1308,6 +1308,8 @@ export interface components {
             target?: components["schemas"]["ItemRef"];
             approvalPolicy?: string;
             steps: components["schemas"]["Step"][];
+            /** @description of break-glass: who looks at it afterwards, instead of the steps */
+            review?: components["schemas"]["Step"];
             /** @description statements that already allow some of it */
             existing?: components["schemas"]["Access"][];
             /** @description a pending ticket about the same */
@@ -1327,7 +1329,7 @@ export interface components {
             items: components["schemas"]["PreviewItem"][];
             /**
              * Format: int64
-             * @description the smallest cap of the approval policies that matched; absent: none
+             * @description the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
              */
             maxDurationSeconds?: number;
             /** @description the caller may break the glass for all of it */
