@@ -92,7 +92,7 @@ type Edge struct {
 	// Statement that decided; zero when none did.
 	Statement policy.Ref
 	// OtherSubjects and OtherResources are the other names that the two ends carry, sorted, joined by one space; usually
-	// empty. With them a pair can be decided again as the connection was.
+	// empty. With them a pair can be decided again as it was decided.
 	OtherSubjects, OtherResources string
 }
 
