@@ -103,7 +103,9 @@ func (m *Model) Series(_ context.Context, q audit.SeriesQuery) ([]audit.Point, e
 	for k, n := range counts {
 		out = append(out, audit.Point{Start: k.start, Decision: k.decision, Count: n})
 	}
-	slices.SortFunc(out, func(a, b audit.Point) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Decision, b.Decision)) })
+	slices.SortFunc(out, func(a, b audit.Point) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Decision, b.Decision))
+	})
 	return out, nil
 }
 

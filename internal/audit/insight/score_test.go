@@ -26,6 +26,8 @@ func TestEvidence(t *testing.T) {
 		enough bool
 		// says are parts of what is missing.
 		says []string
+		// clients are those with a name, those of them that are not covered, and sources without a name.
+		clients string
 	}{
 		"Everything": {
 			reason: "two weeks in which nothing was missed",
@@ -121,19 +123,19 @@ func TestEvidence(t *testing.T) {
 		"MostlyUnattributed": {
 			reason: "closing it would cut off nobody knows whom",
 			flows:  []*audit.Batch{full, flows(edge("", bobs, 6379, policy.Audited, from("203.0.113.0/24")), 10, 10)},
-			want:   "40 20 10 10 0 10",
+			want:   "40 20 10 10 0 10", clients: "0 0 1",
 		},
 		"UnattributedButAllowed": {
 			reason: "a range of addresses that a statement allows needs no name, and the own node none either",
 			flows: []*audit.Batch{full, flows(edge("", bobs, 6379, policy.Allowed, from("198.51.100.0/24")), 10, 10),
-				flows(edge("", bobs, 6379, policy.Allowed, from(ownNode)), 10, 1)},
-			want: "40 20 10 10 10 10", enough: true,
+				flows(edge("", bobs, 6379, policy.Allowed, from(ownNode)), 10, 1), flows(edge(app+"ok", bobs, 6380, policy.Allowed), 1, 9)},
+			want: "40 20 10 10 10 10", enough: true, clients: "1 0 0",
 		},
 		"LongLived": {
 			reason: "one of two clients only has connections that are older than the policy",
 			flows: []*audit.Batch{full, flows(edge(app+"1", bobs, 6379, policy.Audited), 1, 10), flows(edge(app+"1", bobs, 6379, policy.Audited, unknown), 1, 10),
 				flows(edge(app+"2", bobs, 6379, policy.Audited, unknown), 1, 10)},
-			want: "40 20 10 10 10 5", enough: true,
+			want: "40 20 10 10 10 5", enough: true, clients: "2 2 0",
 			says: []string{"1 of 2 clients were seen only in connections that were open already"},
 		},
 		"HigherThreshold": {
@@ -151,7 +153,8 @@ func TestEvidence(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.in.Snapshot, tc.in.Now, tc.in.Resource = with(world(), protect(bobs, v1alpha1.ModeAudit), allow("r", cidr+"198.51.100.0/24", "redis:connect", bobs)), now, bobs
+			tc.in.Snapshot, tc.in.Now, tc.in.Resource = with(world(), protect(bobs, v1alpha1.ModeAudit), allow("r", cidr+"198.51.100.0/24", "redis:connect", bobs),
+				allow("ok", app+"ok", "redis:admin", bobs)), now, bobs
 			r := store(tc.flows...)
 			s := must[Score](t)(Evidence(t.Context(), r, tc.in))
 			var points []string
@@ -171,6 +174,9 @@ func TestEvidence(t *testing.T) {
 				if !strings.Contains(missing, text) {
 					t.Errorf("%q is not among what is missing:\n%s", text, missing)
 				}
+			}
+			if tc.clients != "" && tc.clients != fmt.Sprint(s.Clients, s.Uncovered, s.Unattributed) {
+				t.Errorf("%d clients, %d not covered, %d sources without a name, want %s", s.Clients, s.Uncovered, s.Unattributed, tc.clients)
 			}
 			bulk := must[map[string]Score](t)(EvidenceOf(t.Context(), r, tc.in, []string{bobs, orders}))
 			if diff := cmp.Diff(s, bulk[bobs]); diff != "" || len(bulk) != 2 {
