@@ -2053,6 +2053,8 @@ export interface operations {
                 environment?: string;
                 /** @description person or group id */
                 owner?: string;
+                /** @description catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing */
+                deniedFor?: string;
                 /** @description only what the caller or one of his groups owns */
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
