@@ -44,7 +44,7 @@ func TestWhatRefusedComesFirst(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got openapi.ResourceList
-			x.as(tc.who).Get("/api/v1/resources" + tc.path).Into(t, &got)
+			x.as(tc.who).Get("/api/v1/resources"+tc.path).Into(t, &got)
 			if len(got.Items) < 2 || got.Items[0].Id != tc.first {
 				t.Errorf("%s: %+v", tc.reason, got.Items)
 			}

@@ -949,7 +949,8 @@ export interface paths {
         /**
          * Server-sent events about what the caller may see
          * @description `event: ticket` with `{"id": "...", "state": "...", "version": 3}` when a ticket changed; `event: resource` with
-         *     `{"id": "..."}` when a resource's protection changed; `event: ping` every 15 s. Data are hints: read the object again.
+         *     `{"id": "..."}` when a resource's protection changed; `event: inbox` with `{}` when the caller's inbox got something;
+         *     `event: ping` every 15 s. Data are hints: read the object again.
          */
         get: operations["streamEvents"];
         put?: never;
