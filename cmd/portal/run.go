@@ -174,10 +174,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	var hostErr error
 	background.Go(func() { directory.Run(ctx, catalogEvery) })
 	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
+	background.Go(func() { hub.FollowInboxes(ctx, notifications, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
-	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, log) {
+	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
 		background.Go(func() { run(ctx) })
 	}
 	for _, w := range outbox {

@@ -139,7 +139,10 @@ func (f *fakeFlows) Connections(_ context.Context, q audit.ConnectionQuery) (aud
 	return out, f.err
 }
 
-func (f *fakeFlows) Denied(context.Context, audit.DeniedQuery) (map[string]int64, error) {
+func (f *fakeFlows) Denied(_ context.Context, q audit.DeniedQuery) (map[string]int64, error) {
+	if q.By == audit.ByResource && q.Subject == portaltest.App889 {
+		return map[string]int64{portaltest.LedgerCache: 7}, f.err
+	}
 	return map[string]int64{portaltest.App888: 3, portaltest.BobsCluster: 8}, f.err
 }
 

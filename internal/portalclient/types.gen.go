@@ -2207,6 +2207,9 @@ type ListResourcesParams struct {
 	// Owner person or group id
 	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
 
+	// DeniedFor catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing
+	DeniedFor *string `form:"deniedFor,omitempty" json:"deniedFor,omitempty"`
+
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
 

@@ -2217,6 +2217,9 @@ type ListResourcesParams struct {
 	// Owner person or group id
 	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
 
+	// DeniedFor catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing
+	DeniedFor *string `form:"deniedFor,omitempty" json:"deniedFor,omitempty"`
+
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
 
@@ -3618,6 +3621,14 @@ func (siw *ServerInterfaceWrapper) ListResources(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "deniedFor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "deniedFor", c.Request.URL.Query(), &params.DeniedFor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter deniedFor: %w", err), http.StatusBadRequest)
 		return
 	}
 

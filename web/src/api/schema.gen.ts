@@ -949,7 +949,8 @@ export interface paths {
         /**
          * Server-sent events about what the caller may see
          * @description `event: ticket` with `{"id": "...", "state": "...", "version": 3}` when a ticket changed; `event: resource` with
-         *     `{"id": "..."}` when a resource's protection changed; `event: ping` every 15 s. Data are hints: read the object again.
+         *     `{"id": "..."}` when a resource's protection changed; `event: inbox` with `{}` when the caller's inbox got something;
+         *     `event: ping` every 15 s. Data are hints: read the object again.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -2053,6 +2054,8 @@ export interface operations {
                 environment?: string;
                 /** @description person or group id */
                 owner?: string;
+                /** @description catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing */
+                deniedFor?: string;
                 /** @description only what the caller or one of his groups owns */
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
