@@ -2,6 +2,9 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -9,6 +12,7 @@ import (
 	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 )
 
 // Get implements approval.Store.
@@ -44,24 +48,50 @@ func fill(tx *gorm.DB, rows []ticketRow) ([]*approval.Ticket, error) {
 	if len(rows) == 0 {
 		return out, nil
 	}
-	var items []itemRow
-	if err := tx.Where("ticket IN ?", numbers).Order("ticket, position").Find(&items).Error; err != nil {
+	in, args := someOf(numbers)
+	if err := database.Rows(tx, func(rows *sql.Rows) error {
+		var number int64
+		var body []byte
+		if err := rows.Scan(&number, &body); err != nil {
+			return err
+		}
+		t := byNumber[number]
+		t.Items = append(t.Items, approval.Item{})
+		if err := json.Unmarshal(body, &t.Items[len(t.Items)-1]); err != nil {
+			return fmt.Errorf("read an item of ticket %s: %w", t.ID(), err)
+		}
+		return nil
+	}, "SELECT ticket, body FROM items WHERE ticket IN ("+in+") ORDER BY ticket, position", args...); err != nil {
 		return nil, err
 	}
-	for _, i := range items {
-		t := byNumber[i.Ticket]
-		t.Items = append(t.Items, i.Body)
-	}
-	var events []eventRow
-	if err := tx.Where("ticket IN ?", numbers).Order("seq").Find(&events).Error; err != nil {
+	if err := database.Rows(tx, func(rows *sql.Rows) error {
+		var number, at int64
+		e := approval.Event{Saved: true}
+		if err := rows.Scan(&number, &e.Item, &at, &e.Kind, &e.Actor, &e.OnBehalfOf, &e.Step, &e.Cluster, &e.Revision, &e.Comment); err != nil {
+			return err
+		}
+		e.At = instant(at)
+		t := byNumber[number]
+		t.Events = append(t.Events, e)
+		return nil
+	}, "SELECT ticket, item, at, kind, actor, on_behalf_of, step, cluster, revision, comment FROM ticket_events WHERE ticket IN ("+in+") ORDER BY seq", args...); err != nil {
 		return nil, err
-	}
-	for _, e := range events {
-		t := byNumber[e.Ticket]
-		t.Events = append(t.Events, approval.Event{At: instant(e.At), Kind: e.Kind, Item: e.Item, Actor: e.Actor, OnBehalfOf: e.OnBehalfOf, Step: e.Step, Cluster: e.Cluster,
-			Revision: e.Revision, Comment: e.Comment, Saved: true})
 	}
 	return out, nil
+}
+
+// someOf are the values of an IN. The last is repeated up to the next power of two, so that a database has few forms of a
+// statement to prepare.
+func someOf(numbers []int64) (marks string, args []any) {
+	n := 1
+	for n < len(numbers) {
+		n *= 2
+	}
+	args = make([]any, n)
+	for i := range args {
+		args[i] = numbers[min(i, len(numbers)-1)]
+	}
+	return strings.Repeat("?, ", n-1) + "?", args
 }
 
 func list(tx *gorm.DB, f approval.Filter) *gorm.DB {
@@ -88,6 +118,14 @@ func list(tx *gorm.DB, f approval.Filter) *gorm.DB {
 
 // List implements approval.Store.
 func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
+	if keeps(f) {
+		return s.page(ctx, f)
+	}
+	return s.selected(ctx, f)
+}
+
+// selected reads a list.
+func (s *Store) selected(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
 	kept := f.Limit > 0 && !f.Passing
 	if kept {
 		// Most pages were shown before, and then the one query that names their tickets' versions is all.

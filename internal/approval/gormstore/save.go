@@ -119,7 +119,7 @@ func update(tx *gorm.DB, number int64, change func(*approval.Ticket) error) (*ap
 }
 
 // saveParts writes what may differ after any transition: items, new events with what they bring to others, concerns,
-// jobs. The ledger's line is the last but the jobs, because writers of lines wait for each other.
+// jobs. The ledger's line is the last but the jobs and the change, because writers of lines wait for each other.
 func saveParts(tx *gorm.DB, t *approval.Ticket, concerns []approval.Concern) error {
 	items := make([]itemRow, len(t.Items))
 	for i := range t.Items {
@@ -147,10 +147,19 @@ func saveParts(tx *gorm.DB, t *approval.Ticket, concerns []approval.Concern) err
 	if err := notifystore.Enqueue(tx, t); err != nil {
 		return err
 	}
-	if err := ledgerstore.Append(tx, approval.LedgerEntries(t)...); err != nil {
+	entries := approval.LedgerEntries(t)
+	if len(entries) == 0 {
+		if err := ledgerstore.Lock(tx); err != nil {
+			return err
+		}
+	}
+	if err := ledgerstore.Append(tx, entries...); err != nil {
 		return err
 	}
-	return addJobs(tx, t)
+	if err := addJobs(tx, t); err != nil {
+		return err
+	}
+	return changed(tx, t.Number)
 }
 
 func saveConcerns(tx *gorm.DB, t *approval.Ticket, before []approval.Concern) error {

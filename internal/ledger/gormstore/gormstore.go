@@ -24,13 +24,16 @@ func (row) TableName() string { return "ledger" }
 
 func (r row) line() ledger.Line { return ledger.Line{Seq: r.Seq, Hash: r.Hash, Text: r.Text} }
 
+// Lock makes a transaction wait for the writers of lines, and those that come after it wait for its end.
+func Lock(tx *gorm.DB) error { return database.Lock(tx, "ledger") }
+
 // Append writes what happened, in the transaction in which it happened. Writers go one after the other from here to
 // the end of their transactions, so append last.
 func Append(tx *gorm.DB, entries ...ledger.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	if err := database.Lock(tx, "ledger"); err != nil {
+	if err := Lock(tx); err != nil {
 		return err
 	}
 	head := row{Hash: ledger.Genesis}
