@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,13 +28,34 @@ func Rows(tx *gorm.DB, each func(rows *sql.Rows) error, query string, args ...an
 	return rows.Err()
 }
 
-// Exec is Rows for a statement without a result.
-func Exec(tx *gorm.DB, statement string, args ...any) error {
-	if _, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, spell(tx, statement), args...); err != nil {
-		return fmt.Errorf("execute: %w", err)
+// Exec is Rows for a statement without a result; it returns how many rows it has changed.
+func Exec(tx *gorm.DB, statement string, args ...any) (int64, error) {
+	res, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, spell(tx, statement), args...)
+	if err != nil {
+		return 0, fmt.Errorf("execute: %w", err)
 	}
-	return nil
+	return res.RowsAffected()
 }
+
+// insertAtOnce keeps the number of a statement's values below what databases accept.
+const insertAtOnce = 500
+
+// Insert adds rows to a table, "TABLE (COLUMN, ...)"; the statement may go on behind the values. It returns how many it
+// has added.
+func Insert(tx *gorm.DB, into, rest string, rows [][]any) (n int64, err error) {
+	for some := range slices.Chunk(rows, insertAtOnce) {
+		row := "(" + Marks(len(some[0])) + ")"
+		added, err := Exec(tx, "INSERT INTO "+into+" VALUES "+row+strings.Repeat(", "+row, len(some)-1)+rest, slices.Concat(some...)...)
+		if err != nil {
+			return n, err
+		}
+		n += added
+	}
+	return n, nil
+}
+
+// Marks are the places of n values, at least one.
+func Marks(n int) string { return "?" + strings.Repeat(", ?", n-1) }
 
 var numbered sync.Map // query to query
 

@@ -31,7 +31,8 @@ func changed(tx *gorm.DB, ticket int64) error {
 	if seq%changesKnown != 0 {
 		return nil
 	}
-	return database.Exec(tx, "DELETE FROM changes WHERE seq <= ?", seq-changesStored)
+	_, err := database.Exec(tx, "DELETE FROM changes WHERE seq <= ?", seq-changesStored)
+	return err
 }
 
 // changes is what a replica knows of what was changed lately, by itself or by others. Whatever is kept in memory of
@@ -137,8 +138,9 @@ func (s *Store) changedTickets(tx *gorm.DB, some []change) error {
 	if len(numbers) == 0 {
 		return nil
 	}
-	var rows []ticketRow
-	if err := tx.Where("number IN ?", numbers).Find(&rows).Error; err != nil {
+	in, args := someOf(numbers)
+	rows, err := ticketRows(tx, "number IN ("+in+")", args...)
+	if err != nil {
 		return err
 	}
 	tickets, err := s.pages.tickets(tx, rows, true)

@@ -4,6 +4,7 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"iter"
 	"time"
@@ -36,20 +37,21 @@ func Append(tx *gorm.DB, entries ...ledger.Entry) error {
 	if err := Lock(tx); err != nil {
 		return err
 	}
-	head := row{Hash: ledger.Genesis}
-	if err := tx.Select("seq", "hash").Order("seq DESC").Limit(1).Find(&head).Error; err != nil {
+	seq, hash := int64(0), ledger.Genesis
+	if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&seq, &hash) }, "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"); err != nil {
 		return err
 	}
-	rows := make([]row, 0, len(entries))
+	rows := make([][]any, 0, len(entries))
 	for _, e := range entries {
-		l, err := ledger.Append(head.Seq, head.Hash, e)
+		l, err := ledger.Append(seq, hash, e)
 		if err != nil {
 			return err
 		}
-		head = row{Seq: l.Seq, Text: l.Text, Hash: l.Hash}
-		rows = append(rows, head)
+		seq, hash = l.Seq, l.Hash
+		rows = append(rows, []any{l.Seq, l.Text, l.Hash})
 	}
-	return tx.CreateInBatches(rows, 500).Error
+	_, err := database.Insert(tx, "ledger (seq, text, hash)", "", rows)
+	return err
 }
 
 // Reader implements ledger.Reader.
