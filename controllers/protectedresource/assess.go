@@ -157,6 +157,10 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 			worst(&s)
 		}
 	}
+	if why := f.quarantined(cluster); why != "" {
+		// Whatever it has now, nobody brings it what comes next.
+		out.State, out.Message = v1alpha1.MemberQuarantined, condition.Truncate(why)
+	}
 	out.DesiredRevision, out.ObservedRevision = f.joined(desired), f.joined(observed)
 	if out.State == v1alpha1.MemberUnreachable {
 		// The last that was seen is better than a claim that nothing is there.
