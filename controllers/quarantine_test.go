@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -97,4 +99,27 @@ func memberCRD(t *testing.T, file string) *unstructured.Unstructured {
 		found = u
 	}
 	return found
+}
+
+// While Cilium keeps the class's label out of identities a policy over it matches nothing, so nothing is said to be enforced.
+func TestEnforceWaitsForTheLabelsInIdentities(t *testing.T) {
+	s := enforced(t, "identities")
+	cilium := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"labels": "k8s:app"}}
+	if err := s.members["m2"].client.Create(s.ctx, cilium); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := s.members["m2"].client.Delete(s.ctx, cilium); err != nil {
+			t.Error(err)
+		}
+	}()
+	s.untilStates("the door stands open, and that is told", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
+	if m := s.message("m2"); !strings.Contains(m, "com.trip/identities") {
+		t.Errorf("%q", m)
+	}
+	cilium.Data["labels"] = `k8s:app k8s:com\.trip/`
+	if err := s.members["m2"].client.Update(s.ctx, cilium); err != nil {
+		t.Fatal(err)
+	}
+	s.untilStates("it is closed", bothRealized)
 }

@@ -80,7 +80,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	w.fleet = fleet
-	if w.inspector, err = setUpMembers(mgr, config, x, fleet); err != nil {
+	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
 		return err
 	}
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
@@ -96,7 +96,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}

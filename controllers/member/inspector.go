@@ -32,6 +32,10 @@ type Inspector struct {
 	Read func(context.Context, federation.Cluster) preflight.Facts
 	// Kinds are those that KubeFed carries now.
 	Kinds func() []federation.Kind
+	// Keys are the labels that classes select pods by now.
+	Keys func() []preflight.Key
+	// Changed is called when a member began or ceased to enforce what is pushed to it.
+	Changed func(cluster string)
 	// Registrations keep KubeFed from members.
 	Registrations interface {
 		Hold(ctx context.Context, cluster, why string) error
@@ -42,18 +46,21 @@ type Inspector struct {
 
 	wake      chan struct{}
 	histories map[string]history
+
+	mu    sync.RWMutex
+	unfit map[string][]preflight.Finding
 }
 
-// New completes an inspector.
-func New(i Inspector) (*Inspector, error) {
-	if i.Clusters == nil || i.Read == nil || i.Registrations == nil || i.Kinds == nil {
-		return nil, errors.New("member: Clusters, Read, Kinds and Registrations are needed")
+// Prepare completes an inspector.
+func (i *Inspector) Prepare() error {
+	if i.Clusters == nil || i.Read == nil || i.Registrations == nil || i.Kinds == nil || i.Keys == nil {
+		return errors.New("member: Clusters, Read, Kinds, Keys and Registrations are needed")
 	}
 	if i.Timing == (Timing{}) {
 		i.Timing = DefaultTiming
 	}
-	i.wake, i.histories = make(chan struct{}, 1), map[string]history{}
-	return &i, nil
+	i.wake, i.histories, i.unfit = make(chan struct{}, 1), map[string]history{}, map[string][]preflight.Finding{}
+	return nil
 }
 
 // Wake asks for a look soon: a member was registered, lost or found again.
@@ -116,7 +123,8 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	}
 	seen := map[string]history{}
 	for n, c := range clusters {
-		findings := preflight.Assess(facts[n], preflight.Needs{Kinds: i.Kinds(), Others: facts})
+		findings := preflight.Assess(facts[n], preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts})
+		i.note(c.Name, findings)
 		next, do, why := judge(i.histories[c.Name], c.Held, findings)
 		seen[c.Name] = next
 		undecided := do == keep && (next.Bad > 0 || c.Held && next.Good > 0)
@@ -126,6 +134,7 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 		again = again || undecided
 	}
 	i.histories = seen
+	i.forget(seen)
 	return again
 }
 

@@ -113,11 +113,46 @@ func (h *host) Release(_ context.Context, cluster string) error {
 
 func kinds() []federation.Kind { return []federation.Kind{federation.CiliumPolicy} }
 
+func keys() []preflight.Key {
+	return []preflight.Key{{Class: "redis", Label: "com.trip/redis"}, {Class: "app", Label: "com.trip/appid"}}
+}
+
+func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
+	facts := preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}}
+	members := []federation.Cluster{{Name: "m1"}}
+	changes := 0
+	i := &Inspector{Clusters: func() []federation.Cluster { return members }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
+		Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }, Changed: func(string) { changes++ }}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reason     string
+		change     func()
+		redis, app bool
+		changes    int
+	}{
+		{"all labels of pods are in identities", func() {}, false, false, 0},
+		{"one class's is not", func() { facts.Cilium.Labels = `k8s:com\.trip/appid` }, true, false, 1},
+		{"nothing changed", func() {}, true, false, 1},
+		{"agents only log", func() { facts.Cilium = preflight.Cilium{Audit: true} }, true, true, 2},
+		{"a member that is silent is as it was", func() { facts.Silent = "away" }, true, true, 2},
+		{"what keeps a cluster from joining does not make it toothless", func() { facts.Silent, facts.Cilium = "", preflight.Cilium{Version: "v1.18.0"} }, false, false, 3},
+		{"a member that left is forgotten", func() { members = nil }, false, false, 3},
+	} {
+		c.change()
+		i.look(t.Context())
+		if redis, app := i.Unenforced("m1", "redis") != "", i.Unenforced("m1", "app") != ""; redis != c.redis || app != c.app || changes != c.changes {
+			t.Errorf("%s: redis %v, app %v, %d changes", c.reason, redis, app, changes)
+		}
+	}
+}
+
 func TestInspectorHoldsAndReleases(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &host{clusters: []federation.Cluster{{Name: "m1"}, {Name: "m2"}}, result: preflight.NotServed}
-		i, err := New(Inspector{Clusters: h.members, Read: h.read, Kinds: kinds, Registrations: h, Log: logr.Discard()})
-		if err != nil {
+		i := &Inspector{Clusters: h.members, Read: h.read, Kinds: kinds, Keys: keys, Registrations: h, Log: logr.Discard()}
+		if err := i.Prepare(); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
@@ -160,7 +195,7 @@ func TestInspectorHoldsAndReleases(t *testing.T) {
 }
 
 func TestInspectorNeedsItsParts(t *testing.T) {
-	if _, err := New(Inspector{}); err == nil {
+	if err := new(Inspector).Prepare(); err == nil {
 		t.Error("an inspector of nothing was made")
 	}
 }

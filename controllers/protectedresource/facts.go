@@ -48,6 +48,8 @@ type facts struct {
 
 	// Observe tells what a member has.
 	Observe func(cluster, object string) federation.Observation
+	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
+	Unenforced func(cluster, class string) string
 	// ObserveGroup tells what a member has of a group.
 	ObserveGroup func(cluster, object string) federation.Observation
 	// Revision computes the revision of a spec.
