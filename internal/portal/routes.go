@@ -51,6 +51,8 @@ var routes = []route{
 	{Method: "GET", Path: apiBase + "/me", Operation: "getMe", Who: person, Scope: read, Rule: "the caller"},
 	{Method: "GET", Path: apiBase + "/me/inbox", Operation: "listInbox", Who: person, Scope: read, Rule: "the caller's"},
 	{Method: "POST", Path: apiBase + "/me/inbox", Operation: "markInbox", Who: person, Scope: write, Rule: "the caller's"},
+	{Method: "GET", Path: apiBase + "/notifications/undelivered", Operation: "listUndelivered", Who: person, Scope: read, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/notifications/undelivered", Operation: "retryUndelivered", Who: changer, Scope: noToken, Rule: "security"},
 	{Method: "GET", Path: apiBase + "/me/preferences", Operation: "getPreferences", Who: person, Scope: read, Rule: "the caller's"},
 	{Method: "PUT", Path: apiBase + "/me/preferences", Operation: "putPreferences", Who: person, Scope: noToken, Rule: "the caller's"},
 	{Method: "GET", Path: apiBase + "/me/tokens", Operation: "listTokens", Who: person, Scope: noToken, Rule: "the caller's"},
