@@ -48,6 +48,7 @@ export type LedgerVerification = Schemas["LedgerVerification"];
 export type Delegation = Schemas["Delegation"];
 export type NewDelegation = Schemas["NewDelegation"];
 export type InboxItem = Schemas["InboxItem"];
+export type Undelivered = Schemas["Undelivered"];
 export type Preferences = Schemas["Preferences"];
 export type Token = Schemas["Token"];
 export type TokenScope = Schemas["TokenScope"];
