@@ -89,7 +89,9 @@ func (r *Reconciler) Ensure(ctx context.Context, view *index.View, subject strin
 	}
 	var clusters []string
 	for _, c := range r.Fleet.Clusters() {
-		clusters = append(clusters, c.Name)
+		if !c.Leaving {
+			clusters = append(clusters, c.Name)
+		}
 	}
 	for i := range rendered {
 		if err := r.ensure(ctx, view, subject, &rendered[i].Object, clusters); err != nil {
@@ -117,7 +119,7 @@ func (r *Reconciler) ensure(ctx context.Context, view *index.View, subject strin
 	next.Meta.Annotations = federation.Overlay(next.Meta.Annotations, map[string]string{
 		federation.AnnotationResource: subject, federation.AnnotationEverPlaced: federation.JoinNames(ever)})
 	differs, err := federation.Differs(e, next)
-	if err != nil || !differs {
+	if err != nil || !differs && !e.Releases(next, r.Fleet.Clusters()) {
 		return err
 	}
 	written, err := r.Federated.Apply(ctx, next)

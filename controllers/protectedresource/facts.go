@@ -40,6 +40,8 @@ type facts struct {
 	Existing []*federation.Object
 	// Placement are the members that the class names, sorted.
 	Placement []string
+	// Clusters are the registered members.
+	Clusters []federation.Cluster
 	// Problem keeps the unit from being written.
 	Problem *progress.Problem
 

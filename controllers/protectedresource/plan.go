@@ -56,7 +56,7 @@ func decideWanted(f *facts) (plan, error) {
 		if err != nil {
 			return plan{}, err
 		}
-		if differs {
+		if differs || e.Releases(next, f.Clusters) {
 			p.Writes = append(p.Writes, next)
 		}
 	}

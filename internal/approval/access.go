@@ -128,6 +128,10 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 	security := c.InGroup(t.Requester, catalog.GroupSecurity)
 	switch {
 	case t.Kind == KindRevoke:
+	case it.Adopt:
+		if !security && !c.Owns(t.Requester, resource) {
+			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Resource)
+		}
 	case t.Kind.Access():
 		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
 			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Application)

@@ -101,9 +101,14 @@ invalid, 4 the portal refused or could not be reached.`,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.AddGroup(&cobra.Group{ID: "policies", Title: "Policies, from files or the cluster; nothing is changed:"},
+		&cobra.Group{ID: "members", Title: "Member clusters, as their administrator:"},
 		&cobra.Group{ID: "portal", Title: "Requests and the ledger, in the portal:"})
 	for _, c := range []*cobra.Command{newRender(s), newDecide(s), newLint(s), newDiff(s)} {
 		c.GroupID = "policies"
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{newCluster(s)} {
+		c.GroupID = "members"
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{newLogin(s), newLogout(s), newWhoami(s), newRequest(s), newTickets(s), newApprove(s), newReject(s), newExtend(s), newRevoke(s), newLedger(s)} {

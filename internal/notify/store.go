@@ -11,12 +11,13 @@ import (
 // ErrLeaseLost: another courier has the deliveries, or they are done.
 var ErrLeaseLost = errors.New("the lease of the deliveries is lost")
 
-// Change is a row of the outbox: events of a ticket, or a delegation, that nobody was told of yet.
+// Change is a row of the outbox: events of a ticket, a delegation, or a bulletin, that nobody was told of yet.
 type Change struct {
 	ID          int64
-	Ticket      int64 // 0: it is about a delegation
+	Ticket      int64 // 0: it is about something else
 	First, Last int   // events of the ticket, Last excluded
 	Delegation  int64
+	Bulletin    *Bulletin
 }
 
 // News are the events of a ticket that are not stored yet, if any of them may concern anybody. A store writes them to

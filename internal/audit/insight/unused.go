@@ -59,9 +59,9 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 		u := UnusedStatement{Ref: w.Ref, Statement: *w.Statement, DaysObserved: watch.DaysObserved()}
 		if known {
 			u.LastUsed = &last
-			u.Why = fmt.Sprintf("Last used %s ago, and %d days were watched since: propose its removal.", span(in.Now.Sub(last)), u.DaysObserved)
+			u.Why = fmt.Sprintf("Last used %s ago, though the last %s were watched: propose its removal.", span(in.Now.Sub(last)), span(in.QuietFor))
 		} else {
-			u.Why = fmt.Sprintf("Never seen in use, and %d days were watched: propose its removal.", u.DaysObserved)
+			u.Why = fmt.Sprintf("Never seen in use, though the last %s were watched: propose its removal.", span(in.QuietFor))
 		}
 		out = append(out, u)
 	}

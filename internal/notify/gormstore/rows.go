@@ -3,6 +3,8 @@
 package gormstore
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -18,6 +20,7 @@ type changeRow struct {
 	FirstEvent int
 	LastEvent  int
 	Delegation int64
+	Bulletin   string // JSON; empty: none
 }
 
 func (changeRow) TableName() string { return "notify_outbox" }
@@ -90,6 +93,15 @@ func Enqueue(tx *gorm.DB, t *approval.Ticket) error {
 // EnqueueDelegation writes that a delegation began or ended, in the transaction that stores it.
 func EnqueueDelegation(tx *gorm.DB, id int64) error {
 	return tx.Create(&changeRow{Delegation: id}).Error
+}
+
+// EnqueueBulletin writes what happened without a ticket, in the transaction that stores it.
+func EnqueueBulletin(tx *gorm.DB, b notify.Bulletin) error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("encode a bulletin: %w", err)
+	}
+	return tx.Create(&changeRow{Bulletin: string(text)}).Error
 }
 
 // Store implements notify.Store.

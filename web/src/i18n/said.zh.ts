@@ -267,4 +267,22 @@ export const saidInChinese: Record<string, string> = {
   "source %s: use letters, digits, '-', '_' and '.', and not %s": "来源 {{1}} 无效：请使用字母、数字、“-”“_”“.”，且不能是 {{2}}",
   "Nobody could decide for %s any more.": "将没有人可以为 {{1}} 审批。",
   // Workloads and the ledger.
+  // Evidence, replays and unused grants.
+  "No flows were watched in the window, so nothing is known.": "时间窗口内没有观测任何流量，因此无法判断。",
+  "Flows of %s were watched for %s of %s: wait until the window is full.": "{{1}} 的流量在 {{3}} 的窗口中只观测了 {{2}}：请等到窗口完整。",
+  "These weekdays were not watched from end to end in every member: %s. A job that runs then was not seen.": "以下星期几没有在每个成员集群中完整观测：{{1}}。在这些时间运行的任务不会被看到。",
+  "At least %s flows were lost (%s of all): look at the losses, and give Hubble larger buffers.": "至少丢失了 {{1}} 条流量（占 {{2}}）：请查看丢失记录，并调大 Hubble 的缓冲区。",
+  "%s of %s clients came only in the later half of the window (%s a day): more may still come.": "{{2}} 个客户端中有 {{1}} 个在窗口后半段才出现（每天 {{3}} 个）：可能还会有新的客户端。",
+  "%s connections (%s) come from sources without a name that nothing allows: find out who they are.": "{{1}} 个连接（{{2}}）来自没有名称、也没有被任何语句允许的来源：请查明它们是谁。",
+  "%s of %s clients were seen only in connections that were open already, without a verdict: others like them may be silent.": "{{2}} 个客户端中有 {{1}} 个只在早已建立的连接中出现，没有判定记录：类似的客户端可能没有任何流量。",
+  "No member's flows were watched.": "没有观测任何成员集群的流量。",
+  "The flows of %s were not watched for %s.": "{{1}} 的流量有 {{2}} 没有被观测。",
+  "At least %s flows of %s were lost.": "{{2}} 至少丢失了 {{1}} 条流量。",
+  "The source is known only as a range of addresses, and not all of them are decided alike.": "只知道来源所在的地址范围，而其中各地址的判定结果不完全相同。",
+  "The client is a machine outside the fleet with several addresses, and not all of them are decided alike.": "客户端是集群之外的机器，有多个地址，而各地址的判定结果不完全相同。",
+  "The source has more addresses than can be asked about.": "来源的地址太多，无法逐一判定。",
+  "The source is outside the fleet, and its address is not known.": "来源在集群之外，且地址未知。",
+  "The source has more labels than were kept, so its name is not known.": "来源的标签没有全部保留，因此名称未知。",
+  "Last used %s ago, though the last %s were watched: propose its removal.": "最近一次使用在 {{1}} 之前，而最近 {{2}} 一直在观测：建议删除。",
+  "Never seen in use, though the last %s were watched: propose its removal.": "从未见到使用，而最近 {{1}} 一直在观测：建议删除。",
 };

@@ -44,6 +44,7 @@ export const own = {
     escalated: "Passed on to you",
     "approval-needed": "Needs your decision",
     failed: "Failed",
+    rollout: "A resource is closed or opened",
     decided: "Decided",
     effective: "In force",
     revoked: "Ended",

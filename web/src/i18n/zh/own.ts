@@ -41,6 +41,7 @@ export const own = {
     escalated: "升级到您",
     "approval-needed": "等您审批",
     failed: "失败",
+    rollout: "资源收紧或放行",
     decided: "已有结果",
     effective: "已生效",
     revoked: "已结束",
