@@ -104,7 +104,7 @@ var routes = []route{
 	{Method: "DELETE", Path: apiBase + "/catalog/entities/:kind/:id", Operation: "deleteEntity", Who: changer, Scope: catalogWrite, Rule: "security"},
 	{Method: "GET", Path: apiBase + "/workloads", Operation: "listWorkloads", Who: person, Scope: read, Rule: "owners of the application, security, auditors"},
 	{Method: "POST", Path: apiBase + "/workloads", Operation: "putWorkloads", Who: changer, Scope: workloadsWrite, Rule: "owners of the application; platforms, by a token of a security administrator", Body: 2 << 20},
-	{Method: "POST", Path: apiBase + "/workloads/sync", Operation: "syncWorkloads", Who: changer, Scope: workloadsWrite, Rule: "platforms, by a token of a security administrator", Body: 32 << 20},
+	{Method: "POST", Path: apiBase + "/workloads/sync", Operation: "syncWorkloads", Who: changer, Scope: workloadsWrite, Rule: "security; platforms, by a token of a security administrator", Body: 32 << 20},
 	{Method: "DELETE", Path: apiBase + "/workloads/:id", Operation: "deleteWorkload", Who: changer, Scope: workloadsWrite, Rule: "owners of the application, security, the platform that registered it"},
 	{Method: "GET", Path: apiBase + "/ledger", Operation: "listLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
 	{Method: "POST", Path: apiBase + "/ledger/verify", Operation: "verifyLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},

@@ -2608,7 +2608,7 @@ type ServerInterface interface {
 	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
 	// (POST /workloads)
 	PutWorkloads(c *gin.Context)
-	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// SyncWorkloads Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied
 	// (POST /workloads/sync)
 	SyncWorkloads(c *gin.Context)
 	// DeleteWorkload Remove one
@@ -7160,7 +7160,7 @@ type StrictServerInterface interface {
 	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
 	// (POST /workloads)
 	PutWorkloads(ctx context.Context, request PutWorkloadsRequestObject) (PutWorkloadsResponseObject, error)
-	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// SyncWorkloads Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied
 	// (POST /workloads/sync)
 	SyncWorkloads(ctx context.Context, request SyncWorkloadsRequestObject) (SyncWorkloadsResponseObject, error)
 	// DeleteWorkload Remove one

@@ -823,7 +823,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Full sync of one source. Without a token it is a preview; with the token of a preview it is applied */
+        /** Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied */
         post: operations["syncWorkloads"];
         delete?: never;
         options?: never;

@@ -61,5 +61,6 @@ export type SyncInput = Schemas["SyncInput"];
 export type SyncPreview = Schemas["SyncPreview"];
 export type SyncChange = Schemas["SyncChange"];
 export type Entity = Schemas["Entity"];
+export type WorkloadSync = Schemas["WorkloadSync"];
 export type WorkloadResults = Schemas["WorkloadResults"];
 export type Problem = Schemas["Problem"];
