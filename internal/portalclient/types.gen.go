@@ -1722,6 +1722,17 @@ type ResourceList struct {
 	NextCursor *string    `json:"nextCursor,omitempty"`
 }
 
+// RetriedUndelivered defines model for RetriedUndelivered.
+type RetriedUndelivered struct {
+	Count int64 `json:"count"`
+}
+
+// RetryUndelivered defines model for RetryUndelivered.
+type RetryUndelivered struct {
+	// Ids absent: all that were given up
+	Ids *[]string `json:"ids,omitempty"`
+}
+
 // Role defines model for Role.
 type Role string
 
@@ -1981,6 +1992,32 @@ type TokenList struct {
 // TokenScope defines model for TokenScope.
 type TokenScope string
 
+// Undelivered what it says is not shown, only what it was about and why it did not arrive
+type Undelivered struct {
+	// At of what it tells
+	At        time.Time `json:"at"`
+	Attempts  int       `json:"attempts"`
+	Channel   string    `json:"channel"`
+	GivenUpAt time.Time `json:"givenUpAt"`
+	Id        string    `json:"id"`
+
+	// Kind as in InboxItem
+	Kind string `json:"kind"`
+
+	// Person absent: a receiver that is nobody's own
+	Person *Person `json:"person,omitempty"`
+
+	// Problem of the last attempt
+	Problem string  `json:"problem"`
+	Ticket  *string `json:"ticket,omitempty"`
+}
+
+// UndeliveredList defines model for UndeliveredList.
+type UndeliveredList struct {
+	Items      []Undelivered `json:"items"`
+	NextCursor *string       `json:"nextCursor,omitempty"`
+}
+
 // Vote defines model for Vote.
 type Vote struct {
 	Approve    bool      `json:"approve"`
@@ -2188,6 +2225,16 @@ type CreateTokenParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListUndeliveredParams defines parameters for ListUndelivered.
+type ListUndeliveredParams struct {
+	// Channel mail, slack, or a configured receiver
+	Channel *string `form:"channel,omitempty" json:"channel,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListPeopleParams defines parameters for ListPeople.
 type ListPeopleParams struct {
 	// Q part of a name or title
@@ -2332,6 +2379,9 @@ type PutPreferencesJSONRequestBody = Preferences
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
+
+// RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
+type RetryUndeliveredJSONRequestBody = RetryUndelivered
 
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket

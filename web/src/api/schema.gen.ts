@@ -312,6 +312,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/undelivered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Notifications that could not be delivered and were given up, newest first (security, auditors) */
+        get: operations["listUndelivered"];
+        put?: never;
+        /** Put them on their way again, with as many attempts as new ones (security) */
+        post: operations["retryUndelivered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/preferences": {
         parameters: {
             query?: never;
@@ -805,7 +823,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Full sync of one source. Without a token it is a preview; with the token of a preview it is applied */
+        /** Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied */
         post: operations["syncWorkloads"];
         delete?: never;
         options?: never;
@@ -1457,6 +1475,38 @@ export interface components {
             body?: string;
             ticket?: string;
             read: boolean;
+        };
+        /** @description what it says is not shown, only what it was about and why it did not arrive */
+        Undelivered: {
+            id: string;
+            /**
+             * Format: date-time
+             * @description of what it tells
+             */
+            at: string;
+            /** Format: date-time */
+            givenUpAt: string;
+            /** @description as in InboxItem */
+            kind: string;
+            channel: string;
+            /** @description absent: a receiver that is nobody's own */
+            person?: components["schemas"]["Person"];
+            ticket?: string;
+            attempts: number;
+            /** @description of the last attempt */
+            problem: string;
+        };
+        UndeliveredList: {
+            items: components["schemas"]["Undelivered"][];
+            nextCursor?: string;
+        };
+        RetryUndelivered: {
+            /** @description absent: all that were given up */
+            ids?: string[];
+        };
+        RetriedUndelivered: {
+            /** Format: int64 */
+            count: number;
         };
         InboxList: {
             unread: number;
@@ -2397,6 +2447,58 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listUndelivered: {
+        parameters: {
+            query?: {
+                /** @description mail, slack, or a configured receiver */
+                channel?: string;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndeliveredList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retryUndelivered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryUndelivered"];
+            };
+        };
+        responses: {
+            /** @description How many there were */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedUndelivered"];
+                };
             };
             default: components["responses"]["Problem"];
         };

@@ -189,6 +189,7 @@ export const saidInChinese: Record<string, string> = {
   "There is no kind of request %s.": "没有 {{1}} 这种申请。",
   "A ticket has 1 to %s items.": "一张工单有 1 到 {{1}} 项。",
   "It is asked for twice: see item %s.": "重复申请：见第 {{1}} 项。",
+  "Only the security team sends notifications again.": "只有安全团队可以重新发送通知。",
   "Only the security team and auditors can ask in another's place.": "只有安全团队和审计员可以代他人查询。",
   "The catalog has no person %s.": "目录中没有人员 {{1}}。",
   "%s has this access already, until it is revoked: there is nothing to ask for.": "{{1}} 已有这项访问，直到被回收：无需申请。",
