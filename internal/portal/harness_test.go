@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -124,15 +125,15 @@ func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return nil, nil }
 
 type fakeFlows struct{ err error }
 
-func (f *fakeFlows) Connections(_ context.Context, q audit.ConnectionQuery) ([]audit.Connection, error) {
-	all := []audit.Connection{
-		{Cluster: "m1", Subject: portaltest.App888, Resource: portaltest.BobsCluster, Port: 6379, Protocol: "TCP", Decision: policy.DefaultDenied, Verdict: audit.VerdictDropped, Count: 3},
-		{Cluster: "m2", Subject: portaltest.App889, Resource: portaltest.BobsCluster, Port: 6379, Protocol: "TCP", Decision: policy.DefaultDenied, Verdict: audit.VerdictDropped, Count: 5},
+func (f *fakeFlows) Connections(_ context.Context, q audit.ConnectionQuery) (audit.ConnectionPage, error) {
+	edge := func(cluster, subject string) audit.Edge {
+		return audit.Edge{Cluster: cluster, Subject: subject, Resource: portaltest.BobsCluster, Port: 6379, Protocol: "TCP", Decision: policy.DefaultDenied, Verdict: audit.VerdictDropped}
 	}
-	var out []audit.Connection
+	all := []audit.Connection{{Edge: edge("m1", portaltest.App888), Count: 3}, {Edge: edge("m2", portaltest.App889), Count: 5}}
+	var out audit.ConnectionPage
 	for _, c := range all {
-		if (q.Subject == "" || q.Subject == c.Subject) && (q.Resource == "" || q.Resource == c.Resource) {
-			out = append(out, c)
+		if (len(q.Subjects) == 0 || slices.Contains(q.Subjects, c.Subject)) && (len(q.Resources) == 0 || slices.Contains(q.Resources, c.Resource)) {
+			out.Items = append(out.Items, c)
 		}
 	}
 	return out, f.err

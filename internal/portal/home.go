@@ -102,12 +102,13 @@ func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 		return cmp.Or(cmp.Compare(counts[y.Name], counts[x.Name]), cmp.Compare(x.ID, y.ID))
 	})
 	for _, e := range owned[:min(len(owned), homeApplications)] {
-		found, err := a.Flows.Connections(plain(ctx), audit.ConnectionQuery{Subject: e.Name, Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-deniedWindow), Limit: homeEdges})
+		found, err := a.Flows.Connections(plain(ctx), audit.ConnectionQuery{
+			Filter: audit.Filter{Subjects: []string{e.Name}, Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-deniedWindow)}, Limit: homeEdges})
 		if err != nil {
 			a.Log.Debug("connections are not known", "error", err)
 			return []openapi.DeniedConnection{}, false
 		}
-		for _, f := range found {
+		for _, f := range found.Items {
 			out = joined(out, deniedOf(c, f))
 		}
 	}

@@ -76,7 +76,7 @@ func (a *api) ListResourceConnections(ctx context.Context, r openapi.ListResourc
 	if !mayInspect(c, who, e) {
 		keep = func(f audit.Connection) bool { return ownsApplication(c, who, f.Subject) }
 	}
-	list, err := a.connections(ctx, audit.ConnectionQuery{Resource: e.Name}, r.Params.Decision, r.Params.Since, keep)
+	list, err := a.connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{e.Name}}}, r.Params.Decision, r.Params.Since, keep)
 	if err != nil {
 		return nil, err
 	}

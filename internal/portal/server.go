@@ -46,7 +46,7 @@ type Host interface {
 
 // Flows is the part of the flow store that the portal reads.
 type Flows interface {
-	Connections(context.Context, audit.ConnectionQuery) ([]audit.Connection, error)
+	Connections(context.Context, audit.ConnectionQuery) (audit.ConnectionPage, error)
 	Denied(context.Context, audit.DeniedQuery) (map[string]int64, error)
 	LastFlow(context.Context) (map[string]time.Time, error)
 }

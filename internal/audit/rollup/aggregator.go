@@ -220,11 +220,11 @@ func (a *Aggregator) report(err error) {
 
 func (a *Aggregator) prune(ctx context.Context) {
 	before := a.cfg.Now().Add(-a.cfg.Retention)
-	n, err := a.cfg.Store.Prune(ctx, before)
+	n, err := a.cfg.Store.Prune(ctx, audit.Retention{Rollups: before, Flows: before, Losses: before})
 	switch {
 	case err != nil && ctx.Err() == nil:
 		a.cfg.Log.Error("old roll-ups were not removed; it is tried again", "error", err, "after", a.cfg.PruneEvery)
 	case n > 0:
-		a.cfg.Log.Info("removed old roll-ups", "rollups", n, "before", before)
+		a.cfg.Log.Info("removed what was old", "rows", n, "before", before)
 	}
 }

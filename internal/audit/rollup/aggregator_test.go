@@ -55,8 +55,12 @@ func (s *store) Append(_ context.Context, b *audit.Batch) error {
 
 func (s *store) Resume(context.Context, string) (audit.Resume, error) { return audit.Resume{}, nil }
 
-func (s *store) Prune(_ context.Context, before time.Time) (int64, error) {
-	s.set(func() { s.prunedBefore = before })
+func (s *store) Lease(context.Context, string, string, time.Duration) (bool, error) { return true, nil }
+
+func (s *store) Release(context.Context, string, string) error { return nil }
+
+func (s *store) Prune(_ context.Context, r audit.Retention) (int64, error) {
+	s.set(func() { s.prunedBefore = r.Rollups })
 	return 0, nil
 }
 

@@ -1,0 +1,39 @@
+package sqlite
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+
+	"github.com/acp-io/acp/internal/audit"
+)
+
+// Resume implements audit.Writer.
+func (s *Store) Resume(ctx context.Context, source string) (audit.Resume, error) {
+	var r audit.Resume
+	var at int64
+	switch err := s.db.QueryRowContext(ctx, `SELECT time FROM positions WHERE source = ?`, source).Scan(&at); err {
+	case nil:
+		r.Position = fromMicros(at)
+	case sql.ErrNoRows:
+		return r, nil
+	default:
+		return r, fmt.Errorf("read resume position of %s: %w", source, err)
+	}
+	rows, err := s.db.QueryContext(ctx, `SELECT time, id FROM seen WHERE source = ? ORDER BY time, id`, source)
+	if err != nil {
+		return r, fmt.Errorf("read seen events of %s: %w", source, err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var at, id int64
+		if err := rows.Scan(&at, &id); err != nil {
+			return r, fmt.Errorf("read seen events of %s: %w", source, err)
+		}
+		r.Seen = append(r.Seen, audit.Seen{Source: source, Time: fromMicros(at), ID: uint64(id)})
+	}
+	if err := rows.Err(); err != nil {
+		return r, fmt.Errorf("read seen events of %s: %w", source, err)
+	}
+	return r, nil
+}
