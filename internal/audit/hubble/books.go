@@ -10,12 +10,6 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Epoch is one state of the policies, in force from Since until the next one; zero: since before anybody asks.
-type Epoch struct {
-	audit.Evaluator
-	Since time.Time
-}
-
 // transition is how long the dataplanes may take to follow a change: a pod's new label is known after about 35 s.
 const transition = 35 * time.Second
 
@@ -45,7 +39,7 @@ type ruling struct {
 
 // book holds the rulings of one epoch, for a span in which no statement of it begins or ends.
 type book struct {
-	Epoch
+	audit.Epoch
 	// from is inclusive, until exclusive; zero: no bound.
 	from, until time.Time
 	// known is false when the policies of the time are no longer kept, so that later ones decide.
@@ -63,12 +57,12 @@ type books struct {
 	member  string
 	metrics *Metrics
 	limit   int
-	epochs  []Epoch
+	epochs  []audit.Epoch
 	open    [2]*book // the one used last is first
 }
 
 // at returns the book for the instant. The epochs are those that there are now, newest first.
-func (b *books) at(epochs []Epoch, at time.Time) *book {
+func (b *books) at(epochs []audit.Epoch, at time.Time) *book {
 	if len(b.epochs) == 0 || &epochs[0] != &b.epochs[0] {
 		b.epochs, b.open = epochs, [2]*book{}
 	}

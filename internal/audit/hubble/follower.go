@@ -37,7 +37,7 @@ type Evaluators interface {
 	// Wait returns when they were read once, so that nothing is called unmanaged only because its policy is not known yet.
 	Wait(ctx context.Context) error
 	// Epochs are the states of the policies, newest first and at least one: the same slice until there is a new one.
-	Epochs() []Epoch
+	Epochs() []audit.Epoch
 }
 
 // Lines are events as the lines that Hubble's exporter writes.
@@ -235,12 +235,17 @@ func (f *Follower) dial() (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	return grpc.NewClient("passthrough:///"+f.cfg.Address, append(dialOptions(), grpc.WithTransportCredentials(creds))...)
+}
+
+func dialOptions() []grpc.DialOption {
 	dialer := &net.Dialer{KeepAliveConfig: tcpKeepAlive, Timeout: 10 * time.Second}
-	return grpc.NewClient("passthrough:///"+f.cfg.Address, grpc.WithTransportCredentials(creds),
+	return []grpc.DialOption{
 		grpc.WithStaticStreamWindowSize(windowSize), grpc.WithStaticConnWindowSize(windowSize), grpc.WithReadBufferSize(readSize),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
-		}))
+		}),
+	}
 }
 
 var errRenewed = errors.New("certificates were renewed")

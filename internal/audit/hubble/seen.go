@@ -86,21 +86,29 @@ func (s *seen) advance(at time.Time) {
 }
 
 func (s *seen) add(id uint64, second int64) bool {
-	set := s.last
-	if set == nil || second != s.lastSecond {
-		if set = s.seconds[second]; set == nil {
+	set := s.set(second)
+	if set.has(id) {
+		return false
+	}
+	if s.n >= s.limit {
+		s.shorten()
+		set = s.set(second)
+	}
+	set.add(id)
+	s.n++
+	return true
+}
+
+func (s *seen) set(second int64) *ids {
+	if s.last == nil || second != s.lastSecond {
+		set := s.seconds[second]
+		if set == nil {
 			set = &ids{}
 			s.seconds[second] = set
 		}
 		s.last, s.lastSecond = set, second
 	}
-	if !set.add(id) {
-		return false
-	}
-	if s.n++; s.n > s.limit {
-		s.shorten()
-	}
-	return true
+	return s.last
 }
 
 // shorten gives up the oldest second of the overlap. That of the position itself is asked for in any case: were it ever the
@@ -165,19 +173,14 @@ func (s *ids) has(id uint64) bool {
 	return s.n > 0 && s.slots[s.slot(max(id, 1))] != 0
 }
 
-// add reports whether the number is new.
-func (s *ids) add(id uint64) bool {
+// add puts in a number that is not there.
+func (s *ids) add(id uint64) {
 	id = max(id, 1)
 	if 4*(s.n+1) > 3*len(s.slots) {
 		s.grow()
 	}
-	i := s.slot(id)
-	if s.slots[i] != 0 {
-		return false
-	}
-	s.slots[i] = id
+	s.slots[s.slot(id)] = id
 	s.n++
-	return true
 }
 
 func (s *ids) grow() {
