@@ -326,4 +326,3 @@ func peak(b *testing.B) float64 {
 	}
 	return 0
 }
-
