@@ -44,7 +44,7 @@ type Evaluators interface {
 type Lines interface {
 	// Follow hands over each line without its end until the context ends or reading fails. The line is valid during the call.
 	Follow(ctx context.Context, take func(line []byte)) error
-	// Again tells that every Follow begins with the oldest line that there is.
+	// Again tells that every Follow begins with the oldest line that there is. Without it a Follow that returns is the last.
 	Again() bool
 }
 
@@ -151,7 +151,7 @@ func (f *Follower) State() State {
 	return s
 }
 
-// Run follows until the context ends. Whatever fails is tried again; that the member is away is a state, not an error.
+// Run follows until the context ends, or a source of lines that cannot be read again. Whatever fails is tried again; that the member is away is a state, not an error.
 func (f *Follower) Run(ctx context.Context) {
 	t, err := f.prepare(ctx)
 	if err != nil {
@@ -172,6 +172,9 @@ func (f *Follower) Run(ctx context.Context) {
 			break
 		}
 		f.disconnected(err)
+		if f.cfg.Lines != nil && !f.cfg.Lines.Again() {
+			break
+		}
 		if sleep(ctx, wait.next()) != nil {
 			break
 		}
