@@ -280,7 +280,7 @@ export const saidInChinese: Record<string, string> = {
   "Flows of %s were watched for %s of %s: wait until the window is full.": "{{1}} 的流量在 {{3}} 的窗口中只观测了 {{2}}：请等到窗口完整。",
   "These weekdays were not watched from end to end in every member: %s. A job that runs then was not seen.": "以下星期几没有在每个成员集群中完整观测：{{1}}。在这些时间运行的任务不会被看到。",
   "At least %s flows were lost (%s of all): look at the losses, and give Hubble larger buffers.": "至少丢失了 {{1}} 条流量（占 {{2}}）：请查看丢失记录，并调大 Hubble 的缓冲区。",
-  "%s of %s clients came only in the later half of the window (%s a day): more may still come.": "{{2}} 个客户端中有 {{1}} 个在窗口后半段才出现（每天 {{3}} 个）：可能还会有新的客户端。",
+  "%s of %s clients came only in the later half of the window (%s a day), and nothing allows them: more may still come.": "{{2}} 个客户端中有 {{1}} 个在窗口后半段才出现（每天 {{3}} 个），且没有任何语句允许：可能还会有新的客户端。",
   "%s connections (%s) come from sources without a name that nothing allows: find out who they are.": "{{1}} 个连接（{{2}}）来自没有名称、也没有被任何语句允许的来源：请查明它们是谁。",
   "%s of %s clients were seen only in connections that were open already, without a verdict: others like them may be silent.": "{{2}} 个客户端中有 {{1}} 个只在早已建立的连接中出现，没有判定记录：类似的客户端可能没有任何流量。",
   "No member's flows were watched.": "没有观测任何成员集群的流量。",
