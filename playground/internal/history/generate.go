@@ -41,6 +41,38 @@ func (w world) generate(from, to time.Time, take func([]audit.Rollup) error) err
 	return nil
 }
 
+// seen is how well the members were watched all that time: nearly always. A queue that overflowed once, and some minutes
+// in which the collector was away, are what a page of losses looks like where all is well.
+func (w world) seen(from, to time.Time) *audit.Batch {
+	b := &audit.Batch{ID: "history-watched"}
+	for _, c := range w.clusters() {
+		b.Watched = append(b.Watched, audit.Watch{Source: c, From: from, To: to})
+	}
+	if len(b.Watched) == 0 {
+		return b
+	}
+	queue, away := to.Add(-9*24*time.Hour), to.Add(-4*24*time.Hour)
+	first, last := b.Watched[0].Source, b.Watched[len(b.Watched)-1].Source
+	for _, l := range []audit.Loss{
+		{Cluster: first, Node: first + "/" + first + "-node-1", Reason: audit.LossQueue, Count: 37, From: queue, To: queue.Add(2 * time.Second)},
+		{Cluster: last, Reason: audit.LossGap, From: away, To: away.Add(6 * time.Minute)},
+	} {
+		if !l.From.Before(from) {
+			b.Losses = append(b.Losses, l)
+		}
+	}
+	return b
+}
+
+func (w world) clusters() []string {
+	var out []string
+	for _, workload := range w.workloads {
+		out = append(out, workload.Clusters...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 func (w world) ofLine(l line, from, to time.Time) []audit.Rollup {
 	if l.since > 0 && to.Add(-l.since).After(from) {
 		from = to.Add(-l.since)
@@ -145,8 +177,11 @@ func (p pair) at(e *policy.Snapshot, at time.Time, count int64) []audit.Rollup {
 	}
 	o.Destination.Port = p.line.Port
 	r := audit.Attribute(e, o)
-	if r.Word == policy.Denied || r.Word == policy.DefaultDenied {
+	switch {
+	case r.Word == policy.Denied || r.Word == policy.DefaultDenied:
 		r.Verdict = audit.VerdictDropped
+	case p.line.LongLived:
+		r.Verdict = audit.VerdictUnknown // only its packets were seen
 	}
 	last := first
 	if count > 1 {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/audit/sqlite"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -116,6 +117,45 @@ func TestRollupsAreSound(t *testing.T) {
 	}
 }
 
+// The resource that a newcomer closes first can be closed; the other one says why not.
+func TestEvidenceOfTheDemo(t *testing.T) {
+	c := config(t)
+	if _, err := Seed(t.Context(), c); err != nil {
+		t.Fatal(err)
+	}
+	w, err := read(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := sqlite.Open(t.Context(), c.Store)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	scores, err := insight.EvidenceOf(t.Context(), store, insight.EvidenceInput{Snapshot: w.policies, Now: end, Clusters: []string{"m1", "m2"}},
+		[]string{redis + "deals-cache", redis + "orders-cache", "trnv1:rsc:trip-com:mysql:clusters:orders-db"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, resource := range []string{redis + "deals-cache", "trnv1:rsc:trip-com:mysql:clusters:orders-db"} {
+		if s := scores[resource]; !s.Enough || s.Value < 95 {
+			t.Errorf("%s is ready: %+v", resource, s)
+		}
+	}
+	if s := scores[redis+"deals-cache"]; s.Clients != 6 || s.Uncovered != 5 || s.Unattributed != 0 {
+		t.Errorf("what a proposal adds: %+v", s)
+	}
+	missing := map[insight.PartName]bool{}
+	for _, p := range scores[redis+"orders-cache"].Parts {
+		missing[p.Name] = p.Missing != ""
+	}
+	want := map[insight.PartName]bool{insight.PartObserved: false, insight.PartWeekly: false, insight.PartLoss: true, insight.PartNewcomers: true,
+		insight.PartUnattributed: true, insight.PartLongLived: true}
+	if diff := cmp.Diff(want, missing); diff != "" {
+		t.Errorf("what orders-cache lacks (-want +got):\n%s", diff)
+	}
+}
+
 func TestSameEndSamePast(t *testing.T) {
 	if diff := cmp.Diff(generated(t), generated(t)); diff != "" {
 		t.Errorf("two runs differ:\n%s", diff)
@@ -142,6 +182,10 @@ func TestSeed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer store.Close()
+	coverage, err := store.Coverage(t.Context(), end.AddDate(0, 0, -2), end)
+	if err != nil || len(coverage) != 2*3 || coverage[1].Cluster != "m1" || coverage[1].Watched != 24*time.Hour {
+		t.Errorf("both members were watched on each day: %+v, %v", coverage, err)
+	}
 	denied, err := store.Denied(t.Context(), audit.DeniedQuery{By: audit.BySubject, Since: end.AddDate(0, 0, -3)})
 	if err != nil || denied[app+"889"] == 0 {
 		t.Errorf("the store answers with the past: %v, %v", denied, err)

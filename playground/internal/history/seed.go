@@ -131,6 +131,9 @@ func fill(ctx context.Context, path string, w world, c Config) (r Result, err er
 	defer func() { err = errors.Join(err, store.Close()) }() // the last one to close moves everything into the one file
 	to := c.To.UTC().Truncate(audit.BucketWidth)
 	from := to.AddDate(0, 0, -c.Days)
+	if err := store.Append(ctx, w.seen(from, to)); err != nil {
+		return r, err
+	}
 	batch := 0
 	err = w.generate(from, to, func(rollups []audit.Rollup) error {
 		batch++
