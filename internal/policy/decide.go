@@ -107,7 +107,7 @@ func (s *Snapshot) visitName(v *verdict, resource string) *resourceClass {
 	// In no statement and not onboarded: only wildcards can be about it.
 	var wilds [4]target
 	class, _ := s.resources.of(resource)
-	mode := int8(observing)
+	mode := observing
 	if v.asEnforced {
 		mode = enforcing
 	}

@@ -28,7 +28,7 @@ func ownersOf(c *catalog.Catalog, e catalog.Entity) []openapi.OwnerRef {
 
 func catalogRef(c *catalog.Catalog, name string) openapi.CatalogRef {
 	if e, ok := c.ByName(name); ok {
-		return openapi.CatalogRef{Id: &e.ID, Name: name, Title: e.Title}
+		return openapi.CatalogRef{Id: new(e.ID), Name: name, Title: e.Title} // not &e.ID, which keeps all of a copy of e
 	}
 	return openapi.CatalogRef{Name: name, Title: name}
 }

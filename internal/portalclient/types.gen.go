@@ -2106,6 +2106,9 @@ type PreviewItem struct {
 	Problem    *Problem    `json:"problem,omitempty"`
 	Protection *Protection `json:"protection,omitempty"`
 
+	// Review of break-glass: who looks at it afterwards, instead of the steps
+	Review *Step `json:"review,omitempty"`
+
 	// Statement the statement as YAML
 	Statement *string  `json:"statement,omitempty"`
 	Steps     []Step   `json:"steps"`
@@ -2269,6 +2272,17 @@ type ResourceList struct {
 type ResourceScore struct {
 	Resource CatalogRef    `json:"resource"`
 	Score    EvidenceScore `json:"score"`
+}
+
+// RetriedUndelivered defines model for RetriedUndelivered.
+type RetriedUndelivered struct {
+	Count int64 `json:"count"`
+}
+
+// RetryUndelivered defines model for RetryUndelivered.
+type RetryUndelivered struct {
+	// Ids absent: all that were given up
+	Ids *[]string `json:"ids,omitempty"`
 }
 
 // Role defines model for Role.
@@ -2663,7 +2677,7 @@ type TicketPreview struct {
 	Change     *ChangeView   `json:"change,omitempty"`
 	Items      []PreviewItem `json:"items"`
 
-	// MaxDurationSeconds the smallest cap of the approval policies that matched; absent: none
+	// MaxDurationSeconds the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
 	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
 }
 
@@ -2697,6 +2711,32 @@ type UnattributedLine struct {
 	Evidence SeenEvidence `json:"evidence"`
 	Ports    []string     `json:"ports"`
 	Source   string       `json:"source"`
+}
+
+// Undelivered what it says is not shown, only what it was about and why it did not arrive
+type Undelivered struct {
+	// At of what it tells
+	At        time.Time `json:"at"`
+	Attempts  int       `json:"attempts"`
+	Channel   string    `json:"channel"`
+	GivenUpAt time.Time `json:"givenUpAt"`
+	Id        string    `json:"id"`
+
+	// Kind as in InboxItem
+	Kind string `json:"kind"`
+
+	// Person absent: a receiver that is nobody's own
+	Person *Person `json:"person,omitempty"`
+
+	// Problem of the last attempt
+	Problem string  `json:"problem"`
+	Ticket  *string `json:"ticket,omitempty"`
+}
+
+// UndeliveredList defines model for UndeliveredList.
+type UndeliveredList struct {
+	Items      []Undelivered `json:"items"`
+	NextCursor *string       `json:"nextCursor,omitempty"`
 }
 
 // UnknownPortLine connections to a port that no action of the class names
@@ -3156,6 +3196,16 @@ type CreateTokenParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListUndeliveredParams defines parameters for ListUndelivered.
+type ListUndeliveredParams struct {
+	// Channel mail, slack, or a configured receiver
+	Channel *string `form:"channel,omitempty" json:"channel,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListPeopleParams defines parameters for ListPeople.
 type ListPeopleParams struct {
 	// Q part of a name or title
@@ -3174,6 +3224,9 @@ type ListResourcesParams struct {
 
 	// Owner person or group id
 	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// DeniedFor catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing
+	DeniedFor *string `form:"deniedFor,omitempty" json:"deniedFor,omitempty"`
 
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
@@ -3366,6 +3419,9 @@ type PutPreferencesJSONRequestBody = Preferences
 
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
+
+// RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
+type RetryUndeliveredJSONRequestBody = RetryUndelivered
 
 // EndTemporaryAuditJSONRequestBody defines body for EndTemporaryAudit for application/json ContentType.
 type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit

@@ -1,6 +1,7 @@
 package insight
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,12 +13,10 @@ import (
 
 // The parts of a score add up to 100. Time is most of it: what was not watched long enough, nothing else makes up for.
 const (
-	ofObserved     = 40
-	ofWeekly       = 20
-	ofLoss         = 10
-	ofNewcomers    = 10
-	ofUnattributed = 10
-	ofLongLived    = 10
+	ofObserved = 40
+	ofWeekly   = 20
+	// ofEach is for losses, newcomers, sources without a name, and long-lived connections.
+	ofEach = 10
 )
 
 // Shares at which a part has no points left; between none and these, points go down evenly.
@@ -82,11 +81,13 @@ func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []str
 // clientele is who used one resource.
 type clientele struct {
 	connections, unattributed int64
-	clients                   map[string]client
+	clients                   map[string]client // by name, or by what stands for one
 }
 
 type client struct {
 	first time.Time
+	// named tells that it has a name, allowed that all of its connections are covered by statements.
+	named, allowed bool
 	// decided tells that a connection of it was seen when it opened, with a verdict.
 	decided bool
 }
@@ -96,17 +97,18 @@ func (c *clientele) add(j *judge, t *audit.Total) {
 		return
 	}
 	c.connections += t.Count
-	who := t.Subject
-	if who == "" {
-		who = t.Source
-		if says := j.decide(&t.Edge, true); says.why != "" || says.of[0].Word != policy.Allowed {
-			c.unattributed += t.Count
-		}
+	who := cmp.Or(t.Subject, t.Source)
+	says := j.decide(&t.Edge, true)
+	allowed := says.why == "" && says.of[0].Word == policy.Allowed
+	if t.Subject == "" && !allowed {
+		c.unattributed += t.Count
 	}
 	was, known := c.clients[who]
-	if !known || t.FirstSeen.Before(was.first) {
-		was.first = t.FirstSeen
+	if !known {
+		was = client{first: t.FirstSeen, named: t.Subject != "", allowed: true}
 	}
+	was.first = earlier(was.first, t.FirstSeen)
+	was.allowed = was.allowed && allowed
 	was.decided = was.decided || t.Verdict != audit.VerdictUnknown
 	c.clients[who] = was
 }
@@ -115,6 +117,17 @@ func (c *clientele) score(w *Watch, in *EvidenceInput) Score {
 	s := Score{Threshold: in.Threshold, Parts: []Part{
 		observedPart(w, in.Window), weeklyPart(w), lossPart(w), c.newcomersPart(w, in), c.unattributedPart(w), c.longLivedPart(w),
 	}}
+	for _, who := range c.clients {
+		switch {
+		case who.named && who.allowed:
+			s.Clients++
+		case who.named:
+			s.Clients++
+			s.Uncovered++
+		case !who.allowed:
+			s.Unattributed++
+		}
+	}
 	s.Enough = true
 	for _, p := range s.Parts {
 		s.Value += p.Points
@@ -140,9 +153,9 @@ func part(name PartName, of int, share float64, missing string) Part {
 	return p
 }
 
-// decreasing is part for something of which none should be there.
-func decreasing(name PartName, of int, share, worst float64, missing string) Part {
-	return part(name, of, 1-share/worst, missing)
+// lacking is part for something of which none should be there.
+func lacking(name PartName, share, worst float64, missing string) Part {
+	return part(name, ofEach, 1-share/worst, missing)
 }
 
 // enoughTime forgives what a restart of the collector takes.
@@ -194,45 +207,45 @@ func weeklyPart(w *Watch) Part {
 
 func lossPart(w *Watch) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
-		return part(PartLoss, ofLoss, 0, notWatched)
+		return part(PartLoss, ofEach, 0, notWatched)
 	}
 	share := 0.0
 	if w.Lost > 0 {
 		share = float64(w.Lost) / float64(w.Lost+w.Seen)
 	}
-	return decreasing(PartLoss, ofLoss, share, worstLoss,
+	return lacking(PartLoss, share, worstLoss,
 		fmt.Sprintf("At least %d flows were lost (%s of all): look at the losses, and give Hubble larger buffers.", w.Lost, percent(share)))
 }
 
 func (c *clientele) newcomersPart(w *Watch, in *EvidenceInput) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
-		return part(PartNewcomers, ofNewcomers, 0, notWatched)
+		return part(PartNewcomers, ofEach, 0, notWatched)
 	}
 	half := in.Now.Add(-in.Window / 2)
 	n := 0
 	for _, who := range c.clients {
-		if !who.first.Before(half) {
+		if !who.allowed && !who.first.Before(half) {
 			n++
 		}
 	}
 	share := float64(n) / float64(max(len(c.clients), 1))
 	perDay := float64(n) / max(in.Window.Hours()/2/24, 1)
-	return decreasing(PartNewcomers, ofNewcomers, share, worstNewcomers,
-		fmt.Sprintf("%d of %d clients came only in the later half of the window (%.1f a day): more may still come.", n, len(c.clients), perDay))
+	return lacking(PartNewcomers, share, worstNewcomers,
+		fmt.Sprintf("%d of %d clients came only in the later half of the window (%.1f a day), and nothing allows them: more may still come.", n, len(c.clients), perDay))
 }
 
 func (c *clientele) unattributedPart(w *Watch) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
-		return part(PartUnattributed, ofUnattributed, 0, notWatched)
+		return part(PartUnattributed, ofEach, 0, notWatched)
 	}
 	share := float64(c.unattributed) / float64(max(c.connections, 1))
-	return decreasing(PartUnattributed, ofUnattributed, share, worstUnattributed,
+	return lacking(PartUnattributed, share, worstUnattributed,
 		fmt.Sprintf("%d connections (%s) come from sources without a name that nothing allows: find out who they are.", c.unattributed, percent(share)))
 }
 
 func (c *clientele) longLivedPart(w *Watch) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
-		return part(PartLongLived, ofLongLived, 0, notWatched)
+		return part(PartLongLived, ofEach, 0, notWatched)
 	}
 	n := 0
 	for _, who := range c.clients {
@@ -240,7 +253,7 @@ func (c *clientele) longLivedPart(w *Watch) Part {
 			n++
 		}
 	}
-	return decreasing(PartLongLived, ofLongLived, float64(n)/float64(max(len(c.clients), 1)), worstLongLived,
+	return lacking(PartLongLived, float64(n)/float64(max(len(c.clients), 1)), worstLongLived,
 		fmt.Sprintf("%d of %d clients were seen only in connections that were open already, without a verdict: others like them may be silent.", n, len(c.clients)))
 }
 

@@ -107,7 +107,7 @@ func (d *side) actionOn(resource string, proto v1alpha1.Protocol, port uint16) (
 		return actions[0], false
 	}
 	whole := func(name string) bool {
-		return slices.ContainsFunc(class.Spec.Actions, func(a v1alpha1.ClassAction) bool { return string(a.Name) == name && len(a.HTTP) == 0 })
+		return slices.ContainsFunc(class.Spec.Actions, func(a v1alpha1.ClassAction) bool { return a.Name == name && len(a.HTTP) == 0 })
 	}
 	if i := slices.IndexFunc(actions, whole); i >= 0 {
 		return actions[i], false

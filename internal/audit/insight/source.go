@@ -11,8 +11,8 @@ import (
 type sourceKind uint8
 
 const (
-	// sourceNobody: only "*" matches it.
-	sourceNobody sourceKind = iota
+	// The first is nobody: only "*" matches it.
+	_ sourceKind = iota
 	// sourceHost: the destination's own node, which no policy refuses.
 	sourceHost
 	// sourcePrefix: an address outside the fleet, of which the prefix was kept.

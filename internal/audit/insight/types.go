@@ -59,6 +59,11 @@ type Score struct {
 	// Enough: the value reaches the threshold, and no part is without any point.
 	Enough bool   `json:"enough"`
 	Parts  []Part `json:"parts"`
+	// Clients are the names that were seen, Uncovered those of them that no statement allows in full, Unattributed the
+	// sources without a name that none does.
+	Clients      int `json:"clients"`
+	Uncovered    int `json:"uncovered"`
+	Unattributed int `json:"unattributed"`
 }
 
 // PartName says what a part of the score is about.
@@ -71,7 +76,7 @@ const (
 	PartWeekly PartName = "weekly"
 	// PartLoss: how few flows were lost.
 	PartLoss PartName = "loss"
-	// PartNewcomers: how few clients came only in the later half of the window.
+	// PartNewcomers: how few clients that nothing allows came only in the later half of the window.
 	PartNewcomers PartName = "newcomers"
 	// PartUnattributed: how few connections come from sources without a name that nothing allows.
 	PartUnattributed PartName = "unattributed"

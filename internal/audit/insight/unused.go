@@ -32,7 +32,7 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	if len(candidates) == 0 {
 		return []UnusedStatement{}, nil
 	}
-	watch, err := watchedDays(ctx, r, quiet, in.Now, nil)
+	watch, err := WatchedDays(ctx, r, quiet, in.Now, nil)
 	if err != nil {
 		return nil, fmt.Errorf("look for unused grants: %w", err)
 	}
@@ -59,9 +59,9 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 		u := UnusedStatement{Ref: w.Ref, Statement: *w.Statement, DaysObserved: watch.DaysObserved()}
 		if known {
 			u.LastUsed = &last
-			u.Why = fmt.Sprintf("Last used %s ago, and %d days were watched since: propose its removal.", span(in.Now.Sub(last)), u.DaysObserved)
+			u.Why = fmt.Sprintf("Last used %s ago, though the last %s were watched: propose its removal.", span(in.Now.Sub(last)), span(in.QuietFor))
 		} else {
-			u.Why = fmt.Sprintf("Never seen in use, and %d days were watched: propose its removal.", u.DaysObserved)
+			u.Why = fmt.Sprintf("Never seen in use, though the last %s were watched: propose its removal.", span(in.QuietFor))
 		}
 		out = append(out, u)
 	}

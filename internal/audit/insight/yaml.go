@@ -95,9 +95,7 @@ func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }
 type yamlWriter struct{ strings.Builder }
 
 func (w *yamlWriter) line(indent int, format string, args ...any) {
-	w.WriteString(strings.Repeat(" ", indent))
-	fmt.Fprintf(w, format, args...)
-	w.WriteByte('\n')
+	fmt.Fprintf(w, "%*s%s\n", indent, "", fmt.Sprintf(format, args...))
 }
 
 // comment never leaves its line, whatever a member's flows say about themselves.

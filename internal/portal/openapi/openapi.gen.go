@@ -2115,6 +2115,9 @@ type PreviewItem struct {
 	Problem    *Problem    `json:"problem,omitempty"`
 	Protection *Protection `json:"protection,omitempty"`
 
+	// Review of break-glass: who looks at it afterwards, instead of the steps
+	Review *Step `json:"review,omitempty"`
+
 	// Statement the statement as YAML
 	Statement *string  `json:"statement,omitempty"`
 	Steps     []Step   `json:"steps"`
@@ -2278,6 +2281,17 @@ type ResourceList struct {
 type ResourceScore struct {
 	Resource CatalogRef    `json:"resource"`
 	Score    EvidenceScore `json:"score"`
+}
+
+// RetriedUndelivered defines model for RetriedUndelivered.
+type RetriedUndelivered struct {
+	Count int64 `json:"count"`
+}
+
+// RetryUndelivered defines model for RetryUndelivered.
+type RetryUndelivered struct {
+	// Ids absent: all that were given up
+	Ids *[]string `json:"ids,omitempty"`
 }
 
 // Role defines model for Role.
@@ -2672,7 +2686,7 @@ type TicketPreview struct {
 	Change     *ChangeView   `json:"change,omitempty"`
 	Items      []PreviewItem `json:"items"`
 
-	// MaxDurationSeconds the smallest cap of the approval policies that matched; absent: none
+	// MaxDurationSeconds the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
 	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
 }
 
@@ -2706,6 +2720,32 @@ type UnattributedLine struct {
 	Evidence SeenEvidence `json:"evidence"`
 	Ports    []string     `json:"ports"`
 	Source   string       `json:"source"`
+}
+
+// Undelivered what it says is not shown, only what it was about and why it did not arrive
+type Undelivered struct {
+	// At of what it tells
+	At        time.Time `json:"at"`
+	Attempts  int       `json:"attempts"`
+	Channel   string    `json:"channel"`
+	GivenUpAt time.Time `json:"givenUpAt"`
+	Id        string    `json:"id"`
+
+	// Kind as in InboxItem
+	Kind string `json:"kind"`
+
+	// Person absent: a receiver that is nobody's own
+	Person *Person `json:"person,omitempty"`
+
+	// Problem of the last attempt
+	Problem string  `json:"problem"`
+	Ticket  *string `json:"ticket,omitempty"`
+}
+
+// UndeliveredList defines model for UndeliveredList.
+type UndeliveredList struct {
+	Items      []Undelivered `json:"items"`
+	NextCursor *string       `json:"nextCursor,omitempty"`
 }
 
 // UnknownPortLine connections to a port that no action of the class names
@@ -3165,6 +3205,16 @@ type CreateTokenParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListUndeliveredParams defines parameters for ListUndelivered.
+type ListUndeliveredParams struct {
+	// Channel mail, slack, or a configured receiver
+	Channel *string `form:"channel,omitempty" json:"channel,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListPeopleParams defines parameters for ListPeople.
 type ListPeopleParams struct {
 	// Q part of a name or title
@@ -3183,6 +3233,9 @@ type ListResourcesParams struct {
 
 	// Owner person or group id
 	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// DeniedFor catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing
+	DeniedFor *string `form:"deniedFor,omitempty" json:"deniedFor,omitempty"`
 
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
@@ -3376,6 +3429,9 @@ type PutPreferencesJSONRequestBody = Preferences
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
 
+// RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
+type RetryUndeliveredJSONRequestBody = RetryUndelivered
+
 // EndTemporaryAuditJSONRequestBody defines body for EndTemporaryAudit for application/json ContentType.
 type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit
 
@@ -3555,6 +3611,12 @@ type ServerInterface interface {
 	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
 	// (DELETE /me/tokens/{id})
 	RevokeToken(c *gin.Context, id Id)
+	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
+	// (GET /notifications/undelivered)
+	ListUndelivered(c *gin.Context, params ListUndeliveredParams)
+	// RetryUndelivered Put them on their way again, with as many attempts as new ones (security)
+	// (POST /notifications/undelivered)
+	RetryUndelivered(c *gin.Context)
 	// ListPeople People of the catalog
 	// (GET /people)
 	ListPeople(c *gin.Context, params ListPeopleParams)
@@ -3660,7 +3722,7 @@ type ServerInterface interface {
 	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
 	// (POST /workloads)
 	PutWorkloads(c *gin.Context)
-	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// SyncWorkloads Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied
 	// (POST /workloads/sync)
 	SyncWorkloads(c *gin.Context)
 	// DeleteWorkload Remove one
@@ -5186,6 +5248,62 @@ func (siw *ServerInterfaceWrapper) RevokeToken(c *gin.Context) {
 	siw.Handler.RevokeToken(c, id)
 }
 
+// ListUndelivered operation middleware
+func (siw *ServerInterfaceWrapper) ListUndelivered(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUndeliveredParams
+
+	// ------------- Optional query parameter "channel" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "channel", c.Request.URL.Query(), &params.Channel, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter channel: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListUndelivered(c, params)
+}
+
+// RetryUndelivered operation middleware
+func (siw *ServerInterfaceWrapper) RetryUndelivered(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.RetryUndelivered(c)
+}
+
 // ListPeople operation middleware
 func (siw *ServerInterfaceWrapper) ListPeople(c *gin.Context) {
 
@@ -5292,6 +5410,14 @@ func (siw *ServerInterfaceWrapper) ListResources(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "deniedFor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "deniedFor", c.Request.URL.Query(), &params.DeniedFor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter deniedFor: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -6510,6 +6636,8 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/tickets/:id/revoke", wrapper.RevokeTicket)
 	router.GET(options.BaseURL+"/me/inbox", wrapper.ListInbox)
 	router.POST(options.BaseURL+"/me/inbox", wrapper.MarkInbox)
+	router.GET(options.BaseURL+"/notifications/undelivered", wrapper.ListUndelivered)
+	router.POST(options.BaseURL+"/notifications/undelivered", wrapper.RetryUndelivered)
 	router.GET(options.BaseURL+"/me/preferences", wrapper.GetPreferences)
 	router.PUT(options.BaseURL+"/me/preferences", wrapper.PutPreferences)
 	router.GET(options.BaseURL+"/me/tokens", wrapper.ListTokens)
@@ -8232,6 +8360,84 @@ func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevoke
 	return err
 }
 
+type ListUndeliveredRequestObject struct {
+	Params ListUndeliveredParams
+}
+
+type ListUndeliveredResponseObject interface {
+	VisitListUndeliveredResponse(w http.ResponseWriter) error
+}
+
+type ListUndelivered200JSONResponse UndeliveredList
+
+func (response ListUndelivered200JSONResponse) VisitListUndeliveredResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUndelivereddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUndelivereddefaultApplicationProblemPlusJSONResponse) VisitListUndeliveredResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryUndeliveredRequestObject struct {
+	Body *RetryUndeliveredJSONRequestBody
+}
+
+type RetryUndeliveredResponseObject interface {
+	VisitRetryUndeliveredResponse(w http.ResponseWriter) error
+}
+
+type RetryUndelivered200JSONResponse RetriedUndelivered
+
+func (response RetryUndelivered200JSONResponse) VisitRetryUndeliveredResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryUndelivereddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryUndelivereddefaultApplicationProblemPlusJSONResponse) VisitRetryUndeliveredResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListPeopleRequestObject struct {
 	Params ListPeopleParams
 }
@@ -9814,6 +10020,12 @@ type StrictServerInterface interface {
 	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
 	// (DELETE /me/tokens/{id})
 	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
+	// (GET /notifications/undelivered)
+	ListUndelivered(ctx context.Context, request ListUndeliveredRequestObject) (ListUndeliveredResponseObject, error)
+	// RetryUndelivered Put them on their way again, with as many attempts as new ones (security)
+	// (POST /notifications/undelivered)
+	RetryUndelivered(ctx context.Context, request RetryUndeliveredRequestObject) (RetryUndeliveredResponseObject, error)
 	// ListPeople People of the catalog
 	// (GET /people)
 	ListPeople(ctx context.Context, request ListPeopleRequestObject) (ListPeopleResponseObject, error)
@@ -9919,7 +10131,7 @@ type StrictServerInterface interface {
 	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
 	// (POST /workloads)
 	PutWorkloads(ctx context.Context, request PutWorkloadsRequestObject) (PutWorkloadsResponseObject, error)
-	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// SyncWorkloads Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied
 	// (POST /workloads/sync)
 	SyncWorkloads(ctx context.Context, request SyncWorkloadsRequestObject) (SyncWorkloadsResponseObject, error)
 	// DeleteWorkload Remove one
@@ -11118,6 +11330,63 @@ func (sh *strictHandler) RevokeToken(ctx *gin.Context, id Id) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(RevokeTokenResponseObject); ok {
 		if err := validResponse.VisitRevokeTokenResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListUndelivered operation middleware
+func (sh *strictHandler) ListUndelivered(ctx *gin.Context, params ListUndeliveredParams) {
+	var request ListUndeliveredRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUndelivered(ctx, request.(ListUndeliveredRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUndelivered")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListUndeliveredResponseObject); ok {
+		if err := validResponse.VisitListUndeliveredResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RetryUndelivered operation middleware
+func (sh *strictHandler) RetryUndelivered(ctx *gin.Context) {
+	var request RetryUndeliveredRequestObject
+
+	var body RetryUndeliveredJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryUndelivered(ctx, request.(RetryUndeliveredRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryUndelivered")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(RetryUndeliveredResponseObject); ok {
+		if err := validResponse.VisitRetryUndeliveredResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

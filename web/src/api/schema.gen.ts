@@ -312,6 +312,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/undelivered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Notifications that could not be delivered and were given up, newest first (security, auditors) */
+        get: operations["listUndelivered"];
+        put?: never;
+        /** Put them on their way again, with as many attempts as new ones (security) */
+        post: operations["retryUndelivered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/preferences": {
         parameters: {
             query?: never;
@@ -805,7 +823,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Full sync of one source. Without a token it is a preview; with the token of a preview it is applied */
+        /** Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied */
         post: operations["syncWorkloads"];
         delete?: never;
         options?: never;
@@ -1302,7 +1320,8 @@ export interface paths {
         /**
          * Server-sent events about what the caller may see
          * @description `event: ticket` with `{"id": "...", "state": "...", "version": 3}` when a ticket changed; `event: resource` with
-         *     `{"id": "..."}` when a resource's protection changed; `event: ping` every 15 s. Data are hints: read the object again.
+         *     `{"id": "..."}` when a resource's protection changed; `event: inbox` with `{}` when the caller's inbox got something;
+         *     `event: ping` every 15 s. Data are hints: read the object again.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -1676,6 +1695,8 @@ export interface components {
             target?: components["schemas"]["ItemRef"];
             approvalPolicy?: string;
             steps: components["schemas"]["Step"][];
+            /** @description of break-glass: who looks at it afterwards, instead of the steps */
+            review?: components["schemas"]["Step"];
             /** @description statements that already allow some of it */
             existing?: components["schemas"]["Access"][];
             /** @description a pending ticket about the same */
@@ -1695,7 +1716,7 @@ export interface components {
             items: components["schemas"]["PreviewItem"][];
             /**
              * Format: int64
-             * @description the smallest cap of the approval policies that matched; absent: none
+             * @description the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
              */
             maxDurationSeconds?: number;
             /** @description the caller may break the glass for all of it */
@@ -1827,6 +1848,38 @@ export interface components {
             /** @description catalog id, when it is about a resource and no ticket */
             resource?: string;
             read: boolean;
+        };
+        /** @description what it says is not shown, only what it was about and why it did not arrive */
+        Undelivered: {
+            id: string;
+            /**
+             * Format: date-time
+             * @description of what it tells
+             */
+            at: string;
+            /** Format: date-time */
+            givenUpAt: string;
+            /** @description as in InboxItem */
+            kind: string;
+            channel: string;
+            /** @description absent: a receiver that is nobody's own */
+            person?: components["schemas"]["Person"];
+            ticket?: string;
+            attempts: number;
+            /** @description of the last attempt */
+            problem: string;
+        };
+        UndeliveredList: {
+            items: components["schemas"]["Undelivered"][];
+            nextCursor?: string;
+        };
+        RetryUndelivered: {
+            /** @description absent: all that were given up */
+            ids?: string[];
+        };
+        RetriedUndelivered: {
+            /** Format: int64 */
+            count: number;
         };
         InboxList: {
             unread: number;
@@ -2956,6 +3009,8 @@ export interface operations {
                 environment?: string;
                 /** @description person or group id */
                 owner?: string;
+                /** @description catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing */
+                deniedFor?: string;
                 /** @description only what the caller or one of his groups owns */
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
@@ -3297,6 +3352,58 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listUndelivered: {
+        parameters: {
+            query?: {
+                /** @description mail, slack, or a configured receiver */
+                channel?: string;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndeliveredList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retryUndelivered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryUndelivered"];
+            };
+        };
+        responses: {
+            /** @description How many there were */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedUndelivered"];
+                };
             };
             default: components["responses"]["Problem"];
         };

@@ -1,4 +1,5 @@
-package audittest
+// Package insighttest has a flow store of maps, upon which everything that follows from flows is tested.
+package insighttest
 
 import (
 	"cmp"
@@ -12,8 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Model keeps flows in maps and answers as a store does, slowly and obviously: what follows from flows is tested upon it.
-// It is filled first and read then.
+// Model answers as a store does, slowly and obviously. It is filled first and read then.
 type Model struct {
 	edges   map[audit.Edge]map[time.Time]*audit.Rollup
 	order   []audit.Edge // sorted; nil when it has to be made again
@@ -103,7 +103,9 @@ func (m *Model) Series(_ context.Context, q audit.SeriesQuery) ([]audit.Point, e
 	for k, n := range counts {
 		out = append(out, audit.Point{Start: k.start, Decision: k.decision, Count: n})
 	}
-	slices.SortFunc(out, func(a, b audit.Point) int { return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Decision, b.Decision)) })
+	slices.SortFunc(out, func(a, b audit.Point) int {
+		return cmp.Or(a.Start.Compare(b.Start), cmp.Compare(a.Decision, b.Decision))
+	})
 	return out, nil
 }
 
