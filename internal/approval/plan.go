@@ -73,7 +73,7 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 			if !aboutItem(err) {
 				return Plan{}, err
 			}
-			item = PlanItem{Err: err}
+			item = PlanItem{Item: item.Item, Err: err}
 		}
 		p.Items = append(p.Items, item)
 	}
@@ -108,7 +108,7 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 		p.Item, err = x.change(r, path)
 	}
 	if err != nil {
-		return PlanItem{}, err
+		return p, err
 	}
 	if p.Covered != nil {
 		kind = KindExtend
