@@ -30,8 +30,9 @@ type Cluster struct {
 	Leaving bool
 	// Secret is the name of KubeFed's own Secret for the member, also while the member is held.
 	Secret string
-	// Held: KubeFed is kept from the member.
+	// Held: KubeFed is kept from the member, because of Why.
 	Held bool
+	Why  string
 }
 
 // ParseCluster reads a KubeFedCluster.
@@ -40,13 +41,13 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c); err != nil {
 		return Cluster{}, fmt.Errorf("read KubeFedCluster %s: %w", u.GetName(), err)
 	}
-	secret, held := c.Annotations[AnnotationHeld]
-	if !held {
-		secret = c.Spec.SecretRef.Name
+	secret, held := c.Spec.SecretRef.Name, false
+	if kept := c.Annotations[AnnotationHeld]; secret == heldSecret && kept != "" {
+		secret, held = kept, true
 	}
 	return Cluster{Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
 		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0,
-		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Held: held}, nil
+		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Held: held, Why: c.Annotations[AnnotationHeldBecause]}, nil
 }
 
 // ErrPlacement is a placement that cannot be resolved.
@@ -87,7 +88,7 @@ func (c Cluster) sameConnection(d Cluster) bool {
 	return c.Endpoint == d.Endpoint && c.ProxyURL == d.ProxyURL && c.LaxTLS == d.LaxTLS && bytes.Equal(c.CABundle, d.CABundle)
 }
 
-// samePlace tells whether the same classes are placed there.
+// samePlace tells whether the same is to be placed there, and to be said of it.
 func (c Cluster) samePlace(d Cluster) bool {
-	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving
+	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Held == d.Held && c.Why == d.Why
 }

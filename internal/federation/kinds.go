@@ -65,8 +65,9 @@ const (
 	// the annotations of the KubeFedCluster change.
 	AnnotationRenewed = "acp.io/token-renewed"
 	// AnnotationHeld is the name of the Secret that KubeFed uses for the member when the adapter does not keep the two
-	// apart. See Hold.
-	AnnotationHeld = "acp.io/quarantined-secret"
+	// apart, and AnnotationHeldBecause says why it does. See Registrations.
+	AnnotationHeld        = "acp.io/quarantined-secret"
+	AnnotationHeldBecause = "acp.io/quarantined-because"
 )
 
 // PusherSecretName is the Secret on the host, in KubeFed's namespace, that `kubectl acp cluster join` makes for KubeFed's

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
 // TestRefusalsAreJoined: one row for each thing that somebody could ask for, whatever member refused it.
@@ -35,6 +36,9 @@ func TestRefusalsAreJoined(t *testing.T) {
 // TestWhatRefusedComesFirst: who asks for an application finds what refused it, and learns nothing of other applications.
 func TestWhatRefusedComesFirst(t *testing.T) {
 	x := newSite(t)
+	ledger := refused("m1", portaltest.App889)
+	ledger.Resource = portaltest.LedgerCache
+	x.flows.see(time.Now().Add(-time.Minute), ledger, 7)
 	for name, tc := range map[string]struct{ reason, who, path, first string }{
 		"Own":      {"the resource that refused it is meant, most likely", "erin", "?deniedFor=app-889", "ledger-db-cache"},
 		"Security": {"security sees all", "dave", "?deniedFor=app-889", "ledger-db-cache"},

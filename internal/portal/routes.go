@@ -35,10 +35,11 @@ type route struct {
 	Method, Path, Operation string
 	Who                     who
 	Scope                   credential.Scope
-	Rule                    string // what is decided with the object in hand
-	Body                    int64  // the most bytes that it takes; 0: maxBody
-	Once                    bool   // an Idempotency-Key is kept with the answer; see once
-	Programs                bool   // called by programs that have nothing to show yet: no cookie counts
+	Rule                    string  // what is decided with the object in hand
+	Body                    int64   // the most bytes that it takes; 0: maxBody
+	Once                    bool    // an Idempotency-Key is kept with the answer; see once
+	Programs                bool    // called by programs that have nothing to show yet: no cookie counts
+	Costs                   *budget // beside that of all requests, for what reads much
 }
 
 // routes is every route that the portal has, on one screen. A route without a row is refused.
@@ -109,6 +110,11 @@ var routes = []route{
 	{Method: "GET", Path: apiBase + "/ledger", Operation: "listLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
 	{Method: "POST", Path: apiBase + "/ledger/verify", Operation: "verifyLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
 	{Method: "GET", Path: apiBase + "/ledger/export", Operation: "exportLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
+	{Method: "GET", Path: apiBase + "/flows", Operation: "listFlows", Who: person, Scope: read, Rule: "of what the caller owns; all: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/flows/series", Operation: "listFlowSeries", Who: person, Scope: read, Rule: "of what the caller owns; all: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/flows/raw", Operation: "listRawFlows", Who: person, Scope: read, Rule: "of what the caller owns; all, and nodes: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/flows/losses", Operation: "listFlowLosses", Who: person, Scope: read, Rule: "nodes: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/flows/coverage", Operation: "listFlowCoverage", Who: person, Scope: read, Costs: &budgetFlows},
 	{Method: "GET", Path: apiBase + "/events", Operation: "streamEvents", Who: person, Scope: read, Rule: "what the caller may see"},
 }
 

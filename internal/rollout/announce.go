@@ -47,8 +47,8 @@ func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Enti
 		return Announced{}, failf(approval.CodeConflict, "%s is in Observe: ask for Audit first, so that what would be refused is reported.", e.Title)
 	}
 	people, unowned := owners(s.Catalog(), e, clients)
-	told := len(people)
 	delete(people, a.ID)
+	told := len(people)
 	_, err = s.Store.Change(ctx, e.Name, func(st *State) (News, error) {
 		st.Announcement = &Announcement{At: now, By: a.ID, Message: n.Message, EnforceAt: n.EnforceAt.UTC(), Told: told}
 		details := map[string]string{"message": n.Message, "told": strconv.Itoa(told), "clients": strconv.Itoa(len(clients))}

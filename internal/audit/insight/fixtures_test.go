@@ -12,7 +12,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
-	"github.com/acp-io/acp/internal/audit/audittest"
+	"github.com/acp-io/acp/internal/audit/insight/insighttest"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -145,16 +145,16 @@ func lost(cluster string, count int64, reason audit.LossReason, begin, end time.
 	return &audit.Batch{Losses: []audit.Loss{{Cluster: cluster, Reason: reason, Count: count, From: begin, To: end}}}
 }
 
-func store(batches ...*audit.Batch) *audittest.Model { return audittest.NewModel(batches...) }
+func store(batches ...*audit.Batch) *insighttest.Model { return insighttest.NewModel(batches...) }
 
 // broken answers nothing.
-type broken struct{ *audittest.Model }
+type broken struct{ *insighttest.Model }
 
 var errBroken = fmt.Errorf("%w: broken", audit.ErrUnavailable)
 
 func (broken) Totals(context.Context, audit.Filter, func(audit.Total) error) error { return errBroken }
 
-type uncovered struct{ *audittest.Model }
+type uncovered struct{ *insighttest.Model }
 
 func (uncovered) Coverage(context.Context, time.Time, time.Time) ([]audit.Coverage, error) {
 	return nil, errBroken

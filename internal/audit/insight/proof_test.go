@@ -10,7 +10,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
-	"github.com/acp-io/acp/internal/audit/audittest"
+	"github.com/acp-io/acp/internal/audit/insight/insighttest"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -97,7 +97,7 @@ func TestProposeThenReplay(t *testing.T) {
 		d := dice{rand.New(rand.NewPCG(seed, 5))}
 		in := d.policies()
 		before := policy.NewSnapshot(in)
-		model := audittest.NewModel(watched(15, "m1", "m2"))
+		model := insighttest.NewModel(watched(15, "m1", "m2"))
 		seen := map[string]bool{} // subject, resource, action
 		for range 20 + d.IntN(60) {
 			o := d.observation()
@@ -168,7 +168,7 @@ func TestReplayAgreesWithDeciding(t *testing.T) {
 			r.Spec.Mode = pick(d, v1alpha1.ModeAudit, v1alpha1.ModeEnforce)
 		}
 		target := policy.NewSnapshot(after)
-		model := audittest.NewModel(watched(15, "m1", "m2"))
+		model := insighttest.NewModel(watched(15, "m1", "m2"))
 		var allowed, denied, otherwise, unchanged, all int64
 		for range 20 + d.IntN(60) {
 			o := d.observation()

@@ -33,7 +33,7 @@ func Propose(ctx context.Context, r Reader, in ProposeInput) (Proposal, error) {
 	if err != nil {
 		return Proposal{}, fmt.Errorf("propose a policy for %s: %w", in.Resource, err)
 	}
-	watch, err := watchedDays(ctx, r, in.Since, in.Until, nil)
+	watch, err := WatchedDays(ctx, r, in.Since, in.Until, nil)
 	if err != nil {
 		return Proposal{}, fmt.Errorf("propose a policy for %s: %w", in.Resource, err)
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
-	"github.com/acp-io/acp/internal/audit/audittest"
+	"github.com/acp-io/acp/internal/audit/insight/insighttest"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -129,7 +129,7 @@ func TestProposeStates(t *testing.T) {
 }
 
 // busy is two weeks of a resource that has something of everything.
-func busy() (*policy.Snapshot, *audittest.Model) {
+func busy() (*policy.Snapshot, *insighttest.Model) {
 	s := with(world(), protect(bobs, v1alpha1.ModeAudit), allow("old", app+"100", "redis:connect", bobs),
 		say("no", v1alpha1.EffectDeny, app+"777", "redis:connect", bobs))
 	return s, store(

@@ -30,7 +30,7 @@ func Replay(ctx context.Context, r Reader, in ReplayInput) (Impact, error) {
 	if err != nil {
 		return Impact{}, fmt.Errorf("replay a change: %w", err)
 	}
-	watch, err := watchedDays(ctx, r, in.Since, in.Until, nil)
+	watch, err := WatchedDays(ctx, r, in.Since, in.Until, nil)
 	if err != nil {
 		return Impact{}, fmt.Errorf("replay a change: %w", err)
 	}

@@ -224,14 +224,14 @@ func (c *clientele) newcomersPart(w *Watch, in *EvidenceInput) Part {
 	half := in.Now.Add(-in.Window / 2)
 	n := 0
 	for _, who := range c.clients {
-		if !who.first.Before(half) {
+		if !who.allowed && !who.first.Before(half) {
 			n++
 		}
 	}
 	share := float64(n) / float64(max(len(c.clients), 1))
 	perDay := float64(n) / max(in.Window.Hours()/2/24, 1)
 	return lacking(PartNewcomers, share, worstNewcomers,
-		fmt.Sprintf("%d of %d clients came only in the later half of the window (%.1f a day): more may still come.", n, len(c.clients), perDay))
+		fmt.Sprintf("%d of %d clients came only in the later half of the window (%.1f a day), and nothing allows them: more may still come.", n, len(c.clients), perDay))
 }
 
 func (c *clientele) unattributedPart(w *Watch) Part {

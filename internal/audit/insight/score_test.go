@@ -114,6 +114,11 @@ func TestEvidence(t *testing.T) {
 			want:   "40 20 10 6 10 10", enough: true,
 			says: []string{"1 of 10 clients came only in the later half of the window (0.1 a day)"},
 		},
+		"CoveredNewcomers": {
+			reason: "whoever asked before he came says nothing about those who did not",
+			flows:  []*audit.Batch{full, flows(edge(app+"ok", bobs, 6380, policy.Allowed), 1, 2)},
+			want:   "40 20 10 10 10 10", enough: true,
+		},
 		"Unattributed": {
 			reason: "a tenth of the connections is nobody's",
 			flows:  []*audit.Batch{full, flows(edge(app+"1", bobs, 6379, policy.Audited), 90, 10), flows(edge("", bobs, 6379, policy.Audited, from("203.0.113.0/24")), 10, 10)},

@@ -76,7 +76,7 @@ const (
 	PartWeekly PartName = "weekly"
 	// PartLoss: how few flows were lost.
 	PartLoss PartName = "loss"
-	// PartNewcomers: how few clients came only in the later half of the window.
+	// PartNewcomers: how few clients that nothing allows came only in the later half of the window.
 	PartNewcomers PartName = "newcomers"
 	// PartUnattributed: how few connections come from sources without a name that nothing allows.
 	PartUnattributed PartName = "unattributed"

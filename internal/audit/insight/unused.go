@@ -32,7 +32,7 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	if len(candidates) == 0 {
 		return []UnusedStatement{}, nil
 	}
-	watch, err := watchedDays(ctx, r, quiet, in.Now, nil)
+	watch, err := WatchedDays(ctx, r, quiet, in.Now, nil)
 	if err != nil {
 		return nil, fmt.Errorf("look for unused grants: %w", err)
 	}

@@ -37,7 +37,7 @@ type DayWatch struct {
 // Watched asks how well members were watched; without names, all that the store knows. A named member that the store does
 // not know was not watched.
 func Watched(ctx context.Context, r Reader, since, until time.Time, clusters []string) (*Watch, error) {
-	w, err := watchedDays(ctx, r, since, until, clusters)
+	w, err := WatchedDays(ctx, r, since, until, clusters)
 	if err != nil || !until.After(since) {
 		return w, err
 	}
@@ -51,8 +51,8 @@ func Watched(ctx context.Context, r Reader, since, until time.Time, clusters []s
 	return w, nil
 }
 
-// watchedDays is Watched without counting connections, which takes a store longer than the rest.
-func watchedDays(ctx context.Context, r Reader, since, until time.Time, clusters []string) (*Watch, error) {
+// WatchedDays is Watched without counting connections, which takes a store longer than the rest.
+func WatchedDays(ctx context.Context, r Reader, since, until time.Time, clusters []string) (*Watch, error) {
 	w := &Watch{Since: since.UTC(), Until: until.UTC()}
 	covered, err := r.Coverage(ctx, since, until)
 	if err != nil {

@@ -113,10 +113,11 @@ func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) 
 	if u == nil {
 		return preflight.Facts{}, fmt.Errorf("%s: %w", name, ErrUnregistered)
 	}
-	return h.facts(ctx, c), nil
+	return h.FactsOf(ctx, c), nil
 }
 
-func (h *Host) facts(ctx context.Context, c federation.Cluster) preflight.Facts {
+// FactsOf reads a member with the tokens that KubeFed and the adapter use.
+func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Facts {
 	silent := func(why string) preflight.Facts { return preflight.Facts{Member: c.Name, Silent: why} }
 	pushing, err := h.token(ctx, h.KubeFedNamespace, c.Secret)
 	if err != nil {
@@ -149,7 +150,7 @@ func (h *Host) Others(ctx context.Context, but string) ([]preflight.Facts, error
 	var out []preflight.Facts
 	for _, c := range members {
 		if c.Name != but {
-			out = append(out, h.facts(ctx, c))
+			out = append(out, h.FactsOf(ctx, c))
 		}
 	}
 	return out, nil

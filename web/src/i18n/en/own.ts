@@ -150,6 +150,7 @@ export const own = {
       catalogWrite: "Change the catalog, if you may",
       workloadsWrite: "Register workloads",
       ledgerRead: "Read the ledger, if you may",
+      rolloutWrite: "Open and close resources: temporary audits, announcements, guards",
     },
     expires: "Ends after",
     days_one: "{{count}} day",

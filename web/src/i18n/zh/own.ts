@@ -147,6 +147,7 @@ export const own = {
       catalogWrite: "修改目录（如果您有权）",
       workloadsWrite: "登记工作负载",
       ledgerRead: "读取审计账本（如果您有权）",
+      rolloutWrite: "放行与收紧资源：临时审计、公告、守护",
     },
     expires: "有效期",
     days_other: "{{count}} 天",

@@ -7,13 +7,14 @@ import (
 
 	flowpb "github.com/cilium/cilium/api/v1/flow"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 )
 
 func TestEndpointOf(t *testing.T) {
-	a := netip.MustParseAddr("10.0.0.1")
 	for name, tc := range map[string]struct {
 		reason string
 		in     *flowpb.Endpoint
@@ -22,46 +23,46 @@ func TestEndpointOf(t *testing.T) {
 		"Pod": {
 			"plain keys, and the cluster and namespace of its labels",
 			&flowpb.Endpoint{Labels: []string{"k8s:app=x", "k8s:com.trip/appid=888", "k8s:io.cilium.k8s.policy.cluster=m2", "k8s:io.kubernetes.pod.namespace=apps"}},
-			audit.Endpoint{Kind: audit.KindWorkload, Cluster: "m2", Namespace: "apps", Address: a, Labels: map[string]string{
+			audit.Endpoint{Kind: audit.KindWorkload, Cluster: "m2", Namespace: "apps", Labels: map[string]string{
 				"app": "x", "com.trip/appid": "888", "io.cilium.k8s.policy.cluster": "m2", "io.kubernetes.pod.namespace": "apps"}},
 		},
 		"LabelWinsOverField": {
 			"the identity's label is what policies match",
 			&flowpb.Endpoint{ClusterName: "default", Namespace: "ns", Labels: []string{"k8s:io.cilium.k8s.policy.cluster=m2"}},
-			audit.Endpoint{Kind: audit.KindWorkload, Cluster: "m2", Namespace: "ns", Address: a, Labels: map[string]string{"io.cilium.k8s.policy.cluster": "m2"}},
+			audit.Endpoint{Kind: audit.KindWorkload, Cluster: "m2", Namespace: "ns", Labels: map[string]string{"io.cilium.k8s.policy.cluster": "m2"}},
 		},
 		"OtherSources": {
 			"a label of another source is not a pod's label: anyone could forge the key",
 			&flowpb.Endpoint{Labels: []string{"container:com.trip/appid=888", "com.trip/appid=888"}},
-			audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown", Address: a},
+			audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"},
 		},
-		"World":     {"outside the fleet, in no cluster", &flowpb.Endpoint{ClusterName: "m1", Labels: []string{"reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside, Address: a}},
-		"World4":    {"the name in dual-stack clusters", &flowpb.Endpoint{Labels: []string{"reserved:world-ipv4"}}, audit.Endpoint{Kind: audit.KindOutside, Address: a}},
-		"CIDR":      {"an identity of a range", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.0/8", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside, Address: a}},
-		"APIServer": {"outside the fleet, known by name too", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.1/32", "reserved:kube-apiserver", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside, Address: a}},
+		"World":     {"outside the fleet, in no cluster", &flowpb.Endpoint{ClusterName: "m1", Labels: []string{"reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"World4":    {"the name in dual-stack clusters", &flowpb.Endpoint{Labels: []string{"reserved:world-ipv4"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"CIDR":      {"an identity of a range", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.0/8", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"APIServer": {"outside the fleet, known by name too", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.1/32", "reserved:kube-apiserver", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
 		"Host": {
 			"the own node, also where the API server runs on it",
 			&flowpb.Endpoint{Labels: []string{"reserved:kube-apiserver", "reserved:host"}},
-			audit.Endpoint{Kind: audit.KindLocalHost, Identity: "host", Address: a},
+			audit.Endpoint{Kind: audit.KindLocalHost, Identity: "host"},
 		},
 		"RemoteNode": {
 			"another node is not outside, whatever else its labels say",
 			&flowpb.Endpoint{Labels: []string{"reserved:remote-node", "cidr:10.0.0.1/32"}},
-			audit.Endpoint{Kind: audit.KindReserved, Identity: "remote-node", Address: a},
+			audit.Endpoint{Kind: audit.KindReserved, Identity: "remote-node"},
 		},
-		"PodInInit": {"a pod without an identity yet is nobody", &flowpb.Endpoint{Labels: []string{"reserved:init", "k8s:com.trip/appid=888"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "init", Address: a}},
-		"WorldPod":  {"a pod never gets the rights of an address", &flowpb.Endpoint{Labels: []string{"reserved:world", "k8s:a=b"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "world", Address: a}},
-		"Nothing":   {"not even an endpoint", nil, audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown", Address: a}},
+		"PodInInit": {"a pod without an identity yet is nobody", &flowpb.Endpoint{Labels: []string{"reserved:init", "k8s:com.trip/appid=888"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "init"}},
+		"WorldPod":  {"a pod never gets the rights of an address", &flowpb.Endpoint{Labels: []string{"reserved:world", "k8s:a=b"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "world"}},
+		"Nothing":   {"not even an endpoint", nil, audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, endpointOf(tc.in, a), cmp.Comparer(func(x, y netip.Addr) bool { return x == y })); diff != "" {
+			if diff := cmp.Diff(tc.want, endpointOf(tc.in), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})
 	}
 }
 
-func TestObserveProtocols(t *testing.T) {
+func TestProtocols(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		l4     *flowpb.Layer4
@@ -75,13 +76,12 @@ func TestObserveProtocols(t *testing.T) {
 		"Large":  {"a number that is no port must not become another port", &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{DestinationPort: 65536 + 6379}}}, "TCP", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, err := observe("m1", verdict(0, func(f *flowpb.Flow) { f.L4 = tc.l4 }))
-			if err != nil {
-				t.Fatalf("observe: %v", err)
-			}
-			if string(o.Protocol) != tc.want || o.Destination.Port != tc.port {
-				t.Errorf("%s: %s/%d, want %s/%d", tc.reason, o.Protocol, o.Destination.Port, tc.want, tc.port)
-			}
+			l := newLedger()
+			cfg := config("unused", l)
+			take(intakeOf(t, &cfg, audit.Resume{}), verdict(0, func(f *flowpb.Flow) { f.L4 = tc.l4 }))
+			want := edge()
+			want.Protocol, want.Port, want.Action = v1alpha1.Protocol(tc.want), tc.port, ""
+			wantEdges(t, l, map[audit.Edge]int64{want: 1})
 		})
 	}
 }
@@ -91,7 +91,7 @@ func TestVerdicts(t *testing.T) {
 		flowpb.Verdict_FORWARDED: audit.VerdictForwarded, flowpb.Verdict_REDIRECTED: audit.VerdictForwarded, flowpb.Verdict_DROPPED: audit.VerdictDropped,
 		flowpb.Verdict_AUDIT: audit.VerdictAudit, flowpb.Verdict_VERDICT_UNKNOWN: audit.VerdictUnknown, flowpb.Verdict_ERROR: audit.VerdictUnknown,
 	} {
-		if got := verdictOf(&flowpb.Flow{Verdict: in}); got != want {
+		if got := verdictOf(in); got != want {
 			t.Errorf("verdictOf(%v) = %q, want %q", in, got, want)
 		}
 	}
@@ -100,6 +100,13 @@ func TestVerdicts(t *testing.T) {
 func TestIdentify(t *testing.T) {
 	noUUID := func(change ...func(*flowpb.Flow)) *flowpb.Flow {
 		return verdict(1, append(change, func(f *flowpb.Flow) { f.Uuid = "" })...)
+	}
+	identify := func(f *flowpb.Flow) uint64 {
+		var e event
+		if err := scanResponse(wire(f), &e); err != nil {
+			t.Fatal(err)
+		}
+		return e.identity()
 	}
 	base := noUUID()
 	if identify(base) != identify(proto.Clone(base).(*flowpb.Flow)) {
@@ -118,57 +125,32 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
-// What comes over the wire may be anything.
-func FuzzTake(f *testing.F) {
-	seed, err := proto.Marshal(flowResponse(verdict(1)))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed)
-	f.Add([]byte{})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		r := flowResponse(nil)
-		if proto.Unmarshal(data, r) != nil {
-			return
-		}
-		l := newLedger()
-		cfg := config("127.0.0.1:1", l)
-		tk := newTaker(&cfg, audit.Resume{})
-		tk.take(r)
-		tk.take(r)
-		for e, n := range l.edges {
-			if n < 1 || e.Cluster != "m1" {
-				t.Errorf("counted %d of %+v", n, e)
-			}
-		}
-	})
-}
-
 func TestConnectionsAreBounded(t *testing.T) {
-	c := newConnections(time.Time{})
-	c.limit = 100
+	c := newConnections(time.Time{}, 100)
 	for i := range 1000 {
-		o, err := observe("m1", verdict(i))
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.counts(classVerdict, &o)
+		c.take(classVerdict, uint64(i), at(i))
 	}
 	if n := len(c.young) + len(c.old); n > c.limit {
 		t.Errorf("%d connections are remembered, the limit is %d", n, c.limit)
 	}
-	last, err := observe("m1", verdict(999))
-	if err != nil {
-		t.Fatal(err)
+	if why := c.take(classTraffic, 999, at(999)); why != skipKnown {
+		t.Errorf("the newest connection was forgotten: %q", skipNames[why])
 	}
-	if c.counts(classTraffic, &last) {
-		t.Error("the newest connection was forgotten")
+	if why := c.take(classTraffic, 0, at(1000)); why != skipForgotten {
+		t.Errorf("what was forgotten early counts again: %q", skipNames[why])
 	}
-	later := last
-	later.Time = later.Time.Add(idle)
-	c.counts(classVerdict, &audit.Observation{Time: later.Time.Add(idle)})
-	c.counts(classVerdict, &audit.Observation{Time: later.Time.Add(3 * idle)})
-	if !c.counts(classTraffic, &later) {
-		t.Error("a connection that was idle for hours is still remembered")
+}
+
+func TestConnectionsAreForgottenWhenIdle(t *testing.T) {
+	c := newConnections(time.Time{}, 100)
+	c.take(classVerdict, 1, t0)
+	c.take(classTraffic, 2, t0.Add(idle))
+	if why := c.take(classTraffic, 1, t0.Add(2*idle-time.Second)); why != skipKnown {
+		t.Errorf("a connection was forgotten too early: %q", skipNames[why])
+	}
+	c.take(classTraffic, 2, t0.Add(3*idle))
+	c.take(classTraffic, 2, t0.Add(5*idle))
+	if why := c.take(classTraffic, 1, t0.Add(5*idle)); why != skipNone {
+		t.Errorf("a connection that was idle for hours is still remembered: %q", skipNames[why])
 	}
 }

@@ -1,4 +1,5 @@
-package audittest
+// Package insighttest has a flow store of maps, upon which everything that follows from flows is tested.
+package insighttest
 
 import (
 	"cmp"
@@ -12,8 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Model keeps flows in maps and answers as a store does, slowly and obviously: what follows from flows is tested upon it.
-// It is filled first and read then.
+// Model answers as a store does, slowly and obviously. It is filled first and read then.
 type Model struct {
 	edges   map[audit.Edge]map[time.Time]*audit.Rollup
 	order   []audit.Edge // sorted; nil when it has to be made again
