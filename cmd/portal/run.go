@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -51,11 +52,17 @@ const (
 	pruneEvery   = 10 * time.Minute
 	jobLease     = 5 * time.Second // more than a write may take
 	workers      = 4               // jobs of one resource are done in order, those of others beside them
+	// gcPercent: what the portal keeps is small beside what its answers are made of and leave at once; a heap half as large
+	// again is worth half the collecting. GOGC says otherwise.
+	gcPercent = 200
 )
 
 // run wires the parts together and serves until the context ends.
 func run(ctx context.Context, o options, log *slog.Logger) error {
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	listener, err := listen(ctx, o.listen)
 	if err != nil {
 		return err
@@ -160,7 +167,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
 		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
@@ -174,10 +181,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	var hostErr error
 	background.Go(func() { directory.Run(ctx, catalogEvery) })
 	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
+	background.Go(func() { hub.FollowInboxes(ctx, notifications, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
-	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, log) {
+	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
 		background.Go(func() { run(ctx) })
 	}
 	for _, w := range outbox {

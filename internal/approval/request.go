@@ -20,10 +20,14 @@ const (
 
 // Request is what somebody asks for, by catalog ids.
 type Request struct {
-	Kind           Kind // empty: grant
-	Items          []RequestItem
-	Reason         string
-	BreakGlass     bool
+	Kind       Kind // empty: grant
+	Items      []RequestItem
+	Reason     string
+	BreakGlass bool
+	// Adopt: an owner of the resources asks that clients that were seen may stay; their applications need not be his.
+	Adopt bool
+	// Override is why a security administrator closes a resource without evidence enough; empty: he does not.
+	Override       string
 	IdempotencyKey string
 }
 
@@ -62,7 +66,7 @@ type PlanItem struct {
 func (t *Ticket) same(d Draft) bool {
 	return t.Kind == d.Kind && t.Reason == d.Reason && t.BreakGlass == d.BreakGlass && slices.EqualFunc(t.Items, d.Items, func(a, b Item) bool {
 		return a.ApplicationName == b.ApplicationName && a.ResourceName == b.ResourceName && slices.Equal(a.Actions, b.Actions) &&
-			a.Duration == b.Duration && sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change)
+			a.Duration == b.Duration && a.Adopt == b.Adopt && a.Override.because() == b.Override.because() && sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change)
 	})
 }
 

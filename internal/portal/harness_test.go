@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -24,7 +23,6 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
-	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	catalogstore "github.com/acp-io/acp/internal/catalog/gormstore"
 	"github.com/acp-io/acp/internal/catalog/workloads"
@@ -123,30 +121,6 @@ func (h *fakeHost) DryRun(_ context.Context, c approval.Change) (json.RawMessage
 
 func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return nil, nil }
 
-type fakeFlows struct{ err error }
-
-func (f *fakeFlows) Connections(_ context.Context, q audit.ConnectionQuery) (audit.ConnectionPage, error) {
-	edge := func(cluster, subject string) audit.Edge {
-		return audit.Edge{Cluster: cluster, Subject: subject, Resource: portaltest.BobsCluster, Port: 6379, Protocol: "TCP", Decision: policy.DefaultDenied, Verdict: audit.VerdictDropped}
-	}
-	all := []audit.Connection{{Edge: edge("m1", portaltest.App888), Count: 3}, {Edge: edge("m2", portaltest.App889), Count: 5}}
-	var out audit.ConnectionPage
-	for _, c := range all {
-		if (len(q.Subjects) == 0 || slices.Contains(q.Subjects, c.Subject)) && (len(q.Resources) == 0 || slices.Contains(q.Resources, c.Resource)) {
-			out.Items = append(out.Items, c)
-		}
-	}
-	return out, f.err
-}
-
-func (f *fakeFlows) Denied(context.Context, audit.DeniedQuery) (map[string]int64, error) {
-	return map[string]int64{portaltest.App888: 3, portaltest.BobsCluster: 8}, f.err
-}
-
-func (f *fakeFlows) LastFlow(context.Context) (map[string]time.Time, error) {
-	return map[string]time.Time{"m1": time.Unix(1700000000, 0)}, f.err
-}
-
 // registered workloads, as a host cluster that accepts everything would have them.
 type registered struct {
 	state *workloads.State
@@ -178,7 +152,7 @@ type site struct {
 	base     string
 	provider *portaltest.Provider
 	host     *fakeHost
-	flows    *fakeFlows
+	flows    *flowStore
 	end      context.CancelFunc
 
 	credentials *credentialstore.Store
@@ -210,7 +184,7 @@ func newSite(t *testing.T) *site {
 	if err := directory.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := &site{t: t, files: files, db: db, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
+	x := &site{t: t, files: files, db: db, provider: portaltest.NewProvider(t), flows: newFlowStore(t), host: &fakeHost{input: policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
@@ -242,7 +216,7 @@ func newSite(t *testing.T) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {

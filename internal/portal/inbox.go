@@ -20,6 +20,8 @@ type Inbox interface {
 	MarkAllRead(ctx context.Context, person string, upTo int64, at time.Time) error
 	Preferences(ctx context.Context, people ...string) (map[string]notify.Preferences, error)
 	SetPreferences(ctx context.Context, person string, p notify.Preferences, at time.Time) error
+	Dead(ctx context.Context, f notify.DeadFilter) (letters []notify.DeadLetter, next int64, err error)
+	Revive(ctx context.Context, ids []int64, now time.Time) (int64, error)
 }
 
 // ListInbox implements openapi.StrictServerInterface.

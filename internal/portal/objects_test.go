@@ -184,3 +184,49 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 		}
 	}
 }
+
+// TestFullSyncFromABrowser: a security administrator makes a platform's source anew with the preview in front of him; who
+// is not one cannot, and a source that people registered in cannot be made anew by anybody.
+func TestFullSyncFromABrowser(t *testing.T) {
+	x := newSite(t)
+	const path = "/api/v1/workloads/sync"
+	one := func(source, token string) map[string]any {
+		body := map[string]any{"source": source, "items": []map[string]any{{"id": "vm-1", "subject": portaltest.App889, "addresses": []string{"192.0.2.7"}}}}
+		if token != "" {
+			body["token"] = token
+		}
+		return body
+	}
+	for name, tc := range map[string]struct {
+		reason, who, source string
+		want                int
+	}{
+		"Owner":    {"he owns the application, not the source", "erin", "cmdb", http.StatusForbidden},
+		"Auditor":  {"changes nothing", "grace", "cmdb", http.StatusForbidden},
+		"People's": {"what people registered is not one list", "dave", "portal", http.StatusForbidden},
+		"BadName":  {"no source has such a name", "dave", "CMDB!", http.StatusUnprocessableEntity},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if a := x.as(tc.who).Post(path, one(tc.source, "")); a.Status != tc.want {
+				t.Errorf("%s: %d %s", tc.reason, a.Status, a.Body)
+			}
+		})
+	}
+	dave := x.as("dave")
+	var preview, applied struct {
+		Token   string
+		Applied bool
+		Added   int
+	}
+	dave.Post(path, one("cmdb", "")).Into(t, &preview)
+	if preview.Applied || preview.Added != 1 || x.registered.count() != 0 {
+		t.Fatalf("a preview changes nothing: %+v, %d", preview, x.registered.count())
+	}
+	if a := dave.Post(path, one("cmdb", "stale")); a.Status != http.StatusConflict {
+		t.Errorf("another preview's token: %d %s", a.Status, a.Body)
+	}
+	dave.Post(path, one("cmdb", preview.Token)).Into(t, &applied)
+	if !applied.Applied || x.registered.count() != 1 {
+		t.Errorf("applied: %+v, %d", applied, x.registered.count())
+	}
+}

@@ -44,12 +44,8 @@ type Host interface {
 	AwaySince() time.Time
 }
 
-// Flows is the part of the flow store that the portal reads.
-type Flows interface {
-	Connections(context.Context, audit.ConnectionQuery) (audit.ConnectionPage, error)
-	Denied(context.Context, audit.DeniedQuery) (map[string]int64, error)
-	LastFlow(context.Context) (map[string]time.Time, error)
-}
+// Flows is the flow store, which the portal only reads.
+type Flows = audit.Reader
 
 // Config of a Server; all fields are required but Demo, TrustedProxies, Channels, Witnesses, Metrics and Stats.
 type Config struct {
@@ -62,24 +58,26 @@ type Config struct {
 	Workloads      *workloads.Registrar
 	Ledger         ledger.Reader
 	// Witnesses are the heads that the ledger's anchors keep; nil: there is no anchor.
-	Witnesses    func(context.Context) ([]ledger.Witness, error)
-	Metrics      prometheus.Registerer
-	Stats        func(context.Context) (Stats, error)
-	PublicURL    *url.URL
-	Tickets      *approval.Service
-	Host         Host
-	Flows        Flows
-	Directory    *catalog.Service
-	Sessions     scs.CtxStore
-	SessionIdle  time.Duration
-	Issuer       string
-	ClientID     string
-	ClientSecret string
-	Web          fs.FS // holds index.html, or not if the web application was not built
-	Hub          *Hub
-	Demo         bool
-	Now          func() time.Time
-	Log          *slog.Logger
+	Witnesses func(context.Context) ([]ledger.Witness, error)
+	Metrics   prometheus.Registerer
+	Stats     func(context.Context) (Stats, error)
+	PublicURL *url.URL
+	Tickets   *approval.Service
+	Host      Host
+	Flows     Flows
+	// EvidenceWindow is the past that scores, replays and proposals look at.
+	EvidenceWindow time.Duration
+	Directory      *catalog.Service
+	Sessions       scs.CtxStore
+	SessionIdle    time.Duration
+	Issuer         string
+	ClientID       string
+	ClientSecret   string
+	Web            fs.FS // holds index.html, or not if the web application was not built
+	Hub            *Hub
+	Demo           bool
+	Now            func() time.Time
+	Log            *slog.Logger
 }
 
 // Validate says what is missing or unsafe, in words for the one who starts the program.
@@ -126,7 +124,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := e.SetTrustedProxies(nil); err != nil {
 		return nil, err
 	}
-	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.once)
+	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.patient, s.once)
 	e.NoMethod(func(c *gin.Context) {
 		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
 	})

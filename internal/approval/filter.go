@@ -1,17 +1,15 @@
-package approvaltest
+package approval
 
 import (
 	"slices"
 	"strings"
-
-	"github.com/acp-io/acp/internal/approval"
 )
 
-// matches is what a Filter means.
-func matches(t *approval.Ticket, f approval.Filter) bool {
+// Matches is what a Filter means, but for its order and its page.
+func (f Filter) Matches(t *Ticket) bool {
 	concerns := t.Concerns()
-	is := func(item int, person string, role approval.Role) bool {
-		return slices.ContainsFunc(concerns, func(c approval.Concern) bool {
+	is := func(item int, person string, role Role) bool {
+		return slices.ContainsFunc(concerns, func(c Concern) bool {
 			return (item < 0 || c.Item == item) && c.Person == person && c.Role == role
 		})
 	}
@@ -20,26 +18,26 @@ func matches(t *approval.Ticket, f approval.Filter) bool {
 		f.Requester != "" && t.Requester != f.Requester,
 		len(f.Kinds) > 0 && !slices.Contains(f.Kinds, t.Kind),
 		len(f.States) > 0 && !slices.Contains(f.States, t.State()),
-		f.DecidedBy != "" && !is(-1, f.DecidedBy, approval.RoleDecided):
+		f.DecidedBy != "" && !is(-1, f.DecidedBy, RoleDecided):
 		return false
 	}
-	if w := f.WaitsFor; w != nil && (t.Requester == w.Person || !slices.ContainsFunc(concerns, func(c approval.Concern) bool {
-		return c.Role == approval.RoleWaits && (c.Person == w.Person || slices.Contains(w.StandsFor, c.Person) && !is(c.Item, w.Person, approval.RoleDecided))
+	if w := f.WaitsFor; w != nil && (t.Requester == w.Person || !slices.ContainsFunc(concerns, func(c Concern) bool {
+		return c.Role == RoleWaits && (c.Person == w.Person || slices.Contains(w.StandsFor, c.Person) && !is(c.Item, w.Person, RoleDecided))
 	})) {
 		return false
 	}
-	if v := f.VisibleTo; v != nil && t.Requester != v.Person && !slices.ContainsFunc(concerns, func(c approval.Concern) bool {
-		return c.Person == v.Person || c.Role == approval.RoleNamed && slices.Contains(v.StandsFor, c.Person)
-	}) && !slices.ContainsFunc(t.Items, func(it approval.Item) bool {
+	if v := f.VisibleTo; v != nil && t.Requester != v.Person && !slices.ContainsFunc(concerns, func(c Concern) bool {
+		return c.Person == v.Person || c.Role == RoleNamed && slices.Contains(v.StandsFor, c.Person)
+	}) && !slices.ContainsFunc(t.Items, func(it Item) bool {
 		return slices.Contains(v.Applications, it.ApplicationName) || slices.Contains(v.Resources, it.ResourceName)
 	}) {
 		return false
 	}
-	return slices.ContainsFunc(t.Items, func(it approval.Item) bool { return itemMatches(it, f) })
+	return slices.ContainsFunc(t.Items, func(it Item) bool { return f.matchesItem(it) })
 }
 
 // mentions tells whether a text is part of the reason or of an id.
-func mentions(t *approval.Ticket, text string) bool {
+func mentions(t *Ticket, text string) bool {
 	in := []string{t.Reason, t.Requester}
 	for _, it := range t.Items {
 		in = append(in, it.Application, it.Resource)
@@ -47,7 +45,7 @@ func mentions(t *approval.Ticket, text string) bool {
 	return slices.ContainsFunc(in, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
 }
 
-func itemMatches(it approval.Item, f approval.Filter) bool {
+func (f Filter) matchesItem(it Item) bool {
 	due := it.Due()
 	return (len(f.ItemStates) == 0 || slices.Contains(f.ItemStates, it.State)) &&
 		(f.Application == "" || it.Application == f.Application) && (f.Resource == "" || it.Resource == f.Resource) &&
