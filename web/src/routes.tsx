@@ -29,6 +29,7 @@ export const routes: RouteObject[] = [
           { path: "delegations", lazy: lazyPage(async () => (await import("./pages/DelegationsPage")).DelegationsPage) },
           { path: "profile", lazy: lazyPage(async () => (await import("./pages/ProfilePage")).ProfilePage) },
           { path: "device", lazy: lazyPage(async () => (await import("./pages/DevicePage")).DevicePage) },
+          { path: "flows", lazy: lazyPage(async () => (await import("./pages/FlowsPage")).FlowsPage) },
           { path: "policies", lazy: lazyPage(async () => (await import("./pages/PoliciesPage")).PoliciesPage) },
           { path: "policies/what-if", lazy: lazyPage(async () => (await import("./pages/WhatIfPage")).WhatIfPage) },
           { path: "classes", lazy: lazyPage(async () => (await import("./pages/ClassesPage")).ClassesPage) },

@@ -3,6 +3,7 @@ export const governance = {
   fileText: { clear: "Clear" },
   governing: {
     label: "Governance",
+    flows: "Flows",
     delegations: "Delegations",
     workloads: "Workloads",
     policies: "Policies",

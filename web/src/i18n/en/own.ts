@@ -128,6 +128,7 @@ export const own = {
       ticketsDecide: "Approve and reject in your name",
       catalogWrite: "Change the catalog, if you may",
       workloadsWrite: "Register workloads",
+      rolloutWrite: "Announce and advance rollouts, and switch temporary audit",
       ledgerRead: "Read the ledger, if you may",
     },
     expires: "Ends after",

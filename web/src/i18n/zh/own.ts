@@ -127,6 +127,7 @@ export const own = {
       ticketsDecide: "以您的身份批准和驳回",
       catalogWrite: "修改目录（如果您有权）",
       workloadsWrite: "登记工作负载",
+      rolloutWrite: "公告和推进上线，开关临时审计",
       ledgerRead: "读取审计账本（如果您有权）",
     },
     expires: "有效期",
