@@ -3,7 +3,7 @@ import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-qu
 import { flowQuery, windowOf } from "../lib/flow-filter";
 import type { FlowFilter } from "../lib/flow-filter";
 import { client, unwrap } from "./client";
-import type { NewTicket } from "./types";
+import type { NewTicket, RolloutStage } from "./types";
 
 const interval = 15_000;
 /** What has an end does not change any more, and of a list that was paged through nothing should move. */
@@ -140,5 +140,23 @@ export function useTicketImpact(id: string, change: "ticket" | "revoke", enabled
     enabled,
     retry: false,
     staleTime: 30_000,
+  });
+}
+
+export interface RolloutFilter {
+  class?: string;
+  owner?: string;
+  stage?: RolloutStage[];
+  q?: string;
+}
+
+export function useRollout(filter: RolloutFilter) {
+  return useInfiniteQuery({
+    queryKey: ["rollout", "list", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/rollout", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    placeholderData: keepPreviousData,
+    refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) <= 1 ? 30_000 : false),
   });
 }

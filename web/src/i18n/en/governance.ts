@@ -4,6 +4,8 @@ export const governance = {
   governing: {
     label: "Governance",
     flows: "Flows",
+    rollout: "Rollout",
+    unused: "Unused grants",
     delegations: "Delegations",
     workloads: "Workloads",
     policies: "Policies",

@@ -5,6 +5,7 @@ import { flows } from "./flows";
 import { governance } from "./governance";
 import { own } from "./own";
 import { request } from "./request";
+import { rollout } from "./rollout";
 import { tickets } from "./tickets";
 
-export const en = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows };
+export const en = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...rollout };
