@@ -71,8 +71,19 @@ $(POSTGRES): hack/postgres/package.json hack/postgres/package-lock.json
 	@cd hack/postgres && ../step "PostgreSQL for the tests" npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
+# ClickHouse's own engine, from npm, and a small server around it, so that the flow store's tests have a current ClickHouse.
+CLICKHOUSE := hack/clickhouse/node_modules/.installed
+
+.PHONY: clickhouse
+clickhouse: $(CLICKHOUSE)
+	@cd hack/clickhouse && ../step "ClickHouse's engine" go build -o $(BIN)/ .
+
+$(CLICKHOUSE): hack/clickhouse/package.json hack/clickhouse/package-lock.json
+	@cd hack/clickhouse && ../step "ClickHouse for the tests" npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
 .PHONY: test-go
-test-go: parts postgres ## Unit tests and controller tests against real API servers, race detector on
+test-go: parts postgres clickhouse ## Unit tests and controller tests against real API servers, race detector on
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test $(GO_TEST_FLAGS) ./...
 
@@ -120,7 +131,7 @@ parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the data
 	@$(BIN)/acp-playground parts
 
 .PHONY: bench
-bench: build parts postgres ## Measure; prints lines "bench NAME VALUE UNIT"
+bench: build parts postgres clickhouse ## Measure; prints lines "bench NAME VALUE UNIT"
 	@cd $(PLAYGROUND) && go build -o $(BIN)/ ./cmd/acp-bench
 	@$(BIN)/acp-bench --bin-dir $(BIN)
 	@cd web && npm run --silent bench

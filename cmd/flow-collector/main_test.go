@@ -210,7 +210,7 @@ func TestRunsWhileEverythingElseIsDown(t *testing.T) {
 
 func TestReadiness(t *testing.T) {
 	good := sources{
-		policiesRead: func() bool { return true }, policiesProblem: func() string { return "" }, storeErr: func() error { return nil },
+		policiesRead: func() bool { return true }, policiesProblem: func() string { return "" }, storeErr: func() error { return nil }, spooling: func() error { return nil },
 		members: func() []hubble.State { return []hubble.State{{Member: "m1", Connected: true}} },
 	}
 	for name, tc := range map[string]struct {
@@ -223,6 +223,7 @@ func TestReadiness(t *testing.T) {
 		"NoPolicies": {"nothing can be decided", func(s *sources) { s.policiesRead = func() bool { return false } }, false, "not read yet"},
 		"OldPolicies": {"decided with what was read, and said so", func(s *sources) { s.policiesProblem = func() string { return "the host is away" } }, true,
 			"the host is away"},
+		"Spool": {"nothing is lost", func(s *sources) { s.spooling = func() error { return errors.New("no route") } }, true, "kept in the spool: no route"},
 		"Store": {"nothing can be kept", func(s *sources) { s.storeErr = func() error { return errors.New("disk full") } }, false, "disk full"},
 		"MemberDown": {"the others go on", func(s *sources) {
 			s.members = func() []hubble.State { return []hubble.State{{Member: "m1", Problem: "connection refused"}} }

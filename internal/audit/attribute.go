@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
@@ -16,9 +17,17 @@ type Evaluator interface {
 	SubjectOfAddress(a netip.Addr) (string, bool)
 	ActionsOn(resource string, proto v1alpha1.Protocol, port uint16) []string
 	Decide(q policy.Query) policy.Decision
+	// NextChange is the first instant later than after at which the same question may get another answer; false: never.
+	NextChange(after time.Time) (time.Time, bool)
 }
 
 var _ Evaluator = (*policy.Snapshot)(nil)
+
+// Epoch is one state of the policies, in force from Since until the next one; zero: since before anybody asks.
+type Epoch struct {
+	Evaluator
+	Since time.Time
+}
 
 // ownNodeReason explains the one source that no policy refuses.
 const ownNodeReason = "the destination's own node is always let in"
@@ -70,32 +79,33 @@ func (r Record) Edges(e Evaluator) []Edge {
 		resources = []string{""}
 	}
 	edges := make([]Edge, 0, len(subjects)*len(resources))
-	for _, resource := range resources {
+	for i, resource := range resources {
 		edge := base
-		edge.Resource = resource
+		edge.Resource, edge.OtherResources = resource, others(resources, i)
 		if resource != "" {
 			if actions := e.ActionsOn(resource, r.Protocol, r.Destination.Port); len(actions) > 0 {
 				edge.Action = actions[0]
 			}
 		}
-		for _, subject := range subjects {
-			edge.Subject = subject
+		for j, subject := range subjects {
+			edge.Subject, edge.OtherSubjects = subject, others(subjects, j)
 			edges = append(edges, edge)
 		}
 	}
 	return edges
 }
 
-// Disagrees reports whether the dataplane did something else than the policies say. An unknown verdict is no disagreement.
-func (r Record) Disagrees() bool {
-	refused := r.Word == policy.Denied || r.Word == policy.DefaultDenied
-	switch r.Verdict {
-	case VerdictForwarded, VerdictAudit:
-		return refused
-	case VerdictDropped:
-		return !refused
+// Disagrees reports whether the dataplane did something else than the policies say, see Edge.
+func (r Record) Disagrees() bool { return Edge{Decision: r.Word, Verdict: r.Verdict}.Disagrees() }
+
+// others joins the names but the one at index i. Names have no spaces.
+func others(names []string, i int) string {
+	if len(names) < 2 {
+		return ""
 	}
-	return false
+	list := slices.Delete(slices.Clone(names), i, i+1)
+	slices.Sort(list)
+	return strings.Join(list, " ")
 }
 
 // Prefixes by which addresses outside the fleet are counted: single ones would let anyone who scans fill the store.

@@ -212,9 +212,9 @@ func TestEdgesOfSeveralNames(t *testing.T) {
 	s := several{fleet()}
 	var got []string
 	for _, e := range Attribute(s, Observation{Time: noon, Cluster: "m1", Source: pod(), Destination: server("a", 1), Protocol: "TCP"}).Edges(s) {
-		got = append(got, e.Subject+" "+e.Resource)
+		got = append(got, strings.Join([]string{e.Subject, e.OtherSubjects, e.Resource, e.OtherResources}, " "))
 	}
-	want := []string{"s1 r1", "s2 r1", "s1 r2", "s2 r2"}
+	want := []string{"s1 s2 r1 r2", "s2 s1 r1 r2", "s1 s2 r2 r1", "s2 s1 r2 r1"}
 	if diff := cmp.Diff(want, got, cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("every name has its own view (-want +got):\n%s", diff)
 	}

@@ -91,6 +91,20 @@ type Edge struct {
 	Verdict             Verdict
 	// Statement that decided; zero when none did.
 	Statement policy.Ref
+	// OtherSubjects and OtherResources are the other names that the two ends carry, sorted, joined by one space; usually
+	// empty. With them a pair can be decided again as it was decided.
+	OtherSubjects, OtherResources string
+}
+
+// Disagrees reports whether the dataplane did something else than the policies say. An unknown verdict is no disagreement.
+func (e Edge) Disagrees() bool {
+	switch e.Verdict {
+	case VerdictForwarded, VerdictAudit:
+		return !e.Decision.LetsThrough()
+	case VerdictDropped:
+		return e.Decision.LetsThrough()
+	}
+	return false
 }
 
 // Rollup counts the connections of one edge in one minute.

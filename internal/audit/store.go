@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/policy"
 )
 
 var (
@@ -16,6 +13,9 @@ var (
 	ErrReadOnly = errors.New("flow store cannot be written")
 	// ErrInvalidQuery: the caller has to change the query; trying again does not help.
 	ErrInvalidQuery = errors.New("invalid flow query")
+	// ErrNotHolder: another collector has the lease on a source of the batch; what was counted of it must be forgotten,
+	// because the other one counts it.
+	ErrNotHolder = errors.New("the source is followed by another collector")
 )
 
 // Position is how far a member's flows were taken in.
@@ -33,21 +33,33 @@ type Seen struct {
 	ID     uint64
 }
 
+// Watch is a span in which a source was followed, whether it had flows or not.
+type Watch struct {
+	Source   string
+	From, To time.Time
+}
+
 // Batch is what one flush adds. Its parts belong together: a position is never stored without the counts up to it.
 type Batch struct {
 	// ID identifies the batch; a batch that is appended again with the same ID changes nothing.
-	ID        string
+	ID string
+	// Holder, when set, has to have the lease on the source of every position, else nothing is stored and Append
+	// returns ErrNotHolder.
+	Holder    string
 	Rollups   []Rollup
+	Flows     []Flow
 	Losses    []Loss
 	Positions []Position
-	Seen      []Seen
+	// Watched may overlap or continue what was stored before: covered time counts once.
+	Watched []Watch
+	Seen    []Seen
 	// ForgetSeen drops, for each source, the identities of events older than the time.
 	ForgetSeen map[string]time.Time
 }
 
 // Empty reports whether there is nothing to store.
 func (b *Batch) Empty() bool {
-	return len(b.Rollups)+len(b.Losses)+len(b.Positions)+len(b.Seen) == 0
+	return len(b.Rollups)+len(b.Flows)+len(b.Losses)+len(b.Positions)+len(b.Watched)+len(b.Seen) == 0
 }
 
 // Resume is where to go on with a source.
@@ -58,29 +70,56 @@ type Resume struct {
 	Seen []Seen
 }
 
-// Writer is the collector's side of a store. There is one writer of a source at a time.
+// Retention says from when on things are kept; zero: everything. It is kept by whole days: what belongs to a UTC day that
+// had not ended at the time stays.
+type Retention struct {
+	Rollups time.Time
+	Flows   time.Time
+	// Losses counts for losses and for the spans that were watched.
+	Losses time.Time
+}
+
+// Writer is the collector's side of a store. There is one writer of a source at a time, see Lease.
 type Writer interface {
 	// Append stores the batch in full or not at all. The roll-ups are added to what is there for the same bucket and
 	// edge. After an error the caller appends the same batch, unchanged, again: it is not known whether it was stored.
-	// ErrReadOnly tells that the store refuses to be written.
+	// ErrReadOnly tells that the store refuses to be written, ErrUnavailable that it is not there.
 	Append(ctx context.Context, b *Batch) error
 	// Resume returns where the last stored batch left the source.
 	Resume(ctx context.Context, source string) (Resume, error)
-	// Prune deletes roll-ups of buckets, and losses that ended, before the time, and says how many.
-	Prune(ctx context.Context, before time.Time) (int64, error)
+	// Prune deletes what is older than the retention, and says how many rows, as far as the store counts them. Positions
+	// stay: they are what protects from counting twice.
+	Prune(ctx context.Context, r Retention) (int64, error)
+	// Lease gives the source to the holder for the ttl, and reports false when another holder has it. Whoever has it
+	// renews it by calling again, well before the ttl is over.
+	Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error)
+	// Release gives the lease back; it does nothing when the holder does not have it.
+	Release(ctx context.Context, source, holder string) error
 }
 
 // Reader is the side of a store that views are made of. Every method returns ErrUnavailable (wrapped) while the store is
-// missing or unreadable, and ErrInvalidQuery for a query that cannot be answered.
+// missing or unreadable, and ErrInvalidQuery for a query that cannot be answered. An answer has no error but the
+// context's own when the context ends.
 type Reader interface {
-	// Connections returns edges, each once with its total since the time of the query, newest first.
-	Connections(ctx context.Context, q ConnectionQuery) ([]Connection, error)
+	// Totals hands over every edge of the filter once, with its total in the window, ordered by the fields of Edge:
+	// Resource, Subject, Cluster, SourceCluster, Source, Destination and then the others. An error of the callback ends
+	// it and is returned. The callback must not use the store.
+	Totals(ctx context.Context, f Filter, each func(Total) error) error
+	// Connections returns a page of edges, each once with its total in the window, the last seen first.
+	Connections(ctx context.Context, q ConnectionQuery) (ConnectionPage, error)
+	// Series returns counts by step and decision, in that order; steps without any are left out.
+	Series(ctx context.Context, q SeriesQuery) ([]Point, error)
+	// Flows returns a page of raw flows, newest first.
+	Flows(ctx context.Context, q FlowQuery) (FlowPage, error)
 	// Denied counts denied and default-denied connections, by subject or by resource; edges without such a name are left out.
 	Denied(ctx context.Context, q DeniedQuery) (map[string]int64, error)
 	// LastFlow returns the time of the newest flow taken in, per member cluster.
 	LastFlow(ctx context.Context) (map[string]time.Time, error)
-	// Losses returns what is known to be missing since the time, newest first.
-	Losses(ctx context.Context, since time.Time) ([]Loss, error)
+	// Losses returns a page of what is known to be missing, the last ended first.
+	Losses(ctx context.Context, q LossQuery) (LossPage, error)
+	// Coverage returns how well each cluster was watched on each UTC day of the window, in that order; days without
+	// anything are left out. A zero bound is none.
+	Coverage(ctx context.Context, since, until time.Time) ([]Coverage, error)
 }
 
 // Store is a backend.
@@ -88,60 +127,4 @@ type Store interface {
 	Writer
 	Reader
 	Close() error
-}
-
-// MaxConnections limits one answer; a query without limit gets DefaultConnections.
-const (
-	MaxConnections     = 1000
-	DefaultConnections = 100
-)
-
-// ConnectionQuery filters edges; an empty field does not filter. Buckets count whole: Since is rounded down to a minute.
-type ConnectionQuery struct {
-	Subject, Resource string
-	Decisions         []policy.Word
-	Since             time.Time
-	Limit             int
-}
-
-// Connection is one edge with its totals.
-type Connection struct {
-	Cluster, SourceCluster string
-	Subject, Resource      string
-	// Source and Destination describe an end that has no name, see Edge.
-	Source, Destination string
-	Action              string
-	Port                uint16
-	Protocol            v1alpha1.Protocol
-	Decision            policy.Word
-	Verdict             Verdict
-	Statement           policy.Ref
-	Count               int64
-	FirstSeen, LastSeen time.Time
-}
-
-// GroupBy says by which name denials are counted.
-type GroupBy string
-
-const (
-	BySubject  GroupBy = "subject"
-	ByResource GroupBy = "resource"
-)
-
-// DeniedQuery counts denials since a time. Subject and Resource filter when set.
-type DeniedQuery struct {
-	By                GroupBy
-	Subject, Resource string
-	Since             time.Time
-}
-
-// Limited returns the limit to use for the query.
-func (q ConnectionQuery) Limited() int {
-	switch {
-	case q.Limit <= 0:
-		return DefaultConnections
-	case q.Limit > MaxConnections:
-		return MaxConnections
-	}
-	return q.Limit
 }

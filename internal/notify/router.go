@@ -115,6 +115,9 @@ func (r *Router) messages(ctx context.Context, c Change) ([]Message, error) {
 	if err != nil {
 		return nil, err
 	}
+	if c.Bulletin != nil {
+		return ForBulletin(*c.Bulletin, people), nil
+	}
 	if c.Ticket == 0 {
 		d, err := r.Delegation(ctx, c.Delegation)
 		if err != nil {

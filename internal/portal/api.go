@@ -157,7 +157,7 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 			q.Decisions = append(q.Decisions, policy.Word(d))
 		}
 	}
-	q.Limit = audit.MaxConnections
+	q.Limit = audit.MaxPage
 	out := openapi.ConnectionList{Items: []openapi.Connection{}, Since: q.Since.UTC()}
 	found, err := a.Flows.Connections(plain(ctx), q)
 	if err != nil {
@@ -166,7 +166,7 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 	}
 	out.Available = true
 	c := a.Catalog()
-	for _, f := range found {
+	for _, f := range found.Items {
 		if keep(f) {
 			out.Items = append(out.Items, connectionOf(c, f))
 		}

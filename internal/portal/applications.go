@@ -63,7 +63,7 @@ func (a *api) ListApplicationConnections(ctx context.Context, r openapi.ListAppl
 	if err != nil {
 		return nil, err
 	}
-	list, err := a.connections(ctx, audit.ConnectionQuery{Subject: e.Name}, r.Params.Decision, r.Params.Since, everyConnection)
+	list, err := a.connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Subjects: []string{e.Name}}}, r.Params.Decision, r.Params.Since, everyConnection)
 	if err != nil {
 		return nil, err
 	}

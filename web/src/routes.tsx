@@ -26,6 +26,7 @@ export const routes: RouteObject[] = [
           { path: "tickets/:id", lazy: lazyPage(async () => (await import("./pages/TicketPage")).TicketPage) },
           { path: "approvals", lazy: lazyPage(async () => (await import("./pages/ApprovalsPage")).ApprovalsPage) },
           { path: "inbox", lazy: lazyPage(async () => (await import("./pages/InboxPage")).InboxPage) },
+          { path: "inbox/undelivered", lazy: lazyPage(async () => (await import("./pages/UndeliveredPage")).UndeliveredPage) },
           { path: "delegations", lazy: lazyPage(async () => (await import("./pages/DelegationsPage")).DelegationsPage) },
           { path: "profile", lazy: lazyPage(async () => (await import("./pages/ProfilePage")).ProfilePage) },
           { path: "device", lazy: lazyPage(async () => (await import("./pages/DevicePage")).DevicePage) },

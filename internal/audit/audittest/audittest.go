@@ -3,7 +3,6 @@ package audittest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 	"testing"
@@ -32,6 +31,14 @@ func Run(t *testing.T, factory func(t *testing.T) audit.Store) {
 		"DeniedCounts":            deniedCounts,
 		"LossesAddUp":             lossesAddUp,
 		"PruneKeepsWhatIsNewer":   pruneKeepsWhatIsNewer,
+		"ConnectionsDisagree":     connectionsDisagree,
+		"ConnectionsPages":        connectionsPages,
+		"TotalsInOrder":           totalsInOrder,
+		"SeriesByStep":            seriesByStep,
+		"FlowsFilterAndPage":      flowsFilterAndPage,
+		"LossesPages":             lossesPages,
+		"CoverageAddsUp":          coverageAddsUp,
+		"LeaseExcludes":           leaseExcludes,
 		"ConcurrentReadsAndWrite": concurrentReadsAndWrite,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, factory(t)) })
@@ -57,11 +64,8 @@ func rollup(minute int, count int64, e audit.Edge) audit.Rollup {
 }
 
 func connection(count int64, firstMinute, lastMinute int, e audit.Edge) audit.Connection {
-	return audit.Connection{
-		Cluster: e.Cluster, SourceCluster: e.SourceCluster, Subject: e.Subject, Resource: e.Resource, Source: e.Source, Destination: e.Destination,
-		Action: e.Action, Port: e.Port, Protocol: e.Protocol, Decision: e.Decision, Verdict: e.Verdict, Statement: e.Statement, Count: count,
-		FirstSeen: T0.Add(time.Duration(firstMinute)*time.Minute + time.Second), LastSeen: T0.Add(time.Duration(lastMinute)*time.Minute + 30*time.Second),
-	}
+	return audit.Connection{Edge: e, Count: count,
+		FirstSeen: T0.Add(time.Duration(firstMinute)*time.Minute + time.Second), LastSeen: T0.Add(time.Duration(lastMinute)*time.Minute + 30*time.Second)}
 }
 
 func mustAppend(t *testing.T, s audit.Store, b *audit.Batch) {
@@ -77,9 +81,21 @@ func wantConnections(t *testing.T, s audit.Store, q audit.ConnectionQuery, want 
 	if err != nil {
 		t.Fatalf("Connections: %v", err)
 	}
-	if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, got.Items, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("Connections(%+v) (-want +got):\n%s", q, diff)
 	}
+}
+
+func allLosses(t *testing.T, s audit.Store, q audit.LossQuery) []audit.Loss {
+	t.Helper()
+	page, err := s.Losses(t.Context(), q)
+	if err != nil {
+		t.Fatalf("Losses: %v", err)
+	}
+	if page.Next != "" {
+		t.Errorf("Losses(%+v) has another page", q)
+	}
+	return page.Items
 }
 
 func appendAddsUp(t *testing.T, s audit.Store) {
@@ -98,10 +114,7 @@ func appendIsIdempotent(t *testing.T, s audit.Store) {
 	mustAppend(t, s, &audit.Batch{ID: "between", Rollups: []audit.Rollup{rollup(0, 1, e)}})
 	mustAppend(t, s, b)
 	wantConnections(t, s, audit.ConnectionQuery{}, connection(4, 0, 0, e))
-	losses, err := s.Losses(t.Context(), T0)
-	if err != nil {
-		t.Fatalf("Losses: %v", err)
-	}
+	losses := allLosses(t, s, audit.LossQuery{Since: T0})
 	if len(losses) != 1 || losses[0].Count != 5 {
 		t.Errorf("Losses = %+v, want one of 5", losses)
 	}
@@ -156,165 +169,6 @@ func positionNeverGoesBack(t *testing.T, s audit.Store) {
 	if !got.Position.Equal(T0.Add(time.Hour)) {
 		t.Errorf("Resume position = %v, want the later one", got.Position)
 	}
-}
-
-func connectionsFilter(t *testing.T, s audit.Store) {
-	allowed := Edge()
-	denied := Edge(func(e *audit.Edge) {
-		e.Subject, e.Decision, e.Verdict, e.Statement = "trnv1:rsc:trip-com:iam:sa:app/889", policy.DefaultDenied, audit.VerdictDropped, policy.Ref{}
-	})
-	other := Edge(func(e *audit.Edge) { e.Resource = "trnv1:rsc:trip-com:redis:clusters:b" })
-	outside := Edge(func(e *audit.Edge) { e.Subject, e.Source, e.SourceCluster = "", "203.0.113.0/24", "" })
-	mustAppend(t, s, &audit.Batch{ID: "1", Rollups: []audit.Rollup{rollup(0, 1, allowed), rollup(1, 2, denied), rollup(2, 3, other), rollup(3, 4, outside)}})
-	for name, tc := range map[string]struct {
-		reason string
-		query  audit.ConnectionQuery
-		want   []audit.Connection
-	}{
-		"Resource": {
-			reason: "every client of the resource, also the one without a name",
-			query:  audit.ConnectionQuery{Resource: allowed.Resource},
-			want:   []audit.Connection{connection(4, 3, 3, outside), connection(2, 1, 1, denied), connection(1, 0, 0, allowed)},
-		},
-		"Subject": {
-			reason: "everything that the application connects to",
-			query:  audit.ConnectionQuery{Subject: allowed.Subject},
-			want:   []audit.Connection{connection(3, 2, 2, other), connection(1, 0, 0, allowed)},
-		},
-		"Decisions": {
-			reason: "several words are alternatives",
-			query:  audit.ConnectionQuery{Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}},
-			want:   []audit.Connection{connection(2, 1, 1, denied)},
-		},
-		"Since": {
-			reason: "a bucket counts whole, so that the minute that has begun is not lost",
-			query:  audit.ConnectionQuery{Since: T0.Add(2*time.Minute + 59*time.Second)},
-			want:   []audit.Connection{connection(4, 3, 3, outside), connection(3, 2, 2, other)},
-		},
-		"Both": {
-			reason: "filters narrow each other",
-			query:  audit.ConnectionQuery{Subject: allowed.Subject, Resource: other.Resource, Decisions: []policy.Word{policy.Denied}},
-		},
-		"Hostile": {
-			reason: "a value is never part of the query's text",
-			query:  audit.ConnectionQuery{Resource: `' OR 1=1 --`},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Log(tc.reason)
-			wantConnections(t, s, tc.query, tc.want...)
-		})
-	}
-}
-
-func connectionsOrderAndLimit(t *testing.T, s audit.Store) {
-	b := &audit.Batch{ID: "1"}
-	for i := range audit.DefaultConnections + 5 {
-		b.Rollups = append(b.Rollups, rollup(i, 1, Edge(func(e *audit.Edge) { e.Subject = fmt.Sprintf("trnv1:rsc:trip-com:iam:sa:app/%d", i) })))
-	}
-	mustAppend(t, s, b)
-	got, err := s.Connections(t.Context(), audit.ConnectionQuery{})
-	if err != nil {
-		t.Fatalf("Connections: %v", err)
-	}
-	if len(got) != audit.DefaultConnections {
-		t.Errorf("without a limit there are %d connections, want %d", len(got), audit.DefaultConnections)
-	}
-	got, err = s.Connections(t.Context(), audit.ConnectionQuery{Limit: 3})
-	if err != nil {
-		t.Fatalf("Connections: %v", err)
-	}
-	if len(got) != 3 {
-		t.Fatalf("with a limit of 3 there are %d connections", len(got))
-	}
-	for i, c := range got {
-		if want := fmt.Sprintf("trnv1:rsc:trip-com:iam:sa:app/%d", audit.DefaultConnections+4-i); c.Subject != want {
-			t.Errorf("connection %d is of %s, want %s: newest first", i, c.Subject, want)
-		}
-	}
-}
-
-func deniedCounts(t *testing.T, s audit.Store) {
-	deny := func(subject, resource string, w policy.Word) audit.Edge {
-		return Edge(func(e *audit.Edge) { e.Subject, e.Resource, e.Decision = subject, resource, w })
-	}
-	mustAppend(t, s, &audit.Batch{ID: "1", Rollups: []audit.Rollup{
-		rollup(0, 100, deny("s1", "r1", policy.Denied)),
-		rollup(5, 1, deny("s1", "r1", policy.Denied)), rollup(6, 2, deny("s1", "r1", policy.DefaultDenied)), rollup(5, 4, deny("s1", "r2", policy.DefaultDenied)),
-		rollup(5, 8, deny("s2", "r1", policy.DefaultDenied)), rollup(5, 16, deny("s1", "r1", policy.Audited)), rollup(5, 32, deny("", "r1", policy.Denied)),
-	}})
-	since := T0.Add(5 * time.Minute)
-	for name, tc := range map[string]struct {
-		reason string
-		query  audit.DeniedQuery
-		want   map[string]int64
-	}{
-		"BySubject":          {"an edge without a subject has no subject to be counted for", audit.DeniedQuery{By: audit.BySubject, Since: since}, map[string]int64{"s1": 7, "s2": 8}},
-		"ByResource":         {"audited is not denied", audit.DeniedQuery{By: audit.ByResource, Since: since}, map[string]int64{"r1": 43, "r2": 4}},
-		"SubjectsOfResource": {"filtered by the other side", audit.DeniedQuery{By: audit.BySubject, Resource: "r1", Since: since}, map[string]int64{"s1": 3, "s2": 8}},
-		"ResourcesOfSubject": {"filtered by the other side", audit.DeniedQuery{By: audit.ByResource, Subject: "s1"}, map[string]int64{"r1": 103, "r2": 4}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got, err := s.Denied(t.Context(), tc.query)
-			if err != nil {
-				t.Fatalf("Denied: %v", err)
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("%s: Denied (-want +got):\n%s", tc.reason, diff)
-			}
-		})
-	}
-	if _, err := s.Denied(t.Context(), audit.DeniedQuery{By: "cluster; DROP TABLE edges"}); !errors.Is(err, audit.ErrInvalidQuery) {
-		t.Errorf("Denied by an unknown name: %v, want ErrInvalidQuery", err)
-	}
-}
-
-func lossesAddUp(t *testing.T, s audit.Store) {
-	l := audit.Loss{Cluster: "m1", Node: "n1", Reason: audit.LossRing, Count: 3, From: T0, To: T0.Add(time.Second)}
-	later := l
-	later.Count, later.From, later.To = 4, T0.Add(2*time.Second), T0.Add(3*time.Second)
-	gap := audit.Loss{Cluster: "m2", Reason: audit.LossGap, From: T0, To: T0.Add(time.Hour)}
-	mustAppend(t, s, &audit.Batch{ID: "1", Losses: []audit.Loss{l, gap}})
-	mustAppend(t, s, &audit.Batch{ID: "2", Losses: []audit.Loss{later}})
-	got, err := s.Losses(t.Context(), T0)
-	if err != nil {
-		t.Fatalf("Losses: %v", err)
-	}
-	sum := l
-	sum.Count, sum.To = 7, later.To
-	if diff := cmp.Diff([]audit.Loss{gap, sum}, got); diff != "" {
-		t.Errorf("Losses (-want +got):\n%s", diff)
-	}
-}
-
-func pruneKeepsWhatIsNewer(t *testing.T, s audit.Store) {
-	old, kept := Edge(func(e *audit.Edge) { e.Subject = "old" }), Edge()
-	mustAppend(t, s, &audit.Batch{
-		ID: "1", Rollups: []audit.Rollup{rollup(0, 1, old), rollup(0, 2, kept), rollup(10, 4, kept)},
-		Losses:    []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: T0, To: T0}, {Cluster: "m1", Reason: audit.LossGap, From: T0, To: T0.Add(time.Hour)}},
-		Positions: []audit.Position{{Source: "m1", Time: T0}},
-	})
-	n, err := s.Prune(t.Context(), T0.Add(10*time.Minute))
-	if err != nil {
-		t.Fatalf("Prune: %v", err)
-	}
-	if n != 2 {
-		t.Errorf("Prune deleted %d roll-ups, want 2", n)
-	}
-	wantConnections(t, s, audit.ConnectionQuery{}, connection(4, 10, 10, kept))
-	losses, err := s.Losses(t.Context(), time.Time{})
-	if err != nil {
-		t.Fatalf("Losses: %v", err)
-	}
-	if len(losses) != 1 || losses[0].Reason != audit.LossGap {
-		t.Errorf("Losses = %+v, want the one that ended later", losses)
-	}
-	if r, err := s.Resume(t.Context(), "m1"); err != nil || r.Position.IsZero() {
-		t.Errorf("Resume = %+v, %v; a position must outlive the roll-ups", r, err)
-	}
-	// The edge that was pruned is seen again.
-	mustAppend(t, s, &audit.Batch{ID: "2", Rollups: []audit.Rollup{rollup(11, 8, old)}})
-	wantConnections(t, s, audit.ConnectionQuery{Subject: "old"}, connection(8, 11, 11, old))
 }
 
 func concurrentReadsAndWrite(t *testing.T, s audit.Store) {

@@ -36,7 +36,7 @@ type counting struct {
 	taken chan struct{}
 }
 
-func (c counting) Take(t audit.Taken) {
+func (c counting) Take(t *audit.Taken) {
 	c.Aggregator.Take(t)
 	c.taken <- struct{}{}
 }
@@ -75,12 +75,12 @@ func TestCrashesCountOnce(t *testing.T) {
 		}
 		total := func() int64 {
 			_ = totals.Flush(t.Context()) // as above
-			cs, err := store.Connections(t.Context(), audit.ConnectionQuery{})
+			page, err := store.Connections(t.Context(), audit.ConnectionQuery{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			var n int64
-			for _, c := range cs {
+			for _, c := range page.Items {
 				n += c.Count
 			}
 			return n
@@ -97,11 +97,11 @@ func TestCrashesCountOnce(t *testing.T) {
 			t.Errorf("counted %d connections, want %d", n, runs*perRun)
 		}
 	}
-	losses, err := store.Losses(t.Context(), time.Time{})
+	losses, err := store.Losses(t.Context(), audit.LossQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(losses) > 0 {
-		t.Errorf("losses %+v, though the ring held everything", losses)
+	if len(losses.Items) > 0 {
+		t.Errorf("losses %+v, though the ring held everything", losses.Items)
 	}
 }

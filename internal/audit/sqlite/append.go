@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"net/netip"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
@@ -17,18 +18,20 @@ const (
 	sqlBatch       = `INSERT INTO batches (id) VALUES (?) ON CONFLICT DO NOTHING`
 	sqlForgetBatch = `DELETE FROM batches WHERE seq <= (SELECT max(seq) FROM batches) - ?`
 	sqlFindEdge    = `SELECT id FROM edges WHERE resource = ? AND subject = ? AND cluster = ? AND source_cluster = ? AND source = ? AND destination = ?` +
-		` AND action = ? AND port = ? AND protocol = ? AND decision = ? AND verdict = ? AND policy = ? AND sid = ?`
-	sqlAddEdge = `INSERT INTO edges (resource, subject, cluster, source_cluster, source, destination, action, port, protocol, decision, verdict, policy, sid)` +
-		` VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
+		` AND action = ? AND port = ? AND protocol = ? AND decision = ? AND verdict = ? AND policy = ? AND sid = ? AND other_subjects = ? AND other_resources = ?`
+	sqlAddEdge = `INSERT INTO edges (resource, subject, cluster, source_cluster, source, destination, action, port, protocol, decision, verdict, policy, sid,` +
+		` other_subjects, other_resources) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 	sqlAddRollup = `INSERT INTO rollups (edge, bucket, count, first_seen, last_seen) VALUES (?, ?, ?, ?, ?)` +
 		` ON CONFLICT (edge, bucket) DO UPDATE SET count = count + excluded.count,` +
 		` first_seen = min(first_seen, excluded.first_seen), last_seen = max(last_seen, excluded.last_seen)`
+	sqlAddFlow = `INSERT INTO flows (time, edge, node, source_address, destination_address, source_port, count, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
 	sqlAddLoss = `INSERT INTO losses (cluster, node, reason, bucket, count, began, ended) VALUES (?, ?, ?, ?, ?, ?, ?)` +
 		` ON CONFLICT (cluster, node, reason, bucket) DO UPDATE SET count = count + excluded.count,` +
 		` began = min(began, excluded.began), ended = max(ended, excluded.ended)`
 	sqlPosition   = `INSERT INTO positions (source, time) VALUES (?, ?) ON CONFLICT (source) DO UPDATE SET time = max(time, excluded.time)`
-	sqlSeen       = `INSERT INTO seen (source, time, id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
-	sqlForgetSeen = `DELETE FROM seen WHERE source = ? AND time < ?`
+	sqlTouching   = `SELECT began, ended FROM watched WHERE source = ? AND began <= ? AND ended >= ?`
+	sqlForgetSpan = `DELETE FROM watched WHERE source = ? AND began <= ? AND ended >= ?`
+	sqlAddSpan    = `INSERT INTO watched (source, began, ended) VALUES (?, ?, ?)`
 )
 
 // Append implements audit.Writer in one transaction.
@@ -48,13 +51,18 @@ func (s *Store) Append(ctx context.Context, b *audit.Batch) error {
 	if !isNew {
 		return nil
 	}
+	if err := s.checkHolder(ctx, tx, b); err != nil {
+		return fmt.Errorf("append to flow store: %w", err)
+	}
 	for _, step := range []struct {
 		name string
 		run  func(context.Context, *sql.Tx, *audit.Batch) error
 	}{
 		{"roll-ups", addRollups},
+		{"flows", addFlows},
 		{"losses", addLosses},
 		{"positions", addPositions},
+		{"watched spans", addWatched},
 	} {
 		if err := step.run(ctx, tx, b); err != nil {
 			return fmt.Errorf("append to flow store: %s: %w", step.name, writeError(err))
@@ -109,7 +117,7 @@ func addRollups(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
 func edgeID(ctx context.Context, tx *sql.Tx, find *sql.Stmt, e audit.Edge) (int64, error) {
 	args := []any{
 		e.Resource, e.Subject, e.Cluster, e.SourceCluster, e.Source, e.Destination, e.Action, int64(e.Port), string(e.Protocol),
-		string(e.Decision), string(e.Verdict), e.Statement.Policy, e.Statement.SID,
+		string(e.Decision), string(e.Verdict), e.Statement.Policy, e.Statement.SID, e.OtherSubjects, e.OtherResources,
 	}
 	var id int64
 	switch err := find.QueryRowContext(ctx, args...).Scan(&id); err {
@@ -124,6 +132,65 @@ func edgeID(ctx context.Context, tx *sql.Tx, find *sql.Stmt, e audit.Edge) (int6
 		return 0, err
 	}
 	return res.LastInsertId()
+}
+
+func addFlows(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
+	if len(b.Flows) == 0 {
+		return nil
+	}
+	find, err := tx.PrepareContext(ctx, sqlFindEdge)
+	if err != nil {
+		return err
+	}
+	defer find.Close()
+	add, err := tx.PrepareContext(ctx, sqlAddFlow)
+	if err != nil {
+		return err
+	}
+	defer add.Close()
+	for i := range b.Flows {
+		f := &b.Flows[i]
+		id, err := edgeID(ctx, tx, find, f.Edge)
+		if err != nil {
+			return err
+		}
+		if _, err := add.ExecContext(ctx, micros(f.Time), id, f.Node, address(f.SourceAddress), address(f.DestinationAddress), int64(f.SourcePort), f.Count, f.Reason); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func address(a netip.Addr) string {
+	if !a.IsValid() {
+		return ""
+	}
+	return a.String()
+}
+
+// addWatched joins a span with those that it touches.
+func addWatched(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
+	for _, w := range b.Watched {
+		began, ended := micros(w.From), micros(w.To)
+		if ended < began {
+			continue
+		}
+		touched := []any{w.Source, ended, began}
+		var first, last sql.NullInt64
+		if err := tx.QueryRowContext(ctx, `SELECT min(began), max(ended) FROM (`+sqlTouching+`)`, touched...).Scan(&first, &last); err != nil {
+			return err
+		}
+		if first.Valid {
+			began, ended = min(began, first.Int64), max(ended, last.Int64)
+			if _, err := tx.ExecContext(ctx, sqlForgetSpan, touched...); err != nil {
+				return err
+			}
+		}
+		if _, err := tx.ExecContext(ctx, sqlAddSpan, w.Source, began, ended); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func addLosses(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
@@ -142,83 +209,7 @@ func addPositions(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
 			return err
 		}
 	}
-	if len(b.Seen) > 0 {
-		add, err := tx.PrepareContext(ctx, sqlSeen)
-		if err != nil {
-			return err
-		}
-		defer add.Close()
-		for _, e := range b.Seen {
-			// The column is signed: the bits are kept, not the number.
-			if _, err := add.ExecContext(ctx, e.Source, micros(e.Time), int64(e.ID)); err != nil {
-				return err
-			}
-		}
-	}
-	for source, before := range b.ForgetSeen {
-		if _, err := tx.ExecContext(ctx, sqlForgetSeen, source, micros(before)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Resume implements audit.Writer.
-func (s *Store) Resume(ctx context.Context, source string) (audit.Resume, error) {
-	var r audit.Resume
-	var at int64
-	switch err := s.db.QueryRowContext(ctx, `SELECT time FROM positions WHERE source = ?`, source).Scan(&at); err {
-	case nil:
-		r.Position = fromMicros(at)
-	case sql.ErrNoRows:
-		return r, nil
-	default:
-		return r, fmt.Errorf("read resume position of %s: %w", source, err)
-	}
-	rows, err := s.db.QueryContext(ctx, `SELECT time, id FROM seen WHERE source = ? ORDER BY time, id`, source)
-	if err != nil {
-		return r, fmt.Errorf("read seen events of %s: %w", source, err)
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var at, id int64
-		if err := rows.Scan(&at, &id); err != nil {
-			return r, fmt.Errorf("read seen events of %s: %w", source, err)
-		}
-		r.Seen = append(r.Seen, audit.Seen{Source: source, Time: fromMicros(at), ID: uint64(id)})
-	}
-	if err := rows.Err(); err != nil {
-		return r, fmt.Errorf("read seen events of %s: %w", source, err)
-	}
-	return r, nil
-}
-
-// Prune implements audit.Writer. Positions stay: they are what protects from counting twice.
-func (s *Store) Prune(ctx context.Context, before time.Time) (int64, error) {
-	tx, err := s.db.BeginTx(ctx, nil)
-	if err != nil {
-		return 0, fmt.Errorf("prune flow store: begin: %w", writeError(err))
-	}
-	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
-	limit := micros(before)
-	res, err := tx.ExecContext(ctx, `DELETE FROM rollups WHERE bucket < ?`, limit)
-	if err != nil {
-		return 0, fmt.Errorf("prune flow store: roll-ups: %w", writeError(err))
-	}
-	n, err := res.RowsAffected()
-	if err != nil {
-		return 0, fmt.Errorf("prune flow store: count: %w", err)
-	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM edges WHERE NOT EXISTS (SELECT 1 FROM rollups WHERE rollups.edge = edges.id)`); err != nil {
-		return 0, fmt.Errorf("prune flow store: edges: %w", writeError(err))
-	}
-	if _, err := tx.ExecContext(ctx, `DELETE FROM losses WHERE ended < ?`, limit); err != nil {
-		return 0, fmt.Errorf("prune flow store: losses: %w", writeError(err))
-	}
-	if err := tx.Commit(); err != nil {
-		return 0, fmt.Errorf("prune flow store: commit: %w", writeError(err))
-	}
-	return n, nil
+	return addSeen(ctx, tx, b)
 }
 
 // micros keeps microseconds, which is finer than any dataplane's clocks agree.

@@ -1,12 +1,20 @@
 package sqlite
 
 import (
-	"fmt"
 	"strings"
+	"time"
 
 	"github.com/acp-io/acp/internal/audit"
-	"github.com/acp-io/acp/internal/policy"
 )
+
+const edgeColumns = "e.resource, e.subject, e.cluster, e.source_cluster, e.source, e.destination, e.action, e.port, e.protocol, e.decision, e.verdict," +
+	" e.policy, e.sid, e.other_subjects, e.other_resources"
+
+// edgeFields are where a row's edgeColumns go.
+func edgeFields(e *audit.Edge) []any {
+	return []any{&e.Resource, &e.Subject, &e.Cluster, &e.SourceCluster, &e.Source, &e.Destination, &e.Action, &e.Port, &e.Protocol, &e.Decision, &e.Verdict,
+		&e.Statement.Policy, &e.Statement.SID, &e.OtherSubjects, &e.OtherResources}
+}
 
 // where collects conditions with their bound arguments.
 type where struct {
@@ -19,17 +27,6 @@ func (w *where) add(cond string, args ...any) {
 	w.args = append(w.args, args...)
 }
 
-func (w *where) in(column string, values []policy.Word) {
-	if len(values) == 0 {
-		return
-	}
-	args := make([]any, len(values))
-	for i, v := range values {
-		args[i] = string(v)
-	}
-	w.add(column+" IN (?"+strings.Repeat(", ?", len(values)-1)+")", args...)
-}
-
 func (w *where) String() string {
 	if len(w.conds) == 0 {
 		return ""
@@ -37,50 +34,182 @@ func (w *where) String() string {
 	return " WHERE " + strings.Join(w.conds, " AND ")
 }
 
-type connectionsQuery audit.ConnectionQuery
+func in[T any](w *where, column string, values []T) {
+	if len(values) > 0 {
+		w.add(inList(column, len(values)), anys(values)...)
+	}
+}
+
+func inList(column string, n int) string {
+	if n == 0 {
+		return "0"
+	}
+	return column + " IN (?" + strings.Repeat(", ?", n-1) + ")"
+}
+
+func anys[T any](values []T) []any {
+	out := make([]any, len(values))
+	for i, v := range values {
+		out[i] = v
+	}
+	return out
+}
+
+// disagree repeats audit.Edge.Disagrees; a test compares the two.
+const disagree = "(e.verdict = 'dropped' AND e.decision NOT IN ('denied', 'default-denied') OR e.verdict IN ('forwarded', 'audit') AND e.decision IN ('denied', 'default-denied'))"
+
+// edges adds what the filter says about edges; their table is e.
+func (w *where) edges(f audit.Filter) {
+	in(w, "e.resource", f.Resources)
+	in(w, "e.subject", f.Subjects)
+	in(w, "e.cluster", f.Clusters)
+	in(w, "e.action", f.Actions)
+	in(w, "e.decision", texts(f.Decisions))
+	in(w, "e.verdict", texts(f.Verdicts))
+	in(w, "e.port", f.Ports)
+	if f.Policy != "" {
+		w.add("e.policy = ?", f.Policy)
+	}
+	if f.SID != "" {
+		w.add("e.sid = ?", f.SID)
+	}
+	if f.Unattributed {
+		w.add("(e.subject = '' OR e.resource = '')")
+	}
+	if f.Disagree {
+		w.add(disagree)
+	}
+	if f.Text != "" {
+		// Ends are joined by a character that no text of a query may bridge.
+		w.add("instr(lower(e.resource || char(0) || e.subject || char(0) || e.source || char(0) || e.destination), lower(?)) > 0", f.Text)
+	}
+	if f.Within != nil {
+		w.add("("+inList("e.subject", len(f.Within.Subjects))+" OR "+inList("e.resource", len(f.Within.Resources))+")",
+			append(anys(f.Within.Subjects), anys(f.Within.Resources)...)...)
+	}
+}
+
+func texts[T ~string](in []T) []string {
+	out := make([]string, len(in))
+	for i, v := range in {
+		out[i] = string(v)
+	}
+	return out
+}
+
+// window adds the filter's bounds on a column of times.
+func (w *where) window(column string, since, until time.Time) {
+	if !since.IsZero() {
+		w.add(column+" >= ?", micros(since))
+	}
+	if !until.IsZero() {
+		w.add(column+" < ?", micros(until))
+	}
+}
+
+// rollups adds all of the filter, for the tables e and r.
+func (w *where) rollups(f audit.Filter) {
+	w.edges(f)
+	since, until := f.Window()
+	w.window("r.bucket", since, until)
+}
+
+const joined = " FROM edges e JOIN rollups r ON r.edge = e.id"
+
+type connectionsQuery struct {
+	filter audit.Filter
+	after  *audit.Cursor
+	limit  int
+}
 
 func (q connectionsQuery) toSQL() (string, []any) {
 	var w where
-	if q.Resource != "" {
-		w.add("e.resource = ?", q.Resource)
+	w.rollups(q.filter)
+	text := "SELECT " + edgeColumns + ", sum(r.count), min(r.first_seen), max(r.last_seen) AS seen, e.id" + joined + w.String() + " GROUP BY e.id"
+	if q.after != nil {
+		text += " HAVING (seen, e.id) < (?, CAST(? AS INTEGER))"
+		w.args = append(w.args, q.after.At, q.after.Tie)
 	}
-	if q.Subject != "" {
-		w.add("e.subject = ?", q.Subject)
-	}
-	w.in("e.decision", q.Decisions)
-	if !q.Since.IsZero() {
-		w.add("r.bucket >= ?", micros(q.Since.Truncate(audit.BucketWidth)))
-	}
-	return "SELECT e.cluster, e.source_cluster, e.subject, e.resource, e.source, e.destination, e.action, e.port, e.protocol, e.decision, e.verdict, e.policy, e.sid," +
-		" sum(r.count), min(r.first_seen), max(r.last_seen)" +
-		" FROM edges e JOIN rollups r ON r.edge = e.id" + w.String() +
-		" GROUP BY e.id ORDER BY max(r.last_seen) DESC, e.id LIMIT ?", append(w.args, audit.ConnectionQuery(q).Limited())
+	return text + " ORDER BY seen DESC, e.id DESC LIMIT ?", append(w.args, q.limit)
 }
 
-type deniedQuery audit.DeniedQuery
+// totalsQuery returns a row for each edge and day.
+type totalsQuery struct{ filter audit.Filter }
 
-// toSQL returns audit.ErrInvalidQuery for a grouping that does not exist.
-func (q deniedQuery) toSQL() (string, []any, error) {
-	var column string
-	switch q.By {
-	case audit.BySubject:
-		column = "e.subject"
-	case audit.ByResource:
+func (q totalsQuery) toSQL() (string, []any) {
+	var w where
+	w.rollups(q.filter)
+	return "SELECT " + edgeColumns + ", e.id, r.bucket / ?, sum(r.count), min(r.first_seen), max(r.last_seen)" + joined + w.String() +
+			" GROUP BY " + edgeColumns + ", r.bucket / ? ORDER BY " + edgeColumns + ", r.bucket / ?",
+		append(append([]any{day.Microseconds()}, w.args...), day.Microseconds(), day.Microseconds())
+}
+
+type seriesQuery struct{ audit.SeriesQuery }
+
+func (q seriesQuery) toSQL() (string, []any) {
+	var w where
+	w.rollups(q.Filter)
+	step := q.Step.Microseconds()
+	return "SELECT r.bucket / ? * ? AS start, e.decision, sum(r.count)" + joined + w.String() + " GROUP BY start, e.decision ORDER BY start, e.decision",
+		append([]any{step, step}, w.args...)
+}
+
+type deniedQuery struct{ audit.DeniedQuery }
+
+// toSQL is for a query that was validated.
+func (q deniedQuery) toSQL() (string, []any) {
+	column := "e.subject"
+	if q.By == audit.ByResource {
 		column = "e.resource"
-	default:
-		return "", nil, fmt.Errorf("%w: denials can be counted by %q or %q, not by %q", audit.ErrInvalidQuery, audit.BySubject, audit.ByResource, q.By)
 	}
 	var w where
 	w.add(column + " <> ''")
-	if q.Resource != "" {
-		w.add("e.resource = ?", q.Resource)
+	w.rollups(q.Filter())
+	return "SELECT " + column + ", sum(r.count)" + joined + w.String() + " GROUP BY " + column, w.args
+}
+
+type flowsQuery struct {
+	filter audit.Filter
+	after  *audit.Cursor
+	limit  int
+}
+
+func (q flowsQuery) toSQL() (string, []any) {
+	var w where
+	w.edges(q.filter)
+	since, until := q.filter.Window()
+	w.window("f.time", since, until)
+	if q.after != nil {
+		w.add("(f.time, f.id) < (?, CAST(? AS INTEGER))", q.after.At, q.after.Tie)
 	}
-	if q.Subject != "" {
-		w.add("e.subject = ?", q.Subject)
-	}
-	w.in("e.decision", []policy.Word{policy.Denied, policy.DefaultDenied})
+	return "SELECT " + edgeColumns + ", f.time, f.node, f.source_address, f.destination_address, f.source_port, f.count, f.reason, f.id" +
+		" FROM flows f JOIN edges e ON e.id = f.edge" + w.String() + " ORDER BY f.time DESC, f.id DESC LIMIT ?", append(w.args, q.limit)
+}
+
+type lossesQuery struct {
+	audit.LossQuery
+	after *audit.Cursor
+	limit int
+}
+
+// lossTie orders losses that ended at the same time.
+const lossTie = "cluster || char(0) || node || char(0) || reason || char(0) || bucket"
+
+func (q lossesQuery) toSQL() (string, []any) {
+	var w where
 	if !q.Since.IsZero() {
-		w.add("r.bucket >= ?", micros(q.Since.Truncate(audit.BucketWidth)))
+		w.add("ended >= ?", micros(q.Since))
 	}
-	return "SELECT " + column + ", sum(r.count) FROM edges e JOIN rollups r ON r.edge = e.id" + w.String() + " GROUP BY " + column, w.args, nil
+	if !q.Until.IsZero() {
+		w.add("began < ?", micros(q.Until))
+	}
+	in(&w, "cluster", q.Clusters)
+	if q.after != nil {
+		w.add("(ended < ? OR ended = ? AND "+lossTie+" > ?)", q.after.At, q.after.At, q.after.Tie)
+	}
+	text := "SELECT cluster, node, reason, count, began, ended, " + lossTie + " AS tie FROM losses" + w.String() + " ORDER BY ended DESC, tie"
+	if q.limit == 0 {
+		return text, w.args
+	}
+	return text + " LIMIT ?", append(w.args, q.limit)
 }

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"net/netip"
+	"strconv"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
@@ -15,32 +17,167 @@ type queries struct {
 	db func(context.Context) (*sql.DB, error)
 }
 
+// rowTie checks the tie of a cursor that ends with the id of a row.
+func rowTie(text string) (*audit.Cursor, error) {
+	c, err := audit.ParseCursor(text)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	if _, err := strconv.ParseInt(c.Tie, 10, 64); err != nil {
+		return nil, fmt.Errorf("%w: the cursor is of another list", audit.ErrInvalidQuery)
+	}
+	return c, nil
+}
+
 // Connections implements audit.Reader.
-func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) ([]audit.Connection, error) {
-	text, args := connectionsQuery(cq).toSQL()
-	var out []audit.Connection
-	err := q.each(ctx, "connections", text, args, func(rows *sql.Rows) error {
+func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (audit.ConnectionPage, error) {
+	var page audit.ConnectionPage
+	after, err := rowTie(cq.Cursor)
+	if err != nil {
+		return page, err
+	}
+	filter, limit := cq.Filter, cq.Limited()
+	if after != nil {
+		filter = after.Bound(filter)
+	}
+	var next audit.Cursor
+	if after != nil {
+		next.Until = after.Until
+	}
+	text, args := connectionsQuery{filter, after, limit + 1}.toSQL()
+	err = q.each(ctx, "connections", text, args, func(rows *sql.Rows) error {
 		var c audit.Connection
-		var first, last int64
-		if err := rows.Scan(&c.Cluster, &c.SourceCluster, &c.Subject, &c.Resource, &c.Source, &c.Destination, &c.Action, &c.Port, &c.Protocol,
-			&c.Decision, &c.Verdict, &c.Statement.Policy, &c.Statement.SID, &c.Count, &first, &last); err != nil {
+		var first, last, id int64
+		if err := rows.Scan(append(edgeFields(&c.Edge), &c.Count, &first, &last, &id)...); err != nil {
 			return err
 		}
+		if len(page.Items) == limit {
+			page.Next = next.String()
+			return nil
+		}
 		c.FirstSeen, c.LastSeen = fromMicros(first), fromMicros(last)
-		out = append(out, c)
+		if len(page.Items) == 0 && after == nil {
+			next.Until = micros(c.LastSeen.Truncate(audit.BucketWidth).Add(audit.BucketWidth))
+		}
+		next.At, next.Tie = last, strconv.FormatInt(id, 10)
+		page.Items = append(page.Items, c)
+		return nil
+	})
+	return page, err
+}
+
+// Totals implements audit.Reader.
+func (q queries) Totals(ctx context.Context, f audit.Filter, each func(audit.Total) error) error {
+	var current audit.Total
+	var currentID int64
+	var failed error // of the callback: not the store's
+	flush := func() error {
+		if currentID == 0 {
+			return nil
+		}
+		failed = each(current)
+		return failed
+	}
+	text, args := totalsQuery{f}.toSQL()
+	err := q.each(ctx, "totals", text, args, func(rows *sql.Rows) error {
+		var t audit.Total
+		var id, days, first, last int64
+		if err := rows.Scan(append(edgeFields(&t.Edge), &id, &days, &t.Count, &first, &last)...); err != nil {
+			return err
+		}
+		t.FirstSeen, t.LastSeen = fromMicros(first), fromMicros(last)
+		if id != currentID {
+			if err := flush(); err != nil {
+				return err
+			}
+			current, currentID = t, id
+		} else {
+			current.Count += t.Count
+			if t.FirstSeen.Before(current.FirstSeen) {
+				current.FirstSeen = t.FirstSeen
+			}
+			if t.LastSeen.After(current.LastSeen) {
+				current.LastSeen = t.LastSeen
+			}
+		}
+		current.Days = append(current.Days, time.Unix(days*int64(day/time.Second), 0).UTC())
+		return nil
+	})
+	if err == nil {
+		err = flush()
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// Series implements audit.Reader.
+func (q queries) Series(ctx context.Context, sq audit.SeriesQuery) ([]audit.Point, error) {
+	if err := sq.Validate(); err != nil {
+		return nil, err
+	}
+	var out []audit.Point
+	text, args := seriesQuery{sq}.toSQL()
+	err := q.each(ctx, "series", text, args, func(rows *sql.Rows) error {
+		var p audit.Point
+		var start int64
+		if err := rows.Scan(&start, &p.Decision, &p.Count); err != nil {
+			return err
+		}
+		p.Start = fromMicros(start)
+		out = append(out, p)
 		return nil
 	})
 	return out, err
 }
 
+// Flows implements audit.Reader.
+func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage, error) {
+	var page audit.FlowPage
+	after, err := rowTie(fq.Cursor)
+	if err != nil {
+		return page, err
+	}
+	limit := fq.Limited()
+	var next audit.Cursor
+	text, args := flowsQuery{fq.Filter, after, limit + 1}.toSQL()
+	err = q.each(ctx, "flows", text, args, func(rows *sql.Rows) error {
+		var f audit.Flow
+		var at, id int64
+		var from, to string
+		if err := rows.Scan(append(edgeFields(&f.Edge), &at, &f.Node, &from, &to, &f.SourcePort, &f.Count, &f.Reason, &id)...); err != nil {
+			return err
+		}
+		if len(page.Items) == limit {
+			page.Next = next.String()
+			return nil
+		}
+		next = audit.Cursor{At: at, Tie: strconv.FormatInt(id, 10)}
+		f.Time, f.SourceAddress, f.DestinationAddress = fromMicros(at), parseAddress(from), parseAddress(to)
+		page.Items = append(page.Items, f)
+		return nil
+	})
+	return page, err
+}
+
+// parseAddress returns the zero address for what address wrote for it.
+func parseAddress(s string) netip.Addr {
+	a, err := netip.ParseAddr(s)
+	if err != nil {
+		return netip.Addr{}
+	}
+	return a
+}
+
 // Denied implements audit.Reader.
 func (q queries) Denied(ctx context.Context, dq audit.DeniedQuery) (map[string]int64, error) {
-	text, args, err := deniedQuery(dq).toSQL()
-	if err != nil {
+	if err := dq.Validate(); err != nil {
 		return nil, err
 	}
 	out := map[string]int64{}
-	err = q.each(ctx, "denials", text, args, func(rows *sql.Rows) error {
+	text, args := deniedQuery{dq}.toSQL()
+	err := q.each(ctx, "denials", text, args, func(rows *sql.Rows) error {
 		var name string
 		var n int64
 		if err := rows.Scan(&name, &n); err != nil {
@@ -68,20 +205,68 @@ func (q queries) LastFlow(ctx context.Context) (map[string]time.Time, error) {
 }
 
 // Losses implements audit.Reader.
-func (q queries) Losses(ctx context.Context, since time.Time) ([]audit.Loss, error) {
-	var out []audit.Loss
-	err := q.each(ctx, "losses", "SELECT cluster, node, reason, count, began, ended FROM losses WHERE ended >= ? ORDER BY ended DESC, cluster, node, reason",
-		[]any{micros(since)}, func(rows *sql.Rows) error {
-			var l audit.Loss
-			var from, to int64
-			if err := rows.Scan(&l.Cluster, &l.Node, &l.Reason, &l.Count, &from, &to); err != nil {
-				return err
-			}
-			l.From, l.To = fromMicros(from), fromMicros(to)
-			out = append(out, l)
-			return nil
-		})
-	return out, err
+func (q queries) Losses(ctx context.Context, lq audit.LossQuery) (audit.LossPage, error) {
+	var page audit.LossPage
+	after, err := audit.ParseCursor(lq.Cursor)
+	if err != nil {
+		return page, err
+	}
+	limit := lq.Limited()
+	var next audit.Cursor
+	err = q.losses(ctx, lossesQuery{lq, after, limit + 1}, func(l audit.Loss, tie string) {
+		if len(page.Items) == limit {
+			page.Next = next.String()
+			return
+		}
+		next = audit.Cursor{At: micros(l.To), Tie: tie}
+		page.Items = append(page.Items, l)
+	})
+	return page, err
+}
+
+func (q queries) losses(ctx context.Context, lq lossesQuery, each func(audit.Loss, string)) error {
+	text, args := lq.toSQL()
+	return q.each(ctx, "losses", text, args, func(rows *sql.Rows) error {
+		var l audit.Loss
+		var from, to int64
+		var tie string
+		if err := rows.Scan(&l.Cluster, &l.Node, &l.Reason, &l.Count, &from, &to, &tie); err != nil {
+			return err
+		}
+		l.From, l.To = fromMicros(from), fromMicros(to)
+		each(l, tie)
+		return nil
+	})
+}
+
+// Coverage implements audit.Reader.
+func (q queries) Coverage(ctx context.Context, since, until time.Time) ([]audit.Coverage, error) {
+	var losses []audit.Loss
+	if err := q.losses(ctx, lossesQuery{LossQuery: audit.LossQuery{Since: since, Until: until}}, func(l audit.Loss, _ string) { losses = append(losses, l) }); err != nil {
+		return nil, err
+	}
+	var w where
+	if !since.IsZero() {
+		w.add("ended >= ?", micros(since))
+	}
+	if !until.IsZero() {
+		w.add("began < ?", micros(until))
+	}
+	var watched []audit.Watch
+	err := q.each(ctx, "watched spans", "SELECT source, began, ended FROM watched"+w.String(), w.args, func(rows *sql.Rows) error {
+		var x audit.Watch
+		var from, to int64
+		if err := rows.Scan(&x.Source, &from, &to); err != nil {
+			return err
+		}
+		x.From, x.To = fromMicros(from), fromMicros(to)
+		watched = append(watched, x)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return audit.Cover(since, until, watched, losses), nil
 }
 
 // each runs a query and hands over row by row. Whatever goes wrong is ErrUnavailable, but for the caller's own cancellation.

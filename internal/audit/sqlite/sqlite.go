@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	driver "github.com/glebarez/go-sqlite"
 	"github.com/pressly/goose/v3"
@@ -40,6 +41,7 @@ type Store struct {
 	queries
 	db   *sql.DB
 	path string
+	now  func() time.Time
 }
 
 var _ audit.Store = (*Store)(nil)
@@ -60,7 +62,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		_ = db.Close() // the reason why it cannot be used is what gets reported
 		return nil, fmt.Errorf("prepare flow store %s: %w", path, writeError(err))
 	}
-	s := &Store{db: db, path: path}
+	s := &Store{db: db, path: path, now: time.Now}
 	s.queries.db = func(context.Context) (*sql.DB, error) { return db, nil }
 	return s, nil
 }

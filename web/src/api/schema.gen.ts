@@ -312,6 +312,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/undelivered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Notifications that could not be delivered and were given up, newest first (security, auditors) */
+        get: operations["listUndelivered"];
+        put?: never;
+        /** Put them on their way again, with as many attempts as new ones (security) */
+        post: operations["retryUndelivered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/preferences": {
         parameters: {
             query?: never;
@@ -805,7 +823,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Full sync of one source. Without a token it is a preview; with the token of a preview it is applied */
+        /** Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied */
         post: operations["syncWorkloads"];
         delete?: never;
         options?: never;
@@ -1302,7 +1320,8 @@ export interface paths {
         /**
          * Server-sent events about what the caller may see
          * @description `event: ticket` with `{"id": "...", "state": "...", "version": 3}` when a ticket changed; `event: resource` with
-         *     `{"id": "..."}` when a resource's protection changed; `event: ping` every 15 s. Data are hints: read the object again.
+         *     `{"id": "..."}` when a resource's protection changed; `event: inbox` with `{}` when the caller's inbox got something;
+         *     `event: ping` every 15 s. Data are hints: read the object again.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -1676,6 +1695,8 @@ export interface components {
             target?: components["schemas"]["ItemRef"];
             approvalPolicy?: string;
             steps: components["schemas"]["Step"][];
+            /** @description of break-glass: who looks at it afterwards, instead of the steps */
+            review?: components["schemas"]["Step"];
             /** @description statements that already allow some of it */
             existing?: components["schemas"]["Access"][];
             /** @description a pending ticket about the same */
@@ -1695,7 +1716,7 @@ export interface components {
             items: components["schemas"]["PreviewItem"][];
             /**
              * Format: int64
-             * @description the smallest cap of the approval policies that matched; absent: none
+             * @description the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
              */
             maxDurationSeconds?: number;
             /** @description the caller may break the glass for all of it */
@@ -1818,13 +1839,47 @@ export interface components {
             id: string;
             /** Format: date-time */
             at: string;
-            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked */
+            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout */
             kind: string;
             /** @description in the person's language */
             title: string;
             body?: string;
             ticket?: string;
+            /** @description catalog id, when it is about a resource and no ticket */
+            resource?: string;
             read: boolean;
+        };
+        /** @description what it says is not shown, only what it was about and why it did not arrive */
+        Undelivered: {
+            id: string;
+            /**
+             * Format: date-time
+             * @description of what it tells
+             */
+            at: string;
+            /** Format: date-time */
+            givenUpAt: string;
+            /** @description as in InboxItem */
+            kind: string;
+            channel: string;
+            /** @description absent: a receiver that is nobody's own */
+            person?: components["schemas"]["Person"];
+            ticket?: string;
+            attempts: number;
+            /** @description of the last attempt */
+            problem: string;
+        };
+        UndeliveredList: {
+            items: components["schemas"]["Undelivered"][];
+            nextCursor?: string;
+        };
+        RetryUndelivered: {
+            /** @description absent: all that were given up */
+            ids?: string[];
+        };
+        RetriedUndelivered: {
+            /** Format: int64 */
+            count: number;
         };
         InboxList: {
             unread: number;
@@ -2580,6 +2635,10 @@ export interface components {
             allowed: components["schemas"]["ImpactTotal"];
             /** @description of all that is newly denied */
             denied: components["schemas"]["ImpactTotal"];
+            /** @description passed then and would pass, or neither, but for another reason: a client in Audit that loses its grant, which Enforce will refuse */
+            otherwise?: components["schemas"]["ImpactLine"][];
+            /** @description of all that is decided otherwise */
+            otherwiseTotal?: components["schemas"]["ImpactTotal"];
             /**
              * Format: int64
              * @description connections that are decided as before
@@ -2593,7 +2652,7 @@ export interface components {
             evidence?: components["schemas"]["ResourceScore"][];
         };
         /**
-         * @description observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, evidence enough for most clients; announced: Audit, the clients' owners were told; enforce: some member enforces
+         * @description observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
          * @enum {string}
          */
         RolloutStage: "observe" | "initial" | "refine" | "announced" | "enforce";
@@ -2950,6 +3009,8 @@ export interface operations {
                 environment?: string;
                 /** @description person or group id */
                 owner?: string;
+                /** @description catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing */
+                deniedFor?: string;
                 /** @description only what the caller or one of his groups owns */
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
@@ -3291,6 +3352,58 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listUndelivered: {
+        parameters: {
+            query?: {
+                /** @description mail, slack, or a configured receiver */
+                channel?: string;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndeliveredList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retryUndelivered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryUndelivered"];
+            };
+        };
+        responses: {
+            /** @description How many there were */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedUndelivered"];
+                };
             };
             default: components["responses"]["Problem"];
         };

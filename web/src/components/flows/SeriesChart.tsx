@@ -43,7 +43,7 @@ export function SeriesChart({ steps, shown, days, onStep }: Props) {
         valueFormatter={(value) => words.number(value)}
         yAxisProps={{ width: 44, allowDecimals: false, tickFormatter: (value: number) => compact.format(value) }}
         xAxisProps={{ minTickGap: 48, tickFormatter: (start: number) => short.format(start) }}
-        tooltipProps={{ labelFormatter: (start) => dayAndTime(new Date(Number(start)), i18n.language, zone) }}
+        tooltipProps={{ labelFormatter: (start) => (typeof start === "number" ? dayAndTime(new Date(start), i18n.language, zone) : "") }}
         tooltipAnimationDuration={0}
         barProps={{ isAnimationActive: false }}
         barChartProps={{

@@ -1,0 +1,111 @@
+package clickhouse
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"fmt"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/acp-io/acp/internal/audit"
+)
+
+// Append implements audit.Writer.
+func (s *Store) Append(ctx context.Context, b *audit.Batch) error {
+	if b.ID == "" {
+		return fmt.Errorf("append to flow store: the batch has no id")
+	}
+	if err := s.append(ctx, b); err != nil {
+		return fmt.Errorf("append to flow store: %w", writeError(ctx, err))
+	}
+	return nil
+}
+
+func (s *Store) append(ctx context.Context, b *audit.Batch) error {
+	stored, err := s.stored(ctx, b.ID)
+	if err != nil || stored {
+		return err
+	}
+	if err := s.checkHolder(ctx, b); err != nil {
+		return err
+	}
+	needed := map[edgeID]dated{}
+	entries, spans := s.entriesOf(b, needed)
+	flows := flowsOf(b, needed)
+	if err := s.writeEdges(ctx, needed); err != nil {
+		return fmt.Errorf("edges: %w", err)
+	}
+	number, err := attempt(s.now())
+	if err != nil {
+		return err
+	}
+	if err := s.writeFlows(ctx, flows, number); err != nil {
+		return fmt.Errorf("flows: %w", err)
+	}
+	entries.batch(b, number)
+	// The token makes the server drop the block if the same batch is on its way to it already.
+	if err := s.insert(ctx, entriesInsert, "acp-"+b.ID, entries.columns()...); err != nil {
+		return fmt.Errorf("entries: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range spans {
+		s.spans[w.Source] = w
+	}
+	return nil
+}
+
+func (s *Store) stored(ctx context.Context, id string) (bool, error) {
+	var n uint64
+	if err := s.conn.QueryRow(ctx, fmt.Sprintf("SELECT count() FROM entries WHERE kind = %d AND source = '' AND key = {id:String}", kindBatch), driver.Named("id", id)).Scan(&n); err != nil {
+		return false, fmt.Errorf("look for the batch: %w", err)
+	}
+	return n > 0, nil
+}
+
+// attempt numbers grow with time, which makes them small in the store, and are never given twice.
+func attempt(now time.Time) (uint64, error) {
+	var b [2]byte
+	if _, err := rand.Read(b[:]); err != nil {
+		return 0, fmt.Errorf("number the attempt: %w", err)
+	}
+	return uint64(now.UnixMicro())<<11 | uint64(binary.BigEndian.Uint16(b[:]))&0x7ff, nil
+}
+
+// insert sends one block. The token, when there is one, identifies it.
+func (s *Store) insert(ctx context.Context, text, token string, columns ...any) error {
+	settings := driver.Settings{"async_insert": 0}
+	if token != "" {
+		settings["insert_deduplicate"] = 1
+		settings["insert_deduplication_token"] = token
+	}
+	if s.options.Cluster != "" {
+		settings["insert_quorum"] = "auto"
+	}
+	batch, err := s.conn.PrepareBatch(driver.Context(ctx, driver.WithSettings(settings)), text)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = batch.Close() }() // after Send this does nothing
+	for i, c := range columns {
+		if err := batch.Column(i).Append(c); err != nil {
+			return err
+		}
+	}
+	return batch.Send()
+}
+
+const secondsOfDay = int64(24 * time.Hour / time.Second)
+
+// dayNumber counts UTC days since 1970.
+type dayNumber int32
+
+func dayOf(t time.Time) dayNumber { return dayNumber(t.Unix() / secondsOfDay) }
+
+func (d dayNumber) time() time.Time { return time.Unix(int64(d)*secondsOfDay, 0).UTC() }
+
+func micros(t time.Time) int64 { return t.UnixMicro() }
+
+func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }

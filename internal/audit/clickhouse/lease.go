@@ -1,0 +1,115 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+	"github.com/google/uuid"
+
+	"github.com/acp-io/acp/internal/audit"
+)
+
+// ClickHouse has no compare and swap. A collector therefore writes a claim, waits until every claim that was made before its
+// own must be visible, and has the lease if its own is the oldest one that is valid. All times are the server's.
+const (
+	sqlClaims = `SELECT claim, any(holder) AS h, toInt64(until_ - toUnixTimestamp64Micro(now64(6))) FROM` +
+		` (SELECT claim, any(holder) AS holder, min(since) AS since_, max(until) AS until_, max(released) AS released_ FROM leases WHERE source = {source:String} GROUP BY claim)` +
+		` WHERE released_ = 0 AND until_ > toUnixTimestamp64Micro(now64(6)) GROUP BY claim, since_, until_ ORDER BY since_, claim LIMIT 1`
+	sqlClaim = `INSERT INTO leases (source, claim, holder, since, until, released) SELECT {source:String}, {claim:String}, {holder:String},` +
+		` toUnixTimestamp64Micro(now64(6)), toUnixTimestamp64Micro(now64(6)) + {ttl:Int64}, 0`
+	sqlRenew = `INSERT INTO leases (source, claim, holder, since, until, released) SELECT {source:String}, {claim:String}, {holder:String},` +
+		` toInt64(9223372036854775807), toUnixTimestamp64Micro(now64(6)) + {ttl:Int64}, 0`
+	sqlRelease = `INSERT INTO leases (source, claim, holder, since, until, released) SELECT {source:String}, {claim:String}, {holder:String},` +
+		` toInt64(9223372036854775807), toInt64(0), 1`
+)
+
+type claim struct{ id, holder string }
+
+// holderOf returns the oldest valid claim; empty: nobody has one.
+func (s *Store) holderOf(ctx context.Context, source string) (claim, error) {
+	var c claim
+	err := s.each(ctx, "the lease on "+source, statement{sqlClaims, []any{driver.Named("source", source)}}, func(rows driverRows) error {
+		var left int64
+		return rows.Scan(&c.id, &c.holder, &left)
+	})
+	return c, err
+}
+
+func (s *Store) writeClaim(ctx context.Context, text, source string, c claim, ttl time.Duration) error {
+	args := []any{driver.Named("source", source), driver.Named("claim", c.id), driver.Named("holder", c.holder)}
+	if ttl > 0 {
+		args = append(args, driver.Named("ttl", ttl.Microseconds()))
+	}
+	return writeError(ctx, s.conn.Exec(ctx, text, args...))
+}
+
+// Lease implements audit.Writer. A lease that is new may last a little longer than its ttl.
+func (s *Store) Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error) {
+	ttl = max(ttl, time.Microsecond)
+	has, err := s.holderOf(ctx, source)
+	switch {
+	case err != nil:
+		return false, err
+	case has.holder == holder:
+		if err := s.writeClaim(ctx, sqlRenew, source, has, ttl); err != nil {
+			return false, fmt.Errorf("renew the lease on %s: %w", source, err)
+		}
+		return true, nil
+	case has.id != "":
+		return false, nil
+	}
+	mine := claim{uuid.NewString(), holder}
+	begun := s.now()
+	if err := s.writeClaim(ctx, sqlClaim, source, mine, ttl+3*s.options.settle); err != nil {
+		return false, fmt.Errorf("claim %s: %w", source, err)
+	}
+	// A claim that took longer to arrive may have been missed by those who waited for it.
+	late := s.now().Sub(begun) > s.options.settle
+	if !late {
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(s.options.settle):
+		}
+		if has, err = s.holderOf(ctx, source); err != nil {
+			return false, err
+		}
+		if has == mine {
+			return true, nil
+		}
+	}
+	if err := s.writeClaim(ctx, sqlRelease, source, mine, 0); err != nil {
+		return false, fmt.Errorf("withdraw the claim on %s: %w", source, err)
+	}
+	return false, nil
+}
+
+// Release implements audit.Writer.
+func (s *Store) Release(ctx context.Context, source, holder string) error {
+	has, err := s.holderOf(ctx, source)
+	if err != nil || has.holder != holder {
+		return err
+	}
+	if err := s.writeClaim(ctx, sqlRelease, source, has, 0); err != nil {
+		return fmt.Errorf("release %s: %w", source, err)
+	}
+	return nil
+}
+
+func (s *Store) checkHolder(ctx context.Context, b *audit.Batch) error {
+	if b.Holder == "" {
+		return nil
+	}
+	for _, p := range b.Positions {
+		has, err := s.holderOf(ctx, p.Source)
+		if err != nil {
+			return err
+		}
+		if has.holder != b.Holder {
+			return fmt.Errorf("%w: %s is not leased to %s", audit.ErrNotHolder, p.Source, b.Holder)
+		}
+	}
+	return nil
+}

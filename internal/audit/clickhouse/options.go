@@ -1,0 +1,86 @@
+package clickhouse
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+)
+
+// Options say where the store is and how it keeps its tables.
+type Options struct {
+	driver   *driver.Options
+	redacted string
+	// Cluster that the tables are made on and replicated in; empty: one server.
+	Cluster string
+	// FlowsTTL and RollupsTTL are after how many days the server itself removes what Prune did not; 0: never.
+	FlowsTTL, RollupsTTL int
+	// settle is how long a new lease waits for claims that were made at the same time.
+	settle time.Duration
+}
+
+const defaultSettle = time.Second
+
+// clusterName is what may stand in a statement unquoted, in a place that takes no bound value.
+var clusterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,127}$`)
+
+// ParseDSN reads clickhouse://USER:PASSWORD@HOST:PORT[,HOST:PORT]/DATABASE?..., or the same with http or https. Its own
+// parameters are password_file, cluster, flows_ttl_days and rollups_ttl_days; the others are the driver's: secure, skip_verify,
+// dial_timeout, compress. No error repeats the password.
+func ParseDSN(dsn string) (Options, error) {
+	o := Options{settle: defaultSettle}
+	u, err := url.Parse(dsn)
+	if err != nil { // its text would have the password
+		return o, errors.New("the address of the flow store cannot be read: give it as clickhouse://USER:PASSWORD@HOST:PORT/DATABASE, with special characters of the password percent-encoded")
+	}
+	switch u.Scheme {
+	case "clickhouse", "http", "https":
+	default:
+		return o, fmt.Errorf("the address of the flow store begins with clickhouse, http or https, not %q", u.Scheme)
+	}
+	if u.Host == "" || strings.Trim(u.Path, "/") == "" {
+		return o, errors.New("the address of the flow store needs a host and a database: clickhouse://USER:PASSWORD@HOST:PORT/DATABASE")
+	}
+	q := u.Query()
+	own := func(name string) string {
+		v := q.Get(name)
+		q.Del(name)
+		return v
+	}
+	if o.Cluster = own("cluster"); o.Cluster != "" && !clusterName.MatchString(o.Cluster) {
+		return o, fmt.Errorf("cluster=%q is not a name of a cluster", o.Cluster)
+	}
+	for name, to := range map[string]*int{"flows_ttl_days": &o.FlowsTTL, "rollups_ttl_days": &o.RollupsTTL} {
+		if v := own(name); v != "" {
+			if *to, err = strconv.Atoi(v); err != nil || *to < 1 {
+				return o, fmt.Errorf("%s=%q is not a number of days", name, v)
+			}
+		}
+	}
+	file := own("password_file")
+	u.RawQuery = q.Encode()
+	if o.driver, err = driver.ParseDSN(u.String()); err != nil {
+		return o, fmt.Errorf("the address of the flow store: %s", strings.ReplaceAll(err.Error(), u.String(), u.Redacted()))
+	}
+	if file != "" {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return o, fmt.Errorf("password_file: %w", err)
+		}
+		o.driver.Auth.Password = strings.TrimRight(string(b), "\r\n")
+	}
+	if o.driver.Compression == nil {
+		o.driver.Compression = &driver.Compression{Method: driver.CompressionLZ4}
+	}
+	o.redacted = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
+	return o, nil
+}
+
+// Redacted names the store without a password, for logs.
+func (o Options) Redacted() string { return o.redacted }

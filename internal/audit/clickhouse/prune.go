@@ -1,0 +1,75 @@
+package clickhouse
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+
+	"github.com/acp-io/acp/internal/audit"
+)
+
+// removal deletes rows of a table, after it has counted them.
+type removal struct {
+	table, cond string
+	args        []any
+}
+
+// keptBatches is how long the identities of batches and of events are kept at least, in days. A batch is appended again
+// soon after it failed, and a source is resumed a little before where it was.
+const keptBatches = 3
+
+func removals(r audit.Retention, now time.Time) []removal {
+	cut := func(t time.Time) int64 { return int64(dayOf(t)) * secondsOfDay }
+	var out []removal
+	if !r.Rollups.IsZero() {
+		out = append(out, removal{"entries", fmt.Sprintf("kind = %d AND bucket < toDateTime({cut:Int64}, 'UTC')", kindRollup), []any{driver.Named("cut", cut(r.Rollups))}})
+	}
+	if !r.Losses.IsZero() {
+		out = append(out, removal{"entries", fmt.Sprintf("kind IN (%d, %d) AND last_seen < {cut:Int64}", kindLoss, kindWatch), []any{driver.Named("cut", cut(r.Losses)*1_000_000)}})
+	}
+	if !r.Flows.IsZero() {
+		out = append(out, removal{"flows", "hour < toDateTime({cut:Int64}, 'UTC')", []any{driver.Named("cut", cut(r.Flows))}})
+		// Without its batch no flow is shown: batches go after their flows.
+		batches := min(dayOf(r.Flows), dayOf(now)-keptBatches)
+		out = append(out, removal{"entries", fmt.Sprintf("kind = %d AND written < toDate({day:Int32})", kindBatch), []any{driver.Named("day", int32(batches))}})
+	}
+	out = append(out, removal{"entries", fmt.Sprintf("kind = %d AND last_seen < {cut:Int64}", kindSeen), []any{driver.Named("cut", cut(now.Add(-keptBatches*24*time.Hour))*1_000_000)}})
+	if oldest := earliest(r.Rollups, r.Flows); !oldest.IsZero() {
+		out = append(out, removal{"edges", "last < toDate({day:Int32})", []any{driver.Named("day", int32(dayOf(oldest)))}})
+	}
+	return out
+}
+
+// earliest is zero when one of them is: then nothing goes.
+func earliest(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// Prune implements audit.Writer.
+func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
+	var total int64
+	for _, x := range removals(r, s.now()) {
+		n, err := s.remove(ctx, x)
+		if err != nil {
+			return total, fmt.Errorf("prune flow store: %s: %w", x.table, writeError(ctx, err))
+		}
+		total += n
+	}
+	s.edges.forget()
+	return total, nil
+}
+
+func (s *Store) remove(ctx context.Context, x removal) (int64, error) {
+	var n uint64
+	if err := s.conn.QueryRow(ctx, "SELECT count() FROM "+x.table+" WHERE "+x.cond, x.args...).Scan(&n); err != nil || n == 0 {
+		return 0, err
+	}
+	// Waits for all replicas that are there, so that what was removed is not read any more.
+	ctx = driver.Context(ctx, driver.WithSettings(driver.Settings{"mutations_sync": 2}))
+	return int64(n), s.conn.Exec(ctx, s.options.statement("ALTER TABLE "+x.table+"{on} DELETE WHERE "+x.cond), x.args...)
+}

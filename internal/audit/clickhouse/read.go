@@ -1,0 +1,344 @@
+package clickhouse
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	driver "github.com/ClickHouse/clickhouse-go/v2"
+	chdriver "github.com/ClickHouse/clickhouse-go/v2/lib/driver"
+
+	"github.com/acp-io/acp/internal/audit"
+)
+
+type driverRows = chdriver.Rows
+
+// queries answers audit.Reader.
+type queries struct{ conn driver.Conn }
+
+// Connections implements audit.Reader.
+func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (audit.ConnectionPage, error) {
+	var page audit.ConnectionPage
+	after, err := cursor(cq.Cursor, func(tie string) bool { return len(tie) == 2*len(edgeID{}) })
+	if err != nil {
+		return page, err
+	}
+	filter, limit := cq.Filter, cq.Limited()
+	var next audit.Cursor
+	if after != nil {
+		filter, next.Until = after.Bound(filter), after.Until
+	}
+	var ids []string
+	err = q.each(ctx, "connections", connectionsQuery{filter, after, limit + 1}.toSQL(), func(rows driverRows) error {
+		var c audit.Connection
+		var id string
+		var first, last int64
+		if err := rows.Scan(&id, &c.Count, &first, &last); err != nil {
+			return err
+		}
+		if len(page.Items) == limit {
+			page.Next = next.String()
+			return nil
+		}
+		c.FirstSeen, c.LastSeen = fromMicros(first), fromMicros(last)
+		if len(page.Items) == 0 && after == nil {
+			next.Until = micros(c.LastSeen.Truncate(audit.BucketWidth).Add(audit.BucketWidth))
+		}
+		next.At, next.Tie = last, id
+		page.Items, ids = append(page.Items, c), append(ids, id)
+		return nil
+	})
+	if err != nil {
+		return audit.ConnectionPage{}, err
+	}
+	names, err := q.names(ctx, ids)
+	for i, id := range ids {
+		page.Items[i].Edge = names[id]
+	}
+	return page, err
+}
+
+// names reads the edges of ids.
+func (q queries) names(ctx context.Context, ids []string) (map[string]audit.Edge, error) {
+	out := make(map[string]audit.Edge, len(ids))
+	if len(ids) == 0 {
+		return out, nil
+	}
+	err := q.each(ctx, "edges", namesQuery{ids}.toSQL(), func(rows driverRows) error {
+		var id string
+		var e audit.Edge
+		if err := rows.Scan(append([]any{&id}, edgeFields(&e)...)...); err != nil {
+			return err
+		}
+		out[id] = e
+		return nil
+	})
+	return out, err
+}
+
+// Totals implements audit.Reader.
+func (q queries) Totals(ctx context.Context, f audit.Filter, each func(audit.Total) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var failed error // of the callback: not the store's
+	err := q.each(ctx, "totals", totalsQuery{f}.toSQL(), func(rows driverRows) error {
+		var t audit.Total
+		var first, last int64
+		var days []uint16
+		if err := rows.Scan(append(edgeFields(&t.Edge), &t.Count, &first, &last, &days)...); err != nil {
+			return err
+		}
+		t.FirstSeen, t.LastSeen = fromMicros(first), fromMicros(last)
+		t.Days = make([]time.Time, len(days))
+		for i, d := range days {
+			t.Days[i] = dayNumber(d).time()
+		}
+		failed = each(t)
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// Series implements audit.Reader.
+func (q queries) Series(ctx context.Context, sq audit.SeriesQuery) ([]audit.Point, error) {
+	if err := sq.Validate(); err != nil {
+		return nil, err
+	}
+	var out []audit.Point
+	err := q.each(ctx, "series", seriesQuery{sq}.toSQL(), func(rows driverRows) error {
+		var p audit.Point
+		var start int64
+		if err := rows.Scan(&start, (*string)(&p.Decision), &p.Count); err != nil {
+			return err
+		}
+		p.Start = time.Unix(start, 0).UTC()
+		out = append(out, p)
+		return nil
+	})
+	return out, err
+}
+
+// Flows implements audit.Reader.
+func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage, error) {
+	var page audit.FlowPage
+	skip := 0
+	after, err := cursor(fq.Cursor, func(tie string) bool {
+		n, err := strconv.ParseUint(tie, 10, 31)
+		skip = int(n)
+		return err == nil
+	})
+	if err != nil {
+		return page, err
+	}
+	limit := fq.Limited()
+	var next audit.Cursor
+	if after != nil {
+		next.At = after.At
+	}
+	ofNext := skip
+	var ids []string
+	err = q.each(ctx, "flows", flowsQuery{fq.Filter, after, skip, limit + 1}.toSQL(), func(rows driverRows) error {
+		var f audit.Flow
+		var id string
+		var at int64
+		var from, to net.IP
+		if err := rows.Scan(&id, &at, &f.Node, &from, &to, &f.SourcePort, &f.Count, &f.Reason); err != nil {
+			return err
+		}
+		if len(page.Items) == limit {
+			next.Tie = strconv.Itoa(ofNext)
+			page.Next = next.String()
+			return nil
+		}
+		if at != next.At {
+			next.At, ofNext = at, 0
+		}
+		ofNext++
+		f.Time, f.SourceAddress, f.DestinationAddress = fromMicros(at), fromIP(from), fromIP(to)
+		page.Items, ids = append(page.Items, f), append(ids, id)
+		return nil
+	})
+	if err != nil {
+		return audit.FlowPage{}, err
+	}
+	names, err := q.names(ctx, ids)
+	for i, id := range ids {
+		page.Items[i].Edge = names[id]
+	}
+	return page, err
+}
+
+// fromIP returns the zero address for the unspecified one, which stands for none.
+func fromIP(ip net.IP) netip.Addr {
+	a, ok := netip.AddrFromSlice(ip)
+	if !ok || a.IsUnspecified() {
+		return netip.Addr{}
+	}
+	return a.Unmap()
+}
+
+// Denied implements audit.Reader.
+func (q queries) Denied(ctx context.Context, dq audit.DeniedQuery) (map[string]int64, error) {
+	if err := dq.Validate(); err != nil {
+		return nil, err
+	}
+	out := map[string]int64{}
+	err := q.each(ctx, "denials", deniedQuery{dq}.toSQL(), func(rows driverRows) error {
+		var name string
+		var n int64
+		if err := rows.Scan(&name, &n); err != nil {
+			return err
+		}
+		out[name] = n
+		return nil
+	})
+	return out, err
+}
+
+// LastFlow implements audit.Reader.
+func (q queries) LastFlow(ctx context.Context) (map[string]time.Time, error) {
+	out := map[string]time.Time{}
+	text := fmt.Sprintf("SELECT source, max(last_seen) FROM entries WHERE kind = %d GROUP BY source", kindPosition)
+	err := q.each(ctx, "last flows", statement{text: text}, func(rows driverRows) error {
+		var name string
+		var at int64
+		if err := rows.Scan(&name, &at); err != nil {
+			return err
+		}
+		out[name] = fromMicros(at)
+		return nil
+	})
+	return out, err
+}
+
+// Resume implements audit.Writer.
+func (q queries) Resume(ctx context.Context, source string) (audit.Resume, error) {
+	var r audit.Resume
+	var forget int64
+	named := []any{driver.Named("source", source)}
+	text := fmt.Sprintf("SELECT kind, max(last_seen) FROM entries WHERE kind IN (%d, %d) AND source = {source:String} GROUP BY kind", kindPosition, kindForget)
+	err := q.each(ctx, "resume position of "+source, statement{text, named}, func(rows driverRows) error {
+		var kind uint8
+		var at int64
+		if err := rows.Scan(&kind, &at); err != nil {
+			return err
+		}
+		if kind == kindForget {
+			forget = at
+		} else {
+			r.Position = fromMicros(at)
+		}
+		return nil
+	})
+	if err != nil || r.Position.IsZero() {
+		return audit.Resume{}, err
+	}
+	text = fmt.Sprintf("SELECT payload FROM entries WHERE kind = %d AND source = {source:String} AND last_seen >= {forget:Int64} LIMIT 1 BY key", kindSeen)
+	err = q.each(ctx, "seen events of "+source, statement{text, append(named, driver.Named("forget", forget))}, func(rows driverRows) error {
+		var payload string
+		if err := rows.Scan(&payload); err != nil {
+			return err
+		}
+		r.Seen = unpackSeen(r.Seen, source, payload, forget)
+		return nil
+	})
+	return r, err
+}
+
+// Losses implements audit.Reader.
+func (q queries) Losses(ctx context.Context, lq audit.LossQuery) (audit.LossPage, error) {
+	var page audit.LossPage
+	after, err := cursor(lq.Cursor, func(string) bool { return true })
+	if err != nil {
+		return page, err
+	}
+	limit := lq.Limited()
+	var next audit.Cursor
+	err = q.losses(ctx, lossesQuery{lq, after, limit + 1}, func(l audit.Loss, tie string) {
+		if len(page.Items) == limit {
+			page.Next = next.String()
+			return
+		}
+		next = audit.Cursor{At: micros(l.To), Tie: tie}
+		page.Items = append(page.Items, l)
+	})
+	return page, err
+}
+
+func (q queries) losses(ctx context.Context, lq lossesQuery, each func(audit.Loss, string)) error {
+	return q.each(ctx, "losses", lq.toSQL(), func(rows driverRows) error {
+		var l audit.Loss
+		var key, tie string
+		var from, to int64
+		if err := rows.Scan(&l.Cluster, &key, &l.Count, &from, &to, &tie); err != nil {
+			return err
+		}
+		node, reason, _ := strings.Cut(key, "\x00")
+		l.Node, l.Reason, l.From, l.To = node, audit.LossReason(reason), fromMicros(from), fromMicros(to)
+		each(l, tie)
+		return nil
+	})
+}
+
+// Coverage implements audit.Reader.
+func (q queries) Coverage(ctx context.Context, since, until time.Time) ([]audit.Coverage, error) {
+	var losses []audit.Loss
+	if err := q.losses(ctx, lossesQuery{LossQuery: audit.LossQuery{Since: since, Until: until}}, func(l audit.Loss, _ string) { losses = append(losses, l) }); err != nil {
+		return nil, err
+	}
+	var watched []audit.Watch
+	err := q.each(ctx, "watched spans", watchedQuery{since, until}.toSQL(), func(rows driverRows) error {
+		var w audit.Watch
+		var from, to int64
+		if err := rows.Scan(&w.Source, &from, &to); err != nil {
+			return err
+		}
+		w.From, w.To = fromMicros(from), fromMicros(to)
+		watched = append(watched, w)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return audit.Cover(since, until, watched, losses), nil
+}
+
+// cursor refuses one whose tie another list has made.
+func cursor(text string, ok func(tie string) bool) (*audit.Cursor, error) {
+	c, err := audit.ParseCursor(text)
+	if err != nil || c == nil {
+		return nil, err
+	}
+	if !ok(c.Tie) {
+		return nil, fmt.Errorf("%w: the cursor is of another list", audit.ErrInvalidQuery)
+	}
+	return c, nil
+}
+
+// each runs a query and hands over row by row. Whatever goes wrong is ErrUnavailable, but for the caller's own cancellation.
+func (q queries) each(ctx context.Context, what string, s statement, row func(driverRows) error) (err error) {
+	defer func() {
+		if err != nil && ctx.Err() == nil && !errors.Is(err, audit.ErrUnavailable) {
+			err = fmt.Errorf("%w: read %s: %w", audit.ErrUnavailable, what, err)
+		}
+	}()
+	rows, err := q.conn.Query(ctx, s.text, s.args...)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() {
+		if err := row(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

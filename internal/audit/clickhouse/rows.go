@@ -1,0 +1,221 @@
+package clickhouse
+
+import (
+	"context"
+	"encoding/binary"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/acp-io/acp/internal/audit"
+)
+
+const entriesInsert = "INSERT INTO entries (written, kind, source, edge, bucket, key, count, first_seen, last_seen, payload)"
+
+// entries are the columns of one block.
+type entries struct {
+	// newest day of anything in the block: where all of it is put.
+	newest dayNumber
+
+	kinds               []uint8
+	sources, keys       []string
+	edges               []edgeID
+	buckets             []int64
+	counts              []int64
+	firstSeen, lastSeen []int64
+	payloads            []string
+}
+
+// entry is one row; what a kind does not use is zero.
+type entry struct {
+	kind        uint8
+	source, key string
+	edge        edgeID
+	bucket      int64
+	count       int64
+	first, last int64
+	payload     string
+}
+
+func (e *entries) add(x entry) {
+	e.kinds, e.sources, e.keys = append(e.kinds, x.kind), append(e.sources, x.source), append(e.keys, x.key)
+	e.edges = append(e.edges, x.edge)
+	e.buckets, e.counts = append(e.buckets, x.bucket), append(e.counts, x.count)
+	e.firstSeen, e.lastSeen, e.payloads = append(e.firstSeen, x.first), append(e.lastSeen, x.last), append(e.payloads, x.payload)
+}
+
+func (e *entries) at(t time.Time) { e.newest = max(e.newest, dayOf(t)) }
+
+func (e *entries) columns() []any {
+	written := make([]time.Time, len(e.kinds))
+	for i := range written {
+		written[i] = e.newest.time()
+	}
+	return []any{written, e.kinds, e.sources, asBytes(e.edges), e.buckets, e.keys, e.counts, e.firstSeen, e.lastSeen, e.payloads}
+}
+
+func newEntries(n int) *entries {
+	return &entries{
+		kinds: make([]uint8, 0, n), sources: make([]string, 0, n), keys: make([]string, 0, n), edges: make([]edgeID, 0, n), buckets: make([]int64, 0, n),
+		counts: make([]int64, 0, n), firstSeen: make([]int64, 0, n), lastSeen: make([]int64, 0, n), payloads: make([]string, 0, n),
+	}
+}
+
+// entriesOf returns everything but the batch's own row, and the spans as they are after it. The edges that are needed are noted.
+func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]dated) (*entries, []audit.Watch) {
+	out := newEntries(len(b.Rollups) + len(b.Losses) + len(b.Positions) + len(b.Watched) + len(b.ForgetSeen) + 2)
+	var buf []byte
+	for i := range b.Rollups {
+		r := &b.Rollups[i]
+		var id edgeID
+		id, buf = idOf(&r.Edge, buf)
+		out.at(r.Bucket)
+		need(needed, id, &r.Edge, dayOf(r.Bucket))
+		out.add(entry{kind: kindRollup, edge: id, bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)})
+	}
+	for _, l := range b.Losses {
+		out.at(l.To)
+		out.add(entry{kind: kindLoss, source: l.Cluster, key: l.Node + "\x00" + string(l.Reason), bucket: l.To.Truncate(audit.BucketWidth).Unix(),
+			count: l.Count, first: micros(l.From), last: micros(l.To)})
+	}
+	for _, p := range b.Positions {
+		out.at(p.Time)
+		out.add(entry{kind: kindPosition, source: p.Source, last: micros(p.Time)})
+	}
+	for source, at := range b.ForgetSeen {
+		out.add(entry{kind: kindForget, source: source, last: micros(at)})
+	}
+	spans := s.grow(b.Watched)
+	for _, w := range spans {
+		out.at(w.To)
+		out.add(entry{kind: kindWatch, source: w.Source, key: strconv.FormatInt(micros(w.From), 10), first: micros(w.From), last: micros(w.To)})
+	}
+	return out, spans
+}
+
+func need(needed map[edgeID]dated, id edgeID, e *audit.Edge, day dayNumber) {
+	if have, ok := needed[id]; !ok || have.day < day {
+		needed[id] = dated{id, e, day}
+	}
+}
+
+// batch adds the events that were seen and the batch's own row, both under the number of the attempt.
+func (e *entries) batch(b *audit.Batch, number uint64) {
+	seen := map[string][]byte{}
+	newest := map[string]int64{}
+	for _, x := range b.Seen {
+		e.at(x.Time)
+		p := binary.BigEndian.AppendUint64(seen[x.Source], uint64(micros(x.Time)))
+		seen[x.Source] = binary.BigEndian.AppendUint64(p, x.ID)
+		newest[x.Source] = max(newest[x.Source], micros(x.Time))
+	}
+	for source, p := range seen {
+		e.add(entry{kind: kindSeen, source: source, key: strconv.FormatUint(number, 10), last: newest[source], payload: string(p)})
+	}
+	e.add(entry{kind: kindBatch, key: b.ID, first: int64(number)})
+}
+
+const seenWidth = 16
+
+// unpackSeen appends the events of a payload that are not older than the time.
+func unpackSeen(list []audit.Seen, source, payload string, notBefore int64) []audit.Seen {
+	for b := []byte(payload); len(b) >= seenWidth; b = b[seenWidth:] {
+		if at := int64(binary.BigEndian.Uint64(b)); at >= notBefore {
+			list = append(list, audit.Seen{Source: source, Time: fromMicros(at), ID: binary.BigEndian.Uint64(b[8:])})
+		}
+	}
+	return list
+}
+
+// grow joins each span with the one that its source had before, so that a source that is followed all day is one row. It
+// returns every span to be written.
+func (s *Store) grow(watched []audit.Watch) []audit.Watch {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []audit.Watch
+	last := map[string]int{} // index of a source's newest span in out
+	for _, w := range watched {
+		if w.To.Before(w.From) {
+			continue
+		}
+		before, known := s.spans[w.Source]
+		i, here := last[w.Source]
+		if here {
+			before, known = out[i], true
+		}
+		if known && !w.From.Before(before.From) && !w.From.After(before.To) {
+			w.From = before.From
+			if w.To.Before(before.To) {
+				w.To = before.To
+			}
+			if here {
+				out[i] = w
+				continue
+			}
+		}
+		last[w.Source] = len(out)
+		out = append(out, w)
+	}
+	return out
+}
+
+// asBytes is what the driver takes for a column of a fixed width.
+func asBytes(ids []edgeID) [][]byte {
+	out := make([][]byte, len(ids))
+	for i := range ids {
+		out[i] = ids[i][:]
+	}
+	return out
+}
+
+// as16 is the unspecified address for none.
+func as16(a netip.Addr) [16]byte {
+	if !a.IsValid() {
+		return [16]byte{}
+	}
+	return a.As16()
+}
+
+type flowColumns struct {
+	hours, times, counts []int64
+	edges                []edgeID
+	nodes, reasons       []string
+	sources, dests       [][16]byte
+	ports                []uint16
+}
+
+const hour = int64(time.Hour / time.Second)
+
+func flowsOf(b *audit.Batch, needed map[edgeID]dated) *flowColumns {
+	n := len(b.Flows)
+	out := &flowColumns{
+		hours: make([]int64, 0, n), times: make([]int64, 0, n), counts: make([]int64, 0, n), edges: make([]edgeID, 0, n), nodes: make([]string, 0, n),
+		reasons: make([]string, 0, n), sources: make([][16]byte, 0, n), dests: make([][16]byte, 0, n), ports: make([]uint16, 0, n),
+	}
+	var buf []byte
+	for i := range b.Flows {
+		f := &b.Flows[i]
+		var id edgeID
+		id, buf = idOf(&f.Edge, buf)
+		need(needed, id, &f.Edge, dayOf(f.Time))
+		at := f.Time.Unix()
+		out.hours, out.times = append(out.hours, at-at%hour), append(out.times, micros(f.Time))
+		out.counts, out.ports = append(out.counts, f.Count), append(out.ports, f.SourcePort)
+		out.edges = append(out.edges, id)
+		out.nodes, out.reasons = append(out.nodes, f.Node), append(out.reasons, f.Reason)
+		out.sources, out.dests = append(out.sources, as16(f.SourceAddress)), append(out.dests, as16(f.DestinationAddress))
+	}
+	return out
+}
+
+func (s *Store) writeFlows(ctx context.Context, f *flowColumns, number uint64) error {
+	if len(f.times) == 0 {
+		return nil
+	}
+	numbers := make([]uint64, len(f.times))
+	for i := range numbers {
+		numbers[i] = number
+	}
+	return s.insert(ctx, "INSERT INTO flows (hour, edge, time, node, source_address, destination_address, source_port, count, reason, batch)", "",
+		f.hours, asBytes(f.edges), f.times, f.nodes, f.sources, f.dests, f.ports, f.counts, f.reasons, numbers)
+}

@@ -1,0 +1,89 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+	"time"
+)
+
+// Coverage says how well a cluster was watched on a day.
+type Coverage struct {
+	Cluster string
+	// Day is the start of the UTC day.
+	Day time.Time
+	// Watched is the time of the day in which the cluster was followed; gaps are not taken off.
+	Watched time.Duration
+	// Lost counts the flows that are known to be missing, on the day that the loss ended.
+	Lost int64
+	// GapTime is the time of the day that lies in a gap.
+	GapTime time.Duration
+}
+
+const day = 24 * time.Hour
+
+type coverageKey struct {
+	cluster string
+	day     time.Time
+}
+
+type span struct{ from, to time.Time }
+
+// Cover works out the coverage in the window from the spans and losses that touch it; a zero bound is none.
+func Cover(since, until time.Time, watched []Watch, losses []Loss) []Coverage {
+	days := map[coverageKey]*Coverage{}
+	of := func(cluster string, at time.Time) *Coverage {
+		k := coverageKey{cluster, at.UTC().Truncate(day)}
+		c := days[k]
+		if c == nil {
+			c = &Coverage{Cluster: k.cluster, Day: k.day}
+			days[k] = c
+		}
+		return c
+	}
+	spans, gaps := map[string][]span{}, map[string][]span{}
+	for _, w := range watched {
+		spans[w.Source] = append(spans[w.Source], span{w.From, w.To})
+	}
+	for _, l := range losses {
+		if l.Reason == LossGap {
+			gaps[l.Cluster] = append(gaps[l.Cluster], span{l.From, l.To})
+		}
+		if l.Count > 0 && !l.To.Before(since) && (until.IsZero() || l.To.Before(until)) {
+			of(l.Cluster, l.To).Lost += l.Count
+		}
+	}
+	for cluster, list := range spans {
+		perDay(list, since, until, func(at time.Time, d time.Duration) { of(cluster, at).Watched += d })
+	}
+	for cluster, list := range gaps {
+		perDay(list, since, until, func(at time.Time, d time.Duration) { of(cluster, at).GapTime += d })
+	}
+	out := make([]Coverage, 0, len(days))
+	for _, c := range days {
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b Coverage) int { return cmp.Or(cmp.Compare(a.Cluster, b.Cluster), a.Day.Compare(b.Day)) })
+	return out
+}
+
+// perDay hands over the time that the spans cover in the window, each part once, cut at the ends of days.
+func perDay(spans []span, since, until time.Time, add func(time.Time, time.Duration)) {
+	slices.SortFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
+	done := since
+	for _, s := range spans {
+		if s.from.Before(done) {
+			s.from = done
+		}
+		if !until.IsZero() && s.to.After(until) {
+			s.to = until
+		}
+		for s.from.Before(s.to) {
+			end := s.from.UTC().Truncate(day).Add(day)
+			if end.After(s.to) {
+				end = s.to
+			}
+			add(s.from, end.Sub(s.from))
+			s.from, done = end, end
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package audit
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+func FuzzParseCursor(f *testing.F) {
+	for _, s := range []string{"", "x", Cursor{At: 1, Tie: "7", Until: 3}.String(), Cursor{At: -1 << 63, Tie: "a\x00b\xff"}.String(), strings.Repeat("A", maxCursor+1)} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		c, err := ParseCursor(s)
+		switch {
+		case s == "":
+			if c != nil || err != nil {
+				t.Errorf("an empty cursor: %v, %v; want the first page", c, err)
+			}
+		case err != nil:
+			if !errors.Is(err, ErrInvalidQuery) {
+				t.Errorf("ParseCursor(%q): %v, want ErrInvalidQuery", s, err)
+			}
+		case c.String() != s:
+			t.Errorf("ParseCursor(%q) took another text than it writes, %q", s, c.String())
+		}
+	})
+}
+
+func TestFilterWindow(t *testing.T) {
+	at := time.Date(2026, 11, 2, 10, 0, 30, 0, time.FixedZone("", 8*3600))
+	minute := time.Date(2026, 11, 2, 2, 0, 0, 0, time.UTC)
+	for name, tc := range map[string]struct {
+		reason       string
+		filter       Filter
+		since, until time.Time
+	}{
+		"None":    {"no bound stays none", Filter{}, time.Time{}, time.Time{}},
+		"Inside":  {"the minutes that the bounds lie in count whole", Filter{Since: at, Until: at}, minute, minute.Add(time.Minute)},
+		"OnAEdge": {"an end on the minute takes no more", Filter{Since: minute, Until: minute}, minute, minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			since, until := tc.filter.Window()
+			if !since.Equal(tc.since) || !until.Equal(tc.until) {
+				t.Errorf("%s: Window() = %v, %v", tc.reason, since, until)
+			}
+		})
+	}
+}
