@@ -107,15 +107,6 @@ func (w *where) window(column string, since, until time.Time) {
 	}
 }
 
-// rollups adds all of the filter, for the tables e and r.
-func (w *where) rollups(f audit.Filter) {
-	w.edges(f)
-	since, until := f.Window()
-	w.window("r.bucket", since, until)
-}
-
-const joined = " FROM edges e JOIN rollups r ON r.edge = e.id"
-
 type connectionsQuery struct {
 	filter audit.Filter
 	after  *audit.Cursor
@@ -123,35 +114,48 @@ type connectionsQuery struct {
 }
 
 func (q connectionsQuery) toSQL() (string, []any) {
-	var w where
-	w.rollups(q.filter)
-	text := "SELECT " + edgeColumns + ", sum(r.count), min(r.first_seen), max(r.last_seen) AS seen, e.id" + joined + w.String() + " GROUP BY e.id"
+	rows, args := counted(q.filter, true)
+	text := "SELECT " + edgeColumns + ", t.n, t.first, t.seen, e.id FROM (SELECT edge, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" + rows + ") GROUP BY edge"
 	if q.after != nil {
-		text += " HAVING (seen, e.id) < (?, CAST(? AS INTEGER))"
-		w.args = append(w.args, q.after.At, q.after.Tie)
+		text += " HAVING (seen, edge) < (?, CAST(? AS INTEGER))"
+		args = append(args, q.after.At, q.after.Tie)
 	}
-	return text + " ORDER BY seen DESC, e.id DESC LIMIT ?", append(w.args, q.limit)
+	return text + " ORDER BY seen DESC, edge DESC LIMIT ?) t JOIN edges e ON e.id = t.edge ORDER BY t.seen DESC, t.edge DESC", append(args, q.limit)
 }
 
 // totalsQuery returns a row for each edge and day.
 type totalsQuery struct{ filter audit.Filter }
 
 func (q totalsQuery) toSQL() (string, []any) {
-	var w where
-	w.rollups(q.filter)
-	return "SELECT " + edgeColumns + ", e.id, r.bucket / ?, sum(r.count), min(r.first_seen), max(r.last_seen)" + joined + w.String() +
-			" GROUP BY " + edgeColumns + ", r.bucket / ? ORDER BY " + edgeColumns + ", r.bucket / ?",
-		append(append([]any{day.Microseconds()}, w.args...), day.Microseconds(), day.Microseconds())
+	rows, args := counted(q.filter, true)
+	return "SELECT " + edgeColumns + ", e.id, t.day, t.n, t.first, t.seen FROM (SELECT edge, bucket / ? AS day, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" +
+		rows + ") GROUP BY edge, day) t JOIN edges e ON e.id = t.edge ORDER BY " + edgeColumns + ", t.day", append([]any{day.Microseconds()}, args...)
 }
 
 type seriesQuery struct{ audit.SeriesQuery }
 
 func (q seriesQuery) toSQL() (string, []any) {
-	var w where
-	w.rollups(q.Filter)
 	step := q.Step.Microseconds()
-	return "SELECT r.bucket / ? * ? AS start, e.decision, sum(r.count)" + joined + w.String() + " GROUP BY start, e.decision ORDER BY start, e.decision",
-		append([]any{step, step}, w.args...)
+	if q.tallied() {
+		var w where
+		in(&w, "decision", texts(q.Decisions))
+		since, until := q.Window()
+		w.window("bucket", since, until)
+		return "SELECT bucket / ? * ? AS start, decision, sum(count) FROM tallies" + w.String() + " GROUP BY start, decision ORDER BY start, decision",
+			append([]any{step, step}, w.args...)
+	}
+	rows, args := counted(q.Filter, q.Step%time.Hour == 0)
+	return "SELECT t.start, e.decision, sum(t.n) FROM (SELECT edge, bucket / ? * ? AS start, sum(count) AS n FROM (" + rows + ") GROUP BY edge, start) t" +
+		" JOIN edges e ON e.id = t.edge GROUP BY t.start, e.decision ORDER BY t.start, e.decision", append([]any{step, step}, args...)
+}
+
+// tallied tells that the filter asks for nothing but times and decisions, which are counted apart.
+func (q seriesQuery) tallied() bool {
+	f := q.Filter
+	f.Decisions = nil
+	var w where
+	w.edges(f)
+	return len(w.conds) == 0
 }
 
 type deniedQuery struct{ audit.DeniedQuery }
@@ -162,10 +166,8 @@ func (q deniedQuery) toSQL() (string, []any) {
 	if q.By == audit.ByResource {
 		column = "e.resource"
 	}
-	var w where
-	w.add(column + " <> ''")
-	w.rollups(q.Filter())
-	return "SELECT " + column + ", sum(r.count)" + joined + w.String() + " GROUP BY " + column, w.args
+	rows, args := counted(q.Filter(), true)
+	return "SELECT " + column + ", sum(t.n) FROM (SELECT edge, sum(count) AS n FROM (" + rows + ") GROUP BY edge) t JOIN edges e ON e.id = t.edge WHERE " + column + " <> '' GROUP BY " + column, args
 }
 
 type flowsQuery struct {
