@@ -20,6 +20,7 @@ const (
 var (
 	benchFlows   = flag.Int("bench.flows", 10_000_000, "raw flows of the measurement")
 	benchRollups = flag.Int("bench.rollups", 2_000_000, "roll-ups of the measurement")
+	benchPages   = flag.Int("bench.pages", 100, "how often each page is asked for")
 )
 
 // BenchmarkStore fills a store with the flows of some hours, and asks for pages.
@@ -65,7 +66,7 @@ func BenchmarkStore(b *testing.B) {
 		b.Logf("%s: %d rows, %.2f bytes/row", table, rows, float64(bytes)/float64(rows))
 		logColumns(b, s, table)
 	}
-	audittest.PrintPages(b, "flows_page_p99_clickhouse", audittest.Pages(ctx, b, s, fleet, audittest.T0, audittest.T0.Add(benchSpan), 100))
+	audittest.PrintPages(b, "flows_page_p99_clickhouse", audittest.Pages(ctx, b, s, fleet, audittest.T0, audittest.T0.Add(benchSpan), *benchPages))
 }
 
 func logColumns(b *testing.B, s *Store, table string) {

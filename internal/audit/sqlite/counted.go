@@ -14,8 +14,8 @@ const (
 )
 
 // counted returns a query for the counts that a filter selects: edge, bucket, count, first_seen, last_seen, in no order. With
-// hours, whole hours of the window that are folded come as one row of each edge, and only the rest by minutes.
-func counted(f audit.Filter, hours bool) (string, []any) {
+// hours, whole hours of the window that are folded come as one row of each edge, and only the rest by minutes. Edges can be limited to some.
+func counted(f audit.Filter, hours bool, only ...int64) (string, []any) {
 	hour := time.Hour.Microseconds()
 	from, to := int64(0), int64(math.MaxInt64)
 	since, until := f.Window()
@@ -25,8 +25,9 @@ func counted(f audit.Filter, hours bool) (string, []any) {
 	if !until.IsZero() {
 		to = micros(until)
 	}
-	p := pieces{selective: len(f.Subjects)+len(f.Resources) > 0}
+	p := pieces{selective: selective(f) || len(only) > 0}
 	p.edges.edges(f)
+	in(&p.edges, "e.id", only)
 	if !hours {
 		p.minutes("max(?, (SELECT coalesce(min(bucket), 0) FROM rollups))", []any{from}, "?", to)
 		return p.text, p.args
@@ -43,6 +44,9 @@ func counted(f audit.Filter, hours bool) (string, []any) {
 	}
 	return p.text, p.args
 }
+
+// selective tells that few edges are expected.
+func selective(f audit.Filter) bool { return len(f.Subjects)+len(f.Resources) > 0 }
 
 // pieces are the parts of a window, each from the table that answers it best.
 type pieces struct {

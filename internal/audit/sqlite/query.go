@@ -107,14 +107,37 @@ func (w *where) window(column string, since, until time.Time) {
 	}
 }
 
-type connectionsQuery struct {
+// newestQuery returns the newest rows of minutes, whose edges are those that were seen last.
+type newestQuery struct {
 	filter audit.Filter
 	after  *audit.Cursor
 	limit  int
 }
 
+func (q newestQuery) toSQL() (string, []any) {
+	var w, e where
+	since, until := q.filter.Window()
+	w.window("r.bucket", since, until)
+	if q.after != nil {
+		w.add("r.bucket <= ?", q.after.At)
+		w.add("r.last_seen <= ?", q.after.At)
+	}
+	if e.edges(q.filter); len(e.conds) > 0 {
+		w.add("r.edge IN (SELECT e.id FROM edges e"+e.String()+")", e.args...)
+	}
+	return "SELECT r.edge FROM rollups r" + w.String() + " ORDER BY r.bucket DESC, r.last_seen DESC, r.edge DESC LIMIT ?", append(w.args, q.limit)
+}
+
+type connectionsQuery struct {
+	filter audit.Filter
+	// only are the edges that are asked for; empty: all of the filter.
+	only  []int64
+	after *audit.Cursor
+	limit int
+}
+
 func (q connectionsQuery) toSQL() (string, []any) {
-	rows, args := counted(q.filter, true)
+	rows, args := counted(q.filter, true, q.only...)
 	text := "SELECT " + edgeColumns + ", t.n, t.first, t.seen, e.id FROM (SELECT edge, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" + rows + ") GROUP BY edge"
 	if q.after != nil {
 		text += " HAVING (seen, edge) < (?, CAST(? AS INTEGER))"
