@@ -51,7 +51,7 @@ const (
 	storeEvery   = time.Second
 	resyncEvery  = 30 * time.Second
 	pruneEvery   = 10 * time.Minute
-	guardEvery   = 5 * time.Second
+	guardEvery   = 10 * time.Second
 	jobLease     = 5 * time.Second // more than a write may take
 	workers      = 4               // jobs of one resource are done in order, those of others beside them
 	// gcPercent: what the portal keeps is small beside what its answers are made of and leave at once; a heap half as large
@@ -154,7 +154,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
 	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: time.Now, Log: log})
-	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Onboarded, Every: guardEvery, Log: log}
+	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Enforced, Every: guardEvery, Log: log}
 	for i := range workers {
 		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
 			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
