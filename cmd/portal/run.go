@@ -42,6 +42,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/host"
+	"github.com/acp-io/acp/internal/rollout"
+	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
 	"github.com/acp-io/acp/web"
 )
 
@@ -50,6 +52,7 @@ const (
 	storeEvery   = time.Second
 	resyncEvery  = 30 * time.Second
 	pruneEvery   = 10 * time.Minute
+	guardEvery   = 5 * time.Second
 	jobLease     = 5 * time.Second // more than a write may take
 	workers      = 4               // jobs of one resource are done in order, those of others beside them
 	// gcPercent: what the portal keeps is small beside what its answers are made of and leave at once; a heap half as large
@@ -136,7 +139,9 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
 	var outbox []*approval.Worker
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Now: time.Now, OnChange: hub.Ticket,
+	states := rolloutstore.New(db)
+	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: time.Now})
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: time.Now, OnChange: hub.Ticket,
 		Wake: func() {
 			for _, w := range outbox {
 				w.Wake()
@@ -149,6 +154,8 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	writer := h.Writer()
 	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
+	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: time.Now, Log: log})
+	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Onboarded, Every: guardEvery, Log: log}
 	for i := range workers {
 		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
 			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
@@ -167,7 +174,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
 		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
@@ -185,6 +192,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
+	background.Go(func() { guard.Run(ctx) })
 	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
 		background.Go(func() { run(ctx) })
 	}

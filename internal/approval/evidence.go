@@ -49,7 +49,7 @@ func (x *asking) mayClose(res catalog.Entity, c *Change) (*Override, error) {
 	if utf8.RuneCountInString(reason) > MaxText {
 		return nil, invalid("override.reason", "Say why in 1 to %d characters: the ledger keeps it.", MaxText)
 	}
-	if x.Evidence == nil || !closes(c) {
+	if x.Evidence == nil || !Closes(c) {
 		return nil, nil
 	}
 	stopped, err := x.Evidence.Stopped(x.ctx, res.Name)
@@ -90,8 +90,8 @@ func lacking(res catalog.Entity, s Score, err error) error {
 	return e
 }
 
-// closes tells whether a change makes any member enforce that does not; what cannot be read might.
-func closes(c *Change) bool {
+// Closes tells whether a change makes any member enforce that does not; what cannot be read might.
+func Closes(c *Change) bool {
 	if c == nil || c.Kind != ObjectProtectedResource || c.Verb == VerbDelete {
 		return false
 	}
@@ -150,7 +150,7 @@ func (s *Service) Halt(ctx context.Context, number int64, reason string) (bool, 
 		now := s.Now()
 		for i := range t.Items {
 			it := &t.Items[i]
-			if it.State != StatePending && it.State != StateApproved || !closes(it.Change) {
+			if it.State != StatePending && it.State != StateApproved || !Closes(it.Change) {
 				continue
 			}
 			halted = true

@@ -42,7 +42,7 @@ func (x *asking) change(r RequestItem, path string) (Item, error) {
 		it, err = x.protection(r, path)
 	}
 	if err != nil {
-		return Item{}, err
+		return it, err
 	}
 	return it, x.tried(it.Change, path)
 }

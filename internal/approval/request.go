@@ -59,7 +59,9 @@ type PlanItem struct {
 	Item
 	Duplicate int64   // a ticket under way about the same; 0: none
 	Covered   *Target // the grant in force that gives it already, so that it is an extension
-	Err       error   // why this item cannot be asked for; the others may be
+	// Err is why this item cannot be asked for; the others may be. Of what only the evidence or the guard refuses, Item says
+	// what it would change.
+	Err error
 }
 
 // same tells whether a ticket is about this request.

@@ -3,6 +3,7 @@ package portal
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -59,6 +60,9 @@ func (a *api) ListInbox(ctx context.Context, r openapi.ListInboxRequestObject) (
 		item := openapi.InboxItem{Id: strconv.FormatInt(x.ID, 10), At: x.At.UTC(), Kind: string(x.Kind), Title: text.Title, Body: optional(text.Body), Read: x.Read}
 		if x.Ticket != 0 {
 			item.Ticket = new(approval.FormatID(x.Ticket))
+		}
+		if id, ok := strings.CutPrefix(x.Facts.Page, "resources/"); ok {
+			item.Resource = &id
 		}
 		out.Items = append(out.Items, item)
 	}

@@ -34,6 +34,8 @@ var (
 	budgetLargeBodies = budget{"large-bodies", 0.5, 60}
 	// Questions about flows read up to a month of them.
 	budgetFlows = budget{"flows", 5, 100}
+	// Replays, proposals and unused grants decide a window's connections again.
+	budgetReplays = budget{"replays", 1, 60}
 	// What reads the whole ledger.
 	budgetWhole = budget{"whole-ledger", 0.2, 5}
 )

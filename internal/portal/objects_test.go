@@ -36,6 +36,9 @@ func TestOthersObjects(t *testing.T) {
 		"getApplication": "the catalog is for everyone who is logged in", "listApplicationAccess": "refused as a whole; that the application exists is no secret",
 		"listApplicationConnections": "refused as a whole", "getResource": "the catalog", "listResourceAccess": "rows of the caller's own applications",
 		"listResourceConnections": "rows of the caller's own applications", "getPerson": "the catalog", "getApprovalPolicy": "everyone may know who has to approve",
+		"getResourceProposal": "refused as a whole; that the resource exists is no secret", "getResourceEvidence": "refused as a whole", "listResourceUnused": "refused as a whole",
+		"putTemporaryAudit": "refused as a whole", "endTemporaryAudit": "refused as a whole", "listApplicationUnused": "refused as a whole", "getRollout": "refused as a whole",
+		"putRolloutGuard": "refused as a whole",
 	}
 	hers := map[string]struct {
 		existing, none string
@@ -50,6 +53,7 @@ func TestOthersObjects(t *testing.T) {
 		"reviewTicket":     {"T-1", "T-999", map[string]any{"confirm": true}, 404},
 		"getTicketChange":  {"T-1", "T-999", nil, 404},
 		"listTicketLedger": {"T-1", "T-999", nil, 404},
+		"getTicketImpact":  {"T-1", "T-999", nil, 404},
 		"revokeToken":      {token.Token.ID, "AAAAAAAAAAAAAAAAAAAAAAAAAA", nil, 404},
 		"endDelegation":    {delegation.ID, "999", nil, 404},
 		"deleteWorkload":   {"vm-1", "vm-2", nil, 404},

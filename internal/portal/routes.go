@@ -29,6 +29,7 @@ const (
 	catalogWrite                    = credential.ScopeCatalogWrite
 	workloadsWrite                  = credential.ScopeWorkloads
 	ledgerRead                      = credential.ScopeLedgerRead
+	rolloutWrite                    = credential.ScopeRollout
 )
 
 type route struct {
@@ -115,6 +116,20 @@ var routes = []route{
 	{Method: "GET", Path: apiBase + "/flows/raw", Operation: "listRawFlows", Who: person, Scope: read, Rule: "of what the caller owns; all, and nodes: security, auditors", Costs: &budgetFlows},
 	{Method: "GET", Path: apiBase + "/flows/losses", Operation: "listFlowLosses", Who: person, Scope: read, Rule: "nodes: security, auditors", Costs: &budgetFlows},
 	{Method: "GET", Path: apiBase + "/flows/coverage", Operation: "listFlowCoverage", Who: person, Scope: read, Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/resources/:id/proposal", Operation: "getResourceProposal", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/resources/:id/evidence", Operation: "getResourceEvidence", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/resources/:id/unused", Operation: "listResourceUnused", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetReplays},
+	{Method: "PUT", Path: apiBase + "/resources/:id/temporary-audit", Operation: "putTemporaryAudit", Who: changer, Scope: rolloutWrite, Rule: "owners, security"},
+	{Method: "DELETE", Path: apiBase + "/resources/:id/temporary-audit", Operation: "endTemporaryAudit", Who: changer, Scope: rolloutWrite, Rule: "owners, security"},
+	{Method: "GET", Path: apiBase + "/applications/:id/unused", Operation: "listApplicationUnused", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/unused", Operation: "listUnused", Who: person, Scope: read, Rule: "about what the caller owns; all: security, auditors", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/rollout", Operation: "listRollout", Who: person, Scope: read, Rule: "what the caller owns; all: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/rollout/:id", Operation: "getRollout", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetFlows},
+	{Method: "POST", Path: apiBase + "/rollout/announce", Operation: "announceRollout", Who: changer, Scope: rolloutWrite, Rule: "for each: owners, security", Costs: &budgetReplays, Once: true},
+	{Method: "POST", Path: apiBase + "/rollout/advance", Operation: "advanceRollout", Who: changer, Scope: write, Rule: "for each: owners, security; overrides: security", Costs: &budgetReplays},
+	{Method: "PUT", Path: apiBase + "/rollout/:id/guard", Operation: "putRolloutGuard", Who: changer, Scope: rolloutWrite, Rule: "owners, security"},
+	{Method: "POST", Path: apiBase + "/tickets/impact", Operation: "previewImpact", Who: changer, Scope: read, Rule: "as asking for it; lines of what the caller owns", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/tickets/:id/impact", Operation: "getTicketImpact", Who: person, Scope: read, Rule: "who may see the ticket; lines of what the caller owns or decides", Costs: &budgetReplays},
 	{Method: "GET", Path: apiBase + "/events", Operation: "streamEvents", Who: person, Scope: read, Rule: "what the caller may see"},
 }
 

@@ -25,6 +25,7 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/rollout"
 )
 
 // Host is what the portal shows of the host cluster.
@@ -67,17 +68,20 @@ type Config struct {
 	Flows     Flows
 	// EvidenceWindow is the past that scores, replays and proposals look at.
 	EvidenceWindow time.Duration
-	Directory      *catalog.Service
-	Sessions       scs.CtxStore
-	SessionIdle    time.Duration
-	Issuer         string
-	ClientID       string
-	ClientSecret   string
-	Web            fs.FS // holds index.html, or not if the web application was not built
-	Hub            *Hub
-	Demo           bool
-	Now            func() time.Time
-	Log            *slog.Logger
+	// Insight is what the flows say about resources, Rollout what people do with that.
+	Insight      *rollout.Insight
+	Rollout      *rollout.Service
+	Directory    *catalog.Service
+	Sessions     scs.CtxStore
+	SessionIdle  time.Duration
+	Issuer       string
+	ClientID     string
+	ClientSecret string
+	Web          fs.FS // holds index.html, or not if the web application was not built
+	Hub          *Hub
+	Demo         bool
+	Now          func() time.Time
+	Log          *slog.Logger
 }
 
 // Validate says what is missing or unsafe, in words for the one who starts the program.
@@ -104,6 +108,7 @@ type Server struct {
 	login    *login
 	limits   *limits
 	metrics  *metrics
+	replays  replays
 	stop     context.Context
 }
 

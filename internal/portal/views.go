@@ -45,7 +45,7 @@ func applicationOf(c *catalog.Catalog, who approval.Actor, e catalog.Entity, den
 func (a *api) resourceOf(c *catalog.Catalog, who approval.Actor, e catalog.Entity, denied map[string]int64) openapi.Resource {
 	out := openapi.Resource{Id: e.ID, Name: e.Name, Title: e.Title, Description: optional(e.Description), Owners: ownersOf(c, e),
 		Environment: optional(e.Environment), Mine: c.Owns(who.ID, e), Sensitivity: openapi.Sensitivity(e.Sensitivity), Actions: []openapi.ActionInfo{},
-		Protection: protectionOf(a.Host.Protection(e.Name))}
+		Protection: a.protection(c, who, e, a.Host.Protection(e.Name))}
 	if mayInspect(c, who, e) {
 		out.Denied24h = count(denied, e.Name)
 	}

@@ -1074,6 +1074,24 @@ func (e ListTicketsParamsView) Valid() bool {
 	}
 }
 
+// Defines values for GetTicketImpactParamsChange.
+const (
+	GetTicketImpactParamsChangeRevoke GetTicketImpactParamsChange = "revoke"
+	GetTicketImpactParamsChangeTicket GetTicketImpactParamsChange = "ticket"
+)
+
+// Valid indicates whether the value is a known member of the GetTicketImpactParamsChange enum.
+func (e GetTicketImpactParamsChange) Valid() bool {
+	switch e {
+	case GetTicketImpactParamsChangeRevoke:
+		return true
+	case GetTicketImpactParamsChangeTicket:
+		return true
+	default:
+		return false
+	}
+}
+
 // Access defines model for Access.
 type Access struct {
 	Actions   []string        `json:"actions"`
@@ -1662,7 +1680,13 @@ type Impact struct {
 
 	// NewlyDenied passed then, would be refused with the change: who would be cut off
 	NewlyDenied []ImpactLine `json:"newlyDenied"`
-	Since       time.Time    `json:"since"`
+
+	// Otherwise passed then and would pass, or neither, but for another reason: a client in Audit that loses its grant, which Enforce will refuse
+	Otherwise *[]ImpactLine `json:"otherwise,omitempty"`
+
+	// OtherwiseTotal of all that is decided otherwise
+	OtherwiseTotal *ImpactTotal `json:"otherwiseTotal,omitempty"`
+	Since          time.Time    `json:"since"`
 
 	// Truncated there are more lines than are shown
 	Truncated bool `json:"truncated"`
@@ -1715,10 +1739,13 @@ type InboxItem struct {
 	Body *string   `json:"body,omitempty"`
 	Id   string    `json:"id"`
 
-	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked
-	Kind   string  `json:"kind"`
-	Read   bool    `json:"read"`
-	Ticket *string `json:"ticket,omitempty"`
+	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout
+	Kind string `json:"kind"`
+	Read bool   `json:"read"`
+
+	// Resource catalog id, when it is about a resource and no ticket
+	Resource *string `json:"resource,omitempty"`
+	Ticket   *string `json:"ticket,omitempty"`
 
 	// Title in the person's language
 	Title string `json:"title"`
@@ -2321,7 +2348,7 @@ type RolloutCard struct {
 	Score       *int        `json:"score,omitempty"`
 	Sensitivity Sensitivity `json:"sensitivity"`
 
-	// Stage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, evidence enough for most clients; announced: Audit, the clients' owners were told; enforce: some member enforces
+	// Stage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
 	Stage          RolloutStage    `json:"stage"`
 	TemporaryAudit *TemporaryAudit `json:"temporaryAudit,omitempty"`
 	Threshold      *int            `json:"threshold,omitempty"`
@@ -2338,7 +2365,7 @@ type RolloutHint struct {
 	// Code stable word
 	Code RolloutHintCode `json:"code"`
 
-	// Next observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, evidence enough for most clients; announced: Audit, the clients' owners were told; enforce: some member enforces
+	// Next observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
 	Next *RolloutStage `json:"next,omitempty"`
 	Text string        `json:"text"`
 }
@@ -2383,7 +2410,7 @@ type RolloutResults struct {
 	Items []RolloutResult `json:"items"`
 }
 
-// RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, evidence enough for most clients; announced: Audit, the clients' owners were told; enforce: some member enforces
+// RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
 type RolloutStage string
 
 // SearchHit defines model for SearchHit.
@@ -2927,6 +2954,12 @@ type ListApplicationConnectionsParams struct {
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
 }
 
+// ListApplicationUnusedParams defines parameters for ListApplicationUnused.
+type ListApplicationUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+}
+
 // GetDeviceParams defines parameters for GetDevice.
 type GetDeviceParams struct {
 	UserCode string `form:"userCode" json:"userCode"`
@@ -3217,6 +3250,49 @@ type ListResourceConnectionsParams struct {
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
 }
 
+// GetResourceProposalParams defines parameters for GetResourceProposal.
+type GetResourceProposalParams struct {
+	// Since the first instant, rounded down to a minute; absent: the evidence window (14 days) before until
+	Since *WindowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+}
+
+// ListResourceUnusedParams defines parameters for ListResourceUnused.
+type ListResourceUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+}
+
+// ListRolloutParams defines parameters for ListRollout.
+type ListRolloutParams struct {
+	Class *string `form:"class,omitempty" json:"class,omitempty"`
+
+	// Owner person or group id
+	Owner *string         `form:"owner,omitempty" json:"owner,omitempty"`
+	Stage *[]RolloutStage `form:"stage,omitempty" json:"stage,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// AdvanceRolloutParams defines parameters for AdvanceRollout.
+type AdvanceRolloutParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// AnnounceRolloutParams defines parameters for AnnounceRollout.
+type AnnounceRolloutParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // SearchParams defines parameters for Search.
 type SearchParams struct {
 	Q     string              `form:"q" json:"q"`
@@ -3263,6 +3339,32 @@ type CreateTicketParams struct {
 type CommentTicketParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetTicketImpactParams defines parameters for GetTicketImpact.
+type GetTicketImpactParams struct {
+	// Change `ticket`: what the ticket does; `revoke`: what revoking its grants would do
+	Change *GetTicketImpactParamsChange `form:"change,omitempty" json:"change,omitempty"`
+}
+
+// GetTicketImpactParamsChange defines parameters for GetTicketImpact.
+type GetTicketImpactParamsChange string
+
+// ListUnusedParams defines parameters for ListUnused.
+type ListUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+	Class     *string    `form:"class,omitempty" json:"class,omitempty"`
+
+	// Owner person or group id, of the resource
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListWorkloadsParams defines parameters for ListWorkloads.
@@ -3321,11 +3423,29 @@ type CreateTokenJSONRequestBody = NewToken
 // RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
 type RetryUndeliveredJSONRequestBody = RetryUndelivered
 
+// EndTemporaryAuditJSONRequestBody defines body for EndTemporaryAudit for application/json ContentType.
+type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit
+
+// PutTemporaryAuditJSONRequestBody defines body for PutTemporaryAudit for application/json ContentType.
+type PutTemporaryAuditJSONRequestBody = NewTemporaryAudit
+
+// AdvanceRolloutJSONRequestBody defines body for AdvanceRollout for application/json ContentType.
+type AdvanceRolloutJSONRequestBody = RolloutAdvance
+
+// AnnounceRolloutJSONRequestBody defines body for AnnounceRollout for application/json ContentType.
+type AnnounceRolloutJSONRequestBody = NewAnnouncement
+
+// PutRolloutGuardJSONRequestBody defines body for PutRolloutGuard for application/json ContentType.
+type PutRolloutGuardJSONRequestBody = NewGuard
+
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket
 
 // DecideManyJSONRequestBody defines body for DecideMany for application/json ContentType.
 type DecideManyJSONRequestBody = BulkDecision
+
+// PreviewImpactJSONRequestBody defines body for PreviewImpact for application/json ContentType.
+type PreviewImpactJSONRequestBody = NewTicket
 
 // PreviewTicketJSONRequestBody defines body for PreviewTicket for application/json ContentType.
 type PreviewTicketJSONRequestBody = NewTicket

@@ -180,7 +180,7 @@ func (x *Insight) Evidence(ctx context.Context, resource string) (insight.Score,
 // Score implements approval.Evidence.
 func (x *Insight) Score(ctx context.Context, resource string) (approval.Score, error) {
 	all, err := x.assess(ctx, []string{resource})
-	return all[resource].Assessment.Score, err
+	return all[resource].Score, err
 }
 
 // Seen implements approval.Evidence.

@@ -1083,6 +1083,24 @@ func (e ListTicketsParamsView) Valid() bool {
 	}
 }
 
+// Defines values for GetTicketImpactParamsChange.
+const (
+	GetTicketImpactParamsChangeRevoke GetTicketImpactParamsChange = "revoke"
+	GetTicketImpactParamsChangeTicket GetTicketImpactParamsChange = "ticket"
+)
+
+// Valid indicates whether the value is a known member of the GetTicketImpactParamsChange enum.
+func (e GetTicketImpactParamsChange) Valid() bool {
+	switch e {
+	case GetTicketImpactParamsChangeRevoke:
+		return true
+	case GetTicketImpactParamsChangeTicket:
+		return true
+	default:
+		return false
+	}
+}
+
 // Access defines model for Access.
 type Access struct {
 	Actions   []string        `json:"actions"`
@@ -1671,7 +1689,13 @@ type Impact struct {
 
 	// NewlyDenied passed then, would be refused with the change: who would be cut off
 	NewlyDenied []ImpactLine `json:"newlyDenied"`
-	Since       time.Time    `json:"since"`
+
+	// Otherwise passed then and would pass, or neither, but for another reason: a client in Audit that loses its grant, which Enforce will refuse
+	Otherwise *[]ImpactLine `json:"otherwise,omitempty"`
+
+	// OtherwiseTotal of all that is decided otherwise
+	OtherwiseTotal *ImpactTotal `json:"otherwiseTotal,omitempty"`
+	Since          time.Time    `json:"since"`
 
 	// Truncated there are more lines than are shown
 	Truncated bool `json:"truncated"`
@@ -1724,10 +1748,13 @@ type InboxItem struct {
 	Body *string   `json:"body,omitempty"`
 	Id   string    `json:"id"`
 
-	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked
-	Kind   string  `json:"kind"`
-	Read   bool    `json:"read"`
-	Ticket *string `json:"ticket,omitempty"`
+	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout
+	Kind string `json:"kind"`
+	Read bool   `json:"read"`
+
+	// Resource catalog id, when it is about a resource and no ticket
+	Resource *string `json:"resource,omitempty"`
+	Ticket   *string `json:"ticket,omitempty"`
 
 	// Title in the person's language
 	Title string `json:"title"`
@@ -2330,7 +2357,7 @@ type RolloutCard struct {
 	Score       *int        `json:"score,omitempty"`
 	Sensitivity Sensitivity `json:"sensitivity"`
 
-	// Stage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, evidence enough for most clients; announced: Audit, the clients' owners were told; enforce: some member enforces
+	// Stage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
 	Stage          RolloutStage    `json:"stage"`
 	TemporaryAudit *TemporaryAudit `json:"temporaryAudit,omitempty"`
 	Threshold      *int            `json:"threshold,omitempty"`
@@ -2347,7 +2374,7 @@ type RolloutHint struct {
 	// Code stable word
 	Code RolloutHintCode `json:"code"`
 
-	// Next observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, evidence enough for most clients; announced: Audit, the clients' owners were told; enforce: some member enforces
+	// Next observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
 	Next *RolloutStage `json:"next,omitempty"`
 	Text string        `json:"text"`
 }
@@ -2392,7 +2419,7 @@ type RolloutResults struct {
 	Items []RolloutResult `json:"items"`
 }
 
-// RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, evidence enough for most clients; announced: Audit, the clients' owners were told; enforce: some member enforces
+// RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
 type RolloutStage string
 
 // SearchHit defines model for SearchHit.
@@ -2936,6 +2963,12 @@ type ListApplicationConnectionsParams struct {
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
 }
 
+// ListApplicationUnusedParams defines parameters for ListApplicationUnused.
+type ListApplicationUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+}
+
 // GetDeviceParams defines parameters for GetDevice.
 type GetDeviceParams struct {
 	UserCode string `form:"userCode" json:"userCode"`
@@ -3226,6 +3259,49 @@ type ListResourceConnectionsParams struct {
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
 }
 
+// GetResourceProposalParams defines parameters for GetResourceProposal.
+type GetResourceProposalParams struct {
+	// Since the first instant, rounded down to a minute; absent: the evidence window (14 days) before until
+	Since *WindowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+}
+
+// ListResourceUnusedParams defines parameters for ListResourceUnused.
+type ListResourceUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+}
+
+// ListRolloutParams defines parameters for ListRollout.
+type ListRolloutParams struct {
+	Class *string `form:"class,omitempty" json:"class,omitempty"`
+
+	// Owner person or group id
+	Owner *string         `form:"owner,omitempty" json:"owner,omitempty"`
+	Stage *[]RolloutStage `form:"stage,omitempty" json:"stage,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// AdvanceRolloutParams defines parameters for AdvanceRollout.
+type AdvanceRolloutParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// AnnounceRolloutParams defines parameters for AnnounceRollout.
+type AnnounceRolloutParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
 // SearchParams defines parameters for Search.
 type SearchParams struct {
 	Q     string              `form:"q" json:"q"`
@@ -3272,6 +3348,32 @@ type CreateTicketParams struct {
 type CommentTicketParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetTicketImpactParams defines parameters for GetTicketImpact.
+type GetTicketImpactParams struct {
+	// Change `ticket`: what the ticket does; `revoke`: what revoking its grants would do
+	Change *GetTicketImpactParamsChange `form:"change,omitempty" json:"change,omitempty"`
+}
+
+// GetTicketImpactParamsChange defines parameters for GetTicketImpact.
+type GetTicketImpactParamsChange string
+
+// ListUnusedParams defines parameters for ListUnused.
+type ListUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+	Class     *string    `form:"class,omitempty" json:"class,omitempty"`
+
+	// Owner person or group id, of the resource
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListWorkloadsParams defines parameters for ListWorkloads.
@@ -3330,11 +3432,29 @@ type CreateTokenJSONRequestBody = NewToken
 // RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
 type RetryUndeliveredJSONRequestBody = RetryUndelivered
 
+// EndTemporaryAuditJSONRequestBody defines body for EndTemporaryAudit for application/json ContentType.
+type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit
+
+// PutTemporaryAuditJSONRequestBody defines body for PutTemporaryAudit for application/json ContentType.
+type PutTemporaryAuditJSONRequestBody = NewTemporaryAudit
+
+// AdvanceRolloutJSONRequestBody defines body for AdvanceRollout for application/json ContentType.
+type AdvanceRolloutJSONRequestBody = RolloutAdvance
+
+// AnnounceRolloutJSONRequestBody defines body for AnnounceRollout for application/json ContentType.
+type AnnounceRolloutJSONRequestBody = NewAnnouncement
+
+// PutRolloutGuardJSONRequestBody defines body for PutRolloutGuard for application/json ContentType.
+type PutRolloutGuardJSONRequestBody = NewGuard
+
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket
 
 // DecideManyJSONRequestBody defines body for DecideMany for application/json ContentType.
 type DecideManyJSONRequestBody = BulkDecision
+
+// PreviewImpactJSONRequestBody defines body for PreviewImpact for application/json ContentType.
+type PreviewImpactJSONRequestBody = NewTicket
 
 // PreviewTicketJSONRequestBody defines body for PreviewTicket for application/json ContentType.
 type PreviewTicketJSONRequestBody = NewTicket
@@ -3377,6 +3497,9 @@ type ServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(c *gin.Context, id Id, params ListApplicationConnectionsParams)
+	// ListApplicationUnused Statements for the application that it does not use (owners, security, auditors)
+	// (GET /applications/{id}/unused)
+	ListApplicationUnused(c *gin.Context, id Id, params ListApplicationUnusedParams)
 	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
 	// (GET /approval-policies)
 	ListApprovalPolicies(c *gin.Context)
@@ -3512,6 +3635,36 @@ type ServerInterface interface {
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(c *gin.Context, id Id, params ListResourceConnectionsParams)
+	// GetResourceEvidence How well the resource is known, as the score that Enforce needs (owners, security, auditors)
+	// (GET /resources/{id}/evidence)
+	GetResourceEvidence(c *gin.Context, id Id)
+	// GetResourceProposal The clients that were seen as a policy to review, each with its evidence (owners, security, auditors)
+	// (GET /resources/{id}/proposal)
+	GetResourceProposal(c *gin.Context, id Id, params GetResourceProposalParams)
+	// EndTemporaryAudit End it now, so that the resource's own mode counts again (owners, security)
+	// (DELETE /resources/{id}/temporary-audit)
+	EndTemporaryAudit(c *gin.Context, id Id)
+	// PutTemporaryAudit Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
+	// (PUT /resources/{id}/temporary-audit)
+	PutTemporaryAudit(c *gin.Context, id Id)
+	// ListResourceUnused Statements about the resource without traffic, while it was watched well enough (owners, security, auditors)
+	// (GET /resources/{id}/unused)
+	ListResourceUnused(c *gin.Context, id Id, params ListResourceUnusedParams)
+	// ListRollout Resources on their way from observe to enforce (the caller's own; security and auditors see all)
+	// (GET /rollout)
+	ListRollout(c *gin.Context, params ListRolloutParams)
+	// AdvanceRollout Ask for another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
+	// (POST /rollout/advance)
+	AdvanceRollout(c *gin.Context, params AdvanceRolloutParams)
+	// AnnounceRollout Tell the owners of the clients seen that resources will be closed (owners of each resource, security)
+	// (POST /rollout/announce)
+	AnnounceRollout(c *gin.Context, params AnnounceRolloutParams)
+	// GetRollout One card of the board, with the evidence in full (owners, security, auditors)
+	// (GET /rollout/{id})
+	GetRollout(c *gin.Context, id Id)
+	// PutRolloutGuard Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security)
+	// (PUT /rollout/{id}/guard)
+	PutRolloutGuard(c *gin.Context, id Id)
 	// Search Applications, resources, people and tickets by words
 	// (GET /search)
 	Search(c *gin.Context, params SearchParams)
@@ -3524,6 +3677,9 @@ type ServerInterface interface {
 	// DecideMany One decision for many items, each with its own result
 	// (POST /tickets/decisions)
 	DecideMany(c *gin.Context)
+	// PreviewImpact What this request would have allowed and denied among the connections of the last days; writes nothing
+	// (POST /tickets/impact)
+	PreviewImpact(c *gin.Context)
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(c *gin.Context)
@@ -3542,6 +3698,9 @@ type ServerInterface interface {
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(c *gin.Context, id TicketId)
+	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off
+	// (GET /tickets/{id}/impact)
+	GetTicketImpact(c *gin.Context, id TicketId, params GetTicketImpactParams)
 	// ListTicketLedger The ledger lines about the ticket, oldest first
 	// (GET /tickets/{id}/ledger)
 	ListTicketLedger(c *gin.Context, id TicketId)
@@ -3554,6 +3713,9 @@ type ServerInterface interface {
 	// WithdrawTicket The requester takes a pending request back
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(c *gin.Context, id TicketId)
+	// ListUnused Statements without traffic about what the caller owns; security and auditors see all
+	// (GET /unused)
+	ListUnused(c *gin.Context, params ListUnusedParams)
 	// ListWorkloads Clients outside the fleet that the caller may see
 	// (GET /workloads)
 	ListWorkloads(c *gin.Context, params ListWorkloadsParams)
@@ -3736,6 +3898,42 @@ func (siw *ServerInterfaceWrapper) ListApplicationConnections(c *gin.Context) {
 	}
 
 	siw.Handler.ListApplicationConnections(c, id, params)
+}
+
+// ListApplicationUnused operation middleware
+func (siw *ServerInterfaceWrapper) ListApplicationUnused(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListApplicationUnusedParams
+
+	// ------------- Optional query parameter "quietDays" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "quietDays", c.Request.URL.Query(), &params.QuietDays, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter quietDays: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListApplicationUnused(c, id, params)
 }
 
 // ListApprovalPolicies operation middleware
@@ -5359,6 +5557,358 @@ func (siw *ServerInterfaceWrapper) ListResourceConnections(c *gin.Context) {
 	siw.Handler.ListResourceConnections(c, id, params)
 }
 
+// GetResourceEvidence operation middleware
+func (siw *ServerInterfaceWrapper) GetResourceEvidence(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetResourceEvidence(c, id)
+}
+
+// GetResourceProposal operation middleware
+func (siw *ServerInterfaceWrapper) GetResourceProposal(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetResourceProposalParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetResourceProposal(c, id, params)
+}
+
+// EndTemporaryAudit operation middleware
+func (siw *ServerInterfaceWrapper) EndTemporaryAudit(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.EndTemporaryAudit(c, id)
+}
+
+// PutTemporaryAudit operation middleware
+func (siw *ServerInterfaceWrapper) PutTemporaryAudit(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutTemporaryAudit(c, id)
+}
+
+// ListResourceUnused operation middleware
+func (siw *ServerInterfaceWrapper) ListResourceUnused(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListResourceUnusedParams
+
+	// ------------- Optional query parameter "quietDays" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "quietDays", c.Request.URL.Query(), &params.QuietDays, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter quietDays: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListResourceUnused(c, id, params)
+}
+
+// ListRollout operation middleware
+func (siw *ServerInterfaceWrapper) ListRollout(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRolloutParams
+
+	// ------------- Optional query parameter "class" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "class", c.Request.URL.Query(), &params.Class, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter class: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "stage" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stage", c.Request.URL.Query(), &params.Stage, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter stage: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListRollout(c, params)
+}
+
+// AdvanceRollout operation middleware
+func (siw *ServerInterfaceWrapper) AdvanceRollout(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AdvanceRolloutParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.AdvanceRollout(c, params)
+}
+
+// AnnounceRollout operation middleware
+func (siw *ServerInterfaceWrapper) AnnounceRollout(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AnnounceRolloutParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.AnnounceRollout(c, params)
+}
+
+// GetRollout operation middleware
+func (siw *ServerInterfaceWrapper) GetRollout(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetRollout(c, id)
+}
+
+// PutRolloutGuard operation middleware
+func (siw *ServerInterfaceWrapper) PutRolloutGuard(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutRolloutGuard(c, id)
+}
+
 // Search operation middleware
 func (siw *ServerInterfaceWrapper) Search(c *gin.Context) {
 
@@ -5554,6 +6104,19 @@ func (siw *ServerInterfaceWrapper) DecideMany(c *gin.Context) {
 	siw.Handler.DecideMany(c)
 }
 
+// PreviewImpact operation middleware
+func (siw *ServerInterfaceWrapper) PreviewImpact(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PreviewImpact(c)
+}
+
 // PreviewTicket operation middleware
 func (siw *ServerInterfaceWrapper) PreviewTicket(c *gin.Context) {
 
@@ -5704,6 +6267,42 @@ func (siw *ServerInterfaceWrapper) DecideTicket(c *gin.Context) {
 	siw.Handler.DecideTicket(c, id)
 }
 
+// GetTicketImpact operation middleware
+func (siw *ServerInterfaceWrapper) GetTicketImpact(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetTicketImpactParams
+
+	// ------------- Optional query parameter "change" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "change", c.Request.URL.Query(), &params.Change, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter change: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetTicketImpact(c, id, params)
+}
+
 // ListTicketLedger operation middleware
 func (siw *ServerInterfaceWrapper) ListTicketLedger(c *gin.Context) {
 
@@ -5802,6 +6401,73 @@ func (siw *ServerInterfaceWrapper) WithdrawTicket(c *gin.Context) {
 	}
 
 	siw.Handler.WithdrawTicket(c, id)
+}
+
+// ListUnused operation middleware
+func (siw *ServerInterfaceWrapper) ListUnused(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUnusedParams
+
+	// ------------- Optional query parameter "quietDays" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "quietDays", c.Request.URL.Query(), &params.QuietDays, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter quietDays: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "class" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "class", c.Request.URL.Query(), &params.Class, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter class: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListUnused(c, params)
 }
 
 // ListWorkloads operation middleware
@@ -6018,6 +6684,20 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.GET(options.BaseURL+"/flows/raw", wrapper.ListRawFlows)
 	router.GET(options.BaseURL+"/flows/losses", wrapper.ListFlowLosses)
 	router.GET(options.BaseURL+"/flows/coverage", wrapper.ListFlowCoverage)
+	router.GET(options.BaseURL+"/resources/:id/proposal", wrapper.GetResourceProposal)
+	router.GET(options.BaseURL+"/resources/:id/evidence", wrapper.GetResourceEvidence)
+	router.GET(options.BaseURL+"/resources/:id/unused", wrapper.ListResourceUnused)
+	router.DELETE(options.BaseURL+"/resources/:id/temporary-audit", wrapper.EndTemporaryAudit)
+	router.PUT(options.BaseURL+"/resources/:id/temporary-audit", wrapper.PutTemporaryAudit)
+	router.GET(options.BaseURL+"/applications/:id/unused", wrapper.ListApplicationUnused)
+	router.GET(options.BaseURL+"/unused", wrapper.ListUnused)
+	router.GET(options.BaseURL+"/rollout", wrapper.ListRollout)
+	router.POST(options.BaseURL+"/rollout/announce", wrapper.AnnounceRollout)
+	router.POST(options.BaseURL+"/rollout/advance", wrapper.AdvanceRollout)
+	router.GET(options.BaseURL+"/rollout/:id", wrapper.GetRollout)
+	router.PUT(options.BaseURL+"/rollout/:id/guard", wrapper.PutRolloutGuard)
+	router.POST(options.BaseURL+"/tickets/impact", wrapper.PreviewImpact)
+	router.GET(options.BaseURL+"/tickets/:id/impact", wrapper.GetTicketImpact)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents)
 }
 
@@ -6169,6 +6849,46 @@ type ListApplicationConnectionsdefaultApplicationProblemPlusJSONResponse struct 
 }
 
 func (response ListApplicationConnectionsdefaultApplicationProblemPlusJSONResponse) VisitListApplicationConnectionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListApplicationUnusedRequestObject struct {
+	Id     Id `json:"id"`
+	Params ListApplicationUnusedParams
+}
+
+type ListApplicationUnusedResponseObject interface {
+	VisitListApplicationUnusedResponse(w http.ResponseWriter) error
+}
+
+type ListApplicationUnused200JSONResponse UnusedList
+
+func (response ListApplicationUnused200JSONResponse) VisitListApplicationUnusedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListApplicationUnuseddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListApplicationUnuseddefaultApplicationProblemPlusJSONResponse) VisitListApplicationUnusedResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -7953,6 +8673,403 @@ func (response ListResourceConnectionsdefaultApplicationProblemPlusJSONResponse)
 	return err
 }
 
+type GetResourceEvidenceRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetResourceEvidenceResponseObject interface {
+	VisitGetResourceEvidenceResponse(w http.ResponseWriter) error
+}
+
+type GetResourceEvidence200JSONResponse EvidenceScore
+
+func (response GetResourceEvidence200JSONResponse) VisitGetResourceEvidenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetResourceEvidencedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetResourceEvidencedefaultApplicationProblemPlusJSONResponse) VisitGetResourceEvidenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetResourceProposalRequestObject struct {
+	Id     Id `json:"id"`
+	Params GetResourceProposalParams
+}
+
+type GetResourceProposalResponseObject interface {
+	VisitGetResourceProposalResponse(w http.ResponseWriter) error
+}
+
+type GetResourceProposal200JSONResponse Proposal
+
+func (response GetResourceProposal200JSONResponse) VisitGetResourceProposalResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetResourceProposaldefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetResourceProposaldefaultApplicationProblemPlusJSONResponse) VisitGetResourceProposalResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndTemporaryAuditRequestObject struct {
+	Id   Id `json:"id"`
+	Body *EndTemporaryAuditJSONRequestBody
+}
+
+type EndTemporaryAuditResponseObject interface {
+	VisitEndTemporaryAuditResponse(w http.ResponseWriter) error
+}
+
+type EndTemporaryAudit200JSONResponse Resource
+
+func (response EndTemporaryAudit200JSONResponse) VisitEndTemporaryAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndTemporaryAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndTemporaryAuditdefaultApplicationProblemPlusJSONResponse) VisitEndTemporaryAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutTemporaryAuditRequestObject struct {
+	Id   Id `json:"id"`
+	Body *PutTemporaryAuditJSONRequestBody
+}
+
+type PutTemporaryAuditResponseObject interface {
+	VisitPutTemporaryAuditResponse(w http.ResponseWriter) error
+}
+
+type PutTemporaryAudit200JSONResponse Resource
+
+func (response PutTemporaryAudit200JSONResponse) VisitPutTemporaryAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutTemporaryAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutTemporaryAuditdefaultApplicationProblemPlusJSONResponse) VisitPutTemporaryAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListResourceUnusedRequestObject struct {
+	Id     Id `json:"id"`
+	Params ListResourceUnusedParams
+}
+
+type ListResourceUnusedResponseObject interface {
+	VisitListResourceUnusedResponse(w http.ResponseWriter) error
+}
+
+type ListResourceUnused200JSONResponse UnusedList
+
+func (response ListResourceUnused200JSONResponse) VisitListResourceUnusedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListResourceUnuseddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListResourceUnuseddefaultApplicationProblemPlusJSONResponse) VisitListResourceUnusedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRolloutRequestObject struct {
+	Params ListRolloutParams
+}
+
+type ListRolloutResponseObject interface {
+	VisitListRolloutResponse(w http.ResponseWriter) error
+}
+
+type ListRollout200JSONResponse RolloutList
+
+func (response ListRollout200JSONResponse) VisitListRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRolloutdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListRolloutdefaultApplicationProblemPlusJSONResponse) VisitListRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AdvanceRolloutRequestObject struct {
+	Params AdvanceRolloutParams
+	Body   *AdvanceRolloutJSONRequestBody
+}
+
+type AdvanceRolloutResponseObject interface {
+	VisitAdvanceRolloutResponse(w http.ResponseWriter) error
+}
+
+type AdvanceRollout200JSONResponse RolloutResults
+
+func (response AdvanceRollout200JSONResponse) VisitAdvanceRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AdvanceRolloutdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AdvanceRolloutdefaultApplicationProblemPlusJSONResponse) VisitAdvanceRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AnnounceRolloutRequestObject struct {
+	Params AnnounceRolloutParams
+	Body   *AnnounceRolloutJSONRequestBody
+}
+
+type AnnounceRolloutResponseObject interface {
+	VisitAnnounceRolloutResponse(w http.ResponseWriter) error
+}
+
+type AnnounceRollout200JSONResponse RolloutResults
+
+func (response AnnounceRollout200JSONResponse) VisitAnnounceRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AnnounceRolloutdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AnnounceRolloutdefaultApplicationProblemPlusJSONResponse) VisitAnnounceRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRolloutRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetRolloutResponseObject interface {
+	VisitGetRolloutResponse(w http.ResponseWriter) error
+}
+
+type GetRollout200JSONResponse RolloutCard
+
+func (response GetRollout200JSONResponse) VisitGetRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRolloutdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetRolloutdefaultApplicationProblemPlusJSONResponse) VisitGetRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutRolloutGuardRequestObject struct {
+	Id   Id `json:"id"`
+	Body *PutRolloutGuardJSONRequestBody
+}
+
+type PutRolloutGuardResponseObject interface {
+	VisitPutRolloutGuardResponse(w http.ResponseWriter) error
+}
+
+type PutRolloutGuard200JSONResponse Guard
+
+func (response PutRolloutGuard200JSONResponse) VisitPutRolloutGuardResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutRolloutGuarddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutRolloutGuarddefaultApplicationProblemPlusJSONResponse) VisitPutRolloutGuardResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type SearchRequestObject struct {
 	Params SearchParams
 }
@@ -8099,6 +9216,45 @@ type DecideManydefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response DecideManydefaultApplicationProblemPlusJSONResponse) VisitDecideManyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewImpactRequestObject struct {
+	Body *PreviewImpactJSONRequestBody
+}
+
+type PreviewImpactResponseObject interface {
+	VisitPreviewImpactResponse(w http.ResponseWriter) error
+}
+
+type PreviewImpact200JSONResponse Impact
+
+func (response PreviewImpact200JSONResponse) VisitPreviewImpactResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewImpactdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewImpactdefaultApplicationProblemPlusJSONResponse) VisitPreviewImpactResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -8347,6 +9503,46 @@ func (response DecideTicketdefaultApplicationProblemPlusJSONResponse) VisitDecid
 	return err
 }
 
+type GetTicketImpactRequestObject struct {
+	Id     TicketId `json:"id"`
+	Params GetTicketImpactParams
+}
+
+type GetTicketImpactResponseObject interface {
+	VisitGetTicketImpactResponse(w http.ResponseWriter) error
+}
+
+type GetTicketImpact200JSONResponse Impact
+
+func (response GetTicketImpact200JSONResponse) VisitGetTicketImpactResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTicketImpactdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetTicketImpactdefaultApplicationProblemPlusJSONResponse) VisitGetTicketImpactResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListTicketLedgerRequestObject struct {
 	Id TicketId `json:"id"`
 }
@@ -8495,6 +9691,45 @@ type WithdrawTicketdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response WithdrawTicketdefaultApplicationProblemPlusJSONResponse) VisitWithdrawTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUnusedRequestObject struct {
+	Params ListUnusedParams
+}
+
+type ListUnusedResponseObject interface {
+	VisitListUnusedResponse(w http.ResponseWriter) error
+}
+
+type ListUnused200JSONResponse UnusedList
+
+func (response ListUnused200JSONResponse) VisitListUnusedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUnuseddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUnuseddefaultApplicationProblemPlusJSONResponse) VisitListUnusedResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -8671,6 +9906,9 @@ type StrictServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(ctx context.Context, request ListApplicationConnectionsRequestObject) (ListApplicationConnectionsResponseObject, error)
+	// ListApplicationUnused Statements for the application that it does not use (owners, security, auditors)
+	// (GET /applications/{id}/unused)
+	ListApplicationUnused(ctx context.Context, request ListApplicationUnusedRequestObject) (ListApplicationUnusedResponseObject, error)
 	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
 	// (GET /approval-policies)
 	ListApprovalPolicies(ctx context.Context, request ListApprovalPoliciesRequestObject) (ListApprovalPoliciesResponseObject, error)
@@ -8806,6 +10044,36 @@ type StrictServerInterface interface {
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(ctx context.Context, request ListResourceConnectionsRequestObject) (ListResourceConnectionsResponseObject, error)
+	// GetResourceEvidence How well the resource is known, as the score that Enforce needs (owners, security, auditors)
+	// (GET /resources/{id}/evidence)
+	GetResourceEvidence(ctx context.Context, request GetResourceEvidenceRequestObject) (GetResourceEvidenceResponseObject, error)
+	// GetResourceProposal The clients that were seen as a policy to review, each with its evidence (owners, security, auditors)
+	// (GET /resources/{id}/proposal)
+	GetResourceProposal(ctx context.Context, request GetResourceProposalRequestObject) (GetResourceProposalResponseObject, error)
+	// EndTemporaryAudit End it now, so that the resource's own mode counts again (owners, security)
+	// (DELETE /resources/{id}/temporary-audit)
+	EndTemporaryAudit(ctx context.Context, request EndTemporaryAuditRequestObject) (EndTemporaryAuditResponseObject, error)
+	// PutTemporaryAudit Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
+	// (PUT /resources/{id}/temporary-audit)
+	PutTemporaryAudit(ctx context.Context, request PutTemporaryAuditRequestObject) (PutTemporaryAuditResponseObject, error)
+	// ListResourceUnused Statements about the resource without traffic, while it was watched well enough (owners, security, auditors)
+	// (GET /resources/{id}/unused)
+	ListResourceUnused(ctx context.Context, request ListResourceUnusedRequestObject) (ListResourceUnusedResponseObject, error)
+	// ListRollout Resources on their way from observe to enforce (the caller's own; security and auditors see all)
+	// (GET /rollout)
+	ListRollout(ctx context.Context, request ListRolloutRequestObject) (ListRolloutResponseObject, error)
+	// AdvanceRollout Ask for another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
+	// (POST /rollout/advance)
+	AdvanceRollout(ctx context.Context, request AdvanceRolloutRequestObject) (AdvanceRolloutResponseObject, error)
+	// AnnounceRollout Tell the owners of the clients seen that resources will be closed (owners of each resource, security)
+	// (POST /rollout/announce)
+	AnnounceRollout(ctx context.Context, request AnnounceRolloutRequestObject) (AnnounceRolloutResponseObject, error)
+	// GetRollout One card of the board, with the evidence in full (owners, security, auditors)
+	// (GET /rollout/{id})
+	GetRollout(ctx context.Context, request GetRolloutRequestObject) (GetRolloutResponseObject, error)
+	// PutRolloutGuard Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security)
+	// (PUT /rollout/{id}/guard)
+	PutRolloutGuard(ctx context.Context, request PutRolloutGuardRequestObject) (PutRolloutGuardResponseObject, error)
 	// Search Applications, resources, people and tickets by words
 	// (GET /search)
 	Search(ctx context.Context, request SearchRequestObject) (SearchResponseObject, error)
@@ -8818,6 +10086,9 @@ type StrictServerInterface interface {
 	// DecideMany One decision for many items, each with its own result
 	// (POST /tickets/decisions)
 	DecideMany(ctx context.Context, request DecideManyRequestObject) (DecideManyResponseObject, error)
+	// PreviewImpact What this request would have allowed and denied among the connections of the last days; writes nothing
+	// (POST /tickets/impact)
+	PreviewImpact(ctx context.Context, request PreviewImpactRequestObject) (PreviewImpactResponseObject, error)
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(ctx context.Context, request PreviewTicketRequestObject) (PreviewTicketResponseObject, error)
@@ -8836,6 +10107,9 @@ type StrictServerInterface interface {
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(ctx context.Context, request DecideTicketRequestObject) (DecideTicketResponseObject, error)
+	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off
+	// (GET /tickets/{id}/impact)
+	GetTicketImpact(ctx context.Context, request GetTicketImpactRequestObject) (GetTicketImpactResponseObject, error)
 	// ListTicketLedger The ledger lines about the ticket, oldest first
 	// (GET /tickets/{id}/ledger)
 	ListTicketLedger(ctx context.Context, request ListTicketLedgerRequestObject) (ListTicketLedgerResponseObject, error)
@@ -8848,6 +10122,9 @@ type StrictServerInterface interface {
 	// WithdrawTicket The requester takes a pending request back
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(ctx context.Context, request WithdrawTicketRequestObject) (WithdrawTicketResponseObject, error)
+	// ListUnused Statements without traffic about what the caller owns; security and auditors see all
+	// (GET /unused)
+	ListUnused(ctx context.Context, request ListUnusedRequestObject) (ListUnusedResponseObject, error)
 	// ListWorkloads Clients outside the fleet that the caller may see
 	// (GET /workloads)
 	ListWorkloads(ctx context.Context, request ListWorkloadsRequestObject) (ListWorkloadsResponseObject, error)
@@ -9017,6 +10294,33 @@ func (sh *strictHandler) ListApplicationConnections(ctx *gin.Context, id Id, par
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListApplicationConnectionsResponseObject); ok {
 		if err := validResponse.VisitListApplicationConnectionsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListApplicationUnused operation middleware
+func (sh *strictHandler) ListApplicationUnused(ctx *gin.Context, id Id, params ListApplicationUnusedParams) {
+	var request ListApplicationUnusedRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListApplicationUnused(ctx, request.(ListApplicationUnusedRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListApplicationUnused")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListApplicationUnusedResponseObject); ok {
+		if err := validResponse.VisitListApplicationUnusedResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -10247,6 +11551,303 @@ func (sh *strictHandler) ListResourceConnections(ctx *gin.Context, id Id, params
 	}
 }
 
+// GetResourceEvidence operation middleware
+func (sh *strictHandler) GetResourceEvidence(ctx *gin.Context, id Id) {
+	var request GetResourceEvidenceRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetResourceEvidence(ctx, request.(GetResourceEvidenceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetResourceEvidence")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetResourceEvidenceResponseObject); ok {
+		if err := validResponse.VisitGetResourceEvidenceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetResourceProposal operation middleware
+func (sh *strictHandler) GetResourceProposal(ctx *gin.Context, id Id, params GetResourceProposalParams) {
+	var request GetResourceProposalRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetResourceProposal(ctx, request.(GetResourceProposalRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetResourceProposal")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetResourceProposalResponseObject); ok {
+		if err := validResponse.VisitGetResourceProposalResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndTemporaryAudit operation middleware
+func (sh *strictHandler) EndTemporaryAudit(ctx *gin.Context, id Id) {
+	var request EndTemporaryAuditRequestObject
+
+	request.Id = id
+
+	var body EndTemporaryAuditJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EndTemporaryAudit(ctx, request.(EndTemporaryAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndTemporaryAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(EndTemporaryAuditResponseObject); ok {
+		if err := validResponse.VisitEndTemporaryAuditResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutTemporaryAudit operation middleware
+func (sh *strictHandler) PutTemporaryAudit(ctx *gin.Context, id Id) {
+	var request PutTemporaryAuditRequestObject
+
+	request.Id = id
+
+	var body PutTemporaryAuditJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutTemporaryAudit(ctx, request.(PutTemporaryAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutTemporaryAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutTemporaryAuditResponseObject); ok {
+		if err := validResponse.VisitPutTemporaryAuditResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListResourceUnused operation middleware
+func (sh *strictHandler) ListResourceUnused(ctx *gin.Context, id Id, params ListResourceUnusedParams) {
+	var request ListResourceUnusedRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListResourceUnused(ctx, request.(ListResourceUnusedRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListResourceUnused")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListResourceUnusedResponseObject); ok {
+		if err := validResponse.VisitListResourceUnusedResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListRollout operation middleware
+func (sh *strictHandler) ListRollout(ctx *gin.Context, params ListRolloutParams) {
+	var request ListRolloutRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListRollout(ctx, request.(ListRolloutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListRollout")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListRolloutResponseObject); ok {
+		if err := validResponse.VisitListRolloutResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AdvanceRollout operation middleware
+func (sh *strictHandler) AdvanceRollout(ctx *gin.Context, params AdvanceRolloutParams) {
+	var request AdvanceRolloutRequestObject
+
+	request.Params = params
+
+	var body AdvanceRolloutJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AdvanceRollout(ctx, request.(AdvanceRolloutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AdvanceRollout")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(AdvanceRolloutResponseObject); ok {
+		if err := validResponse.VisitAdvanceRolloutResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AnnounceRollout operation middleware
+func (sh *strictHandler) AnnounceRollout(ctx *gin.Context, params AnnounceRolloutParams) {
+	var request AnnounceRolloutRequestObject
+
+	request.Params = params
+
+	var body AnnounceRolloutJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AnnounceRollout(ctx, request.(AnnounceRolloutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AnnounceRollout")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(AnnounceRolloutResponseObject); ok {
+		if err := validResponse.VisitAnnounceRolloutResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetRollout operation middleware
+func (sh *strictHandler) GetRollout(ctx *gin.Context, id Id) {
+	var request GetRolloutRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetRollout(ctx, request.(GetRolloutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetRollout")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetRolloutResponseObject); ok {
+		if err := validResponse.VisitGetRolloutResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutRolloutGuard operation middleware
+func (sh *strictHandler) PutRolloutGuard(ctx *gin.Context, id Id) {
+	var request PutRolloutGuardRequestObject
+
+	request.Id = id
+
+	var body PutRolloutGuardJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutRolloutGuard(ctx, request.(PutRolloutGuardRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutRolloutGuard")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutRolloutGuardResponseObject); ok {
+		if err := validResponse.VisitPutRolloutGuardResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // Search operation middleware
 func (sh *strictHandler) Search(ctx *gin.Context, params SearchParams) {
 	var request SearchRequestObject
@@ -10356,6 +11957,37 @@ func (sh *strictHandler) DecideMany(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(DecideManyResponseObject); ok {
 		if err := validResponse.VisitDecideManyResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PreviewImpact operation middleware
+func (sh *strictHandler) PreviewImpact(ctx *gin.Context) {
+	var request PreviewImpactRequestObject
+
+	var body PreviewImpactJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewImpact(ctx, request.(PreviewImpactRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewImpact")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PreviewImpactResponseObject); ok {
+		if err := validResponse.VisitPreviewImpactResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -10544,6 +12176,33 @@ func (sh *strictHandler) DecideTicket(ctx *gin.Context, id TicketId) {
 	}
 }
 
+// GetTicketImpact operation middleware
+func (sh *strictHandler) GetTicketImpact(ctx *gin.Context, id TicketId, params GetTicketImpactParams) {
+	var request GetTicketImpactRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetTicketImpact(ctx, request.(GetTicketImpactRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetTicketImpact")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetTicketImpactResponseObject); ok {
+		if err := validResponse.VisitGetTicketImpactResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListTicketLedger operation middleware
 func (sh *strictHandler) ListTicketLedger(ctx *gin.Context, id TicketId) {
 	var request ListTicketLedgerRequestObject
@@ -10662,6 +12321,32 @@ func (sh *strictHandler) WithdrawTicket(ctx *gin.Context, id TicketId) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(WithdrawTicketResponseObject); ok {
 		if err := validResponse.VisitWithdrawTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListUnused operation middleware
+func (sh *strictHandler) ListUnused(ctx *gin.Context, params ListUnusedParams) {
+	var request ListUnusedRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUnused(ctx, request.(ListUnusedRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUnused")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListUnusedResponseObject); ok {
+		if err := validResponse.VisitListUnusedResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

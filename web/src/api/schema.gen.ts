@@ -1047,6 +1047,269 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/resources/{id}/proposal": {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: the evidence window (14 days) before until */
+                since?: components["parameters"]["WindowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** The clients that were seen as a policy to review, each with its evidence (owners, security, auditors) */
+        get: operations["getResourceProposal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/evidence": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** How well the resource is known, as the score that Enforce needs (owners, security, auditors) */
+        get: operations["getResourceEvidence"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/unused": {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** Statements about the resource without traffic, while it was watched well enough (owners, security, auditors) */
+        get: operations["listResourceUnused"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/temporary-audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
+         * @description What Enforce would refuse is reported and passes. Again: the end is set anew, which extends or shortens it. It ends by
+         *     itself. Each time is one ledger line; the other owners and the security team are told.
+         */
+        put: operations["putTemporaryAudit"];
+        post?: never;
+        /** End it now, so that the resource's own mode counts again (owners, security) */
+        delete: operations["endTemporaryAudit"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/applications/{id}/unused": {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** Statements for the application that it does not use (owners, security, auditors) */
+        get: operations["listApplicationUnused"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/unused": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Statements without traffic about what the caller owns; security and auditors see all */
+        get: operations["listUnused"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Resources on their way from observe to enforce (the caller's own; security and auditors see all) */
+        get: operations["listRollout"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout/announce": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell the owners of the clients seen that resources will be closed (owners of each resource, security) */
+        post: operations["announceRollout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout/advance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
+         * @description Without evidence enough, enforce is refused with code evidence for that resource, unless a security administrator overrides it.
+         */
+        post: operations["advanceRollout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** One card of the board, with the evidence in full (owners, security, auditors) */
+        get: operations["getRollout"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout/{id}/guard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /** Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security) */
+        put: operations["putRolloutGuard"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/impact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What this request would have allowed and denied among the connections of the last days; writes nothing */
+        post: operations["previewImpact"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/{id}/impact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        /** The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off */
+        get: operations["getTicketImpact"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -1576,12 +1839,14 @@ export interface components {
             id: string;
             /** Format: date-time */
             at: string;
-            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked */
+            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout */
             kind: string;
             /** @description in the person's language */
             title: string;
             body?: string;
             ticket?: string;
+            /** @description catalog id, when it is about a resource and no ticket */
+            resource?: string;
             read: boolean;
         };
         /** @description what it says is not shown, only what it was about and why it did not arrive */
@@ -2370,6 +2635,10 @@ export interface components {
             allowed: components["schemas"]["ImpactTotal"];
             /** @description of all that is newly denied */
             denied: components["schemas"]["ImpactTotal"];
+            /** @description passed then and would pass, or neither, but for another reason: a client in Audit that loses its grant, which Enforce will refuse */
+            otherwise?: components["schemas"]["ImpactLine"][];
+            /** @description of all that is decided otherwise */
+            otherwiseTotal?: components["schemas"]["ImpactTotal"];
             /**
              * Format: int64
              * @description connections that are decided as before
@@ -2383,7 +2652,7 @@ export interface components {
             evidence?: components["schemas"]["ResourceScore"][];
         };
         /**
-         * @description observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, evidence enough for most clients; announced: Audit, the clients' owners were told; enforce: some member enforces
+         * @description observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
          * @enum {string}
          */
         RolloutStage: "observe" | "initial" | "refine" | "announced" | "enforce";
@@ -4352,6 +4621,391 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["FlowCoverageList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getResourceProposal: {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: the evidence window (14 days) before until */
+                since?: components["parameters"]["WindowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The proposal; nothing is added to a policy by it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proposal"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getResourceEvidence: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The score */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvidenceScore"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listResourceUnused: {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnusedList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putTemporaryAudit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTemporaryAudit"];
+            };
+        };
+        responses: {
+            /** @description The resource afterwards; its members follow within about a second */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resource"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    endTemporaryAudit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndTemporaryAudit"];
+            };
+        };
+        responses: {
+            /** @description The resource afterwards */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resource"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listApplicationUnused: {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnusedList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listUnused: {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+                class?: string;
+                /** @description person or group id, of the resource */
+                owner?: string;
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnusedList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listRollout: {
+        parameters: {
+            query?: {
+                class?: string;
+                /** @description person or group id */
+                owner?: string;
+                stage?: components["schemas"]["RolloutStage"][];
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    announceRollout: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAnnouncement"];
+            };
+        };
+        responses: {
+            /** @description What came of it for each resource */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutResults"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    advanceRollout: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RolloutAdvance"];
+            };
+        };
+        responses: {
+            /** @description What came of it for each resource */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutResults"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getRollout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The card */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutCard"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putRolloutGuard: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewGuard"];
+            };
+        };
+        responses: {
+            /** @description The guard afterwards */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Guard"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewImpact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTicket"];
+            };
+        };
+        responses: {
+            /** @description The replay */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Impact"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTicketImpact: {
+        parameters: {
+            query?: {
+                /** @description `ticket`: what the ticket does; `revoke`: what revoking its grants would do */
+                change?: "ticket" | "revoke";
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The replay */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Impact"];
                 };
             };
             default: components["responses"]["Problem"];
