@@ -54,7 +54,7 @@ func benchFlow(i int, r *rand.Rand) *flowpb.Flow {
 		f.Ethernet = &flowpb.Ethernet{Source: "0a:58:0a:01:00:01", Destination: "0a:58:0a:02:00:02"}
 		f.Source = benchEndpoint("com.trip/appid", strconv.Itoa(100000+client/2), "app", client)
 		f.Destination = benchEndpoint("com.trip/redis-cluster", "orders-cache-"+strconv.Itoa(server/4), "redis", server)
-		f.Type, f.PolicyMatchType, f.Summary = flowpb.FlowType_L3_L4, 2, "TCP Flags: SYN"
+		f.Type, f.PolicyMatchType = flowpb.FlowType_L3_L4, 2
 		f.IngressAllowedBy = []*flowpb.Policy{{Name: "acp-orders-cache", Kind: "CiliumClusterwideNetworkPolicy", Labels: []string{"k8s:io.cilium.k8s.policy.name=acp-orders-cache"}}}
 	})
 	f.PolicyLog = []string{strings.Repeat("x", max(1, benchSize-proto.Size(flowResponse(f))-4))}

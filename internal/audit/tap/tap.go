@@ -131,8 +131,8 @@ func (t *Tap) Run(ctx context.Context) error {
 
 func (t *Tap) write(ctx context.Context, b []byte, lines int) {
 	err := t.cfg.Output.Write(ctx, b)
-	switch {
-	case err == nil:
+	switch err {
+	case nil:
 		t.written.Add(float64(lines))
 		if t.failing {
 			t.cfg.Log.Info("the tap's output takes lines again")
