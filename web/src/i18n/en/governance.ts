@@ -3,6 +3,9 @@ export const governance = {
   fileText: { clear: "Clear" },
   governing: {
     label: "Governance",
+    flows: "Flows",
+    rollout: "Rollout",
+    unused: "Unused grants",
     delegations: "Delegations",
     workloads: "Workloads",
     policies: "Policies",

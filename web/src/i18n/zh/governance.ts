@@ -3,6 +3,9 @@ export const governance = {
   fileText: { clear: "清空" },
   governing: {
     label: "治理",
+    flows: "流量",
+    rollout: "上线",
+    unused: "未使用的授权",
     delegations: "委托",
     workloads: "工作负载",
     policies: "策略",

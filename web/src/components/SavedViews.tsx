@@ -3,21 +3,22 @@ import { IconBookmark, IconTrash } from "@tabler/icons-react";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
-import { useMe } from "../../api/queries";
-import { forgetView, nameLimit, savedViews, saveView } from "../../lib/saved-views";
-import tables from "../Tables.module.css";
+import { useMe } from "../api/queries";
+import { forgetView, nameLimit, savedViews, saveView } from "../lib/saved-views";
+import type { Place } from "../lib/saved-views";
+import tables from "./Tables.module.css";
 
-function Views({ person, search, onChosen }: { person: string; search: string; onChosen: () => void }) {
+function Views({ place, person, search, onChosen }: { place: Place; person: string; search: string; onChosen: () => void }) {
   const { t } = useTranslation();
-  const [views, setViews] = useState(() => savedViews(person));
+  const [views, setViews] = useState(() => savedViews(place, person));
   const [name, setName] = useState("");
   return (
     <Stack gap="sm" data-testid="saved-views">
       {views.length === 0 && <p className={tables.muted} style={{ margin: 0 }}>{t("requests.saved.empty")}</p>}
       {views.map((view) => (
         <Group key={view.name} justify="space-between" gap="xs" wrap="nowrap">
-          <Link className={tables.title} to={`/requests${view.search}`} onClick={onChosen}>{view.name}</Link>
-          <ActionIcon variant="subtle" color="gray" size="sm" onClick={() => setViews(forgetView(person, view.name))} aria-label={t("requests.saved.forget", { name: view.name })}>
+          <Link className={tables.title} to={`/${place}${view.search}`} onClick={onChosen}>{view.name}</Link>
+          <ActionIcon variant="subtle" color="gray" size="sm" onClick={() => setViews(forgetView(place, person, view.name))} aria-label={t("requests.saved.forget", { name: view.name })}>
             <IconTrash size={14} aria-hidden />
           </ActionIcon>
         </Group>
@@ -27,7 +28,7 @@ function Views({ person, search, onChosen }: { person: string; search: string; o
           onSubmit={(event) => {
             event.preventDefault();
             if (name.trim() === "") return;
-            setViews(saveView(person, { name: name.trim(), search }));
+            setViews(saveView(place, person, { name: name.trim(), search }));
             setName("");
           }}
         >
@@ -44,7 +45,7 @@ function Views({ person, search, onChosen }: { person: string; search: string; o
 }
 
 /** Filters under a name of the person's own. */
-export function SavedViews({ search }: { search: string }) {
+export function SavedViews({ place, search }: { place: Place; search: string }) {
   const { t } = useTranslation();
   const [open, setOpen] = useState(false);
   const person = useMe().data?.person.id;
@@ -57,7 +58,7 @@ export function SavedViews({ search }: { search: string }) {
         </Button>
       </Popover.Target>
       <Popover.Dropdown role="dialog" aria-label={t("requests.saved.title")}>
-        {open && <Views person={person} search={search} onChosen={() => setOpen(false)} />}
+        {open && <Views place={place} person={person} search={search} onChosen={() => setOpen(false)} />}
       </Popover.Dropdown>
     </Popover>
   );
