@@ -87,6 +87,8 @@ function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<
   const virtual = useWindowVirtualizer({
     count: rows.length,
     estimateSize: () => guessedHeight,
+    // What is not laid out yet has no height.
+    measureElement: (row) => row.getBoundingClientRect().height || guessedHeight,
     getItemKey: (index) => {
       const row = rows[index];
       return row === undefined ? index : rowKey(row);
