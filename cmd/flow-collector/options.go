@@ -23,7 +23,7 @@ type member struct{ name, address, file string }
 
 type options struct {
 	kubeconfig    string
-	store         string
+	store         storeOptions
 	members       []member
 	tls           hubble.TLSFiles
 	healthAddress string
@@ -54,11 +54,11 @@ Flags:
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	var relays, exporters []string
-	var flows, spoolSize string
+	var store, flows, spoolSize string
 	f := pflag.NewFlagSet("flow-collector", pflag.ContinueOnError)
 	f.SetOutput(io.Discard) // errors are written by the caller, once
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster, where the policies are; empty: the service account of the pod it runs in")
-	f.StringVar(&o.store, "store", "", "flow store: sqlite:FILE, which is created when it is missing, or clickhouse://USER@HOST:PORT/DATABASE")
+	f.StringVar(&store, "store", "", "flow store: sqlite:FILE, which is created when it is missing, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it")
 	f.StringArrayVar(&relays, "hubble", nil, "member cluster and its Hubble relay, NAME=HOST:PORT; once for each member")
 	f.StringArrayVar(&exporters, "exporter", nil, "member cluster and the file that its Hubble exporter writes, NAME=FILE; NAME=- reads the standard input")
 	f.StringVar(&o.tls.CA, "hubble-tls-ca", "", "certificate authority of the relays; this file and the next two are read again when they change")
@@ -92,6 +92,9 @@ func parse(args []string, out io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	var err error
+	if o.store, err = parseStore(store); err != nil {
+		return o, err
+	}
 	if o.members, err = parseMembers(relays, exporters); err != nil {
 		return o, err
 	}
@@ -101,13 +104,17 @@ func parse(args []string, out io.Writer) (options, error) {
 	if o.tap.bytes, err = size("tap-file-size", o.tap.fileSize); err != nil {
 		return o, err
 	}
-	o.flows = hubble.Keep(flows)
+	if o.flows = hubble.Keep(flows); flows == "" {
+		o.flows = o.store.keeps()
+	}
 	return o, o.validate()
 }
 
 func (o *options) validate() error {
-	if err := o.validateStore(); err != nil {
-		return err
+	switch o.flows {
+	case hubble.KeepAll, hubble.KeepRefused, hubble.KeepNone:
+	default:
+		return fmt.Errorf("--flows %q: use all, refused or none", o.flows)
 	}
 	if slices.ContainsFunc(o.members, func(m member) bool { return m.address != "" }) {
 		if err := o.validateTLS(); err != nil {
@@ -128,24 +135,6 @@ func (o *options) validate() error {
 	}
 	if o.logFormat != "text" && o.logFormat != "json" {
 		return fmt.Errorf("--log-format %q: use text or json", o.logFormat)
-	}
-	return nil
-}
-
-// validateStore also gives --flows its default.
-func (o *options) validateStore() error {
-	keep := hubble.KeepRefused
-	switch kind, rest, _ := strings.Cut(o.store, ":"); {
-	case kind == "sqlite" && rest != "":
-	default:
-		return errors.New("--store: give it as sqlite:FILE")
-	}
-	switch o.flows {
-	case "":
-		o.flows = keep
-	case hubble.KeepAll, hubble.KeepRefused, hubble.KeepNone:
-	default:
-		return fmt.Errorf("--flows %q: use all, refused or none", o.flows)
 	}
 	return nil
 }

@@ -135,18 +135,7 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 
 // decidedBy adds the chain.
 func (x *asking) decidedBy(kind Kind, it Item) (Item, error) {
-	facts, err := x.Host.Facts(it.ResourceName)
-	if err != nil {
-		return it, err
-	}
-	policies, err := x.Host.ApprovalPolicies()
-	if err != nil {
-		return it, err
-	}
-	to := about{c: x.c, requester: x.actor.ID}
-	to.application, _ = x.c.ByName(it.ApplicationName)
-	to.resource, _ = x.c.ByName(it.ResourceName)
-	return to.resolve(kind, x.request.BreakGlass, it, x.compiled(policies), rulesRequest(x.c, kind, x.actor.ID, x.request.BreakGlass, it, facts))
+	return x.chain(x.c, kind, x.actor.ID, x.request.BreakGlass, it)
 }
 
 // begun shows the chain as it is at the beginning.

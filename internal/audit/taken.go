@@ -19,6 +19,8 @@ type Taken struct {
 	Count int64
 	// Flow is the event itself where it is to be kept; its Edge is left to the sink, which has it from the tally.
 	Flow *Flow
+	// Loss is what the event says to be missing.
+	Loss *Loss
 	// Position is the newest time up to which the source was read, Forget the time before which no event of it is
 	// delivered again.
 	Position, Forget time.Time

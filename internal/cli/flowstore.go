@@ -114,8 +114,11 @@ func (o *flowSource) check() error {
 // open opens the store; the caller closes it.
 func (o *flowSource) open(ctx context.Context) (flowstore.Reader, error) {
 	r, err := flowstore.OpenReader(ctx, o.store)
-	if err != nil {
+	switch {
+	case errors.Is(err, flowstore.ErrAddress):
 		return nil, usage("--store: %v", err)
+	case err != nil:
+		return nil, invalid(err)
 	}
 	return r, nil
 }

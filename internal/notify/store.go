@@ -107,14 +107,20 @@ const (
 	MaxPage     = 200
 )
 
+// Routed is a change with what is told of it.
+type Routed struct {
+	Change   Change
+	Postings []Posting
+}
+
 // Store keeps the outbox, what is on its way, inboxes and preferences. Every method is one transaction. Several
 // replicas may use one store.
 type Store interface {
 	// Changes of the outbox, the oldest first.
 	Changes(ctx context.Context, limit int) ([]Change, error)
-	// Route stores the postings of a change and removes it from the outbox; a change that is not there any more was routed
-	// by another replica, and nothing happens. A posting whose person, event and channel are there already is left out.
-	Route(ctx context.Context, c Change, postings []Posting) error
+	// Route stores the postings of changes and removes them from the outbox; of a change that is not there any more, which
+	// another replica has routed, nothing is stored. A posting whose person, event and channel are there already is left out.
+	Route(ctx context.Context, some ...Routed) error
 
 	// Preferences of people; who chose nothing is not in it.
 	Preferences(ctx context.Context, people ...string) (map[string]Preferences, error)

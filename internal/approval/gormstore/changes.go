@@ -39,7 +39,7 @@ func changed(tx *gorm.DB, ticket int64) error {
 // tickets is kept with the number of the last change that it has seen; asked for again, the changes since then tell
 // whether it still holds.
 type changes struct {
-	polls shared
+	polls, reads shared
 
 	mu sync.RWMutex
 	// head is the last change that was seen; negative: nothing was read yet.
@@ -57,12 +57,13 @@ type mark struct{ age, seq int64 }
 type change struct {
 	seq    int64
 	number int64
-	ticket *approval.Ticket // as it was when the change was noticed, or later
+	ticket *approval.Ticket // as it was after the change, or later; nil: not read yet
 }
 
 func newChanges() *changes { return &changes{head: mark{seq: -1}} }
 
-// since are the changes behind a mark, and the mark up to which that is; false: too many, or too long ago.
+// since are the changes behind a mark whose tickets were read, and the mark up to which that is; false: too many, or too
+// long ago.
 func (c *changes) since(m mark) (some []change, head mark, ok bool) {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -70,8 +71,14 @@ func (c *changes) since(m mark) (some []change, head mark, ok bool) {
 		return nil, c.head, false
 	}
 	i, _ := slices.BinarySearchFunc(c.recent, m.seq+1, func(x change, seq int64) int { return int(x.seq - seq) })
-	return c.recent[i:], c.head, true
+	some = c.recent[i:]
+	if n := slices.IndexFunc(some, change.unread); n >= 0 {
+		return some[:n], mark{m.age, max(m.seq, some[n].seq-1)}, true
+	}
+	return some, c.head, true
 }
+
+func (x change) unread() bool { return x.ticket == nil && x.number != ofDelegation }
 
 // now is the last change that was seen.
 func (c *changes) now() mark {
@@ -109,11 +116,7 @@ func (s *Store) poll(ctx context.Context) error {
 	if len(rows) < 2 {
 		return nil
 	}
-	rows = rows[1:]
-	if err := s.db.Read(ctx, func(tx *gorm.DB) error { return s.changedTickets(tx, rows) }); err != nil {
-		return err
-	}
-	s.changes.add(rows)
+	s.changes.add(rows[1:])
 	return nil
 }
 
@@ -127,34 +130,63 @@ func changesFrom(tx *gorm.DB, seq int64) (out []change, err error) {
 	return out, err
 }
 
-// changedTickets reads the tickets of changes, in the versions that they have by now.
-func (s *Store) changedTickets(tx *gorm.DB, some []change) error {
-	var numbers []int64
-	for _, c := range some {
-		if c.number != ofDelegation {
-			numbers = append(numbers, c.number)
-		}
-	}
-	if len(numbers) == 0 {
+// readChanged reads the tickets of the changes that are known, in the versions that they have by now.
+func (s *Store) readChanged(ctx context.Context) error {
+	c := s.changes
+	if numbers, _ := c.unread(); len(numbers) == 0 {
 		return nil
 	}
-	in, args := someOf(numbers)
-	rows, err := ticketRows(tx, "number IN ("+in+")", args...)
-	if err != nil {
-		return err
+	return storeError(c.reads.do(ctx, func(ctx context.Context) error {
+		numbers, last := c.unread()
+		if len(numbers) == 0 {
+			return nil
+		}
+		byNumber := make(map[int64]*approval.Ticket, len(numbers))
+		for _, n := range numbers {
+			byNumber[n] = &approval.Ticket{Number: n} // whatever is not there belongs to no list
+		}
+		if err := s.db.Read(ctx, func(tx *gorm.DB) error {
+			in, args := someOf(numbers)
+			rows, err := ticketRows(tx, "number IN ("+in+")", args...)
+			if err != nil {
+				return err
+			}
+			tickets, err := s.pages.tickets(tx, rows, true)
+			for _, t := range tickets {
+				byNumber[t.Number] = t
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		c.read(byNumber, last)
+		return nil
+	}))
+}
+
+// unread are the tickets of changes that were not read yet, and the last of these changes.
+func (c *changes) unread() (numbers []int64, last int64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, x := range c.recent {
+		if x.unread() {
+			numbers, last = append(numbers, x.number), x.seq
+		}
 	}
-	tickets, err := s.pages.tickets(tx, rows, true)
-	if err != nil {
-		return err
+	return numbers, last
+}
+
+// read takes tickets that were read after the last of some changes. Of a later change they may be too old.
+func (c *changes) read(byNumber map[int64]*approval.Ticket, last int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.Clone(c.recent) // others read the old one
+	for i, x := range all {
+		if x.unread() && x.seq <= last {
+			all[i].ticket = byNumber[x.number]
+		}
 	}
-	byNumber := make(map[int64]*approval.Ticket, len(tickets))
-	for _, t := range tickets {
-		byNumber[t.Number] = t
-	}
-	for i, c := range some {
-		some[i].ticket = byNumber[c.number]
-	}
-	return nil
+	c.recent = all
 }
 
 func (c *changes) add(some []change) {

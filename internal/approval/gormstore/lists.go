@@ -148,6 +148,9 @@ func (s *Store) page(ctx context.Context, f approval.Filter) ([]*approval.Ticket
 	if err := s.look(ctx); err != nil {
 		return nil, err
 	}
+	if err := s.readChanged(ctx); err != nil {
+		return nil, err
+	}
 	key := keyOf(f)
 	if out, ok := s.lists.get(key, s.changes); ok {
 		return out, nil

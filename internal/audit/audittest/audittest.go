@@ -39,6 +39,7 @@ func Run(t *testing.T, factory func(t *testing.T) audit.Store) {
 		"LossesPages":             lossesPages,
 		"CoverageAddsUp":          coverageAddsUp,
 		"LeaseExcludes":           leaseExcludes,
+		"LikeAModel":              likeAModel,
 		"ConcurrentReadsAndWrite": concurrentReadsAndWrite,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, factory(t)) })

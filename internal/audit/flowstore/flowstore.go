@@ -4,11 +4,13 @@ package flowstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/clickhouse"
 	"github.com/acp-io/acp/internal/audit/sqlite"
 )
 
@@ -19,19 +21,32 @@ type Reader interface {
 }
 
 // Forms of an address, for the help of a flag.
-const Forms = "sqlite:FILE"
+const Forms = "sqlite:FILE or clickhouse://USER@HOST:PORT/DATABASE"
 
-// OpenReader opens the store for reading. A store that is not there yet is no error here: its queries return
-// audit.ErrUnavailable until it is.
+// OpenReader opens the store for reading. A file that is not there yet is no error here: its queries return
+// audit.ErrUnavailable until it is. A server that is not there is audit.ErrUnavailable at once. No error repeats a password.
 func OpenReader(ctx context.Context, address string) (Reader, error) {
 	kind, rest, _ := strings.Cut(address, ":")
 	switch {
 	case kind == "sqlite" && rest != "":
-		r, err := sqlite.OpenReader(ctx, rest)
+		return opened(sqlite.OpenReader(ctx, rest))
+	case kind == "clickhouse", kind == "http", kind == "https":
+		o, err := clickhouse.ParseDSN(address)
 		if err != nil {
-			return nil, fmt.Errorf("open the flow store: %w", err)
+			return nil, fmt.Errorf("%w: %w", ErrAddress, err)
 		}
-		return r, nil
+		return opened(clickhouse.OpenReader(ctx, o))
 	}
-	return nil, fmt.Errorf("%q is no flow store: give %s", address, Forms)
+	return nil, fmt.Errorf("%w: give %s", ErrAddress, Forms)
+}
+
+// ErrAddress: the address is of no store.
+var ErrAddress = errors.New("not the address of a flow store")
+
+// opened keeps a failed store from becoming an interface that is not nil.
+func opened[R Reader](r R, err error) (Reader, error) {
+	if err != nil {
+		return nil, err
+	}
+	return r, nil
 }

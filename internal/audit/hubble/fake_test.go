@@ -192,6 +192,9 @@ func (l *ledger) Take(t *audit.Taken) {
 				l.edges[e] += t.Count
 			}
 		}
+		if t.Loss != nil {
+			l.losses = append(l.losses, *t.Loss)
+		}
 		if t.Flow != nil {
 			l.flows = append(l.flows, *t.Flow)
 		}

@@ -55,7 +55,7 @@ func (t *intake) takeResponse(b []byte) {
 	}
 	var r observerpb.GetFlowsResponse
 	if err := proto.Unmarshal(b, &r); err != nil {
-		t.unreadable(nil, t.cfg.Now(), err)
+		t.cfg.Sink.Lose(*t.unreadable(nil, t.cfg.Now(), err))
 		return
 	}
 	t.takeGenerated(&r)
@@ -73,7 +73,7 @@ func (t *intake) takeLine(b []byte) {
 	}
 	var x observerpb.ExportEvent
 	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, &x); err != nil {
-		t.unreadable(nil, t.cfg.Now(), err)
+		t.cfg.Sink.Lose(*t.unreadable(nil, t.cfg.Now(), err))
 		return
 	}
 	r := &observerpb.GetFlowsResponse{NodeName: x.GetNodeName(), Time: x.GetTime()}
@@ -105,12 +105,12 @@ func (t *intake) takeGenerated(r *observerpb.GetFlowsResponse) {
 			return
 		}
 	}
-	t.unreadable([]byte(r.GetNodeName()), t.cfg.Now(), err)
+	t.cfg.Sink.Lose(*t.unreadable([]byte(r.GetNodeName()), t.cfg.Now(), err))
 }
 
-func (t *intake) unreadable(node []byte, at time.Time, err error) {
+func (t *intake) unreadable(node []byte, at time.Time, err error) *audit.Loss {
 	t.cfg.Log.Debug("an event could not be read", "error", err)
-	t.cfg.Sink.Lose(audit.Loss{Cluster: t.cfg.Member, Node: text(node), Reason: audit.LossUnreadable, Count: 1, From: at, To: at})
+	return &audit.Loss{Cluster: t.cfg.Member, Node: text(node), Reason: audit.LossUnreadable, Count: 1, From: at, To: at}
 }
 
 func (t *intake) takeFlow(e *event) {
@@ -120,16 +120,11 @@ func (t *intake) takeFlow(e *event) {
 		at = e.time()
 	}
 	if at.Before(t.since) {
-		t.counters.before.Inc()
+		t.counters.repeated.Inc()
 		return
 	}
 	id := e.identity()
-	if t.overlapDue {
-		t.overlapDue = false
-		if at.After(t.seen.position) && !t.seen.has(id) {
-			t.cfg.Sink.Lose(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: t.seen.position, To: earlier(at, now)})
-		}
-	}
+	t.first(id, at, now)
 	cl, why := e.classify()
 	if why == skipNone {
 		why = t.count(e, cl, id, at, now)
@@ -139,6 +134,18 @@ func (t *intake) takeFlow(e *event) {
 		t.counters.skipped[why].Inc()
 	}
 	t.publish()
+}
+
+// first looks at the first event of a source that was asked again. The newest one that is known comes again, if the source
+// still holds it: one that is newer says that the source has moved on.
+func (t *intake) first(id uint64, at, now time.Time) {
+	if !t.overlapDue {
+		return
+	}
+	t.overlapDue = false
+	if at.After(t.seen.position) && !t.seen.has(id) {
+		t.cfg.Sink.Lose(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: t.seen.position, To: earlier(at, now)})
+	}
 }
 
 // count counts an event that can stand for a connection.
@@ -152,8 +159,8 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	}
 	if err != nil {
 		if t.seen.take(id, at, now) {
-			t.unreadable(e.node, earlier(at, now), err)
-			t.hand(audit.Taken{Seen: audit.Seen{ID: id, Time: earlier(at, now)}})
+			at = earlier(at, now)
+			t.hand(audit.Taken{Seen: audit.Seen{ID: id, Time: at}, Loss: t.unreadable(e.node, at, err)})
 		}
 		return skipNone
 	}

@@ -37,12 +37,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 
 // counters are those of one member, found once and not for every event.
 type counters struct {
-	skipped                [skips]prometheus.Counter
-	repeated, before, late prometheus.Counter
+	skipped        [skips]prometheus.Counter
+	repeated, late prometheus.Counter
 }
 
 func (m *Metrics) of(member string) *counters {
-	c := &counters{repeated: m.repeated.WithLabelValues(member), late: m.late.WithLabelValues(member), before: m.repeated.WithLabelValues(member)}
+	c := &counters{repeated: m.repeated.WithLabelValues(member), late: m.late.WithLabelValues(member)}
 	for why := skipNone + 1; why < skips; why++ {
 		c.skipped[why] = m.skipped.WithLabelValues(member, skipNames[why])
 	}

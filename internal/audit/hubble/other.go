@@ -25,20 +25,9 @@ func (t *intake) takeLost(r *observerpb.GetFlowsResponse) {
 	now := t.cfg.Now()
 	lost := r.GetLostEvents()
 	loss := audit.Loss{Cluster: t.cfg.Member, Node: r.GetNodeName(), Reason: lossReason(lost.GetSource()), Count: clampCount(lost.GetNumEventsLost()), From: now, To: now}
-	if r.GetTime().CheckValid() == nil {
-		// It lies in the ring like a flow, and is delivered again like one.
-		at := r.GetTime().AsTime()
-		if at.Before(t.since) {
-			t.counters.before.Inc()
-			return
-		}
-		id := identifyLost(r)
-		if !t.seen.take(id, at, now) {
-			t.counters.repeated.Inc()
-			return
-		}
-		loss.From, loss.To = at, at
-		t.hand(audit.Taken{Seen: audit.Seen{Time: earlier(at, now), ID: id}})
+	timed := r.GetTime().CheckValid() == nil
+	if timed {
+		loss.From, loss.To = r.GetTime().AsTime(), r.GetTime().AsTime()
 	}
 	if lost.GetFirst().CheckValid() == nil {
 		loss.From = lost.GetFirst().AsTime()
@@ -46,7 +35,22 @@ func (t *intake) takeLost(r *observerpb.GetFlowsResponse) {
 	if lost.GetLast().CheckValid() == nil {
 		loss.To = lost.GetLast().AsTime()
 	}
-	t.cfg.Sink.Lose(loss)
+	if !timed {
+		t.cfg.Sink.Lose(loss)
+		return
+	}
+	// It lies in the ring like a flow, and is delivered again like one.
+	at, id := r.GetTime().AsTime(), identifyLost(r)
+	if at.Before(t.since) {
+		t.counters.repeated.Inc()
+		return
+	}
+	t.first(id, at, now)
+	if !t.seen.take(id, at, now) {
+		t.counters.repeated.Inc()
+		return
+	}
+	t.hand(audit.Taken{Seen: audit.Seen{Time: earlier(at, now), ID: id}, Loss: &loss})
 }
 
 // identifyLost gives a report of lost events, which has no UUID, a number that is the same whenever it is delivered.

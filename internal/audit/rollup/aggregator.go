@@ -116,6 +116,9 @@ func (a *Aggregator) Take(t *audit.Taken) {
 		a.metrics.dropped.WithLabelValues(t.Source).Add(float64(dropped))
 		a.lose(audit.Loss{Cluster: t.Source, Reason: audit.LossStore, Count: dropped, From: t.Time, To: t.Time})
 	}
+	if t.Loss != nil {
+		a.lose(*t.Loss)
+	}
 	if t.Flow != nil {
 		a.keep(t)
 	}

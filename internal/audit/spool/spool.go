@@ -82,6 +82,13 @@ func (s *Spool) Err() error {
 	return s.err
 }
 
+// Pending is how many batches wait for the store.
+func (s *Spool) Pending() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.queue)
+}
+
 // Append implements audit.Writer: the batch is in the store or on this disk when it returns nil.
 func (s *Spool) Append(ctx context.Context, b *audit.Batch) error {
 	s.mu.Lock()

@@ -235,6 +235,18 @@ func TestFullSpoolRefuses(t *testing.T) {
 	s.until(t, "0", "1", "2")
 }
 
+func TestDiskThatFailsRefuses(t *testing.T) {
+	dir, s := t.TempDir(), newStore()
+	s.set(errAway)
+	sp := open(t, filepath.Join(dir, "spool"), s)
+	if err := os.Remove(filepath.Join(dir, "spool")); err != nil {
+		t.Fatal(err)
+	}
+	if err := sp.Append(t.Context(), batch(0)); !errors.Is(err, ErrFull) || sp.Pending() > 0 {
+		t.Errorf("Append: %v with %d pending, want ErrFull and none", err, sp.Pending())
+	}
+}
+
 func TestForeignBatchesAreForgotten(t *testing.T) {
 	s := newStore()
 	s.set(errAway)

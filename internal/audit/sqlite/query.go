@@ -133,15 +133,20 @@ func (q connectionsQuery) toSQL() (string, []any) {
 	return text + " ORDER BY seen DESC, e.id DESC LIMIT ?", append(w.args, q.limit)
 }
 
-// totalsQuery returns a row for each edge and day.
+// totalsQuery returns a row for each edge, with its days in a list. The roll-ups of each edge are summed up where they lie,
+// before anything is sorted: there are hundreds of them for each edge.
 type totalsQuery struct{ filter audit.Filter }
 
 func (q totalsQuery) toSQL() (string, []any) {
-	var w where
-	w.rollups(q.filter)
-	return "SELECT " + edgeColumns + ", e.id, r.bucket / ?, sum(r.count), min(r.first_seen), max(r.last_seen)" + joined + w.String() +
-			" GROUP BY " + edgeColumns + ", r.bucket / ? ORDER BY " + edgeColumns + ", r.bucket / ?",
-		append(append([]any{day.Microseconds()}, w.args...), day.Microseconds(), day.Microseconds())
+	var edges, w where
+	if edges.edges(q.filter); len(edges.conds) > 0 {
+		w.add("r.edge IN (SELECT e.id FROM edges e"+edges.String()+")", edges.args...)
+	}
+	since, until := q.filter.Window()
+	w.window("r.bucket", since, until)
+	return "SELECT " + edgeColumns + ", d.days, d.count, d.first_seen, d.last_seen FROM (SELECT r.edge, group_concat(DISTINCT r.bucket / ?) AS days," +
+		" sum(r.count) AS count, min(r.first_seen) AS first_seen, max(r.last_seen) AS last_seen FROM rollups r" + w.String() + " GROUP BY r.edge) d" +
+		" JOIN edges e ON e.id = d.edge ORDER BY " + edgeColumns, append([]any{day.Microseconds()}, w.args...)
 }
 
 type seriesQuery struct{ audit.SeriesQuery }

@@ -42,7 +42,7 @@ func enqueue(t *testing.T, s *Store) notify.Change {
 
 func route(t *testing.T, s *Store, postings ...notify.Posting) {
 	t.Helper()
-	if err := s.Route(t.Context(), enqueue(t, s), postings); err != nil {
+	if err := s.Route(t.Context(), notify.Routed{Change: enqueue(t, s), Postings: postings}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,7 +66,7 @@ func TestRoutingAChangeTwiceDoesNothing(t *testing.T) {
 		}
 		// Two replicas, and two changes of one event.
 		for _, c := range []notify.Change{changes[0], changes[0], changes[1]} {
-			if err := s.Route(t.Context(), c, []notify.Posting{posting("bob", "D-3/begun", notify.ChannelInbox), posting("bob", "D-3/begun", notify.ChannelMail)}); err != nil {
+			if err := s.Route(t.Context(), notify.Routed{Change: c, Postings: []notify.Posting{posting("bob", "D-3/begun", notify.ChannelInbox), posting("bob", "D-3/begun", notify.ChannelMail)}}); err != nil {
 				t.Fatal(err)
 			}
 		}

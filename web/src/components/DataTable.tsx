@@ -27,7 +27,7 @@ interface DataTableProps<Row> {
 }
 
 /** Beyond so many rows only those near the window are in the document. */
-const virtualBeyond = 200;
+export const rowsAtOnce = 200;
 const guessedHeight = 56;
 
 const classOf = <Row,>(column: Column<Row>) => [column.end && classes.end, column.nowrap && classes.nowrap].filter(Boolean).join(" ") || undefined;
@@ -87,7 +87,7 @@ function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<
   const virtual = useWindowVirtualizer({
     count: rows.length,
     estimateSize: () => guessedHeight,
-    // What is not laid out yet has no height.
+    // What is not laid out (in a hidden part of the page) has no height, and would let all rows in.
     measureElement: (row) => row.getBoundingClientRect().height || guessedHeight,
     getItemKey: (index) => {
       const row = rows[index];
@@ -112,7 +112,7 @@ function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<
 /** The one table. */
 export function DataTable<Row>({ label, rows, rowKey, testId, ...rest }: DataTableProps<Row>) {
   const frame = useRef<HTMLDivElement>(null);
-  const virtual = rows.length > virtualBeyond;
+  const virtual = rows.length > rowsAtOnce;
   return (
     <div className={classes.frame} ref={frame}>
       <table className={classes.table} role="table" aria-label={label} aria-rowcount={virtual ? rows.length + 1 : undefined} data-testid={testId}>

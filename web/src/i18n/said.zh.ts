@@ -163,6 +163,8 @@ export const saidInChinese: Record<string, string> = {
   "The object was removed outside the portal. Ask again if it is still needed.": "对象在门户之外被删除。如仍需要，请重新申请。",
   "What is in the host cluster is not what was approved: the object was changed outside the portal. Ask again if it is still needed.": "主集群中的内容与批准的不同：对象在门户之外被改动。如仍需要，请重新申请。",
   "It brings more than was shown, so the approvals are void and everybody is asked again.": "它带来的比当时展示的更多，因此已有的审批作废，须全部重新审批。",
+  "More people have to agree than when it was asked for, so the approvals are void and everybody is asked again.": "与申请时相比，须由更多人审批，因此已有的审批作废，须全部重新审批。",
+  "More people have to agree than when it was asked for, so the approvals are void: look at it again, then decide.": "与申请时相比，须由更多人审批，因此已有的审批作废：请重新查看后再决定。",
   "It would bring more than was shown, so the approvals are void: look at the difference, then decide.": "它带来的比当时展示的更多，因此已有的审批作废：请查看差异后再决定。",
   "The grant that it extends was revoked.": "它所延长的授权已被回收。",
   "there is a %s %s already": "{{1}} {{2}} 已存在",
