@@ -25,7 +25,6 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
-	auditsqlite "github.com/acp-io/acp/internal/audit/sqlite"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
@@ -102,11 +101,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		return err
 	}
 	credentials := credentialstore.New(db, ledgerstore.Append)
-	flowFile, err := sqliteFile(o.flowStore)
+	where, err := parseFlowStore(o.flowStore)
 	if err != nil {
 		return err
 	}
-	flows, err := auditsqlite.OpenReader(ctx, flowFile)
+	flows, err := where.open(ctx)
 	if err != nil {
 		return err
 	}

@@ -106,6 +106,11 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 		return nil
 	}
 	now := w.Now()
+	if st.Announcement != nil && StageOf(Input{Protection: p, Now: now}) == StageObserve {
+		if err := w.unannounce(ctx, e); err != nil {
+			return err
+		}
+	}
 	enforced := enforcedIn(p, st.Enforced, now)
 	if !maps.EqualFunc(enforced, st.Enforced, time.Time.Equal) {
 		var err error
