@@ -287,6 +287,9 @@ func run(seed uint64, peersToo bool) error {
 	if err := measureLedger(); err != nil {
 		return err
 	}
+	if err := measureInsight(&w, s); err != nil {
+		return err
+	}
 	if peersToo {
 		return comparePeers(seed, s, &w)
 	}

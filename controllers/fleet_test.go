@@ -33,6 +33,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers"
+	"github.com/acp-io/acp/controllers/member"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -40,6 +41,8 @@ import (
 const (
 	adapterUser = "system:serviceaccount:acp-system:acp-adapter"
 	readerToken = "a-token-for-tests"
+	pusherUser  = "system:serviceaccount:acp-system:acp-pusher"
+	pusherToken = "another-token-for-tests"
 	fedNS       = "kube-federation-system"
 	acpNS       = "acp-system"
 )
@@ -156,7 +159,7 @@ func (f *fleet) prepareHost() error {
 }
 
 func (f *fleet) startMember(name string) (*memberServer, error) {
-	server, err := testenv.New(testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser}})
+	server, err := testenv.New(testenv.Options{CRDs: []string{"controllers/testdata/member"}, Tokens: map[string]string{readerToken: adapterUser, pusherToken: pusherUser}})
 	if err != nil {
 		return nil, err
 	}
@@ -180,11 +183,16 @@ func (f *fleet) register(name string, m *memberServer) error {
 	if err := f.host.Create(context.Background(), secret); err != nil {
 		return err
 	}
+	pusher := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: fedNS, Name: federation.PusherSecretName(name)},
+		StringData: map[string]string{"token": pusherToken}}
+	if err := f.host.Create(context.Background(), pusher); err != nil {
+		return err
+	}
 	cluster := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
 		"metadata": map[string]any{"name": name, "namespace": fedNS, "labels": map[string]any{"name": name}},
 		"spec": map[string]any{"apiEndpoint": "https://" + m.wire.address(), "caBundle": encode(m.server.Config.CAData),
-			"secretRef": map[string]any{"name": "unused-here"}},
+			"secretRef": map[string]any{"name": federation.PusherSecretName(name)}},
 	}}
 	return f.host.Create(context.Background(), cluster)
 }
@@ -199,7 +207,8 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock,
-		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2}}); err != nil {
+		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
+		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond}}); err != nil {
 		cancel()
 		return nil, err
 	}

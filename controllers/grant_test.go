@@ -16,7 +16,12 @@ var bothRealized = map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized
 // enforced tells the beginning of most stories: an enforced resource with one grant, realized in both members.
 func enforced(t *testing.T, service string) *story {
 	t.Helper()
-	s := begin(t, shared, service)
+	return enforcedOn(t, shared, service)
+}
+
+func enforcedOn(t *testing.T, f *fleet, service string) *story {
+	t.Helper()
+	s := begin(t, f, service)
 	s.protect(v1alpha1.ModeEnforce)
 	s.grant(s.statement("one", "888"))
 	s.untilPlaced("m1", "m2")

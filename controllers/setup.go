@@ -19,6 +19,7 @@ import (
 	"github.com/acp-io/acp/controllers/class"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/member"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -32,6 +33,8 @@ type Config struct {
 	KubeFedNamespace, CredentialsNamespace string
 	// Probing of the members; the zero value is federation.DefaultProbing.
 	Probing federation.Probing
+	// Looks at the members; the zero value is member.DefaultTiming.
+	Looks member.Timing
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 }
@@ -77,6 +80,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	w.fleet = fleet
+	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
+		return err
+	}
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
 		return err
 	}
@@ -90,7 +96,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
@@ -139,7 +145,9 @@ type wake struct {
 	objects *federation.Objects
 	fleet   *federation.Fleet
 	names   *names
-	log     logr.Logger
+	// inspector looks after the members themselves.
+	inspector *member.Inspector
+	log       logr.Logger
 }
 
 // federated: a Federated object appeared, changed or went.
@@ -163,6 +171,7 @@ func (w *wake) member(cluster, object string) {
 		if cluster != "" {
 			w.tell(cluster)
 		}
+		w.inspector.Wake()
 		w.everything()
 		return
 	}

@@ -206,7 +206,7 @@ func (s *story) pushOf(kind federation.Kind, object string) {
 		placed[c] = true
 	}
 	for name, m := range s.members {
-		reachable := !m.wire.isCut()
+		reachable := !m.wire.isCut() && !s.registration(name).Held
 		switch {
 		case placed[name] && reachable:
 			s.carry(m, o, name)
@@ -225,6 +225,22 @@ func (s *story) pushOf(kind federation.Kind, object string) {
 		}
 		s.Fatalf("play KubeFed: %v", err)
 	}
+}
+
+// registration is a member's, as the adapter reads it.
+func (s *story) registration(name string) federation.Cluster {
+	s.Helper()
+	u := &unstructured.Unstructured{}
+	u.SetAPIVersion("core.kubefed.io/v1beta1")
+	u.SetKind("KubeFedCluster")
+	if err := s.host.Get(s.ctx, types.NamespacedName{Namespace: fedNS, Name: name}, u); err != nil {
+		s.Fatal(err)
+	}
+	c, err := federation.ParseCluster(u)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return c
 }
 
 func (s *story) carry(m *memberServer, o *federation.Object, cluster string) {

@@ -5,6 +5,7 @@ import { shot } from './shots.js';
 
 const pages: { name: string; path: string }[] = [
   { name: 'inbox', path: '/inbox' },
+  { name: 'undelivered', path: '/inbox/undelivered' },
   { name: 'delegations', path: '/delegations?scope=all' },
   { name: 'workloads', path: '/workloads' },
   { name: 'policies', path: '/policies' },

@@ -32,7 +32,9 @@ type sources struct {
 	policiesRead    func() bool
 	policiesProblem func() string
 	storeErr        func() error
-	members         func() []hubble.State
+	// spooling is why the store does not take what is kept in the spool meanwhile.
+	spooling func() error
+	members  func() []hubble.State
 }
 
 func (s sources) readiness() readiness {
@@ -45,6 +47,9 @@ func (s sources) readiness() readiness {
 		if r.Policies == "ok" {
 			r.Policies = "not read yet"
 		}
+	}
+	if err := s.spooling(); err != nil {
+		r.Store = "kept in the spool: " + err.Error()
 	}
 	if err := s.storeErr(); err != nil {
 		r.Ready, r.Store = false, err.Error()

@@ -59,21 +59,32 @@ func TestBadFlagsAreOneClearLine(t *testing.T) {
 		extra   []string
 		want    string
 	}{
-		"NoStore":      {"where to keep it", map[string]string{"store": ""}, nil, "give it as sqlite:FILE"},
-		"OtherStore":   {"a backend that is not there", map[string]string{"store": "mysql:x"}, nil, "give it as sqlite:FILE"},
-		"NoMember":     {"nothing to collect", map[string]string{"hubble": ""}, nil, "--hubble is missing"},
-		"MemberForm":   {"the form is said", map[string]string{"hubble": "127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
-		"MemberName":   {"no cluster can have it", map[string]string{"hubble": "M_1=127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
-		"MemberPort":   {"an address needs a port", map[string]string{"hubble": "m1=127.0.0.1"}, nil, "HOST:PORT"},
-		"MemberTwice":  {"its flows would be counted twice", nil, []string{"--hubble=m1=127.0.0.1:2"}, "is there twice"},
-		"NoCA":         {"never without mutual TLS", map[string]string{"hubble-tls-ca": ""}, nil, "--hubble-tls-ca is missing"},
-		"NoServerName": {"never without checking the server", map[string]string{"hubble-tls-server-name": ""}, nil, "--hubble-tls-server-name is missing"},
-		"Health":       {"an address needs a port", map[string]string{"health-address": "8083"}, nil, "--health-address"},
-		"Retention":    {"evidence must not vanish at once", map[string]string{"retention": "1s"}, nil, "--retention"},
-		"LogFormat":    {"two are known", map[string]string{"log-format": "xml"}, nil, "use text or json"},
-		"LogLevel":     {"four are known", map[string]string{"log-level": "loud"}, nil, `"--log-level" flag`},
-		"Unknown":      {"a typing mistake", nil, []string{"--hubbel=x"}, "unknown flag: --hubbel"},
-		"Argument":     {"nothing is taken without a flag", nil, []string{"m1"}, `unexpected argument "m1"`},
+		"NoStore":       {"where to keep it", map[string]string{"store": ""}, nil, "give it as sqlite:FILE"},
+		"OtherStore":    {"a backend that is not there", map[string]string{"store": "mysql:x"}, nil, "give it as sqlite:FILE"},
+		"ClickHouse":    {"it needs a database", map[string]string{"store": "clickhouse://h:9000"}, nil, "needs a host and a database"},
+		"StoreFile":     {"a typing mistake", map[string]string{"store": "@no-such-file"}, nil, "no-such-file"},
+		"Flows":         {"three are known", map[string]string{"flows": "some"}, nil, "use all, refused or none"},
+		"FlowsLonger":   {"their roll-ups would be gone", map[string]string{"flow-retention": "999999h"}, nil, "--flow-retention"},
+		"SpoolSize":     {"it could not hold a batch", map[string]string{"spool-size": "1"}, nil, "--spool-size"},
+		"Tap":           {"three are known", map[string]string{"tap": "syslog:x"}, nil, "use stdout, file:PATH or https://"},
+		"TapInClear":    {"the log would be read on its way", map[string]string{"tap": "http://siem.example/x"}, nil, "in the clear"},
+		"TapToken":      {"it would be of no use", map[string]string{"tap": "stdout", "tap-token-file": "x"}, nil, "is for a webhook"},
+		"ExporterForm":  {"the form is said", map[string]string{"exporter": "events.log"}, nil, "NAME=FILE"},
+		"ExporterTwice": {"its flows would be counted twice", map[string]string{"exporter": "m1=events.log"}, nil, "is there twice"},
+		"StdinTwice":    {"a line can be of one only", map[string]string{"exporter": "m2=-"}, []string{"--exporter=m3=-"}, "one member's only"},
+		"NoMember":      {"nothing to collect", map[string]string{"hubble": ""}, nil, "--hubble is missing"},
+		"MemberForm":    {"the form is said", map[string]string{"hubble": "127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
+		"MemberName":    {"no cluster can have it", map[string]string{"hubble": "M_1=127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
+		"MemberPort":    {"an address needs a port", map[string]string{"hubble": "m1=127.0.0.1"}, nil, "HOST:PORT"},
+		"MemberTwice":   {"its flows would be counted twice", nil, []string{"--hubble=m1=127.0.0.1:2"}, "is there twice"},
+		"NoCA":          {"never without mutual TLS", map[string]string{"hubble-tls-ca": ""}, nil, "--hubble-tls-ca is missing"},
+		"NoServerName":  {"never without checking the server", map[string]string{"hubble-tls-server-name": ""}, nil, "--hubble-tls-server-name is missing"},
+		"Health":        {"an address needs a port", map[string]string{"health-address": "8083"}, nil, "--health-address"},
+		"Retention":     {"evidence must not vanish at once", map[string]string{"retention": "1s"}, nil, "--retention"},
+		"LogFormat":     {"two are known", map[string]string{"log-format": "xml"}, nil, "use text or json"},
+		"LogLevel":      {"four are known", map[string]string{"log-level": "loud"}, nil, `"--log-level" flag`},
+		"Unknown":       {"a typing mistake", nil, []string{"--hubbel=x"}, "unknown flag: --hubbel"},
+		"Argument":      {"nothing is taken without a flag", nil, []string{"m1"}, `unexpected argument "m1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
@@ -210,7 +221,7 @@ func TestRunsWhileEverythingElseIsDown(t *testing.T) {
 
 func TestReadiness(t *testing.T) {
 	good := sources{
-		policiesRead: func() bool { return true }, policiesProblem: func() string { return "" }, storeErr: func() error { return nil },
+		policiesRead: func() bool { return true }, policiesProblem: func() string { return "" }, storeErr: func() error { return nil }, spooling: func() error { return nil },
 		members: func() []hubble.State { return []hubble.State{{Member: "m1", Connected: true}} },
 	}
 	for name, tc := range map[string]struct {
@@ -223,6 +234,7 @@ func TestReadiness(t *testing.T) {
 		"NoPolicies": {"nothing can be decided", func(s *sources) { s.policiesRead = func() bool { return false } }, false, "not read yet"},
 		"OldPolicies": {"decided with what was read, and said so", func(s *sources) { s.policiesProblem = func() string { return "the host is away" } }, true,
 			"the host is away"},
+		"Spool": {"nothing is lost", func(s *sources) { s.spooling = func() error { return errors.New("no route") } }, true, "kept in the spool: no route"},
 		"Store": {"nothing can be kept", func(s *sources) { s.storeErr = func() error { return errors.New("disk full") } }, false, "disk full"},
 		"MemberDown": {"the others go on", func(s *sources) {
 			s.members = func() []hubble.State { return []hubble.State{{Member: "m1", Problem: "connection refused"}} }

@@ -39,7 +39,7 @@ func keeper(o options, config *rest.Config, lines ledger.Reader, log *slog.Logge
 }
 
 // notifier is what tells people: one router, and a courier for each channel.
-func notifier(store notify.Store, tickets approval.Store, company func() *catalog.Catalog, channels *setup.Channels, portal *url.URL, replica string, log *slog.Logger) []func(context.Context) {
+func notifier(store notify.Store, tickets approval.Store, company func() *catalog.Catalog, channels *setup.Channels, portal *url.URL, replica string, arrived func(person string), log *slog.Logger) []func(context.Context) {
 	delegation := func(ctx context.Context, id int64) (approval.Delegation, error) {
 		all, err := tickets.Delegations(ctx, approval.DelegationFilter{Before: id + 1, Limit: 1})
 		if err != nil {
@@ -56,7 +56,7 @@ func notifier(store notify.Store, tickets approval.Store, company func() *catalo
 		return notify.Company{Catalog: company(), Delegations: active, Now: now}, err
 	}
 	router := notify.NewRouter(notify.RouterConfig{Store: store, Ticket: tickets.Get, Delegation: delegation, People: people, Channels: channels.People,
-		Broadcasts: channels.Broadcasts, Now: time.Now, Log: log, Poll: notifyEvery, Keep: notifyKeep,
+		Broadcasts: channels.Broadcasts, OnInbox: arrived, Now: time.Now, Log: log, Poll: notifyEvery, Keep: notifyKeep,
 		Gone: func(err error) bool { return approval.CodeOf(err) == approval.CodeNotFound }})
 	run := []func(context.Context){router.Run}
 	for name, sender := range channels.Senders {

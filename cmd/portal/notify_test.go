@@ -78,7 +78,7 @@ func TestReplicasTellOnce(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, run := range append(notifier(notifystore.New(db), gormstore.New(db), func() *catalog.Catalog { return &catalog.Catalog{} }, channels, portal, fmt.Sprint(replica), log), k.Run) {
+			for _, run := range append(notifier(notifystore.New(db), gormstore.New(db), func() *catalog.Catalog { return &catalog.Catalog{} }, channels, portal, fmt.Sprint(replica), func(string) {}, log), k.Run) {
 				running.Go(func() { run(ctx) })
 			}
 		}

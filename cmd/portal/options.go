@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/database"
 )
 
@@ -28,6 +29,8 @@ type options struct {
 	notify                                            string
 	ledgerAnchors                                     []string
 	ledgerAnchorEvery                                 time.Duration
+	evidenceWindow                                    time.Duration
+	evidenceThreshold                                 int
 	demo, version                                     bool
 	logFormat                                         string
 	logLevel                                          slog.Level
@@ -47,6 +50,8 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
 	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes, as sqlite:FILE")
+	f.DurationVar(&o.evidenceWindow, "evidence-window", insight.DefaultWindow, "`duration` of the past that scores, replays and proposals look at (1m to 744h)")
+	f.IntVar(&o.evidenceThreshold, "evidence-threshold", insight.DefaultThreshold, "`score` (0 to 100) from which on a resource can be enforced without an override; 0: always")
 	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files and CSV files: who owns what; it or --catalog-backstage is required")
 	f.StringVar(&o.backstage, "catalog-backstage", "", "`URL` of a Backstage backend whose catalog is read")
 	f.StringVar(&o.backstageTokenFile, "catalog-backstage-token-file", "", "`file` with the bearer token for it; read anew each time")
@@ -97,6 +102,12 @@ func (o *options) check() error {
 	}
 	if o.backstageEvery < 10*time.Second {
 		return fmt.Errorf("--catalog-backstage-every %s: at least 10s", o.backstageEvery)
+	}
+	if o.evidenceWindow < time.Minute || o.evidenceWindow > 31*24*time.Hour {
+		return fmt.Errorf("--evidence-window %s: use between 1m and 744h, 31 days", o.evidenceWindow)
+	}
+	if o.evidenceThreshold < 0 || o.evidenceThreshold > 100 {
+		return fmt.Errorf("--evidence-threshold %d: use between 0 and 100", o.evidenceThreshold)
 	}
 	if o.ledgerAnchorEvery < time.Second {
 		return fmt.Errorf("--ledger-anchor-every %s: use at least 1s", o.ledgerAnchorEvery)

@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"syscall"
@@ -41,6 +42,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/host"
+	"github.com/acp-io/acp/internal/rollout"
+	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
 	"github.com/acp-io/acp/web"
 )
 
@@ -49,13 +52,20 @@ const (
 	storeEvery   = time.Second
 	resyncEvery  = 30 * time.Second
 	pruneEvery   = 10 * time.Minute
+	guardEvery   = 5 * time.Second
 	jobLease     = 5 * time.Second // more than a write may take
 	workers      = 4               // jobs of one resource are done in order, those of others beside them
+	// gcPercent: what the portal keeps is small beside what its answers are made of and leave at once; a heap half as large
+	// again is worth half the collecting. GOGC says otherwise.
+	gcPercent = 200
 )
 
 // run wires the parts together and serves until the context ends.
 func run(ctx context.Context, o options, log *slog.Logger) error {
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	listener, err := listen(ctx, o.listen)
 	if err != nil {
 		return err
@@ -129,7 +139,9 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
 	var outbox []*approval.Worker
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Now: time.Now, OnChange: hub.Ticket,
+	states := rolloutstore.New(db)
+	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: time.Now})
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: time.Now, OnChange: hub.Ticket,
 		Wake: func() {
 			for _, w := range outbox {
 				w.Wake()
@@ -142,6 +154,8 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	writer := h.Writer()
 	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
+	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: time.Now, Log: log})
+	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Onboarded, Every: guardEvery, Log: log}
 	for i := range workers {
 		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
 			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
@@ -160,7 +174,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
 		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
@@ -174,10 +188,12 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	var hostErr error
 	background.Go(func() { directory.Run(ctx, catalogEvery) })
 	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
+	background.Go(func() { hub.FollowInboxes(ctx, notifications, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
-	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, log) {
+	background.Go(func() { guard.Run(ctx) })
+	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
 		background.Go(func() { run(ctx) })
 	}
 	for _, w := range outbox {

@@ -87,20 +87,28 @@ func (r *Reconciler) Ensure(ctx context.Context, view *index.View, subject strin
 	if err != nil {
 		return err
 	}
-	var clusters []string
-	for _, c := range r.Fleet.Clusters() {
-		clusters = append(clusters, c.Name)
-	}
 	for i := range rendered {
-		if err := r.ensure(ctx, view, subject, &rendered[i].Object, clusters); err != nil {
+		if err := r.ensure(ctx, view, subject, &rendered[i].Object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Reconciler) ensure(ctx context.Context, view *index.View, subject string, o *enforcer.Object, clusters []string) error {
+// placement are all members but those that are leaving; one that is quarantined stays where it is, in or out.
+func (r *Reconciler) placement(e *federation.Object) []string {
+	var out []string
+	for _, c := range r.Fleet.Clusters() {
+		if !c.Leaving && (!c.Held || e != nil && slices.Contains(e.Placement, c.Name)) {
+			out = append(out, c.Name)
+		}
+	}
+	return out
+}
+
+func (r *Reconciler) ensure(ctx context.Context, view *index.View, subject string, o *enforcer.Object) error {
 	e, exists := r.Federated.Get(o.Name)
+	clusters := r.placement(e)
 	next := &federation.Object{Kind: federation.CiliumGroup, TemplateLabels: o.Labels, TemplateSpec: o.Spec, Placement: clusters}
 	ever := slices.Clone(clusters)
 	if exists {
@@ -117,7 +125,7 @@ func (r *Reconciler) ensure(ctx context.Context, view *index.View, subject strin
 	next.Meta.Annotations = federation.Overlay(next.Meta.Annotations, map[string]string{
 		federation.AnnotationResource: subject, federation.AnnotationEverPlaced: federation.JoinNames(ever)})
 	differs, err := federation.Differs(e, next)
-	if err != nil || !differs {
+	if err != nil || !differs && !e.Releases(next, r.Fleet.Clusters()) {
 		return err
 	}
 	written, err := r.Federated.Apply(ctx, next)

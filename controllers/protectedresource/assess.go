@@ -157,6 +157,15 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 			worst(&s)
 		}
 	}
+	if out.State == v1alpha1.MemberRealized && out.Mode == v1alpha1.ModeEnforce && f.Wanted {
+		if why := f.Unenforced(cluster, f.Unit.Class); why != "" {
+			out.State, out.Message = v1alpha1.MemberPending, condition.Truncate("the policy is there, and the member enforces nothing of it: "+why)
+		}
+	}
+	if why := f.quarantined(cluster); why != "" {
+		// Whatever it has now, nobody brings it what comes next.
+		out.State, out.Message = v1alpha1.MemberQuarantined, condition.Truncate(why)
+	}
 	out.DesiredRevision, out.ObservedRevision = f.joined(desired), f.joined(observed)
 	if out.State == v1alpha1.MemberUnreachable {
 		// The last that was seen is better than a claim that nothing is there.

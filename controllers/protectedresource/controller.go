@@ -29,9 +29,11 @@ type Reconciler struct {
 	Fleet     federation.Members
 	Federated federation.Host
 	// Groups are written before the units that refer to them.
-	Groups    *externalgroup.Reconciler
-	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
-	Board     *progress.Board
+	Groups *externalgroup.Reconciler
+	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
+	Unenforced func(cluster, class string) string
+	Enforcers  map[v1alpha1.EnforcerName]enforcer.Enforcer
+	Board      *progress.Board
 	// Policies is told which policies a report concerns.
 	Policies *feed.Feed
 	Clock    clock.PassiveClock

@@ -13,7 +13,8 @@ import (
 const (
 	// EventRealized: every member has the unit as it is now.
 	EventRealized = "Realized"
-	// EventMember is the prefix of the events about one member: MemberDrifted, MemberLeaked, MemberUnreachable.
+	// EventMember is the prefix of the events about one member: MemberDrifted, MemberLeaked, MemberUnreachable,
+	// MemberQuarantined.
 	EventMember = "Member"
 )
 
@@ -39,7 +40,7 @@ func changes(before progress.Report, now *progress.Report) []v1alpha1.ClusterSta
 	var out []v1alpha1.ClusterState
 	for _, c := range now.Clusters {
 		switch c.State {
-		case v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable:
+		case v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable, v1alpha1.MemberQuarantined:
 			if was[c.Name] != c.State {
 				out = append(out, c)
 			}

@@ -1,6 +1,7 @@
 package protectedresource
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -40,11 +41,15 @@ type facts struct {
 	Existing []*federation.Object
 	// Placement are the members that the class names, sorted.
 	Placement []string
+	// Clusters are the registered members.
+	Clusters []federation.Cluster
 	// Problem keeps the unit from being written.
 	Problem *progress.Problem
 
 	// Observe tells what a member has.
 	Observe func(cluster, object string) federation.Observation
+	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
+	Unenforced func(cluster, class string) string
 	// ObserveGroup tells what a member has of a group.
 	ObserveGroup func(cluster, object string) federation.Observation
 	// Revision computes the revision of a spec.
@@ -67,6 +72,23 @@ func (f *facts) released() bool {
 func asks(o *v1alpha1.ProtectedResource) bool {
 	return o.Spec.Mode != v1alpha1.ModeObserve ||
 		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
+}
+
+// quarantined says why KubeFed is kept from a member; "": it is not.
+func (f *facts) quarantined(cluster string) string {
+	for i := range f.Clusters {
+		if c := &f.Clusters[i]; c.Name == cluster && c.Held {
+			return fmt.Sprintf("member %s is quarantined and gets no changes: %s; it comes back by itself when that is mended", cluster, c.Why)
+		}
+	}
+	return ""
+}
+
+// placeable are the targets that an object can be placed in now: a quarantined member stays where it is, in or out.
+func (f *facts) placeable(e *federation.Object, targets []string) []string {
+	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool {
+		return f.quarantined(c) != "" && (e == nil || !slices.Contains(e.Placement, c))
+	})
 }
 
 // mode is the effective mode in a member; "" is the base mode. A wildcard has none.

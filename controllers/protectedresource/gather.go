@@ -20,7 +20,7 @@ var errNotReady = errors.New("the host's federated objects and members are not l
 func (r *Reconciler) gather(resource string) (*facts, error) {
 	f := &facts{
 		Resource: resource, Now: r.Clock.Now(), View: r.Index.View(), Objects: r.Index.Protecting(resource),
-		Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision,
+		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Unenforced: r.Unenforced,
 	}
 	f.Before, _ = r.Board.Get(resource)
 	f.Existing = r.existing(resource)
@@ -118,7 +118,7 @@ func (r *Reconciler) propagator(f *facts) error {
 }
 
 func (r *Reconciler) render(f *facts) {
-	clusters, err := federation.Resolve(f.Unit.Placement, r.Fleet.Clusters())
+	clusters, err := federation.Resolve(f.Unit.Placement, f.Clusters)
 	if err != nil {
 		f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("class %s: %s", f.Unit.Class, err)}
 		return

@@ -48,15 +48,16 @@ func decideWanted(f *facts) (plan, error) {
 		wanted[r.Object.Name] = true
 		p.Desired[r.Object.Name] = desired(r, targets)
 		e := existing(f, r.Object.Name)
-		if e == nil && len(targets) == 0 {
+		placed := f.placeable(e, targets)
+		if e == nil && len(placed) == 0 {
 			continue
 		}
-		next := compose(f, r, e, targets)
+		next := compose(f, r, e, placed)
 		differs, err := federation.Differs(e, next)
 		if err != nil {
 			return plan{}, err
 		}
-		if differs {
+		if differs || e.Releases(next, f.Clusters) {
 			p.Writes = append(p.Writes, next)
 		}
 	}

@@ -22,7 +22,7 @@ type May struct{ See, Comment, Approve, Reject, Review, Withdraw, Revoke bool }
 // MayDo is the one place that decides about access to tickets; what may be done with one item may be done with the
 // ticket. An auditor sees all and changes nothing, whatever else he is.
 func MayDo(c *catalog.Catalog, a Actor, t *Ticket) May {
-	m := May{See: a.Security || a.Auditor || involved(c, a, t)}
+	m := May{See: sees(c, a, t)}
 	if a.Auditor || !m.See {
 		return m
 	}
@@ -35,9 +35,13 @@ func MayDo(c *catalog.Catalog, a Actor, t *Ticket) May {
 	return m
 }
 
+func sees(c *catalog.Catalog, a Actor, t *Ticket) bool {
+	return a.Security || a.Auditor || involved(c, a, t)
+}
+
 // MayDoItem is MayDo for one item.
 func MayDoItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
-	see := MayDo(c, a, t).See
+	see := sees(c, a, t)
 	if a.Auditor || !see {
 		return May{See: see}
 	}
@@ -128,6 +132,10 @@ func mayAsk(c *catalog.Catalog, t *Ticket, it *Item, resource catalog.Entity) er
 	security := c.InGroup(t.Requester, catalog.GroupSecurity)
 	switch {
 	case t.Kind == KindRevoke:
+	case it.Adopt:
+		if !security && !c.Owns(t.Requester, resource) {
+			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Resource)
+		}
 	case t.Kind.Access():
 		if app, ok := c.ByName(it.ApplicationName); !ok || !c.Owns(t.Requester, app) {
 			return failf(CodeConflict, "%s does not own %s any more: reject the request, and let an owner ask again.", displayName(c, t.Requester), it.Application)

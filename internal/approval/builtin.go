@@ -32,6 +32,9 @@ func builtin(a about, kind Kind, it Item) ([]Step, error) {
 	switch kind {
 	case KindGrant, KindExtend:
 		names = []string{StepLeader, StepOwner}
+		if it.Adopt {
+			names = []string{StepOwner} // who asks is on the owner's side already; see waysToFill
+		}
 	case KindMode, KindOnboard, KindOffboard:
 		names = []string{StepOwner}
 		high = high || kind == KindOffboard || kind == KindMode && weaker(it.Change)
@@ -90,18 +93,11 @@ func weaker(c *Change) bool {
 	if c == nil || json.Unmarshal(c.Before, &before) != nil || json.Unmarshal(c.After, &after) != nil {
 		return true
 	}
-	mode := func(s v1alpha1.ProtectedResourceSpec, cluster v1alpha1.ClusterName) v1alpha1.Mode {
-		i := slices.IndexFunc(s.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Cluster == cluster })
-		if i < 0 {
-			return s.Mode
-		}
-		return s.ClusterModes[i].Mode
-	}
 	if strictness[after.Mode] < strictness[before.Mode] {
 		return true
 	}
 	for _, m := range append(slices.Clone(before.ClusterModes), after.ClusterModes...) {
-		if strictness[mode(after, m.Cluster)] < strictness[mode(before, m.Cluster)] {
+		if strictness[modeIn(after, m.Cluster)] < strictness[modeIn(before, m.Cluster)] {
 			return true
 		}
 	}

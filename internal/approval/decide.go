@@ -12,13 +12,14 @@ import (
 const EveryItem = -1
 
 // Decide the step of an item that waits, or of every item that waits for the actor, as it was in the version that he
-// saw. If an item brings more now than was shown, its approvals are void, nothing is decided, and the error says so.
+// saw. If an item brings more now than was shown, or needs more people than were asked, its approvals are void, nothing is
+// decided, and the error says so.
 func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, version int64, approve bool, comment string) (*Ticket, error) {
 	comment, err := text("comment", comment)
 	if err != nil {
 		return nil, err
 	}
-	grew := false
+	grew, stricter := false, false
 	t, err := s.change(ctx, a, number, func(a Actor, t *Ticket) error {
 		if t.Version != version {
 			return failf(CodeStale, "The ticket changed since you looked (it is %s now): look again, then decide.", t.State())
@@ -34,9 +35,17 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 					return err
 				}
 				grew = grew || void
+				if void {
+					continue
+				}
+				more, err := s.demands(t, i)
+				if err != nil {
+					return err
+				}
+				stricter = stricter || more
 			}
 		}
-		if grew {
+		if grew || stricter {
 			return nil
 		}
 		for _, i := range items {
@@ -48,6 +57,8 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 	})
 	if err == nil && grew {
 		err = failf(CodeStale, "It would bring more than was shown, so the approvals are void: look at the difference, then decide.")
+	} else if err == nil && stricter {
+		err = failf(CodeStale, "More people have to agree than when it was asked for, so the approvals are void: look at it again, then decide.")
 	}
 	return t, err
 }

@@ -16,6 +16,8 @@ const (
 	CodeStale            Code = "stale"
 	CodeDuplicate        Code = "duplicate"
 	CodeNoApprover       Code = "no-approver"
+	CodeEvidence         Code = "evidence" // too little is known to close a resource
+	CodeGuard            Code = "guard"    // denials have stopped the rollout
 	CodeUnavailable      Code = "unavailable"
 	CodeStoreUnavailable Code = "store-unavailable"
 )

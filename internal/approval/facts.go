@@ -13,6 +13,7 @@ func rulesRequest(c *catalog.Catalog, kind Kind, requester string, breakGlass bo
 	r := &rules.Request{Kind: string(kind), Requester: rules.Person{ID: requester}, Actions: it.Actions, Duration: it.Duration,
 		Permanent: kind.Access() && it.Duration == 0, BreakGlass: breakGlass, Enforcers: f.Enforcers, Clients: int64(f.Clients),
 		Wildcard: slices.ContainsFunc(it.Actions, func(a string) bool { return strings.Contains(a, "*") })}
+	r.Adopt, r.Override = it.Adopt, it.Override != nil
 	if p, ok := c.Person(requester); ok {
 		r.Requester.Groups = p.Groups
 	}

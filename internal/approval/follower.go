@@ -53,10 +53,16 @@ const expireEvery = time.Second
 
 // Run until the context ends.
 func (f *Follower) Run(ctx context.Context) {
-	expiry := time.NewTicker(expireEvery)
+	expiry, pace := time.NewTicker(expireEvery), time.NewTicker(syncPace)
 	defer expiry.Stop()
+	defer pace.Stop()
 	var synced time.Time
+	var under *comparison // nil: no comparison of everything is under way
 	for {
+		next := pace.C
+		if under == nil {
+			next = nil
+		}
 		var err error
 		select {
 		case <-ctx.Done():
@@ -67,9 +73,13 @@ func (f *Follower) Run(ctx context.Context) {
 			err = f.follow(ctx, name)
 		case <-expiry.C:
 			err = f.Service.Tick(ctx)
-			if now := f.Service.Now(); err == nil && f.Policies.Ready() && now.Sub(synced) >= f.Resync {
-				synced = now
-				err = f.Sync(ctx)
+			if now := f.Service.Now(); err == nil && under == nil && f.Policies.Ready() && now.Sub(synced) >= f.Resync {
+				synced, under = now, everything()
+			}
+		case <-next:
+			var done bool
+			if done, err = f.some(ctx, under); done || err != nil {
+				under = nil
 			}
 		}
 		if err != nil && ctx.Err() == nil {
@@ -85,24 +95,43 @@ func (f *Follower) Sync(ctx context.Context) error {
 	if !f.Policies.Ready() {
 		return nil
 	}
-	live := map[string]*v1alpha1.AccessControlPolicy{}
-	for page := (Filter{ItemStates: followed, Limit: syncAtOnce, Passing: true}); ; {
-		tickets, err := f.Service.Store.List(ctx, page)
-		if err != nil {
+	for all := everything(); ; {
+		if done, err := f.some(ctx, all); done || err != nil {
 			return err
 		}
-		if err := f.compare(ctx, tickets, "", live); err != nil {
-			return err
-		}
-		if len(tickets) < syncAtOnce {
-			return nil
-		}
-		page.After.Number = tickets[len(tickets)-1].Number
 	}
 }
 
-// syncAtOnce is how many tickets are in memory together, however many are in force.
-const syncAtOnce = 200
+const (
+	// syncAtOnce is how many tickets are in memory together, however many are in force.
+	syncAtOnce = 200
+	// syncPace is how long the others have the machine, and what changed has its turn, between two of these.
+	syncPace = 50 * time.Millisecond
+)
+
+// comparison is how far a comparison of everything has come.
+type comparison struct{ page Filter }
+
+func everything() *comparison {
+	return &comparison{Filter{ItemStates: followed, Limit: syncAtOnce, Passing: true}}
+}
+
+// some compares the next tickets of a comparison of everything. What is read of the API server is not kept for the
+// tickets after them: it may be old by then.
+func (f *Follower) some(ctx context.Context, s *comparison) (done bool, err error) {
+	tickets, err := f.Service.Store.List(ctx, s.page)
+	if err != nil {
+		return false, err
+	}
+	if err := f.compare(ctx, tickets, "", map[string]*v1alpha1.AccessControlPolicy{}); err != nil {
+		return false, err
+	}
+	if len(tickets) < syncAtOnce {
+		return true, nil
+	}
+	s.page.After.Number = tickets[len(tickets)-1].Number
+	return false, nil
+}
 
 // follow compares the tickets of one policy with it.
 func (f *Follower) follow(ctx context.Context, policy string) error {

@@ -58,6 +58,8 @@ type Item struct {
 	Duration                     time.Duration // of the access; 0: until revoked
 	ExpiresAt                    time.Time     // zero until approved, and without Duration
 	WarnAt                       time.Time     // when to warn of the expiry next; zero: not any more
+	Adopt                        bool          `json:",omitempty"` // asked for by the resource's side
+	Override                     *Override     `json:",omitempty"` // of a change that closes the resource
 
 	// Who decides.
 	Approval  string // the ApprovalPolicy that made the chain; empty: the built-in one

@@ -52,6 +52,12 @@ func describe(details map[string]string, it Item) {
 		add("object", c.Kind+"/"+c.Name)
 		add("verb", c.Verb)
 	}
+	if it.Adopt {
+		details["adopt"] = "true"
+	}
+	if o := it.Override; o != nil {
+		details["override"], details["evidence"] = o.Reason, o.Evidence
+	}
 	if it.Target != nil {
 		add("target", SID(it.Target.Ticket, it.Target.Item))
 	}

@@ -59,6 +59,10 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 		return Plan{}, invalid("items", "A ticket has 1 to %d items.", MaxItems)
 	case r.BreakGlass && r.Kind != KindGrant:
 		return Plan{}, invalid("breakGlass", "Only access can be had by breaking the glass.")
+	case r.Adopt && r.Kind != KindGrant:
+		return Plan{}, invalid("adopt", "Only access of clients that were seen can be adopted.")
+	case r.Adopt && r.BreakGlass:
+		return Plan{}, invalid("adopt", "Clients that were seen are adopted the ordinary way, not by breaking the glass.")
 	}
 	x := asking{Service: s, ctx: ctx, c: s.Catalog(), actor: a, request: r}
 	p := Plan{Kind: r.Kind}
@@ -69,7 +73,7 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 			if !aboutItem(err) {
 				return Plan{}, err
 			}
-			item = PlanItem{Err: err}
+			item = PlanItem{Item: item.Item, Err: err}
 		}
 		p.Items = append(p.Items, item)
 	}
@@ -82,7 +86,7 @@ func (s *Service) plan(ctx context.Context, a Actor, r Request) (Plan, error) {
 // aboutItem tells what is wrong with an item from what is wrong with the host, the store or the program.
 func aboutItem(err error) bool {
 	switch CodeOf(err) {
-	case CodeForbidden, CodeNotFound, CodeInvalid, CodeConflict, CodeNoApprover:
+	case CodeForbidden, CodeNotFound, CodeInvalid, CodeConflict, CodeNoApprover, CodeEvidence, CodeGuard:
 		return true
 	}
 	return false
@@ -104,7 +108,7 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 		p.Item, err = x.change(r, path)
 	}
 	if err != nil {
-		return PlanItem{}, err
+		return p, err
 	}
 	if p.Covered != nil {
 		kind = KindExtend
@@ -131,18 +135,7 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 
 // decidedBy adds the chain.
 func (x *asking) decidedBy(kind Kind, it Item) (Item, error) {
-	facts, err := x.Host.Facts(it.ResourceName)
-	if err != nil {
-		return it, err
-	}
-	policies, err := x.Host.ApprovalPolicies()
-	if err != nil {
-		return it, err
-	}
-	to := about{c: x.c, requester: x.actor.ID}
-	to.application, _ = x.c.ByName(it.ApplicationName)
-	to.resource, _ = x.c.ByName(it.ResourceName)
-	return to.resolve(kind, x.request.BreakGlass, it, x.compiled(policies), rulesRequest(x.c, kind, x.actor.ID, x.request.BreakGlass, it, facts))
+	return x.chain(x.c, kind, x.actor.ID, x.request.BreakGlass, it)
 }
 
 // begun shows the chain as it is at the beginning.

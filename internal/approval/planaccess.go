@@ -30,12 +30,15 @@ func (x *asking) access(r RequestItem, path string) (Item, error) {
 	if !ok {
 		return Item{}, invalid(path+"application", "The catalog has no application %q.", r.Application)
 	}
-	if !x.c.Owns(x.actor.ID, app) {
+	if !x.request.Adopt && !x.c.Owns(x.actor.ID, app) {
 		return Item{}, failf(CodeForbidden, "Only an owner of %s can ask for its access: ask %s.", app.Title, ownerNames(x.c, app))
 	}
 	res, ok := x.c.Resource(r.Resource)
 	if !ok {
 		return Item{}, invalid(path+"resource", "The catalog has no resource %q.", r.Resource)
+	}
+	if err := x.adopts(app, res); err != nil {
+		return Item{}, err
 	}
 	covered, err := x.Host.SubjectCovered(app.Name)
 	if err != nil {
@@ -63,7 +66,7 @@ func (x *asking) access(r RequestItem, path string) (Item, error) {
 	if r.Duration != 0 && (r.Duration < MinDuration || r.Duration > MaxDuration) {
 		return Item{}, invalid(path+"durationSeconds", "Ask for at least 5 minutes and at most 366 days, or leave it out.")
 	}
-	return Item{Application: app.ID, ApplicationName: app.Name, Resource: res.ID, ResourceName: res.Name, Actions: actions, Duration: r.Duration}, nil
+	return Item{Application: app.ID, ApplicationName: app.Name, Resource: res.ID, ResourceName: res.Name, Actions: actions, Duration: r.Duration, Adopt: x.request.Adopt}, nil
 }
 
 // covering finds the grant in force that gives all of an item, the one that lasts longest; nil: none does.

@@ -42,7 +42,7 @@ func (x *asking) change(r RequestItem, path string) (Item, error) {
 		it, err = x.protection(r, path)
 	}
 	if err != nil {
-		return Item{}, err
+		return it, err
 	}
 	return it, x.tried(it.Change, path)
 }
@@ -86,7 +86,9 @@ func (x *asking) protection(r RequestItem, path string) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	return Item{Resource: res.ID, ResourceName: res.Name, Change: change}, nil
+	it := Item{Resource: res.ID, ResourceName: res.Name, Change: change}
+	it.Override, err = x.mayClose(res, change)
+	return it, err
 }
 
 func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, error) {
@@ -104,7 +106,8 @@ func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity
 	c := &Change{Kind: ObjectProtectedResource, Name: policy.PolicyNameFor(res.Name), Verb: VerbCreate}
 	if has != nil {
 		now = *has.Spec.DeepCopy()
-		c.Name, c.Verb, c.Base, c.FromMode, c.Before = has.Name, VerbUpdate, has.ResourceVersion, has.Spec.Mode, canonical(has.Spec)
+		now.TemporaryAudit = nil // begins and ends without a ticket, so it is no ticket's business
+		c.Name, c.Verb, c.Base, c.FromMode, c.Before = has.Name, VerbUpdate, has.ResourceVersion, has.Spec.Mode, canonical(now)
 	}
 	if r.Mode != "" {
 		now.Mode = r.Mode
@@ -131,7 +134,9 @@ func offboarding(res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, 
 			return nil, failf(CodeConflict, "%s is in %s: ask for Observe everywhere first.", res.Title, m.Mode)
 		}
 	}
-	return &Change{Kind: ObjectProtectedResource, Name: has.Name, Verb: VerbDelete, Base: has.ResourceVersion, Before: canonical(has.Spec), FromMode: has.Spec.Mode}, nil
+	before := has.Spec
+	before.TemporaryAudit = nil
+	return &Change{Kind: ObjectProtectedResource, Name: has.Name, Verb: VerbDelete, Base: has.ResourceVersion, Before: canonical(before), FromMode: has.Spec.Mode}, nil
 }
 
 // object plans a change of a class or an approval policy, which the security team asks for.

@@ -61,6 +61,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security bool) ([]
 			continue
 		}
 		auto, _ := p.Auto(i, r)
+		auto = auto && !r.Adopt && !r.Override // these are exceptions, which somebody has to look at
 		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers)}
 		if auto {
 			w.note = "Approved by the policy's own condition."

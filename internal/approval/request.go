@@ -20,10 +20,14 @@ const (
 
 // Request is what somebody asks for, by catalog ids.
 type Request struct {
-	Kind           Kind // empty: grant
-	Items          []RequestItem
-	Reason         string
-	BreakGlass     bool
+	Kind       Kind // empty: grant
+	Items      []RequestItem
+	Reason     string
+	BreakGlass bool
+	// Adopt: an owner of the resources asks that clients that were seen may stay; their applications need not be his.
+	Adopt bool
+	// Override is why a security administrator closes a resource without evidence enough; empty: he does not.
+	Override       string
 	IdempotencyKey string
 }
 
@@ -55,14 +59,16 @@ type PlanItem struct {
 	Item
 	Duplicate int64   // a ticket under way about the same; 0: none
 	Covered   *Target // the grant in force that gives it already, so that it is an extension
-	Err       error   // why this item cannot be asked for; the others may be
+	// Err is why this item cannot be asked for; the others may be. Of what only the evidence or the guard refuses, Item says
+	// what it would change.
+	Err error
 }
 
 // same tells whether a ticket is about this request.
 func (t *Ticket) same(d Draft) bool {
 	return t.Kind == d.Kind && t.Reason == d.Reason && t.BreakGlass == d.BreakGlass && slices.EqualFunc(t.Items, d.Items, func(a, b Item) bool {
 		return a.ApplicationName == b.ApplicationName && a.ResourceName == b.ResourceName && slices.Equal(a.Actions, b.Actions) &&
-			a.Duration == b.Duration && sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change)
+			a.Duration == b.Duration && a.Adopt == b.Adopt && a.Override.because() == b.Override.because() && sameTarget(a.Target, b.Target) && sameChange(a.Change, b.Change)
 	})
 }
 

@@ -8,11 +8,13 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// Config of a Service. All fields are required but OnChange and Wake.
+// Config of a Service. All fields are required but Evidence, OnChange and Wake.
 type Config struct {
-	Store    Store
-	Catalog  func() *catalog.Catalog
-	Host     Host
+	Store   Store
+	Catalog func() *catalog.Catalog
+	Host    Host
+	// Evidence is what was seen of resources; nil: nothing is asked of it, and Enforce needs none.
+	Evidence Evidence
 	Now      func() time.Time
 	OnChange func(*Ticket) // after each stored change
 	Wake     func()        // after a stored change that brought a job

@@ -5,7 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/approvaltest"
 	"github.com/acp-io/acp/internal/catalog"
 )
 
@@ -34,12 +36,16 @@ type office struct {
 	*approval.Service
 	t    *testing.T
 	text string
+	host *approvaltest.Host
 }
+
+// policies that hold from now on.
+func (o *office) policies(all []*v1alpha1.ApprovalPolicy) { o.host.Policies = all }
 
 func newOffice(t *testing.T) *office {
 	w := newWorld(t)
 	w.host.Actions = []string{"x:y", "x:z"}
-	o := &office{t: t, text: orgOfOne}
+	o := &office{t: t, text: orgOfOne, host: w.host}
 	var err error
 	o.Service, err = approval.NewService(approval.Config{Store: w.store, Host: w.host, Now: w.clock.Now,
 		Catalog: func() *catalog.Catalog { return readCatalog(t, o.text) }})

@@ -4,6 +4,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
@@ -16,9 +17,17 @@ type Evaluator interface {
 	SubjectOfAddress(a netip.Addr) (string, bool)
 	ActionsOn(resource string, proto v1alpha1.Protocol, port uint16) []string
 	Decide(q policy.Query) policy.Decision
+	// NextChange is the first instant later than after at which the same question may get another answer; false: never.
+	NextChange(after time.Time) (time.Time, bool)
 }
 
 var _ Evaluator = (*policy.Snapshot)(nil)
+
+// Epoch is one state of the policies, in force from Since until the next one; zero: since before anybody asks.
+type Epoch struct {
+	Evaluator
+	Since time.Time
+}
 
 // ownNodeReason explains the one source that no policy refuses.
 const ownNodeReason = "the destination's own node is always let in"

@@ -81,9 +81,10 @@ func Run(ctx context.Context, args []string, s Streams) int {
 func newRoot(s Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "kubectl-acp",
-		Short: "Render, ask, check and compare access control policies, and ask for access",
+		Short: "Render, ask, check and compare access control policies, learn from flows, and ask for access",
 		Long: `kubectl acp answers questions about access control policies, from files as they are kept in Git (-f), or from the host
-cluster of the current kubeconfig; and it asks for access and decides about requests in the portal.
+cluster of the current kubeconfig; and about the connections that were seen, from a flow store or the portal; and it asks
+for access and decides about requests in the portal.
 
 Exit codes: 0 nothing to tell, 1 findings, changes or a refused request, 2 wrong usage, 3 input that cannot be read or is
 invalid, 4 the portal refused or could not be reached.`,
@@ -101,9 +102,19 @@ invalid, 4 the portal refused or could not be reached.`,
 	root.SetOut(s.Out)
 	root.SetErr(s.Err)
 	root.AddGroup(&cobra.Group{ID: "policies", Title: "Policies, from files or the cluster; nothing is changed:"},
+		&cobra.Group{ID: "members", Title: "Member clusters, as their administrator:"},
+		&cobra.Group{ID: "flows", Title: "Flows, from a store or the portal; nothing is changed:"},
 		&cobra.Group{ID: "portal", Title: "Requests and the ledger, in the portal:"})
 	for _, c := range []*cobra.Command{newRender(s), newDecide(s), newLint(s), newDiff(s)} {
 		c.GroupID = "policies"
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{newCluster(s)} {
+		c.GroupID = "members"
+		root.AddCommand(c)
+	}
+	for _, c := range []*cobra.Command{newFlows(s), newPropose(s), newReplay(s), newEvidence(s), newUnused(s)} {
+		c.GroupID = "flows"
 		root.AddCommand(c)
 	}
 	for _, c := range []*cobra.Command{newLogin(s), newLogout(s), newWhoami(s), newRequest(s), newTickets(s), newApprove(s), newReject(s), newExtend(s), newRevoke(s), newLedger(s)} {

@@ -42,7 +42,7 @@ func (r *remote) login(ctx context.Context) error {
 	}
 	c := portalclient.New(u, "")
 	var start portalclient.DeviceStart
-	if err := c.Post(ctx, "/auth/device", "", nil, &start); err != nil {
+	if err := c.Post(ctx, "/auth/device", "", portalclient.NewDevice{Client: callsItself()}, &start); err != nil {
 		return err
 	}
 	fmt.Fprintf(r.streams.Err, "Open   %s\nEnter  %s\n\nWaiting for you to agree there (at most %s) ...\n", start.VerificationUri, start.UserCode, time.Duration(start.ExpiresIn)*time.Second)
@@ -61,6 +61,19 @@ func (r *remote) login(ctx context.Context) error {
 	}
 	fmt.Fprintf(r.streams.Out, "Logged in at %s as %s until %s.\n", u, me.Person.DisplayName, localTime(token.ExpiresAt))
 	return nil
+}
+
+// callsItself is how the portal's page names this command line to the one who is asked to let it in.
+func callsItself() *string {
+	const most = 100 // characters that the portal takes
+	name := "kubectl acp"
+	if host, err := os.Hostname(); err == nil && host != "" {
+		name += " on " + host
+	}
+	if r := []rune(name); len(r) > most {
+		name = string(r[:most])
+	}
+	return &name
 }
 
 // poll asks until the user has agreed, no faster than the portal wants (RFC 8628, 3.5).

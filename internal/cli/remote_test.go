@@ -106,6 +106,9 @@ func TestLogin(t *testing.T) {
 	if o.code != ExitFine || !strings.Contains(o.err, "BCDF-GHJK") || !strings.Contains(o.out, "as Alice") {
 		t.Fatalf("login: %+v", o)
 	}
+	if begun := s.calls[0]; !strings.Contains(begun.Body, `"client":"kubectl acp`) {
+		t.Errorf("the one who is asked sees what asks: %+v", begun)
+	}
 	info, err := os.Stat(file)
 	if err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the logins must be private: %v %v", info.Mode(), err)

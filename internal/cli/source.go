@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/acp-io/acp/internal/manifest"
 	"github.com/acp-io/acp/internal/policy"
@@ -116,13 +115,10 @@ func (o *source) files(ctx context.Context, paths ...string) (*manifest.Set, err
 }
 
 func (o *source) cluster(ctx context.Context) (*manifest.Set, error) {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: o.context}).ClientConfig()
+	config, err := kubeconfig(o.kubeconfig, o.context)
 	if err != nil {
-		return nil, invalid(fmt.Errorf("no files are named with -f, and the cluster cannot be used: %w", err))
+		return nil, fmt.Errorf("no files are named with -f, and the cluster cannot be used: %w", err)
 	}
-	config.UserAgent = "kubectl-acp"
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, invalid(fmt.Errorf("the cluster's configuration cannot be used: %w", err))

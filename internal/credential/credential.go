@@ -29,11 +29,12 @@ const (
 	ScopeCatalogWrite  Scope = "catalog:write"
 	ScopeWorkloads     Scope = "workloads:write"
 	ScopeLedgerRead    Scope = "ledger:read"
+	ScopeRollout       Scope = "rollout:write" // temporary audits, announcements, guards
 )
 
 // Scopes that there are, sorted.
 func Scopes() []Scope {
-	return []Scope{ScopeCatalogWrite, ScopeLedgerRead, ScopeRead, ScopeTicketsDecide, ScopeTicketsWrite, ScopeWorkloads}
+	return []Scope{ScopeCatalogWrite, ScopeLedgerRead, ScopeRead, ScopeRollout, ScopeTicketsDecide, ScopeTicketsWrite, ScopeWorkloads}
 }
 
 // Limits of a token, as api/openapi.yaml states them.

@@ -3,7 +3,7 @@ package database
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -135,14 +135,14 @@ func (g *group) together(ctx context.Context, writes []*write) bool {
 		return answer(writes, tx.Error)
 	}
 	for i, w := range writes {
-		name := fmt.Sprintf("w%d", i)
-		err := tx.Exec("SAVEPOINT " + name).Error
+		name := "w" + strconv.Itoa(i)
+		_, err := Exec(tx, "SAVEPOINT "+name)
 		if err == nil {
 			end := "RELEASE SAVEPOINT "
 			if w.panic, w.err = guarded(w.f, tx); w.err != nil {
 				end = "ROLLBACK TO SAVEPOINT "
 			}
-			err = tx.Exec(end + name).Error
+			_, err = Exec(tx, end+name)
 		}
 		if err != nil || again(w.err) {
 			tx.Rollback()

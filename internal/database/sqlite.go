@@ -18,6 +18,8 @@ const (
 	// sqliteCache of each connection, in KiB (which SQLite writes as a negative number). Its own 2 MiB do not hold the
 	// inner pages of the indexes of 100,000 tickets, so that each list asks the system for them again.
 	sqliteCache = "cache_size(-16384)"
+	// sqliteTemp: each write of a group has a savepoint, whose undoing SQLite would else keep in a file.
+	sqliteTemp = "temp_store(memory)"
 )
 
 // connectSQLite: SQLite has one writer at a time, so writes go through one connection, which begins its transactions
@@ -27,12 +29,12 @@ func connectSQLite(path string) (*DB, error) {
 		return nil, err
 	}
 	w, err := openSQLite(path, url.Values{"_txlock": {"immediate"}, "_pragma": {
-		"busy_timeout(5000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)", sqliteCache}}, 1)
+		"busy_timeout(5000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)", sqliteCache, sqliteTemp}}, 1)
 	if err != nil {
 		return nil, fmt.Errorf("database %s cannot be used: %w", path, err)
 	}
 	return &DB{w: w, readOnly: &sql.TxOptions{ReadOnly: true}, openReaders: func() (*gorm.DB, error) {
-		return openSQLite(path, url.Values{"_pragma": {"busy_timeout(5000)", "query_only(1)", sqliteCache}}, sqliteReaders)
+		return openSQLite(path, url.Values{"_pragma": {"busy_timeout(5000)", "query_only(1)", sqliteCache, sqliteTemp}}, sqliteReaders)
 	}}, nil
 }
 

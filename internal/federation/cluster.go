@@ -26,22 +26,35 @@ type Cluster struct {
 	ProxyURL string
 	// LaxTLS: the registration switches off checks of the member's certificate.
 	LaxTLS bool
+	// Leaving: nothing is to be placed there any more.
+	Leaving bool
+	// Secret is the name of KubeFed's own Secret for the member, also while the member is held.
+	Secret string
+	// Held: KubeFed is kept from the member, because of Why.
+	Held bool
+	Why  string
 }
 
-func parseCluster(u *unstructured.Unstructured) (Cluster, error) {
+// ParseCluster reads a KubeFedCluster.
+func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	var c fedv1beta1.KubeFedCluster
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &c); err != nil {
 		return Cluster{}, fmt.Errorf("read KubeFedCluster %s: %w", u.GetName(), err)
 	}
+	secret, held := c.Spec.SecretRef.Name, false
+	if kept := c.Annotations[AnnotationHeld]; secret == heldSecret && kept != "" {
+		secret, held = kept, true
+	}
 	return Cluster{Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
-		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0}, nil
+		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0,
+		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Held: held, Why: c.Annotations[AnnotationHeldBecause]}, nil
 }
 
 // ErrPlacement is a placement that cannot be resolved.
 var ErrPlacement = errors.New("placement cannot be resolved")
 
 // Resolve turns a class's placement into explicit names, sorted. Names that no KubeFedCluster has are kept: they were
-// asked for, and the status has to say that they are missing.
+// asked for, and the status has to say that they are missing. Members that are leaving are in no placement.
 func Resolve(p v1alpha1.Placement, clusters []Cluster) ([]string, error) {
 	var names []string
 	switch {
@@ -62,6 +75,9 @@ func Resolve(p v1alpha1.Placement, clusters []Cluster) ([]string, error) {
 	default:
 		return nil, fmt.Errorf("%w: it needs exactly one of clusters and clusterSelector", ErrPlacement)
 	}
+	names = slices.DeleteFunc(names, func(n string) bool {
+		return slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Name == n && c.Leaving })
+	})
 	slices.Sort(names)
 	return slices.Compact(names), nil
 }
@@ -72,4 +88,7 @@ func (c Cluster) sameConnection(d Cluster) bool {
 	return c.Endpoint == d.Endpoint && c.ProxyURL == d.ProxyURL && c.LaxTLS == d.LaxTLS && bytes.Equal(c.CABundle, d.CABundle)
 }
 
-func (c Cluster) sameLabels(d Cluster) bool { return maps.Equal(c.Labels, d.Labels) }
+// samePlace tells whether the same is to be placed there, and to be said of it.
+func (c Cluster) samePlace(d Cluster) bool {
+	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Held == d.Held && c.Why == d.Why
+}

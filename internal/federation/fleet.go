@@ -111,7 +111,7 @@ func newFleet[T any](config FleetConfig, parse func(*unstructured.Unstructured) 
 		default:
 		}
 	}
-	f.clusters = NewWatch(config.Host.Resource(clusterResource).Namespace(config.KubeFedNamespace), "kubefedclusters", config.Log, parseCluster, again)
+	f.clusters = NewWatch(config.Host.Resource(clusterResource).Namespace(config.KubeFedNamespace), "kubefedclusters", config.Log, ParseCluster, again)
 	f.tokens = NewWatch(config.Host.Resource(secretResource).Namespace(config.CredentialsNamespace), "secrets", config.Log, parseToken, again)
 	return f, nil
 }
@@ -186,8 +186,8 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 	secret, _ := f.tokens.Get(SecretName(c.Name))
 	old := f.members[c.Name]
 	if old != nil && old.token == secret.value && old.cluster.sameConnection(c) {
-		same := old.cluster.sameLabels(c)
-		old.cluster.Labels = c.Labels
+		same := old.cluster.samePlace(c)
+		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why = c.Labels, c.Leaving, c.Held, c.Why
 		return !same
 	}
 	m, why := f.connect(c, secret.value)

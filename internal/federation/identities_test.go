@@ -40,7 +40,7 @@ func TestLabelsOutliveTheView(t *testing.T) {
 		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name},
 			"security-labels": map[string]any{"k8s:com.trip/appid": app}}}
 	}
-	clusters := NewWatch(nil, "clusters", logr.Discard(), parseCluster, func(string) {})
+	clusters := NewWatch(nil, "clusters", logr.Discard(), ParseCluster, func(string) {})
 	for _, name := range []string{"m1", "m2"} {
 		clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name}}}, false)
 	}
@@ -81,7 +81,7 @@ func BenchmarkIdentities50k(b *testing.B) {
 		}
 		list[i] = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": strconv.Itoa(i), "resourceVersion": "1"}, "security-labels": labels}}
 	}
-	clusters := NewWatch(nil, "clusters", logr.Discard(), parseCluster, func(string) {})
+	clusters := NewWatch(nil, "clusters", logr.Discard(), ParseCluster, func(string) {})
 	clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "m1"}}}, false)
 	used := func() uint64 {
 		runtime.GC()

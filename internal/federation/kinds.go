@@ -55,3 +55,24 @@ const (
 	// for ever. People write it. It counts only for members that no KubeFedCluster registers.
 	AnnotationForget = "acp.io/forget-clusters"
 )
+
+// Annotations of KubeFedClusters.
+const (
+	// AnnotationLeaving takes a member out of every placement, so that it can be unregistered without leaving anything
+	// behind. `kubectl acp cluster leave` writes it.
+	AnnotationLeaving = "acp.io/leaving"
+	// AnnotationRenewed is when the pusher's token was replaced. KubeFed does not watch Secrets, and takes a new one up when
+	// the annotations of the KubeFedCluster change.
+	AnnotationRenewed = "acp.io/token-renewed"
+	// AnnotationHeld is the name of the Secret that KubeFed uses for the member when the adapter does not keep the two
+	// apart, and AnnotationHeldBecause says why it does. See Registrations.
+	AnnotationHeld        = "acp.io/quarantined-secret"
+	AnnotationHeldBecause = "acp.io/quarantined-because"
+)
+
+// PusherSecretName is the Secret on the host, in KubeFed's namespace, that `kubectl acp cluster join` makes for KubeFed's
+// token of a member.
+func PusherSecretName(cluster string) string { return "acp-pusher-" + cluster }
+
+// ClusterResource is that of KubeFedClusters.
+var ClusterResource = clusterResource

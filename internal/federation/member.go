@@ -54,7 +54,7 @@ var errNotProbed = errors.New("not contacted yet")
 // newMember prepares the watch of a member; it contacts nobody.
 func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructured.Unstructured) (T, error), probing Probing, log logr.Logger,
 	changed func(object string)) (*member[T], error) {
-	config, err := restConfig(c, token)
+	config, err := RESTConfig(c, token)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +84,8 @@ func (m *member[T]) inherit(old *member[T]) {
 	m.watch.inherit(old.watch)
 }
 
-func restConfig(c Cluster, token string) (*rest.Config, error) {
+// RESTConfig is how a member is reached with a token. A registration that does not check the member's certificate is refused.
+func RESTConfig(c Cluster, token string) (*rest.Config, error) {
 	if c.LaxTLS {
 		return nil, fmt.Errorf("KubeFedCluster %s sets disabledTLSValidations: ACP does not trust what it reads that way; "+
 			"give the cluster a certificate that its caBundle verifies", c.Name)

@@ -154,7 +154,7 @@ func TestMemberConnectionIsRefusedRatherThanWeakened(t *testing.T) {
 		{"a proxy that is none", Cluster{Name: "m1", Endpoint: "127.0.0.1:6443", ProxyURL: "http://pro xy"}, "unusable proxyURL"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			config, err := restConfig(c.cluster, "token")
+			config, err := RESTConfig(c.cluster, "token")
 			switch {
 			case c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)):
 				t.Errorf("%v, want %q", err, c.want)

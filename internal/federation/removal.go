@@ -46,6 +46,18 @@ func (o *Object) SeenWithout(seen Observation) bool {
 	return o.Propagation.Seen && seen.Registered && seen.Reachable && seen.Object == nil
 }
 
+// Releases tells that o remembers a member that is leaving, and next, which would be written in its place, does not: then it
+// has to be written, because the member waits for that.
+func (o *Object) Releases(next *Object, clusters []Cluster) bool {
+	if o == nil {
+		return false
+	}
+	remembered, kept := SplitNames(o.Meta.Annotations[AnnotationEverPlaced]), SplitNames(next.Meta.Annotations[AnnotationEverPlaced])
+	return slices.ContainsFunc(clusters, func(c Cluster) bool {
+		return c.Leaving && slices.Contains(remembered, c.Name) && !slices.Contains(kept, c.Name)
+	})
+}
+
 // Nowhere is the object with an explicitly empty placement, that remembers who may still have it.
 func (o *Object) Nowhere(ever []string) *Object {
 	next := o.PlacedIn(nil, ever)

@@ -296,7 +296,7 @@ func TestPeopleWhoCannotBeReached(t *testing.T) {
 		if err != nil || len(changes) != 1 {
 			t.Fatalf("%v %v", changes, err)
 		}
-		if err := o.store.Route(t.Context(), changes[0], []notify.Posting{m}); err != nil {
+		if err := o.store.Route(t.Context(), notify.Routed{Change: changes[0], Postings: []notify.Posting{m}}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -50,6 +50,7 @@ func (x *telling) tell(e approval.Event) {
 		if !t.BreakGlass {
 			x.ask(e)
 		}
+		x.adopted(e)
 	case approval.EventBreakGlass:
 		x.breakGlass(e)
 	case approval.EventStepApproved:
@@ -231,6 +232,21 @@ func (x *telling) breakGlass(e approval.Event) {
 			if !slices.Contains(waiting, p) {
 				x.add(p, KindBreakGlass, e)
 			}
+		}
+	}
+}
+
+// adopted tells the owners of an application that the resource's side asks that it may stay.
+func (x *telling) adopted(e approval.Event) {
+	for _, i := range x.items(e) {
+		if !x.ticket.Items[i].Adopt {
+			continue
+		}
+		of := e
+		of.Item = i
+		application, _ := x.people.Owners(x.ticket.Items[i])
+		for _, p := range application {
+			x.add(p, KindRollout, of)
 		}
 	}
 }

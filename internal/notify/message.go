@@ -1,4 +1,4 @@
-// Package notify owns what people are told about tickets and delegations: who is told what (For), in which words, and
+// Package notify owns what people are told about tickets, delegations and the rollout of resources: who is told what (For), in which words, and
 // when (Preferences); and how the outbox is worked off (Router, Courier). It decides nothing about tickets, and a
 // channel that is dead delays none. Senders are in the packages below it; notify/gormstore is the only gorm code for it.
 package notify
@@ -21,6 +21,7 @@ const (
 	KindEscalated  Kind = "escalated"            // nobody decided in time; now it waits for him, too
 	KindNeeded     Kind = "approval-needed"      // a step waits for his decision, or still does
 	KindFailed     Kind = "failed"               // what was approved is not in force
+	KindRollout    Kind = "rollout"              // a resource is being closed, or was opened for a time
 	KindDecided    Kind = "decided"              // his request was decided, or denied by time
 	KindEffective  Kind = "effective"            // what he asked for is in force everywhere
 	KindRevoked    Kind = "revoked"              // access has ended: revoked or expired
@@ -32,7 +33,7 @@ const (
 
 // Kinds in the order of their urgency.
 func Kinds() []Kind {
-	return []Kind{KindBreakGlass, KindVoided, KindEscalated, KindNeeded, KindFailed, KindDecided, KindEffective, KindRevoked, KindExpires,
+	return []Kind{KindBreakGlass, KindVoided, KindEscalated, KindNeeded, KindFailed, KindRollout, KindDecided, KindEffective, KindRevoked, KindExpires,
 		KindColleague, KindComment, KindDelegation}
 }
 
@@ -64,6 +65,10 @@ type Facts struct {
 	More       int       `json:"more,omitempty"`  // how many further ones
 	Until      time.Time `json:"until,omitzero"`
 	Begin      time.Time `json:"begin,omitzero"`
+	Count      int64     `json:"count,omitempty"`   // of refused connections
+	Cluster    string    `json:"cluster,omitempty"` // where they were
+	// Page of the portal that has the rest, below its address; empty: the ticket's or the delegations'.
+	Page string `json:"page,omitempty"`
 	// The people's ids, for receivers that are programs.
 	ActorID     string `json:"actorId,omitempty"`
 	RequesterID string `json:"requesterId,omitempty"`

@@ -48,11 +48,11 @@ const DefaultDigestHour = 9
 // merely is good to know, in the digest. Slack is for what cannot wait.
 var presets = map[Channel]map[Kind]When{
 	ChannelMail: {
-		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindNeeded: Now, KindFailed: Now, KindDecided: Now,
+		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindNeeded: Now, KindFailed: Now, KindRollout: Now, KindDecided: Now,
 		KindEffective: Now, KindRevoked: Now, KindExpires: Now, KindColleague: Digest, KindComment: Now, KindDelegation: Now,
 	},
 	ChannelSlack: {
-		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindNeeded: Now, KindFailed: Off, KindDecided: Off,
+		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindNeeded: Now, KindFailed: Off, KindRollout: Now, KindDecided: Off,
 		KindEffective: Off, KindRevoked: Off, KindExpires: Off, KindColleague: Off, KindComment: Off, KindDelegation: Now,
 	},
 }

@@ -2,6 +2,7 @@ package notify
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"time"
@@ -68,8 +69,9 @@ func (r *Router) Run(ctx context.Context) {
 	}
 }
 
-// atOnce is how many changes are read at a time.
-const atOnce = 100
+// atOnce is how many changes are read and routed together, in one write, so that requests have the database for
+// themselves between two of them.
+const atOnce = 20
 
 // Drain routes changes until there is none.
 func (r *Router) Drain(ctx context.Context) error {
@@ -78,42 +80,57 @@ func (r *Router) Drain(ctx context.Context) error {
 		if err != nil || len(changes) == 0 {
 			return err
 		}
-		for _, c := range changes {
-			if err := r.route(ctx, c); err != nil {
-				return err
-			}
+		if err := r.route(ctx, changes); err != nil {
+			return err
 		}
 	}
 	return ctx.Err()
 }
 
-func (r *Router) route(ctx context.Context, c Change) error {
+// route changes, up to one of which cannot be told now whom it is for.
+func (r *Router) route(ctx context.Context, changes []Change) error {
+	var some []Routed
+	var failed error
+	for _, c := range changes {
+		var postings []Posting
+		if postings, failed = r.told(ctx, c); failed != nil {
+			break
+		}
+		some = append(some, Routed{c, postings})
+	}
+	if len(some) > 0 {
+		if err := r.Store.Route(ctx, some...); err != nil {
+			return errors.Join(failed, err)
+		}
+	}
+	for _, x := range some {
+		for _, p := range x.Postings {
+			if p.Channel == ChannelInbox {
+				r.OnInbox(p.Person)
+			}
+		}
+	}
+	return failed
+}
+
+func (r *Router) told(ctx context.Context, c Change) ([]Posting, error) {
 	messages, err := r.messages(ctx, c)
 	if err != nil {
 		if !r.Gone(err) {
-			return err
+			return nil, err
 		}
 		r.Log.Error("nobody is told of a change, because what changed is not there", "ticket", c.Ticket, "delegation", c.Delegation, "error", err)
 	}
-	postings, err := r.postings(ctx, messages)
-	if err != nil {
-		return err
-	}
-	if err := r.Store.Route(ctx, c, postings); err != nil {
-		return err
-	}
-	for _, p := range postings {
-		if p.Channel == ChannelInbox {
-			r.OnInbox(p.Person)
-		}
-	}
-	return nil
+	return r.postings(ctx, messages)
 }
 
 func (r *Router) messages(ctx context.Context, c Change) ([]Message, error) {
 	people, err := r.People(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if c.Bulletin != nil {
+		return ForBulletin(*c.Bulletin, people), nil
 	}
 	if c.Ticket == 0 {
 		d, err := r.Delegation(ctx, c.Delegation)

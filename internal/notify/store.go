@@ -11,12 +11,13 @@ import (
 // ErrLeaseLost: another courier has the deliveries, or they are done.
 var ErrLeaseLost = errors.New("the lease of the deliveries is lost")
 
-// Change is a row of the outbox: events of a ticket, or a delegation, that nobody was told of yet.
+// Change is a row of the outbox: events of a ticket, a delegation, or a bulletin, that nobody was told of yet.
 type Change struct {
 	ID          int64
-	Ticket      int64 // 0: it is about a delegation
+	Ticket      int64 // 0: it is about something else
 	First, Last int   // events of the ticket, Last excluded
 	Delegation  int64
+	Bulletin    *Bulletin
 }
 
 // News are the events of a ticket that are not stored yet, if any of them may concern anybody. A store writes them to
@@ -70,6 +71,28 @@ type Waiting struct {
 	Oldest  time.Time // when the oldest that is queued was due first; zero: none is
 }
 
+// Arrival is a notice in somebody's inbox.
+type Arrival struct {
+	ID     int64
+	Person string
+}
+
+// DeadLetter is a posting that was given up.
+type DeadLetter struct {
+	ID int64
+	Posting
+	Attempts int
+	Problem  string // why the last attempt failed
+	GivenUp  time.Time
+}
+
+// DeadFilter selects dead letters, those that were written last first.
+type DeadFilter struct {
+	Channel Channel // empty: all
+	Before  int64   // a cursor: only ids below; 0: from the newest
+	Limit   int     // at most MaxPage; 0: DefaultPage
+}
+
 // InboxFilter selects notices of one person, the newest first.
 type InboxFilter struct {
 	Person string
@@ -84,14 +107,20 @@ const (
 	MaxPage     = 200
 )
 
+// Routed is a change with what is told of it.
+type Routed struct {
+	Change   Change
+	Postings []Posting
+}
+
 // Store keeps the outbox, what is on its way, inboxes and preferences. Every method is one transaction. Several
 // replicas may use one store.
 type Store interface {
 	// Changes of the outbox, the oldest first.
 	Changes(ctx context.Context, limit int) ([]Change, error)
-	// Route stores the postings of a change and removes it from the outbox; a change that is not there any more was routed
-	// by another replica, and nothing happens. A posting whose person, event and channel are there already is left out.
-	Route(ctx context.Context, c Change, postings []Posting) error
+	// Route stores the postings of changes and removes them from the outbox; of a change that is not there any more, which
+	// another replica has routed, nothing is stored. A posting whose person, event and channel are there already is left out.
+	Route(ctx context.Context, some ...Routed) error
 
 	// Preferences of people; who chose nothing is not in it.
 	Preferences(ctx context.Context, people ...string) (map[string]Preferences, error)
@@ -107,6 +136,9 @@ type Store interface {
 	// MarkAllRead marks the person's notices up to an id as read; 0: all.
 	MarkAllRead(ctx context.Context, person string, upTo int64, at time.Time) error
 
+	// Arrived returns notices of all inboxes above an id, the oldest first. Below 0: only the newest one there is.
+	Arrived(ctx context.Context, after int64, limit int) ([]Arrival, error)
+
 	// Lease what is due on a channel for a worker, until now+ttl: one posting, or all of one person's digest. Nothing:
 	// nothing is due.
 	Lease(ctx context.Context, c Channel, worker string, now time.Time, ttl time.Duration) ([]Delivery, error)
@@ -116,6 +148,11 @@ type Store interface {
 	Postpone(ctx context.Context, d []Delivery, until time.Time, problem string) error
 	// Bury deliveries that cannot succeed. ErrLeaseLost if the worker has them no more.
 	Bury(ctx context.Context, d []Delivery, at time.Time, problem string) error
+
+	// Dead returns dead letters and the cursor of the next page; 0: there is none.
+	Dead(ctx context.Context, f DeadFilter) (letters []DeadLetter, next int64, err error)
+	// Revive puts dead letters, all of them without ids, on their way again as if nobody had tried, and says how many.
+	Revive(ctx context.Context, ids []int64, now time.Time) (int64, error)
 
 	// Waiting counts what is on its way and what was given up, and the changes that are not routed yet.
 	Waiting(ctx context.Context) (channels []Waiting, changes int64, err error)

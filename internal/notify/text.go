@@ -66,10 +66,13 @@ func (w *Writer) Write(m Message, p Preferences) (Text, error) {
 	if err := ph.lead.Execute(&lead, in); err != nil {
 		return Text{}, fmt.Errorf("find the words for %q: %w", m.Kind, err)
 	}
-	return Text{Title: cut(Line(title.String()), 200), Body: in.body(lead.String(), lang), Link: w.link(m.Ticket)}, nil
+	return Text{Title: cut(Line(title.String()), 200), Body: in.body(lead.String(), lang), Link: w.link(m.Ticket, m.Facts.Page)}, nil
 }
 
-func (w *Writer) link(ticket int64) string {
+func (w *Writer) link(ticket int64, page string) string {
+	if page != "" {
+		return w.Portal.JoinPath(page).String()
+	}
 	if ticket == 0 {
 		return w.Portal.JoinPath("delegations").String()
 	}

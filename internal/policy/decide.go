@@ -39,16 +39,26 @@ func (s *Snapshot) Decide(q Query) Decision { return s.DecideInto(&q, nil) }
 // DecideInto is Decide with memory for the statements, which the decision may use: several of them then need no
 // allocation either, and the decision is valid until the memory is used again.
 func (s *Snapshot) DecideInto(q *Query, into []Ref) (d Decision) {
+	s.decide(&d, q, into, false)
+	return d
+}
+
+// DecideEnforced is DecideInto as if every resource of the query were in Enforce: what the statements alone say.
+func (s *Snapshot) DecideEnforced(q *Query, into []Ref) (d Decision) {
+	s.decide(&d, q, into, true)
+	return d
+}
+
+func (s *Snapshot) decide(d *Decision, q *Query, into []Ref, asEnforced bool) {
 	var ids, contested [4]uint32
 	var v verdict
-	v.q = q
+	v.q, v.asEnforced = q, asEnforced
 	s.findSource(&v.source, q)
 	v.ids = s.subjectIDs(ids[:0], v.source.names)
 	if v.source.contested != nil {
 		v.contestedIDs = s.subjectIDs(contested[:0], v.source.contested)
 	}
-	s.decision(&d, &v, s.visitNames(&v, q.Resources), q.Resources, into)
-	return d
+	s.decision(d, &v, s.visitNames(&v, q.Resources), q.Resources, into)
 }
 
 // decision weighs what was found about resources, for a destination of one class or, with nil, of several. It writes where
@@ -97,7 +107,11 @@ func (s *Snapshot) visitName(v *verdict, resource string) *resourceClass {
 	// In no statement and not onboarded: only wildcards can be about it.
 	var wilds [4]target
 	class, _ := s.resources.of(resource)
-	s.visit(v, class, nil, s.covering(wilds[:0], resource, class), observing)
+	mode := observing
+	if v.asEnforced {
+		mode = enforcing
+	}
+	s.visit(v, class, &target{}, s.covering(wilds[:0], resource, class), mode)
 	return class
 }
 
@@ -108,6 +122,9 @@ func (s *Snapshot) visitResource(v *verdict, i uint32) *resourceClass {
 }
 
 func (s *Snapshot) modeOf(v *verdict, i uint32) int8 {
+	if v.asEnforced {
+		return enforcing
+	}
 	if mode := s.index.nodes[i].mode; mode != dependsMode {
 		return mode
 	}
@@ -224,6 +241,8 @@ type verdict struct {
 	enforce, audit bool
 	// named tells that an action of a class has the port.
 	named bool
+	// asEnforced: every resource counts as enforced.
+	asEnforced bool
 
 	// allows that count, denies on enforced resources, and denies on audited ones.
 	allows, denies, auditDenies matches

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
 // TestRefusalsAreJoined: one row for each thing that somebody could ask for, whatever member refused it.
@@ -29,5 +30,28 @@ func TestRefusalsAreJoined(t *testing.T) {
 	}
 	if len(list) != 5 || list[0].Count != 12 || !list[0].LastSeen.Equal(at.Add(time.Minute)) {
 		t.Errorf("%d rows, the first with %d, last seen %s", len(list), list[0].Count, list[0].LastSeen)
+	}
+}
+
+// TestWhatRefusedComesFirst: who asks for an application finds what refused it, and learns nothing of other applications.
+func TestWhatRefusedComesFirst(t *testing.T) {
+	x := newSite(t)
+	ledger := refused("m1", portaltest.App889)
+	ledger.Resource = portaltest.LedgerCache
+	x.flows.see(time.Now().Add(-time.Minute), ledger, 7)
+	for name, tc := range map[string]struct{ reason, who, path, first string }{
+		"Own":      {"the resource that refused it is meant, most likely", "erin", "?deniedFor=app-889", "ledger-db-cache"},
+		"Security": {"security sees all", "dave", "?deniedFor=app-889", "ledger-db-cache"},
+		"Another":  {"alice does not own it, and gets the ordinary order", "alice", "?deniedFor=app-889", "bobs-cluster"},
+		"Unknown":  {"as if there were none", "erin", "?deniedFor=app-0", "bobs-cluster"},
+		"Without":  {"the ordinary order", "erin", "", "bobs-cluster"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got openapi.ResourceList
+			x.as(tc.who).Get("/api/v1/resources"+tc.path).Into(t, &got)
+			if len(got.Items) < 2 || got.Items[0].Id != tc.first {
+				t.Errorf("%s: %+v", tc.reason, got.Items)
+			}
+		})
 	}
 }

@@ -96,6 +96,9 @@ func (x *stream) tell(w http.ResponseWriter, out *http.ResponseController, n new
 		}
 		return x.write(w, out, "ticket", map[string]any{"id": t.ID(), "state": t.State(), "version": t.Version})
 	}
+	if n.inbox != "" {
+		return x.write(w, out, "inbox", struct{}{})
+	}
 	e, ok := c.ByName(n.resource)
 	if !ok {
 		return nil

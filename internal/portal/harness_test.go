@@ -24,7 +24,6 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
-	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/catalog"
 	catalogstore "github.com/acp-io/acp/internal/catalog/gormstore"
 	"github.com/acp-io/acp/internal/catalog/workloads"
@@ -38,6 +37,8 @@ import (
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/rollout"
+	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
 )
 
 // fakeHost is a host cluster in memory.
@@ -80,6 +81,8 @@ func (h *fakeHost) Cached(name string) (*v1alpha1.AccessControlPolicy, bool) {
 }
 
 func (h *fakeHost) Protection(resource string) *v1alpha1.ProtectedResource {
+	h.mu.Lock()
+	defer h.mu.Unlock()
 	for _, r := range h.input.Resources {
 		if string(r.Spec.Resource) == resource {
 			return r
@@ -123,28 +126,27 @@ func (h *fakeHost) DryRun(_ context.Context, c approval.Change) (json.RawMessage
 
 func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return nil, nil }
 
-type fakeFlows struct{ err error }
-
-func (f *fakeFlows) Connections(_ context.Context, q audit.ConnectionQuery) (audit.ConnectionPage, error) {
-	edge := func(cluster, subject string) audit.Edge {
-		return audit.Edge{Cluster: cluster, Subject: subject, Resource: portaltest.BobsCluster, Port: 6379, Protocol: "TCP", Decision: policy.DefaultDenied, Verdict: audit.VerdictDropped}
-	}
-	all := []audit.Connection{{Edge: edge("m1", portaltest.App888), Count: 3}, {Edge: edge("m2", portaltest.App889), Count: 5}}
-	var out audit.ConnectionPage
-	for _, c := range all {
-		if (len(q.Subjects) == 0 || slices.Contains(q.Subjects, c.Subject)) && (len(q.Resources) == 0 || slices.Contains(q.Resources, c.Resource)) {
-			out.Items = append(out.Items, c)
+// Toggle implements rollout.Switch.
+func (h *fakeHost) Toggle(ctx context.Context, name, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i, r := range h.input.Resources {
+		if r.Name != name {
+			continue
 		}
+		if version != "" && r.ResourceVersion != version {
+			return nil, rollout.ErrChanged
+		}
+		if err := check(ctx, r.Spec); err != nil {
+			return nil, err
+		}
+		changed := r.DeepCopy()
+		changed.Spec.TemporaryAudit, changed.ResourceVersion = audit, r.ResourceVersion+"1"
+		h.input.Resources = slices.Clone(h.input.Resources)
+		h.input.Resources[i] = changed
+		return changed, nil
 	}
-	return out, f.err
-}
-
-func (f *fakeFlows) Denied(context.Context, audit.DeniedQuery) (map[string]int64, error) {
-	return map[string]int64{portaltest.App888: 3, portaltest.BobsCluster: 8}, f.err
-}
-
-func (f *fakeFlows) LastFlow(context.Context) (map[string]time.Time, error) {
-	return map[string]time.Time{"m1": time.Unix(1700000000, 0)}, f.err
+	return nil, rollout.ErrGone
 }
 
 // registered workloads, as a host cluster that accepts everything would have them.
@@ -178,7 +180,8 @@ type site struct {
 	base     string
 	provider *portaltest.Provider
 	host     *fakeHost
-	flows    *fakeFlows
+	flows    *flowStore
+	insight  *rollout.Insight
 	end      context.CancelFunc
 
 	credentials *credentialstore.Store
@@ -210,11 +213,11 @@ func newSite(t *testing.T) *site {
 	if err := directory.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	x := &site{t: t, files: files, db: db, provider: portaltest.NewProvider(t), flows: &fakeFlows{}, host: &fakeHost{input: policy.Input{
+	x := &site{t: t, files: files, db: db, provider: portaltest.NewProvider(t), flows: newFlowStore(t), host: &fakeHost{input: policy.Input{
 		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
 		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
-		Resources:      []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "bobs-cluster"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}}},
+		Resources:      []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "bobs-cluster", ResourceVersion: "1"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}}},
 		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
 			{SID: "eight", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App888}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}},
 			{SID: "nine", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App889}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}},
@@ -236,13 +239,16 @@ func newSite(t *testing.T) *site {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
 	hub := NewHub()
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: x.host, Now: x.now, OnChange: hub.Ticket})
+	states := rolloutstore.New(db)
+	x.insight = rollout.NewInsight(rollout.InsightConfig{Flows: x.flows, Snapshot: x.host.Snapshot, Store: states, Window: 14 * 24 * time.Hour, Threshold: 70, Now: x.now})
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: x.host, Evidence: x.insight, Now: x.now, OnChange: hub.Ticket})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
-	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight,
+		Rollout: rollout.NewService(rollout.Config{Store: states, Switch: x.host, Host: x.host, Catalog: directory.Catalog, Now: x.now, Log: log}), Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {

@@ -3,6 +3,7 @@ package portal
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -22,6 +23,8 @@ const (
 	// homeEdges bounds what is read of one application; several of them may be one row.
 	homeEdges   = 200
 	expiresSoon = 14 * 24 * time.Hour
+	// homePatience is how long the page waits for what is only good to know.
+	homePatience = 2 * time.Second
 	// homeApplications bounds how many applications' connections are asked for: those with the most denials.
 	homeApplications = 5
 )
@@ -69,7 +72,42 @@ func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 		out.WaitingCount = &n[0]
 	}
 	out.Denied, out.FlowsAvailable = a.deniedLately(ctx, c, owned)
-	return out, nil
+	if who.Security || who.Auditor {
+		out.Disagreements = a.disagreements(ctx)
+	}
+	out.Stopped, err = a.stopped(ctx, c, who)
+	return out, err
+}
+
+// disagreements counts the edges of the last day that the dataplane did not treat as the policies say; nil: not known.
+func (a *api) disagreements(ctx context.Context) *int {
+	now := a.Now()
+	limited, cancel := context.WithTimeout(plain(ctx), homePatience)
+	defer cancel()
+	page, err := a.Flows.Connections(limited, audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-deniedWindow), Until: now, Disagree: true}, Limit: audit.MaxPage})
+	if err != nil {
+		a.Log.Debug("disagreements are not known", "error", err)
+		return nil
+	}
+	return new(len(page.Items))
+}
+
+// stopped are the resources whose rollout the guard has stopped, of those that somebody looks after; nil: none.
+func (a *api) stopped(ctx context.Context, c *catalog.Catalog, who approval.Actor) (*[]openapi.CatalogRef, error) {
+	states, err := a.Rollout.Store.States(plain(ctx))
+	if err != nil {
+		return nil, err
+	}
+	var out []openapi.CatalogRef
+	for _, name := range slices.Sorted(maps.Keys(states)) {
+		if e, ok := c.ByName(name); ok && states[name].Guard.Stop != nil && mayInspect(c, who, e) {
+			out = append(out, catalogRef(c, name))
+		}
+	}
+	if out == nil {
+		return nil, nil
+	}
+	return &out, nil
 }
 
 func firstExpiry(t openapi.Ticket) time.Time {

@@ -9,10 +9,11 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// news is one thing that changed: a ticket, or a resource's protection by its resource name.
+// news is one thing that changed: a ticket, a resource's protection by its resource name, or a person's inbox.
 type news struct {
 	ticket   *approval.Ticket
 	resource string
+	inbox    string
 }
 
 const (
@@ -54,8 +55,18 @@ func (h *Hub) Resource(name string) {
 	h.send(news{resource: name})
 }
 
+// Inbox of a person has something new; nobody else hears of it.
+func (h *Hub) Inbox(person string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.send(news{inbox: person})
+}
+
 func (h *Hub) send(n news) {
-	for ch := range h.subs {
+	for ch, person := range h.subs {
+		if n.inbox != "" && n.inbox != person {
+			continue
+		}
 		select {
 		case ch <- n:
 		default:

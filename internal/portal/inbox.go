@@ -3,6 +3,7 @@ package portal
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/approval"
@@ -20,6 +21,8 @@ type Inbox interface {
 	MarkAllRead(ctx context.Context, person string, upTo int64, at time.Time) error
 	Preferences(ctx context.Context, people ...string) (map[string]notify.Preferences, error)
 	SetPreferences(ctx context.Context, person string, p notify.Preferences, at time.Time) error
+	Dead(ctx context.Context, f notify.DeadFilter) (letters []notify.DeadLetter, next int64, err error)
+	Revive(ctx context.Context, ids []int64, now time.Time) (int64, error)
 }
 
 // ListInbox implements openapi.StrictServerInterface.
@@ -57,6 +60,9 @@ func (a *api) ListInbox(ctx context.Context, r openapi.ListInboxRequestObject) (
 		item := openapi.InboxItem{Id: strconv.FormatInt(x.ID, 10), At: x.At.UTC(), Kind: string(x.Kind), Title: text.Title, Body: optional(text.Body), Read: x.Read}
 		if x.Ticket != 0 {
 			item.Ticket = new(approval.FormatID(x.Ticket))
+		}
+		if id, ok := strings.CutPrefix(x.Facts.Page, "resources/"); ok {
+			item.Resource = &id
 		}
 		out.Items = append(out.Items, item)
 	}

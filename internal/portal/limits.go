@@ -32,6 +32,10 @@ var (
 	budgetUserCodes = budget{"user-codes", 0.05, 10}
 	// Bodies that are larger than people type; a platform sends forty thousand workloads in forty of them.
 	budgetLargeBodies = budget{"large-bodies", 0.5, 60}
+	// Questions about flows read up to a month of them.
+	budgetFlows = budget{"flows", 5, 100}
+	// Replays, proposals and unused grants decide a window's connections again.
+	budgetReplays = budget{"replays", 1, 60}
 	// What reads the whole ledger.
 	budgetWhole = budget{"whole-ledger", 0.2, 5}
 )
@@ -88,6 +92,14 @@ func (s *Server) rateLimit(c *gin.Context) {
 		return
 	}
 	s.spend(c, budgetStrangers, s.address(c))
+}
+
+// patient takes from the budget of what reads much.
+func (s *Server) patient(c *gin.Context) {
+	r := routeByPath[c.Request.Method+" "+c.FullPath()]
+	if a := caller(c); r.Costs != nil && a != nil {
+		s.spend(c, *r.Costs, "person "+a.ID)
+	}
 }
 
 // spend refuses who has used up a budget, and tells whether there was some left.

@@ -36,6 +36,9 @@ func TestOthersObjects(t *testing.T) {
 		"getApplication": "the catalog is for everyone who is logged in", "listApplicationAccess": "refused as a whole; that the application exists is no secret",
 		"listApplicationConnections": "refused as a whole", "getResource": "the catalog", "listResourceAccess": "rows of the caller's own applications",
 		"listResourceConnections": "rows of the caller's own applications", "getPerson": "the catalog", "getApprovalPolicy": "everyone may know who has to approve",
+		"getResourceProposal": "refused as a whole; that the resource exists is no secret", "getResourceEvidence": "refused as a whole", "listResourceUnused": "refused as a whole",
+		"putTemporaryAudit": "refused as a whole", "endTemporaryAudit": "refused as a whole", "listApplicationUnused": "refused as a whole", "getRollout": "refused as a whole",
+		"putRolloutGuard": "refused as a whole",
 	}
 	hers := map[string]struct {
 		existing, none string
@@ -50,6 +53,7 @@ func TestOthersObjects(t *testing.T) {
 		"reviewTicket":     {"T-1", "T-999", map[string]any{"confirm": true}, 404},
 		"getTicketChange":  {"T-1", "T-999", nil, 404},
 		"listTicketLedger": {"T-1", "T-999", nil, 404},
+		"getTicketImpact":  {"T-1", "T-999", nil, 404},
 		"revokeToken":      {token.Token.ID, "AAAAAAAAAAAAAAAAAAAAAAAAAA", nil, 404},
 		"endDelegation":    {delegation.ID, "999", nil, 404},
 		"deleteWorkload":   {"vm-1", "vm-2", nil, 404},
@@ -182,5 +186,51 @@ func TestTokensAreNoMoreThanTheirOwners(t *testing.T) {
 		if a := dave.Call("GET", "/api/v1/me", nil, http.Header{"Authorization": {header}}); a.Status != http.StatusUnauthorized || a.Header.Get("WWW-Authenticate") == "" {
 			t.Errorf("%s: the session does not step in: %d", reason, a.Status)
 		}
+	}
+}
+
+// TestFullSyncFromABrowser: a security administrator makes a platform's source anew with the preview in front of him; who
+// is not one cannot, and a source that people registered in cannot be made anew by anybody.
+func TestFullSyncFromABrowser(t *testing.T) {
+	x := newSite(t)
+	const path = "/api/v1/workloads/sync"
+	one := func(source, token string) map[string]any {
+		body := map[string]any{"source": source, "items": []map[string]any{{"id": "vm-1", "subject": portaltest.App889, "addresses": []string{"192.0.2.7"}}}}
+		if token != "" {
+			body["token"] = token
+		}
+		return body
+	}
+	for name, tc := range map[string]struct {
+		reason, who, source string
+		want                int
+	}{
+		"Owner":    {"he owns the application, not the source", "erin", "cmdb", http.StatusForbidden},
+		"Auditor":  {"changes nothing", "grace", "cmdb", http.StatusForbidden},
+		"People's": {"what people registered is not one list", "dave", "portal", http.StatusForbidden},
+		"BadName":  {"no source has such a name", "dave", "CMDB!", http.StatusUnprocessableEntity},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if a := x.as(tc.who).Post(path, one(tc.source, "")); a.Status != tc.want {
+				t.Errorf("%s: %d %s", tc.reason, a.Status, a.Body)
+			}
+		})
+	}
+	dave := x.as("dave")
+	var preview, applied struct {
+		Token   string
+		Applied bool
+		Added   int
+	}
+	dave.Post(path, one("cmdb", "")).Into(t, &preview)
+	if preview.Applied || preview.Added != 1 || x.registered.count() != 0 {
+		t.Fatalf("a preview changes nothing: %+v, %d", preview, x.registered.count())
+	}
+	if a := dave.Post(path, one("cmdb", "stale")); a.Status != http.StatusConflict {
+		t.Errorf("another preview's token: %d %s", a.Status, a.Body)
+	}
+	dave.Post(path, one("cmdb", preview.Token)).Into(t, &applied)
+	if !applied.Applied || x.registered.count() != 1 {
+		t.Errorf("applied: %+v, %d", applied, x.registered.count())
 	}
 }

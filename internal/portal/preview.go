@@ -83,10 +83,17 @@ func (a *api) previewRules(plan approval.Plan, requester string, out *openapi.Ti
 	for _, it := range plan.Items {
 		p := byName[it.Approval]
 		glass = glass && it.Err == nil && p != nil && breaksGlass(p, requester)
-		if p == nil || p.Spec.MaxDuration == nil {
+		if p == nil {
 			continue
 		}
-		if most := int64(p.Spec.MaxDuration.Seconds()); out.MaxDurationSeconds == nil || most < *out.MaxDurationSeconds {
+		longest := p.Spec.MaxDuration
+		if it.Review != nil && p.Spec.BreakGlass != nil {
+			longest = &p.Spec.BreakGlass.MaxDuration
+		}
+		if longest == nil {
+			continue
+		}
+		if most := int64(longest.Seconds()); out.MaxDurationSeconds == nil || most < *out.MaxDurationSeconds {
 			out.MaxDurationSeconds = &most
 		}
 	}
@@ -126,6 +133,9 @@ func (a *api) previewItem(ctx context.Context, position int, kind approval.Kind,
 	}
 	out.Kind = new(openapi.TicketKind(kind))
 	out.ApprovalPolicy, out.Steps = optional(p.Approval), stepsOf(c, p.Steps)
+	if p.Review != nil {
+		out.Review = new(stepOf(c, *p.Review))
+	}
 	out.Statement = objectYAML(kind, previewed(p, a.Now()))
 	if len(p.Shown.Lines) > 0 {
 		out.Brings = &p.Shown.Lines

@@ -36,7 +36,7 @@ var statusOf = map[approval.Code]int{
 	approval.CodeForbidden: http.StatusForbidden, approval.CodeNotFound: http.StatusNotFound, approval.CodeInvalid: http.StatusUnprocessableEntity,
 	approval.CodeConflict: http.StatusConflict, approval.CodeStale: http.StatusConflict, approval.CodeDuplicate: http.StatusConflict,
 	approval.CodeNoApprover: http.StatusUnprocessableEntity, approval.CodeUnavailable: http.StatusServiceUnavailable,
-	approval.CodeStoreUnavailable: http.StatusServiceUnavailable,
+	approval.CodeStoreUnavailable: http.StatusServiceUnavailable, approval.CodeEvidence: http.StatusConflict, approval.CodeGuard: http.StatusConflict,
 }
 
 // toProblem is the one mapper from errors to answers. What it does not know is internal and says nothing of itself.

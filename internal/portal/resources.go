@@ -19,6 +19,9 @@ func (a *api) ListResources(ctx context.Context, r openapi.ListResourcesRequestO
 		return nil, err
 	}
 	q.Sensitivity, q.Class, q.ClassOf = catalog.Sensitivity(value(r.Params.Sensitivity)), value(r.Params.Class), a.classOf
+	if app := value(r.Params.DeniedFor); app != "" {
+		q.First = a.deniedFirst(ctx, who, c, app)
+	}
 	found, next, err := a.entities(q)
 	if err != nil {
 		return nil, err
@@ -29,6 +32,23 @@ func (a *api) ListResources(ctx context.Context, r openapi.ListResourcesRequestO
 		out.Items = append(out.Items, a.resourceOf(c, who, e, denied))
 	}
 	return out, nil
+}
+
+// deniedFirst are the resources that refused an application lately, those that did most often first; none where the
+// person may not see what the application reaches.
+func (a *api) deniedFirst(ctx context.Context, who approval.Actor, c *catalog.Catalog, application string) map[string]int {
+	e, ok := c.Application(application)
+	if !ok || !mayInspect(c, who, e) {
+		return nil
+	}
+	const most = 1 << 20 // beyond that there is no difference to who looks for it
+	first := map[string]int{}
+	for name, n := range a.denials(ctx, audit.DeniedQuery{By: audit.ByResource, Subject: e.Name}) {
+		if x, ok := c.ByName(name); ok && n > 0 {
+			first[x.ID] = int(min(n, most))
+		}
+	}
+	return first
 }
 
 // GetResource implements openapi.StrictServerInterface.

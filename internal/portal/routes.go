@@ -29,16 +29,18 @@ const (
 	catalogWrite                    = credential.ScopeCatalogWrite
 	workloadsWrite                  = credential.ScopeWorkloads
 	ledgerRead                      = credential.ScopeLedgerRead
+	rolloutWrite                    = credential.ScopeRollout
 )
 
 type route struct {
 	Method, Path, Operation string
 	Who                     who
 	Scope                   credential.Scope
-	Rule                    string // what is decided with the object in hand
-	Body                    int64  // the most bytes that it takes; 0: maxBody
-	Once                    bool   // an Idempotency-Key is kept with the answer; see once
-	Programs                bool   // called by programs that have nothing to show yet: no cookie counts
+	Rule                    string  // what is decided with the object in hand
+	Body                    int64   // the most bytes that it takes; 0: maxBody
+	Once                    bool    // an Idempotency-Key is kept with the answer; see once
+	Programs                bool    // called by programs that have nothing to show yet: no cookie counts
+	Costs                   *budget // beside that of all requests, for what reads much
 }
 
 // routes is every route that the portal has, on one screen. A route without a row is refused.
@@ -51,6 +53,8 @@ var routes = []route{
 	{Method: "GET", Path: apiBase + "/me", Operation: "getMe", Who: person, Scope: read, Rule: "the caller"},
 	{Method: "GET", Path: apiBase + "/me/inbox", Operation: "listInbox", Who: person, Scope: read, Rule: "the caller's"},
 	{Method: "POST", Path: apiBase + "/me/inbox", Operation: "markInbox", Who: person, Scope: write, Rule: "the caller's"},
+	{Method: "GET", Path: apiBase + "/notifications/undelivered", Operation: "listUndelivered", Who: person, Scope: read, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/notifications/undelivered", Operation: "retryUndelivered", Who: changer, Scope: noToken, Rule: "security"},
 	{Method: "GET", Path: apiBase + "/me/preferences", Operation: "getPreferences", Who: person, Scope: read, Rule: "the caller's"},
 	{Method: "PUT", Path: apiBase + "/me/preferences", Operation: "putPreferences", Who: person, Scope: noToken, Rule: "the caller's"},
 	{Method: "GET", Path: apiBase + "/me/tokens", Operation: "listTokens", Who: person, Scope: noToken, Rule: "the caller's"},
@@ -102,11 +106,30 @@ var routes = []route{
 	{Method: "DELETE", Path: apiBase + "/catalog/entities/:kind/:id", Operation: "deleteEntity", Who: changer, Scope: catalogWrite, Rule: "security"},
 	{Method: "GET", Path: apiBase + "/workloads", Operation: "listWorkloads", Who: person, Scope: read, Rule: "owners of the application, security, auditors"},
 	{Method: "POST", Path: apiBase + "/workloads", Operation: "putWorkloads", Who: changer, Scope: workloadsWrite, Rule: "owners of the application; platforms, by a token of a security administrator", Body: 2 << 20},
-	{Method: "POST", Path: apiBase + "/workloads/sync", Operation: "syncWorkloads", Who: changer, Scope: workloadsWrite, Rule: "platforms, by a token of a security administrator", Body: 32 << 20},
+	{Method: "POST", Path: apiBase + "/workloads/sync", Operation: "syncWorkloads", Who: changer, Scope: workloadsWrite, Rule: "security; platforms, by a token of a security administrator", Body: 32 << 20},
 	{Method: "DELETE", Path: apiBase + "/workloads/:id", Operation: "deleteWorkload", Who: changer, Scope: workloadsWrite, Rule: "owners of the application, security, the platform that registered it"},
 	{Method: "GET", Path: apiBase + "/ledger", Operation: "listLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
 	{Method: "POST", Path: apiBase + "/ledger/verify", Operation: "verifyLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
 	{Method: "GET", Path: apiBase + "/ledger/export", Operation: "exportLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
+	{Method: "GET", Path: apiBase + "/flows", Operation: "listFlows", Who: person, Scope: read, Rule: "of what the caller owns; all: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/flows/series", Operation: "listFlowSeries", Who: person, Scope: read, Rule: "of what the caller owns; all: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/flows/raw", Operation: "listRawFlows", Who: person, Scope: read, Rule: "of what the caller owns; all, and nodes: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/flows/losses", Operation: "listFlowLosses", Who: person, Scope: read, Rule: "nodes: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/flows/coverage", Operation: "listFlowCoverage", Who: person, Scope: read, Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/resources/:id/proposal", Operation: "getResourceProposal", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/resources/:id/evidence", Operation: "getResourceEvidence", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/resources/:id/unused", Operation: "listResourceUnused", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetReplays},
+	{Method: "PUT", Path: apiBase + "/resources/:id/temporary-audit", Operation: "putTemporaryAudit", Who: changer, Scope: rolloutWrite, Rule: "owners, security"},
+	{Method: "DELETE", Path: apiBase + "/resources/:id/temporary-audit", Operation: "endTemporaryAudit", Who: changer, Scope: rolloutWrite, Rule: "owners, security"},
+	{Method: "GET", Path: apiBase + "/applications/:id/unused", Operation: "listApplicationUnused", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/unused", Operation: "listUnused", Who: person, Scope: read, Rule: "about what the caller owns; all: security, auditors", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/rollout", Operation: "listRollout", Who: person, Scope: read, Rule: "what the caller owns; all: security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/rollout/:id", Operation: "getRollout", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetFlows},
+	{Method: "POST", Path: apiBase + "/rollout/announce", Operation: "announceRollout", Who: changer, Scope: rolloutWrite, Rule: "for each: owners, security", Costs: &budgetReplays, Once: true},
+	{Method: "POST", Path: apiBase + "/rollout/advance", Operation: "advanceRollout", Who: changer, Scope: write, Rule: "for each: owners, security; overrides: security", Costs: &budgetReplays},
+	{Method: "PUT", Path: apiBase + "/rollout/:id/guard", Operation: "putRolloutGuard", Who: changer, Scope: rolloutWrite, Rule: "owners, security"},
+	{Method: "POST", Path: apiBase + "/tickets/impact", Operation: "previewImpact", Who: changer, Scope: read, Rule: "as asking for it; lines of what the caller owns", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/tickets/:id/impact", Operation: "getTicketImpact", Who: person, Scope: read, Rule: "who may see the ticket; lines of what the caller owns or decides", Costs: &budgetReplays},
 	{Method: "GET", Path: apiBase + "/events", Operation: "streamEvents", Who: person, Scope: read, Rule: "what the caller may see"},
 }
 

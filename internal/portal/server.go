@@ -25,6 +25,7 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/rollout"
 )
 
 // Host is what the portal shows of the host cluster.
@@ -44,12 +45,8 @@ type Host interface {
 	AwaySince() time.Time
 }
 
-// Flows is the part of the flow store that the portal reads.
-type Flows interface {
-	Connections(context.Context, audit.ConnectionQuery) (audit.ConnectionPage, error)
-	Denied(context.Context, audit.DeniedQuery) (map[string]int64, error)
-	LastFlow(context.Context) (map[string]time.Time, error)
-}
+// Flows is the flow store, which the portal only reads.
+type Flows = audit.Reader
 
 // Config of a Server; all fields are required but Demo, TrustedProxies, Channels, Witnesses, Metrics and Stats.
 type Config struct {
@@ -62,13 +59,18 @@ type Config struct {
 	Workloads      *workloads.Registrar
 	Ledger         ledger.Reader
 	// Witnesses are the heads that the ledger's anchors keep; nil: there is no anchor.
-	Witnesses    func(context.Context) ([]ledger.Witness, error)
-	Metrics      prometheus.Registerer
-	Stats        func(context.Context) (Stats, error)
-	PublicURL    *url.URL
-	Tickets      *approval.Service
-	Host         Host
-	Flows        Flows
+	Witnesses func(context.Context) ([]ledger.Witness, error)
+	Metrics   prometheus.Registerer
+	Stats     func(context.Context) (Stats, error)
+	PublicURL *url.URL
+	Tickets   *approval.Service
+	Host      Host
+	Flows     Flows
+	// EvidenceWindow is the past that scores, replays and proposals look at.
+	EvidenceWindow time.Duration
+	// Insight is what the flows say about resources, Rollout what people do with that.
+	Insight      *rollout.Insight
+	Rollout      *rollout.Service
 	Directory    *catalog.Service
 	Sessions     scs.CtxStore
 	SessionIdle  time.Duration
@@ -106,6 +108,7 @@ type Server struct {
 	login    *login
 	limits   *limits
 	metrics  *metrics
+	replays  replays
 	stop     context.Context
 }
 
@@ -126,7 +129,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := e.SetTrustedProxies(nil); err != nil {
 		return nil, err
 	}
-	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.once)
+	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.patient, s.once)
 	e.NoMethod(func(c *gin.Context) {
 		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
 	})

@@ -31,6 +31,10 @@ func request(b *openapi.NewTicket) (approval.Request, error) {
 			return r, wrong("kind", "must be one of grant, extend, revoke, mode, onboard, offboard, class, approval-policy")
 		}
 	}
+	r.Adopt = value(b.Adopt)
+	if b.Override != nil {
+		r.Override = b.Override.Reason
+	}
 	whole, err := duration("durationSeconds", b.DurationSeconds)
 	if err != nil {
 		return r, err

@@ -46,6 +46,12 @@ func (a *api) ticketRow(c *catalog.Catalog, who approval.Actor, t *approval.Tick
 	for i := range t.Items {
 		it := a.itemView(c, who, t, i)
 		out.Items = append(out.Items, it)
+		if t.Items[i].Adopt {
+			out.Adopt = new(true)
+		}
+		if o := t.Items[i].Override; o != nil {
+			out.Override = &openapi.Override{Reason: o.Reason}
+		}
 		out.Can = eitherMay(out.Can, it.Can)
 		if out.Message == nil {
 			out.Message = it.Message

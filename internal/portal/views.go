@@ -28,7 +28,7 @@ func ownersOf(c *catalog.Catalog, e catalog.Entity) []openapi.OwnerRef {
 
 func catalogRef(c *catalog.Catalog, name string) openapi.CatalogRef {
 	if e, ok := c.ByName(name); ok {
-		return openapi.CatalogRef{Id: &e.ID, Name: name, Title: e.Title}
+		return openapi.CatalogRef{Id: new(e.ID), Name: name, Title: e.Title} // not &e.ID, which keeps all of a copy of e
 	}
 	return openapi.CatalogRef{Name: name, Title: name}
 }
@@ -45,7 +45,7 @@ func applicationOf(c *catalog.Catalog, who approval.Actor, e catalog.Entity, den
 func (a *api) resourceOf(c *catalog.Catalog, who approval.Actor, e catalog.Entity, denied map[string]int64) openapi.Resource {
 	out := openapi.Resource{Id: e.ID, Name: e.Name, Title: e.Title, Description: optional(e.Description), Owners: ownersOf(c, e),
 		Environment: optional(e.Environment), Mine: c.Owns(who.ID, e), Sensitivity: openapi.Sensitivity(e.Sensitivity), Actions: []openapi.ActionInfo{},
-		Protection: protectionOf(a.Host.Protection(e.Name))}
+		Protection: a.protection(c, who, e, a.Host.Protection(e.Name))}
 	if mayInspect(c, who, e) {
 		out.Denied24h = count(denied, e.Name)
 	}
@@ -122,6 +122,9 @@ func connectionOf(c *catalog.Catalog, f audit.Connection) openapi.Connection {
 	out := openapi.Connection{Cluster: f.Cluster, SourceCluster: optional(f.SourceCluster), Subject: end(f.Subject, f.Source), Resource: end(f.Resource, f.Destination),
 		Action: optional(f.Action), Port: int(f.Port), Protocol: string(f.Protocol), Decision: openapi.Decision(f.Decision), Verdict: openapi.ConnectionVerdict(f.Verdict),
 		Policy: optional(f.Statement.Policy), Sid: optional(f.Statement.SID), Count: f.Count, FirstSeen: f.FirstSeen.UTC(), LastSeen: f.LastSeen.UTC()}
+	if f.Disagrees() {
+		out.Disagrees = new(true)
+	}
 	if n, ok := ticketOf(f.Statement, f.Resource); ok {
 		out.Ticket = new(approval.FormatID(n))
 	}

@@ -25,6 +25,14 @@ func registrant(ctx context.Context) workloads.Actor {
 		Machine: t != nil && t.Has(credential.ScopeWorkloads) && who.Security && !who.Auditor}
 }
 
+// platform is who makes a source anew: a platform with its token, or a security administrator in its place, who is shown
+// what would change before it does.
+func platform(ctx context.Context) workloads.Actor {
+	a := registrant(ctx)
+	a.Machine = a.Machine || tokenOf(ginOf(ctx)) == nil && a.Security
+	return a
+}
+
 // ListWorkloads implements openapi.StrictServerInterface.
 func (a *api) ListWorkloads(ctx context.Context, r openapi.ListWorkloadsRequestObject) (openapi.ListWorkloadsResponseObject, error) {
 	n, err := pageSize(r.Params.Limit)
@@ -120,7 +128,7 @@ func (a *api) DeleteWorkload(ctx context.Context, r openapi.DeleteWorkloadReques
 
 // SyncWorkloads implements openapi.StrictServerInterface.
 func (a *api) SyncWorkloads(ctx context.Context, r openapi.SyncWorkloadsRequestObject) (openapi.SyncWorkloadsResponseObject, error) {
-	in, by := workloadsFrom(r.Body.Items), registrant(ctx)
+	in, by := workloadsFrom(r.Body.Items), platform(ctx)
 	for i := range in {
 		if in[i].Source != "" && in[i].Source != r.Body.Source {
 			return nil, wrong("items", "must all be of the source that is synced")

@@ -5,6 +5,8 @@ package portalclient
 
 import (
 	"time"
+
+	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
 // Defines values for AccessEffect.
@@ -460,6 +462,30 @@ func (e PreferencesLanguage) Valid() bool {
 	}
 }
 
+// Defines values for ProposalLineState.
+const (
+	ProposalLineStateAudited ProposalLineState = "audited"
+	ProposalLineStateCovered ProposalLineState = "covered"
+	ProposalLineStateDenied  ProposalLineState = "denied"
+	ProposalLineStateNew     ProposalLineState = "new"
+)
+
+// Valid indicates whether the value is a known member of the ProposalLineState enum.
+func (e ProposalLineState) Valid() bool {
+	switch e {
+	case ProposalLineStateAudited:
+		return true
+	case ProposalLineStateCovered:
+		return true
+	case ProposalLineStateDenied:
+		return true
+	case ProposalLineStateNew:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Role.
 const (
 	RoleApplicationOwner Role = "application-owner"
@@ -484,6 +510,96 @@ func (e Role) Valid() bool {
 	case RoleResourceOwner:
 		return true
 	case RoleSecurity:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RolloutAdvanceStage.
+const (
+	RolloutAdvanceStageEnforce RolloutAdvanceStage = "enforce"
+	RolloutAdvanceStageInitial RolloutAdvanceStage = "initial"
+	RolloutAdvanceStageObserve RolloutAdvanceStage = "observe"
+)
+
+// Valid indicates whether the value is a known member of the RolloutAdvanceStage enum.
+func (e RolloutAdvanceStage) Valid() bool {
+	switch e {
+	case RolloutAdvanceStageEnforce:
+		return true
+	case RolloutAdvanceStageInitial:
+		return true
+	case RolloutAdvanceStageObserve:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RolloutHintCode.
+const (
+	RolloutHintCodeAnnounce RolloutHintCode = "announce"
+	RolloutHintCodeDone     RolloutHintCode = "done"
+	RolloutHintCodeEnforce  RolloutHintCode = "enforce"
+	RolloutHintCodeOnboard  RolloutHintCode = "onboard"
+	RolloutHintCodePropose  RolloutHintCode = "propose"
+	RolloutHintCodeRegister RolloutHintCode = "register"
+	RolloutHintCodeReview   RolloutHintCode = "review"
+	RolloutHintCodeStopped  RolloutHintCode = "stopped"
+	RolloutHintCodeWait     RolloutHintCode = "wait"
+	RolloutHintCodeWiden    RolloutHintCode = "widen"
+)
+
+// Valid indicates whether the value is a known member of the RolloutHintCode enum.
+func (e RolloutHintCode) Valid() bool {
+	switch e {
+	case RolloutHintCodeAnnounce:
+		return true
+	case RolloutHintCodeDone:
+		return true
+	case RolloutHintCodeEnforce:
+		return true
+	case RolloutHintCodeOnboard:
+		return true
+	case RolloutHintCodePropose:
+		return true
+	case RolloutHintCodeRegister:
+		return true
+	case RolloutHintCodeReview:
+		return true
+	case RolloutHintCodeStopped:
+		return true
+	case RolloutHintCodeWait:
+		return true
+	case RolloutHintCodeWiden:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RolloutStage.
+const (
+	RolloutStageAnnounced RolloutStage = "announced"
+	RolloutStageEnforce   RolloutStage = "enforce"
+	RolloutStageInitial   RolloutStage = "initial"
+	RolloutStageObserve   RolloutStage = "observe"
+	RolloutStageRefine    RolloutStage = "refine"
+)
+
+// Valid indicates whether the value is a known member of the RolloutStage enum.
+func (e RolloutStage) Valid() bool {
+	switch e {
+	case RolloutStageAnnounced:
+		return true
+	case RolloutStageEnforce:
+		return true
+	case RolloutStageInitial:
+		return true
+	case RolloutStageObserve:
+		return true
+	case RolloutStageRefine:
 		return true
 	default:
 		return false
@@ -765,6 +881,7 @@ const (
 	TokenScopeCatalogWrite   TokenScope = "catalog:write"
 	TokenScopeLedgerRead     TokenScope = "ledger:read"
 	TokenScopeRead           TokenScope = "read"
+	TokenScopeRolloutWrite   TokenScope = "rollout:write"
 	TokenScopeTicketsDecide  TokenScope = "tickets:decide"
 	TokenScopeTicketsWrite   TokenScope = "tickets:write"
 	TokenScopeWorkloadsWrite TokenScope = "workloads:write"
@@ -779,11 +896,55 @@ func (e TokenScope) Valid() bool {
 		return true
 	case TokenScopeRead:
 		return true
+	case TokenScopeRolloutWrite:
+		return true
 	case TokenScopeTicketsDecide:
 		return true
 	case TokenScopeTicketsWrite:
 		return true
 	case TokenScopeWorkloadsWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for UnusedEffect.
+const (
+	UnusedEffectAllow UnusedEffect = "Allow"
+	UnusedEffectDeny  UnusedEffect = "Deny"
+)
+
+// Valid indicates whether the value is a known member of the UnusedEffect enum.
+func (e UnusedEffect) Valid() bool {
+	switch e {
+	case UnusedEffectAllow:
+		return true
+	case UnusedEffectDeny:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for Verdict.
+const (
+	VerdictAudit     Verdict = "audit"
+	VerdictDropped   Verdict = "dropped"
+	VerdictForwarded Verdict = "forwarded"
+	VerdictUnknown   Verdict = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the Verdict enum.
+func (e Verdict) Valid() bool {
+	switch e {
+	case VerdictAudit:
+		return true
+	case VerdictDropped:
+		return true
+	case VerdictForwarded:
+		return true
+	case VerdictUnknown:
 		return true
 	default:
 		return false
@@ -913,6 +1074,24 @@ func (e ListTicketsParamsView) Valid() bool {
 	}
 }
 
+// Defines values for GetTicketImpactParamsChange.
+const (
+	GetTicketImpactParamsChangeRevoke GetTicketImpactParamsChange = "revoke"
+	GetTicketImpactParamsChangeTicket GetTicketImpactParamsChange = "ticket"
+)
+
+// Valid indicates whether the value is a known member of the GetTicketImpactParamsChange enum.
+func (e GetTicketImpactParamsChange) Valid() bool {
+	switch e {
+	case GetTicketImpactParamsChangeRevoke:
+		return true
+	case GetTicketImpactParamsChangeTicket:
+		return true
+	default:
+		return false
+	}
+}
+
 // Access defines model for Access.
 type Access struct {
 	Actions   []string        `json:"actions"`
@@ -953,6 +1132,16 @@ type ActionInfo struct {
 	// Name Example: redis:connect
 	Name  string   `json:"name"`
 	Ports []string `json:"ports"`
+}
+
+// Announcement defines model for Announcement.
+type Announcement struct {
+	At      time.Time `json:"at"`
+	By      Person    `json:"by"`
+	Message string    `json:"message"`
+
+	// Told people who were told
+	Told int `json:"told"`
 }
 
 // Application defines model for Application.
@@ -1108,10 +1297,16 @@ type ClusterStateState string
 type Connection struct {
 	Action *string `json:"action,omitempty"`
 
+	// Approvers who approved that ticket; absent: there is none, or the caller may not see it
+	Approvers *[]Person `json:"approvers,omitempty"`
+
 	// Cluster the destination's member
-	Cluster       string     `json:"cluster"`
-	Count         int64      `json:"count"`
-	Decision      Decision   `json:"decision"`
+	Cluster  string   `json:"cluster"`
+	Count    int64    `json:"count"`
+	Decision Decision `json:"decision"`
+
+	// Disagrees the dataplane did not do what the policies say
+	Disagrees     *bool      `json:"disagrees,omitempty"`
 	FirstSeen     time.Time  `json:"firstSeen"`
 	LastSeen      time.Time  `json:"lastSeen"`
 	Policy        *string    `json:"policy,omitempty"`
@@ -1121,7 +1316,12 @@ type Connection struct {
 	Sid           *string    `json:"sid,omitempty"`
 	SourceCluster *string    `json:"sourceCluster,omitempty"`
 	Subject       CatalogRef `json:"subject"`
-	Ticket        *string    `json:"ticket,omitempty"`
+
+	// Ticket the ticket that the statement comes from; absent: none, or not known
+	Ticket *string `json:"ticket,omitempty"`
+
+	// TicketVisible the caller may open the ticket
+	TicketVisible *bool `json:"ticketVisible,omitempty"`
 
 	// Verdict what the dataplane did
 	Verdict ConnectionVerdict `json:"verdict"`
@@ -1230,6 +1430,12 @@ type DeviceToken struct {
 	Token     string    `json:"token"`
 }
 
+// EndTemporaryAudit defines model for EndTemporaryAudit.
+type EndTemporaryAudit struct {
+	Reason          string  `json:"reason"`
+	ResourceVersion *string `json:"resourceVersion,omitempty"`
+}
+
 // Entity defines model for Entity.
 type Entity struct {
 	Consequences *[]string  `json:"consequences,omitempty"`
@@ -1287,6 +1493,117 @@ type Event struct {
 // EventKind one line of the timeline
 type EventKind string
 
+// EvidencePart defines model for EvidencePart.
+type EvidencePart struct {
+	// Missing what is missing for all points, a sentence; absent: nothing
+	Missing *string `json:"missing,omitempty"`
+
+	// Name observed, weekly, loss, newcomers, unattributed, long-lived
+	Name   string `json:"name"`
+	Of     int    `json:"of"`
+	Points int    `json:"points"`
+}
+
+// EvidenceScore defines model for EvidenceScore.
+type EvidenceScore struct {
+	// At when it was computed
+	At *time.Time `json:"at,omitempty"`
+
+	// Enough Enforce needs no override
+	Enough bool           `json:"enough"`
+	Parts  []EvidencePart `json:"parts"`
+
+	// Since the beginning of the window
+	Since         *time.Time `json:"since,omitempty"`
+	Threshold     int        `json:"threshold"`
+	Value         int        `json:"value"`
+	WindowSeconds int64      `json:"windowSeconds"`
+}
+
+// FlowConnectionList defines model for FlowConnectionList.
+type FlowConnectionList struct {
+	// Available false: the flow store cannot be read now; items is empty
+	Available bool         `json:"available"`
+	Items     []Connection `json:"items"`
+
+	// LastFlow the newest flow that the store has of any member
+	LastFlow   *time.Time `json:"lastFlow,omitempty"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+	Since      time.Time  `json:"since"`
+	Until      time.Time  `json:"until"`
+}
+
+// FlowCoverage defines model for FlowCoverage.
+type FlowCoverage struct {
+	Cluster string `json:"cluster"`
+
+	// Day UTC
+	Day        openapi_types.Date `json:"day"`
+	GapSeconds int64              `json:"gapSeconds"`
+
+	// Lost flows known to be lost
+	Lost int64 `json:"lost"`
+
+	// WatchedSeconds in which the member's flows were followed, of the part of the day in the window; gaps are not taken off
+	WatchedSeconds int64 `json:"watchedSeconds"`
+}
+
+// FlowCoverageList defines model for FlowCoverageList.
+type FlowCoverageList struct {
+	Available bool           `json:"available"`
+	Items     []FlowCoverage `json:"items"`
+
+	// LastFlow member -> its newest flow
+	LastFlow *map[string]time.Time `json:"lastFlow,omitempty"`
+	Since    time.Time             `json:"since"`
+	Until    time.Time             `json:"until"`
+}
+
+// FlowLoss defines model for FlowLoss.
+type FlowLoss struct {
+	Cluster string `json:"cluster"`
+
+	// Count flows; 0: nobody knows how many
+	Count int64     `json:"count"`
+	From  time.Time `json:"from"`
+
+	// Node for security and auditors
+	Node *string `json:"node,omitempty"`
+
+	// Reason dataplane-buffer, agent-queue, ring, gap, store, unreadable, unknown
+	Reason string    `json:"reason"`
+	To     time.Time `json:"to"`
+}
+
+// FlowLossList defines model for FlowLossList.
+type FlowLossList struct {
+	Available  bool       `json:"available"`
+	Items      []FlowLoss `json:"items"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+	Since      time.Time  `json:"since"`
+	Until      time.Time  `json:"until"`
+}
+
+// FlowPoint defines model for FlowPoint.
+type FlowPoint struct {
+	Count    int64     `json:"count"`
+	Decision Decision  `json:"decision"`
+	Start    time.Time `json:"start"`
+}
+
+// FlowSeries defines model for FlowSeries.
+type FlowSeries struct {
+	Available bool `json:"available"`
+
+	// Points by start, then decision; a step without connections has no point
+	Points []FlowPoint `json:"points"`
+
+	// Since the start of the first step
+	Since       time.Time `json:"since"`
+	StepSeconds int       `json:"stepSeconds"`
+	Until       time.Time `json:"until"`
+}
+
 // Group defines model for Group.
 type Group struct {
 	DisplayName string  `json:"displayName"`
@@ -1302,14 +1619,38 @@ type GroupList struct {
 	NextCursor *string `json:"nextCursor,omitempty"`
 }
 
+// Guard defines model for Guard.
+type Guard struct {
+	// Cluster where the denials were
+	Cluster *string `json:"cluster,omitempty"`
+
+	// Count the denials that it saw
+	Count   *int64 `json:"count,omitempty"`
+	Enabled bool   `json:"enabled"`
+
+	// Limit more default-denied connections of named clients than this within the window, after a member began to enforce, stop the rollout
+	Limit  int64   `json:"limit"`
+	Reason *string `json:"reason,omitempty"`
+
+	// StoppedAt absent: it has not stopped the rollout, or was armed again
+	StoppedAt     *time.Time `json:"stoppedAt,omitempty"`
+	WindowSeconds int64      `json:"windowSeconds"`
+}
+
 // Home defines model for Home.
 type Home struct {
 	Denied []DeniedConnection `json:"denied"`
+
+	// Disagreements for security and auditors: edges of the last day that the dataplane did not treat as the policies say, up to 1000; see /flows?disagree=true. Absent: not for the caller, or the flow store cannot be read
+	Disagreements *int `json:"disagreements,omitempty"`
 
 	// Expiring grants of the caller's applications that end within 14 days, soonest first
 	Expiring       []Ticket `json:"expiring"`
 	FlowsAvailable bool     `json:"flowsAvailable"`
 	Reviews        []Ticket `json:"reviews"`
+
+	// Stopped resources of the caller (all for security and auditors) that the rollout's guard has stopped
+	Stopped *[]CatalogRef `json:"stopped,omitempty"`
 
 	// UnderWay the caller's tickets that are not at an end
 	UnderWay []Ticket `json:"underWay"`
@@ -1319,16 +1660,92 @@ type Home struct {
 	WaitingCount *int     `json:"waitingCount,omitempty"`
 }
 
+// Impact defines model for Impact.
+type Impact struct {
+	// Allowed of all that is newly allowed
+	Allowed ImpactTotal `json:"allowed"`
+
+	// Available false: the flow store cannot be read now, or the replay took too long; message says which
+	Available bool `json:"available"`
+
+	// Denied of all that is newly denied
+	Denied ImpactTotal `json:"denied"`
+
+	// Evidence of each resource that would be enforced
+	Evidence *[]ResourceScore `json:"evidence,omitempty"`
+	Message  *string          `json:"message,omitempty"`
+
+	// NewlyAllowed refused then, would pass with the change; the most connections first
+	NewlyAllowed []ImpactLine `json:"newlyAllowed"`
+
+	// NewlyDenied passed then, would be refused with the change: who would be cut off
+	NewlyDenied []ImpactLine `json:"newlyDenied"`
+
+	// Otherwise passed then and would pass, or neither, but for another reason: a client in Audit that loses its grant, which Enforce will refuse
+	Otherwise *[]ImpactLine `json:"otherwise,omitempty"`
+
+	// OtherwiseTotal of all that is decided otherwise
+	OtherwiseTotal *ImpactTotal `json:"otherwiseTotal,omitempty"`
+	Since          time.Time    `json:"since"`
+
+	// Truncated there are more lines than are shown
+	Truncated bool `json:"truncated"`
+
+	// Uncertain when flows were lost or not watched
+	Uncertain []ImpactUncertain `json:"uncertain"`
+
+	// Unchanged connections that are decided as before
+	Unchanged int64     `json:"unchanged"`
+	Until     time.Time `json:"until"`
+}
+
+// ImpactLine defines model for ImpactLine.
+type ImpactLine struct {
+	Action  *string  `json:"action,omitempty"`
+	After   Decision `json:"after"`
+	Before  Decision `json:"before"`
+	Cluster *string  `json:"cluster,omitempty"`
+
+	// Count connections in the window
+	Count     int64     `json:"count"`
+	FirstSeen time.Time `json:"firstSeen"`
+	LastSeen  time.Time `json:"lastSeen"`
+
+	// Owners of the subject
+	Owners   *[]OwnerRef `json:"owners,omitempty"`
+	Port     int         `json:"port"`
+	Protocol string      `json:"protocol"`
+	Resource CatalogRef  `json:"resource"`
+	Subject  CatalogRef  `json:"subject"`
+}
+
+// ImpactTotal defines model for ImpactTotal.
+type ImpactTotal struct {
+	Clients     int   `json:"clients"`
+	Connections int64 `json:"connections"`
+}
+
+// ImpactUncertain defines model for ImpactUncertain.
+type ImpactUncertain struct {
+	Cluster string    `json:"cluster"`
+	From    time.Time `json:"from"`
+	Reason  string    `json:"reason"`
+	To      time.Time `json:"to"`
+}
+
 // InboxItem defines model for InboxItem.
 type InboxItem struct {
 	At   time.Time `json:"at"`
 	Body *string   `json:"body,omitempty"`
 	Id   string    `json:"id"`
 
-	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked
-	Kind   string  `json:"kind"`
-	Read   bool    `json:"read"`
-	Ticket *string `json:"ticket,omitempty"`
+	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout
+	Kind string `json:"kind"`
+	Read bool   `json:"read"`
+
+	// Resource catalog id, when it is about a resource and no ticket
+	Resource *string `json:"resource,omitempty"`
+	Ticket   *string `json:"ticket,omitempty"`
 
 	// Title in the person's language
 	Title string `json:"title"`
@@ -1434,6 +1851,16 @@ type MeLanguage string
 // Mode defines model for Mode.
 type Mode string
 
+// NewAnnouncement defines model for NewAnnouncement.
+type NewAnnouncement struct {
+	// EnforceAt when it is planned to enforce; only told, nothing happens by itself
+	EnforceAt *time.Time `json:"enforceAt,omitempty"`
+	Message   string     `json:"message"`
+
+	// Resources catalog ids
+	Resources []string `json:"resources"`
+}
+
 // NewComment defines model for NewComment.
 type NewComment struct {
 	Comment string `json:"comment"`
@@ -1469,6 +1896,22 @@ type NewDevice struct {
 	Client *string `json:"client,omitempty"`
 }
 
+// NewGuard defines model for NewGuard.
+type NewGuard struct {
+	// Arm go on after it stopped the rollout
+	Arm *bool `json:"arm,omitempty"`
+
+	// Enabled absent: as it is
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// Limit absent: as it is
+	Limit  *int64 `json:"limit,omitempty"`
+	Reason string `json:"reason"`
+
+	// WindowSeconds absent: as it is
+	WindowSeconds *int64 `json:"windowSeconds,omitempty"`
+}
+
 // NewReview defines model for NewReview.
 type NewReview struct {
 	// Comment required to end it
@@ -1481,8 +1924,22 @@ type NewReview struct {
 	Item *int `json:"item,omitempty"`
 }
 
+// NewTemporaryAudit defines model for NewTemporaryAudit.
+type NewTemporaryAudit struct {
+	Reason string `json:"reason"`
+
+	// ResourceVersion protection.resourceVersion that the person saw; another one is refused with code stale. Absent: the present one
+	ResourceVersion *string `json:"resourceVersion,omitempty"`
+
+	// Until at most 7 days from now
+	Until time.Time `json:"until"`
+}
+
 // NewTicket defines model for NewTicket.
 type NewTicket struct {
+	// Adopt of a grant: an owner of each resource, or security, asks that clients that were seen may stay; the applications need not be his. Decided by another owner of the resource, else by security; the applications' owners are told
+	Adopt *bool `json:"adopt,omitempty"`
+
 	// BreakGlass effective at once, reviewed afterwards; only for people whom the approval policy names
 	BreakGlass *bool `json:"breakGlass,omitempty"`
 
@@ -1491,8 +1948,11 @@ type NewTicket struct {
 	Items           []NewTicketItem `json:"items"`
 
 	// Kind absent: grant
-	Kind   *TicketKind `json:"kind,omitempty"`
-	Reason string      `json:"reason"`
+	Kind *TicketKind `json:"kind,omitempty"`
+
+	// Override a security administrator enforces without evidence enough; the ledger says so
+	Override *Override `json:"override,omitempty"`
+	Reason   string    `json:"reason"`
 }
 
 // NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object
@@ -1556,6 +2016,11 @@ type ObjectDiff struct {
 
 // ObjectDiffLayer defines model for ObjectDiff.Layer.
 type ObjectDiffLayer string
+
+// Override a security administrator enforces without evidence enough; the ledger says so
+type Override struct {
+	Reason string `json:"reason"`
+}
 
 // OwnerRef defines model for OwnerRef.
 type OwnerRef struct {
@@ -1641,6 +2106,9 @@ type PreviewItem struct {
 	Problem    *Problem    `json:"problem,omitempty"`
 	Protection *Protection `json:"protection,omitempty"`
 
+	// Review of break-glass: who looks at it afterwards, instead of the steps
+	Review *Step `json:"review,omitempty"`
+
 	// Statement the statement as YAML
 	Statement *string  `json:"statement,omitempty"`
 	Steps     []Step   `json:"steps"`
@@ -1649,7 +2117,7 @@ type PreviewItem struct {
 
 // Problem defines model for Problem.
 type Problem struct {
-	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, too-large, rate-limited, unavailable, store-unavailable, internal
+	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, internal
 	Code   string  `json:"code"`
 	Detail *string `json:"detail,omitempty"`
 	Fields *[]struct {
@@ -1672,20 +2140,101 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// Proposal defines model for Proposal.
+type Proposal struct {
+	// CanAdopt the caller may ask with adopt that lines stay
+	CanAdopt     *bool              `json:"canAdopt,omitempty"`
+	Lines        []ProposalLine     `json:"lines"`
+	Resource     CatalogRef         `json:"resource"`
+	Since        time.Time          `json:"since"`
+	Unattributed []UnattributedLine `json:"unattributed"`
+	UnknownPorts []UnknownPortLine  `json:"unknownPorts"`
+	Until        time.Time          `json:"until"`
+
+	// Yaml a policy of the lines that no statement covers, with the evidence as comments; empty: there are none
+	Yaml string `json:"yaml"`
+}
+
+// ProposalLine defines model for ProposalLine.
+type ProposalLine struct {
+	Action string `json:"action"`
+
+	// Evidence what was seen of one client
+	Evidence SeenEvidence `json:"evidence"`
+
+	// Grantable the catalog knows the subject as an application and a class covers it
+	Grantable *bool `json:"grantable,omitempty"`
+
+	// Owners of the subject
+	Owners *[]OwnerRef `json:"owners,omitempty"`
+
+	// State covered: a statement allows it; new: passes because the resource is open; audited: passes, and would be refused by Enforce; denied: is refused
+	State   ProposalLineState `json:"state"`
+	Subject CatalogRef        `json:"subject"`
+}
+
+// ProposalLineState covered: a statement allows it; new: passes because the resource is open; audited: passes, and would be refused by Enforce; denied: is refused
+type ProposalLineState string
+
 // Protection defines model for Protection.
 type Protection struct {
+	// CanToggle the caller may begin and end a temporary audit
+	CanToggle     *bool          `json:"canToggle,omitempty"`
 	Clusters      []ClusterState `json:"clusters"`
 	EffectiveMode Mode           `json:"effectiveMode"`
 	Message       *string        `json:"message,omitempty"`
 	Mode          Mode           `json:"mode"`
 	Realized      bool           `json:"realized"`
-	Revision      *string        `json:"revision,omitempty"`
-	Statements    int            `json:"statements"`
+
+	// ResourceVersion what a change of the temporary audit was made on
+	ResourceVersion *string         `json:"resourceVersion,omitempty"`
+	Revision        *string         `json:"revision,omitempty"`
+	Statements      int             `json:"statements"`
+	TemporaryAudit  *TemporaryAudit `json:"temporaryAudit,omitempty"`
 }
 
 // PutWorkloads defines model for PutWorkloads.
 type PutWorkloads struct {
 	Items []Workload `json:"items"`
+}
+
+// RawFlow defines model for RawFlow.
+type RawFlow struct {
+	Action *string `json:"action,omitempty"`
+
+	// Cluster the destination's member
+	Cluster            string   `json:"cluster"`
+	Count              int64    `json:"count"`
+	Decision           Decision `json:"decision"`
+	DestinationAddress *string  `json:"destinationAddress,omitempty"`
+	Disagrees          *bool    `json:"disagrees,omitempty"`
+	Node               *string  `json:"node,omitempty"`
+	Policy             *string  `json:"policy,omitempty"`
+	Port               int      `json:"port"`
+	Protocol           string   `json:"protocol"`
+
+	// Reason why the policies decide so, or the dataplane's reason for a drop
+	Reason        *string    `json:"reason,omitempty"`
+	Resource      CatalogRef `json:"resource"`
+	Sid           *string    `json:"sid,omitempty"`
+	SourceAddress *string    `json:"sourceAddress,omitempty"`
+	SourceCluster *string    `json:"sourceCluster,omitempty"`
+	SourcePort    *int       `json:"sourcePort,omitempty"`
+	Subject       CatalogRef `json:"subject"`
+	Ticket        *string    `json:"ticket,omitempty"`
+	Time          time.Time  `json:"time"`
+
+	// Verdict what the dataplane did
+	Verdict Verdict `json:"verdict"`
+}
+
+// RawFlowList defines model for RawFlowList.
+type RawFlowList struct {
+	Available  bool      `json:"available"`
+	Items      []RawFlow `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+	Since      time.Time `json:"since"`
+	Until      time.Time `json:"until"`
 }
 
 // ReasonBody defines model for ReasonBody.
@@ -1719,8 +2268,150 @@ type ResourceList struct {
 	NextCursor *string    `json:"nextCursor,omitempty"`
 }
 
+// ResourceScore defines model for ResourceScore.
+type ResourceScore struct {
+	Resource CatalogRef    `json:"resource"`
+	Score    EvidenceScore `json:"score"`
+}
+
+// RetriedUndelivered defines model for RetriedUndelivered.
+type RetriedUndelivered struct {
+	Count int64 `json:"count"`
+}
+
+// RetryUndelivered defines model for RetryUndelivered.
+type RetryUndelivered struct {
+	// Ids absent: all that were given up
+	Ids *[]string `json:"ids,omitempty"`
+}
+
 // Role defines model for Role.
 type Role string
+
+// RolloutAdvance defines model for RolloutAdvance.
+type RolloutAdvance struct {
+	// Clusters change the mode in these members only; absent: in every member. Enforce can so be staged: more members with each step
+	Clusters *[]string `json:"clusters,omitempty"`
+
+	// Override a security administrator enforces without evidence enough; the ledger says so
+	Override *Override `json:"override,omitempty"`
+	Reason   string    `json:"reason"`
+
+	// Resources catalog ids
+	Resources []string `json:"resources"`
+
+	// Stage the stages that are modes: Observe, Audit, Enforce. refine and announced follow from what was done
+	Stage RolloutAdvanceStage `json:"stage"`
+}
+
+// RolloutAdvanceStage the stages that are modes: Observe, Audit, Enforce. refine and announced follow from what was done
+type RolloutAdvanceStage string
+
+// RolloutCard defines model for RolloutCard.
+type RolloutCard struct {
+	Announcement *Announcement `json:"announcement,omitempty"`
+	Can          struct {
+		Advance  bool `json:"advance"`
+		Announce bool `json:"announce"`
+		Guard    bool `json:"guard"`
+		Override bool `json:"override"`
+		Toggle   bool `json:"toggle"`
+	} `json:"can"`
+	Class *string `json:"class,omitempty"`
+
+	// Clients names seen in the window
+	Clients int `json:"clients"`
+
+	// Clusters mode and state in each targeted member
+	Clusters      []ClusterState `json:"clusters"`
+	EffectiveMode *Mode          `json:"effectiveMode,omitempty"`
+	Environment   *string        `json:"environment,omitempty"`
+	Evidence      *EvidenceScore `json:"evidence,omitempty"`
+	Guard         Guard          `json:"guard"`
+
+	// Hint what a person could do next, and why; nothing happens by itself
+	Hint *RolloutHint `json:"hint,omitempty"`
+
+	// Missing sentences; what is missing for the next stage
+	Missing []string `json:"missing"`
+
+	// Mode Observe also when it is not onboarded
+	Mode Mode `json:"mode"`
+
+	// Newcomers names seen in the window that no statement allows
+	Newcomers int        `json:"newcomers"`
+	Onboarded *bool      `json:"onboarded,omitempty"`
+	Owners    []OwnerRef `json:"owners"`
+	Resource  CatalogRef `json:"resource"`
+
+	// Score absent: the flow store cannot be read
+	Score       *int        `json:"score,omitempty"`
+	Sensitivity Sensitivity `json:"sensitivity"`
+
+	// Stage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+	Stage          RolloutStage    `json:"stage"`
+	TemporaryAudit *TemporaryAudit `json:"temporaryAudit,omitempty"`
+	Threshold      *int            `json:"threshold,omitempty"`
+
+	// Ticket a ticket under way about its mode, if the caller may see it
+	Ticket *string `json:"ticket,omitempty"`
+
+	// Unattributed sources without a name seen in the window
+	Unattributed *int `json:"unattributed,omitempty"`
+}
+
+// RolloutHint what a person could do next, and why; nothing happens by itself
+type RolloutHint struct {
+	// Code stable word
+	Code RolloutHintCode `json:"code"`
+
+	// Next observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+	Next *RolloutStage `json:"next,omitempty"`
+	Text string        `json:"text"`
+}
+
+// RolloutHintCode stable word
+type RolloutHintCode string
+
+// RolloutList defines model for RolloutList.
+type RolloutList struct {
+	FlowsAvailable bool `json:"flowsAvailable"`
+
+	// Items without parts of the evidence
+	Items      []RolloutCard `json:"items"`
+	NextCursor *string       `json:"nextCursor,omitempty"`
+
+	// Stages stage -> resources in it that match the other filters
+	Stages        map[string]int `json:"stages"`
+	Threshold     *int           `json:"threshold,omitempty"`
+	WindowSeconds *int64         `json:"windowSeconds,omitempty"`
+}
+
+// RolloutResult defines model for RolloutResult.
+type RolloutResult struct {
+	Ok      bool     `json:"ok"`
+	Problem *Problem `json:"problem,omitempty"`
+
+	// Resource catalog id
+	Resource string `json:"resource"`
+
+	// Ticket of an advance
+	Ticket *string `json:"ticket,omitempty"`
+
+	// Told of an announcement: people who were told
+	Told *int `json:"told,omitempty"`
+
+	// Unowned of an announcement: clients seen whose owner is not known
+	Unowned *[]string `json:"unowned,omitempty"`
+}
+
+// RolloutResults defines model for RolloutResults.
+type RolloutResults struct {
+	Items []RolloutResult `json:"items"`
+}
+
+// RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+type RolloutStage string
 
 // SearchHit defines model for SearchHit.
 type SearchHit struct {
@@ -1737,6 +2428,23 @@ type SearchHitKind string
 // SearchResult defines model for SearchResult.
 type SearchResult struct {
 	Items []SearchHit `json:"items"`
+}
+
+// SeenEvidence what was seen of one client
+type SeenEvidence struct {
+	Clusters []string `json:"clusters"`
+	Count    int64    `json:"count"`
+
+	// Days days with traffic
+	Days int `json:"days"`
+
+	// DaysObserved days that were watched
+	DaysObserved int `json:"daysObserved"`
+
+	// Decisions decision -> connections
+	Decisions map[string]int64 `json:"decisions"`
+	FirstSeen time.Time        `json:"firstSeen"`
+	LastSeen  time.Time        `json:"lastSeen"`
 }
 
 // Sensitivity defines model for Sensitivity.
@@ -1861,8 +2569,24 @@ type SyncWorkloads struct {
 	Token *string `json:"token,omitempty"`
 }
 
+// TemporaryAudit defines model for TemporaryAudit.
+type TemporaryAudit struct {
+	// Active false: it has ended by itself, and is shown until somebody changes it
+	Active bool   `json:"active"`
+	By     Person `json:"by"`
+
+	// Guard the rollout's guard did it
+	Guard  *bool  `json:"guard,omitempty"`
+	Reason string `json:"reason"`
+
+	// Until the first instant at which the resource's own mode counts again
+	Until time.Time `json:"until"`
+}
+
 // Ticket defines model for Ticket.
 type Ticket struct {
+	// Adopt an owner of the resource asked that clients that were seen may stay
+	Adopt      *bool `json:"adopt,omitempty"`
 	BreakGlass *bool `json:"breakGlass,omitempty"`
 
 	// Can with any item
@@ -1870,13 +2594,16 @@ type Ticket struct {
 	CreatedAt time.Time `json:"createdAt"`
 
 	// Events oldest first
-	Events    []Event      `json:"events"`
-	Id        string       `json:"id"`
-	Items     []TicketItem `json:"items"`
-	Kind      TicketKind   `json:"kind"`
-	Message   *string      `json:"message,omitempty"`
-	Reason    string       `json:"reason"`
-	Requester Person       `json:"requester"`
+	Events  []Event      `json:"events"`
+	Id      string       `json:"id"`
+	Items   []TicketItem `json:"items"`
+	Kind    TicketKind   `json:"kind"`
+	Message *string      `json:"message,omitempty"`
+
+	// Override a security administrator enforces without evidence enough; the ledger says so
+	Override  *Override `json:"override,omitempty"`
+	Reason    string    `json:"reason"`
+	Requester Person    `json:"requester"`
 
 	// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
 	State     TicketState `json:"state"`
@@ -1950,7 +2677,7 @@ type TicketPreview struct {
 	Change     *ChangeView   `json:"change,omitempty"`
 	Items      []PreviewItem `json:"items"`
 
-	// MaxDurationSeconds the smallest cap of the approval policies that matched; absent: none
+	// MaxDurationSeconds the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
 	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
 }
 
@@ -1977,6 +2704,86 @@ type TokenList struct {
 
 // TokenScope defines model for TokenScope.
 type TokenScope string
+
+// UnattributedLine a source that no class and no registered workload knows; it needs a human's word
+type UnattributedLine struct {
+	// Evidence what was seen of one client
+	Evidence SeenEvidence `json:"evidence"`
+	Ports    []string     `json:"ports"`
+	Source   string       `json:"source"`
+}
+
+// Undelivered what it says is not shown, only what it was about and why it did not arrive
+type Undelivered struct {
+	// At of what it tells
+	At        time.Time `json:"at"`
+	Attempts  int       `json:"attempts"`
+	Channel   string    `json:"channel"`
+	GivenUpAt time.Time `json:"givenUpAt"`
+	Id        string    `json:"id"`
+
+	// Kind as in InboxItem
+	Kind string `json:"kind"`
+
+	// Person absent: a receiver that is nobody's own
+	Person *Person `json:"person,omitempty"`
+
+	// Problem of the last attempt
+	Problem string  `json:"problem"`
+	Ticket  *string `json:"ticket,omitempty"`
+}
+
+// UndeliveredList defines model for UndeliveredList.
+type UndeliveredList struct {
+	Items      []Undelivered `json:"items"`
+	NextCursor *string       `json:"nextCursor,omitempty"`
+}
+
+// UnknownPortLine connections to a port that no action of the class names
+type UnknownPortLine struct {
+	// Evidence what was seen of one client
+	Evidence SeenEvidence `json:"evidence"`
+	Port     int          `json:"port"`
+	Protocol string       `json:"protocol"`
+	Source   string       `json:"source"`
+}
+
+// Unused defines model for Unused.
+type Unused struct {
+	Actions      []string     `json:"actions"`
+	CanRevoke    *bool        `json:"canRevoke,omitempty"`
+	DaysObserved int          `json:"daysObserved"`
+	Effect       UnusedEffect `json:"effect"`
+
+	// LastUsed absent: never in the time that the store remembers
+	LastUsed      *time.Time   `json:"lastUsed,omitempty"`
+	Policy        string       `json:"policy"`
+	Resources     []CatalogRef `json:"resources"`
+	Sid           string       `json:"sid"`
+	Subjects      []CatalogRef `json:"subjects"`
+	Ticket        *string      `json:"ticket,omitempty"`
+	TicketItem    *int         `json:"ticketItem,omitempty"`
+	TicketVisible *bool        `json:"ticketVisible,omitempty"`
+
+	// Why a sentence for people
+	Why string `json:"why"`
+}
+
+// UnusedEffect defines model for Unused.Effect.
+type UnusedEffect string
+
+// UnusedList defines model for UnusedList.
+type UnusedList struct {
+	Items      []Unused `json:"items"`
+	NextCursor *string  `json:"nextCursor,omitempty"`
+	QuietDays  int      `json:"quietDays"`
+
+	// Unobserved resource names that were not watched well enough to say anything, at most 100
+	Unobserved *[]string `json:"unobserved,omitempty"`
+}
+
+// Verdict what the dataplane did
+type Verdict string
 
 // Vote defines model for Vote.
 type Vote struct {
@@ -2055,6 +2862,45 @@ type Cursor = string
 // DecisionFilter defines model for DecisionFilter.
 type DecisionFilter = []Decision
 
+// FlowAction defines model for FlowAction.
+type FlowAction = []string
+
+// FlowCluster defines model for FlowCluster.
+type FlowCluster = []string
+
+// FlowDisagree defines model for FlowDisagree.
+type FlowDisagree = bool
+
+// FlowPolicy defines model for FlowPolicy.
+type FlowPolicy = string
+
+// FlowPort defines model for FlowPort.
+type FlowPort = []int
+
+// FlowResource defines model for FlowResource.
+type FlowResource = []string
+
+// FlowSid defines model for FlowSid.
+type FlowSid = string
+
+// FlowSince defines model for FlowSince.
+type FlowSince = time.Time
+
+// FlowSubject defines model for FlowSubject.
+type FlowSubject = []string
+
+// FlowText defines model for FlowText.
+type FlowText = string
+
+// FlowUnattributed defines model for FlowUnattributed.
+type FlowUnattributed = bool
+
+// FlowUntil defines model for FlowUntil.
+type FlowUntil = time.Time
+
+// FlowVerdict defines model for FlowVerdict.
+type FlowVerdict = []Verdict
+
 // Id defines model for Id.
 type Id = string
 
@@ -2070,11 +2916,17 @@ type Mine = bool
 // Query defines model for Query.
 type Query = string
 
+// QuietDays defines model for QuietDays.
+type QuietDays = int
+
 // Since defines model for Since.
 type Since = time.Time
 
 // TicketId defines model for TicketId.
 type TicketId = string
+
+// WindowSince defines model for WindowSince.
+type WindowSince = time.Time
 
 // ListApplicationsParams defines parameters for ListApplications.
 type ListApplicationsParams struct {
@@ -2100,6 +2952,12 @@ type ListApplicationConnectionsParams struct {
 
 	// Since absent: 24 hours ago
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
+}
+
+// ListApplicationUnusedParams defines parameters for ListApplicationUnused.
+type ListApplicationUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
 }
 
 // GetDeviceParams defines parameters for GetDevice.
@@ -2138,6 +2996,159 @@ type ListDelegationsParams struct {
 type CreateDelegationParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListFlowsParams defines parameters for ListFlows.
+type ListFlowsParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Subject a resource name or an application's catalog id
+	Subject *FlowSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a catalog id
+	Resource *FlowResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Cluster the destination's member
+	Cluster  *FlowCluster    `form:"cluster,omitempty" json:"cluster,omitempty"`
+	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
+
+	// Verdict what the dataplane did
+	Verdict *FlowVerdict `form:"verdict,omitempty" json:"verdict,omitempty"`
+	Action  *FlowAction  `form:"action,omitempty" json:"action,omitempty"`
+	Port    *FlowPort    `form:"port,omitempty" json:"port,omitempty"`
+
+	// Policy the policy whose statement decided
+	Policy *FlowPolicy `form:"policy,omitempty" json:"policy,omitempty"`
+
+	// Sid the statement that decided
+	Sid *FlowSid `form:"sid,omitempty" json:"sid,omitempty"`
+
+	// Unattributed only connections of which an end has no name
+	Unattributed *FlowUnattributed `form:"unattributed,omitempty" json:"unattributed,omitempty"`
+
+	// Disagree only connections that the dataplane did not treat as the policies say
+	Disagree *FlowDisagree `form:"disagree,omitempty" json:"disagree,omitempty"`
+
+	// Q part of any name or source, without regard to case
+	Q *FlowText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListFlowCoverageParams defines parameters for ListFlowCoverage.
+type ListFlowCoverageParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+}
+
+// ListFlowLossesParams defines parameters for ListFlowLosses.
+type ListFlowLossesParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Cluster the destination's member
+	Cluster *FlowCluster `form:"cluster,omitempty" json:"cluster,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListRawFlowsParams defines parameters for ListRawFlows.
+type ListRawFlowsParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Subject a resource name or an application's catalog id
+	Subject *FlowSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a catalog id
+	Resource *FlowResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Cluster the destination's member
+	Cluster  *FlowCluster    `form:"cluster,omitempty" json:"cluster,omitempty"`
+	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
+
+	// Verdict what the dataplane did
+	Verdict *FlowVerdict `form:"verdict,omitempty" json:"verdict,omitempty"`
+	Action  *FlowAction  `form:"action,omitempty" json:"action,omitempty"`
+	Port    *FlowPort    `form:"port,omitempty" json:"port,omitempty"`
+
+	// Policy the policy whose statement decided
+	Policy *FlowPolicy `form:"policy,omitempty" json:"policy,omitempty"`
+
+	// Sid the statement that decided
+	Sid *FlowSid `form:"sid,omitempty" json:"sid,omitempty"`
+
+	// Unattributed only connections of which an end has no name
+	Unattributed *FlowUnattributed `form:"unattributed,omitempty" json:"unattributed,omitempty"`
+
+	// Disagree only connections that the dataplane did not treat as the policies say
+	Disagree *FlowDisagree `form:"disagree,omitempty" json:"disagree,omitempty"`
+
+	// Q part of any name or source, without regard to case
+	Q *FlowText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListFlowSeriesParams defines parameters for ListFlowSeries.
+type ListFlowSeriesParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Subject a resource name or an application's catalog id
+	Subject *FlowSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a catalog id
+	Resource *FlowResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Cluster the destination's member
+	Cluster  *FlowCluster    `form:"cluster,omitempty" json:"cluster,omitempty"`
+	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
+
+	// Verdict what the dataplane did
+	Verdict *FlowVerdict `form:"verdict,omitempty" json:"verdict,omitempty"`
+	Action  *FlowAction  `form:"action,omitempty" json:"action,omitempty"`
+	Port    *FlowPort    `form:"port,omitempty" json:"port,omitempty"`
+
+	// Policy the policy whose statement decided
+	Policy *FlowPolicy `form:"policy,omitempty" json:"policy,omitempty"`
+
+	// Sid the statement that decided
+	Sid *FlowSid `form:"sid,omitempty" json:"sid,omitempty"`
+
+	// Unattributed only connections of which an end has no name
+	Unattributed *FlowUnattributed `form:"unattributed,omitempty" json:"unattributed,omitempty"`
+
+	// Disagree only connections that the dataplane did not treat as the policies say
+	Disagree *FlowDisagree `form:"disagree,omitempty" json:"disagree,omitempty"`
+
+	// Q part of any name or source, without regard to case
+	Q *FlowText `form:"q,omitempty" json:"q,omitempty"`
+
+	// StepSeconds a multiple of 60 that divides the window into at most 1000 steps; absent: the server takes one that gives about 120
+	StepSeconds *int `form:"stepSeconds,omitempty" json:"stepSeconds,omitempty"`
 }
 
 // ListGroupsParams defines parameters for ListGroups.
@@ -2185,6 +3196,16 @@ type CreateTokenParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListUndeliveredParams defines parameters for ListUndelivered.
+type ListUndeliveredParams struct {
+	// Channel mail, slack, or a configured receiver
+	Channel *string `form:"channel,omitempty" json:"channel,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListPeopleParams defines parameters for ListPeople.
 type ListPeopleParams struct {
 	// Q part of a name or title
@@ -2203,6 +3224,9 @@ type ListResourcesParams struct {
 
 	// Owner person or group id
 	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// DeniedFor catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing
+	DeniedFor *string `form:"deniedFor,omitempty" json:"deniedFor,omitempty"`
 
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
@@ -2224,6 +3248,49 @@ type ListResourceConnectionsParams struct {
 
 	// Since absent: 24 hours ago
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
+}
+
+// GetResourceProposalParams defines parameters for GetResourceProposal.
+type GetResourceProposalParams struct {
+	// Since the first instant, rounded down to a minute; absent: the evidence window (14 days) before until
+	Since *WindowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+}
+
+// ListResourceUnusedParams defines parameters for ListResourceUnused.
+type ListResourceUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+}
+
+// ListRolloutParams defines parameters for ListRollout.
+type ListRolloutParams struct {
+	Class *string `form:"class,omitempty" json:"class,omitempty"`
+
+	// Owner person or group id
+	Owner *string         `form:"owner,omitempty" json:"owner,omitempty"`
+	Stage *[]RolloutStage `form:"stage,omitempty" json:"stage,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// AdvanceRolloutParams defines parameters for AdvanceRollout.
+type AdvanceRolloutParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// AnnounceRolloutParams defines parameters for AnnounceRollout.
+type AnnounceRolloutParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // SearchParams defines parameters for Search.
@@ -2272,6 +3339,32 @@ type CreateTicketParams struct {
 type CommentTicketParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetTicketImpactParams defines parameters for GetTicketImpact.
+type GetTicketImpactParams struct {
+	// Change `ticket`: what the ticket does; `revoke`: what revoking its grants would do
+	Change *GetTicketImpactParamsChange `form:"change,omitempty" json:"change,omitempty"`
+}
+
+// GetTicketImpactParamsChange defines parameters for GetTicketImpact.
+type GetTicketImpactParamsChange string
+
+// ListUnusedParams defines parameters for ListUnused.
+type ListUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+	Class     *string    `form:"class,omitempty" json:"class,omitempty"`
+
+	// Owner person or group id, of the resource
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListWorkloadsParams defines parameters for ListWorkloads.
@@ -2327,11 +3420,32 @@ type PutPreferencesJSONRequestBody = Preferences
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
 
+// RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
+type RetryUndeliveredJSONRequestBody = RetryUndelivered
+
+// EndTemporaryAuditJSONRequestBody defines body for EndTemporaryAudit for application/json ContentType.
+type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit
+
+// PutTemporaryAuditJSONRequestBody defines body for PutTemporaryAudit for application/json ContentType.
+type PutTemporaryAuditJSONRequestBody = NewTemporaryAudit
+
+// AdvanceRolloutJSONRequestBody defines body for AdvanceRollout for application/json ContentType.
+type AdvanceRolloutJSONRequestBody = RolloutAdvance
+
+// AnnounceRolloutJSONRequestBody defines body for AnnounceRollout for application/json ContentType.
+type AnnounceRolloutJSONRequestBody = NewAnnouncement
+
+// PutRolloutGuardJSONRequestBody defines body for PutRolloutGuard for application/json ContentType.
+type PutRolloutGuardJSONRequestBody = NewGuard
+
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket
 
 // DecideManyJSONRequestBody defines body for DecideMany for application/json ContentType.
 type DecideManyJSONRequestBody = BulkDecision
+
+// PreviewImpactJSONRequestBody defines body for PreviewImpact for application/json ContentType.
+type PreviewImpactJSONRequestBody = NewTicket
 
 // PreviewTicketJSONRequestBody defines body for PreviewTicket for application/json ContentType.
 type PreviewTicketJSONRequestBody = NewTicket

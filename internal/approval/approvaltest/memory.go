@@ -113,7 +113,7 @@ func (m *Memory) List(_ context.Context, f approval.Filter) ([]*approval.Ticket,
 	defer m.mu.Unlock()
 	var out []*approval.Ticket
 	for i := len(m.tickets) - 1; i >= 0; i-- {
-		if t := m.tickets[i]; matches(t, f) && behind(t, f) {
+		if t := m.tickets[i]; f.Matches(t) && behind(t, f) {
 			out = append(out, t.Clone())
 		}
 	}
@@ -147,7 +147,7 @@ func (m *Memory) Count(_ context.Context, filters ...approval.Filter) ([]int, er
 	out := make([]int, len(filters))
 	for i, f := range filters {
 		for _, t := range m.tickets {
-			if out[i] < approval.CountLimit && matches(t, f) {
+			if out[i] < approval.CountLimit && f.Matches(t) {
 				out[i]++
 			}
 		}

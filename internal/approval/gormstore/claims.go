@@ -2,18 +2,23 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
 	"slices"
 	"strings"
 
 	"gorm.io/gorm"
-	"gorm.io/gorm/clause"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
 )
 
 // ClaimedBy implements approval.Store.
 func (s *Store) ClaimedBy(ctx context.Context, claims []approval.Claim) (n int64, err error) {
-	err = s.read(ctx, func(tx *gorm.DB) error {
+	read := s.read
+	if len(claims) <= fillAtOnce {
+		read = s.readOne
+	}
+	err = read(ctx, func(tx *gorm.DB) error {
 		n, err = claimedBy(tx, claims)
 		return err
 	})
@@ -22,17 +27,14 @@ func (s *Store) ClaimedBy(ctx context.Context, claims []approval.Claim) (n int64
 
 func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
 	for some := range slices.Chunk(claims, fillAtOnce) {
-		args := make([]any, 0, 3*len(some))
+		var args []any
 		for _, c := range some {
 			args = append(args, c.Application, c.Resource, c.Action)
 		}
-		values := strings.TrimSuffix(strings.Repeat("(?, ?, ?), ", len(some)), ", ")
-		var rows []claimRow
-		if err := tx.Where("(application, resource, action) IN (VALUES "+values+")", args...).Limit(1).Find(&rows).Error; err != nil {
-			return 0, err
-		}
-		if len(rows) > 0 {
-			return rows[0].Ticket, nil
+		var other int64
+		if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&other) },
+			"SELECT ticket FROM claims WHERE (application, resource, action) IN (VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(some)-1)+") LIMIT 1", args...); err != nil || other > 0 {
+			return other, err
 		}
 	}
 	return 0, nil
@@ -41,15 +43,15 @@ func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
 // claim takes the ticket's claims and returns those of which some belong to others.
 func claim(tx *gorm.DB, t *approval.Ticket) (taken []approval.Claim, err error) {
 	for some := range slices.Chunk(t.Claims(), fillAtOnce) {
-		rows := make([]claimRow, len(some))
+		rows := make([][]any, len(some))
 		for i, c := range some {
-			rows[i] = claimRow{Application: c.Application, Resource: c.Resource, Action: c.Action, Ticket: t.Number}
+			rows[i] = []any{c.Application, c.Resource, c.Action, t.Number}
 		}
-		res := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&rows)
-		if res.Error != nil {
-			return nil, res.Error
+		n, err := database.Insert(tx, "claims (application, resource, action, ticket)", " ON CONFLICT DO NOTHING", rows)
+		if err != nil {
+			return nil, err
 		}
-		if res.RowsAffected != int64(len(rows)) {
+		if n != int64(len(rows)) {
 			taken = append(taken, some...)
 		}
 	}

@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -21,7 +22,7 @@ func (s *Store) Delegate(ctx context.Context, d approval.Delegation) (approval.D
 		if err := notifystore.EnqueueDelegation(tx, row.ID); err != nil {
 			return err
 		}
-		return ledgerstore.Append(tx, row.delegation().LedgerEntry())
+		return delegated(tx, row.delegation())
 	})
 	return row.delegation(), err
 }
@@ -49,13 +50,27 @@ func (s *Store) EndDelegation(ctx context.Context, id int64, change func(*approv
 		if err := notifystore.EnqueueDelegation(tx, id); err != nil {
 			return err
 		}
-		return ledgerstore.Append(tx, d.LedgerEntry())
+		return delegated(tx, d)
 	})
 	return d, err
 }
 
-// Delegations implements approval.Store.
+func delegated(tx *gorm.DB, d approval.Delegation) error {
+	if err := ledgerstore.Append(tx, d.LedgerEntry()); err != nil {
+		return err
+	}
+	return changed(tx, ofDelegation)
+}
+
+// Delegations implements approval.Store. Each call of the portal asks for whom its caller stands, so that is kept.
 func (s *Store) Delegations(ctx context.Context, f approval.DelegationFilter) ([]approval.Delegation, error) {
+	if f.To != "" && !f.ActiveAt.IsZero() && f == (approval.DelegationFilter{To: f.To, ActiveAt: f.ActiveAt}) {
+		return s.standing(ctx, f.To, f.ActiveAt)
+	}
+	return s.delegations(ctx, f)
+}
+
+func (s *Store) delegations(ctx context.Context, f approval.DelegationFilter) ([]approval.Delegation, error) {
 	var out []approval.Delegation
 	err := s.readOne(ctx, func(tx *gorm.DB) error {
 		q := tx.Order("id DESC")
@@ -85,4 +100,36 @@ func (s *Store) Delegations(ctx context.Context, f approval.DelegationFilter) ([
 		return nil
 	})
 	return out, err
+}
+
+// given are all delegations to somebody, at the change of which they were read.
+type given struct {
+	all  []approval.Delegation
+	mark mark
+	till time.Time
+}
+
+// standing are the delegations to a person that hold at an instant.
+func (s *Store) standing(ctx context.Context, person string, at time.Time) ([]approval.Delegation, error) {
+	if err := s.look(ctx); err != nil {
+		return nil, err
+	}
+	head := s.changes.now()
+	v, _ := s.given.Get(person)
+	g, ok := v.(*given)
+	if now := time.Now(); !ok || s.changes.delegated(g.mark) || now.After(g.till) {
+		all, err := s.delegations(ctx, approval.DelegationFilter{To: person})
+		if err != nil {
+			return nil, err
+		}
+		g = &given{all, head, now.Add(keepUnasked)}
+		s.given.Add(person, g)
+	}
+	var out []approval.Delegation
+	for _, d := range g.all {
+		if d.Active(instant(micros(at))) {
+			out = append(out, d)
+		}
+	}
+	return out, nil
 }

@@ -6,18 +6,24 @@ import (
 	"context"
 
 	"gorm.io/gorm"
+	"k8s.io/utils/lru"
 
 	"github.com/acp-io/acp/internal/database"
 )
 
 // Store implements approval.Store.
 type Store struct {
-	db    *database.DB
-	pages pages
+	db      *database.DB
+	pages   pages
+	changes *changes
+	lists   lists
+	given   *lru.Cache // person to *given
 }
 
 // New is the store of an open database, which its opener closes.
-func New(db *database.DB) *Store { return &Store{db, newPages()} }
+func New(db *database.DB) *Store {
+	return &Store{db, newPages(), newChanges(), newLists(), lru.New(keepPeople)}
+}
 
 // Ping implements approval.Store.
 func (s *Store) Ping(ctx context.Context) error { return storeError(s.db.Ping(ctx)) }

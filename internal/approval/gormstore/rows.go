@@ -50,15 +50,6 @@ func itemOf(t *approval.Ticket, i int) itemRow {
 	return r
 }
 
-type concernRow struct {
-	Ticket int64
-	Item   int
-	Person string
-	Role   approval.Role
-}
-
-func (concernRow) TableName() string { return "concerns" }
-
 type delegationRow struct {
 	ID         int64 `gorm:"primaryKey"`
 	FromPerson string
@@ -83,31 +74,6 @@ func (r delegationRow) delegation() approval.Delegation {
 	return approval.Delegation{ID: r.ID, From: r.FromPerson, To: r.ToPerson, Start: instant(r.StartAt), End: instant(r.EndAt), Reason: r.Reason,
 		CreatedBy: r.CreatedBy, CreatedAt: instant(r.CreatedAt), EndedAt: instant(r.EndedAt), EndedBy: r.EndedBy}
 }
-
-type eventRow struct {
-	Seq        int64 `gorm:"primaryKey"`
-	Ticket     int64
-	Item       int
-	At         int64
-	Kind       approval.EventKind
-	Actor      string
-	OnBehalfOf string
-	Step       string
-	Cluster    string
-	Revision   string
-	Comment    string
-}
-
-func (eventRow) TableName() string { return "ticket_events" }
-
-type claimRow struct {
-	Application string `gorm:"primaryKey"`
-	Resource    string `gorm:"primaryKey"`
-	Action      string `gorm:"primaryKey"`
-	Ticket      int64
-}
-
-func (claimRow) TableName() string { return "claims" }
 
 type jobRow struct {
 	ID         int64 `gorm:"primaryKey"`

@@ -126,7 +126,7 @@ func visible(v approval.Visible) []walk {
 }
 
 // padded repeats the last value up to the next power of two, so that there are few forms of a statement to prepare.
-func padded(values []string) []string {
+func padded[T any](values []T) []T {
 	n := 1
 	for n < len(values) {
 		n *= 2

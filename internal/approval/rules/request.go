@@ -22,6 +22,8 @@ type Request struct {
 	Clients     int64         `cel:"clients"`   // that may reach the resource now
 	FromMode    string        `cel:"fromMode"`  // empty: it is not protected
 	ToMode      string        `cel:"toMode"`
+	Adopt       bool          `cel:"adopt"`    // the resource's side asks for clients that were seen
+	Override    bool          `cel:"override"` // it closes the resource without evidence enough
 }
 
 // Person who asks.

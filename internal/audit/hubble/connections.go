@@ -1,12 +1,6 @@
 package hubble
 
-import (
-	"net/netip"
-	"time"
-
-	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/audit"
-)
+import "time"
 
 const (
 	// settle is the time in which a connection's verdict and the trace of its opening packet follow each other.
@@ -14,67 +8,68 @@ const (
 	// idle is how long a connection without traffic is remembered, at least.
 	idle = time.Hour
 	// maxConnections bounds what is remembered; beyond it the longest idle are forgotten early.
-	maxConnections = 200_000
+	maxConnections = 1 << 20
 )
 
-type connection struct {
-	source, destination netip.AddrPort
-	protocol            v1alpha1.Protocol
-}
-
-type marks struct{ verdict time.Time }
-
 // connections remembers which connections were counted, in two generations: what is used moves to the young one, and
-// the old one is dropped as a whole. It reads the time of the events, not a clock.
+// the old one is dropped as a whole. It reads the time of the events, not a clock. A connection is known by a number made of
+// its ends; its value is the second of its verdict, 0 without one.
 type connections struct {
-	young, old map[connection]marks
+	young, old map[uint64]uint32
 	rotated    time.Time
 	limit      int
-	// quietUntil: before this time, a connection that is not remembered may have been counted by the run of the program
-	// before this one, so its traffic is only remembered.
+	// quietUntil: before this time, a connection that is not remembered may have been counted, by the run of the program
+	// before this one or before it was forgotten early. So its traffic is only remembered.
 	quietUntil time.Time
 }
 
-func newConnections(resumed time.Time) *connections {
-	c := &connections{young: map[connection]marks{}, limit: maxConnections}
+func newConnections(resumed time.Time, limit int) *connections {
+	c := &connections{young: map[uint64]uint32{}, limit: limit}
 	if !resumed.IsZero() {
 		c.quietUntil = resumed.Add(idle)
 	}
 	return c
 }
 
-// counts reports whether the event is the first sign of its connection, and remembers it.
-func (c *connections) counts(cl class, o *audit.Observation) bool {
-	c.rotate(o.Time)
-	key := connection{
-		source:      netip.AddrPortFrom(o.Source.Address, o.Source.Port),
-		destination: netip.AddrPortFrom(o.Destination.Address, o.Destination.Port),
-		protocol:    o.Protocol,
+// take remembers the connection of the event, and says why it does not count when it is not the first sign of it.
+func (c *connections) take(cl class, connection uint64, at time.Time) skip {
+	c.rotate(at)
+	if cl == classVerdict { // counts always
+		c.young[connection] = uint32(at.Unix())
+		return skipNone
 	}
-	m, known := c.young[key]
-	if !known {
-		m, known = c.old[key]
+	verdict, young := c.young[connection]
+	known := young
+	if !young {
+		verdict, known = c.old[connection]
 	}
-	var first bool
-	switch cl {
-	case classVerdict:
-		first = true
-		m.verdict = o.Time
-	case classOpened:
+	if !young {
+		c.young[connection] = verdict
+	}
+	switch {
+	case cl == classOpened:
 		// The ports may be those of a connection that ended: only a verdict right beside it is of the same one.
-		first = m.verdict.IsZero() || o.Time.Sub(m.verdict).Abs() > settle
-	case classTraffic:
-		first = !known && !o.Time.Before(c.quietUntil)
+		if verdict != 0 && time.Duration(at.Unix()-int64(verdict)).Abs() <= settle/time.Second {
+			return skipKnown
+		}
+	case known:
+		return skipKnown
+	case at.Before(c.quietUntil):
+		return skipForgotten
 	}
-	c.young[key] = m
-	return first
+	return skipNone
 }
 
 func (c *connections) rotate(now time.Time) {
 	if c.rotated.IsZero() {
 		c.rotated = now
 	}
-	if len(c.young) >= c.limit/2 || now.Sub(c.rotated) >= idle {
-		c.old, c.young, c.rotated = c.young, map[connection]marks{}, now
+	full := len(c.young) >= c.limit/2
+	if !full && now.Sub(c.rotated) < idle {
+		return
 	}
+	if full && len(c.old) > 0 && now.Sub(c.rotated) < idle {
+		c.quietUntil = now.Add(idle)
+	}
+	c.old, c.young, c.rotated = c.young, make(map[uint64]uint32, min(len(c.young), c.limit/2)), now
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -61,6 +62,17 @@ func trace(reason flowpb.TraceReason) func(*flowpb.Flow) {
 func flowResponse(f *flowpb.Flow) *observerpb.GetFlowsResponse {
 	return &observerpb.GetFlowsResponse{ResponseTypes: &observerpb.GetFlowsResponse_Flow{Flow: f}, NodeName: f.GetNodeName(), Time: f.GetTime()}
 }
+
+// wire is the flow as it comes.
+func wire(f *flowpb.Flow) []byte {
+	b, err := proto.Marshal(flowResponse(f))
+	if err != nil {
+		panic(err) // it was made here
+	}
+	return b
+}
+
+func take(in *intake, f *flowpb.Flow) { in.takeResponse(wire(f)) }
 
 func lostResponse(when time.Time, source flowpb.LostEventSource, n uint64) *observerpb.GetFlowsResponse {
 	return &observerpb.GetFlowsResponse{ResponseTypes: &observerpb.GetFlowsResponse_LostEvents{LostEvents: &flowpb.LostEvent{Source: source, NumEventsLost: n}},
@@ -158,6 +170,8 @@ type ledger struct {
 	edges   map[audit.Edge]int64
 	resume  audit.Resume
 	losses  []audit.Loss
+	flows   []audit.Flow
+	watched []audit.Watch
 	takenIn int
 }
 
@@ -171,15 +185,27 @@ func (l *ledger) change(f func()) {
 	l.grown = make(chan struct{})
 }
 
-func (l *ledger) Take(t audit.Taken) {
+func (l *ledger) Take(t *audit.Taken) {
 	l.change(func() {
-		for _, e := range t.Edges {
-			l.edges[e] += t.Count
+		if t.Tally != nil {
+			for _, e := range t.Tally.Edges {
+				l.edges[e] += t.Count
+			}
+		}
+		if t.Loss != nil {
+			l.losses = append(l.losses, *t.Loss)
+		}
+		if t.Flow != nil {
+			l.flows = append(l.flows, *t.Flow)
 		}
 		l.takenIn++
 		l.resume.Position = t.Position
 		l.resume.Seen = append(slices.DeleteFunc(l.resume.Seen, func(s audit.Seen) bool { return s.Time.Before(t.Forget) }), t.Seen)
 	})
+}
+
+func (l *ledger) Progress(p audit.Progress) {
+	l.change(func() { l.watched = append(l.watched, p.Watch) })
 }
 
 func (l *ledger) Lose(x audit.Loss) { l.change(func() { l.losses = append(l.losses, x) }) }
@@ -220,10 +246,13 @@ func (l *ledger) until(t *testing.T, what string, ok func(l *ledger) bool) {
 	}
 }
 
-type fixed struct{ *policy.Snapshot }
+// fixed policies never change.
+type fixed struct{ epochs []audit.Epoch }
+
+func always(e audit.Evaluator) fixed { return fixed{[]audit.Epoch{{Evaluator: e}}} }
 
 func (f fixed) Wait(context.Context) error             { return nil }
-func (f fixed) Evaluator() audit.Evaluator             { return f.Snapshot }
+func (f fixed) Epochs() []audit.Epoch                  { return f.epochs }
 func plain() (credentials.TransportCredentials, error) { return insecure.NewCredentials(), nil }
 
 func snapshot() *policy.Snapshot {
@@ -242,7 +271,7 @@ func edge() audit.Edge {
 }
 
 func config(address string, l *ledger) Config {
-	return Config{Member: "m1", Address: address, Credentials: plain, Resume: l, Evaluators: fixed{snapshot()}, Sink: l,
+	return Config{Member: "m1", Address: address, Credentials: plain, Resume: l, Evaluators: always(snapshot()), Sink: l,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, Now: clock}
 }
 

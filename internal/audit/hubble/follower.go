@@ -19,10 +19,12 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Sink takes what a follower has understood; both methods must not block on I/O.
+// Sink takes what a follower has understood; its methods must not block on I/O. What they are given may be used again
+// when they have returned.
 type Sink interface {
-	Take(audit.Taken)
+	Take(*audit.Taken)
 	Lose(audit.Loss)
+	Progress(audit.Progress)
 }
 
 // Resumer tells where to go on.
@@ -30,17 +32,33 @@ type Resumer interface {
 	Resume(ctx context.Context, source string) (audit.Resume, error)
 }
 
-// Evaluators gives the policies as they are now. It waits until they were read once, so that nothing is called
-// unmanaged only because its policy is not known yet.
+// Evaluators gives the policies as they are and were.
 type Evaluators interface {
+	// Wait returns when they were read once, so that nothing is called unmanaged only because its policy is not known yet.
 	Wait(ctx context.Context) error
-	Evaluator() audit.Evaluator
+	// Epochs are the states of the policies, newest first and at least one: the same slice until there is a new one.
+	Epochs() []audit.Epoch
+}
+
+// Lines are events as the lines that Hubble's exporter writes.
+type Lines interface {
+	// Follow hands over each line without its end until the context ends or reading fails. The line is valid during the call.
+	Follow(ctx context.Context, take func(line []byte)) error
+	// Again tells that every Follow begins with the oldest line that there is. Without it a Follow that returns is the last.
+	Again() bool
 }
 
 // Config of the Follower of one member.
 type Config struct {
 	// Member is the cluster's name in the control plane, Address the host and port of its relay or agent.
 	Member, Address string
+	// Lines, when set, are read in place of an address.
+	Lines Lines
+	// Members is how many followers share the memory of the process; 1.
+	Members int
+	// Keep says which flows the sink gets one by one; KeepNone. Tap, when set, gets all that are counted.
+	Keep Keep
+	Tap  Tap
 	// Credentials are asked for at every connection; Version, when set, is polled, and a change makes a new connection.
 	Credentials func() (credentials.TransportCredentials, error)
 	Version     func() string
@@ -55,15 +73,17 @@ type Config struct {
 	MinBackoff, MaxBackoff time.Duration
 	// VersionEvery is the time between two polls of Version; 10 s.
 	VersionEvery time.Duration
+	// ProgressEvery is the time between two reports of the progress; 1 s.
+	ProgressEvery time.Duration
 	// Now is the clock; time.Now.
 	Now func() time.Time
 }
 
 func (c *Config) complete() error {
 	switch {
-	case c.Member == "" || c.Address == "":
-		return errors.New("a member needs a name and an address")
-	case c.Credentials == nil || c.Resume == nil || c.Evaluators == nil || c.Sink == nil || c.Metrics == nil || c.Log == nil:
+	case c.Member == "" || c.Address == "" && c.Lines == nil:
+		return errors.New("a member needs a name and an address or lines")
+	case c.Credentials == nil && c.Lines == nil || c.Resume == nil || c.Evaluators == nil || c.Sink == nil || c.Metrics == nil || c.Log == nil:
 		return errors.New("credentials, resume, evaluators, sink, metrics and log must be set")
 	}
 	if c.MinBackoff <= 0 {
@@ -75,6 +95,13 @@ func (c *Config) complete() error {
 	if c.VersionEvery <= 0 {
 		c.VersionEvery = 10 * time.Second
 	}
+	if c.ProgressEvery <= 0 {
+		c.ProgressEvery = time.Second
+	}
+	if c.Keep == "" {
+		c.Keep = KeepNone
+	}
+	c.Members = max(c.Members, 1)
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -95,9 +122,12 @@ type State struct {
 type Follower struct {
 	cfg     Config
 	started time.Time
+	// watched is until when the source was followed; only the running session uses it.
+	watched time.Time
 
-	mu    sync.Mutex
-	state State
+	mu     sync.Mutex
+	state  State
+	intake *intake
 }
 
 // New returns a Follower; Run makes it follow. A member that was never read is read from now on.
@@ -114,15 +144,20 @@ func New(cfg Config) (*Follower, error) {
 func (f *Follower) State() State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.state
+	s := f.state
+	if f.intake != nil {
+		s.Position, _ = f.intake.progress()
+	}
+	return s
 }
 
-// Run follows until the context ends. Whatever fails is tried again; that the member is away is a state, not an error.
+// Run follows until the context ends, or a source of lines that cannot be read again. Whatever fails is tried again; that the member is away is a state, not an error.
 func (f *Follower) Run(ctx context.Context) {
 	t, err := f.prepare(ctx)
 	if err != nil {
 		return // the context ended
 	}
+	f.watched, _ = t.progress()
 	wait := backoff{min: f.cfg.MinBackoff, max: f.cfg.MaxBackoff}
 	for ctx.Err() == nil {
 		received, err := f.session(ctx, t)
@@ -137,6 +172,9 @@ func (f *Follower) Run(ctx context.Context) {
 			break
 		}
 		f.disconnected(err)
+		if f.cfg.Lines != nil && !f.cfg.Lines.Again() {
+			break
+		}
 		if sleep(ctx, wait.next()) != nil {
 			break
 		}
@@ -145,7 +183,7 @@ func (f *Follower) Run(ctx context.Context) {
 }
 
 // prepare waits for the policies and the position. It fails only when the context ends.
-func (f *Follower) prepare(ctx context.Context) (*taker, error) {
+func (f *Follower) prepare(ctx context.Context) (*intake, error) {
 	if err := f.cfg.Evaluators.Wait(ctx); err != nil {
 		return nil, err
 	}
@@ -153,7 +191,11 @@ func (f *Follower) prepare(ctx context.Context) (*taker, error) {
 	for {
 		r, err := f.cfg.Resume.Resume(ctx, f.cfg.Member)
 		if err == nil {
-			return newTaker(&f.cfg, r), nil
+			t := newIntake(&f.cfg, r)
+			f.mu.Lock()
+			f.intake = t
+			f.mu.Unlock()
+			return t, nil
 		}
 		f.disconnected(err)
 		if err := sleep(ctx, wait.next()); err != nil {
@@ -163,14 +205,14 @@ func (f *Follower) prepare(ctx context.Context) (*taker, error) {
 }
 
 // connected and disconnected log changes of the state, not every attempt.
-func (f *Follower) connected(position time.Time) {
+func (f *Follower) connected() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.state.Connected {
 		f.cfg.Log.Info("receiving flows")
 		f.cfg.Metrics.connected.WithLabelValues(f.cfg.Member).Set(1)
 	}
-	f.state.Connected, f.state.Problem, f.state.Position = true, "", position
+	f.state.Connected, f.state.Problem = true, ""
 }
 
 func (f *Follower) disconnected(err error) {
@@ -196,49 +238,102 @@ func (f *Follower) dial() (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
+	return grpc.NewClient("passthrough:///"+f.cfg.Address, append(dialOptions(), grpc.WithTransportCredentials(creds))...)
+}
+
+func dialOptions() []grpc.DialOption {
 	dialer := &net.Dialer{KeepAliveConfig: tcpKeepAlive, Timeout: 10 * time.Second}
-	return grpc.NewClient("passthrough:///"+f.cfg.Address, grpc.WithTransportCredentials(creds),
+	return []grpc.DialOption{
+		grpc.WithStaticStreamWindowSize(windowSize), grpc.WithStaticConnWindowSize(windowSize), grpc.WithReadBufferSize(readSize),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			return dialer.DialContext(ctx, "tcp", address)
-		}))
+		}),
+	}
 }
 
 var errRenewed = errors.New("certificates were renewed")
 
-// session connects once and takes in flows until the stream breaks. It reports whether anything was received.
-func (f *Follower) session(ctx context.Context, t *taker) (received bool, err error) {
+// session connects once and takes in flows until the source breaks. It reports whether anything was received.
+func (f *Follower) session(ctx context.Context, t *intake) (received bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	var beside sync.WaitGroup
+	defer beside.Wait()
+	defer cancel(nil) // before the wait
+	if f.cfg.Lines != nil {
+		return f.lines(ctx, t, &beside)
+	}
 	conn, err := f.dial()
 	if err != nil {
 		return false, err
 	}
 	defer conn.Close()
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	defer cancel(nil) // before the wait
 	if f.cfg.Version != nil {
 		before := f.cfg.Version()
-		watch.Go(func() { f.watchVersion(ctx, before, cancel) })
+		beside.Go(func() { f.watchVersion(ctx, before, cancel) })
 	}
-	client := observerpb.NewObserverClient(conn)
-	if err := ping(ctx, client); err != nil {
+	if err := ping(ctx, observerpb.NewObserverClient(conn)); err != nil {
 		return false, sessionError(ctx, err)
 	}
-	stream, err := client.GetFlows(ctx, request(t.since(f.started)))
+	since := t.seen.forget()
+	if since.IsZero() {
+		since = f.started
+	}
+	stream, err := getFlows(ctx, conn, request(since))
 	if err != nil {
 		return false, sessionError(ctx, err)
 	}
-	t.resumed()
-	f.connected(t.seen.position)
+	f.follows(ctx, t, &beside)
+	var m frame
+	defer m.free()
 	for {
-		r, err := stream.Recv()
-		if err != nil {
+		if err := stream.RecvMsg(&m); err != nil {
 			return received, sessionError(ctx, err)
 		}
 		received = true
-		t.take(r)
-		f.connected(t.seen.position)
+		t.takeResponse(m.bytes())
+	}
+}
+
+// lines reads a source of lines.
+func (f *Follower) lines(ctx context.Context, t *intake, beside *sync.WaitGroup) (received bool, err error) {
+	t.since = time.Time{}
+	if f.cfg.Lines.Again() {
+		t.since = t.seen.forget()
+	}
+	f.follows(ctx, t, beside)
+	err = f.cfg.Lines.Follow(ctx, func(line []byte) {
+		received = true
+		t.takeLine(line)
+	})
+	return received, sessionError(ctx, err)
+}
+
+// follows is called when the source has taken the request.
+func (f *Follower) follows(ctx context.Context, t *intake, beside *sync.WaitGroup) {
+	t.resumed()
+	f.connected()
+	if f.watched.IsZero() {
+		f.watched = f.cfg.Now()
+	}
+	beside.Go(func() {
+		for sleep(ctx, f.cfg.ProgressEvery) == nil {
+			f.progress(t)
+		}
+		f.progress(t)
+	})
+}
+
+// progress reports the span since the last report. What was missed in it is a loss of its own.
+func (f *Follower) progress(t *intake) {
+	p := audit.Progress{Watch: audit.Watch{Source: f.cfg.Member, From: f.watched, To: f.cfg.Now()}}
+	p.Position, p.Forget = t.progress()
+	if !p.Position.IsZero() {
+		f.cfg.Metrics.position.WithLabelValues(f.cfg.Member).Set(float64(p.Position.UnixMilli()) / 1000)
+	}
+	if p.To.After(p.From) {
+		f.cfg.Sink.Progress(p)
+		f.watched = p.To
 	}
 }
 
@@ -259,6 +354,9 @@ func ping(ctx context.Context, client observerpb.ObserverClient) error {
 func sessionError(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, errRenewed) {
 		return cause
+	}
+	if err == nil {
+		return nil
 	}
 	return fmt.Errorf("follow flows: %w", err)
 }

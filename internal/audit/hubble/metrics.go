@@ -6,10 +6,11 @@ import "github.com/prometheus/client_golang/prometheus"
 type Metrics struct {
 	flows         *prometheus.CounterVec
 	skipped       *prometheus.CounterVec
-	duplicates    *prometheus.CounterVec
+	repeated      *prometheus.CounterVec
+	late          *prometheus.CounterVec
 	disagreements *prometheus.CounterVec
 	connected     *prometheus.GaugeVec
-	lastFlow      *prometheus.GaugeVec
+	position      *prometheus.GaugeVec
 }
 
 // NewMetrics registers the metrics.
@@ -18,15 +19,32 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		flows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_total",
 			Help: "Connections counted, by the decision of the policies and the verdict of the dataplane."}, []string{"cluster", "decision", "verdict"}),
 		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_events_skipped_total",
-			Help: "Events that stand for no connection of their own, by why."}, []string{"cluster", "reason"}),
-		duplicates: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_events_repeated_total",
-			Help: "Events that were delivered again after a reconnect and not counted again."}, []string{"cluster"}),
+			Help: "Events that stand for no connection of their own, by why. \"forgotten\": traffic of a connection that may have been counted before a restart, or before its memory was full."},
+			[]string{"cluster", "reason"}),
+		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_events_repeated_total",
+			Help: "Events that were delivered again after a reconnect or a restart and not counted again."}, []string{"cluster"}),
+		late: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_decided_late_total",
+			Help: "Connections so old that the policies of their time are no longer kept: they are decided with the oldest that are."}, []string{"cluster"}),
 		disagreements: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_disagreements_total",
-			Help: "Connections that the dataplane treated otherwise than the policies say. Short bursts follow every change; what lasts is an alarm."},
+			Help: "Connections that the dataplane treated otherwise than the policies say, and also otherwise than they said in the 35 seconds before. What lasts is an alarm."},
 			[]string{"cluster", "decision", "verdict"}),
 		connected: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_connected", Help: "1 while the member's flows are received."}, []string{"cluster"}),
-		lastFlow:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_position_seconds", Help: "Time up to which the member's flows were taken in."}, []string{"cluster"}),
+		position:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_position_seconds", Help: "Time up to which the member's flows were taken in."}, []string{"cluster"}),
 	}
-	reg.MustRegister(m.flows, m.skipped, m.duplicates, m.disagreements, m.connected, m.lastFlow)
+	reg.MustRegister(m.flows, m.skipped, m.repeated, m.late, m.disagreements, m.connected, m.position)
 	return m
+}
+
+// counters are those of one member, found once and not for every event.
+type counters struct {
+	skipped        [skips]prometheus.Counter
+	repeated, late prometheus.Counter
+}
+
+func (m *Metrics) of(member string) *counters {
+	c := &counters{repeated: m.repeated.WithLabelValues(member), late: m.late.WithLabelValues(member)}
+	for why := skipNone + 1; why < skips; why++ {
+		c.skipped[why] = m.skipped.WithLabelValues(member, skipNames[why])
+	}
+	return c
 }

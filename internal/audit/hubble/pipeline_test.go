@@ -36,7 +36,7 @@ type counting struct {
 	taken chan struct{}
 }
 
-func (c counting) Take(t audit.Taken) {
+func (c counting) Take(t *audit.Taken) {
 	c.Aggregator.Take(t)
 	c.taken <- struct{}{}
 }

@@ -38,6 +38,7 @@ type Config struct {
 type Source struct {
 	cfg      Config
 	snapshot atomic.Pointer[policy.Snapshot]
+	epochs   atomic.Pointer[[]audit.Epoch]
 	ready    chan struct{} // closed with the first snapshot
 	changed  chan struct{} // holds at most one token: something changed since the last rebuild
 
@@ -73,15 +74,16 @@ func (s *Source) Wait(ctx context.Context) error {
 	}
 }
 
-// Evaluator returns the present snapshot; nil before Wait has returned.
-func (s *Source) Evaluator() audit.Evaluator {
-	if p := s.snapshot.Load(); p != nil {
-		return p
+// Epochs are the snapshots of the last while, newest first: the same slice until there is a new one, and none before Wait
+// has returned. Flows that come late are decided with the one of their time.
+func (s *Source) Epochs() []audit.Epoch {
+	if p := s.epochs.Load(); p != nil {
+		return *p
 	}
 	return nil
 }
 
-// Snapshot is the same for callers that need all of it.
+// Snapshot is the present one; nil before Wait has returned.
 func (s *Source) Snapshot() *policy.Snapshot { return s.snapshot.Load() }
 
 // Run watches until the context ends.
@@ -175,7 +177,7 @@ func (s *Source) rebuild(ctx context.Context, r client.Reader) error {
 	if err != nil {
 		return err
 	}
-	first := s.snapshot.Swap(policy.NewSnapshot(in)) == nil
+	first := s.put(policy.NewSnapshot(in), s.cfg.Now())
 	if first {
 		s.clearProblem()
 		s.cfg.Log.Info("policies were read; flows are decided with them", "policies", len(in.Policies), "resourceClasses", len(in.ResourceClasses),
@@ -183,4 +185,26 @@ func (s *Source) rebuild(ctx context.Context, r client.Reader) error {
 		close(s.ready)
 	}
 	return nil
+}
+
+// What is kept of the past: as many snapshots, which share their objects but not their indexes, and as long.
+const (
+	keptEpochs = 8
+	keptFor    = 10 * time.Minute
+)
+
+// put makes the snapshot the present one, and reports whether it is the first.
+func (s *Source) put(p *policy.Snapshot, now time.Time) (first bool) {
+	epochs := []audit.Epoch{{Evaluator: p, Since: now}}
+	past := s.Epochs()
+	for i, e := range past {
+		// The one before was in force until the one after it began.
+		if ended := epochs[i].Since; len(epochs) == keptEpochs || now.Sub(ended) > keptFor {
+			break
+		}
+		epochs = append(epochs, e)
+	}
+	s.epochs.Store(&epochs)
+	s.snapshot.Store(p)
+	return len(past) == 0
 }

@@ -156,7 +156,7 @@ func until(t *testing.T, what string, ok func() bool) {
 }
 
 func word(s *Source) policy.Word {
-	return s.Evaluator().Decide(policy.Query{Resources: []string{bobs}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: time.Now()}).Word
+	return s.Snapshot().Decide(policy.Query{Resources: []string{bobs}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: time.Now()}).Word
 }
 
 func TestSnapshotFollowsTheHost(t *testing.T) {
@@ -218,7 +218,7 @@ func TestHostProblems(t *testing.T) {
 			tc.spoil(h)
 			s := start(t, h)
 			until(t, tc.reason, func() bool { return strings.Contains(s.Problem(), tc.want) })
-			if s.Evaluator() != nil {
+			if s.Epochs() != nil {
 				t.Error("there are policies to decide with, though none could be read")
 			}
 			ctx, cancel := context.WithCancel(t.Context())

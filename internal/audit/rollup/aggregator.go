@@ -29,8 +29,10 @@ type Config struct {
 	FlushKeys int
 	// MaxKeys bounds the roll-ups that wait while the store cannot be written; 200,000.
 	MaxKeys int
-	// Retention of roll-ups and losses; 30 days.
-	Retention time.Duration
+	// MaxFlows bounds the raw flows of one batch; 20,000.
+	MaxFlows int
+	// Retention of roll-ups and losses, 30 days, and that of raw flows, 3 days.
+	Retention, FlowRetention time.Duration
 	// PruneEvery is the time between two removals of what is older; 1 h.
 	PruneEvery time.Duration
 	// Now is the clock; time.Now.
@@ -47,7 +49,9 @@ func (c *Config) complete() error {
 	setDefault(&c.FlushEvery, time.Second)
 	setDefault(&c.FlushKeys, 10_000)
 	setDefault(&c.MaxKeys, 200_000)
+	setDefault(&c.MaxFlows, 20_000)
 	setDefault(&c.Retention, 30*24*time.Hour)
+	setDefault(&c.FlowRetention, 3*24*time.Hour)
 	setDefault(&c.PruneEvery, time.Hour)
 	if c.Now == nil {
 		c.Now = time.Now
@@ -72,9 +76,13 @@ type Aggregator struct {
 
 	mu      sync.Mutex
 	current *pending
+	ports   *ports
+	// holders are the leases under which sources are followed.
+	holders map[string]string
+	// waiting were taken out of current, in order; the first may have been tried, and has to be tried again unchanged.
+	waiting []*audit.Batch
 
 	flushing sync.Mutex
-	inFlight *audit.Batch // was tried, and has to be tried again unchanged
 
 	errMu sync.Mutex
 	err   error
@@ -85,25 +93,63 @@ func New(cfg Config) (*Aggregator, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("configure roll-ups: %w", err)
 	}
-	return &Aggregator{cfg: cfg, metrics: newMetrics(cfg.Registerer), due: make(chan struct{}, 1), current: newPending()}, nil
+	return &Aggregator{cfg: cfg, metrics: newMetrics(cfg.Registerer), due: make(chan struct{}, 1), current: newPending(), ports: newPorts(),
+		holders: map[string]string{}}, nil
+}
+
+// Hold says under which lease the source is followed from now on. What was counted under another one keeps that.
+func (a *Aggregator) Hold(source, holder string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.swap()
+	a.holders[source] = holder
 }
 
 // Take counts one event. It never blocks on the store: when the memory for waiting roll-ups is full, the event is
 // recorded as lost instead.
-func (a *Aggregator) Take(t audit.Taken) {
+func (a *Aggregator) Take(t *audit.Taken) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	dropped := a.current.take(t, a.cfg.MaxKeys)
-	if dropped > 0 {
+	p := a.current
+	before := len(p.rollups)
+	if dropped := p.take(t, a.ports, a.cfg.MaxKeys); dropped > 0 {
 		a.metrics.dropped.WithLabelValues(t.Source).Add(float64(dropped))
 		a.lose(audit.Loss{Cluster: t.Source, Reason: audit.LossStore, Count: dropped, From: t.Time, To: t.Time})
 	}
-	a.metrics.pending.Set(float64(len(a.current.rollups)))
-	if len(a.current.rollups) >= a.cfg.FlushKeys {
-		select {
-		case a.due <- struct{}{}:
-		default: // a flush is due already
+	if t.Loss != nil {
+		a.lose(*t.Loss)
+	}
+	if t.Flow != nil {
+		a.keep(t)
+	}
+	if len(p.rollups) != before {
+		a.metrics.pending.Set(float64(len(p.rollups)))
+		if len(p.rollups) >= a.cfg.FlushKeys {
+			a.flushSoon()
 		}
+	}
+}
+
+// keep puts a raw flow into the batch.
+func (a *Aggregator) keep(t *audit.Taken) {
+	if len(a.current.flows) >= a.cfg.MaxFlows {
+		a.metrics.rawDropped.WithLabelValues(t.Source).Inc()
+		return
+	}
+	f := *t.Flow
+	if r, ok := t.Tally.Kept.(*rows); ok && r.rows[0] != nil {
+		f.Edge = r.rows[0].Edge // as it is counted
+	}
+	a.current.flows = append(a.current.flows, f)
+	if 2*len(a.current.flows) >= a.cfg.MaxFlows {
+		a.flushSoon()
+	}
+}
+
+func (a *Aggregator) flushSoon() {
+	select {
+	case a.due <- struct{}{}:
+	default: // a flush is due already
 	}
 }
 
@@ -117,6 +163,13 @@ func (a *Aggregator) Lose(l audit.Loss) {
 func (a *Aggregator) lose(l audit.Loss) {
 	a.metrics.lost.WithLabelValues(l.Cluster, string(l.Reason)).Add(float64(l.Count))
 	a.current.lose(l)
+}
+
+// Progress records how far a source was followed.
+func (a *Aggregator) Progress(p audit.Progress) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.current.progress(p)
 }
 
 // Err is why the last attempt to store failed; nil when it did not.
@@ -166,36 +219,61 @@ func (a *Aggregator) last(ctx context.Context) error {
 func (a *Aggregator) Flush(ctx context.Context) error {
 	a.flushing.Lock()
 	defer a.flushing.Unlock()
-	if a.inFlight != nil {
-		if err := a.append(ctx); err != nil {
-			return err
-		}
-	}
-	a.inFlight = a.swap()
-	if a.inFlight.Empty() {
-		a.inFlight = nil
-		return nil
-	}
-	return a.append(ctx)
-}
-
-func (a *Aggregator) append(ctx context.Context) error {
-	err := a.cfg.Store.Append(ctx, a.inFlight)
-	a.report(err)
-	if err != nil {
+	// What was tried goes first: only when nothing waits, new batches are made.
+	if err := a.drain(ctx); err != nil {
 		return err
 	}
-	a.inFlight = nil
-	return nil
+	a.mu.Lock()
+	a.swap()
+	a.mu.Unlock()
+	return a.drain(ctx)
 }
 
-func (a *Aggregator) swap() *audit.Batch {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+// drain stores what waits, in order.
+func (a *Aggregator) drain(ctx context.Context) error {
+	for {
+		a.mu.Lock()
+		var b *audit.Batch
+		if len(a.waiting) > 0 {
+			b = a.waiting[0]
+		}
+		a.mu.Unlock()
+		if b == nil {
+			return nil
+		}
+		err := a.cfg.Store.Append(ctx, b)
+		if errors.Is(err, audit.ErrNotHolder) {
+			a.metrics.foreign.Inc()
+			a.cfg.Log.Warn("another collector follows a source of this batch and counts it; what was counted of it here is forgotten", "error", err)
+			err = nil
+		}
+		a.report(err)
+		if err != nil {
+			return err
+		}
+		a.mu.Lock()
+		a.waiting = a.waiting[1:]
+		a.mu.Unlock()
+	}
+}
+
+// swap makes batches of what is pending: one, or one for each lease. The caller holds mu.
+func (a *Aggregator) swap() {
 	p := a.current
 	a.current = newPending()
 	a.metrics.pending.Set(0)
-	return p.batch(uuid.NewString())
+	add := func(holder string, only func(string) bool) {
+		if b := p.batch(uuid.NewString(), only); !b.Empty() {
+			b.Holder = holder
+			a.waiting = append(a.waiting, b)
+		}
+	}
+	add("", func(source string) bool { return a.holders[source] == "" })
+	for source, holder := range a.holders {
+		if holder != "" {
+			add(holder, func(s string) bool { return s == source })
+		}
+	}
 }
 
 // report logs when the store starts to fail and when it works again, not every attempt in between.
@@ -219,11 +297,12 @@ func (a *Aggregator) report(err error) {
 }
 
 func (a *Aggregator) prune(ctx context.Context) {
-	before := a.cfg.Now().Add(-a.cfg.Retention)
-	n, err := a.cfg.Store.Prune(ctx, audit.Retention{Rollups: before, Flows: before, Losses: before})
+	now := a.cfg.Now()
+	before := now.Add(-a.cfg.Retention)
+	n, err := a.cfg.Store.Prune(ctx, audit.Retention{Rollups: before, Flows: now.Add(-a.cfg.FlowRetention), Losses: before})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		a.cfg.Log.Error("old roll-ups were not removed; it is tried again", "error", err, "after", a.cfg.PruneEvery)
+		a.cfg.Log.Error("what is older than the retention was not removed; it is tried again", "error", err, "after", a.cfg.PruneEvery)
 	case n > 0:
 		a.cfg.Log.Info("removed what was old", "rows", n, "before", before)
 	}

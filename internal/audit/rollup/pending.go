@@ -7,7 +7,7 @@ import (
 )
 
 type rollupKey struct {
-	bucket int64
+	minute int64
 	edge   audit.Edge
 }
 
@@ -16,63 +16,132 @@ type lossKey struct {
 	reason        audit.LossReason
 }
 
-// pending is what was counted since the last batch. Its size is bounded by the caller's limit on roll-ups, by the number
+// pending is what was counted since the last batch. Its size is bounded by the limits on roll-ups and flows, by the number
 // of nodes (losses), and by the events of one resume window (seen).
 type pending struct {
-	rollups   map[rollupKey]*audit.Rollup
-	losses    map[lossKey]*audit.Loss
-	positions map[string]time.Time
-	forget    map[string]time.Time
-	seen      map[string][]audit.Seen
+	rollups map[rollupKey]*audit.Rollup
+	losses  map[lossKey]*audit.Loss
+	sources map[string]*followed
+	flows   []audit.Flow
+}
+
+// followed is what is pending of one source beside its counts.
+type followed struct {
+	position, forget time.Time
+	watched          audit.Watch
+	seen             []seenEvent
+}
+
+// seenEvent is small, because there may be millions while the store is away.
+type seenEvent struct {
+	second int64
+	id     uint64
+}
+
+// rows are where a tally counts, as long as its connections are of one minute and one batch. They are kept in the tally.
+type rows struct {
+	of     *pending
+	minute int64
+	rows   []*audit.Rollup // nil: there was no room
 }
 
 func newPending() *pending {
-	return &pending{
-		rollups: map[rollupKey]*audit.Rollup{}, losses: map[lossKey]*audit.Loss{},
-		positions: map[string]time.Time{}, forget: map[string]time.Time{}, seen: map[string][]audit.Seen{},
-	}
+	return &pending{rollups: map[rollupKey]*audit.Rollup{}, losses: map[lossKey]*audit.Loss{}, sources: map[string]*followed{}}
 }
 
-// take returns how many connections found no room.
-func (p *pending) take(t audit.Taken, limit int) int64 {
-	var dropped int64
-	bucket := t.Time.UTC().Truncate(audit.BucketWidth)
-	for _, e := range t.Edges {
-		key := rollupKey{bucket.Unix(), e}
-		r := p.rollups[key]
-		if r == nil {
-			if len(p.rollups) >= limit {
-				dropped = t.Count // the edges of one event are the same connections
-				continue
-			}
-			r = &audit.Rollup{Bucket: bucket, Edge: e, FirstSeen: t.Time, LastSeen: t.Time}
-			p.rollups[key] = r
-		}
-		r.Count += t.Count
-		r.FirstSeen, r.LastSeen = earlier(r.FirstSeen, t.Time), later(r.LastSeen, t.Time)
+func (p *pending) source(name string) *followed {
+	f := p.sources[name]
+	if f == nil {
+		f = &followed{}
+		p.sources[name] = f
 	}
-	p.positions[t.Source] = later(p.positions[t.Source], t.Position)
-	p.forget[t.Source] = later(p.forget[t.Source], t.Forget)
-	p.remember(t.Seen)
+	return f
+}
+
+// bucketSeconds is BucketWidth in the unit in which minutes are found.
+const bucketSeconds = int64(audit.BucketWidth / time.Second)
+
+// take returns how many connections found no room.
+func (p *pending) take(t *audit.Taken, ports *ports, limit int) (dropped int64) {
+	f := p.source(t.Source)
+	f.position, f.forget = later(f.position, t.Position), later(f.forget, t.Forget)
+	f.remember(seenEvent{t.Time.Unix(), t.ID})
+	if t.Tally == nil {
+		return 0
+	}
+	minute := floorMinute(t.Time)
+	r, ok := t.Tally.Kept.(*rows)
+	if !ok || r.of != p || r.minute != minute {
+		r = p.locate(t.Tally, minute, ports, limit)
+		t.Tally.Kept = r
+	}
+	for _, row := range r.rows {
+		if row == nil {
+			dropped = t.Count // the edges of one event are the same connections
+			continue
+		}
+		if row.Count == 0 {
+			row.FirstSeen, row.LastSeen = t.Time, t.Time
+		}
+		row.Count += t.Count
+		if t.Time.Before(row.FirstSeen) {
+			row.FirstSeen = t.Time
+		} else if t.Time.After(row.LastSeen) {
+			row.LastSeen = t.Time
+		}
+	}
 	return dropped
+}
+
+// floorMinute is the number of the minute since 1970, also before it.
+func floorMinute(t time.Time) int64 {
+	s := t.Unix()
+	m := s / bucketSeconds
+	if s%bucketSeconds < 0 {
+		m--
+	}
+	return m
+}
+
+func (p *pending) locate(t *audit.Tally, minute int64, ports *ports, limit int) *rows {
+	out := &rows{of: p, minute: minute, rows: make([]*audit.Rollup, len(t.Edges))}
+	for i, e := range t.Edges {
+		key := rollupKey{minute, ports.fold(minute, e)}
+		row := p.rollups[key]
+		if row == nil && len(p.rollups) < limit {
+			row = &audit.Rollup{Bucket: time.Unix(minute*bucketSeconds, 0).UTC(), Edge: key.edge}
+			p.rollups[key] = row
+		}
+		out.rows[i] = row
+	}
+	return out
 }
 
 // trimSeen is the length at which events that cannot come again are dropped before they are ever stored: it matters only
 // while the store fails.
 const trimSeen = 4096
 
-func (p *pending) remember(s audit.Seen) {
-	list := append(p.seen[s.Source], s)
-	if len(list) >= trimSeen && len(list) == cap(list) {
-		kept := list[:0]
-		for _, e := range list {
-			if !e.Time.Before(p.forget[s.Source]) {
-				kept = append(kept, e)
+func (f *followed) remember(e seenEvent) {
+	if len(f.seen) >= trimSeen && len(f.seen) == cap(f.seen) {
+		forget, kept := f.forget.Unix(), f.seen[:0]
+		for _, old := range f.seen {
+			if old.second >= forget {
+				kept = append(kept, old)
 			}
 		}
-		list = kept
+		f.seen = kept
 	}
-	p.seen[s.Source] = list
+	f.seen = append(f.seen, e)
+}
+
+func (p *pending) progress(g audit.Progress) {
+	f := p.source(g.Source)
+	f.position, f.forget = later(f.position, g.Position), later(f.forget, g.Forget)
+	if f.watched.Source == "" {
+		f.watched = g.Watch
+		return
+	}
+	f.watched.From, f.watched.To = earlier(f.watched.From, g.From), later(f.watched.To, g.To)
 }
 
 func (p *pending) lose(l audit.Loss) {
@@ -86,25 +155,48 @@ func (p *pending) lose(l audit.Loss) {
 	sum.From, sum.To = earlier(sum.From, l.From), later(sum.To, l.To)
 }
 
-func (p *pending) batch(id string) *audit.Batch {
-	b := &audit.Batch{ID: id, ForgetSeen: p.forget}
+// batch is everything, or with a source what is of it.
+func (p *pending) batch(id string, only func(source string) bool) *audit.Batch {
+	b := &audit.Batch{ID: id, ForgetSeen: map[string]time.Time{}}
 	for _, r := range p.rollups {
-		b.Rollups = append(b.Rollups, *r)
+		if only(r.Cluster) {
+			b.Rollups = append(b.Rollups, *r)
+		}
+	}
+	for i := range p.flows {
+		if only(p.flows[i].Cluster) {
+			b.Flows = append(b.Flows, p.flows[i])
+		}
 	}
 	for _, l := range p.losses {
-		b.Losses = append(b.Losses, *l)
+		if only(l.Cluster) {
+			b.Losses = append(b.Losses, *l)
+		}
 	}
-	for source, at := range p.positions {
-		b.Positions = append(b.Positions, audit.Position{Source: source, Time: at})
-	}
-	for source, list := range p.seen {
-		for _, e := range list {
-			if !e.Time.Before(p.forget[source]) {
-				b.Seen = append(b.Seen, e)
-			}
+	for source, f := range p.sources {
+		if only(source) {
+			f.into(b, source)
 		}
 	}
 	return b
+}
+
+func (f *followed) into(b *audit.Batch, source string) {
+	if !f.position.IsZero() {
+		b.Positions = append(b.Positions, audit.Position{Source: source, Time: f.position})
+	}
+	if !f.forget.IsZero() {
+		b.ForgetSeen[source] = f.forget
+	}
+	if f.watched.Source != "" {
+		b.Watched = append(b.Watched, f.watched)
+	}
+	forget := f.forget.Unix()
+	for _, e := range f.seen {
+		if e.second >= forget {
+			b.Seen = append(b.Seen, audit.Seen{Source: source, Time: time.Unix(e.second, 0).UTC(), ID: e.id})
+		}
+	}
 }
 
 func earlier(a, b time.Time) time.Time {

@@ -25,8 +25,6 @@ const (
 	sqlTouching   = `SELECT began, ended FROM watched WHERE source = ? AND began <= ? AND ended >= ?`
 	sqlForgetSpan = `DELETE FROM watched WHERE source = ? AND began <= ? AND ended >= ?`
 	sqlAddSpan    = `INSERT INTO watched (source, began, ended) VALUES (?, ?, ?)`
-	sqlSeen       = `INSERT INTO seen (source, time, id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING`
-	sqlForgetSeen = `DELETE FROM seen WHERE source = ? AND time < ?`
 )
 
 // Append implements audit.Writer in one transaction.
@@ -157,25 +155,7 @@ func addPositions(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
 			return err
 		}
 	}
-	if len(b.Seen) > 0 {
-		add, err := tx.PrepareContext(ctx, sqlSeen)
-		if err != nil {
-			return err
-		}
-		defer add.Close()
-		for _, e := range b.Seen {
-			// The column is signed: the bits are kept, not the number.
-			if _, err := add.ExecContext(ctx, e.Source, micros(e.Time), int64(e.ID)); err != nil {
-				return err
-			}
-		}
-	}
-	for source, before := range b.ForgetSeen {
-		if _, err := tx.ExecContext(ctx, sqlForgetSeen, source, micros(before)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return addSeen(ctx, tx, b)
 }
 
 // micros keeps microseconds, which is finer than any dataplane's clocks agree.

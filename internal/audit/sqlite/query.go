@@ -146,13 +146,15 @@ func (q connectionsQuery) toSQL() (string, []any) {
 	return text + " ORDER BY seen DESC, edge DESC LIMIT ?) t JOIN edges e ON e.id = t.edge ORDER BY t.seen DESC, t.edge DESC", append(args, q.limit)
 }
 
-// totalsQuery returns a row for each edge and day.
+// totalsQuery returns a row for each edge, with its days in a list. The roll-ups of each edge are summed up where they lie,
+// before anything is sorted: there are hundreds of them for each edge.
 type totalsQuery struct{ filter audit.Filter }
 
 func (q totalsQuery) toSQL() (string, []any) {
 	rows, args := counted(q.filter, true)
-	return "SELECT " + edgeColumns + ", e.id, t.day, t.n, t.first, t.seen FROM (SELECT edge, bucket / ? AS day, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" +
-		rows + ") GROUP BY edge, day) t JOIN edges e ON e.id = t.edge ORDER BY " + edgeColumns + ", t.day", append([]any{day.Microseconds()}, args...)
+	return "SELECT " + edgeColumns + ", d.days, d.count, d.first_seen, d.last_seen FROM (SELECT edge, group_concat(DISTINCT bucket / ?) AS days," +
+		" sum(count) AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen FROM (" + rows + ") GROUP BY edge) d" +
+		" JOIN edges e ON e.id = d.edge ORDER BY " + edgeColumns, append([]any{day.Microseconds()}, args...)
 }
 
 type seriesQuery struct{ audit.SeriesQuery }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
@@ -120,44 +122,27 @@ func pageOf(list []found, after *audit.Cursor, limit int) audit.ConnectionPage {
 
 // Totals implements audit.Reader.
 func (q queries) Totals(ctx context.Context, f audit.Filter, each func(audit.Total) error) error {
-	var current audit.Total
-	var currentID int64
 	var failed error // of the callback: not the store's
-	flush := func() error {
-		if currentID == 0 {
-			return nil
-		}
-		failed = each(current)
-		return failed
-	}
 	text, args := totalsQuery{f}.toSQL()
 	err := q.each(ctx, "totals", text, args, func(rows *sql.Rows) error {
 		var t audit.Total
-		var id, days, first, last int64
-		if err := rows.Scan(append(edgeFields(&t.Edge), &id, &days, &t.Count, &first, &last)...); err != nil {
+		var first, last int64
+		var days string
+		if err := rows.Scan(append(edgeFields(&t.Edge), &days, &t.Count, &first, &last)...); err != nil {
 			return err
 		}
 		t.FirstSeen, t.LastSeen = fromMicros(first), fromMicros(last)
-		if id != currentID {
-			if err := flush(); err != nil {
-				return err
+		for text := range strings.SplitSeq(days, ",") {
+			n, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return fmt.Errorf("read a day: %w", err)
 			}
-			current, currentID = t, id
-		} else {
-			current.Count += t.Count
-			if t.FirstSeen.Before(current.FirstSeen) {
-				current.FirstSeen = t.FirstSeen
-			}
-			if t.LastSeen.After(current.LastSeen) {
-				current.LastSeen = t.LastSeen
-			}
+			t.Days = append(t.Days, time.Unix(n*int64(day/time.Second), 0).UTC())
 		}
-		current.Days = append(current.Days, time.Unix(days*int64(day/time.Second), 0).UTC())
-		return nil
+		slices.SortFunc(t.Days, time.Time.Compare)
+		failed = each(t)
+		return failed
 	})
-	if err == nil {
-		err = flush()
-	}
 	if failed != nil {
 		return failed
 	}

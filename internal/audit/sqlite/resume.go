@@ -20,20 +20,10 @@ func (s *Store) Resume(ctx context.Context, source string) (audit.Resume, error)
 	default:
 		return r, fmt.Errorf("read resume position of %s: %w", source, err)
 	}
-	rows, err := s.db.QueryContext(ctx, `SELECT time, id FROM seen WHERE source = ? ORDER BY time, id`, source)
+	seen, err := s.seen(ctx, source)
 	if err != nil {
 		return r, fmt.Errorf("read seen events of %s: %w", source, err)
 	}
-	defer rows.Close()
-	for rows.Next() {
-		var at, id int64
-		if err := rows.Scan(&at, &id); err != nil {
-			return r, fmt.Errorf("read seen events of %s: %w", source, err)
-		}
-		r.Seen = append(r.Seen, audit.Seen{Source: source, Time: fromMicros(at), ID: uint64(id)})
-	}
-	if err := rows.Err(); err != nil {
-		return r, fmt.Errorf("read seen events of %s: %w", source, err)
-	}
+	r.Seen = seen
 	return r, nil
 }

@@ -15,7 +15,8 @@ import (
 // Actor is who registers.
 type Actor struct {
 	ID string
-	// Machine has a token with the scope workloads:write: a platform, which speaks for every application.
+	// Machine speaks for every application, in a source of its own: a platform with a token of the scope workloads:write,
+	// or, for a full sync, a security administrator in its place.
 	Machine bool
 	// Security administrators may take away what anyone registered; they and Auditor see all of it.
 	Security, Auditor bool

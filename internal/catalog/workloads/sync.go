@@ -88,7 +88,7 @@ func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []
 func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 	var p plan
 	if !a.Machine {
-		return p, fmt.Errorf("a full sync needs a token with the scope workloads:write: %w", ErrForbidden)
+		return p, fmt.Errorf("a full sync is for the security team, and for platforms with a token of it: %w", ErrForbidden)
 	}
 	source, err := r.may(a, source)
 	if err != nil {

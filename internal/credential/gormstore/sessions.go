@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/credential"
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/ledger"
 )
 
@@ -33,14 +35,11 @@ func (s *Store) Manager() *Sessions { return &Sessions{s} }
 
 // FindCtx returns a session that has not expired.
 func (x *Sessions) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
-	var rows []sessionRow
+	var data []byte
 	err := x.s.db.ReadOne(ctx, func(tx *gorm.DB) error {
-		return tx.Where("token = ? AND expires_at > ?", token, micros(time.Now())).Find(&rows).Error
+		return database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&data) }, "SELECT data FROM sessions WHERE token = ? AND expires_at > ?", token, micros(time.Now()))
 	})
-	if err != nil || len(rows) == 0 {
-		return nil, false, err
-	}
-	return rows[0].Data, true, nil
+	return data, data != nil, err
 }
 
 // CommitCtx adds or replaces a session.

@@ -4,6 +4,7 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
 	"errors"
 	"iter"
 	"time"
@@ -24,29 +25,33 @@ func (row) TableName() string { return "ledger" }
 
 func (r row) line() ledger.Line { return ledger.Line{Seq: r.Seq, Hash: r.Hash, Text: r.Text} }
 
+// Lock makes a transaction wait for the writers of lines, and those that come after it wait for its end.
+func Lock(tx *gorm.DB) error { return database.Lock(tx, "ledger") }
+
 // Append writes what happened, in the transaction in which it happened. Writers go one after the other from here to
 // the end of their transactions, so append last.
 func Append(tx *gorm.DB, entries ...ledger.Entry) error {
 	if len(entries) == 0 {
 		return nil
 	}
-	if err := database.Lock(tx, "ledger"); err != nil {
+	if err := Lock(tx); err != nil {
 		return err
 	}
-	head := row{Hash: ledger.Genesis}
-	if err := tx.Select("seq", "hash").Order("seq DESC").Limit(1).Find(&head).Error; err != nil {
+	seq, hash := int64(0), ledger.Genesis
+	if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&seq, &hash) }, "SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1"); err != nil {
 		return err
 	}
-	rows := make([]row, 0, len(entries))
+	rows := make([][]any, 0, len(entries))
 	for _, e := range entries {
-		l, err := ledger.Append(head.Seq, head.Hash, e)
+		l, err := ledger.Append(seq, hash, e)
 		if err != nil {
 			return err
 		}
-		head = row{Seq: l.Seq, Text: l.Text, Hash: l.Hash}
-		rows = append(rows, head)
+		seq, hash = l.Seq, l.Hash
+		rows = append(rows, []any{l.Seq, l.Text, l.Hash})
 	}
-	return tx.CreateInBatches(rows, 500).Error
+	_, err := database.Insert(tx, "ledger (seq, text, hash)", "", rows)
+	return err
 }
 
 // Reader implements ledger.Reader.

@@ -42,7 +42,7 @@ func enqueue(t *testing.T, s *Store) notify.Change {
 
 func route(t *testing.T, s *Store, postings ...notify.Posting) {
 	t.Helper()
-	if err := s.Route(t.Context(), enqueue(t, s), postings); err != nil {
+	if err := s.Route(t.Context(), notify.Routed{Change: enqueue(t, s), Postings: postings}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -66,7 +66,7 @@ func TestRoutingAChangeTwiceDoesNothing(t *testing.T) {
 		}
 		// Two replicas, and two changes of one event.
 		for _, c := range []notify.Change{changes[0], changes[0], changes[1]} {
-			if err := s.Route(t.Context(), c, []notify.Posting{posting("bob", "D-3/begun", notify.ChannelInbox), posting("bob", "D-3/begun", notify.ChannelMail)}); err != nil {
+			if err := s.Route(t.Context(), notify.Routed{Change: c, Postings: []notify.Posting{posting("bob", "D-3/begun", notify.ChannelInbox), posting("bob", "D-3/begun", notify.ChannelMail)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -279,6 +279,74 @@ func TestPreferences(t *testing.T) {
 		got, err := s.Preferences(t.Context(), "bob", "eve")
 		if d := cmp.Diff(map[string]notify.Preferences{"bob": p}, got); err != nil || d != "" {
 			t.Errorf("%v %s", err, d)
+		}
+	})
+}
+
+func TestDeadLettersAreSeenAndRevived(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		for i := range 4 {
+			route(t, s, posting("bob", fmt.Sprint("e", i), notify.ChannelMail))
+		}
+		route(t, s, posting("", "e9", "webhook:x"), posting("bob", "e9", notify.ChannelInbox))
+		for range 3 {
+			if err := s.Bury(t.Context(), lease(t, s, notify.ChannelMail, "w", start), start.Add(time.Hour), "no such mailbox"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Bury(t.Context(), lease(t, s, "webhook:x", "w", start), start, "gone"); err != nil {
+			t.Fatal(err)
+		}
+		all, next, err := s.Dead(t.Context(), notify.DeadFilter{Limit: 3})
+		if err != nil || len(all) != 3 || next == 0 || all[0].Channel != "webhook:x" || all[1].Problem != "no such mailbox" || all[1].Attempts != 1 ||
+			!all[1].GivenUp.Equal(start.Add(time.Hour)) || all[1].Person != "bob" {
+			t.Fatalf("%+v %d %v", all, next, err)
+		}
+		rest, last, err := s.Dead(t.Context(), notify.DeadFilter{Limit: 3, Before: next})
+		if err != nil || len(rest) != 1 || last != 0 {
+			t.Errorf("the second page: %+v %d %v", rest, last, err)
+		}
+		mails, _, err := s.Dead(t.Context(), notify.DeadFilter{Channel: notify.ChannelMail})
+		if err != nil || len(mails) != 3 {
+			t.Errorf("of one channel: %+v %v", mails, err)
+		}
+		inboxed, _, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob"})
+		if err != nil || len(inboxed) != 1 {
+			t.Fatalf("%+v %v", inboxed, err)
+		}
+		if n, err := s.Revive(t.Context(), []int64{mails[0].ID, inboxed[0].ID, 4711}, start); err != nil || n != 1 {
+			t.Errorf("only what is dead can be revived: %d %v", n, err)
+		}
+		// The fourth mail was never tried, and is due, too.
+		if got := append(lease(t, s, notify.ChannelMail, "w", start), lease(t, s, notify.ChannelMail, "w", start)...); len(got) != 2 || got[0].Attempts != 1 || got[1].Attempts != 1 {
+			t.Errorf("it gets as many attempts as a new one: %+v", got)
+		}
+		if n, err := s.Revive(t.Context(), []int64{}, start); err != nil || n != 0 {
+			t.Errorf("none is not all: %d %v", n, err)
+		}
+		if n, err := s.Revive(t.Context(), nil, start); err != nil || n != 3 {
+			t.Errorf("all that are left: %d %v", n, err)
+		}
+	})
+}
+
+func TestArrivalsOfAllInboxes(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		if none, err := s.Arrived(t.Context(), -1, 10); err != nil || len(none) != 0 {
+			t.Errorf("%+v %v", none, err)
+		}
+		route(t, s, posting("bob", "e1", notify.ChannelInbox), posting("bob", "e1", notify.ChannelMail))
+		newest, err := s.Arrived(t.Context(), -1, 10)
+		if err != nil || len(newest) != 1 || newest[0].Person != "bob" {
+			t.Fatalf("the newest: %+v %v", newest, err)
+		}
+		route(t, s, posting("eve", "e2", notify.ChannelInbox), posting("bob", "e2", notify.ChannelInbox), posting("bob", "e2", notify.ChannelMail))
+		later, err := s.Arrived(t.Context(), newest[0].ID, 10)
+		if err != nil || len(later) != 2 || later[0].Person != "eve" || later[1].Person != "bob" || later[0].ID >= later[1].ID {
+			t.Errorf("after it: %+v %v", later, err)
+		}
+		if first, err := s.Arrived(t.Context(), newest[0].ID, 1); err != nil || len(first) != 1 || first[0] != later[0] {
+			t.Errorf("at most so many: %+v %v", first, err)
 		}
 	})
 }

@@ -2,11 +2,16 @@ package gormstore
 
 import (
 	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"time"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/clause"
 
+	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/notify"
 )
 
@@ -18,29 +23,57 @@ func (s *Store) Changes(ctx context.Context, limit int) ([]notify.Change, error)
 		return tx.Order("id").Limit(limit).Find(&rows).Error
 	})
 	out := make([]notify.Change, 0, len(rows))
-	for _, r := range rows {
-		out = append(out, notify.Change{ID: r.ID, Ticket: r.Ticket, First: r.FirstEvent, Last: r.LastEvent, Delegation: r.Delegation})
+	if err != nil {
+		return nil, err
 	}
-	return out, err
+	for _, r := range rows {
+		c := notify.Change{ID: r.ID, Ticket: r.Ticket, First: r.FirstEvent, Last: r.LastEvent, Delegation: r.Delegation}
+		if r.Bulletin != "" {
+			c.Bulletin = &notify.Bulletin{}
+			if err := json.Unmarshal([]byte(r.Bulletin), c.Bulletin); err != nil {
+				return nil, fmt.Errorf("read bulletin %d: %w", r.ID, err)
+			}
+		}
+		out = append(out, c)
+	}
+	return out, nil
 }
 
 // Route implements notify.Store.
-func (s *Store) Route(ctx context.Context, c notify.Change, postings []notify.Posting) error {
-	rows := make([]row, 0, len(postings))
-	for _, p := range postings {
-		r := row{Person: p.Person, Event: p.Event, Channel: p.Channel, Kind: p.Kind, Ticket: p.Ticket, At: micros(p.At), Facts: p.Facts,
-			State: queued, Digest: p.Digest, RunAfter: micros(p.RunAfter)}
-		if p.Channel == notify.ChannelInbox {
-			r.State = unread
+func (s *Store) Route(ctx context.Context, some ...notify.Routed) error {
+	ids, postings := make([]any, 0, len(some)), make(map[int64][][]any, len(some))
+	for _, x := range some {
+		ids = append(ids, x.Change.ID)
+		for _, p := range x.Postings {
+			facts, err := json.Marshal(p.Facts)
+			if err != nil {
+				return fmt.Errorf("write the facts of %s: %w", p.Event, err)
+			}
+			state := queued
+			if p.Channel == notify.ChannelInbox {
+				state = unread
+			}
+			postings[x.Change.ID] = append(postings[x.Change.ID], []any{p.Person, p.Event, p.Channel, p.Kind, p.Ticket, micros(p.At), string(facts), state, p.Digest,
+				micros(p.RunAfter), 0, "", 0, "", 0})
 		}
-		rows = append(rows, r)
 	}
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		res := tx.Where("id = ?", c.ID).Delete(&changeRow{})
-		if res.Error != nil || res.RowsAffected == 0 || len(rows) == 0 { // without a row, another replica was faster
-			return res.Error
+		var mine []int64 // of the others, another replica was faster
+		if err := database.Rows(tx, func(rows *sql.Rows) error {
+			var id int64
+			err := rows.Scan(&id)
+			mine = append(mine, id)
+			return err
+		}, "DELETE FROM notify_outbox WHERE id IN ("+database.Marks(len(ids))+") RETURNING id", ids...); err != nil {
+			return err
 		}
-		return tx.Clauses(clause.OnConflict{DoNothing: true}).CreateInBatches(rows, 100).Error
+		var rows [][]any
+		for _, id := range slices.Sorted(slices.Values(mine)) {
+			rows = append(rows, postings[id]...)
+		}
+		_, err := database.Insert(tx, "notifications (person, event, channel, kind, ticket, at, facts, state, digest, run_after, attempts, worker, lease_until, problem, done_at)",
+			" ON CONFLICT DO NOTHING", rows)
+		return err
 	})
 }
 

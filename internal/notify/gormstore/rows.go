@@ -3,6 +3,8 @@
 package gormstore
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"gorm.io/gorm"
@@ -18,6 +20,7 @@ type changeRow struct {
 	FirstEvent int
 	LastEvent  int
 	Delegation int64
+	Bulletin   string // JSON; empty: none
 }
 
 func (changeRow) TableName() string { return "notify_outbox" }
@@ -84,13 +87,26 @@ func Enqueue(tx *gorm.DB, t *approval.Ticket) error {
 	if !ok {
 		return nil
 	}
-	return tx.Create(&changeRow{Ticket: t.Number, FirstEvent: first, LastEvent: last}).Error
+	_, err := database.Insert(tx, outbox, "", [][]any{{t.Number, first, last, 0}})
+	return err
 }
 
 // EnqueueDelegation writes that a delegation began or ended, in the transaction that stores it.
 func EnqueueDelegation(tx *gorm.DB, id int64) error {
-	return tx.Create(&changeRow{Delegation: id}).Error
+	_, err := database.Insert(tx, outbox, "", [][]any{{0, 0, 0, id}})
+	return err
 }
+
+// EnqueueBulletin writes what happened without a ticket, in the transaction that stores it.
+func EnqueueBulletin(tx *gorm.DB, b notify.Bulletin) error {
+	text, err := json.Marshal(b)
+	if err != nil {
+		return fmt.Errorf("encode a bulletin: %w", err)
+	}
+	return tx.Create(&changeRow{Bulletin: string(text)}).Error
+}
+
+const outbox = "notify_outbox (ticket, first_event, last_event, delegation)"
 
 // Store implements notify.Store.
 type Store struct{ db *database.DB }

@@ -49,9 +49,35 @@ type View struct {
 // Of the items of a ticket or of a preview. base is the snapshot of the input, from which what did not change is taken
 // over.
 func Of(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item, at time.Time) View {
-	before, after := in, in
-	var v View
-	units := map[string]bool{}
+	before, after, units, message := sides(in, kind, items)
+	v := View{Message: message}
+	for _, it := range items {
+		if it.Change != nil {
+			v.Objects = append(v.Objects, Object{Layer: LayerACP, Kind: it.Change.Kind, Name: it.Change.Name, Before: spec(it.Change.Before), After: spec(it.Change.After)})
+		}
+	}
+	v.Objects = append(v.Objects, policies(before.Policies, after.Policies, items)...)
+	old, new := base.Next(before), base.Next(after)
+	for _, name := range policy.Changed(old, new) {
+		units[name] = true
+	}
+	v.dataplane(old, new, units, at)
+	return v
+}
+
+// Snapshots before and after the items, and the names of the resources that they are about or change.
+func Snapshots(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item) (before, after *policy.Snapshot, resources []string) {
+	old, new, units, _ := sides(in, kind, items)
+	before, after = base.Next(old), base.Next(new)
+	for _, name := range policy.Changed(before, after) {
+		units[name] = true
+	}
+	return before, after, sortedKeys(units)
+}
+
+// sides are the input without and with the items, and the resources that they name.
+func sides(in policy.Input, kind approval.Kind, items []approval.Item) (before, after policy.Input, units map[string]bool, message string) {
+	before, after, units = in, in, map[string]bool{}
 	for _, it := range items {
 		switch {
 		case kind.Access():
@@ -63,22 +89,18 @@ func Of(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []appr
 			after.Policies = without(after.Policies, policy.PolicyNameFor(it.ResourceName), approval.SID(it.Target.Ticket, it.Target.Item))
 			units[it.ResourceName] = true
 		case it.Change != nil:
-			v.Objects = append(v.Objects, Object{Layer: LayerACP, Kind: it.Change.Kind, Name: it.Change.Name, Before: spec(it.Change.Before), After: spec(it.Change.After)})
+			if it.ResourceName != "" {
+				units[it.ResourceName] = true
+			}
 			if err := apply(&before, it.Change, it.Change.Before); err != nil {
-				v.Message = err.Error()
+				message = err.Error()
 			}
 			if err := apply(&after, it.Change, it.Change.After); err != nil {
-				v.Message = err.Error()
+				message = err.Error()
 			}
 		}
 	}
-	v.Objects = append(v.Objects, policies(before.Policies, after.Policies, items)...)
-	old, new := base.Next(before), base.Next(after)
-	for _, name := range policy.Changed(old, new) {
-		units[name] = true
-	}
-	v.dataplane(old, new, units, at)
-	return v
+	return before, after, units, message
 }
 
 // policies that differ, each whole, or only what changes of a large one.

@@ -2,7 +2,11 @@ package host
 
 import (
 	"context"
+	"slices"
 
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -18,4 +22,22 @@ func (h *Host) Input() (policy.Input, bool) {
 		return policy.Input{}, false
 	}
 	return in, true
+}
+
+// Onboarded are the names of the resources that are, sorted; false: the host cluster was not seen yet.
+func (h *Host) Onboarded() ([]string, bool) {
+	if !h.Ready() {
+		return nil, false
+	}
+	var list v1alpha1.ProtectedResourceList
+	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil { // of a synced cache it waits for nothing
+		h.log.Error("the host cluster's cache cannot be listed", "error", err)
+		return nil, false
+	}
+	names := make([]string, 0, len(list.Items))
+	for i := range list.Items {
+		names = append(names, string(list.Items[i].Spec.Resource))
+	}
+	slices.Sort(names)
+	return slices.Compact(names), true
 }

@@ -91,8 +91,15 @@ func accepted(conditions []metav1.Condition) (ready bool, refused, waits string)
 	return c.Status == metav1.ConditionTrue, "", c.Message
 }
 
+// specOf is what tickets see of an object. A temporary audit begins and ends without a ticket, so none is based on it.
 func specOf(k kind, o client.Object) json.RawMessage {
-	text, err := json.Marshal(k.spec(o))
+	spec := k.spec(o)
+	if p, ok := spec.(*v1alpha1.ProtectedResourceSpec); ok && p.TemporaryAudit != nil {
+		without := *p
+		without.TemporaryAudit = nil
+		spec = &without
+	}
+	text, err := json.Marshal(spec)
 	if err != nil {
 		return nil
 	}
@@ -233,9 +240,17 @@ func (w *Writer) write(ctx context.Context, k kind, c approval.Change, o client.
 		return w.Client.Delete(ctx, o, client.Preconditions{UID: &uid, ResourceVersion: &version})
 	}
 	spec := k.spec(o)
+	var audit *v1alpha1.TemporaryAudit
+	protection, protects := spec.(*v1alpha1.ProtectedResourceSpec)
+	if protects {
+		audit = protection.TemporaryAudit
+	}
 	reflect.ValueOf(spec).Elem().SetZero() // what the approved one lacks is to go
 	if err := json.Unmarshal(c.After, spec); err != nil {
 		return fmt.Errorf("read the approved spec: %w", err)
+	}
+	if protects {
+		protection.TemporaryAudit = audit
 	}
 	if c.Verb == approval.VerbCreate {
 		o.SetName(c.Name)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 	"github.com/oapi-codegen/runtime"
+	openapi_types "github.com/oapi-codegen/runtime/types"
 )
 
 // Defines values for AccessEffect.
@@ -470,6 +471,30 @@ func (e PreferencesLanguage) Valid() bool {
 	}
 }
 
+// Defines values for ProposalLineState.
+const (
+	ProposalLineStateAudited ProposalLineState = "audited"
+	ProposalLineStateCovered ProposalLineState = "covered"
+	ProposalLineStateDenied  ProposalLineState = "denied"
+	ProposalLineStateNew     ProposalLineState = "new"
+)
+
+// Valid indicates whether the value is a known member of the ProposalLineState enum.
+func (e ProposalLineState) Valid() bool {
+	switch e {
+	case ProposalLineStateAudited:
+		return true
+	case ProposalLineStateCovered:
+		return true
+	case ProposalLineStateDenied:
+		return true
+	case ProposalLineStateNew:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Role.
 const (
 	RoleApplicationOwner Role = "application-owner"
@@ -494,6 +519,96 @@ func (e Role) Valid() bool {
 	case RoleResourceOwner:
 		return true
 	case RoleSecurity:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RolloutAdvanceStage.
+const (
+	RolloutAdvanceStageEnforce RolloutAdvanceStage = "enforce"
+	RolloutAdvanceStageInitial RolloutAdvanceStage = "initial"
+	RolloutAdvanceStageObserve RolloutAdvanceStage = "observe"
+)
+
+// Valid indicates whether the value is a known member of the RolloutAdvanceStage enum.
+func (e RolloutAdvanceStage) Valid() bool {
+	switch e {
+	case RolloutAdvanceStageEnforce:
+		return true
+	case RolloutAdvanceStageInitial:
+		return true
+	case RolloutAdvanceStageObserve:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RolloutHintCode.
+const (
+	RolloutHintCodeAnnounce RolloutHintCode = "announce"
+	RolloutHintCodeDone     RolloutHintCode = "done"
+	RolloutHintCodeEnforce  RolloutHintCode = "enforce"
+	RolloutHintCodeOnboard  RolloutHintCode = "onboard"
+	RolloutHintCodePropose  RolloutHintCode = "propose"
+	RolloutHintCodeRegister RolloutHintCode = "register"
+	RolloutHintCodeReview   RolloutHintCode = "review"
+	RolloutHintCodeStopped  RolloutHintCode = "stopped"
+	RolloutHintCodeWait     RolloutHintCode = "wait"
+	RolloutHintCodeWiden    RolloutHintCode = "widen"
+)
+
+// Valid indicates whether the value is a known member of the RolloutHintCode enum.
+func (e RolloutHintCode) Valid() bool {
+	switch e {
+	case RolloutHintCodeAnnounce:
+		return true
+	case RolloutHintCodeDone:
+		return true
+	case RolloutHintCodeEnforce:
+		return true
+	case RolloutHintCodeOnboard:
+		return true
+	case RolloutHintCodePropose:
+		return true
+	case RolloutHintCodeRegister:
+		return true
+	case RolloutHintCodeReview:
+		return true
+	case RolloutHintCodeStopped:
+		return true
+	case RolloutHintCodeWait:
+		return true
+	case RolloutHintCodeWiden:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RolloutStage.
+const (
+	RolloutStageAnnounced RolloutStage = "announced"
+	RolloutStageEnforce   RolloutStage = "enforce"
+	RolloutStageInitial   RolloutStage = "initial"
+	RolloutStageObserve   RolloutStage = "observe"
+	RolloutStageRefine    RolloutStage = "refine"
+)
+
+// Valid indicates whether the value is a known member of the RolloutStage enum.
+func (e RolloutStage) Valid() bool {
+	switch e {
+	case RolloutStageAnnounced:
+		return true
+	case RolloutStageEnforce:
+		return true
+	case RolloutStageInitial:
+		return true
+	case RolloutStageObserve:
+		return true
+	case RolloutStageRefine:
 		return true
 	default:
 		return false
@@ -775,6 +890,7 @@ const (
 	TokenScopeCatalogWrite   TokenScope = "catalog:write"
 	TokenScopeLedgerRead     TokenScope = "ledger:read"
 	TokenScopeRead           TokenScope = "read"
+	TokenScopeRolloutWrite   TokenScope = "rollout:write"
 	TokenScopeTicketsDecide  TokenScope = "tickets:decide"
 	TokenScopeTicketsWrite   TokenScope = "tickets:write"
 	TokenScopeWorkloadsWrite TokenScope = "workloads:write"
@@ -789,11 +905,55 @@ func (e TokenScope) Valid() bool {
 		return true
 	case TokenScopeRead:
 		return true
+	case TokenScopeRolloutWrite:
+		return true
 	case TokenScopeTicketsDecide:
 		return true
 	case TokenScopeTicketsWrite:
 		return true
 	case TokenScopeWorkloadsWrite:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for UnusedEffect.
+const (
+	UnusedEffectAllow UnusedEffect = "Allow"
+	UnusedEffectDeny  UnusedEffect = "Deny"
+)
+
+// Valid indicates whether the value is a known member of the UnusedEffect enum.
+func (e UnusedEffect) Valid() bool {
+	switch e {
+	case UnusedEffectAllow:
+		return true
+	case UnusedEffectDeny:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for Verdict.
+const (
+	VerdictAudit     Verdict = "audit"
+	VerdictDropped   Verdict = "dropped"
+	VerdictForwarded Verdict = "forwarded"
+	VerdictUnknown   Verdict = "unknown"
+)
+
+// Valid indicates whether the value is a known member of the Verdict enum.
+func (e Verdict) Valid() bool {
+	switch e {
+	case VerdictAudit:
+		return true
+	case VerdictDropped:
+		return true
+	case VerdictForwarded:
+		return true
+	case VerdictUnknown:
 		return true
 	default:
 		return false
@@ -923,6 +1083,24 @@ func (e ListTicketsParamsView) Valid() bool {
 	}
 }
 
+// Defines values for GetTicketImpactParamsChange.
+const (
+	GetTicketImpactParamsChangeRevoke GetTicketImpactParamsChange = "revoke"
+	GetTicketImpactParamsChangeTicket GetTicketImpactParamsChange = "ticket"
+)
+
+// Valid indicates whether the value is a known member of the GetTicketImpactParamsChange enum.
+func (e GetTicketImpactParamsChange) Valid() bool {
+	switch e {
+	case GetTicketImpactParamsChangeRevoke:
+		return true
+	case GetTicketImpactParamsChangeTicket:
+		return true
+	default:
+		return false
+	}
+}
+
 // Access defines model for Access.
 type Access struct {
 	Actions   []string        `json:"actions"`
@@ -963,6 +1141,16 @@ type ActionInfo struct {
 	// Name Example: redis:connect
 	Name  string   `json:"name"`
 	Ports []string `json:"ports"`
+}
+
+// Announcement defines model for Announcement.
+type Announcement struct {
+	At      time.Time `json:"at"`
+	By      Person    `json:"by"`
+	Message string    `json:"message"`
+
+	// Told people who were told
+	Told int `json:"told"`
 }
 
 // Application defines model for Application.
@@ -1118,10 +1306,16 @@ type ClusterStateState string
 type Connection struct {
 	Action *string `json:"action,omitempty"`
 
+	// Approvers who approved that ticket; absent: there is none, or the caller may not see it
+	Approvers *[]Person `json:"approvers,omitempty"`
+
 	// Cluster the destination's member
-	Cluster       string     `json:"cluster"`
-	Count         int64      `json:"count"`
-	Decision      Decision   `json:"decision"`
+	Cluster  string   `json:"cluster"`
+	Count    int64    `json:"count"`
+	Decision Decision `json:"decision"`
+
+	// Disagrees the dataplane did not do what the policies say
+	Disagrees     *bool      `json:"disagrees,omitempty"`
 	FirstSeen     time.Time  `json:"firstSeen"`
 	LastSeen      time.Time  `json:"lastSeen"`
 	Policy        *string    `json:"policy,omitempty"`
@@ -1131,7 +1325,12 @@ type Connection struct {
 	Sid           *string    `json:"sid,omitempty"`
 	SourceCluster *string    `json:"sourceCluster,omitempty"`
 	Subject       CatalogRef `json:"subject"`
-	Ticket        *string    `json:"ticket,omitempty"`
+
+	// Ticket the ticket that the statement comes from; absent: none, or not known
+	Ticket *string `json:"ticket,omitempty"`
+
+	// TicketVisible the caller may open the ticket
+	TicketVisible *bool `json:"ticketVisible,omitempty"`
 
 	// Verdict what the dataplane did
 	Verdict ConnectionVerdict `json:"verdict"`
@@ -1240,6 +1439,12 @@ type DeviceToken struct {
 	Token     string    `json:"token"`
 }
 
+// EndTemporaryAudit defines model for EndTemporaryAudit.
+type EndTemporaryAudit struct {
+	Reason          string  `json:"reason"`
+	ResourceVersion *string `json:"resourceVersion,omitempty"`
+}
+
 // Entity defines model for Entity.
 type Entity struct {
 	Consequences *[]string  `json:"consequences,omitempty"`
@@ -1297,6 +1502,117 @@ type Event struct {
 // EventKind one line of the timeline
 type EventKind string
 
+// EvidencePart defines model for EvidencePart.
+type EvidencePart struct {
+	// Missing what is missing for all points, a sentence; absent: nothing
+	Missing *string `json:"missing,omitempty"`
+
+	// Name observed, weekly, loss, newcomers, unattributed, long-lived
+	Name   string `json:"name"`
+	Of     int    `json:"of"`
+	Points int    `json:"points"`
+}
+
+// EvidenceScore defines model for EvidenceScore.
+type EvidenceScore struct {
+	// At when it was computed
+	At *time.Time `json:"at,omitempty"`
+
+	// Enough Enforce needs no override
+	Enough bool           `json:"enough"`
+	Parts  []EvidencePart `json:"parts"`
+
+	// Since the beginning of the window
+	Since         *time.Time `json:"since,omitempty"`
+	Threshold     int        `json:"threshold"`
+	Value         int        `json:"value"`
+	WindowSeconds int64      `json:"windowSeconds"`
+}
+
+// FlowConnectionList defines model for FlowConnectionList.
+type FlowConnectionList struct {
+	// Available false: the flow store cannot be read now; items is empty
+	Available bool         `json:"available"`
+	Items     []Connection `json:"items"`
+
+	// LastFlow the newest flow that the store has of any member
+	LastFlow   *time.Time `json:"lastFlow,omitempty"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+	Since      time.Time  `json:"since"`
+	Until      time.Time  `json:"until"`
+}
+
+// FlowCoverage defines model for FlowCoverage.
+type FlowCoverage struct {
+	Cluster string `json:"cluster"`
+
+	// Day UTC
+	Day        openapi_types.Date `json:"day"`
+	GapSeconds int64              `json:"gapSeconds"`
+
+	// Lost flows known to be lost
+	Lost int64 `json:"lost"`
+
+	// WatchedSeconds in which the member's flows were followed, of the part of the day in the window; gaps are not taken off
+	WatchedSeconds int64 `json:"watchedSeconds"`
+}
+
+// FlowCoverageList defines model for FlowCoverageList.
+type FlowCoverageList struct {
+	Available bool           `json:"available"`
+	Items     []FlowCoverage `json:"items"`
+
+	// LastFlow member -> its newest flow
+	LastFlow *map[string]time.Time `json:"lastFlow,omitempty"`
+	Since    time.Time             `json:"since"`
+	Until    time.Time             `json:"until"`
+}
+
+// FlowLoss defines model for FlowLoss.
+type FlowLoss struct {
+	Cluster string `json:"cluster"`
+
+	// Count flows; 0: nobody knows how many
+	Count int64     `json:"count"`
+	From  time.Time `json:"from"`
+
+	// Node for security and auditors
+	Node *string `json:"node,omitempty"`
+
+	// Reason dataplane-buffer, agent-queue, ring, gap, store, unreadable, unknown
+	Reason string    `json:"reason"`
+	To     time.Time `json:"to"`
+}
+
+// FlowLossList defines model for FlowLossList.
+type FlowLossList struct {
+	Available  bool       `json:"available"`
+	Items      []FlowLoss `json:"items"`
+	NextCursor *string    `json:"nextCursor,omitempty"`
+	Since      time.Time  `json:"since"`
+	Until      time.Time  `json:"until"`
+}
+
+// FlowPoint defines model for FlowPoint.
+type FlowPoint struct {
+	Count    int64     `json:"count"`
+	Decision Decision  `json:"decision"`
+	Start    time.Time `json:"start"`
+}
+
+// FlowSeries defines model for FlowSeries.
+type FlowSeries struct {
+	Available bool `json:"available"`
+
+	// Points by start, then decision; a step without connections has no point
+	Points []FlowPoint `json:"points"`
+
+	// Since the start of the first step
+	Since       time.Time `json:"since"`
+	StepSeconds int       `json:"stepSeconds"`
+	Until       time.Time `json:"until"`
+}
+
 // Group defines model for Group.
 type Group struct {
 	DisplayName string  `json:"displayName"`
@@ -1312,14 +1628,38 @@ type GroupList struct {
 	NextCursor *string `json:"nextCursor,omitempty"`
 }
 
+// Guard defines model for Guard.
+type Guard struct {
+	// Cluster where the denials were
+	Cluster *string `json:"cluster,omitempty"`
+
+	// Count the denials that it saw
+	Count   *int64 `json:"count,omitempty"`
+	Enabled bool   `json:"enabled"`
+
+	// Limit more default-denied connections of named clients than this within the window, after a member began to enforce, stop the rollout
+	Limit  int64   `json:"limit"`
+	Reason *string `json:"reason,omitempty"`
+
+	// StoppedAt absent: it has not stopped the rollout, or was armed again
+	StoppedAt     *time.Time `json:"stoppedAt,omitempty"`
+	WindowSeconds int64      `json:"windowSeconds"`
+}
+
 // Home defines model for Home.
 type Home struct {
 	Denied []DeniedConnection `json:"denied"`
+
+	// Disagreements for security and auditors: edges of the last day that the dataplane did not treat as the policies say, up to 1000; see /flows?disagree=true. Absent: not for the caller, or the flow store cannot be read
+	Disagreements *int `json:"disagreements,omitempty"`
 
 	// Expiring grants of the caller's applications that end within 14 days, soonest first
 	Expiring       []Ticket `json:"expiring"`
 	FlowsAvailable bool     `json:"flowsAvailable"`
 	Reviews        []Ticket `json:"reviews"`
+
+	// Stopped resources of the caller (all for security and auditors) that the rollout's guard has stopped
+	Stopped *[]CatalogRef `json:"stopped,omitempty"`
 
 	// UnderWay the caller's tickets that are not at an end
 	UnderWay []Ticket `json:"underWay"`
@@ -1329,16 +1669,92 @@ type Home struct {
 	WaitingCount *int     `json:"waitingCount,omitempty"`
 }
 
+// Impact defines model for Impact.
+type Impact struct {
+	// Allowed of all that is newly allowed
+	Allowed ImpactTotal `json:"allowed"`
+
+	// Available false: the flow store cannot be read now, or the replay took too long; message says which
+	Available bool `json:"available"`
+
+	// Denied of all that is newly denied
+	Denied ImpactTotal `json:"denied"`
+
+	// Evidence of each resource that would be enforced
+	Evidence *[]ResourceScore `json:"evidence,omitempty"`
+	Message  *string          `json:"message,omitempty"`
+
+	// NewlyAllowed refused then, would pass with the change; the most connections first
+	NewlyAllowed []ImpactLine `json:"newlyAllowed"`
+
+	// NewlyDenied passed then, would be refused with the change: who would be cut off
+	NewlyDenied []ImpactLine `json:"newlyDenied"`
+
+	// Otherwise passed then and would pass, or neither, but for another reason: a client in Audit that loses its grant, which Enforce will refuse
+	Otherwise *[]ImpactLine `json:"otherwise,omitempty"`
+
+	// OtherwiseTotal of all that is decided otherwise
+	OtherwiseTotal *ImpactTotal `json:"otherwiseTotal,omitempty"`
+	Since          time.Time    `json:"since"`
+
+	// Truncated there are more lines than are shown
+	Truncated bool `json:"truncated"`
+
+	// Uncertain when flows were lost or not watched
+	Uncertain []ImpactUncertain `json:"uncertain"`
+
+	// Unchanged connections that are decided as before
+	Unchanged int64     `json:"unchanged"`
+	Until     time.Time `json:"until"`
+}
+
+// ImpactLine defines model for ImpactLine.
+type ImpactLine struct {
+	Action  *string  `json:"action,omitempty"`
+	After   Decision `json:"after"`
+	Before  Decision `json:"before"`
+	Cluster *string  `json:"cluster,omitempty"`
+
+	// Count connections in the window
+	Count     int64     `json:"count"`
+	FirstSeen time.Time `json:"firstSeen"`
+	LastSeen  time.Time `json:"lastSeen"`
+
+	// Owners of the subject
+	Owners   *[]OwnerRef `json:"owners,omitempty"`
+	Port     int         `json:"port"`
+	Protocol string      `json:"protocol"`
+	Resource CatalogRef  `json:"resource"`
+	Subject  CatalogRef  `json:"subject"`
+}
+
+// ImpactTotal defines model for ImpactTotal.
+type ImpactTotal struct {
+	Clients     int   `json:"clients"`
+	Connections int64 `json:"connections"`
+}
+
+// ImpactUncertain defines model for ImpactUncertain.
+type ImpactUncertain struct {
+	Cluster string    `json:"cluster"`
+	From    time.Time `json:"from"`
+	Reason  string    `json:"reason"`
+	To      time.Time `json:"to"`
+}
+
 // InboxItem defines model for InboxItem.
 type InboxItem struct {
 	At   time.Time `json:"at"`
 	Body *string   `json:"body,omitempty"`
 	Id   string    `json:"id"`
 
-	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked
-	Kind   string  `json:"kind"`
-	Read   bool    `json:"read"`
-	Ticket *string `json:"ticket,omitempty"`
+	// Kind approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout
+	Kind string `json:"kind"`
+	Read bool   `json:"read"`
+
+	// Resource catalog id, when it is about a resource and no ticket
+	Resource *string `json:"resource,omitempty"`
+	Ticket   *string `json:"ticket,omitempty"`
 
 	// Title in the person's language
 	Title string `json:"title"`
@@ -1444,6 +1860,16 @@ type MeLanguage string
 // Mode defines model for Mode.
 type Mode string
 
+// NewAnnouncement defines model for NewAnnouncement.
+type NewAnnouncement struct {
+	// EnforceAt when it is planned to enforce; only told, nothing happens by itself
+	EnforceAt *time.Time `json:"enforceAt,omitempty"`
+	Message   string     `json:"message"`
+
+	// Resources catalog ids
+	Resources []string `json:"resources"`
+}
+
 // NewComment defines model for NewComment.
 type NewComment struct {
 	Comment string `json:"comment"`
@@ -1479,6 +1905,22 @@ type NewDevice struct {
 	Client *string `json:"client,omitempty"`
 }
 
+// NewGuard defines model for NewGuard.
+type NewGuard struct {
+	// Arm go on after it stopped the rollout
+	Arm *bool `json:"arm,omitempty"`
+
+	// Enabled absent: as it is
+	Enabled *bool `json:"enabled,omitempty"`
+
+	// Limit absent: as it is
+	Limit  *int64 `json:"limit,omitempty"`
+	Reason string `json:"reason"`
+
+	// WindowSeconds absent: as it is
+	WindowSeconds *int64 `json:"windowSeconds,omitempty"`
+}
+
 // NewReview defines model for NewReview.
 type NewReview struct {
 	// Comment required to end it
@@ -1491,8 +1933,22 @@ type NewReview struct {
 	Item *int `json:"item,omitempty"`
 }
 
+// NewTemporaryAudit defines model for NewTemporaryAudit.
+type NewTemporaryAudit struct {
+	Reason string `json:"reason"`
+
+	// ResourceVersion protection.resourceVersion that the person saw; another one is refused with code stale. Absent: the present one
+	ResourceVersion *string `json:"resourceVersion,omitempty"`
+
+	// Until at most 7 days from now
+	Until time.Time `json:"until"`
+}
+
 // NewTicket defines model for NewTicket.
 type NewTicket struct {
+	// Adopt of a grant: an owner of each resource, or security, asks that clients that were seen may stay; the applications need not be his. Decided by another owner of the resource, else by security; the applications' owners are told
+	Adopt *bool `json:"adopt,omitempty"`
+
 	// BreakGlass effective at once, reviewed afterwards; only for people whom the approval policy names
 	BreakGlass *bool `json:"breakGlass,omitempty"`
 
@@ -1501,8 +1957,11 @@ type NewTicket struct {
 	Items           []NewTicketItem `json:"items"`
 
 	// Kind absent: grant
-	Kind   *TicketKind `json:"kind,omitempty"`
-	Reason string      `json:"reason"`
+	Kind *TicketKind `json:"kind,omitempty"`
+
+	// Override a security administrator enforces without evidence enough; the ledger says so
+	Override *Override `json:"override,omitempty"`
+	Reason   string    `json:"reason"`
 }
 
 // NewTicketItem grant: application, resource, actions. extend, revoke: target. mode, onboard: resource and mode. offboard: resource. class, approval-policy: object
@@ -1566,6 +2025,11 @@ type ObjectDiff struct {
 
 // ObjectDiffLayer defines model for ObjectDiff.Layer.
 type ObjectDiffLayer string
+
+// Override a security administrator enforces without evidence enough; the ledger says so
+type Override struct {
+	Reason string `json:"reason"`
+}
 
 // OwnerRef defines model for OwnerRef.
 type OwnerRef struct {
@@ -1651,6 +2115,9 @@ type PreviewItem struct {
 	Problem    *Problem    `json:"problem,omitempty"`
 	Protection *Protection `json:"protection,omitempty"`
 
+	// Review of break-glass: who looks at it afterwards, instead of the steps
+	Review *Step `json:"review,omitempty"`
+
 	// Statement the statement as YAML
 	Statement *string  `json:"statement,omitempty"`
 	Steps     []Step   `json:"steps"`
@@ -1659,7 +2126,7 @@ type PreviewItem struct {
 
 // Problem defines model for Problem.
 type Problem struct {
-	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, too-large, rate-limited, unavailable, store-unavailable, internal
+	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, internal
 	Code   string  `json:"code"`
 	Detail *string `json:"detail,omitempty"`
 	Fields *[]struct {
@@ -1682,20 +2149,101 @@ type Problem struct {
 	Type string `json:"type"`
 }
 
+// Proposal defines model for Proposal.
+type Proposal struct {
+	// CanAdopt the caller may ask with adopt that lines stay
+	CanAdopt     *bool              `json:"canAdopt,omitempty"`
+	Lines        []ProposalLine     `json:"lines"`
+	Resource     CatalogRef         `json:"resource"`
+	Since        time.Time          `json:"since"`
+	Unattributed []UnattributedLine `json:"unattributed"`
+	UnknownPorts []UnknownPortLine  `json:"unknownPorts"`
+	Until        time.Time          `json:"until"`
+
+	// Yaml a policy of the lines that no statement covers, with the evidence as comments; empty: there are none
+	Yaml string `json:"yaml"`
+}
+
+// ProposalLine defines model for ProposalLine.
+type ProposalLine struct {
+	Action string `json:"action"`
+
+	// Evidence what was seen of one client
+	Evidence SeenEvidence `json:"evidence"`
+
+	// Grantable the catalog knows the subject as an application and a class covers it
+	Grantable *bool `json:"grantable,omitempty"`
+
+	// Owners of the subject
+	Owners *[]OwnerRef `json:"owners,omitempty"`
+
+	// State covered: a statement allows it; new: passes because the resource is open; audited: passes, and would be refused by Enforce; denied: is refused
+	State   ProposalLineState `json:"state"`
+	Subject CatalogRef        `json:"subject"`
+}
+
+// ProposalLineState covered: a statement allows it; new: passes because the resource is open; audited: passes, and would be refused by Enforce; denied: is refused
+type ProposalLineState string
+
 // Protection defines model for Protection.
 type Protection struct {
+	// CanToggle the caller may begin and end a temporary audit
+	CanToggle     *bool          `json:"canToggle,omitempty"`
 	Clusters      []ClusterState `json:"clusters"`
 	EffectiveMode Mode           `json:"effectiveMode"`
 	Message       *string        `json:"message,omitempty"`
 	Mode          Mode           `json:"mode"`
 	Realized      bool           `json:"realized"`
-	Revision      *string        `json:"revision,omitempty"`
-	Statements    int            `json:"statements"`
+
+	// ResourceVersion what a change of the temporary audit was made on
+	ResourceVersion *string         `json:"resourceVersion,omitempty"`
+	Revision        *string         `json:"revision,omitempty"`
+	Statements      int             `json:"statements"`
+	TemporaryAudit  *TemporaryAudit `json:"temporaryAudit,omitempty"`
 }
 
 // PutWorkloads defines model for PutWorkloads.
 type PutWorkloads struct {
 	Items []Workload `json:"items"`
+}
+
+// RawFlow defines model for RawFlow.
+type RawFlow struct {
+	Action *string `json:"action,omitempty"`
+
+	// Cluster the destination's member
+	Cluster            string   `json:"cluster"`
+	Count              int64    `json:"count"`
+	Decision           Decision `json:"decision"`
+	DestinationAddress *string  `json:"destinationAddress,omitempty"`
+	Disagrees          *bool    `json:"disagrees,omitempty"`
+	Node               *string  `json:"node,omitempty"`
+	Policy             *string  `json:"policy,omitempty"`
+	Port               int      `json:"port"`
+	Protocol           string   `json:"protocol"`
+
+	// Reason why the policies decide so, or the dataplane's reason for a drop
+	Reason        *string    `json:"reason,omitempty"`
+	Resource      CatalogRef `json:"resource"`
+	Sid           *string    `json:"sid,omitempty"`
+	SourceAddress *string    `json:"sourceAddress,omitempty"`
+	SourceCluster *string    `json:"sourceCluster,omitempty"`
+	SourcePort    *int       `json:"sourcePort,omitempty"`
+	Subject       CatalogRef `json:"subject"`
+	Ticket        *string    `json:"ticket,omitempty"`
+	Time          time.Time  `json:"time"`
+
+	// Verdict what the dataplane did
+	Verdict Verdict `json:"verdict"`
+}
+
+// RawFlowList defines model for RawFlowList.
+type RawFlowList struct {
+	Available  bool      `json:"available"`
+	Items      []RawFlow `json:"items"`
+	NextCursor *string   `json:"nextCursor,omitempty"`
+	Since      time.Time `json:"since"`
+	Until      time.Time `json:"until"`
 }
 
 // ReasonBody defines model for ReasonBody.
@@ -1729,8 +2277,150 @@ type ResourceList struct {
 	NextCursor *string    `json:"nextCursor,omitempty"`
 }
 
+// ResourceScore defines model for ResourceScore.
+type ResourceScore struct {
+	Resource CatalogRef    `json:"resource"`
+	Score    EvidenceScore `json:"score"`
+}
+
+// RetriedUndelivered defines model for RetriedUndelivered.
+type RetriedUndelivered struct {
+	Count int64 `json:"count"`
+}
+
+// RetryUndelivered defines model for RetryUndelivered.
+type RetryUndelivered struct {
+	// Ids absent: all that were given up
+	Ids *[]string `json:"ids,omitempty"`
+}
+
 // Role defines model for Role.
 type Role string
+
+// RolloutAdvance defines model for RolloutAdvance.
+type RolloutAdvance struct {
+	// Clusters change the mode in these members only; absent: in every member. Enforce can so be staged: more members with each step
+	Clusters *[]string `json:"clusters,omitempty"`
+
+	// Override a security administrator enforces without evidence enough; the ledger says so
+	Override *Override `json:"override,omitempty"`
+	Reason   string    `json:"reason"`
+
+	// Resources catalog ids
+	Resources []string `json:"resources"`
+
+	// Stage the stages that are modes: Observe, Audit, Enforce. refine and announced follow from what was done
+	Stage RolloutAdvanceStage `json:"stage"`
+}
+
+// RolloutAdvanceStage the stages that are modes: Observe, Audit, Enforce. refine and announced follow from what was done
+type RolloutAdvanceStage string
+
+// RolloutCard defines model for RolloutCard.
+type RolloutCard struct {
+	Announcement *Announcement `json:"announcement,omitempty"`
+	Can          struct {
+		Advance  bool `json:"advance"`
+		Announce bool `json:"announce"`
+		Guard    bool `json:"guard"`
+		Override bool `json:"override"`
+		Toggle   bool `json:"toggle"`
+	} `json:"can"`
+	Class *string `json:"class,omitempty"`
+
+	// Clients names seen in the window
+	Clients int `json:"clients"`
+
+	// Clusters mode and state in each targeted member
+	Clusters      []ClusterState `json:"clusters"`
+	EffectiveMode *Mode          `json:"effectiveMode,omitempty"`
+	Environment   *string        `json:"environment,omitempty"`
+	Evidence      *EvidenceScore `json:"evidence,omitempty"`
+	Guard         Guard          `json:"guard"`
+
+	// Hint what a person could do next, and why; nothing happens by itself
+	Hint *RolloutHint `json:"hint,omitempty"`
+
+	// Missing sentences; what is missing for the next stage
+	Missing []string `json:"missing"`
+
+	// Mode Observe also when it is not onboarded
+	Mode Mode `json:"mode"`
+
+	// Newcomers names seen in the window that no statement allows
+	Newcomers int        `json:"newcomers"`
+	Onboarded *bool      `json:"onboarded,omitempty"`
+	Owners    []OwnerRef `json:"owners"`
+	Resource  CatalogRef `json:"resource"`
+
+	// Score absent: the flow store cannot be read
+	Score       *int        `json:"score,omitempty"`
+	Sensitivity Sensitivity `json:"sensitivity"`
+
+	// Stage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+	Stage          RolloutStage    `json:"stage"`
+	TemporaryAudit *TemporaryAudit `json:"temporaryAudit,omitempty"`
+	Threshold      *int            `json:"threshold,omitempty"`
+
+	// Ticket a ticket under way about its mode, if the caller may see it
+	Ticket *string `json:"ticket,omitempty"`
+
+	// Unattributed sources without a name seen in the window
+	Unattributed *int `json:"unattributed,omitempty"`
+}
+
+// RolloutHint what a person could do next, and why; nothing happens by itself
+type RolloutHint struct {
+	// Code stable word
+	Code RolloutHintCode `json:"code"`
+
+	// Next observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+	Next *RolloutStage `json:"next,omitempty"`
+	Text string        `json:"text"`
+}
+
+// RolloutHintCode stable word
+type RolloutHintCode string
+
+// RolloutList defines model for RolloutList.
+type RolloutList struct {
+	FlowsAvailable bool `json:"flowsAvailable"`
+
+	// Items without parts of the evidence
+	Items      []RolloutCard `json:"items"`
+	NextCursor *string       `json:"nextCursor,omitempty"`
+
+	// Stages stage -> resources in it that match the other filters
+	Stages        map[string]int `json:"stages"`
+	Threshold     *int           `json:"threshold,omitempty"`
+	WindowSeconds *int64         `json:"windowSeconds,omitempty"`
+}
+
+// RolloutResult defines model for RolloutResult.
+type RolloutResult struct {
+	Ok      bool     `json:"ok"`
+	Problem *Problem `json:"problem,omitempty"`
+
+	// Resource catalog id
+	Resource string `json:"resource"`
+
+	// Ticket of an advance
+	Ticket *string `json:"ticket,omitempty"`
+
+	// Told of an announcement: people who were told
+	Told *int `json:"told,omitempty"`
+
+	// Unowned of an announcement: clients seen whose owner is not known
+	Unowned *[]string `json:"unowned,omitempty"`
+}
+
+// RolloutResults defines model for RolloutResults.
+type RolloutResults struct {
+	Items []RolloutResult `json:"items"`
+}
+
+// RolloutStage observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+type RolloutStage string
 
 // SearchHit defines model for SearchHit.
 type SearchHit struct {
@@ -1747,6 +2437,23 @@ type SearchHitKind string
 // SearchResult defines model for SearchResult.
 type SearchResult struct {
 	Items []SearchHit `json:"items"`
+}
+
+// SeenEvidence what was seen of one client
+type SeenEvidence struct {
+	Clusters []string `json:"clusters"`
+	Count    int64    `json:"count"`
+
+	// Days days with traffic
+	Days int `json:"days"`
+
+	// DaysObserved days that were watched
+	DaysObserved int `json:"daysObserved"`
+
+	// Decisions decision -> connections
+	Decisions map[string]int64 `json:"decisions"`
+	FirstSeen time.Time        `json:"firstSeen"`
+	LastSeen  time.Time        `json:"lastSeen"`
 }
 
 // Sensitivity defines model for Sensitivity.
@@ -1871,8 +2578,24 @@ type SyncWorkloads struct {
 	Token *string `json:"token,omitempty"`
 }
 
+// TemporaryAudit defines model for TemporaryAudit.
+type TemporaryAudit struct {
+	// Active false: it has ended by itself, and is shown until somebody changes it
+	Active bool   `json:"active"`
+	By     Person `json:"by"`
+
+	// Guard the rollout's guard did it
+	Guard  *bool  `json:"guard,omitempty"`
+	Reason string `json:"reason"`
+
+	// Until the first instant at which the resource's own mode counts again
+	Until time.Time `json:"until"`
+}
+
 // Ticket defines model for Ticket.
 type Ticket struct {
+	// Adopt an owner of the resource asked that clients that were seen may stay
+	Adopt      *bool `json:"adopt,omitempty"`
 	BreakGlass *bool `json:"breakGlass,omitempty"`
 
 	// Can with any item
@@ -1880,13 +2603,16 @@ type Ticket struct {
 	CreatedAt time.Time `json:"createdAt"`
 
 	// Events oldest first
-	Events    []Event      `json:"events"`
-	Id        string       `json:"id"`
-	Items     []TicketItem `json:"items"`
-	Kind      TicketKind   `json:"kind"`
-	Message   *string      `json:"message,omitempty"`
-	Reason    string       `json:"reason"`
-	Requester Person       `json:"requester"`
+	Events  []Event      `json:"events"`
+	Id      string       `json:"id"`
+	Items   []TicketItem `json:"items"`
+	Kind    TicketKind   `json:"kind"`
+	Message *string      `json:"message,omitempty"`
+
+	// Override a security administrator enforces without evidence enough; the ledger says so
+	Override  *Override `json:"override,omitempty"`
+	Reason    string    `json:"reason"`
+	Requester Person    `json:"requester"`
 
 	// State of an item; of a ticket it is the sum: the first of pending, failed, approved, applying, revoking, effective, revoked, expired, rejected, timed-out, withdrawn that any item is in
 	State     TicketState `json:"state"`
@@ -1960,7 +2686,7 @@ type TicketPreview struct {
 	Change     *ChangeView   `json:"change,omitempty"`
 	Items      []PreviewItem `json:"items"`
 
-	// MaxDurationSeconds the smallest cap of the approval policies that matched; absent: none
+	// MaxDurationSeconds the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
 	MaxDurationSeconds *int64 `json:"maxDurationSeconds,omitempty"`
 }
 
@@ -1987,6 +2713,86 @@ type TokenList struct {
 
 // TokenScope defines model for TokenScope.
 type TokenScope string
+
+// UnattributedLine a source that no class and no registered workload knows; it needs a human's word
+type UnattributedLine struct {
+	// Evidence what was seen of one client
+	Evidence SeenEvidence `json:"evidence"`
+	Ports    []string     `json:"ports"`
+	Source   string       `json:"source"`
+}
+
+// Undelivered what it says is not shown, only what it was about and why it did not arrive
+type Undelivered struct {
+	// At of what it tells
+	At        time.Time `json:"at"`
+	Attempts  int       `json:"attempts"`
+	Channel   string    `json:"channel"`
+	GivenUpAt time.Time `json:"givenUpAt"`
+	Id        string    `json:"id"`
+
+	// Kind as in InboxItem
+	Kind string `json:"kind"`
+
+	// Person absent: a receiver that is nobody's own
+	Person *Person `json:"person,omitempty"`
+
+	// Problem of the last attempt
+	Problem string  `json:"problem"`
+	Ticket  *string `json:"ticket,omitempty"`
+}
+
+// UndeliveredList defines model for UndeliveredList.
+type UndeliveredList struct {
+	Items      []Undelivered `json:"items"`
+	NextCursor *string       `json:"nextCursor,omitempty"`
+}
+
+// UnknownPortLine connections to a port that no action of the class names
+type UnknownPortLine struct {
+	// Evidence what was seen of one client
+	Evidence SeenEvidence `json:"evidence"`
+	Port     int          `json:"port"`
+	Protocol string       `json:"protocol"`
+	Source   string       `json:"source"`
+}
+
+// Unused defines model for Unused.
+type Unused struct {
+	Actions      []string     `json:"actions"`
+	CanRevoke    *bool        `json:"canRevoke,omitempty"`
+	DaysObserved int          `json:"daysObserved"`
+	Effect       UnusedEffect `json:"effect"`
+
+	// LastUsed absent: never in the time that the store remembers
+	LastUsed      *time.Time   `json:"lastUsed,omitempty"`
+	Policy        string       `json:"policy"`
+	Resources     []CatalogRef `json:"resources"`
+	Sid           string       `json:"sid"`
+	Subjects      []CatalogRef `json:"subjects"`
+	Ticket        *string      `json:"ticket,omitempty"`
+	TicketItem    *int         `json:"ticketItem,omitempty"`
+	TicketVisible *bool        `json:"ticketVisible,omitempty"`
+
+	// Why a sentence for people
+	Why string `json:"why"`
+}
+
+// UnusedEffect defines model for Unused.Effect.
+type UnusedEffect string
+
+// UnusedList defines model for UnusedList.
+type UnusedList struct {
+	Items      []Unused `json:"items"`
+	NextCursor *string  `json:"nextCursor,omitempty"`
+	QuietDays  int      `json:"quietDays"`
+
+	// Unobserved resource names that were not watched well enough to say anything, at most 100
+	Unobserved *[]string `json:"unobserved,omitempty"`
+}
+
+// Verdict what the dataplane did
+type Verdict string
 
 // Vote defines model for Vote.
 type Vote struct {
@@ -2065,6 +2871,45 @@ type Cursor = string
 // DecisionFilter defines model for DecisionFilter.
 type DecisionFilter = []Decision
 
+// FlowAction defines model for FlowAction.
+type FlowAction = []string
+
+// FlowCluster defines model for FlowCluster.
+type FlowCluster = []string
+
+// FlowDisagree defines model for FlowDisagree.
+type FlowDisagree = bool
+
+// FlowPolicy defines model for FlowPolicy.
+type FlowPolicy = string
+
+// FlowPort defines model for FlowPort.
+type FlowPort = []int
+
+// FlowResource defines model for FlowResource.
+type FlowResource = []string
+
+// FlowSid defines model for FlowSid.
+type FlowSid = string
+
+// FlowSince defines model for FlowSince.
+type FlowSince = time.Time
+
+// FlowSubject defines model for FlowSubject.
+type FlowSubject = []string
+
+// FlowText defines model for FlowText.
+type FlowText = string
+
+// FlowUnattributed defines model for FlowUnattributed.
+type FlowUnattributed = bool
+
+// FlowUntil defines model for FlowUntil.
+type FlowUntil = time.Time
+
+// FlowVerdict defines model for FlowVerdict.
+type FlowVerdict = []Verdict
+
 // Id defines model for Id.
 type Id = string
 
@@ -2080,11 +2925,17 @@ type Mine = bool
 // Query defines model for Query.
 type Query = string
 
+// QuietDays defines model for QuietDays.
+type QuietDays = int
+
 // Since defines model for Since.
 type Since = time.Time
 
 // TicketId defines model for TicketId.
 type TicketId = string
+
+// WindowSince defines model for WindowSince.
+type WindowSince = time.Time
 
 // ListApplicationsParams defines parameters for ListApplications.
 type ListApplicationsParams struct {
@@ -2110,6 +2961,12 @@ type ListApplicationConnectionsParams struct {
 
 	// Since absent: 24 hours ago
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
+}
+
+// ListApplicationUnusedParams defines parameters for ListApplicationUnused.
+type ListApplicationUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
 }
 
 // GetDeviceParams defines parameters for GetDevice.
@@ -2148,6 +3005,159 @@ type ListDelegationsParams struct {
 type CreateDelegationParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// ListFlowsParams defines parameters for ListFlows.
+type ListFlowsParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Subject a resource name or an application's catalog id
+	Subject *FlowSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a catalog id
+	Resource *FlowResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Cluster the destination's member
+	Cluster  *FlowCluster    `form:"cluster,omitempty" json:"cluster,omitempty"`
+	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
+
+	// Verdict what the dataplane did
+	Verdict *FlowVerdict `form:"verdict,omitempty" json:"verdict,omitempty"`
+	Action  *FlowAction  `form:"action,omitempty" json:"action,omitempty"`
+	Port    *FlowPort    `form:"port,omitempty" json:"port,omitempty"`
+
+	// Policy the policy whose statement decided
+	Policy *FlowPolicy `form:"policy,omitempty" json:"policy,omitempty"`
+
+	// Sid the statement that decided
+	Sid *FlowSid `form:"sid,omitempty" json:"sid,omitempty"`
+
+	// Unattributed only connections of which an end has no name
+	Unattributed *FlowUnattributed `form:"unattributed,omitempty" json:"unattributed,omitempty"`
+
+	// Disagree only connections that the dataplane did not treat as the policies say
+	Disagree *FlowDisagree `form:"disagree,omitempty" json:"disagree,omitempty"`
+
+	// Q part of any name or source, without regard to case
+	Q *FlowText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListFlowCoverageParams defines parameters for ListFlowCoverage.
+type ListFlowCoverageParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+}
+
+// ListFlowLossesParams defines parameters for ListFlowLosses.
+type ListFlowLossesParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Cluster the destination's member
+	Cluster *FlowCluster `form:"cluster,omitempty" json:"cluster,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListRawFlowsParams defines parameters for ListRawFlows.
+type ListRawFlowsParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Subject a resource name or an application's catalog id
+	Subject *FlowSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a catalog id
+	Resource *FlowResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Cluster the destination's member
+	Cluster  *FlowCluster    `form:"cluster,omitempty" json:"cluster,omitempty"`
+	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
+
+	// Verdict what the dataplane did
+	Verdict *FlowVerdict `form:"verdict,omitempty" json:"verdict,omitempty"`
+	Action  *FlowAction  `form:"action,omitempty" json:"action,omitempty"`
+	Port    *FlowPort    `form:"port,omitempty" json:"port,omitempty"`
+
+	// Policy the policy whose statement decided
+	Policy *FlowPolicy `form:"policy,omitempty" json:"policy,omitempty"`
+
+	// Sid the statement that decided
+	Sid *FlowSid `form:"sid,omitempty" json:"sid,omitempty"`
+
+	// Unattributed only connections of which an end has no name
+	Unattributed *FlowUnattributed `form:"unattributed,omitempty" json:"unattributed,omitempty"`
+
+	// Disagree only connections that the dataplane did not treat as the policies say
+	Disagree *FlowDisagree `form:"disagree,omitempty" json:"disagree,omitempty"`
+
+	// Q part of any name or source, without regard to case
+	Q *FlowText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// ListFlowSeriesParams defines parameters for ListFlowSeries.
+type ListFlowSeriesParams struct {
+	// Since the first instant, rounded down to a minute; absent: 24 hours before until
+	Since *FlowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+
+	// Subject a resource name or an application's catalog id
+	Subject *FlowSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a catalog id
+	Resource *FlowResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Cluster the destination's member
+	Cluster  *FlowCluster    `form:"cluster,omitempty" json:"cluster,omitempty"`
+	Decision *DecisionFilter `form:"decision,omitempty" json:"decision,omitempty"`
+
+	// Verdict what the dataplane did
+	Verdict *FlowVerdict `form:"verdict,omitempty" json:"verdict,omitempty"`
+	Action  *FlowAction  `form:"action,omitempty" json:"action,omitempty"`
+	Port    *FlowPort    `form:"port,omitempty" json:"port,omitempty"`
+
+	// Policy the policy whose statement decided
+	Policy *FlowPolicy `form:"policy,omitempty" json:"policy,omitempty"`
+
+	// Sid the statement that decided
+	Sid *FlowSid `form:"sid,omitempty" json:"sid,omitempty"`
+
+	// Unattributed only connections of which an end has no name
+	Unattributed *FlowUnattributed `form:"unattributed,omitempty" json:"unattributed,omitempty"`
+
+	// Disagree only connections that the dataplane did not treat as the policies say
+	Disagree *FlowDisagree `form:"disagree,omitempty" json:"disagree,omitempty"`
+
+	// Q part of any name or source, without regard to case
+	Q *FlowText `form:"q,omitempty" json:"q,omitempty"`
+
+	// StepSeconds a multiple of 60 that divides the window into at most 1000 steps; absent: the server takes one that gives about 120
+	StepSeconds *int `form:"stepSeconds,omitempty" json:"stepSeconds,omitempty"`
 }
 
 // ListGroupsParams defines parameters for ListGroups.
@@ -2195,6 +3205,16 @@ type CreateTokenParams struct {
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
+// ListUndeliveredParams defines parameters for ListUndelivered.
+type ListUndeliveredParams struct {
+	// Channel mail, slack, or a configured receiver
+	Channel *string `form:"channel,omitempty" json:"channel,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListPeopleParams defines parameters for ListPeople.
 type ListPeopleParams struct {
 	// Q part of a name or title
@@ -2213,6 +3233,9 @@ type ListResourcesParams struct {
 
 	// Owner person or group id
 	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// DeniedFor catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing
+	DeniedFor *string `form:"deniedFor,omitempty" json:"deniedFor,omitempty"`
 
 	// Mine only what the caller or one of his groups owns
 	Mine *Mine `form:"mine,omitempty" json:"mine,omitempty"`
@@ -2234,6 +3257,49 @@ type ListResourceConnectionsParams struct {
 
 	// Since absent: 24 hours ago
 	Since *Since `form:"since,omitempty" json:"since,omitempty"`
+}
+
+// GetResourceProposalParams defines parameters for GetResourceProposal.
+type GetResourceProposalParams struct {
+	// Since the first instant, rounded down to a minute; absent: the evidence window (14 days) before until
+	Since *WindowSince `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until the first instant behind the window; absent: now. At most 31 days after since
+	Until *FlowUntil `form:"until,omitempty" json:"until,omitempty"`
+}
+
+// ListResourceUnusedParams defines parameters for ListResourceUnused.
+type ListResourceUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+}
+
+// ListRolloutParams defines parameters for ListRollout.
+type ListRolloutParams struct {
+	Class *string `form:"class,omitempty" json:"class,omitempty"`
+
+	// Owner person or group id
+	Owner *string         `form:"owner,omitempty" json:"owner,omitempty"`
+	Stage *[]RolloutStage `form:"stage,omitempty" json:"stage,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// AdvanceRolloutParams defines parameters for AdvanceRollout.
+type AdvanceRolloutParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// AnnounceRolloutParams defines parameters for AnnounceRollout.
+type AnnounceRolloutParams struct {
+	// IdempotencyKey the same key from the same caller gives the same answer again
+	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
 }
 
 // SearchParams defines parameters for Search.
@@ -2282,6 +3348,32 @@ type CreateTicketParams struct {
 type CommentTicketParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetTicketImpactParams defines parameters for GetTicketImpact.
+type GetTicketImpactParams struct {
+	// Change `ticket`: what the ticket does; `revoke`: what revoking its grants would do
+	Change *GetTicketImpactParamsChange `form:"change,omitempty" json:"change,omitempty"`
+}
+
+// GetTicketImpactParamsChange defines parameters for GetTicketImpact.
+type GetTicketImpactParamsChange string
+
+// ListUnusedParams defines parameters for ListUnused.
+type ListUnusedParams struct {
+	// QuietDays without traffic for so many days
+	QuietDays *QuietDays `form:"quietDays,omitempty" json:"quietDays,omitempty"`
+	Class     *string    `form:"class,omitempty" json:"class,omitempty"`
+
+	// Owner person or group id, of the resource
+	Owner *string `form:"owner,omitempty" json:"owner,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListWorkloadsParams defines parameters for ListWorkloads.
@@ -2337,11 +3429,32 @@ type PutPreferencesJSONRequestBody = Preferences
 // CreateTokenJSONRequestBody defines body for CreateToken for application/json ContentType.
 type CreateTokenJSONRequestBody = NewToken
 
+// RetryUndeliveredJSONRequestBody defines body for RetryUndelivered for application/json ContentType.
+type RetryUndeliveredJSONRequestBody = RetryUndelivered
+
+// EndTemporaryAuditJSONRequestBody defines body for EndTemporaryAudit for application/json ContentType.
+type EndTemporaryAuditJSONRequestBody = EndTemporaryAudit
+
+// PutTemporaryAuditJSONRequestBody defines body for PutTemporaryAudit for application/json ContentType.
+type PutTemporaryAuditJSONRequestBody = NewTemporaryAudit
+
+// AdvanceRolloutJSONRequestBody defines body for AdvanceRollout for application/json ContentType.
+type AdvanceRolloutJSONRequestBody = RolloutAdvance
+
+// AnnounceRolloutJSONRequestBody defines body for AnnounceRollout for application/json ContentType.
+type AnnounceRolloutJSONRequestBody = NewAnnouncement
+
+// PutRolloutGuardJSONRequestBody defines body for PutRolloutGuard for application/json ContentType.
+type PutRolloutGuardJSONRequestBody = NewGuard
+
 // CreateTicketJSONRequestBody defines body for CreateTicket for application/json ContentType.
 type CreateTicketJSONRequestBody = NewTicket
 
 // DecideManyJSONRequestBody defines body for DecideMany for application/json ContentType.
 type DecideManyJSONRequestBody = BulkDecision
+
+// PreviewImpactJSONRequestBody defines body for PreviewImpact for application/json ContentType.
+type PreviewImpactJSONRequestBody = NewTicket
 
 // PreviewTicketJSONRequestBody defines body for PreviewTicket for application/json ContentType.
 type PreviewTicketJSONRequestBody = NewTicket
@@ -2384,6 +3497,9 @@ type ServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(c *gin.Context, id Id, params ListApplicationConnectionsParams)
+	// ListApplicationUnused Statements for the application that it does not use (owners, security, auditors)
+	// (GET /applications/{id}/unused)
+	ListApplicationUnused(c *gin.Context, id Id, params ListApplicationUnusedParams)
 	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
 	// (GET /approval-policies)
 	ListApprovalPolicies(c *gin.Context)
@@ -2435,6 +3551,21 @@ type ServerInterface interface {
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(c *gin.Context)
+	// ListFlows Connections of the window, each edge once with its total, the one seen last first
+	// (GET /flows)
+	ListFlows(c *gin.Context, params ListFlowsParams)
+	// ListFlowCoverage How much of each UTC day of the window each member was watched
+	// (GET /flows/coverage)
+	ListFlowCoverage(c *gin.Context, params ListFlowCoverageParams)
+	// ListFlowLosses What is known to be missing among the flows, newest first (nodes are named to security and auditors only)
+	// (GET /flows/losses)
+	ListFlowLosses(c *gin.Context, params ListFlowLossesParams)
+	// ListRawFlows Single flows, newest first; kept for a shorter time than the roll-ups
+	// (GET /flows/raw)
+	ListRawFlows(c *gin.Context, params ListRawFlowsParams)
+	// ListFlowSeries How many connections there were in each step of the window, by decision
+	// (GET /flows/series)
+	ListFlowSeries(c *gin.Context, params ListFlowSeriesParams)
 	// ListGroups Groups of the catalog
 	// (GET /groups)
 	ListGroups(c *gin.Context, params ListGroupsParams)
@@ -2480,6 +3611,12 @@ type ServerInterface interface {
 	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
 	// (DELETE /me/tokens/{id})
 	RevokeToken(c *gin.Context, id Id)
+	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
+	// (GET /notifications/undelivered)
+	ListUndelivered(c *gin.Context, params ListUndeliveredParams)
+	// RetryUndelivered Put them on their way again, with as many attempts as new ones (security)
+	// (POST /notifications/undelivered)
+	RetryUndelivered(c *gin.Context)
 	// ListPeople People of the catalog
 	// (GET /people)
 	ListPeople(c *gin.Context, params ListPeopleParams)
@@ -2498,6 +3635,36 @@ type ServerInterface interface {
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(c *gin.Context, id Id, params ListResourceConnectionsParams)
+	// GetResourceEvidence How well the resource is known, as the score that Enforce needs (owners, security, auditors)
+	// (GET /resources/{id}/evidence)
+	GetResourceEvidence(c *gin.Context, id Id)
+	// GetResourceProposal The clients that were seen as a policy to review, each with its evidence (owners, security, auditors)
+	// (GET /resources/{id}/proposal)
+	GetResourceProposal(c *gin.Context, id Id, params GetResourceProposalParams)
+	// EndTemporaryAudit End it now, so that the resource's own mode counts again (owners, security)
+	// (DELETE /resources/{id}/temporary-audit)
+	EndTemporaryAudit(c *gin.Context, id Id)
+	// PutTemporaryAudit Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
+	// (PUT /resources/{id}/temporary-audit)
+	PutTemporaryAudit(c *gin.Context, id Id)
+	// ListResourceUnused Statements about the resource without traffic, while it was watched well enough (owners, security, auditors)
+	// (GET /resources/{id}/unused)
+	ListResourceUnused(c *gin.Context, id Id, params ListResourceUnusedParams)
+	// ListRollout Resources on their way from observe to enforce (the caller's own; security and auditors see all)
+	// (GET /rollout)
+	ListRollout(c *gin.Context, params ListRolloutParams)
+	// AdvanceRollout Ask for another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
+	// (POST /rollout/advance)
+	AdvanceRollout(c *gin.Context, params AdvanceRolloutParams)
+	// AnnounceRollout Tell the owners of the clients seen that resources will be closed (owners of each resource, security)
+	// (POST /rollout/announce)
+	AnnounceRollout(c *gin.Context, params AnnounceRolloutParams)
+	// GetRollout One card of the board, with the evidence in full (owners, security, auditors)
+	// (GET /rollout/{id})
+	GetRollout(c *gin.Context, id Id)
+	// PutRolloutGuard Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security)
+	// (PUT /rollout/{id}/guard)
+	PutRolloutGuard(c *gin.Context, id Id)
 	// Search Applications, resources, people and tickets by words
 	// (GET /search)
 	Search(c *gin.Context, params SearchParams)
@@ -2510,6 +3677,9 @@ type ServerInterface interface {
 	// DecideMany One decision for many items, each with its own result
 	// (POST /tickets/decisions)
 	DecideMany(c *gin.Context)
+	// PreviewImpact What this request would have allowed and denied among the connections of the last days; writes nothing
+	// (POST /tickets/impact)
+	PreviewImpact(c *gin.Context)
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(c *gin.Context)
@@ -2528,6 +3698,9 @@ type ServerInterface interface {
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(c *gin.Context, id TicketId)
+	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off
+	// (GET /tickets/{id}/impact)
+	GetTicketImpact(c *gin.Context, id TicketId, params GetTicketImpactParams)
 	// ListTicketLedger The ledger lines about the ticket, oldest first
 	// (GET /tickets/{id}/ledger)
 	ListTicketLedger(c *gin.Context, id TicketId)
@@ -2540,13 +3713,16 @@ type ServerInterface interface {
 	// WithdrawTicket The requester takes a pending request back
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(c *gin.Context, id TicketId)
+	// ListUnused Statements without traffic about what the caller owns; security and auditors see all
+	// (GET /unused)
+	ListUnused(c *gin.Context, params ListUnusedParams)
 	// ListWorkloads Clients outside the fleet that the caller may see
 	// (GET /workloads)
 	ListWorkloads(c *gin.Context, params ListWorkloadsParams)
 	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
 	// (POST /workloads)
 	PutWorkloads(c *gin.Context)
-	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// SyncWorkloads Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied
 	// (POST /workloads/sync)
 	SyncWorkloads(c *gin.Context)
 	// DeleteWorkload Remove one
@@ -2722,6 +3898,42 @@ func (siw *ServerInterfaceWrapper) ListApplicationConnections(c *gin.Context) {
 	}
 
 	siw.Handler.ListApplicationConnections(c, id, params)
+}
+
+// ListApplicationUnused operation middleware
+func (siw *ServerInterfaceWrapper) ListApplicationUnused(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListApplicationUnusedParams
+
+	// ------------- Optional query parameter "quietDays" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "quietDays", c.Request.URL.Query(), &params.QuietDays, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter quietDays: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListApplicationUnused(c, id, params)
 }
 
 // ListApprovalPolicies operation middleware
@@ -3139,6 +4351,533 @@ func (siw *ServerInterfaceWrapper) StreamEvents(c *gin.Context) {
 	siw.Handler.StreamEvents(c)
 }
 
+// ListFlows operation middleware
+func (siw *ServerInterfaceWrapper) ListFlows(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFlowsParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "subject" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subject", c.Request.URL.Query(), &params.Subject, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter subject: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "resource" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resource", c.Request.URL.Query(), &params.Resource, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter resource: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cluster" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cluster", c.Request.URL.Query(), &params.Cluster, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cluster: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "decision" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "decision", c.Request.URL.Query(), &params.Decision, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter decision: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "verdict" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "verdict", c.Request.URL.Query(), &params.Verdict, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter verdict: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", c.Request.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter action: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "port" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "port", c.Request.URL.Query(), &params.Port, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter port: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "policy" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "policy", c.Request.URL.Query(), &params.Policy, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter policy: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sid", c.Request.URL.Query(), &params.Sid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sid: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "unattributed" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unattributed", c.Request.URL.Query(), &params.Unattributed, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter unattributed: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "disagree" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "disagree", c.Request.URL.Query(), &params.Disagree, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter disagree: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListFlows(c, params)
+}
+
+// ListFlowCoverage operation middleware
+func (siw *ServerInterfaceWrapper) ListFlowCoverage(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFlowCoverageParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListFlowCoverage(c, params)
+}
+
+// ListFlowLosses operation middleware
+func (siw *ServerInterfaceWrapper) ListFlowLosses(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFlowLossesParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cluster" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cluster", c.Request.URL.Query(), &params.Cluster, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cluster: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListFlowLosses(c, params)
+}
+
+// ListRawFlows operation middleware
+func (siw *ServerInterfaceWrapper) ListRawFlows(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRawFlowsParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "subject" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subject", c.Request.URL.Query(), &params.Subject, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter subject: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "resource" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resource", c.Request.URL.Query(), &params.Resource, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter resource: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cluster" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cluster", c.Request.URL.Query(), &params.Cluster, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cluster: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "decision" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "decision", c.Request.URL.Query(), &params.Decision, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter decision: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "verdict" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "verdict", c.Request.URL.Query(), &params.Verdict, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter verdict: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", c.Request.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter action: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "port" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "port", c.Request.URL.Query(), &params.Port, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter port: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "policy" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "policy", c.Request.URL.Query(), &params.Policy, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter policy: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sid", c.Request.URL.Query(), &params.Sid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sid: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "unattributed" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unattributed", c.Request.URL.Query(), &params.Unattributed, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter unattributed: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "disagree" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "disagree", c.Request.URL.Query(), &params.Disagree, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter disagree: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListRawFlows(c, params)
+}
+
+// ListFlowSeries operation middleware
+func (siw *ServerInterfaceWrapper) ListFlowSeries(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFlowSeriesParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "subject" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subject", c.Request.URL.Query(), &params.Subject, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter subject: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "resource" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resource", c.Request.URL.Query(), &params.Resource, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter resource: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cluster" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cluster", c.Request.URL.Query(), &params.Cluster, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cluster: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "decision" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "decision", c.Request.URL.Query(), &params.Decision, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter decision: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "verdict" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "verdict", c.Request.URL.Query(), &params.Verdict, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter verdict: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", c.Request.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter action: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "port" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "port", c.Request.URL.Query(), &params.Port, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter port: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "policy" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "policy", c.Request.URL.Query(), &params.Policy, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter policy: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "sid" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sid", c.Request.URL.Query(), &params.Sid, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter sid: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "unattributed" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "unattributed", c.Request.URL.Query(), &params.Unattributed, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter unattributed: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "disagree" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "disagree", c.Request.URL.Query(), &params.Disagree, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter disagree: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "stepSeconds" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stepSeconds", c.Request.URL.Query(), &params.StepSeconds, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter stepSeconds: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListFlowSeries(c, params)
+}
+
 // ListGroups operation middleware
 func (siw *ServerInterfaceWrapper) ListGroups(c *gin.Context) {
 
@@ -3509,6 +5248,62 @@ func (siw *ServerInterfaceWrapper) RevokeToken(c *gin.Context) {
 	siw.Handler.RevokeToken(c, id)
 }
 
+// ListUndelivered operation middleware
+func (siw *ServerInterfaceWrapper) ListUndelivered(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUndeliveredParams
+
+	// ------------- Optional query parameter "channel" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "channel", c.Request.URL.Query(), &params.Channel, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter channel: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListUndelivered(c, params)
+}
+
+// RetryUndelivered operation middleware
+func (siw *ServerInterfaceWrapper) RetryUndelivered(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.RetryUndelivered(c)
+}
+
 // ListPeople operation middleware
 func (siw *ServerInterfaceWrapper) ListPeople(c *gin.Context) {
 
@@ -3615,6 +5410,14 @@ func (siw *ServerInterfaceWrapper) ListResources(c *gin.Context) {
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
 	if err != nil {
 		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "deniedFor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "deniedFor", c.Request.URL.Query(), &params.DeniedFor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter deniedFor: %w", err), http.StatusBadRequest)
 		return
 	}
 
@@ -3752,6 +5555,358 @@ func (siw *ServerInterfaceWrapper) ListResourceConnections(c *gin.Context) {
 	}
 
 	siw.Handler.ListResourceConnections(c, id, params)
+}
+
+// GetResourceEvidence operation middleware
+func (siw *ServerInterfaceWrapper) GetResourceEvidence(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetResourceEvidence(c, id)
+}
+
+// GetResourceProposal operation middleware
+func (siw *ServerInterfaceWrapper) GetResourceProposal(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetResourceProposalParams
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", c.Request.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter since: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", c.Request.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter until: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetResourceProposal(c, id, params)
+}
+
+// EndTemporaryAudit operation middleware
+func (siw *ServerInterfaceWrapper) EndTemporaryAudit(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.EndTemporaryAudit(c, id)
+}
+
+// PutTemporaryAudit operation middleware
+func (siw *ServerInterfaceWrapper) PutTemporaryAudit(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutTemporaryAudit(c, id)
+}
+
+// ListResourceUnused operation middleware
+func (siw *ServerInterfaceWrapper) ListResourceUnused(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListResourceUnusedParams
+
+	// ------------- Optional query parameter "quietDays" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "quietDays", c.Request.URL.Query(), &params.QuietDays, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter quietDays: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListResourceUnused(c, id, params)
+}
+
+// ListRollout operation middleware
+func (siw *ServerInterfaceWrapper) ListRollout(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRolloutParams
+
+	// ------------- Optional query parameter "class" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "class", c.Request.URL.Query(), &params.Class, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter class: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "stage" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stage", c.Request.URL.Query(), &params.Stage, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter stage: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListRollout(c, params)
+}
+
+// AdvanceRollout operation middleware
+func (siw *ServerInterfaceWrapper) AdvanceRollout(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AdvanceRolloutParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.AdvanceRollout(c, params)
+}
+
+// AnnounceRollout operation middleware
+func (siw *ServerInterfaceWrapper) AnnounceRollout(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AnnounceRolloutParams
+
+	headers := c.Request.Header
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey IdempotencyKey
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandler(c, fmt.Errorf("Expected one value for Idempotency-Key, got %d", n), http.StatusBadRequest)
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter Idempotency-Key: %w", err), http.StatusBadRequest)
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
+
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.AnnounceRollout(c, params)
+}
+
+// GetRollout operation middleware
+func (siw *ServerInterfaceWrapper) GetRollout(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetRollout(c, id)
+}
+
+// PutRolloutGuard operation middleware
+func (siw *ServerInterfaceWrapper) PutRolloutGuard(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id Id
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PutRolloutGuard(c, id)
 }
 
 // Search operation middleware
@@ -3949,6 +6104,19 @@ func (siw *ServerInterfaceWrapper) DecideMany(c *gin.Context) {
 	siw.Handler.DecideMany(c)
 }
 
+// PreviewImpact operation middleware
+func (siw *ServerInterfaceWrapper) PreviewImpact(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.PreviewImpact(c)
+}
+
 // PreviewTicket operation middleware
 func (siw *ServerInterfaceWrapper) PreviewTicket(c *gin.Context) {
 
@@ -4099,6 +6267,42 @@ func (siw *ServerInterfaceWrapper) DecideTicket(c *gin.Context) {
 	siw.Handler.DecideTicket(c, id)
 }
 
+// GetTicketImpact operation middleware
+func (siw *ServerInterfaceWrapper) GetTicketImpact(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "id" -------------
+	var id TicketId
+
+	err = runtime.BindStyledParameterWithOptions("simple", "id", c.Param("id"), &id, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter id: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetTicketImpactParams
+
+	// ------------- Optional query parameter "change" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "change", c.Request.URL.Query(), &params.Change, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter change: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetTicketImpact(c, id, params)
+}
+
 // ListTicketLedger operation middleware
 func (siw *ServerInterfaceWrapper) ListTicketLedger(c *gin.Context) {
 
@@ -4197,6 +6401,73 @@ func (siw *ServerInterfaceWrapper) WithdrawTicket(c *gin.Context) {
 	}
 
 	siw.Handler.WithdrawTicket(c, id)
+}
+
+// ListUnused operation middleware
+func (siw *ServerInterfaceWrapper) ListUnused(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListUnusedParams
+
+	// ------------- Optional query parameter "quietDays" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "quietDays", c.Request.URL.Query(), &params.QuietDays, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter quietDays: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "class" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "class", c.Request.URL.Query(), &params.Class, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter class: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "owner" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "owner", c.Request.URL.Query(), &params.Owner, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter owner: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListUnused(c, params)
 }
 
 // ListWorkloads operation middleware
@@ -4365,6 +6636,8 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/tickets/:id/revoke", wrapper.RevokeTicket)
 	router.GET(options.BaseURL+"/me/inbox", wrapper.ListInbox)
 	router.POST(options.BaseURL+"/me/inbox", wrapper.MarkInbox)
+	router.GET(options.BaseURL+"/notifications/undelivered", wrapper.ListUndelivered)
+	router.POST(options.BaseURL+"/notifications/undelivered", wrapper.RetryUndelivered)
 	router.GET(options.BaseURL+"/me/preferences", wrapper.GetPreferences)
 	router.PUT(options.BaseURL+"/me/preferences", wrapper.PutPreferences)
 	router.GET(options.BaseURL+"/me/tokens", wrapper.ListTokens)
@@ -4406,6 +6679,25 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.POST(options.BaseURL+"/auth/device", wrapper.StartDevice)
 	router.POST(options.BaseURL+"/auth/device/token", wrapper.PollDevice)
 	router.POST(options.BaseURL+"/auth/device/approve", wrapper.ApproveDevice)
+	router.GET(options.BaseURL+"/flows", wrapper.ListFlows)
+	router.GET(options.BaseURL+"/flows/series", wrapper.ListFlowSeries)
+	router.GET(options.BaseURL+"/flows/raw", wrapper.ListRawFlows)
+	router.GET(options.BaseURL+"/flows/losses", wrapper.ListFlowLosses)
+	router.GET(options.BaseURL+"/flows/coverage", wrapper.ListFlowCoverage)
+	router.GET(options.BaseURL+"/resources/:id/proposal", wrapper.GetResourceProposal)
+	router.GET(options.BaseURL+"/resources/:id/evidence", wrapper.GetResourceEvidence)
+	router.GET(options.BaseURL+"/resources/:id/unused", wrapper.ListResourceUnused)
+	router.DELETE(options.BaseURL+"/resources/:id/temporary-audit", wrapper.EndTemporaryAudit)
+	router.PUT(options.BaseURL+"/resources/:id/temporary-audit", wrapper.PutTemporaryAudit)
+	router.GET(options.BaseURL+"/applications/:id/unused", wrapper.ListApplicationUnused)
+	router.GET(options.BaseURL+"/unused", wrapper.ListUnused)
+	router.GET(options.BaseURL+"/rollout", wrapper.ListRollout)
+	router.POST(options.BaseURL+"/rollout/announce", wrapper.AnnounceRollout)
+	router.POST(options.BaseURL+"/rollout/advance", wrapper.AdvanceRollout)
+	router.GET(options.BaseURL+"/rollout/:id", wrapper.GetRollout)
+	router.PUT(options.BaseURL+"/rollout/:id/guard", wrapper.PutRolloutGuard)
+	router.POST(options.BaseURL+"/tickets/impact", wrapper.PreviewImpact)
+	router.GET(options.BaseURL+"/tickets/:id/impact", wrapper.GetTicketImpact)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents)
 }
 
@@ -4557,6 +6849,46 @@ type ListApplicationConnectionsdefaultApplicationProblemPlusJSONResponse struct 
 }
 
 func (response ListApplicationConnectionsdefaultApplicationProblemPlusJSONResponse) VisitListApplicationConnectionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListApplicationUnusedRequestObject struct {
+	Id     Id `json:"id"`
+	Params ListApplicationUnusedParams
+}
+
+type ListApplicationUnusedResponseObject interface {
+	VisitListApplicationUnusedResponse(w http.ResponseWriter) error
+}
+
+type ListApplicationUnused200JSONResponse UnusedList
+
+func (response ListApplicationUnused200JSONResponse) VisitListApplicationUnusedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListApplicationUnuseddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListApplicationUnuseddefaultApplicationProblemPlusJSONResponse) VisitListApplicationUnusedResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -5243,6 +7575,201 @@ func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStrea
 	return err
 }
 
+type ListFlowsRequestObject struct {
+	Params ListFlowsParams
+}
+
+type ListFlowsResponseObject interface {
+	VisitListFlowsResponse(w http.ResponseWriter) error
+}
+
+type ListFlows200JSONResponse FlowConnectionList
+
+func (response ListFlows200JSONResponse) VisitListFlowsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFlowsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListFlowsdefaultApplicationProblemPlusJSONResponse) VisitListFlowsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFlowCoverageRequestObject struct {
+	Params ListFlowCoverageParams
+}
+
+type ListFlowCoverageResponseObject interface {
+	VisitListFlowCoverageResponse(w http.ResponseWriter) error
+}
+
+type ListFlowCoverage200JSONResponse FlowCoverageList
+
+func (response ListFlowCoverage200JSONResponse) VisitListFlowCoverageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFlowCoveragedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListFlowCoveragedefaultApplicationProblemPlusJSONResponse) VisitListFlowCoverageResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFlowLossesRequestObject struct {
+	Params ListFlowLossesParams
+}
+
+type ListFlowLossesResponseObject interface {
+	VisitListFlowLossesResponse(w http.ResponseWriter) error
+}
+
+type ListFlowLosses200JSONResponse FlowLossList
+
+func (response ListFlowLosses200JSONResponse) VisitListFlowLossesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFlowLossesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListFlowLossesdefaultApplicationProblemPlusJSONResponse) VisitListFlowLossesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRawFlowsRequestObject struct {
+	Params ListRawFlowsParams
+}
+
+type ListRawFlowsResponseObject interface {
+	VisitListRawFlowsResponse(w http.ResponseWriter) error
+}
+
+type ListRawFlows200JSONResponse RawFlowList
+
+func (response ListRawFlows200JSONResponse) VisitListRawFlowsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRawFlowsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListRawFlowsdefaultApplicationProblemPlusJSONResponse) VisitListRawFlowsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFlowSeriesRequestObject struct {
+	Params ListFlowSeriesParams
+}
+
+type ListFlowSeriesResponseObject interface {
+	VisitListFlowSeriesResponse(w http.ResponseWriter) error
+}
+
+type ListFlowSeries200JSONResponse FlowSeries
+
+func (response ListFlowSeries200JSONResponse) VisitListFlowSeriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFlowSeriesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListFlowSeriesdefaultApplicationProblemPlusJSONResponse) VisitListFlowSeriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListGroupsRequestObject struct {
 	Params ListGroupsParams
 }
@@ -5833,6 +8360,84 @@ func (response RevokeTokendefaultApplicationProblemPlusJSONResponse) VisitRevoke
 	return err
 }
 
+type ListUndeliveredRequestObject struct {
+	Params ListUndeliveredParams
+}
+
+type ListUndeliveredResponseObject interface {
+	VisitListUndeliveredResponse(w http.ResponseWriter) error
+}
+
+type ListUndelivered200JSONResponse UndeliveredList
+
+func (response ListUndelivered200JSONResponse) VisitListUndeliveredResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUndelivereddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUndelivereddefaultApplicationProblemPlusJSONResponse) VisitListUndeliveredResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryUndeliveredRequestObject struct {
+	Body *RetryUndeliveredJSONRequestBody
+}
+
+type RetryUndeliveredResponseObject interface {
+	VisitRetryUndeliveredResponse(w http.ResponseWriter) error
+}
+
+type RetryUndelivered200JSONResponse RetriedUndelivered
+
+func (response RetryUndelivered200JSONResponse) VisitRetryUndeliveredResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RetryUndelivereddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response RetryUndelivereddefaultApplicationProblemPlusJSONResponse) VisitRetryUndeliveredResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListPeopleRequestObject struct {
 	Params ListPeopleParams
 }
@@ -6068,6 +8673,403 @@ func (response ListResourceConnectionsdefaultApplicationProblemPlusJSONResponse)
 	return err
 }
 
+type GetResourceEvidenceRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetResourceEvidenceResponseObject interface {
+	VisitGetResourceEvidenceResponse(w http.ResponseWriter) error
+}
+
+type GetResourceEvidence200JSONResponse EvidenceScore
+
+func (response GetResourceEvidence200JSONResponse) VisitGetResourceEvidenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetResourceEvidencedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetResourceEvidencedefaultApplicationProblemPlusJSONResponse) VisitGetResourceEvidenceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetResourceProposalRequestObject struct {
+	Id     Id `json:"id"`
+	Params GetResourceProposalParams
+}
+
+type GetResourceProposalResponseObject interface {
+	VisitGetResourceProposalResponse(w http.ResponseWriter) error
+}
+
+type GetResourceProposal200JSONResponse Proposal
+
+func (response GetResourceProposal200JSONResponse) VisitGetResourceProposalResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetResourceProposaldefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetResourceProposaldefaultApplicationProblemPlusJSONResponse) VisitGetResourceProposalResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndTemporaryAuditRequestObject struct {
+	Id   Id `json:"id"`
+	Body *EndTemporaryAuditJSONRequestBody
+}
+
+type EndTemporaryAuditResponseObject interface {
+	VisitEndTemporaryAuditResponse(w http.ResponseWriter) error
+}
+
+type EndTemporaryAudit200JSONResponse Resource
+
+func (response EndTemporaryAudit200JSONResponse) VisitEndTemporaryAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndTemporaryAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response EndTemporaryAuditdefaultApplicationProblemPlusJSONResponse) VisitEndTemporaryAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutTemporaryAuditRequestObject struct {
+	Id   Id `json:"id"`
+	Body *PutTemporaryAuditJSONRequestBody
+}
+
+type PutTemporaryAuditResponseObject interface {
+	VisitPutTemporaryAuditResponse(w http.ResponseWriter) error
+}
+
+type PutTemporaryAudit200JSONResponse Resource
+
+func (response PutTemporaryAudit200JSONResponse) VisitPutTemporaryAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutTemporaryAuditdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutTemporaryAuditdefaultApplicationProblemPlusJSONResponse) VisitPutTemporaryAuditResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListResourceUnusedRequestObject struct {
+	Id     Id `json:"id"`
+	Params ListResourceUnusedParams
+}
+
+type ListResourceUnusedResponseObject interface {
+	VisitListResourceUnusedResponse(w http.ResponseWriter) error
+}
+
+type ListResourceUnused200JSONResponse UnusedList
+
+func (response ListResourceUnused200JSONResponse) VisitListResourceUnusedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListResourceUnuseddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListResourceUnuseddefaultApplicationProblemPlusJSONResponse) VisitListResourceUnusedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRolloutRequestObject struct {
+	Params ListRolloutParams
+}
+
+type ListRolloutResponseObject interface {
+	VisitListRolloutResponse(w http.ResponseWriter) error
+}
+
+type ListRollout200JSONResponse RolloutList
+
+func (response ListRollout200JSONResponse) VisitListRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRolloutdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListRolloutdefaultApplicationProblemPlusJSONResponse) VisitListRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AdvanceRolloutRequestObject struct {
+	Params AdvanceRolloutParams
+	Body   *AdvanceRolloutJSONRequestBody
+}
+
+type AdvanceRolloutResponseObject interface {
+	VisitAdvanceRolloutResponse(w http.ResponseWriter) error
+}
+
+type AdvanceRollout200JSONResponse RolloutResults
+
+func (response AdvanceRollout200JSONResponse) VisitAdvanceRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AdvanceRolloutdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AdvanceRolloutdefaultApplicationProblemPlusJSONResponse) VisitAdvanceRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AnnounceRolloutRequestObject struct {
+	Params AnnounceRolloutParams
+	Body   *AnnounceRolloutJSONRequestBody
+}
+
+type AnnounceRolloutResponseObject interface {
+	VisitAnnounceRolloutResponse(w http.ResponseWriter) error
+}
+
+type AnnounceRollout200JSONResponse RolloutResults
+
+func (response AnnounceRollout200JSONResponse) VisitAnnounceRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AnnounceRolloutdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response AnnounceRolloutdefaultApplicationProblemPlusJSONResponse) VisitAnnounceRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRolloutRequestObject struct {
+	Id Id `json:"id"`
+}
+
+type GetRolloutResponseObject interface {
+	VisitGetRolloutResponse(w http.ResponseWriter) error
+}
+
+type GetRollout200JSONResponse RolloutCard
+
+func (response GetRollout200JSONResponse) VisitGetRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetRolloutdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetRolloutdefaultApplicationProblemPlusJSONResponse) VisitGetRolloutResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutRolloutGuardRequestObject struct {
+	Id   Id `json:"id"`
+	Body *PutRolloutGuardJSONRequestBody
+}
+
+type PutRolloutGuardResponseObject interface {
+	VisitPutRolloutGuardResponse(w http.ResponseWriter) error
+}
+
+type PutRolloutGuard200JSONResponse Guard
+
+func (response PutRolloutGuard200JSONResponse) VisitPutRolloutGuardResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutRolloutGuarddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PutRolloutGuarddefaultApplicationProblemPlusJSONResponse) VisitPutRolloutGuardResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type SearchRequestObject struct {
 	Params SearchParams
 }
@@ -6214,6 +9216,45 @@ type DecideManydefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response DecideManydefaultApplicationProblemPlusJSONResponse) VisitDecideManyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewImpactRequestObject struct {
+	Body *PreviewImpactJSONRequestBody
+}
+
+type PreviewImpactResponseObject interface {
+	VisitPreviewImpactResponse(w http.ResponseWriter) error
+}
+
+type PreviewImpact200JSONResponse Impact
+
+func (response PreviewImpact200JSONResponse) VisitPreviewImpactResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PreviewImpactdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response PreviewImpactdefaultApplicationProblemPlusJSONResponse) VisitPreviewImpactResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6462,6 +9503,46 @@ func (response DecideTicketdefaultApplicationProblemPlusJSONResponse) VisitDecid
 	return err
 }
 
+type GetTicketImpactRequestObject struct {
+	Id     TicketId `json:"id"`
+	Params GetTicketImpactParams
+}
+
+type GetTicketImpactResponseObject interface {
+	VisitGetTicketImpactResponse(w http.ResponseWriter) error
+}
+
+type GetTicketImpact200JSONResponse Impact
+
+func (response GetTicketImpact200JSONResponse) VisitGetTicketImpactResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTicketImpactdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetTicketImpactdefaultApplicationProblemPlusJSONResponse) VisitGetTicketImpactResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListTicketLedgerRequestObject struct {
 	Id TicketId `json:"id"`
 }
@@ -6610,6 +9691,45 @@ type WithdrawTicketdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response WithdrawTicketdefaultApplicationProblemPlusJSONResponse) VisitWithdrawTicketResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUnusedRequestObject struct {
+	Params ListUnusedParams
+}
+
+type ListUnusedResponseObject interface {
+	VisitListUnusedResponse(w http.ResponseWriter) error
+}
+
+type ListUnused200JSONResponse UnusedList
+
+func (response ListUnused200JSONResponse) VisitListUnusedResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListUnuseddefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListUnuseddefaultApplicationProblemPlusJSONResponse) VisitListUnusedResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -6786,6 +9906,9 @@ type StrictServerInterface interface {
 	// ListApplicationConnections Recent connections from the application, rolled up
 	// (GET /applications/{id}/connections)
 	ListApplicationConnections(ctx context.Context, request ListApplicationConnectionsRequestObject) (ListApplicationConnectionsResponseObject, error)
+	// ListApplicationUnused Statements for the application that it does not use (owners, security, auditors)
+	// (GET /applications/{id}/unused)
+	ListApplicationUnused(ctx context.Context, request ListApplicationUnusedRequestObject) (ListApplicationUnusedResponseObject, error)
 	// ListApprovalPolicies Who must approve what, in the order in which they are tried; the built-in chain is last
 	// (GET /approval-policies)
 	ListApprovalPolicies(ctx context.Context, request ListApprovalPoliciesRequestObject) (ListApprovalPoliciesResponseObject, error)
@@ -6837,6 +9960,21 @@ type StrictServerInterface interface {
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// ListFlows Connections of the window, each edge once with its total, the one seen last first
+	// (GET /flows)
+	ListFlows(ctx context.Context, request ListFlowsRequestObject) (ListFlowsResponseObject, error)
+	// ListFlowCoverage How much of each UTC day of the window each member was watched
+	// (GET /flows/coverage)
+	ListFlowCoverage(ctx context.Context, request ListFlowCoverageRequestObject) (ListFlowCoverageResponseObject, error)
+	// ListFlowLosses What is known to be missing among the flows, newest first (nodes are named to security and auditors only)
+	// (GET /flows/losses)
+	ListFlowLosses(ctx context.Context, request ListFlowLossesRequestObject) (ListFlowLossesResponseObject, error)
+	// ListRawFlows Single flows, newest first; kept for a shorter time than the roll-ups
+	// (GET /flows/raw)
+	ListRawFlows(ctx context.Context, request ListRawFlowsRequestObject) (ListRawFlowsResponseObject, error)
+	// ListFlowSeries How many connections there were in each step of the window, by decision
+	// (GET /flows/series)
+	ListFlowSeries(ctx context.Context, request ListFlowSeriesRequestObject) (ListFlowSeriesResponseObject, error)
 	// ListGroups Groups of the catalog
 	// (GET /groups)
 	ListGroups(ctx context.Context, request ListGroupsRequestObject) (ListGroupsResponseObject, error)
@@ -6882,6 +10020,12 @@ type StrictServerInterface interface {
 	// RevokeToken End a token at once; current is the one that the call is made with, and the only one that a token may end
 	// (DELETE /me/tokens/{id})
 	RevokeToken(ctx context.Context, request RevokeTokenRequestObject) (RevokeTokenResponseObject, error)
+	// ListUndelivered Notifications that could not be delivered and were given up, newest first (security, auditors)
+	// (GET /notifications/undelivered)
+	ListUndelivered(ctx context.Context, request ListUndeliveredRequestObject) (ListUndeliveredResponseObject, error)
+	// RetryUndelivered Put them on their way again, with as many attempts as new ones (security)
+	// (POST /notifications/undelivered)
+	RetryUndelivered(ctx context.Context, request RetryUndeliveredRequestObject) (RetryUndeliveredResponseObject, error)
 	// ListPeople People of the catalog
 	// (GET /people)
 	ListPeople(ctx context.Context, request ListPeopleRequestObject) (ListPeopleResponseObject, error)
@@ -6900,6 +10044,36 @@ type StrictServerInterface interface {
 	// ListResourceConnections Recent connections to the resource, rolled up
 	// (GET /resources/{id}/connections)
 	ListResourceConnections(ctx context.Context, request ListResourceConnectionsRequestObject) (ListResourceConnectionsResponseObject, error)
+	// GetResourceEvidence How well the resource is known, as the score that Enforce needs (owners, security, auditors)
+	// (GET /resources/{id}/evidence)
+	GetResourceEvidence(ctx context.Context, request GetResourceEvidenceRequestObject) (GetResourceEvidenceResponseObject, error)
+	// GetResourceProposal The clients that were seen as a policy to review, each with its evidence (owners, security, auditors)
+	// (GET /resources/{id}/proposal)
+	GetResourceProposal(ctx context.Context, request GetResourceProposalRequestObject) (GetResourceProposalResponseObject, error)
+	// EndTemporaryAudit End it now, so that the resource's own mode counts again (owners, security)
+	// (DELETE /resources/{id}/temporary-audit)
+	EndTemporaryAudit(ctx context.Context, request EndTemporaryAuditRequestObject) (EndTemporaryAuditResponseObject, error)
+	// PutTemporaryAudit Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
+	// (PUT /resources/{id}/temporary-audit)
+	PutTemporaryAudit(ctx context.Context, request PutTemporaryAuditRequestObject) (PutTemporaryAuditResponseObject, error)
+	// ListResourceUnused Statements about the resource without traffic, while it was watched well enough (owners, security, auditors)
+	// (GET /resources/{id}/unused)
+	ListResourceUnused(ctx context.Context, request ListResourceUnusedRequestObject) (ListResourceUnusedResponseObject, error)
+	// ListRollout Resources on their way from observe to enforce (the caller's own; security and auditors see all)
+	// (GET /rollout)
+	ListRollout(ctx context.Context, request ListRolloutRequestObject) (ListRolloutResponseObject, error)
+	// AdvanceRollout Ask for another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
+	// (POST /rollout/advance)
+	AdvanceRollout(ctx context.Context, request AdvanceRolloutRequestObject) (AdvanceRolloutResponseObject, error)
+	// AnnounceRollout Tell the owners of the clients seen that resources will be closed (owners of each resource, security)
+	// (POST /rollout/announce)
+	AnnounceRollout(ctx context.Context, request AnnounceRolloutRequestObject) (AnnounceRolloutResponseObject, error)
+	// GetRollout One card of the board, with the evidence in full (owners, security, auditors)
+	// (GET /rollout/{id})
+	GetRollout(ctx context.Context, request GetRolloutRequestObject) (GetRolloutResponseObject, error)
+	// PutRolloutGuard Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security)
+	// (PUT /rollout/{id}/guard)
+	PutRolloutGuard(ctx context.Context, request PutRolloutGuardRequestObject) (PutRolloutGuardResponseObject, error)
 	// Search Applications, resources, people and tickets by words
 	// (GET /search)
 	Search(ctx context.Context, request SearchRequestObject) (SearchResponseObject, error)
@@ -6912,6 +10086,9 @@ type StrictServerInterface interface {
 	// DecideMany One decision for many items, each with its own result
 	// (POST /tickets/decisions)
 	DecideMany(ctx context.Context, request DecideManyRequestObject) (DecideManyResponseObject, error)
+	// PreviewImpact What this request would have allowed and denied among the connections of the last days; writes nothing
+	// (POST /tickets/impact)
+	PreviewImpact(ctx context.Context, request PreviewImpactRequestObject) (PreviewImpactResponseObject, error)
 	// PreviewTicket What would happen with this request; writes nothing
 	// (POST /tickets/preview)
 	PreviewTicket(ctx context.Context, request PreviewTicketRequestObject) (PreviewTicketResponseObject, error)
@@ -6930,6 +10107,9 @@ type StrictServerInterface interface {
 	// DecideTicket Approve or reject the step that waits for the caller
 	// (POST /tickets/{id}/decision)
 	DecideTicket(ctx context.Context, request DecideTicketRequestObject) (DecideTicketResponseObject, error)
+	// GetTicketImpact The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off
+	// (GET /tickets/{id}/impact)
+	GetTicketImpact(ctx context.Context, request GetTicketImpactRequestObject) (GetTicketImpactResponseObject, error)
 	// ListTicketLedger The ledger lines about the ticket, oldest first
 	// (GET /tickets/{id}/ledger)
 	ListTicketLedger(ctx context.Context, request ListTicketLedgerRequestObject) (ListTicketLedgerResponseObject, error)
@@ -6942,13 +10122,16 @@ type StrictServerInterface interface {
 	// WithdrawTicket The requester takes a pending request back
 	// (POST /tickets/{id}/withdraw)
 	WithdrawTicket(ctx context.Context, request WithdrawTicketRequestObject) (WithdrawTicketResponseObject, error)
+	// ListUnused Statements without traffic about what the caller owns; security and auditors see all
+	// (GET /unused)
+	ListUnused(ctx context.Context, request ListUnusedRequestObject) (ListUnusedResponseObject, error)
 	// ListWorkloads Clients outside the fleet that the caller may see
 	// (GET /workloads)
 	ListWorkloads(ctx context.Context, request ListWorkloadsRequestObject) (ListWorkloadsResponseObject, error)
 	// PutWorkloads Register or change up to 1000 workloads; idempotent by id; each has its own result
 	// (POST /workloads)
 	PutWorkloads(ctx context.Context, request PutWorkloadsRequestObject) (PutWorkloadsResponseObject, error)
-	// SyncWorkloads Full sync of one source. Without a token it is a preview; with the token of a preview it is applied
+	// SyncWorkloads Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied
 	// (POST /workloads/sync)
 	SyncWorkloads(ctx context.Context, request SyncWorkloadsRequestObject) (SyncWorkloadsResponseObject, error)
 	// DeleteWorkload Remove one
@@ -7111,6 +10294,33 @@ func (sh *strictHandler) ListApplicationConnections(ctx *gin.Context, id Id, par
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(ListApplicationConnectionsResponseObject); ok {
 		if err := validResponse.VisitListApplicationConnectionsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListApplicationUnused operation middleware
+func (sh *strictHandler) ListApplicationUnused(ctx *gin.Context, id Id, params ListApplicationUnusedParams) {
+	var request ListApplicationUnusedRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListApplicationUnused(ctx, request.(ListApplicationUnusedRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListApplicationUnused")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListApplicationUnusedResponseObject); ok {
+		if err := validResponse.VisitListApplicationUnusedResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -7604,6 +10814,136 @@ func (sh *strictHandler) StreamEvents(ctx *gin.Context) {
 	}
 }
 
+// ListFlows operation middleware
+func (sh *strictHandler) ListFlows(ctx *gin.Context, params ListFlowsParams) {
+	var request ListFlowsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListFlows(ctx, request.(ListFlowsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListFlows")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListFlowsResponseObject); ok {
+		if err := validResponse.VisitListFlowsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListFlowCoverage operation middleware
+func (sh *strictHandler) ListFlowCoverage(ctx *gin.Context, params ListFlowCoverageParams) {
+	var request ListFlowCoverageRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListFlowCoverage(ctx, request.(ListFlowCoverageRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListFlowCoverage")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListFlowCoverageResponseObject); ok {
+		if err := validResponse.VisitListFlowCoverageResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListFlowLosses operation middleware
+func (sh *strictHandler) ListFlowLosses(ctx *gin.Context, params ListFlowLossesParams) {
+	var request ListFlowLossesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListFlowLosses(ctx, request.(ListFlowLossesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListFlowLosses")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListFlowLossesResponseObject); ok {
+		if err := validResponse.VisitListFlowLossesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListRawFlows operation middleware
+func (sh *strictHandler) ListRawFlows(ctx *gin.Context, params ListRawFlowsParams) {
+	var request ListRawFlowsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListRawFlows(ctx, request.(ListRawFlowsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListRawFlows")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListRawFlowsResponseObject); ok {
+		if err := validResponse.VisitListRawFlowsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListFlowSeries operation middleware
+func (sh *strictHandler) ListFlowSeries(ctx *gin.Context, params ListFlowSeriesParams) {
+	var request ListFlowSeriesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListFlowSeries(ctx, request.(ListFlowSeriesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListFlowSeries")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListFlowSeriesResponseObject); ok {
+		if err := validResponse.VisitListFlowSeriesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListGroups operation middleware
 func (sh *strictHandler) ListGroups(ctx *gin.Context, params ListGroupsParams) {
 	var request ListGroupsRequestObject
@@ -7997,6 +11337,63 @@ func (sh *strictHandler) RevokeToken(ctx *gin.Context, id Id) {
 	}
 }
 
+// ListUndelivered operation middleware
+func (sh *strictHandler) ListUndelivered(ctx *gin.Context, params ListUndeliveredParams) {
+	var request ListUndeliveredRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUndelivered(ctx, request.(ListUndeliveredRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUndelivered")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListUndeliveredResponseObject); ok {
+		if err := validResponse.VisitListUndeliveredResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RetryUndelivered operation middleware
+func (sh *strictHandler) RetryUndelivered(ctx *gin.Context) {
+	var request RetryUndeliveredRequestObject
+
+	var body RetryUndeliveredJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.RetryUndelivered(ctx, request.(RetryUndeliveredRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RetryUndelivered")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(RetryUndeliveredResponseObject); ok {
+		if err := validResponse.VisitRetryUndeliveredResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListPeople operation middleware
 func (sh *strictHandler) ListPeople(ctx *gin.Context, params ListPeopleParams) {
 	var request ListPeopleRequestObject
@@ -8154,6 +11551,303 @@ func (sh *strictHandler) ListResourceConnections(ctx *gin.Context, id Id, params
 	}
 }
 
+// GetResourceEvidence operation middleware
+func (sh *strictHandler) GetResourceEvidence(ctx *gin.Context, id Id) {
+	var request GetResourceEvidenceRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetResourceEvidence(ctx, request.(GetResourceEvidenceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetResourceEvidence")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetResourceEvidenceResponseObject); ok {
+		if err := validResponse.VisitGetResourceEvidenceResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetResourceProposal operation middleware
+func (sh *strictHandler) GetResourceProposal(ctx *gin.Context, id Id, params GetResourceProposalParams) {
+	var request GetResourceProposalRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetResourceProposal(ctx, request.(GetResourceProposalRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetResourceProposal")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetResourceProposalResponseObject); ok {
+		if err := validResponse.VisitGetResourceProposalResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndTemporaryAudit operation middleware
+func (sh *strictHandler) EndTemporaryAudit(ctx *gin.Context, id Id) {
+	var request EndTemporaryAuditRequestObject
+
+	request.Id = id
+
+	var body EndTemporaryAuditJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.EndTemporaryAudit(ctx, request.(EndTemporaryAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndTemporaryAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(EndTemporaryAuditResponseObject); ok {
+		if err := validResponse.VisitEndTemporaryAuditResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutTemporaryAudit operation middleware
+func (sh *strictHandler) PutTemporaryAudit(ctx *gin.Context, id Id) {
+	var request PutTemporaryAuditRequestObject
+
+	request.Id = id
+
+	var body PutTemporaryAuditJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutTemporaryAudit(ctx, request.(PutTemporaryAuditRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutTemporaryAudit")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutTemporaryAuditResponseObject); ok {
+		if err := validResponse.VisitPutTemporaryAuditResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListResourceUnused operation middleware
+func (sh *strictHandler) ListResourceUnused(ctx *gin.Context, id Id, params ListResourceUnusedParams) {
+	var request ListResourceUnusedRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListResourceUnused(ctx, request.(ListResourceUnusedRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListResourceUnused")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListResourceUnusedResponseObject); ok {
+		if err := validResponse.VisitListResourceUnusedResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListRollout operation middleware
+func (sh *strictHandler) ListRollout(ctx *gin.Context, params ListRolloutParams) {
+	var request ListRolloutRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListRollout(ctx, request.(ListRolloutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListRollout")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListRolloutResponseObject); ok {
+		if err := validResponse.VisitListRolloutResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AdvanceRollout operation middleware
+func (sh *strictHandler) AdvanceRollout(ctx *gin.Context, params AdvanceRolloutParams) {
+	var request AdvanceRolloutRequestObject
+
+	request.Params = params
+
+	var body AdvanceRolloutJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AdvanceRollout(ctx, request.(AdvanceRolloutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AdvanceRollout")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(AdvanceRolloutResponseObject); ok {
+		if err := validResponse.VisitAdvanceRolloutResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AnnounceRollout operation middleware
+func (sh *strictHandler) AnnounceRollout(ctx *gin.Context, params AnnounceRolloutParams) {
+	var request AnnounceRolloutRequestObject
+
+	request.Params = params
+
+	var body AnnounceRolloutJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.AnnounceRollout(ctx, request.(AnnounceRolloutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AnnounceRollout")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(AnnounceRolloutResponseObject); ok {
+		if err := validResponse.VisitAnnounceRolloutResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetRollout operation middleware
+func (sh *strictHandler) GetRollout(ctx *gin.Context, id Id) {
+	var request GetRolloutRequestObject
+
+	request.Id = id
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetRollout(ctx, request.(GetRolloutRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetRollout")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetRolloutResponseObject); ok {
+		if err := validResponse.VisitGetRolloutResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutRolloutGuard operation middleware
+func (sh *strictHandler) PutRolloutGuard(ctx *gin.Context, id Id) {
+	var request PutRolloutGuardRequestObject
+
+	request.Id = id
+
+	var body PutRolloutGuardJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PutRolloutGuard(ctx, request.(PutRolloutGuardRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutRolloutGuard")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PutRolloutGuardResponseObject); ok {
+		if err := validResponse.VisitPutRolloutGuardResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // Search operation middleware
 func (sh *strictHandler) Search(ctx *gin.Context, params SearchParams) {
 	var request SearchRequestObject
@@ -8263,6 +11957,37 @@ func (sh *strictHandler) DecideMany(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(DecideManyResponseObject); ok {
 		if err := validResponse.VisitDecideManyResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PreviewImpact operation middleware
+func (sh *strictHandler) PreviewImpact(ctx *gin.Context) {
+	var request PreviewImpactRequestObject
+
+	var body PreviewImpactJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.PreviewImpact(ctx, request.(PreviewImpactRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PreviewImpact")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(PreviewImpactResponseObject); ok {
+		if err := validResponse.VisitPreviewImpactResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -8451,6 +12176,33 @@ func (sh *strictHandler) DecideTicket(ctx *gin.Context, id TicketId) {
 	}
 }
 
+// GetTicketImpact operation middleware
+func (sh *strictHandler) GetTicketImpact(ctx *gin.Context, id TicketId, params GetTicketImpactParams) {
+	var request GetTicketImpactRequestObject
+
+	request.Id = id
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetTicketImpact(ctx, request.(GetTicketImpactRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetTicketImpact")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetTicketImpactResponseObject); ok {
+		if err := validResponse.VisitGetTicketImpactResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListTicketLedger operation middleware
 func (sh *strictHandler) ListTicketLedger(ctx *gin.Context, id TicketId) {
 	var request ListTicketLedgerRequestObject
@@ -8569,6 +12321,32 @@ func (sh *strictHandler) WithdrawTicket(ctx *gin.Context, id TicketId) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(WithdrawTicketResponseObject); ok {
 		if err := validResponse.VisitWithdrawTicketResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListUnused operation middleware
+func (sh *strictHandler) ListUnused(ctx *gin.Context, params ListUnusedParams) {
+	var request ListUnusedRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListUnused(ctx, request.(ListUnusedRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListUnused")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListUnusedResponseObject); ok {
+		if err := validResponse.VisitListUnusedResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/acp-io/acp/playground/internal/history"
 	"github.com/acp-io/acp/playground/internal/run"
 )
 
@@ -21,6 +22,7 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 	flags.StringVar(&o.JSONReady, "json-ready", "", "write a JSON file with URLs, ports, pids and logins when everything is ready")
 	flags.StringVar(&o.Traffic, "traffic", "", "file that describes the traffic (default: playground/demo/traffic.yaml of the repository)")
 	flags.Float64Var(&o.TrafficRate, "traffic-rate", 1, "factor for the rate of all traffic; 0 is silence")
+	flags.IntVar(&o.History, "history", 14, "days of generated history that a new flow store begins with; 0 is none")
 	if err := parse(flags, args); err != nil {
 		return err
 	}
@@ -34,6 +36,8 @@ func up(ctx context.Context, flags *flag.FlagSet, args []string) error {
 		return fmt.Errorf("--port must be from 1 to 65535, not %d", o.Port)
 	case o.TrafficRate < 0:
 		return errors.New("--traffic-rate must not be negative")
+	case o.History < 0 || o.History > history.MaxDays:
+		return fmt.Errorf("--history must be from 0 to %d days, not %d", history.MaxDays, o.History)
 	}
 	o.WithoutACP = *without == "acp"
 	var err error

@@ -113,8 +113,8 @@ func TestWorkloadsFile(t *testing.T) {
 			apps[app] = w.Clusters
 		}
 	}
-	if diff := cmp.Diff([]string{"777", "858", "888", "889"}, slices.Sorted(maps.Keys(apps))); diff != "" {
-		t.Errorf("the applications of the story: -want +got\n%s", diff)
+	if diff := cmp.Diff([]string{"101", "204", "206", "503", "602", "603", "777", "858", "888", "889"}, slices.Sorted(maps.Keys(apps))); diff != "" {
+		t.Errorf("the applications of the demo: -want +got\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"m1", "m2"}, apps["888"]); diff != "" {
 		t.Errorf("888 runs in both members: -want +got\n%s", diff)

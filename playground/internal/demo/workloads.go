@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"net/netip"
 	"os"
 
@@ -24,6 +25,13 @@ type Workload struct {
 	Labels    map[string]string `json:"labels"`
 	Clusters  []string          `json:"clusters"`
 	Replicas  int               `json:"replicas"`
+}
+
+// PodLabels are what each of its pods carries.
+func (w Workload) PodLabels() map[string]string {
+	labels := map[string]string{"app.kubernetes.io/name": w.Name}
+	maps.Copy(labels, w.Labels)
+	return labels
 }
 
 // LoadWorkloads reads a list of workloads.
@@ -88,12 +96,8 @@ func placePod(ctx context.Context, client kubernetes.Interface, cluster string, 
 	name := fmt.Sprintf("%s-%d", w.Name, i)
 	pod, ok := pods[w.Namespace+"/"+name]
 	if !ok {
-		labels := map[string]string{"app.kubernetes.io/name": w.Name}
-		for k, v := range w.Labels {
-			labels[k] = v
-		}
 		created, err := client.CoreV1().Pods(w.Namespace).Create(ctx, &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: labels},
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: w.Namespace, Labels: w.PodLabels()},
 			Spec: corev1.PodSpec{
 				NodeName:   fmt.Sprintf("%s-node-%d", cluster, i%2+1),
 				Containers: []corev1.Container{{Name: "main", Image: "playground.invalid/" + w.Name}},

@@ -28,6 +28,8 @@ type Options struct {
 	// Traffic is the file that describes the traffic; TrafficRate scales it, 0 is silence.
 	Traffic     string
 	TrafficRate float64
+	// History is how many days of made-up flows a new flow store begins with; 0 is none.
+	History int
 	// Self is the path of the running program, which is also the OIDC provider.
 	Self string
 }

@@ -157,9 +157,9 @@ func (r *runner) portal(secretFile string) supervisor.Spec {
 	}
 }
 
-func (r *runner) flowStore() string {
-	return "sqlite:" + filepath.Join(r.layout.Data("flows"), "flows.db")
-}
+func (r *runner) flowStore() string { return "sqlite:" + r.flowFile() }
+
+func (r *runner) flowFile() string { return filepath.Join(r.layout.Data("flows"), "flows.db") }
 
 func (r *runner) portalURL() string { return "http://127.0.0.1:" + strconv.Itoa(r.Port) }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/acp-io/acp/playground/internal/demo"
 	"github.com/acp-io/acp/playground/internal/fleet"
+	"github.com/acp-io/acp/playground/internal/history"
 	"github.com/acp-io/acp/playground/internal/parts"
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
@@ -152,8 +153,9 @@ func (r *runner) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	oidc := make(chan error, 1)
+	oidc, past := make(chan error, 1), make(chan error, 1)
 	go func() { oidc <- r.supervisor.StartAndWait(ctx, "oidc") }()
+	go func() { past <- r.past(ctx) }()
 
 	began := time.Now()
 	if err := r.fleet.Up(ctx, func(ctx context.Context, member string) error {
@@ -163,6 +165,9 @@ func (r *runner) start(ctx context.Context) error {
 	}
 	r.printer.Line("  API servers and KubeFed are ready (%s)", time.Since(began).Round(100*time.Millisecond))
 	if err := r.demoObjects(ctx); err != nil {
+		return err
+	}
+	if err := <-past; err != nil {
 		return err
 	}
 	names := make([]string, 0, 5)
@@ -176,6 +181,26 @@ func (r *runner) start(ctx context.Context) error {
 		return err
 	}
 	return <-oidc
+}
+
+// past gives a new flow store the weeks before, so that what looks at weeks has something to look at.
+func (r *runner) past(ctx context.Context) error {
+	if r.WithoutACP || r.History == 0 {
+		return nil
+	}
+	began := time.Now()
+	made, err := history.Seed(ctx, history.Config{
+		Store: r.flowFile(), Traffic: r.Traffic, Workloads: filepath.Join(r.Repo, "playground/demo/workloads.yaml"),
+		Objects: filepath.Join(r.Repo, "playground/demo/objects"), Days: r.History, To: began,
+	})
+	if err != nil {
+		return err
+	}
+	if made.Made {
+		r.printer.Line("  generated %d days of history: %d connections (%s; --history=0 starts without)",
+			r.History, made.Connections, time.Since(began).Round(100*time.Millisecond))
+	}
+	return nil
 }
 
 // demoObjects creates the demo's classes, resources and policies where they are absent; what a user changed or wrote

@@ -111,6 +111,22 @@ export function usePutWorkloads() {
   });
 }
 
+export interface WorkloadSyncInput {
+  source: string;
+  items: Workload[];
+  /** Of the preview that was read; without it, this is the preview. */
+  token?: string;
+  /** Much may go. */
+  confirm: boolean;
+}
+
+export function useSyncWorkloads() {
+  return useMutation({
+    mutationFn: (body: WorkloadSyncInput) => unwrap(client.POST("/workloads/sync", { body })),
+    onSettled: useReread("workload"),
+  });
+}
+
 export function useDeleteWorkload() {
   return useMutation({
     mutationFn: (id: string) => settled(client.DELETE("/workloads/{id}", { params: { path: { id } } })),

@@ -57,6 +57,8 @@ describe("the live stream", () => {
     expect(keys()).toEqual([["ticket", "T-7"], ["ticket", "list"], ["home"], ["me"], ["access"]]);
     at(0).emit("resource", '{"id":"bobs-cluster"}');
     expect(keys().slice(5)).toEqual([["resource", "bobs-cluster"], ["access"]]);
+    at(0).emit("inbox", "{}");
+    expect(keys().slice(7)).toEqual([["inbox"], ["me"]]);
   });
 
   it("refreshes all tickets for a hint that cannot be read", () => {

@@ -48,6 +48,11 @@ function refreshResource(cache: QueryClient, data: string) {
   void cache.invalidateQueries({ queryKey: ["access"] });
 }
 
+function refreshInbox(cache: QueryClient) {
+  void cache.invalidateQueries({ queryKey: ["inbox"] });
+  void cache.invalidateQueries({ queryKey: ["me"] });
+}
+
 /** Follows the stream while mounted and tells whether it is there. */
 export function useLiveStream(enabled: boolean, open: OpenStream = openEventSource): LiveState {
   const cache = useQueryClient();
@@ -105,6 +110,10 @@ export function useLiveStream(enabled: boolean, open: OpenStream = openEventSour
       listen("resource", (data) => {
         alive();
         refreshResource(cache, data);
+      });
+      listen("inbox", () => {
+        alive();
+        refreshInbox(cache);
       });
       listen("error", () => {
         lose();

@@ -1,4 +1,4 @@
-/** What belongs to the person who is asking: notifications, preferences, tokens, sessions, delegations, device logins. */
+/** What belongs to the person who is asking: notifications (and those that nobody got), preferences, tokens, sessions, delegations, device logins. */
 import { useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { client, settled, unwrap } from "./client";
 import { useReread } from "./reread";
@@ -20,6 +20,24 @@ export function useMarkInbox() {
   return useMutation({
     mutationFn: (body: { ids?: string[]; read: boolean }) => settled(client.POST("/me/inbox", { body })),
     onSettled: useReread("inbox", "me"),
+  });
+}
+
+/** What could not be delivered to anybody; for those who govern. */
+export function useUndelivered() {
+  return useInfiniteQuery({
+    queryKey: ["undelivered"],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/notifications/undelivered", { signal, params: { query: { cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+  });
+}
+
+/** Without ids: all of them. */
+export function useRetryUndelivered() {
+  return useMutation({
+    mutationFn: (ids: string[] | undefined) => unwrap(client.POST("/notifications/undelivered", { body: ids ? { ids } : {} })),
+    onSettled: useReread("undelivered"),
   });
 }
 

@@ -72,6 +72,8 @@ export interface CatalogFilter {
   q?: string;
   owner?: string;
   limit?: number;
+  /** Of resources: what refused this application comes first. */
+  deniedFor?: string;
 }
 
 export function useApplications(filter: CatalogFilter, enabled = true) {

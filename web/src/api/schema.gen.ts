@@ -312,6 +312,24 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/notifications/undelivered": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Notifications that could not be delivered and were given up, newest first (security, auditors) */
+        get: operations["listUndelivered"];
+        put?: never;
+        /** Put them on their way again, with as many attempts as new ones (security) */
+        post: operations["retryUndelivered"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/me/preferences": {
         parameters: {
             query?: never;
@@ -805,7 +823,7 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Full sync of one source. Without a token it is a preview; with the token of a preview it is applied */
+        /** Full sync of one source (platforms; security administrators in their place). Without a token it is a preview; with the token of a preview it is applied */
         post: operations["syncWorkloads"];
         delete?: never;
         options?: never;
@@ -939,6 +957,359 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/flows": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Connections of the window, each edge once with its total, the one seen last first
+         * @description Everybody sees the connections of applications and resources that he or one of his groups owns; security and auditors see
+         *     all. Several values of one parameter are alternatives, several parameters must all hold. The window has at most 31 days.
+         *     Buckets of a minute count whole.
+         */
+        get: operations["listFlows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/flows/series": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How many connections there were in each step of the window, by decision */
+        get: operations["listFlowSeries"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/flows/raw": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Single flows, newest first; kept for a shorter time than the roll-ups */
+        get: operations["listRawFlows"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/flows/losses": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is known to be missing among the flows, newest first (nodes are named to security and auditors only) */
+        get: operations["listFlowLosses"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/flows/coverage": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How much of each UTC day of the window each member was watched */
+        get: operations["listFlowCoverage"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/proposal": {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: the evidence window (14 days) before until */
+                since?: components["parameters"]["WindowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** The clients that were seen as a policy to review, each with its evidence (owners, security, auditors) */
+        get: operations["getResourceProposal"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/evidence": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** How well the resource is known, as the score that Enforce needs (owners, security, auditors) */
+        get: operations["getResourceEvidence"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/unused": {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** Statements about the resource without traffic, while it was watched well enough (owners, security, auditors) */
+        get: operations["listResourceUnused"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/resources/{id}/temporary-audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Let everything pass to the resource until an instant, at once and without a ticket (owners, security)
+         * @description What Enforce would refuse is reported and passes. Again: the end is set anew, which extends or shortens it. It ends by
+         *     itself. Each time is one ledger line; the other owners and the security team are told.
+         */
+        put: operations["putTemporaryAudit"];
+        post?: never;
+        /** End it now, so that the resource's own mode counts again (owners, security) */
+        delete: operations["endTemporaryAudit"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/applications/{id}/unused": {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** Statements for the application that it does not use (owners, security, auditors) */
+        get: operations["listApplicationUnused"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/unused": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Statements without traffic about what the caller owns; security and auditors see all */
+        get: operations["listUnused"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Resources on their way from observe to enforce (the caller's own; security and auditors see all) */
+        get: operations["listRollout"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout/announce": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Tell the owners of the clients seen that resources will be closed (owners of each resource, security) */
+        post: operations["announceRollout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout/advance": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Ask for another mode, one ticket per resource with the ordinary chain (owners of each resource, security)
+         * @description Without evidence enough, enforce is refused with code evidence for that resource, unless a security administrator overrides it.
+         */
+        post: operations["advanceRollout"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        /** One card of the board, with the evidence in full (owners, security, auditors) */
+        get: operations["getRollout"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/rollout/{id}/guard": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        get?: never;
+        /** Set how many new denials stop the rollout, or arm the guard again after it stopped one (owners, security) */
+        put: operations["putRolloutGuard"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/impact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** What this request would have allowed and denied among the connections of the last days; writes nothing */
+        post: operations["previewImpact"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/tickets/{id}/impact": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        /** The same for a ticket, as of now; of a ticket that may revoke a grant, what revoking it would cut off */
+        get: operations["getTicketImpact"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -949,7 +1320,8 @@ export interface paths {
         /**
          * Server-sent events about what the caller may see
          * @description `event: ticket` with `{"id": "...", "state": "...", "version": 3}` when a ticket changed; `event: resource` with
-         *     `{"id": "..."}` when a resource's protection changed; `event: ping` every 15 s. Data are hints: read the object again.
+         *     `{"id": "..."}` when a resource's protection changed; `event: inbox` with `{}` when the caller's inbox got something;
+         *     `event: ping` every 15 s. Data are hints: read the object again.
          */
         get: operations["streamEvents"];
         put?: never;
@@ -969,7 +1341,7 @@ export interface components {
             type: string;
             title: string;
             status: number;
-            /** @description stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, too-large, rate-limited, unavailable, store-unavailable, internal */
+            /** @description stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, internal */
             code: string;
             detail?: string;
             /** @description to report the problem with */
@@ -1069,6 +1441,11 @@ export interface components {
             statements: number;
             realized: boolean;
             message?: string;
+            /** @description what a change of the temporary audit was made on */
+            resourceVersion?: string;
+            temporaryAudit?: components["schemas"]["TemporaryAudit"];
+            /** @description the caller may begin and end a temporary audit */
+            canToggle?: boolean;
             clusters: components["schemas"]["ClusterState"][];
         };
         ActionInfo: {
@@ -1149,9 +1526,16 @@ export interface components {
              * @enum {string}
              */
             verdict: "forwarded" | "dropped" | "audit" | "unknown";
+            /** @description the dataplane did not do what the policies say */
+            disagrees?: boolean;
             policy?: string;
             sid?: string;
+            /** @description the ticket that the statement comes from; absent: none, or not known */
             ticket?: string;
+            /** @description the caller may open the ticket */
+            ticketVisible?: boolean;
+            /** @description who approved that ticket; absent: there is none, or the caller may not see it */
+            approvers?: components["schemas"]["Person"][];
             /** Format: int64 */
             count: number;
             /** Format: date-time */
@@ -1252,6 +1636,9 @@ export interface components {
             durationSeconds?: number;
             /** @description effective at once, reviewed afterwards; only for people whom the approval policy names */
             breakGlass?: boolean;
+            /** @description of a grant: an owner of each resource, or security, asks that clients that were seen may stay; the applications need not be his. Decided by another owner of the resource, else by security; the applications' owners are told */
+            adopt?: boolean;
+            override?: components["schemas"]["Override"];
         };
         WhatIf: {
             request: components["schemas"]["NewTicket"];
@@ -1308,6 +1695,8 @@ export interface components {
             target?: components["schemas"]["ItemRef"];
             approvalPolicy?: string;
             steps: components["schemas"]["Step"][];
+            /** @description of break-glass: who looks at it afterwards, instead of the steps */
+            review?: components["schemas"]["Step"];
             /** @description statements that already allow some of it */
             existing?: components["schemas"]["Access"][];
             /** @description a pending ticket about the same */
@@ -1327,7 +1716,7 @@ export interface components {
             items: components["schemas"]["PreviewItem"][];
             /**
              * Format: int64
-             * @description the smallest cap of the approval policies that matched; absent: none
+             * @description the smallest cap of the approval policies that matched, with breakGlass the one for that; absent: none
              */
             maxDurationSeconds?: number;
             /** @description the caller may break the glass for all of it */
@@ -1383,6 +1772,9 @@ export interface components {
             requester: components["schemas"]["Person"];
             reason: string;
             breakGlass?: boolean;
+            /** @description an owner of the resource asked that clients that were seen may stay */
+            adopt?: boolean;
+            override?: components["schemas"]["Override"];
             items: components["schemas"]["TicketItem"][];
             /** @description oldest first */
             events: components["schemas"]["Event"][];
@@ -1447,13 +1839,47 @@ export interface components {
             id: string;
             /** Format: date-time */
             at: string;
-            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked */
+            /** @description approval-needed, decided-by-colleague, decided, effective, failed, expires-soon, voided, escalated, break-glass, comment, delegation, revoked, rollout */
             kind: string;
             /** @description in the person's language */
             title: string;
             body?: string;
             ticket?: string;
+            /** @description catalog id, when it is about a resource and no ticket */
+            resource?: string;
             read: boolean;
+        };
+        /** @description what it says is not shown, only what it was about and why it did not arrive */
+        Undelivered: {
+            id: string;
+            /**
+             * Format: date-time
+             * @description of what it tells
+             */
+            at: string;
+            /** Format: date-time */
+            givenUpAt: string;
+            /** @description as in InboxItem */
+            kind: string;
+            channel: string;
+            /** @description absent: a receiver that is nobody's own */
+            person?: components["schemas"]["Person"];
+            ticket?: string;
+            attempts: number;
+            /** @description of the last attempt */
+            problem: string;
+        };
+        UndeliveredList: {
+            items: components["schemas"]["Undelivered"][];
+            nextCursor?: string;
+        };
+        RetryUndelivered: {
+            /** @description absent: all that were given up */
+            ids?: string[];
+        };
+        RetriedUndelivered: {
+            /** Format: int64 */
+            count: number;
         };
         InboxList: {
             unread: number;
@@ -1482,7 +1908,7 @@ export interface components {
             };
         };
         /** @enum {string} */
-        TokenScope: "read" | "tickets:write" | "tickets:decide" | "catalog:write" | "workloads:write" | "ledger:read";
+        TokenScope: "read" | "tickets:write" | "tickets:decide" | "catalog:write" | "workloads:write" | "ledger:read" | "rollout:write";
         Token: {
             id: string;
             name: string;
@@ -1570,6 +1996,10 @@ export interface components {
             expiring: components["schemas"]["Ticket"][];
             denied: components["schemas"]["DeniedConnection"][];
             flowsAvailable: boolean;
+            /** @description for security and auditors: edges of the last day that the dataplane did not treat as the policies say, up to 1000; see /flows?disagree=true. Absent: not for the caller, or the flow store cannot be read */
+            disagreements?: number;
+            /** @description resources of the caller (all for security and auditors) that the rollout's guard has stopped */
+            stopped?: components["schemas"]["CatalogRef"][];
         };
         SearchHit: {
             /** @enum {string} */
@@ -1874,6 +2304,506 @@ export interface components {
             userCode: string;
             deny?: boolean;
         };
+        /**
+         * @description what the dataplane did
+         * @enum {string}
+         */
+        Verdict: "forwarded" | "dropped" | "audit" | "unknown";
+        /** @description a security administrator enforces without evidence enough; the ledger says so */
+        Override: {
+            reason: string;
+        };
+        TemporaryAudit: {
+            /**
+             * Format: date-time
+             * @description the first instant at which the resource's own mode counts again
+             */
+            until: string;
+            reason: string;
+            by: components["schemas"]["Person"];
+            /** @description false: it has ended by itself, and is shown until somebody changes it */
+            active: boolean;
+            /** @description the rollout's guard did it */
+            guard?: boolean;
+        };
+        NewTemporaryAudit: {
+            /**
+             * Format: date-time
+             * @description at most 7 days from now
+             */
+            until: string;
+            reason: string;
+            /** @description protection.resourceVersion that the person saw; another one is refused with code stale. Absent: the present one */
+            resourceVersion?: string;
+        };
+        EndTemporaryAudit: {
+            reason: string;
+            resourceVersion?: string;
+        };
+        FlowConnectionList: {
+            /** @description false: the flow store cannot be read now; items is empty */
+            available: boolean;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /**
+             * Format: date-time
+             * @description the newest flow that the store has of any member
+             */
+            lastFlow?: string;
+            items: components["schemas"]["Connection"][];
+            nextCursor?: string;
+        };
+        FlowPoint: {
+            /** Format: date-time */
+            start: string;
+            decision: components["schemas"]["Decision"];
+            /** Format: int64 */
+            count: number;
+        };
+        FlowSeries: {
+            available: boolean;
+            /**
+             * Format: date-time
+             * @description the start of the first step
+             */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            stepSeconds: number;
+            /** @description by start, then decision; a step without connections has no point */
+            points: components["schemas"]["FlowPoint"][];
+        };
+        RawFlow: {
+            /** Format: date-time */
+            time: string;
+            node?: string;
+            /** @description the destination's member */
+            cluster: string;
+            sourceCluster?: string;
+            subject: components["schemas"]["CatalogRef"];
+            resource: components["schemas"]["CatalogRef"];
+            sourceAddress?: string;
+            sourcePort?: number;
+            destinationAddress?: string;
+            port: number;
+            protocol: string;
+            action?: string;
+            decision: components["schemas"]["Decision"];
+            verdict: components["schemas"]["Verdict"];
+            disagrees?: boolean;
+            policy?: string;
+            sid?: string;
+            ticket?: string;
+            /** @description why the policies decide so, or the dataplane's reason for a drop */
+            reason?: string;
+            /** Format: int64 */
+            count: number;
+        };
+        RawFlowList: {
+            available: boolean;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            items: components["schemas"]["RawFlow"][];
+            nextCursor?: string;
+        };
+        FlowLoss: {
+            cluster: string;
+            /** @description for security and auditors */
+            node?: string;
+            /** @description dataplane-buffer, agent-queue, ring, gap, store, unreadable, unknown */
+            reason: string;
+            /**
+             * Format: int64
+             * @description flows; 0: nobody knows how many
+             */
+            count: number;
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            to: string;
+        };
+        FlowLossList: {
+            available: boolean;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            items: components["schemas"]["FlowLoss"][];
+            nextCursor?: string;
+        };
+        FlowCoverage: {
+            cluster: string;
+            /**
+             * Format: date
+             * @description UTC
+             */
+            day: string;
+            /**
+             * Format: int64
+             * @description in which the member's flows were followed, of the part of the day in the window; gaps are not taken off
+             */
+            watchedSeconds: number;
+            /**
+             * Format: int64
+             * @description flows known to be lost
+             */
+            lost: number;
+            /** Format: int64 */
+            gapSeconds: number;
+        };
+        FlowCoverageList: {
+            available: boolean;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /** @description member -> its newest flow */
+            lastFlow?: {
+                [key: string]: string;
+            };
+            items: components["schemas"]["FlowCoverage"][];
+        };
+        /** @description what was seen of one client */
+        SeenEvidence: {
+            /** Format: int64 */
+            count: number;
+            /** Format: date-time */
+            firstSeen: string;
+            /** Format: date-time */
+            lastSeen: string;
+            /** @description days with traffic */
+            days: number;
+            /** @description days that were watched */
+            daysObserved: number;
+            clusters: string[];
+            /** @description decision -> connections */
+            decisions: {
+                [key: string]: number;
+            };
+        };
+        ProposalLine: {
+            subject: components["schemas"]["CatalogRef"];
+            /** @description of the subject */
+            owners?: components["schemas"]["OwnerRef"][];
+            action: string;
+            /**
+             * @description covered: a statement allows it; new: passes because the resource is open; audited: passes, and would be refused by Enforce; denied: is refused
+             * @enum {string}
+             */
+            state: "covered" | "new" | "audited" | "denied";
+            /** @description the catalog knows the subject as an application and a class covers it */
+            grantable?: boolean;
+            evidence: components["schemas"]["SeenEvidence"];
+        };
+        /** @description a source that no class and no registered workload knows; it needs a human's word */
+        UnattributedLine: {
+            source: string;
+            ports: string[];
+            evidence: components["schemas"]["SeenEvidence"];
+        };
+        /** @description connections to a port that no action of the class names */
+        UnknownPortLine: {
+            port: number;
+            protocol: string;
+            source: string;
+            evidence: components["schemas"]["SeenEvidence"];
+        };
+        Proposal: {
+            resource: components["schemas"]["CatalogRef"];
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            lines: components["schemas"]["ProposalLine"][];
+            unattributed: components["schemas"]["UnattributedLine"][];
+            unknownPorts: components["schemas"]["UnknownPortLine"][];
+            /** @description a policy of the lines that no statement covers, with the evidence as comments; empty: there are none */
+            yaml: string;
+            /** @description the caller may ask with adopt that lines stay */
+            canAdopt?: boolean;
+        };
+        EvidencePart: {
+            /** @description observed, weekly, loss, newcomers, unattributed, long-lived */
+            name: string;
+            points: number;
+            of: number;
+            /** @description what is missing for all points, a sentence; absent: nothing */
+            missing?: string;
+        };
+        EvidenceScore: {
+            value: number;
+            threshold: number;
+            /** @description Enforce needs no override */
+            enough: boolean;
+            /** Format: int64 */
+            windowSeconds: number;
+            /**
+             * Format: date-time
+             * @description the beginning of the window
+             */
+            since?: string;
+            /**
+             * Format: date-time
+             * @description when it was computed
+             */
+            at?: string;
+            parts: components["schemas"]["EvidencePart"][];
+        };
+        Unused: {
+            policy: string;
+            sid: string;
+            /** @enum {string} */
+            effect: "Allow" | "Deny";
+            subjects: components["schemas"]["CatalogRef"][];
+            resources: components["schemas"]["CatalogRef"][];
+            actions: string[];
+            /**
+             * Format: date-time
+             * @description absent: never in the time that the store remembers
+             */
+            lastUsed?: string;
+            daysObserved: number;
+            /** @description a sentence for people */
+            why: string;
+            ticket?: string;
+            ticketItem?: number;
+            ticketVisible?: boolean;
+            canRevoke?: boolean;
+        };
+        UnusedList: {
+            quietDays: number;
+            items: components["schemas"]["Unused"][];
+            /** @description resource names that were not watched well enough to say anything, at most 100 */
+            unobserved?: string[];
+            nextCursor?: string;
+        };
+        ImpactLine: {
+            cluster?: string;
+            subject: components["schemas"]["CatalogRef"];
+            /** @description of the subject */
+            owners?: components["schemas"]["OwnerRef"][];
+            resource: components["schemas"]["CatalogRef"];
+            action?: string;
+            port: number;
+            protocol: string;
+            /**
+             * Format: int64
+             * @description connections in the window
+             */
+            count: number;
+            /** Format: date-time */
+            firstSeen: string;
+            /** Format: date-time */
+            lastSeen: string;
+            before: components["schemas"]["Decision"];
+            after: components["schemas"]["Decision"];
+        };
+        ImpactTotal: {
+            /** Format: int64 */
+            connections: number;
+            clients: number;
+        };
+        ImpactUncertain: {
+            cluster: string;
+            /** Format: date-time */
+            from: string;
+            /** Format: date-time */
+            to: string;
+            reason: string;
+        };
+        ResourceScore: {
+            resource: components["schemas"]["CatalogRef"];
+            score: components["schemas"]["EvidenceScore"];
+        };
+        Impact: {
+            /** @description false: the flow store cannot be read now, or the replay took too long; message says which */
+            available: boolean;
+            message?: string;
+            /** Format: date-time */
+            since: string;
+            /** Format: date-time */
+            until: string;
+            /** @description refused then, would pass with the change; the most connections first */
+            newlyAllowed: components["schemas"]["ImpactLine"][];
+            /** @description passed then, would be refused with the change: who would be cut off */
+            newlyDenied: components["schemas"]["ImpactLine"][];
+            /** @description of all that is newly allowed */
+            allowed: components["schemas"]["ImpactTotal"];
+            /** @description of all that is newly denied */
+            denied: components["schemas"]["ImpactTotal"];
+            /** @description passed then and would pass, or neither, but for another reason: a client in Audit that loses its grant, which Enforce will refuse */
+            otherwise?: components["schemas"]["ImpactLine"][];
+            /** @description of all that is decided otherwise */
+            otherwiseTotal?: components["schemas"]["ImpactTotal"];
+            /**
+             * Format: int64
+             * @description connections that are decided as before
+             */
+            unchanged: number;
+            /** @description when flows were lost or not watched */
+            uncertain: components["schemas"]["ImpactUncertain"][];
+            /** @description there are more lines than are shown */
+            truncated: boolean;
+            /** @description of each resource that would be enforced */
+            evidence?: components["schemas"]["ResourceScore"][];
+        };
+        /**
+         * @description observe: nothing is sent to the members; initial: Audit with the first policy; refine: Audit, with evidence enough, so that what only Audit lets in is reviewed; announced: Audit, the clients' owners were told; enforce: some member enforces
+         * @enum {string}
+         */
+        RolloutStage: "observe" | "initial" | "refine" | "announced" | "enforce";
+        /** @description what a person could do next, and why; nothing happens by itself */
+        RolloutHint: {
+            /**
+             * @description stable word
+             * @enum {string}
+             */
+            code: "onboard" | "propose" | "review" | "register" | "wait" | "announce" | "enforce" | "widen" | "stopped" | "done";
+            next?: components["schemas"]["RolloutStage"];
+            text: string;
+        };
+        Announcement: {
+            /** Format: date-time */
+            at: string;
+            by: components["schemas"]["Person"];
+            message: string;
+            /** @description people who were told */
+            told: number;
+        };
+        Guard: {
+            enabled: boolean;
+            /**
+             * Format: int64
+             * @description more default-denied connections of named clients than this within the window, after a member began to enforce, stop the rollout
+             */
+            limit: number;
+            /** Format: int64 */
+            windowSeconds: number;
+            /**
+             * Format: date-time
+             * @description absent: it has not stopped the rollout, or was armed again
+             */
+            stoppedAt?: string;
+            /** @description where the denials were */
+            cluster?: string;
+            /**
+             * Format: int64
+             * @description the denials that it saw
+             */
+            count?: number;
+            reason?: string;
+        };
+        NewGuard: {
+            /** @description absent: as it is */
+            enabled?: boolean;
+            /**
+             * Format: int64
+             * @description absent: as it is
+             */
+            limit?: number;
+            /**
+             * Format: int64
+             * @description absent: as it is
+             */
+            windowSeconds?: number;
+            /** @description go on after it stopped the rollout */
+            arm?: boolean;
+            reason: string;
+        };
+        RolloutCard: {
+            resource: components["schemas"]["CatalogRef"];
+            class?: string;
+            owners: components["schemas"]["OwnerRef"][];
+            sensitivity: components["schemas"]["Sensitivity"];
+            environment?: string;
+            stage: components["schemas"]["RolloutStage"];
+            /** @description absent: the flow store cannot be read */
+            score?: number;
+            threshold?: number;
+            evidence?: components["schemas"]["EvidenceScore"];
+            /** @description sentences; what is missing for the next stage */
+            missing: string[];
+            hint?: components["schemas"]["RolloutHint"];
+            /** @description Observe also when it is not onboarded */
+            mode: components["schemas"]["Mode"];
+            effectiveMode?: components["schemas"]["Mode"];
+            onboarded?: boolean;
+            /** @description mode and state in each targeted member */
+            clusters: components["schemas"]["ClusterState"][];
+            temporaryAudit?: components["schemas"]["TemporaryAudit"];
+            announcement?: components["schemas"]["Announcement"];
+            /** @description names seen in the window */
+            clients: number;
+            /** @description names seen in the window that no statement allows */
+            newcomers: number;
+            /** @description sources without a name seen in the window */
+            unattributed?: number;
+            /** @description a ticket under way about its mode, if the caller may see it */
+            ticket?: string;
+            guard: components["schemas"]["Guard"];
+            can: {
+                announce: boolean;
+                advance: boolean;
+                guard: boolean;
+                toggle: boolean;
+                override: boolean;
+            };
+        };
+        RolloutList: {
+            /** @description without parts of the evidence */
+            items: components["schemas"]["RolloutCard"][];
+            /** @description stage -> resources in it that match the other filters */
+            stages: {
+                [key: string]: number;
+            };
+            flowsAvailable: boolean;
+            threshold?: number;
+            /** Format: int64 */
+            windowSeconds?: number;
+            nextCursor?: string;
+        };
+        NewAnnouncement: {
+            /** @description catalog ids */
+            resources: string[];
+            message: string;
+            /**
+             * Format: date-time
+             * @description when it is planned to enforce; only told, nothing happens by itself
+             */
+            enforceAt?: string;
+        };
+        RolloutAdvance: {
+            /** @description catalog ids */
+            resources: string[];
+            /**
+             * @description the stages that are modes: Observe, Audit, Enforce. refine and announced follow from what was done
+             * @enum {string}
+             */
+            stage: "observe" | "initial" | "enforce";
+            /** @description change the mode in these members only; absent: in every member. Enforce can so be staged: more members with each step */
+            clusters?: string[];
+            reason: string;
+            override?: components["schemas"]["Override"];
+        };
+        RolloutResult: {
+            /** @description catalog id */
+            resource: string;
+            ok: boolean;
+            /** @description of an advance */
+            ticket?: string;
+            /** @description of an announcement: people who were told */
+            told?: number;
+            /** @description of an announcement: clients seen whose owner is not known */
+            unowned?: string[];
+            problem?: components["schemas"]["Problem"];
+        };
+        RolloutResults: {
+            items: components["schemas"]["RolloutResult"][];
+        };
         ReasonBody: {
             /** @description of a ticket; absent: every item */
             item?: number;
@@ -1906,6 +2836,34 @@ export interface components {
         Limit: number;
         /** @description absent: 24 hours ago */
         Since: string;
+        /** @description the first instant, rounded down to a minute; absent: 24 hours before until */
+        FlowSince: string;
+        /** @description the first instant, rounded down to a minute; absent: the evidence window (14 days) before until */
+        WindowSince: string;
+        /** @description the first instant behind the window; absent: now. At most 31 days after since */
+        FlowUntil: string;
+        /** @description a resource name or an application's catalog id */
+        FlowSubject: string[];
+        /** @description a resource name or a catalog id */
+        FlowResource: string[];
+        /** @description the destination's member */
+        FlowCluster: string[];
+        /** @description what the dataplane did */
+        FlowVerdict: components["schemas"]["Verdict"][];
+        FlowAction: string[];
+        FlowPort: number[];
+        /** @description the policy whose statement decided */
+        FlowPolicy: string;
+        /** @description the statement that decided */
+        FlowSid: string;
+        /** @description only connections of which an end has no name */
+        FlowUnattributed: boolean;
+        /** @description only connections that the dataplane did not treat as the policies say */
+        FlowDisagree: boolean;
+        /** @description part of any name or source, without regard to case */
+        FlowText: string;
+        /** @description without traffic for so many days */
+        QuietDays: number;
         DecisionFilter: components["schemas"]["Decision"][];
     };
     requestBodies: never;
@@ -2051,6 +3009,8 @@ export interface operations {
                 environment?: string;
                 /** @description person or group id */
                 owner?: string;
+                /** @description catalog id of an application: what refused it in the last 24 hours comes first; of one that the caller may not inspect it changes nothing */
+                deniedFor?: string;
                 /** @description only what the caller or one of his groups owns */
                 mine?: components["parameters"]["Mine"];
                 /** @description part of a name or title */
@@ -2392,6 +3352,58 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listUndelivered: {
+        parameters: {
+            query?: {
+                /** @description mail, slack, or a configured receiver */
+                channel?: string;
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UndeliveredList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    retryUndelivered: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RetryUndelivered"];
+            };
+        };
+        responses: {
+            /** @description How many there were */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RetriedUndelivered"];
+                };
             };
             default: components["responses"]["Problem"];
         };
@@ -3404,6 +4416,597 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listFlows: {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: 24 hours before until */
+                since?: components["parameters"]["FlowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+                /** @description a resource name or an application's catalog id */
+                subject?: components["parameters"]["FlowSubject"];
+                /** @description a resource name or a catalog id */
+                resource?: components["parameters"]["FlowResource"];
+                /** @description the destination's member */
+                cluster?: components["parameters"]["FlowCluster"];
+                decision?: components["parameters"]["DecisionFilter"];
+                /** @description what the dataplane did */
+                verdict?: components["parameters"]["FlowVerdict"];
+                action?: components["parameters"]["FlowAction"];
+                port?: components["parameters"]["FlowPort"];
+                /** @description the policy whose statement decided */
+                policy?: components["parameters"]["FlowPolicy"];
+                /** @description the statement that decided */
+                sid?: components["parameters"]["FlowSid"];
+                /** @description only connections of which an end has no name */
+                unattributed?: components["parameters"]["FlowUnattributed"];
+                /** @description only connections that the dataplane did not treat as the policies say */
+                disagree?: components["parameters"]["FlowDisagree"];
+                /** @description part of any name or source, without regard to case */
+                q?: components["parameters"]["FlowText"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowConnectionList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listFlowSeries: {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: 24 hours before until */
+                since?: components["parameters"]["FlowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+                /** @description a resource name or an application's catalog id */
+                subject?: components["parameters"]["FlowSubject"];
+                /** @description a resource name or a catalog id */
+                resource?: components["parameters"]["FlowResource"];
+                /** @description the destination's member */
+                cluster?: components["parameters"]["FlowCluster"];
+                decision?: components["parameters"]["DecisionFilter"];
+                /** @description what the dataplane did */
+                verdict?: components["parameters"]["FlowVerdict"];
+                action?: components["parameters"]["FlowAction"];
+                port?: components["parameters"]["FlowPort"];
+                /** @description the policy whose statement decided */
+                policy?: components["parameters"]["FlowPolicy"];
+                /** @description the statement that decided */
+                sid?: components["parameters"]["FlowSid"];
+                /** @description only connections of which an end has no name */
+                unattributed?: components["parameters"]["FlowUnattributed"];
+                /** @description only connections that the dataplane did not treat as the policies say */
+                disagree?: components["parameters"]["FlowDisagree"];
+                /** @description part of any name or source, without regard to case */
+                q?: components["parameters"]["FlowText"];
+                /** @description a multiple of 60 that divides the window into at most 1000 steps; absent: the server takes one that gives about 120 */
+                stepSeconds?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The series */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowSeries"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listRawFlows: {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: 24 hours before until */
+                since?: components["parameters"]["FlowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+                /** @description a resource name or an application's catalog id */
+                subject?: components["parameters"]["FlowSubject"];
+                /** @description a resource name or a catalog id */
+                resource?: components["parameters"]["FlowResource"];
+                /** @description the destination's member */
+                cluster?: components["parameters"]["FlowCluster"];
+                decision?: components["parameters"]["DecisionFilter"];
+                /** @description what the dataplane did */
+                verdict?: components["parameters"]["FlowVerdict"];
+                action?: components["parameters"]["FlowAction"];
+                port?: components["parameters"]["FlowPort"];
+                /** @description the policy whose statement decided */
+                policy?: components["parameters"]["FlowPolicy"];
+                /** @description the statement that decided */
+                sid?: components["parameters"]["FlowSid"];
+                /** @description only connections of which an end has no name */
+                unattributed?: components["parameters"]["FlowUnattributed"];
+                /** @description only connections that the dataplane did not treat as the policies say */
+                disagree?: components["parameters"]["FlowDisagree"];
+                /** @description part of any name or source, without regard to case */
+                q?: components["parameters"]["FlowText"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RawFlowList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listFlowLosses: {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: 24 hours before until */
+                since?: components["parameters"]["FlowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+                /** @description the destination's member */
+                cluster?: components["parameters"]["FlowCluster"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowLossList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listFlowCoverage: {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: 24 hours before until */
+                since?: components["parameters"]["FlowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By member and day */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FlowCoverageList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getResourceProposal: {
+        parameters: {
+            query?: {
+                /** @description the first instant, rounded down to a minute; absent: the evidence window (14 days) before until */
+                since?: components["parameters"]["WindowSince"];
+                /** @description the first instant behind the window; absent: now. At most 31 days after since */
+                until?: components["parameters"]["FlowUntil"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The proposal; nothing is added to a policy by it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Proposal"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getResourceEvidence: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The score */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["EvidenceScore"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listResourceUnused: {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnusedList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putTemporaryAudit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTemporaryAudit"];
+            };
+        };
+        responses: {
+            /** @description The resource afterwards; its members follow within about a second */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resource"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    endTemporaryAudit: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndTemporaryAudit"];
+            };
+        };
+        responses: {
+            /** @description The resource afterwards */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Resource"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listApplicationUnused: {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+            };
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnusedList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listUnused: {
+        parameters: {
+            query?: {
+                /** @description without traffic for so many days */
+                quietDays?: components["parameters"]["QuietDays"];
+                class?: string;
+                /** @description person or group id, of the resource */
+                owner?: string;
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["UnusedList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listRollout: {
+        parameters: {
+            query?: {
+                class?: string;
+                /** @description person or group id */
+                owner?: string;
+                stage?: components["schemas"]["RolloutStage"][];
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    announceRollout: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewAnnouncement"];
+            };
+        };
+        responses: {
+            /** @description What came of it for each resource */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutResults"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    advanceRollout: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description the same key from the same caller gives the same answer again */
+                "Idempotency-Key"?: components["parameters"]["IdempotencyKey"];
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["RolloutAdvance"];
+            };
+        };
+        responses: {
+            /** @description What came of it for each resource */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutResults"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getRollout: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The card */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RolloutCard"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    putRolloutGuard: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the catalog id */
+                id: components["parameters"]["Id"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewGuard"];
+            };
+        };
+        responses: {
+            /** @description The guard afterwards */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Guard"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    previewImpact: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewTicket"];
+            };
+        };
+        responses: {
+            /** @description The replay */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Impact"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getTicketImpact: {
+        parameters: {
+            query?: {
+                /** @description `ticket`: what the ticket does; `revoke`: what revoking its grants would do */
+                change?: "ticket" | "revoke";
+            };
+            header?: never;
+            path: {
+                id: components["parameters"]["TicketId"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The replay */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Impact"];
+                };
             };
             default: components["responses"]["Problem"];
         };

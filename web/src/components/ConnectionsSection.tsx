@@ -1,5 +1,6 @@
 import { SegmentedControl } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
 import type { ConnectionList } from "../api/types";
 import { useFilters } from "../lib/use-filters";
 import { ConnectionsTable } from "./ConnectionsTable";
@@ -14,6 +15,8 @@ interface Props {
   query: { data: ConnectionList | undefined; error: unknown; isPending: boolean; refetch: () => unknown };
   peer: "application" | "resource";
   request?: boolean;
+  /** The same connections in the explorer. */
+  flows: string;
 }
 
 /** Reads the filter that ConnectionsSection keeps in the URL. */
@@ -22,7 +25,7 @@ export function useOnlyRefused(): boolean {
   return search.get("connections") !== "all";
 }
 
-export function ConnectionsSection({ id, title, query, peer, request = false }: Props) {
+export function ConnectionsSection({ id, title, query, peer, request = false, flows }: Props) {
   const { t } = useTranslation();
   const [, change] = useFilters();
   const onlyRefused = useOnlyRefused();
@@ -51,7 +54,7 @@ export function ConnectionsSection({ id, title, query, peer, request = false }: 
               <ConnectionsTable list={list} peer={peer} label={title} empty={onlyRefused ? t("connections.emptyRefused") : t("connections.emptyAll")} request={request} />
               {list.available && list.lastFlow && (
                 <p className={classes.aside}>
-                  {t("connections.lastFlow")}: <Ago at={list.lastFlow} />
+                  {t("connections.lastFlow")}: <Ago at={list.lastFlow} /> · <Link to={flows}>{t("connections.explore")}</Link>
                 </p>
               )}
             </>

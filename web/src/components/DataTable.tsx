@@ -1,5 +1,7 @@
 import { VisuallyHidden } from "@mantine/core";
-import type { ReactNode } from "react";
+import { useWindowVirtualizer } from "@tanstack/react-virtual";
+import { useEffect, useRef, useState } from "react";
+import type { MouseEvent, ReactNode, RefObject } from "react";
 import classes from "./DataTable.module.css";
 
 export interface Column<Row> {
@@ -19,41 +21,121 @@ interface DataTableProps<Row> {
   rowKey: (row: Row) => string;
   rowTestId?: (row: Row) => string;
   dim?: (row: Row) => boolean;
+  /** What a click anywhere in a row does; a control in the row must do the same for the keyboard. */
+  onRow?: (row: Row) => void;
   testId?: string;
 }
 
-/**
- * The one table. Roles are spelled out because the narrow layout changes
- * `display`, which makes browsers forget that a table is one.
- */
-export function DataTable<Row>({ label, columns, rows, rowKey, rowTestId, dim, testId }: DataTableProps<Row>) {
-  const className = (column: Column<Row>) => [column.end && classes.end, column.nowrap && classes.nowrap].filter(Boolean).join(" ") || undefined;
+/** Beyond so many rows only those near the window are in the document. */
+export const rowsAtOnce = 200;
+const guessedHeight = 56;
+
+const classOf = <Row,>(column: Column<Row>) => [column.end && classes.end, column.nowrap && classes.nowrap].filter(Boolean).join(" ") || undefined;
+
+/** A click on a control, or one that ends a selection of text, is not one on the row. */
+function isOnRow(event: MouseEvent): boolean {
+  return !(event.target as Element).closest("a, button, input, label, summary") && (globalThis.getSelection()?.isCollapsed ?? true);
+}
+
+interface RowProps<Row> extends Pick<DataTableProps<Row>, "columns" | "rowTestId" | "dim" | "onRow"> {
+  row: Row;
+  index?: number;
+  measure?: (element: Element | null) => void;
+}
+
+/* Roles are spelled out because the narrow layout changes `display`, which makes browsers forget that a table is one. */
+/* eslint-disable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role -- see above */
+function TableRow<Row>({ row, columns, rowTestId, dim, onRow, index, measure }: RowProps<Row>) {
+  const className = [dim?.(row) && classes.dim, onRow && classes.opens].filter(Boolean).join(" ") || undefined;
   return (
-    <div className={classes.frame}>
-      {/* eslint-disable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role -- see above */}
-      <table className={classes.table} role="table" aria-label={label} data-testid={testId}>
+    <tr
+      ref={measure}
+      role="row"
+      className={className}
+      data-testid={rowTestId?.(row)}
+      data-index={index}
+      aria-rowindex={index === undefined ? undefined : index + 2}
+      onClick={onRow && ((event) => isOnRow(event) && onRow(row))}
+    >
+      {columns.map((column) => (
+        <td key={column.key} role="cell" data-label={column.silent ? "" : column.header} className={classOf(column)}>
+          {column.cell(row)}
+        </td>
+      ))}
+    </tr>
+  );
+}
+
+function Spacer({ height, span }: { height: number; span: number }) {
+  if (height <= 0) return null;
+  return (
+    <tr aria-hidden className={classes.spacer}>
+      <td colSpan={span} style={{ height }} />
+    </tr>
+  );
+}
+
+/** Only the rows near the window, with space in place of the others. */
+function VirtualRows<Row>({ frame, rows, rowKey, ...rest }: Omit<DataTableProps<Row>, "label" | "testId"> & { frame: RefObject<HTMLDivElement | null> }) {
+  const [margin, setMargin] = useState(0);
+  // Whatever above the table grows or shrinks makes the page taller or shorter.
+  useEffect(() => {
+    const observer = new ResizeObserver(() => setMargin((frame.current?.getBoundingClientRect().top ?? 0) + window.scrollY));
+    observer.observe(document.body);
+    return () => observer.disconnect();
+  }, [frame]);
+  const virtual = useWindowVirtualizer({
+    count: rows.length,
+    estimateSize: () => guessedHeight,
+    // What is not laid out (in a hidden part of the page) has no height, and would let all rows in.
+    measureElement: (row) => row.getBoundingClientRect().height || guessedHeight,
+    getItemKey: (index) => {
+      const row = rows[index];
+      return row === undefined ? index : rowKey(row);
+    },
+    overscan: 12,
+    scrollMargin: margin,
+  });
+  const items = virtual.getVirtualItems();
+  return (
+    <tbody role="rowgroup">
+      <Spacer height={(items[0]?.start ?? margin) - margin} span={rest.columns.length} />
+      {items.map(({ index, key }) => {
+        const row = rows[index];
+        return row === undefined ? null : <TableRow key={key} row={row} index={index} measure={virtual.measureElement} {...rest} />;
+      })}
+      <Spacer height={virtual.getTotalSize() - ((items.at(-1)?.end ?? margin) - margin)} span={rest.columns.length} />
+    </tbody>
+  );
+}
+
+/** The one table. */
+export function DataTable<Row>({ label, rows, rowKey, testId, ...rest }: DataTableProps<Row>) {
+  const frame = useRef<HTMLDivElement>(null);
+  const virtual = rows.length > rowsAtOnce;
+  return (
+    <div className={classes.frame} ref={frame}>
+      <table className={classes.table} role="table" aria-label={label} aria-rowcount={virtual ? rows.length + 1 : undefined} data-testid={testId}>
         <thead role="rowgroup">
           <tr role="row">
-            {columns.map((column) => (
-              <th key={column.key} role="columnheader" scope="col" className={className(column)}>
+            {rest.columns.map((column) => (
+              <th key={column.key} role="columnheader" scope="col" className={classOf(column)}>
                 {column.silent ? <VisuallyHidden>{column.header}</VisuallyHidden> : column.header}
               </th>
             ))}
           </tr>
         </thead>
-        <tbody role="rowgroup">
-          {rows.map((row) => (
-            <tr key={rowKey(row)} role="row" className={dim?.(row) ? classes.dim : undefined} data-testid={rowTestId?.(row)}>
-              {columns.map((column) => (
-                <td key={column.key} role="cell" data-label={column.silent ? "" : column.header} className={className(column)}>
-                  {column.cell(row)}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
+        {virtual ? (
+          <VirtualRows frame={frame} rows={rows} rowKey={rowKey} {...rest} />
+        ) : (
+          <tbody role="rowgroup">
+            {rows.map((row) => (
+              <TableRow key={rowKey(row)} row={row} {...rest} />
+            ))}
+          </tbody>
+        )}
       </table>
-      {/* eslint-enable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role */}
     </div>
   );
 }
+/* eslint-enable jsx-a11y/no-redundant-roles, jsx-a11y/no-interactive-element-to-noninteractive-role */

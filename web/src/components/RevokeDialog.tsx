@@ -1,7 +1,9 @@
 import { Text } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { useTicketImpact } from "../api/flows";
 import { useRevoke } from "../api/mutations";
 import { useWords } from "../lib/use-words";
+import { ImpactShort } from "./evidence/Impact";
 import { ReasonDialog } from "./ReasonDialog";
 import { useToast } from "./toast-context";
 
@@ -25,6 +27,7 @@ export function RevokeDialog({ ticketId, item, targets, onClose }: Props) {
   const words = useWords();
   const toast = useToast();
   const revoke = useRevoke(ticketId);
+  const impact = useTicketImpact(ticketId, "revoke");
   const clusters = [...new Set(targets.flatMap((target) => target.clusters))].sort();
   return (
     <ReasonDialog
@@ -35,6 +38,11 @@ export function RevokeDialog({ ticketId, item, targets, onClose }: Props) {
             <Text key={`${target.application}/${target.resource}`}>{t("decide.revokeText", { application: target.application, resource: target.resource, actions: words.list(target.actions) })}</Text>
           ))}
           <Text c="dimmed" size="sm" mt={4}>{t("decide.revokeExtensions")}</Text>
+          {impact.data && (
+            <div style={{ marginTop: 10 }} data-testid="revoke-impact">
+              <ImpactShort impact={impact.data} />
+            </div>
+          )}
           {clusters.length > 0 && <Text c="dimmed" size="sm" mt={4}>{t("decide.revokeClusters", { clusters: words.list(clusters) })}</Text>}
         </>
       }

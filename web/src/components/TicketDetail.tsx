@@ -2,6 +2,7 @@ import { Tabs } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import { asApiError } from "../api/client";
+import { useTicketImpact } from "../api/flows";
 import { useMayRequest, useTicketLedger } from "../api/queries";
 import type { Ticket } from "../api/types";
 import { matterOf } from "../lib/items";
@@ -10,7 +11,8 @@ import { KindBadge, TicketStateBadge } from "./Badge";
 import { TicketChange } from "./Change";
 import { CommentBox } from "./CommentBox";
 import { DecisionBar } from "./DecisionBar";
-import { ErrorState, RowsSkeleton } from "./Feedback";
+import { Impact, ImpactShort } from "./evidence/Impact";
+import { ErrorState, Loaded, RowsSkeleton } from "./Feedback";
 import { History } from "./History";
 import { ItemsTable } from "./ItemsTable";
 import { RequestAccessLink } from "./RequestAccessLink";
@@ -45,6 +47,41 @@ function State({ ticket }: { ticket: Ticket }) {
   );
 }
 
+/** Which change is worth replaying: the one that is not done yet, else, of a grant, its end. */
+function replayed(ticket: Ticket): "ticket" | "revoke" | undefined {
+  const matter = matterOf(ticket.kind);
+  if (matter === "object") return undefined;
+  if (["pending", "approved", "applying"].includes(ticket.state)) return "ticket";
+  return matter === "access" && ticket.state === "effective" && ticket.can.revoke ? "revoke" : undefined;
+}
+
+function TicketImpact({ id, change }: { id: string; change: "ticket" | "revoke" }) {
+  const { t } = useTranslation();
+  const query = useTicketImpact(id, change);
+  return (
+    <>
+      <p className={classes.about}>{t(`impact.about.${change}`)}</p>
+      <Loaded query={query}>{(impact) => <Impact impact={impact} />}</Loaded>
+    </>
+  );
+}
+
+/** Who decides sees in a few lines what it would do, before anything else. */
+function DecidersImpact({ id, onMore }: { id: string; onMore: () => void }) {
+  const { t } = useTranslation();
+  const query = useTicketImpact(id, "ticket");
+  if (query.error && !query.data) return null;
+  return (
+    <section className={classes.impact} aria-label={t("impact.short")} data-testid="ticket-impact">
+      <div className={classes.impactHead}>
+        <h3>{t("impact.short")}</h3>
+        <button type="button" onClick={onMore}>{t("impact.more")}</button>
+      </div>
+      {query.data ? <ImpactShort impact={query.data} /> : <RowsSkeleton rows={1} />}
+    </section>
+  );
+}
+
 interface Props {
   ticket: Ticket;
   /** The detail stands beside a list. */
@@ -62,15 +99,24 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
   // Who may not end it himself asks those who may.
   const ends = only && others.length === 0 && !ticket.can.revoke && matterOf(ticket.kind) === "access" && only.state === "effective" ? only : undefined;
   const decides = ticket.items.some((item) => item.can.approve || item.can.reject);
+  const replay = replayed(ticket);
   return (
     <div className={narrow ? classes.narrow : undefined} data-testid={`ticket-${ticket.id}`}>
       <State ticket={ticket} />
       <div className={classes.layout}>
         <div className={classes.main}>
-          <Tabs value={tab} onChange={setTab} keepMounted={false}>
+          {decides && replay === "ticket" && <DecidersImpact id={ticket.id} onMore={() => setTab("impact")} />}
+          {ticket.override && (
+            <div className={classes.override} role="note" data-testid="override">
+              <strong>{t("override.ticket")}</strong> {ticket.override.reason}
+            </div>
+          )}
+          {ticket.adopt && <p className={classes.about} data-testid="adopt-note">{t("proposal.ticket")}</p>}
+          <Tabs value={replay === undefined && tab === "impact" ? "timeline" : tab} onChange={setTab} keepMounted={false}>
             <Tabs.List mb="md">
               <Tabs.Tab value="timeline">{t("ticket.timeline")}</Tabs.Tab>
               <Tabs.Tab value="change" data-testid="tab-change">{t("ticket.change")}</Tabs.Tab>
+              {replay && <Tabs.Tab value="impact" data-testid="tab-impact">{t(`impact.tab.${replay}`)}</Tabs.Tab>}
               {history.shown && <Tabs.Tab value="history" data-testid="tab-history">{t("ticket.history")}</Tabs.Tab>}
             </Tabs.List>
             <Tabs.Panel value="timeline">
@@ -84,6 +130,11 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
             <Tabs.Panel value="change">
               <TicketChange ticket={ticket} />
             </Tabs.Panel>
+            {replay && (
+              <Tabs.Panel value="impact">
+                <TicketImpact id={ticket.id} change={replay} />
+              </Tabs.Panel>
+            )}
             <Tabs.Panel value="history">
               {history.query.data ? <History lines={history.query.data.items} /> : history.query.error ? <ErrorState error={history.query.error} onRetry={() => void history.query.refetch()} /> : <RowsSkeleton />}
             </Tabs.Panel>

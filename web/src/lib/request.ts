@@ -99,15 +99,25 @@ export interface ModeRequest {
   resource: string;
   mode: Mode | undefined;
   clusterModes: Record<string, Mode>;
+  /** Why to enforce without evidence enough; only the security team may. */
+  override?: string | undefined;
 }
 
-export function modeBody({ kind, resource, mode, clusterModes }: ModeRequest): Draftable | undefined {
+/** Whether some member would refuse what it does not refuse now. */
+export const enforces = ({ kind, mode, clusterModes }: Pick<ModeRequest, "kind" | "mode" | "clusterModes">): boolean =>
+  kind !== "offboard" && (mode === "Enforce" || Object.values(clusterModes).includes("Enforce"));
+
+export function modeBody({ kind, resource, mode, clusterModes, override }: ModeRequest): Draftable | undefined {
   if (resource === "") return undefined;
   if (kind === "offboard") return { kind, items: [{ resource }] };
   if (mode === undefined) return undefined;
   // An exception that says the same as the rule is none.
   const exceptions = Object.fromEntries(Object.entries(clusterModes).filter(([, each]) => each !== mode));
-  return { kind, items: [{ resource, mode, ...(Object.keys(exceptions).length > 0 ? { clusterModes: exceptions } : {}) }] };
+  return {
+    kind,
+    items: [{ resource, mode, ...(Object.keys(exceptions).length > 0 ? { clusterModes: exceptions } : {}) }],
+    ...(override?.trim() && enforces({ kind, mode, clusterModes }) ? { override: { reason: override.trim() } } : {}),
+  };
 }
 
 export function objectBody(kind: Extract<TicketKind, "class" | "approval-policy">, object: ObjectChange): Draftable | undefined {

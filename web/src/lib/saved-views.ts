@@ -4,25 +4,28 @@ export interface SavedView {
   search: string;
 }
 
-const storageKey = "acp-saved-requests";
+/** The page that the filters belong to. */
+export type Place = "requests" | "flows";
+
+const storageKey = (place: Place, person: string) => `acp-saved-${place}:${person}`;
 const most = 20;
 export const nameLimit = 60;
 
 const isView = (value: unknown): value is SavedView =>
   typeof value === "object" && value !== null && typeof (value as Record<string, unknown>).name === "string" && typeof (value as Record<string, unknown>).search === "string";
 
-export function savedViews(person: string): SavedView[] {
+export function savedViews(place: Place, person: string): SavedView[] {
   try {
-    const stored: unknown = JSON.parse(localStorage.getItem(`${storageKey}:${person}`) ?? "[]");
+    const stored: unknown = JSON.parse(localStorage.getItem(storageKey(place, person)) ?? "[]");
     return Array.isArray(stored) ? stored.filter(isView) : [];
   } catch {
     return [];
   }
 }
 
-function store(person: string, views: SavedView[]): SavedView[] {
+function store(place: Place, person: string, views: SavedView[]): SavedView[] {
   try {
-    localStorage.setItem(`${storageKey}:${person}`, JSON.stringify(views));
+    localStorage.setItem(storageKey(place, person), JSON.stringify(views));
   } catch {
     // Storage may be blocked or full; the address still says it all.
   }
@@ -30,10 +33,10 @@ function store(person: string, views: SavedView[]): SavedView[] {
 }
 
 /** A name says one thing: the later one wins. */
-export function saveView(person: string, view: SavedView): SavedView[] {
-  return store(person, [view, ...savedViews(person).filter(({ name }) => name !== view.name)].slice(0, most));
+export function saveView(place: Place, person: string, view: SavedView): SavedView[] {
+  return store(place, person, [view, ...savedViews(place, person).filter(({ name }) => name !== view.name)].slice(0, most));
 }
 
-export function forgetView(person: string, name: string): SavedView[] {
-  return store(person, savedViews(person).filter((view) => view.name !== name));
+export function forgetView(place: Place, person: string, name: string): SavedView[] {
+  return store(place, person, savedViews(place, person).filter((view) => view.name !== name));
 }

@@ -1,7 +1,7 @@
 /** What a token may do, and the name of its words: a colon means something else to the catalogues. */
 import type { TokenScope } from "../api/types";
 
-export const scopes = ["read", "tickets:write", "tickets:decide", "catalog:write", "workloads:write", "ledger:read"] as const satisfies readonly TokenScope[];
+export const scopes = ["read", "tickets:write", "tickets:decide", "catalog:write", "workloads:write", "ledger:read", "rollout:write"] as const satisfies readonly TokenScope[];
 
 export const scopeWords = {
   read: "tokens.scope.read",
@@ -10,4 +10,5 @@ export const scopeWords = {
   "catalog:write": "tokens.scope.catalogWrite",
   "workloads:write": "tokens.scope.workloadsWrite",
   "ledger:read": "tokens.scope.ledgerRead",
+  "rollout:write": "tokens.scope.rolloutWrite",
 } as const satisfies Record<TokenScope, string>;

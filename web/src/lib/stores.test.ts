@@ -12,23 +12,23 @@ describe("what a browser remembers", () => {
 
   it("belongs to one person", () => {
     rememberResources("alice", [resource("a")]);
-    saveView("alice", { name: "Mine", search: "?state=failed" });
+    saveView("requests", "alice", { name: "Mine", search: "?state=failed" });
     expect(recentResources("bob")).toEqual([]);
-    expect(savedViews("bob")).toEqual([]);
+    expect(savedViews("requests", "bob")).toEqual([]);
   });
 
   it("has one view of a name, the later one", () => {
-    saveView("alice", { name: "Mine", search: "?a" });
-    saveView("alice", { name: "Other", search: "?b" });
-    expect(saveView("alice", { name: "Mine", search: "?c" }).map(({ search }) => search)).toEqual(["?c", "?b"]);
-    expect(forgetView("alice", "Mine").map(({ name }) => name)).toEqual(["Other"]);
+    saveView("requests", "alice", { name: "Mine", search: "?a" });
+    saveView("requests", "alice", { name: "Other", search: "?b" });
+    expect(saveView("requests", "alice", { name: "Mine", search: "?c" }).map(({ search }) => search)).toEqual(["?c", "?b"]);
+    expect(forgetView("requests", "alice", "Mine").map(({ name }) => name)).toEqual(["Other"]);
   });
 
   it.each(["not json", "null", '{"person":"alice","items":[null]}', '[{"name":1}]'])("is nothing when it cannot be read: %s", (text) => {
     localStorage.setItem("acp-recent-resources", text);
     localStorage.setItem("acp-saved-requests:alice", text);
     expect(recentResources("alice")).toEqual([]);
-    expect(savedViews("alice")).toEqual([]);
+    expect(savedViews("requests", "alice")).toEqual([]);
   });
 
   it("is nothing when it may not be stored", () => {
@@ -36,6 +36,6 @@ describe("what a browser remembers", () => {
       throw new Error("blocked");
     });
     expect(() => rememberResources("alice", [resource("a")])).not.toThrow();
-    expect(saveView("alice", { name: "Mine", search: "?a" })).toHaveLength(1);
+    expect(saveView("requests", "alice", { name: "Mine", search: "?a" })).toHaveLength(1);
   });
 });

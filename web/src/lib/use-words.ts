@@ -1,7 +1,7 @@
 /** Words that need the language: durations, lists, names of steps. */
 import { useTranslation } from "react-i18next";
 import { said } from "./said";
-import { wholeUnits } from "./time";
+import { elapsed, wholeUnits } from "./time";
 
 function isDefaultStep(name: string): name is "leader" | "owner" | "security" {
   return name === "leader" || name === "owner" || name === "security";
@@ -19,6 +19,10 @@ export function useWords() {
     /** `for 7 days` or `until revoked`, as the end of a sentence. */
     lasting(seconds: number | undefined): string {
       return seconds === undefined ? t("time.untilRevoked") : t("time.for", { duration: this.duration(seconds) });
+    },
+    /** How long it was, about: `3 min`, `1.5 h`. */
+    span(seconds: number): string {
+      return elapsed(seconds * 1_000, i18n.language);
     },
     list(items: string[]): string {
       return new Intl.ListFormat(i18n.language, { type: "conjunction" }).format(items);

@@ -1,10 +1,13 @@
 import { useTranslation } from "react-i18next";
 import { useParams } from "react-router";
-import { refused, useApplication, useApplicationAccess, useApplicationConnections } from "../api/queries";
+import { useApplicationUnused } from "../api/flows";
+import { refused, useApplication, useApplicationAccess, useApplicationConnections, useMe } from "../api/queries";
 import { AccessTable } from "../components/AccessTable";
 import { ConnectionsSection, useOnlyRefused } from "../components/ConnectionsSection";
+import { UnusedSection, useQuietDays } from "../components/evidence/UnusedSection";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { Owners, ShortName } from "../components/Names";
+import { oversees } from "../components/Overseers";
 import { Page, Section } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import { TicketsSection } from "../components/TicketsSection";
@@ -14,6 +17,8 @@ function Sections({ id, mine }: { id: string; mine: boolean }) {
   const { t } = useTranslation();
   const access = useApplicationAccess(id);
   const onlyRefused = useOnlyRefused();
+  const answers = oversees(useMe().data) || mine;
+  const unused = useApplicationUnused(id, useQuietDays(), answers);
   const connections = useApplicationConnections(id, onlyRefused ? refused : undefined);
   return (
     <>
@@ -28,7 +33,8 @@ function Sections({ id, mine }: { id: string; mine: boolean }) {
           }
         </Loaded>
       </Section>
-      <ConnectionsSection id="refused" title={onlyRefused ? t("application.refused") : t("application.connections")} query={connections} peer="resource" request={mine} />
+      <ConnectionsSection id="refused" title={onlyRefused ? t("application.refused") : t("application.connections")} query={connections} peer="resource" request={mine} flows={`/flows?subject=${encodeURIComponent(id)}`} />
+      {answers && <UnusedSection query={unused} about="applications" />}
       <WorkloadsSection application={id} />
       <TicketsSection about="application" id={id} empty={t("application.ticketsEmpty")} />
     </>

@@ -5,6 +5,7 @@ import type { Ticket } from "../api/types";
 import { EmptyState, Loaded, RowsSkeleton } from "../components/Feedback";
 import { Denied } from "../components/home/Denied";
 import { Expiring } from "../components/home/Expiring";
+import { Watch } from "../components/home/Watch";
 import { Reviews, Waiting } from "../components/home/Waiting";
 import { Page, Section } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
@@ -59,6 +60,7 @@ export function HomePage() {
             <Reviews tickets={data.reviews} />
             <UnderWay tickets={data.underWay} />
             <Expiring home={data} />
+            {(me?.roles.includes("security") || (data.stopped ?? []).length > 0) && <Watch home={data} />}
             <Denied home={data} />
           </>
         )}

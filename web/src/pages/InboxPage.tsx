@@ -2,9 +2,11 @@ import { Button, Group, SegmentedControl } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { useInbox, useMarkInbox } from "../api/own";
+import { useMe } from "../api/queries";
 import { EmptyState, ErrorState, Loaded } from "../components/Feedback";
 import { Notices } from "../components/inbox/Notices";
 import { LoadMore } from "../components/LoadMore";
+import { oversees } from "../components/Overseers";
 import { Page } from "../components/Page";
 import { useFilters } from "../lib/use-filters";
 
@@ -14,6 +16,7 @@ export function InboxPage() {
   const unread = search.get("show") === "unread";
   const query = useInbox(unread ? { unread } : {});
   const mark = useMarkInbox();
+  const me = useMe().data;
   const count = query.data?.pages[0]?.unread ?? 0;
 
   return (
@@ -21,9 +24,16 @@ export function InboxPage() {
       title={t("inbox.title")}
       sub={t("inbox.intro")}
       actions={
-        <Button component={Link} to="/profile#notifications" variant="default">
-          {t("inbox.preferences")}
-        </Button>
+        <Group gap="sm">
+          {oversees(me) && (
+            <Button component={Link} to="/inbox/undelivered" variant="default" data-testid="open-undelivered">
+              {t("undelivered.title")}
+            </Button>
+          )}
+          <Button component={Link} to="/profile#notifications" variant="default">
+            {t("inbox.preferences")}
+          </Button>
+        </Group>
       }
     >
       <Group mb="md" justify="space-between">

@@ -214,13 +214,16 @@ describe("a new request", () => {
   });
 
   it("breaks glass only after saying who is told, for how long, and being sure", async () => {
-    const { calls } = start(prefilled, { "POST /tickets/preview": () => ({ body: { ...preview, breakGlass: true } }) });
+    const glass = { items: [{ ...planned, steps: [], review: { ...planned.steps[0], name: "review", approvers: [{ id: "dave", displayName: "Dave Okafor" }] } }], breakGlass: true, maxDurationSeconds: 14_400 };
+    const { calls } = start(prefilled, { "POST /tickets/preview": ({ body }) => ({ body: (body as { breakGlass?: boolean }).breakGlass ? glass : { ...preview, breakGlass: true } }) });
     await screen.findByTestId("break-glass");
     expect(screen.getByTestId("break-glass")).toBeDisabled();
     await userEvent.type(screen.getByTestId("request-reason"), "Checkout is down.");
     await userEvent.click(screen.getByTestId("break-glass"));
     const told = within(await screen.findByTestId("glass-told"));
-    expect(told.getByText("Carol Wu")).toBeVisible();
+    expect(told.getByText("Dave Okafor")).toBeVisible();
+    expect(told.queryByText("Carol Wu"), "who approves otherwise is not asked now").toBeNull();
+    expect(within(screen.getByTestId("glass-hours")).queryByText("8 hours"), "more than the policy lets anybody").toBeNull();
     expect(screen.getByTestId("glass-confirm")).toBeDisabled();
     await userEvent.click(screen.getByTestId("glass-sure"));
     await userEvent.click(screen.getByTestId("glass-confirm"));

@@ -6,7 +6,7 @@ import { LoadMore } from "../components/LoadMore";
 import { Page } from "../components/Page";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import { filterKeys, filterOf, Filters } from "../components/requests/Filters";
-import { SavedViews } from "../components/requests/SavedViews";
+import { SavedViews } from "../components/SavedViews";
 import { TicketTable } from "../components/TicketTable";
 import { useFilters } from "../lib/use-filters";
 
@@ -27,7 +27,7 @@ export function RequestsPage() {
       title={t("requests.title")}
       actions={
         <Group gap="sm">
-          <SavedViews search={address ? `?${address}` : ""} />
+          <SavedViews place="requests" search={address ? `?${address}` : ""} />
           {newRequest}
         </Group>
       }

@@ -1,14 +1,20 @@
 import { Group } from "@mantine/core";
 import { useTranslation } from "react-i18next";
 import { useParams } from "react-router";
+import { useEvidence, useResourceUnused } from "../api/flows";
 import { refused, useMe, useResource, useResourceAccess, useResourceConnections } from "../api/queries";
 import type { Resource } from "../api/types";
 import { AccessTable } from "../components/AccessTable";
 import { ModeBadge, SensitivityBadge } from "../components/Badge";
 import { ConnectionsSection, useOnlyRefused } from "../components/ConnectionsSection";
 import { DataTable } from "../components/DataTable";
+import { EvidencePanel } from "../components/evidence/EvidencePanel";
+import { ProposalReview } from "../components/evidence/ProposalReview";
+import { TemporaryAudit } from "../components/evidence/TemporaryAudit";
+import { UnusedSection, useQuietDays } from "../components/evidence/UnusedSection";
 import { EmptyState, Loaded } from "../components/Feedback";
 import { Owners, ShortName } from "../components/Names";
+import { oversees } from "../components/Overseers";
 import { Page, Section } from "../components/Page";
 import { ProtectionPanel } from "../components/ProtectionPanel";
 import { RequestAccessLink } from "../components/RequestAccessLink";
@@ -37,12 +43,29 @@ function ModeRequests({ resource }: { resource: Resource }) {
   );
 }
 
+/** What was seen and what follows from it; for those who answer for the resource. */
+function Known({ resource }: { resource: Resource }) {
+  const { t } = useTranslation();
+  const evidence = useEvidence(resource.id);
+  const unused = useResourceUnused(resource.id, useQuietDays());
+  return (
+    <>
+      <Section anchor="evidence" title={t("evidence.title")} aside={t("evidence.aside")} testId="evidence">
+        <Loaded query={evidence}>{(score) => <EvidencePanel score={score} />}</Loaded>
+      </Section>
+      <ProposalReview resource={resource} />
+      <UnusedSection query={unused} about="resources" />
+    </>
+  );
+}
+
 function Sections({ resource }: { resource: Resource }) {
   const { t } = useTranslation();
   const words = useWords();
   const access = useResourceAccess(resource.id);
   const onlyRefused = useOnlyRefused();
   const connections = useResourceConnections(resource.id, onlyRefused ? refused : undefined);
+  const answers = oversees(useMe().data) || resource.mine;
   const { protection } = resource;
   const closed = protection?.effectiveMode === "Enforce";
   return (
@@ -58,14 +81,13 @@ function Sections({ resource }: { resource: Resource }) {
           }
         </Loaded>
       </Section>
-      <ConnectionsSection id="tried" title={t("resource.tried")} query={connections} peer="application" />
+      <ConnectionsSection id="tried" title={t("resource.tried")} query={connections} peer="application" flows={`/flows?resource=${encodeURIComponent(resource.id)}`} />
       <Section title={t("resource.protection")} aside={protection && t("resource.statements", { count: protection.statements })} testId="protection">
         <ModeRequests resource={resource} />
-        {protection && protection.mode !== protection.effectiveMode && (
-          <p className={tables.muted}>{t("resource.temporaryAudit", { mode: t(`mode.${protection.mode}`), effective: t(`mode.${protection.effectiveMode}`) })}</p>
-        )}
+        <TemporaryAudit resource={resource} />
         <ProtectionPanel protection={protection} />
       </Section>
+      {answers && <Known resource={resource} />}
       <Section title={t("resource.actions")}>
         {resource.actions.length === 0 ? (
           <EmptyState>{t("resource.actionsEmpty")}</EmptyState>

@@ -116,3 +116,58 @@ describe("workloads", () => {
     await waitFor(() => expect([screen.queryByTestId("add-workload") !== null, screen.queryByTestId("remove-vm-1") !== null]).toEqual([add, remove]));
   });
 });
+
+describe("a full sync", () => {
+  const preview = { token: "t-1", applied: false, added: 1, changed: 0, removed: 30, unchanged: 4, unconfirmed: true, sample: [workload({ id: "vm-old" })], refused: [{ id: "vm-bad", message: "no class of subjects covers x" }] };
+
+  async function open(roles: Role[] = ["requester", "security"]) {
+    const calls = serve({
+      "GET /me": () => ({ body: me({ roles }) }),
+      "GET /workloads": () => ({ body: { items: [workload()] } }),
+      "POST /workloads/sync": ({ body }) => ({ body: { ...preview, applied: (body as { token?: string }).token !== undefined } }),
+    });
+    renderPage(<WorkloadsPage />, { path: "/workloads", at: "/workloads" });
+    await screen.findByTestId("workload-vm-1");
+    return calls;
+  }
+
+  it("shows what would go, and applies exactly that once it is confirmed", async () => {
+    const calls = await open();
+    await userEvent.click(screen.getByTestId("sync-workloads"));
+    expect(await screen.findByTestId("sync-preview")).toBeDisabled();
+    await userEvent.type(screen.getByTestId("sync-source"), "cmdb");
+    await userEvent.click(screen.getByTestId("sync-content"));
+    await userEvent.paste(`id,subject,addresses\nvm-2,${app888.name},10.0.0.2`);
+    await userEvent.click(screen.getByTestId("sync-preview"));
+    expect(await screen.findByTestId("sync-sum")).toHaveTextContent("1 new, 0 changed, 30 go, 4 unchanged");
+    expect(screen.getByTestId("sync-goes")).toHaveTextContent("vm-old");
+    expect(screen.getByTestId("sync-refused")).toHaveTextContent("vm-bad");
+    expect(screen.getByTestId("sync-apply")).toBeDisabled();
+    await userEvent.click(screen.getByTestId("sync-sure"));
+    await userEvent.click(screen.getByTestId("sync-apply"));
+    await waitFor(() => expect(screen.queryByTestId("sync-dialog")).toBeNull());
+    const item = { id: "vm-2", subject: app888.name, addresses: ["10.0.0.2"] };
+    expect(calls.filter((call) => call.path === "/workloads/sync").map((call) => call.body)).toEqual([
+      { source: "cmdb", items: [item], confirm: false },
+      { source: "cmdb", items: [item], token: "t-1", confirm: true },
+    ]);
+  });
+
+  it("forgets what was shown when the source is another one", async () => {
+    await open();
+    await userEvent.click(screen.getByTestId("sync-workloads"));
+    await userEvent.type(await screen.findByTestId("sync-source"), "cmdb");
+    await userEvent.click(screen.getByTestId("sync-content"));
+    await userEvent.paste(`id,subject,addresses\nvm-2,${app888.name},10.0.0.2`);
+    await userEvent.click(screen.getByTestId("sync-preview"));
+    await screen.findByTestId("sync-sum");
+    await userEvent.type(screen.getByTestId("sync-source"), "2");
+    expect(screen.queryByTestId("sync-sum")).toBeNull();
+    expect(screen.getByTestId("sync-preview")).toBeEnabled();
+  });
+
+  it("is not offered to owners", async () => {
+    await open(["requester", "application-owner"]);
+    expect(screen.queryByTestId("sync-workloads")).toBeNull();
+  });
+});

@@ -14,6 +14,7 @@ import filters from "../components/requests/Filters.module.css";
 import { SearchField } from "../components/SearchField";
 import tables from "../components/Tables.module.css";
 import { AddDialog } from "../components/workloads/AddDialog";
+import { SyncDialog } from "../components/workloads/SyncDialog";
 import { UploadDialog } from "../components/workloads/UploadDialog";
 import { WorkloadTable } from "../components/workloads/WorkloadTable";
 import { useFilters } from "../lib/use-filters";
@@ -25,7 +26,7 @@ const cleared = Object.fromEntries(keys.map((key) => [key, undefined]));
 export function WorkloadsPage() {
   const { t } = useTranslation();
   const [search, change] = useFilters();
-  const [dialog, setDialog] = useState<"add" | "upload">();
+  const [dialog, setDialog] = useState<"add" | "upload" | "sync">();
   const roles: readonly Role[] = useMe().data?.roles ?? [];
   const security = roles.includes("security");
   const mayChange = !roles.includes("auditor") && (security || roles.includes("application-owner"));
@@ -43,6 +44,11 @@ export function WorkloadsPage() {
       actions={
         mayChange && (
           <Group gap="sm">
+            {security && (
+              <Button variant="default" onClick={() => setDialog("sync")} data-testid="sync-workloads">
+                {t("machines.sync")}
+              </Button>
+            )}
             <Button variant="default" onClick={() => setDialog("upload")} data-testid="upload-workloads">
               {t("machines.upload")}
             </Button>
@@ -84,6 +90,7 @@ export function WorkloadsPage() {
       )}
       {dialog === "add" && <AddDialog all={security} onClose={close} />}
       {dialog === "upload" && <UploadDialog onClose={close} />}
+      {dialog === "sync" && <SyncDialog onClose={close} />}
     </Page>
   );
 }

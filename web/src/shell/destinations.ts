@@ -1,5 +1,5 @@
 /** Where one can go from anywhere, and for whom. */
-import { IconBell, IconBook2, IconChecklist, IconDatabase, IconHome, IconKey, IconListDetails, IconScale, IconServer2, IconStack2, IconTerminal2, IconUserCog, IconUserShare } from "@tabler/icons-react";
+import { IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconDatabase, IconHome, IconKey, IconListDetails, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconUserCog, IconUserShare } from "@tabler/icons-react";
 import type { Icon } from "@tabler/icons-react";
 import { useMe } from "../api/queries";
 import type { Role } from "../api/types";
@@ -16,6 +16,9 @@ const overseers: readonly Role[] = ["security", "auditor"];
 
 /** Absent roles: for everybody. */
 const governing = [
+  { to: "/rollout", key: "rollout", icon: IconStairsUp, roles: ["resource-owner", ...overseers] as const },
+  { to: "/flows", key: "flows", icon: IconArrowsExchange, roles: undefined },
+  { to: "/unused", key: "unused", icon: IconPlugConnectedX, roles: ["application-owner", "resource-owner", ...overseers] as const },
   { to: "/delegations", key: "delegations", icon: IconUserShare, roles: undefined },
   { to: "/workloads", key: "workloads", icon: IconServer2, roles: ["application-owner", ...overseers] as const },
   { to: "/policies", key: "policies", icon: IconScale, roles: undefined },

@@ -1,5 +1,5 @@
 /** Test objects: complete by default, and each test names only what it is about. */
-import type { Application, CatalogRef, ClusterState, Connection, Me, Person, Resource, Step, Ticket, TicketEvent, TicketItem, TicketState, Vote } from "../api/types";
+import type { Application, CatalogRef, ClusterState, Connection, Me, Person, Resource, RolloutCard, Step, Ticket, TicketEvent, TicketItem, TicketState, Vote } from "../api/types";
 
 export const alice: Person = { id: "alice", displayName: "Alice Zhang" };
 export const bob: Person = { id: "bob", displayName: "Bob Li" };
@@ -101,4 +101,27 @@ export function ticket(over: Partial<Ticket> = {}): Ticket {
 export function ticketOf(state: TicketState, of: Partial<TicketItem> = {}, over: Partial<Ticket> = {}): Ticket {
   const can = { ...nothing, ...of.can };
   return ticket({ state, items: [item({ state, ...of, can })], can, ...over });
+}
+
+/** A resource in audit that is known well enough. */
+export function card(over: Partial<RolloutCard> = {}): RolloutCard {
+  return {
+    resource: bobsCluster,
+    class: "redis",
+    owners: [{ kind: "person", id: "bob", displayName: "Bob Li" }],
+    sensitivity: "medium",
+    stage: "refine",
+    score: 82,
+    threshold: 70,
+    missing: [],
+    mode: "Audit",
+    effectiveMode: "Audit",
+    onboarded: true,
+    clusters: [cluster("m1", "Realized", { mode: "Audit" }), cluster("m2", "Realized", { mode: "Audit" })],
+    guard: { enabled: true, limit: 20, windowSeconds: 300 },
+    clients: 4,
+    newcomers: 1,
+    can: { announce: true, advance: true, guard: true, toggle: true, override: false },
+    ...over,
+  };
 }

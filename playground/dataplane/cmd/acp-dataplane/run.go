@@ -137,7 +137,10 @@ func try(e *engine.Engine, ring *hubble.Ring, a traffic.Attempt, now time.Time) 
 	if err != nil {
 		return err
 	}
-	c := flow.Connection{At: now, From: from, To: a.Destination, Protocol: a.Line.Protocol, SourcePort: a.SourcePort, Port: a.Line.Port}
+	c := flow.Connection{
+		At: now, From: from, To: a.Destination, Protocol: a.Line.Protocol, SourcePort: a.SourcePort, Port: a.Line.Port,
+		Established: a.Line.LongLived,
+	}
 	for _, f := range flow.Events(c, d) {
 		ring.Add(f)
 	}

@@ -50,21 +50,23 @@ type Connection struct {
 	Protocol   u8proto.U8proto
 	SourcePort uint16
 	Port       uint16
+	// Established says that it was opened long ago: what is seen is a packet of it.
+	Established bool
 }
 
 // Events of a decided connection, in the order of a live agent: without policy a trace; else one verdict, and beside
-// the verdict of a refused one a drop.
+// the verdict of a refused one a drop. An established connection that passes shows a trace only, with or without policy.
 func Events(c Connection, d engine.Decision) []*flowpb.Flow {
-	switch d.Outcome {
-	case engine.NoPolicy:
-		f := base(c, eventTrace, 0)
-		f.Verdict = flowpb.Verdict_FORWARDED
-		f.TraceObservationPoint = flowpb.TraceObservationPoint_TO_ENDPOINT
-		f.TraceReason = flowpb.TraceReason_NEW
+	passes := d.Outcome == engine.NoPolicy || d.Outcome == engine.Allowed
+	switch {
+	case c.Established && passes:
+		return []*flowpb.Flow{trace(c, flowpb.TraceReason_ESTABLISHED)}
+	case d.Outcome == engine.NoPolicy:
+		f := trace(c, flowpb.TraceReason_NEW)
 		// On a live agent the trace of the client's first packet says EGRESS.
 		f.TrafficDirection = flowpb.TrafficDirection_EGRESS
 		return []*flowpb.Flow{f}
-	case engine.Allowed:
+	case passes:
 		f := base(c, eventPolicyVerdict, 0)
 		f.Verdict = flowpb.Verdict_FORWARDED
 		if d.Redirected {
@@ -88,6 +90,13 @@ func Events(c Connection, d engine.Decision) []*flowpb.Flow {
 		}
 		return []*flowpb.Flow{verdict, drop}
 	}
+}
+
+func trace(c Connection, reason flowpb.TraceReason) *flowpb.Flow {
+	f := base(c, eventTrace, 0)
+	f.Verdict = flowpb.Verdict_FORWARDED
+	f.TraceObservationPoint, f.TraceReason = flowpb.TraceObservationPoint_TO_ENDPOINT, reason
+	return f
 }
 
 func base(c Connection, event, sub int32) *flowpb.Flow {
@@ -148,7 +157,7 @@ func layer4(c Connection) *flowpb.Layer4 {
 		return &flowpb.Layer4{Protocol: &flowpb.Layer4_SCTP{SCTP: &flowpb.SCTP{SourcePort: source, DestinationPort: destination}}}
 	default:
 		return &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{
-			SourcePort: source, DestinationPort: destination, Flags: &flowpb.TCPFlags{SYN: true},
+			SourcePort: source, DestinationPort: destination, Flags: &flowpb.TCPFlags{SYN: !c.Established, ACK: c.Established},
 		}}}
 	}
 }

@@ -40,6 +40,23 @@ func names(in []*flowpb.Policy) (out []string) {
 	return out
 }
 
+// A pool that was opened before anybody looked shows packets only: no verdict says that it passed.
+func TestEventsOfAnEstablishedConnection(t *testing.T) {
+	client := endpointOf("m2", "client", "10.2.0.1", 131073, "k8s:app=888")
+	c := Connection{
+		At: time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC), From: Source{Pod: &client, Identity: client.Identity, IP: client.IP},
+		To: endpointOf("m1", "server", "10.1.0.1", 65537, "k8s:redis=bobs"), Protocol: u8proto.TCP, SourcePort: 40000, Port: 6379, Established: true,
+	}
+	for outcome, traceOnly := range map[engine.Outcome]bool{engine.NoPolicy: true, engine.Allowed: true, engine.DefaultDenied: false, engine.Denied: false} {
+		events := Events(c, engine.Decision{Outcome: outcome})
+		got := len(events) == 1 && events[0].GetEventType().GetType() == eventTrace && events[0].GetTraceReason() == flowpb.TraceReason_ESTABLISHED &&
+			!events[0].GetL4().GetTCP().GetFlags().GetSYN()
+		if got != traceOnly {
+			t.Errorf("outcome %d: only a trace: %v, want %v: %v", outcome, got, traceOnly, events)
+		}
+	}
+}
+
 func TestEvents(t *testing.T) {
 	by := []*flowpb.Policy{{Name: "p"}}
 	cases := map[string]struct {

@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/cilium/cilium/pkg/u8proto"
+	"github.com/robfig/cron/v3"
 	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 )
 
-// Line is one kind of connection: every source makes one per interval to a destination in each member.
+// Line is one kind of connection: every source makes one per interval to a destination in each member, or all sources
+// together make a number of them at scheduled times.
 type Line struct {
 	Name string
 	// SourceClusters are all when empty. Either SourceSelector or SourceAddress is set.
@@ -25,9 +27,14 @@ type Line struct {
 	Destination    labels.Selector
 	Protocol       u8proto.U8proto
 	Port           uint16
-	Interval       time.Duration
+	// Either Interval or Schedule is set; Connections is how many there are at a scheduled time, per member.
+	Interval    time.Duration
+	Schedule    cron.Schedule
+	Connections int
 	// Jitter is the part of the interval, from 0 to 1, by which a pause may be shorter or longer.
 	Jitter float64
+	// LongLived connections were opened before anybody looked: each interval shows a packet of one, never its opening.
+	LongLived bool
 }
 
 type fileLine struct {
@@ -40,10 +47,15 @@ type fileLine struct {
 	Destination struct {
 		Selector string `json:"selector"`
 	} `json:"destination"`
-	Port     uint16  `json:"port"`
-	Protocol string  `json:"protocol"`
-	Interval string  `json:"interval"`
-	Jitter   float64 `json:"jitter"`
+	Port        uint16  `json:"port"`
+	Protocol    string  `json:"protocol"`
+	Interval    string  `json:"interval"`
+	Schedule    string  `json:"schedule"`
+	Connections int     `json:"connections"`
+	Jitter      float64 `json:"jitter"`
+	LongLived   bool    `json:"longLived"`
+	// Since is for the playground's generated history, and is nothing to the emulator.
+	Since string `json:"since"`
 }
 
 // Load reads a traffic file.
@@ -79,7 +91,8 @@ func Parse(data []byte) ([]Line, error) {
 }
 
 func (in fileLine) line() (Line, error) {
-	out := Line{Name: in.Name, SourceClusters: in.Source.Clusters, SourceAddress: in.Source.Address, Port: in.Port, Jitter: in.Jitter}
+	out := Line{Name: in.Name, SourceClusters: in.Source.Clusters, SourceAddress: in.Source.Address, Port: in.Port, Jitter: in.Jitter,
+		Connections: in.Connections, LongLived: in.LongLived}
 	if (in.Source.Selector == "") == (in.Source.Address == "") {
 		return out, fmt.Errorf("source needs exactly one of selector and address")
 	}
@@ -110,11 +123,37 @@ func (in fileLine) line() (Line, error) {
 	default:
 		return out, fmt.Errorf("protocol must be TCP, UDP or SCTP, not %q", in.Protocol)
 	}
-	if out.Interval, err = time.ParseDuration(in.Interval); err != nil || out.Interval <= 0 {
-		return out, fmt.Errorf("interval must be a positive duration such as 1s, not %q", in.Interval)
-	}
 	if in.Jitter < 0 || in.Jitter > 1 {
 		return out, fmt.Errorf("jitter must be from 0 to 1, not %g", in.Jitter)
 	}
-	return out, nil
+	return out, in.rhythm(&out)
+}
+
+// mostScheduled bounds what one scheduled time makes.
+const mostScheduled = 1000
+
+func (in fileLine) rhythm(out *Line) error {
+	if (in.Interval == "") == (in.Schedule == "") {
+		return fmt.Errorf("it needs exactly one of interval and schedule")
+	}
+	var err error
+	if in.Interval != "" {
+		if out.Interval, err = time.ParseDuration(in.Interval); err != nil || out.Interval <= 0 {
+			return fmt.Errorf("interval must be a positive duration such as 1s, not %q", in.Interval)
+		}
+		if in.Connections != 0 {
+			return fmt.Errorf("connections belongs to a schedule, not to an interval")
+		}
+		return nil
+	}
+	if out.Schedule, err = cron.ParseStandard(in.Schedule); err != nil {
+		return fmt.Errorf("schedule must be a cron expression such as \"0 2 * * 0\" (in UTC): %w", err)
+	}
+	if in.Connections < 1 || in.Connections > mostScheduled {
+		return fmt.Errorf("connections must be from 1 to %d, not %d", mostScheduled, in.Connections)
+	}
+	if in.Jitter != 0 || in.LongLived {
+		return fmt.Errorf("jitter and longLived belong to an interval, not to a schedule")
+	}
+	return nil
 }

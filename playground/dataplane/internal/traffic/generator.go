@@ -2,6 +2,7 @@ package traffic
 
 import (
 	"context"
+	"hash/fnv"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -38,7 +39,11 @@ func (g *Generator) Run(ctx context.Context) {
 	}
 	var wg sync.WaitGroup
 	for _, line := range g.Lines {
-		wg.Go(func() { g.run(ctx, line) })
+		if line.Schedule != nil {
+			wg.Go(func() { g.runScheduled(ctx, line) })
+		} else {
+			wg.Go(func() { g.run(ctx, line) })
+		}
 	}
 	wg.Wait()
 }
@@ -55,19 +60,74 @@ func (g *Generator) run(ctx context.Context, line Line) {
 			return
 		case <-timer.C:
 		}
-		sources, destinations := g.pods(line)
-		n := max(len(sources), 1)
-		if len(destinations) == 0 || (line.SourceAddress == "" && len(sources) == 0) {
+		n, ok := g.try(line, turn)
+		if !ok {
 			timer.Reset(idle)
 			continue
 		}
-		a := Attempt{Line: line, Destination: pick(destinations, turn, n), SourcePort: ephemeral(rand.Uint32())}
-		if line.SourceAddress == "" {
-			a.Source = &sources[turn%n]
-		}
-		g.Try(a)
 		timer.Reset(pause(line, g.Rate, n, rand.Float64()))
 	}
+}
+
+// scheduledGap is between two connections of one scheduled time.
+const scheduledGap = 100 * time.Millisecond
+
+// runScheduled makes the connections of each scheduled time. The rate does not change how many there are.
+func (g *Generator) runScheduled(ctx context.Context, line Line) {
+	for {
+		now := time.Now().UTC()
+		if !sleep(ctx, line.Schedule.Next(now).Sub(now)) {
+			return
+		}
+		for turn := range line.Connections {
+			if _, ok := g.try(line, turn); !ok {
+				break // its pods are not there at this time
+			}
+			if !sleep(ctx, scheduledGap) {
+				return
+			}
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// try makes one connection, and says how many sources take turns; false when an end has no pod.
+func (g *Generator) try(line Line, turn int) (int, bool) {
+	sources, destinations := g.pods(line)
+	n := max(len(sources), 1)
+	if len(destinations) == 0 || (line.SourceAddress == "" && len(sources) == 0) {
+		return 0, false
+	}
+	a := Attempt{Line: line, Destination: pick(destinations, turn, n), SourcePort: ephemeral(rand.Uint32())}
+	if line.SourceAddress == "" {
+		a.Source = &sources[turn%n]
+	}
+	if line.LongLived {
+		a.SourcePort = ephemeral(a.hash())
+	}
+	g.Try(a)
+	return n, true
+}
+
+// hash is the same for every packet of one long-lived connection.
+func (a Attempt) hash() uint32 {
+	h := fnv.New32a()
+	source := a.Line.SourceAddress
+	if a.Source != nil {
+		source = a.Source.Cluster + "/" + a.Source.Namespace + "/" + a.Source.Name
+	}
+	h.Write([]byte(a.Line.Name + " " + source + " " + a.Destination.Namespace + "/" + a.Destination.Name))
+	return h.Sum32()
 }
 
 func (g *Generator) pods(line Line) (sources, destinations []mesh.Endpoint) {

@@ -37,6 +37,14 @@ func TestParse(t *testing.T) {
 		"BadInterval":     {"an interval must be positive", "1s", "0s", "interval"},
 		"BadJitter":       {"jitter is a part of the interval", "0.3", "2", "jitter"},
 		"UnknownField":    {"a misspelt field must not be ignored", "jitter", "jiter", "jiter"},
+		"Scheduled":       {"a job runs at its times", "interval: 1s\n  jitter: 0.3", "schedule: 0 2 * * 0\n  connections: 3", ""},
+		"LongLived":       {"opened before anybody looked", "jitter: 0.3", "longLived: true\n  since: 48h", ""},
+		"NoRhythm":        {"nobody knows when", "interval: 1s", "", "exactly one of interval and schedule"},
+		"TwoRhythms":      {"nobody knows which", "interval: 1s", "interval: 1s\n  schedule: 0 2 * * 0", "exactly one of interval and schedule"},
+		"BadSchedule":     {"a schedule must be one", "interval: 1s", "schedule: sundays\n  connections: 1", "schedule"},
+		"NoConnections":   {"a job makes some", "interval: 1s\n  jitter: 0.3", "schedule: 0 2 * * 0", "connections must be from 1"},
+		"ScheduledJitter": {"it would be ignored", "interval: 1s", "schedule: 0 2 * * 0\n  connections: 1", "jitter and longLived"},
+		"CountedInterval": {"it would be ignored", "interval: 1s", "interval: 1s\n  connections: 1", "belongs to a schedule"},
 		"UnknownProtocol": {"ICMP has no ports", "port: 6379", "port: 6379\n  protocol: ICMP", "protocol"},
 	}
 	for name, tc := range cases {
@@ -141,6 +149,58 @@ func TestRun(t *testing.T) {
 	}
 	cancel()
 	<-ended
+}
+
+// often is a schedule for tests; a cron expression has no parts of a second.
+type often struct{}
+
+func (often) Next(t time.Time) time.Time { return t.Add(time.Millisecond) }
+
+func TestRunScheduled(t *testing.T) {
+	m, err := mesh.New([]string{"m1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []mesh.Pod{
+		{Cluster: "m1", Namespace: "n", Name: "client", Labels: map[string]string{"app": "888"}, IP: "10.1.0.1"},
+		{Cluster: "m1", Namespace: "n", Name: "server", Labels: map[string]string{"redis": "bobs"}, IP: "10.1.0.2"},
+	} {
+		if _, err := m.Upsert(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lines, err := Parse([]byte(strings.Replace(valid, "interval: 1s\n  jitter: 0.3", "schedule: 0 2 * * 0\n  connections: 2", 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines[0].Schedule = often{}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tried := make(chan Attempt)
+	g := &Generator{Cluster: "m1", Mesh: m, Lines: lines, Rate: 1, Try: func(a Attempt) {
+		select {
+		case tried <- a:
+		case <-ctx.Done():
+		}
+	}}
+	ended := make(chan struct{})
+	go func() { g.Run(ctx); close(ended) }()
+	for range 3 { // the job ran twice
+		if a := <-tried; a.Source == nil || a.Source.Name != "client" || a.Destination.Name != "server" {
+			t.Fatalf("attempt %+v", a)
+		}
+	}
+	cancel()
+	<-ended
+}
+
+func TestLongLivedConnectionsKeepTheirPort(t *testing.T) {
+	a := Attempt{Line: Line{Name: "pool"}, Source: &mesh.Endpoint{Pod: mesh.Pod{Name: "client"}}, Destination: mesh.Endpoint{Pod: mesh.Pod{Name: "server"}}}
+	b := a
+	b.Destination.Name = "other"
+	if a.hash() != a.hash() || a.hash() == b.hash() {
+		t.Errorf("%d, %d, %d: one connection has one port, another has another", a.hash(), a.hash(), b.hash())
+	}
 }
 
 func TestSilence(t *testing.T) {

@@ -9,7 +9,7 @@ import { rememberResources } from "../../lib/recent";
 import { accessBody, accessErrors, accessPreview, basketLimit, durationChoices, isWrong, usualDuration } from "../../lib/request";
 import type { AccessRequest, DurationValue } from "../../lib/request";
 import { useDraft } from "../../lib/use-draft";
-import { usePlan } from "../../lib/use-plan";
+import { usePlan, useReplay } from "../../lib/use-plan";
 import { useRequest } from "../../lib/use-request";
 import { useWords } from "../../lib/use-words";
 import { DurationField } from "../DurationField";
@@ -81,7 +81,9 @@ export function AccessForm({ person, only }: { person: string; only: string | un
   const words = useWords();
   const { form, change, restored, rows, request, add, remove, setActions } = useForm(person, only);
   const { tried, submit, sending, error } = useRequest();
-  const { query, asked } = usePlan(accessPreview(request));
+  const planned = accessPreview(request);
+  const { query, asked } = usePlan(planned);
+  const impact = useReplay(planned);
 
   const cap = query.data?.maxDurationSeconds;
   const errors = accessErrors(request, cap);
@@ -120,6 +122,7 @@ export function AccessForm({ person, only }: { person: string; only: string | un
         <RequestPreview
           asked={asked}
           query={query}
+          impact={impact}
           nameOf={nameOf}
           onRemove={(position) => {
             const id = previewed[position]?.id;

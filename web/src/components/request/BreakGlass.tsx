@@ -30,7 +30,7 @@ function Confirm({ body, reason, onSend, sending, onClose }: DialogProps) {
   const glass: Draftable = { ...body, durationSeconds: chosen * secondsPerHour, breakGlass: true };
   const { query } = usePlan(glass);
   const items = query.data?.items ?? [];
-  const told = new Map<string, Person>(items.flatMap((item) => item.steps.flatMap((step) => step.approvers.map((person) => [person.id, person] as const))));
+  const reviewers = new Map<string, Person>(items.flatMap((item) => (item.review?.approvers ?? []).map((person) => [person.id, person] as const)));
   const problem = items.find((item) => item.problem)?.problem;
   const cap = query.data?.maxDurationSeconds;
 
@@ -55,7 +55,7 @@ function Confirm({ body, reason, onSend, sending, onClose }: DialogProps) {
           <Text size="sm" fw={540}>{t("glass.told")}</Text>
           {query.error ? <ErrorState error={query.error} onRetry={() => void query.refetch()} /> : query.data ? (
             <div className={classes.people} data-testid="glass-told">
-              {[...told.values()].map((person) => (
+              {[...reviewers.values()].map((person) => (
                 <PersonName key={person.id} person={person} />
               ))}
             </div>

@@ -5,7 +5,7 @@ import type { Ticket, TicketItem } from "../../api/types";
 import { parseTarget } from "../../lib/request";
 import type { Draftable } from "../../lib/request";
 import { useDraft } from "../../lib/use-draft";
-import { usePlan } from "../../lib/use-plan";
+import { usePlan, useReplay } from "../../lib/use-plan";
 import { useRequest } from "../../lib/use-request";
 import { useWords } from "../../lib/use-words";
 import { EmptyState, Loaded } from "../Feedback";
@@ -24,6 +24,7 @@ function Form({ person, ticket, item }: { person: string; ticket: Ticket; item: 
   const { form, change, restored } = useDraft<EndState>(person, () => ({ reason: "" }), isState);
   const body: Draftable = { kind: "revoke", items: [{ target: { ticket: ticket.id, item: item.position } }] };
   const { query, asked } = usePlan(body);
+  const impact = useReplay(body);
   const { tried, submit, sending, error } = useRequest();
   return (
     <RequestFrame
@@ -36,7 +37,7 @@ function Form({ person, ticket, item }: { person: string; ticket: Ticket; item: 
       sending={sending}
       error={error}
       atField={false}
-      aside={<RequestPreview asked={asked} query={query} nameOf={() => ticket.id} empty="" />}
+      aside={<RequestPreview asked={asked} query={query} impact={impact} nameOf={() => ticket.id} empty="" />}
     >
       <p>{t("decide.revokeText", { application: item.application?.title ?? "", resource: item.resource?.title ?? "", actions: words.list(item.actions ?? []) })}</p>
     </RequestFrame>

@@ -4,10 +4,10 @@ import { useSearchParams } from "react-router";
 import { asApiError } from "../../api/client";
 import { useResource } from "../../api/queries";
 import type { Mode } from "../../api/types";
-import { modeBody } from "../../lib/request";
+import { enforces, modeBody } from "../../lib/request";
 import type { ModeRequest } from "../../lib/request";
 import { useDraft } from "../../lib/use-draft";
-import { usePlan } from "../../lib/use-plan";
+import { usePlan, useReplay } from "../../lib/use-plan";
 import { useRequest } from "../../lib/use-request";
 import { useWords } from "../../lib/use-words";
 import { ResourceSelect } from "../EntitySelect";
@@ -15,6 +15,7 @@ import { Notice } from "../Feedback";
 import classes from "./Request.module.css";
 import { RequestFrame } from "./RequestFrame";
 import { RequestPreview } from "./RequestPreview";
+import { Threshold } from "./Threshold";
 
 export const modes: Mode[] = ["Observe", "Audit", "Enforce"];
 
@@ -23,14 +24,16 @@ interface ModeState {
   mode?: Mode | undefined;
   clusterModes: Record<string, Mode>;
   reason: string;
+  /** Present: it is to be enforced without evidence enough, and why. */
+  override?: string | undefined;
 }
 
 const isMode = (value: unknown): value is Mode => modes.some((mode) => mode === value);
 
 function isState(value: unknown): value is ModeState {
   if (typeof value !== "object" || value === null) return false;
-  const { resource, mode, clusterModes, reason } = value as Record<string, unknown>;
-  return typeof resource === "string" && typeof reason === "string" && (mode === undefined || isMode(mode)) && typeof clusterModes === "object" && clusterModes !== null && Object.values(clusterModes).every(isMode);
+  const { resource, mode, clusterModes, reason, override } = value as Record<string, unknown>;
+  return typeof resource === "string" && typeof reason === "string" && (override === undefined || typeof override === "string") && (mode === undefined || isMode(mode)) && typeof clusterModes === "object" && clusterModes !== null && Object.values(clusterModes).every(isMode);
 }
 
 interface MembersProps {
@@ -74,6 +77,7 @@ export function ModeForm({ person, kind }: { person: string; kind: ModeRequest["
   const resource = useResource(form.resource).data;
   const body = modeBody({ kind, ...form, mode: form.mode });
   const { query, asked } = usePlan(body);
+  const impact = useReplay(body);
   const { tried, submit, sending, error } = useRequest();
 
   const refusal = error ? asApiError(error) : undefined;
@@ -95,7 +99,7 @@ export function ModeForm({ person, kind }: { person: string; kind: ModeRequest["
       sending={sending}
       error={error}
       atField={refused !== undefined}
-      aside={<RequestPreview asked={asked} query={query} nameOf={() => resource?.title ?? form.resource} empty={t("request.mode.empty")} />}
+      aside={<RequestPreview asked={asked} query={query} impact={impact} nameOf={() => resource?.title ?? form.resource} empty={t("request.mode.empty")} />}
     >
       <ResourceSelect label={t("request.resource")} required value={form.resource} onChange={(id) => change({ resource: id, clusterModes: {} })} error={resourceError} nothingFound={t("request.resourceEmpty")} testId="select-resource" />
       {misfit && <Notice>{t(kind === "onboard" ? "request.mode.isOnboarded" : "request.mode.notOnboarded")}</Notice>}
@@ -111,6 +115,7 @@ export function ModeForm({ person, kind }: { person: string; kind: ModeRequest["
         </Radio.Group>
       )}
       {kind === "mode" && form.mode && clusters.length > 1 && <Members clusters={clusters} mode={form.mode} value={form.clusterModes} onChange={(clusterModes) => change({ clusterModes })} />}
+      {form.resource !== "" && enforces({ kind, mode: form.mode, clusterModes: form.clusterModes }) && <Threshold resource={form.resource} value={form.override} onChange={(override) => change({ override })} />}
     </RequestFrame>
   );
 }

@@ -1,13 +1,14 @@
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import { asApiError } from "../../api/client";
-import type { PreviewItem, TicketPreview } from "../../api/types";
+import type { Impact, PreviewItem, TicketPreview } from "../../api/types";
 import { byChain } from "../../lib/items";
 import { useWords } from "../../lib/use-words";
 import { ModeBadge } from "../Badge";
 import { Change } from "../Change";
 import { ClusterChips } from "../ClusterStates";
 import { Deciders } from "../Deciders";
+import { ImpactShort } from "../evidence/Impact";
 import { ErrorState, Notice, RowsSkeleton } from "../Feedback";
 import tables from "../Tables.module.css";
 import classes from "./Request.module.css";
@@ -135,17 +136,37 @@ export interface PreviewQuery {
   refetch: () => unknown;
 }
 
+/** Who would be cut off, and who let in. That it cannot be told now keeps nobody from asking. */
+function Replay({ query }: { query: ImpactQuery }) {
+  const { t } = useTranslation();
+  if (!query.data && !query.isFetching) return null;
+  return (
+    <div className={classes.block} aria-busy={query.isFetching} data-testid="preview-impact">
+      <h3 className={classes.blockTitle}>{t("impact.short")}</h3>
+      {query.data ? <div className={query.isPlaceholderData ? classes.stale : undefined}><ImpactShort impact={query.data} /></div> : <RowsSkeleton rows={1} />}
+    </div>
+  );
+}
+
+interface ImpactQuery {
+  data: Impact | undefined;
+  isFetching: boolean;
+  isPlaceholderData: boolean;
+}
+
 interface Props {
   /** Whether enough is chosen for a preview to mean something. */
   asked: boolean;
   query: PreviewQuery;
+  /** The replay, where the request decides about connections. */
+  impact?: ImpactQuery;
   nameOf: NameOf;
   onRemove?: (position: number) => void;
   empty: string;
 }
 
 /** What submitting would do, as long as it is not submitted. */
-export function RequestPreview({ asked, query, nameOf, onRemove, empty }: Props) {
+export function RequestPreview({ asked, query, impact, nameOf, onRemove, empty }: Props) {
   const { t } = useTranslation();
   const { status } = asApiError(query.error);
   return (
@@ -154,6 +175,7 @@ export function RequestPreview({ asked, query, nameOf, onRemove, empty }: Props)
       {!asked && <p className={classes.muted}>{empty}</p>}
       {asked && query.error ? <ErrorState error={query.error} title={status >= 400 && status < 500 ? t("request.preview.failed") : t("error.title")} onRetry={() => void query.refetch()} /> : null}
       {asked && !query.error && (query.data ? <div className={query.isPlaceholderData ? classes.stale : undefined}><Facts preview={query.data} nameOf={nameOf} onRemove={onRemove} /></div> : <RowsSkeleton rows={3} />)}
+      {asked && !query.error && impact && <Replay query={impact} />}
     </aside>
   );
 }

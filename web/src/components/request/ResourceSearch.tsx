@@ -24,7 +24,7 @@ export function ResourceSearch({ application, person, taken, error, onAdd }: Pro
   const { t } = useTranslation();
   const { text, setText, typed, asked } = useTyped(undefined);
   const [recent] = useState(() => recentResources(person));
-  const found = useResources({ limit: many, ...(asked === "" ? {} : { q: asked }) });
+  const found = useResources({ limit: many, ...(application === "" ? {} : { deniedFor: application }), ...(asked === "" ? {} : { q: asked }) });
   const denied = useApplicationConnections(application, refused);
 
   const seen = new Set(taken);

@@ -1,6 +1,16 @@
 /** Home, applications, resources. */
 export const catalog = {
   home: {
+    watch: "Watch",
+    explore: "All flows",
+    disagreements_one: "connection that the dataplane did not treat as the policies say",
+    disagreements_other: "connections that the dataplane did not treat as the policies say",
+    lost_one: "flow lost in the last day",
+    lost_other: "flows lost in the last day",
+    lostAndGap_one: "flow lost in the last day, and nobody watched for {{duration}}",
+    lostAndGap_other: "flows lost in the last day, and nobody watched for {{duration}}",
+    stopped_one: "rollout stopped by its guard: {{names}}",
+    stopped_other: "rollouts stopped by their guards: {{names}}",
     title: "Home",
     waitsForMe: "Waits for me",
     waitsEmpty: "Nothing waits for your decision.",
@@ -57,6 +67,7 @@ export const catalog = {
     revokeOf: "Revoke the access of {{subject}} to {{resource}}",
   },
   connections: {
+    explore: "All of it in Flows",
     peerApplication: "Application",
     peerResource: "Resource",
     decision: "Decision",

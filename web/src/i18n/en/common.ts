@@ -132,6 +132,8 @@ export const common = {
     stale: "It changed since you opened it. The current state is shown now; look again, then decide.",
     duplicate: "The same access is already asked for.",
     "no-approver": "Nobody could approve one of the steps. Ask the resource’s owner or the security team to name an approver.",
+    evidence: "There is not enough evidence to enforce this yet. See what is missing on the resource’s page.",
+    guard: "The rollout’s guard stopped this. Look at what was refused, then arm it again.",
     "too-large": "That is too long. Shorten it and try again.",
     "rate-limited": "Too many requests at once. Wait a moment, then try again.",
     unavailable: "A part of ACP is not available now. Try again in a moment; nothing was lost.",

@@ -1,6 +1,12 @@
 /** 首页、应用、资源。 */
 export const catalog = {
   home: {
+    watch: "留意",
+    explore: "全部流量",
+    disagreements_other: "条连接的数据面处置与策略不一致",
+    lost_other: "条流量在最近一天丢失",
+    lostAndGap_other: "条流量在最近一天丢失，另有 {{duration}}没有采集",
+    stopped_other: "个资源的上线被保护机制停止：{{names}}",
     title: "首页",
     waitsForMe: "等我审批",
     waitsEmpty: "没有等您审批的申请。",
@@ -57,6 +63,7 @@ export const catalog = {
     revokeOf: "回收 {{subject}} 对 {{resource}} 的访问",
   },
   connections: {
+    explore: "在流量中查看全部",
     peerApplication: "应用",
     peerResource: "资源",
     decision: "判定",

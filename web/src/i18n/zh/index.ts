@@ -1,9 +1,11 @@
 import { catalog } from "./catalog";
 import { common } from "./common";
 import { decisions } from "./decisions";
+import { flows } from "./flows";
 import { governance } from "./governance";
 import { own } from "./own";
 import { request } from "./request";
+import { rollout } from "./rollout";
 import { tickets } from "./tickets";
 
-export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance };
+export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...rollout };

@@ -1,0 +1,244 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/exporter"
+	"github.com/acp-io/acp/internal/audit/hubble"
+	"github.com/acp-io/acp/internal/audit/policies"
+	"github.com/acp-io/acp/internal/audit/rollup"
+	"github.com/acp-io/acp/internal/audit/share"
+	"github.com/acp-io/acp/internal/audit/spool"
+	"github.com/acp-io/acp/internal/audit/tap"
+	"github.com/acp-io/acp/internal/hostcluster"
+)
+
+// collector is the parts of the program.
+type collector struct {
+	o      options
+	log    *slog.Logger
+	store  closingWriter
+	writer audit.Writer // the store, behind the spool where there is one
+	spool  *spool.Spool
+	totals *rollup.Aggregator
+	source *policies.Source
+	tap    *tap.Tap
+	share  *share.Sharer
+
+	metrics *hubble.Metrics
+	mu      sync.Mutex
+	states  map[string]func() hubble.State
+}
+
+// collect wires and runs the parts, and stops them in the order in which flows pass through them.
+func collect(ctx context.Context, o options, stdout io.Writer, log *slog.Logger) error {
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+
+	c := &collector{o: o, log: log, metrics: hubble.NewMetrics(reg), states: map[string]func() hubble.State{}}
+	if slices.ContainsFunc(o.members, func(m member) bool { return m.address != "" }) {
+		if _, err := o.tls.Credentials(); err != nil {
+			return err
+		}
+	}
+	host, err := hostcluster.Config(o.kubeconfig)
+	if err != nil {
+		return err
+	}
+	if c.source, err = policies.New(policies.Config{Host: host, Log: log}); err != nil {
+		return err
+	}
+	if c.store, err = o.store.open(ctx, log); err != nil {
+		return err
+	}
+	defer func() {
+		if err := c.store.Close(); err != nil {
+			log.Error("the flow store was not closed cleanly", "error", err)
+		}
+	}()
+	if err := c.build(stdout, reg); err != nil {
+		return err
+	}
+	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.healthAddress)
+	if err != nil {
+		return fmt.Errorf("listen on the health address %s (is the port in use? choose another with --health-address): %w", o.healthAddress, err)
+	}
+	server := &http.Server{Handler: healthHandler(c.health(), reg), ReadHeaderTimeout: 5 * time.Second}
+	return c.serve(ctx, server, listener)
+}
+
+// build makes the parts that stand behind the sources.
+func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err error) {
+	c.writer = c.store
+	if c.o.spoolDir != "" {
+		if c.spool, err = spool.Open(spool.Config{Dir: c.o.spoolDir, MaxBytes: c.o.spoolBytes, Store: c.store, Log: c.log, Registerer: reg}); err != nil {
+			return err
+		}
+		c.writer = c.spool
+	}
+	if c.totals, err = rollup.New(rollup.Config{Store: c.writer, Log: c.log, Registerer: reg, Retention: c.o.retention, FlowRetention: c.o.flowRetention}); err != nil {
+		return err
+	}
+	if c.tap, err = c.o.tap.open(stdout, c.log, reg); err != nil {
+		return err
+	}
+	if c.o.shareAs != "" {
+		if c.share, err = share.New(share.Config{Leases: c.store, Name: c.o.shareAs, Log: c.log, Registerer: reg}); err != nil {
+			return err
+		}
+	}
+	for _, m := range c.o.members {
+		f, err := c.follower(m)
+		if err != nil {
+			return err
+		}
+		c.states[m.name] = f.State
+	}
+	return nil
+}
+
+func (c *collector) follower(m member) (*hubble.Follower, error) {
+	cfg := hubble.Config{
+		Member: m.name, Address: m.address, Members: len(c.o.members), Keep: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
+		Resume: c.writer, Evaluators: c.source, Sink: c.totals, Metrics: c.metrics, Log: c.log,
+	}
+	if c.tap != nil {
+		cfg.Tap = c.tap
+	}
+	switch m.file {
+	case "":
+	case "-":
+		cfg.Lines = &exporter.Stream{R: os.Stdin}
+	default:
+		cfg.Lines = &exporter.File{Path: m.file}
+	}
+	return hubble.New(cfg)
+}
+
+// follow follows the member until the context ends, whenever this collector is the one to do so.
+func (c *collector) follow(ctx context.Context, m member) {
+	if c.share == nil {
+		c.once(ctx, m)
+		return
+	}
+	c.share.Run(ctx, m.name, func(ctx context.Context, holder string) {
+		c.totals.Hold(m.name, holder)
+		c.once(ctx, m)
+		// What was counted is stored while the lease still holds.
+		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer cancel()
+		_ = c.totals.Flush(last) // it is tried again, and refused when the lease is gone
+	})
+}
+
+func (c *collector) once(ctx context.Context, m member) {
+	f, err := c.follower(m)
+	if err != nil {
+		c.log.Error("a member is not followed", "member", m.name, "error", err) // build has made one like it
+		return
+	}
+	c.mu.Lock()
+	c.states[m.name] = f.State
+	c.mu.Unlock()
+	f.Run(ctx)
+}
+
+func (c *collector) health() sources {
+	s := sources{
+		policiesRead: func() bool { return c.source.Snapshot() != nil }, policiesProblem: c.source.Problem,
+		storeErr: c.totals.Err, spooling: func() error { return nil },
+		members: func() []hubble.State {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			out := make([]hubble.State, 0, len(c.states))
+			for _, m := range c.o.members {
+				out = append(out, c.states[m.name]())
+			}
+			return out
+		},
+	}
+	if c.spool != nil {
+		s.spooling = c.spool.Err
+	}
+	return s
+}
+
+func (c *collector) serve(ctx context.Context, server *http.Server, listener net.Listener) error {
+	// What takes in flows ends with ctx; the roll-ups end after it, so that the last flush has everything, and the spool
+	// and the tap after them.
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := make(chan error, 2) // one from each part that can end by itself
+	fail := func(err error) {
+		failed <- err
+		cancel()
+	}
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
+
+	var takingIn, following sync.WaitGroup
+	takingIn.Go(func() {
+		if err := c.source.Run(ctx); err != nil {
+			fail(err)
+		}
+	})
+	for _, m := range c.o.members {
+		following.Go(func() { c.follow(ctx, m) })
+	}
+	takingIn.Go(func() {
+		following.Wait()
+		cancel() // every source has ended by itself
+	})
+	go func() {
+		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			fail(fmt.Errorf("serve health: %w", err))
+		}
+	}()
+	written := make(chan error, 1)
+	go func() { written <- c.totals.Run(writing) }()
+	var beside sync.WaitGroup
+	if c.spool != nil {
+		beside.Go(func() { c.spool.Run(writing) })
+	}
+	tapped := make(chan error, 1)
+	go func() {
+		if c.tap == nil {
+			tapped <- nil
+			return
+		}
+		tapped <- c.tap.Run(writing)
+	}()
+	c.log.Info("flow collector started", "members", len(c.o.members), "health", listener.Addr().String())
+
+	<-ctx.Done()
+	c.log.Info("stopping")
+	takingIn.Wait()
+	stopWriting()
+	err := errors.Join(<-written, <-tapped)
+	beside.Wait()
+	closing, done := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
+	defer done()
+	if e := server.Shutdown(closing); e != nil {
+		c.log.Warn("the health server did not stop in time", "error", e)
+	}
+	select {
+	case cause := <-failed:
+		return errors.Join(cause, err)
+	default:
+		return err
+	}
+}

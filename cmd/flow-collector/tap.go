@@ -1,0 +1,74 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/acp-io/acp/internal/audit/tap"
+)
+
+type tapOptions struct {
+	to, tokenFile, fileSize string
+	bytes                   int64
+}
+
+const tapFilePrefix = "file:"
+
+// rotatedTapFiles is how many full files of the tap are kept.
+const rotatedTapFiles = 5
+
+func (o *tapOptions) validate() error {
+	_, isFile := strings.CutPrefix(o.to, tapFilePrefix)
+	switch {
+	case o.to == "" || o.to == "stdout":
+	case isFile && len(o.to) > len(tapFilePrefix):
+	case strings.HasPrefix(o.to, "http"):
+		if _, err := tap.NewWebhook(o.to, "", &http.Client{}); err != nil {
+			return fmt.Errorf("--tap: %w", err)
+		}
+		return nil
+	default:
+		return fmt.Errorf("--tap %q: use stdout, file:PATH or https://...", o.to)
+	}
+	if o.tokenFile != "" {
+		return errors.New("--tap-token-file is for a webhook: give --tap as https://...")
+	}
+	return nil
+}
+
+// open returns nil when there is no tap.
+func (o *tapOptions) open(stdout io.Writer, log *slog.Logger, reg prometheus.Registerer) (*tap.Tap, error) {
+	if o.to == "" {
+		return nil, nil
+	}
+	out, err := o.output(stdout)
+	if err != nil {
+		return nil, fmt.Errorf("--tap: %w", err)
+	}
+	return tap.New(tap.Config{Output: out, Log: log, Registerer: reg})
+}
+
+func (o *tapOptions) output(stdout io.Writer) (tap.Output, error) {
+	if o.to == "stdout" {
+		return tap.Stream{W: stdout}, nil
+	}
+	if path, ok := strings.CutPrefix(o.to, tapFilePrefix); ok {
+		return tap.NewFile(path, o.bytes, rotatedTapFiles)
+	}
+	token := ""
+	if o.tokenFile != "" {
+		b, err := os.ReadFile(o.tokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("read --tap-token-file: %w", err)
+		}
+		token = strings.TrimSpace(string(b))
+	}
+	return tap.NewWebhook(o.to, token, &http.Client{})
+}

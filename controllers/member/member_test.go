@@ -1,0 +1,201 @@
+package member
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+func found(code string) []preflight.Finding {
+	return []preflight.Finding{{Severity: preflight.Stops, Code: code, Message: code}}
+}
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		reason   string
+		before   history
+		held     bool
+		findings []preflight.Finding
+		next     history
+		do       action
+	}{
+		{"a healthy member", history{}, false, nil, history{Good: 1}, keep},
+		{"what is not enforced there stops nobody", history{}, false, []preflight.Finding{{Severity: preflight.Fails, Code: preflight.AuditMode}}, history{Good: 1}, keep},
+		{"a missing kind is certain", history{Good: 9}, false, found(preflight.KindMissing), history{Bad: 1}, hold},
+		{"so is a forbidden one", history{}, false, found(preflight.KindForbidden), history{Bad: 1}, hold},
+		{"a list may fail once", history{}, false, found(preflight.KindFails), history{Bad: 1}, keep},
+		{"and not twice", history{Bad: 1}, false, found(preflight.KindFails), history{Bad: 2}, hold},
+		{"a held member stays so, whatever stops it now", history{}, true, found(preflight.KindFails), history{Bad: 1}, hold},
+		{"one good look is not enough to let it back", history{Bad: 7}, true, nil, history{Good: 1}, keep},
+		{"two are", history{Good: 1}, true, nil, history{Good: 2}, release},
+		{"a member that does not answer stops nobody", history{Bad: 1}, false, found(preflight.Unreachable), history{}, keep},
+		{"and is not let back either", history{Good: 1}, true, found(preflight.Unreachable), history{}, keep},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			next, do, why := judge(c.before, c.held, c.findings)
+			if next != c.next || do != c.do || (do == hold) != (why != "") {
+				t.Errorf("%+v, %q because %q; want %+v, %q", next, do, why, c.next, c.do)
+			}
+		})
+	}
+}
+
+// host is where the inspector writes; it fails when it is told to.
+type host struct {
+	mu       sync.Mutex
+	clusters []federation.Cluster
+	result   preflight.Result
+	fails    error
+	calls    []string
+}
+
+func (h *host) members() []federation.Cluster {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.clusters)
+}
+
+// read is what the members answer: m2 what was set, the others that all is well.
+func (h *host) read(_ context.Context, c federation.Cluster) preflight.Facts {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := preflight.Listing{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}
+	if c.Name == "m2" {
+		l.Result = h.result
+	}
+	return preflight.Facts{Member: c.Name, Kinds: []preflight.Listing{l}}
+}
+
+func (h *host) now(result preflight.Result, fails error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.result, h.fails = result, fails
+}
+
+func (h *host) called() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.calls)
+}
+
+func (h *host) set(call, cluster string, held bool, why string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls = append(h.calls, call+" "+cluster)
+	if h.fails != nil {
+		return h.fails
+	}
+	for i := range h.clusters {
+		if h.clusters[i].Name == cluster {
+			h.clusters[i].Held, h.clusters[i].Why = held, why
+		}
+	}
+	return nil
+}
+
+func (h *host) Hold(_ context.Context, cluster, why string) error {
+	return h.set("hold", cluster, true, why)
+}
+
+func (h *host) Release(_ context.Context, cluster string) error {
+	return h.set("release", cluster, false, "")
+}
+
+func kinds() []federation.Kind { return []federation.Kind{federation.CiliumPolicy} }
+
+func keys() []preflight.Key {
+	return []preflight.Key{{Class: "redis", Label: "com.trip/redis"}, {Class: "app", Label: "com.trip/appid"}}
+}
+
+func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
+	facts := preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}}
+	members := []federation.Cluster{{Name: "m1"}}
+	changes := 0
+	i := &Inspector{Clusters: func() []federation.Cluster { return members }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
+		Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }, Changed: func(string) { changes++ }}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		reason     string
+		change     func()
+		redis, app bool
+		changes    int
+	}{
+		{"all labels of pods are in identities", func() {}, false, false, 0},
+		{"one class's is not", func() { facts.Cilium.Labels = `k8s:com\.trip/appid` }, true, false, 1},
+		{"nothing changed", func() {}, true, false, 1},
+		{"agents only log", func() { facts.Cilium = preflight.Cilium{Audit: true} }, true, true, 2},
+		{"a member that is silent is as it was", func() { facts.Silent = "away" }, true, true, 2},
+		{"what keeps a cluster from joining does not make it toothless", func() { facts.Silent, facts.Cilium = "", preflight.Cilium{Version: "v1.18.0"} }, false, false, 3},
+		{"a member that left is forgotten", func() { members = nil }, false, false, 3},
+	} {
+		c.change()
+		i.look(t.Context())
+		if redis, app := i.Unenforced("m1", "redis") != "", i.Unenforced("m1", "app") != ""; redis != c.redis || app != c.app || changes != c.changes {
+			t.Errorf("%s: redis %v, app %v, %d changes", c.reason, redis, app, changes)
+		}
+	}
+}
+
+func TestInspectorHoldsAndReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{clusters: []federation.Cluster{{Name: "m1"}, {Name: "m2"}}, result: preflight.NotServed}
+		i := &Inspector{Clusters: h.members, Read: h.read, Kinds: kinds, Keys: keys, Registrations: h, Log: logr.Discard()}
+		if err := i.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- i.Start(ctx) }()
+
+		synctest.Wait()
+		if d := cmp.Diff([]string{"hold m2"}, h.called()); d != "" {
+			t.Fatal(d)
+		}
+		time.Sleep(10 * DefaultTiming.Interval) // of the bubble
+		synctest.Wait()
+		if calls := h.called(); len(calls) != 1 {
+			t.Errorf("what did not change is written again: %v", calls)
+		}
+		h.now(preflight.Listed, errors.New("the host is away"))
+		time.Sleep(DefaultTiming.Interval + 2*DefaultTiming.Again)
+		synctest.Wait()
+		if calls := h.called(); !h.members()[1].Held || len(calls) < 2 {
+			t.Fatalf("%v", calls)
+		}
+		h.now(preflight.Listed, nil)
+		time.Sleep(2 * DefaultTiming.Again)
+		synctest.Wait()
+		if h.members()[1].Held {
+			t.Errorf("it was not let back: %v", h.called())
+		}
+		h.now(preflight.Forbidden, nil)
+		i.Wake()
+		time.Sleep(DefaultTiming.Again)
+		synctest.Wait()
+		if members := h.members(); !members[1].Held || members[0].Held {
+			t.Errorf("%+v", members)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestInspectorNeedsItsParts(t *testing.T) {
+	if err := new(Inspector).Prepare(); err == nil {
+		t.Error("an inspector of nothing was made")
+	}
+}

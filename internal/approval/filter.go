@@ -1,0 +1,55 @@
+package approval
+
+import (
+	"slices"
+	"strings"
+)
+
+// Matches is what a Filter means, but for its order and its page.
+func (f Filter) Matches(t *Ticket) bool {
+	concerns := t.Concerns()
+	is := func(item int, person string, role Role) bool {
+		return slices.ContainsFunc(concerns, func(c Concern) bool {
+			return (item < 0 || c.Item == item) && c.Person == person && c.Role == role
+		})
+	}
+	switch {
+	case len(f.Numbers) > 0 && !slices.Contains(f.Numbers, t.Number), f.Text != "" && !mentions(t, strings.ToLower(f.Text)),
+		f.Requester != "" && t.Requester != f.Requester,
+		len(f.Kinds) > 0 && !slices.Contains(f.Kinds, t.Kind),
+		len(f.States) > 0 && !slices.Contains(f.States, t.State()),
+		f.DecidedBy != "" && !is(-1, f.DecidedBy, RoleDecided):
+		return false
+	}
+	if w := f.WaitsFor; w != nil && (t.Requester == w.Person || !slices.ContainsFunc(concerns, func(c Concern) bool {
+		return c.Role == RoleWaits && (c.Person == w.Person || slices.Contains(w.StandsFor, c.Person) && !is(c.Item, w.Person, RoleDecided))
+	})) {
+		return false
+	}
+	if v := f.VisibleTo; v != nil && t.Requester != v.Person && !slices.ContainsFunc(concerns, func(c Concern) bool {
+		return c.Person == v.Person || c.Role == RoleNamed && slices.Contains(v.StandsFor, c.Person)
+	}) && !slices.ContainsFunc(t.Items, func(it Item) bool {
+		return slices.Contains(v.Applications, it.ApplicationName) || slices.Contains(v.Resources, it.ResourceName)
+	}) {
+		return false
+	}
+	return slices.ContainsFunc(t.Items, func(it Item) bool { return f.matchesItem(it) })
+}
+
+// mentions tells whether a text is part of the reason or of an id.
+func mentions(t *Ticket, text string) bool {
+	in := []string{t.Reason, t.Requester}
+	for _, it := range t.Items {
+		in = append(in, it.Application, it.Resource)
+	}
+	return slices.ContainsFunc(in, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
+}
+
+func (f Filter) matchesItem(it Item) bool {
+	due := it.Due()
+	return (len(f.ItemStates) == 0 || slices.Contains(f.ItemStates, it.State)) &&
+		(f.Application == "" || it.Application == f.Application) && (f.Resource == "" || it.Resource == f.Resource) &&
+		(f.Policy == "" || it.Policy == f.Policy) && (f.Target == nil || it.Target != nil && *it.Target == *f.Target) &&
+		(f.DueBy.IsZero() || !due.IsZero() && !due.After(f.DueBy)) &&
+		(f.ExpiresBy.IsZero() || !it.ExpiresAt.IsZero() && !it.ExpiresAt.After(f.ExpiresBy))
+}

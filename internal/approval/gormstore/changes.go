@@ -1,0 +1,223 @@
+package gormstore
+
+import (
+	"context"
+	"database/sql"
+	"slices"
+	"sync"
+
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database"
+)
+
+const (
+	// changesKnown is how many changes are looked at one by one; who is further behind reads everything again.
+	changesKnown = 256
+	// changesStored is how many rows stay, more than anybody looks at.
+	changesStored = 4 * changesKnown
+
+	ofDelegation = 0 // the ticket of a change that is about a delegation
+)
+
+// changed tells all replicas that a ticket has a new version. Its caller has the ledger's lock: writers of changes go one
+// after the other from there to their commit, so a change can be seen only when all with lower numbers can.
+func changed(tx *gorm.DB, ticket int64) error {
+	var seq int64
+	if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&seq) }, "INSERT INTO changes (ticket) VALUES (?) RETURNING seq", ticket); err != nil {
+		return err
+	}
+	if seq%changesKnown != 0 {
+		return nil
+	}
+	_, err := database.Exec(tx, "DELETE FROM changes WHERE seq <= ?", seq-changesStored)
+	return err
+}
+
+// changes is what a replica knows of what was changed lately, by itself or by others. Whatever is kept in memory of
+// tickets is kept with the number of the last change that it has seen; asked for again, the changes since then tell
+// whether it still holds.
+type changes struct {
+	polls, reads shared
+
+	mu sync.RWMutex
+	// head is the last change that was seen; negative: nothing was read yet.
+	head mark
+	// recent are those behind floor up to head.
+	recent []change
+	floor  int64
+	// delegations is the last change of a delegation.
+	delegations int64
+}
+
+// mark is a place among the changes. Those of another age have nothing to do with each other.
+type mark struct{ age, seq int64 }
+
+type change struct {
+	seq    int64
+	number int64
+	ticket *approval.Ticket // as it was after the change, or later; nil: not read yet
+}
+
+func newChanges() *changes { return &changes{head: mark{seq: -1}} }
+
+// since are the changes behind a mark whose tickets were read, and the mark up to which that is; false: too many, or too
+// long ago.
+func (c *changes) since(m mark) (some []change, head mark, ok bool) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if m.age != c.head.age || m.seq < c.floor {
+		return nil, c.head, false
+	}
+	i, _ := slices.BinarySearchFunc(c.recent, m.seq+1, func(x change, seq int64) int { return int(x.seq - seq) })
+	some = c.recent[i:]
+	if n := slices.IndexFunc(some, change.unread); n >= 0 {
+		return some[:n], mark{m.age, max(m.seq, some[n].seq-1)}, true
+	}
+	return some, c.head, true
+}
+
+func (x change) unread() bool { return x.ticket == nil && x.number != ofDelegation }
+
+// now is the last change that was seen.
+func (c *changes) now() mark {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.head
+}
+
+// delegated tells whether a delegation has changed since a mark.
+func (c *changes) delegated(m mark) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return m.age != c.head.age || m.seq < c.delegations
+}
+
+// look makes sure that everything is known that was committed before.
+func (s *Store) look(ctx context.Context) error {
+	return storeError(s.changes.polls.do(ctx, s.poll))
+}
+
+func (s *Store) poll(ctx context.Context) error {
+	head := s.changes.now().seq
+	var rows []change
+	if err := s.db.ReadOne(ctx, func(tx *gorm.DB) (err error) {
+		rows, err = changesFrom(tx, head)
+		return err
+	}); err != nil {
+		return err
+	}
+	// The last change known is asked for, too: if it is gone, there may be others between it and what is left.
+	known := head == 0 && len(rows) == 0 || len(rows) > 0 && rows[0].seq == head
+	if !known || len(rows) > changesKnown {
+		return s.beginAgain(ctx)
+	}
+	if len(rows) < 2 {
+		return nil
+	}
+	s.changes.add(rows[1:])
+	return nil
+}
+
+func changesFrom(tx *gorm.DB, seq int64) (out []change, err error) {
+	err = database.Rows(tx, func(rows *sql.Rows) error {
+		var c change
+		err := rows.Scan(&c.seq, &c.number)
+		out = append(out, c)
+		return err
+	}, "SELECT seq, ticket FROM changes WHERE seq >= ? ORDER BY seq LIMIT ?", seq, changesKnown+2)
+	return out, err
+}
+
+// readChanged reads the tickets of the changes that are known, in the versions that they have by now.
+func (s *Store) readChanged(ctx context.Context) error {
+	c := s.changes
+	if numbers, _ := c.unread(); len(numbers) == 0 {
+		return nil
+	}
+	return storeError(c.reads.do(ctx, func(ctx context.Context) error {
+		numbers, last := c.unread()
+		if len(numbers) == 0 {
+			return nil
+		}
+		byNumber := make(map[int64]*approval.Ticket, len(numbers))
+		for _, n := range numbers {
+			byNumber[n] = &approval.Ticket{Number: n} // whatever is not there belongs to no list
+		}
+		if err := s.db.Read(ctx, func(tx *gorm.DB) error {
+			in, args := someOf(numbers)
+			rows, err := ticketRows(tx, "number IN ("+in+")", args...)
+			if err != nil {
+				return err
+			}
+			tickets, err := s.pages.tickets(tx, rows, true)
+			for _, t := range tickets {
+				byNumber[t.Number] = t
+			}
+			return err
+		}); err != nil {
+			return err
+		}
+		c.read(byNumber, last)
+		return nil
+	}))
+}
+
+// unread are the tickets of changes that were not read yet, and the last of these changes.
+func (c *changes) unread() (numbers []int64, last int64) {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for _, x := range c.recent {
+		if x.unread() {
+			numbers, last = append(numbers, x.number), x.seq
+		}
+	}
+	return numbers, last
+}
+
+// read takes tickets that were read after the last of some changes. Of a later change they may be too old.
+func (c *changes) read(byNumber map[int64]*approval.Ticket, last int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.Clone(c.recent) // others read the old one
+	for i, x := range all {
+		if x.unread() && x.seq <= last {
+			all[i].ticket = byNumber[x.number]
+		}
+	}
+	c.recent = all
+}
+
+func (c *changes) add(some []change) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.head.seq = some[len(some)-1].seq
+	for _, x := range some {
+		if x.number == ofDelegation {
+			c.delegations = x.seq
+		}
+	}
+	// Never in place: whoever reads the changes has a part of the slice.
+	all := slices.Concat(c.recent, some)
+	if drop := len(all) - changesKnown; drop > 0 {
+		c.floor = all[drop-1].seq
+		all = all[drop:]
+	}
+	c.recent = all
+}
+
+// beginAgain forgets what was known, so that nothing that is kept holds any more.
+func (s *Store) beginAgain(ctx context.Context) error {
+	var head int64
+	if err := s.db.ReadOne(ctx, func(tx *gorm.DB) error {
+		return database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&head) }, "SELECT COALESCE(MAX(seq), 0) FROM changes")
+	}); err != nil {
+		return err
+	}
+	c := s.changes
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.head, c.floor, c.delegations, c.recent = mark{c.head.age + 1, head}, head, head, nil
+	return nil
+}

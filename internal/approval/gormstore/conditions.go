@@ -1,0 +1,106 @@
+package gormstore
+
+import (
+	"strings"
+
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+func list(tx *gorm.DB, f approval.Filter) *gorm.DB {
+	q := tx.Model(&ticketRow{})
+	if ways, rest := walks(f); len(ways) == 1 && ways[0].table == "" {
+		q = after(where(q.Where(ways[0].where, ways[0].args...), rest), f, "tickets.number")
+	} else {
+		numbers, args := union(tx, f, f.Limit)
+		q = q.Where("number IN ("+numbers+")", args...)
+	}
+	switch {
+	case f.Oldest:
+		q = q.Order("number")
+	case f.ByUpdate:
+		q = q.Order("updated_at DESC, number DESC")
+	default:
+		q = q.Order("number DESC")
+	}
+	if f.Limit > 0 {
+		q = q.Limit(f.Limit)
+	}
+	return q
+}
+
+// fillAtOnce keeps the number of a query's parameters below what databases accept.
+const fillAtOnce = 500
+
+const visibleTo = `tickets.requester = @p
+ OR EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND (c.person = @p OR c.person IN @for AND c.role = 'named'))
+ OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN @apps OR i.resource_name IN @res))`
+
+// matching has no index: it looks at the tickets that the other conditions leave, newest first, until the page is full.
+const matching = `LOWER(tickets.reason) LIKE @t ESCAPE '!' OR LOWER(tickets.requester) LIKE @t ESCAPE '!'
+ OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (LOWER(i.application) LIKE @t ESCAPE '!' OR LOWER(i.resource) LIKE @t ESCAPE '!'))`
+
+// where is what walks do not see to; of who waits they see to all. SQLite, which knows nothing of how many tickets have
+// a state, must not leave the walk for the state's index: a column with a plus is not looked up.
+func where(q *gorm.DB, f approval.Filter) *gorm.DB {
+	column := "tickets."
+	if q.Name() == "sqlite" {
+		column = "+tickets."
+	}
+	if len(f.Numbers) > 0 {
+		q = q.Where("tickets.number IN ?", f.Numbers)
+	}
+	if f.Text != "" {
+		part := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(f.Text))
+		q = q.Where(matching, map[string]any{"t": "%" + part + "%"})
+	}
+	if f.Requester != "" {
+		q = q.Where(column+"requester = ?", f.Requester)
+	}
+	if len(f.Kinds) > 0 {
+		q = q.Where(column+"kind IN ?", f.Kinds)
+	}
+	if len(f.States) > 0 {
+		q = q.Where(column+"state IN ?", f.States)
+	}
+	if f.DecidedBy != "" {
+		q = q.Where("EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND c.role = 'decided' AND c.person = ?)", f.DecidedBy)
+	}
+	if v := f.VisibleTo; v != nil {
+		q = q.Where(visibleTo, map[string]any{"p": v.Person, "for": v.StandsFor, "apps": v.Applications, "res": v.Resources})
+	}
+	if conditions, args := ofItem(f); len(conditions) > 0 {
+		q = q.Where("EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND "+strings.Join(conditions, " AND ")+")", args...)
+	}
+	return q
+}
+
+// ofItem are the conditions that one item must meet together.
+func ofItem(f approval.Filter) (conditions []string, args []any) {
+	add := func(condition string, values ...any) {
+		conditions, args = append(conditions, condition), append(args, values...)
+	}
+	if len(f.ItemStates) > 0 {
+		add("i.state IN ?", f.ItemStates)
+	}
+	if f.Application != "" {
+		add("i.application = ?", f.Application)
+	}
+	if f.Resource != "" {
+		add("i.resource = ?", f.Resource)
+	}
+	if f.Policy != "" {
+		add("i.policy = ?", f.Policy)
+	}
+	if f.Target != nil {
+		add("i.target_ticket = ? AND i.target_item = ?", f.Target.Ticket, f.Target.Item)
+	}
+	if !f.DueBy.IsZero() {
+		add("i.due_at > 0 AND i.due_at <= ?", micros(f.DueBy))
+	}
+	if !f.ExpiresBy.IsZero() {
+		add("i.expires_at > 0 AND i.expires_at <= ?", micros(f.ExpiresBy))
+	}
+	return conditions, args
+}

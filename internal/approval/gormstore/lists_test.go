@@ -1,0 +1,276 @@
+package gormstore
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/approvaltest"
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/database/databasetest"
+)
+
+// office is a small company in which everything happens by chance.
+type office struct {
+	*rand.Rand
+	t      *testing.T
+	people []string
+	now    time.Time
+}
+
+func newOffice(t *testing.T) *office {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	return &office{rand.New(rand.NewPCG(seed, 0)), t, []string{"ann", "bob", "cid", "dan", "eve"}, approvaltest.Start}
+}
+
+func (o *office) one(of ...string) string { return of[o.IntN(len(of))] }
+
+func (o *office) ticket() *approval.Ticket {
+	var items []approval.Item
+	for range 1 + o.IntN(2) {
+		it := approvaltest.Item(fmt.Sprint("a", o.IntN(4)), fmt.Sprint("r", o.IntN(4)))
+		it.Actions = []string{fmt.Sprint("redis:", o.Uint64())} // nobody's claim
+		it.Steps[0].Approvers, it.Steps[1].Approvers = []string{o.one(o.people...)}, []string{o.one(o.people...), o.one(o.people...)}
+		items = append(items, it)
+	}
+	kind := approval.KindGrant
+	if o.IntN(4) == 0 {
+		kind = approval.KindExtend
+	}
+	return approval.NewTicket(approval.Draft{Kind: kind, Requester: o.one(o.people...), Reason: "because", Items: items}, o.now)
+}
+
+// change does something to a ticket, or is refused.
+func (o *office) change(x *approval.Ticket) error {
+	o.now = o.now.Add(time.Second)
+	person, i := o.one(o.people...), o.IntN(len(x.Items))
+	switch o.IntN(5) {
+	case 0:
+		return x.Withdraw(x.Requester, "no more", o.now)
+	case 1:
+		return x.Say(person, "what for?", o.now)
+	default:
+		return x.Vote(i, approval.Vote{Person: person, OnBehalfOf: o.one("", "", o.one(o.people...)), Approve: o.IntN(4) > 0, Comment: "so", At: o.now})
+	}
+}
+
+// filters are those of the pages that people see.
+func (o *office) filters() (out []approval.Filter) {
+	for _, p := range o.people {
+		v := &approval.Visible{Person: p, StandsFor: []string{"ann"}, Applications: []string{"name:a1"}, Resources: []string{"name:r2"}}
+		w := &approval.Waits{Person: p, StandsFor: []string{"eve"}}
+		for _, f := range []approval.Filter{
+			{Requester: p, VisibleTo: v}, {DecidedBy: p, VisibleTo: v}, {VisibleTo: v}, {VisibleTo: &approval.Visible{Person: p}},
+			{VisibleTo: v, States: []approval.State{approval.StatePending}}, {VisibleTo: v, ByUpdate: true}, {VisibleTo: v, After: approval.Cursor{Number: 12}},
+			{WaitsFor: w, ItemStates: []approval.State{approval.StatePending}}, {VisibleTo: v, Application: "a1"}, {Resource: "r1", States: []approval.State{approval.StateRejected}},
+			{Kinds: []approval.Kind{approval.KindExtend}},
+		} {
+			f.Limit = 4
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// TestPagesThatAreKept: whatever is written, by this replica or another one, a page shows what the database has.
+func TestPagesThatAreKept(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		o := newOffice(t)
+		db, other := databasetest.Open(t, dsn), databasetest.Open(t, dsn)
+		writers, reader := []*Store{New(db), New(other)}, New(db)
+		filters := o.filters()
+		var last int64
+		for range 150 {
+			w := writers[o.IntN(2)]
+			if last < 8 || o.IntN(4) == 0 {
+				x, err := w.Create(t.Context(), o.ticket())
+				if err != nil {
+					t.Fatal(err)
+				}
+				last = x.Number
+			} else if _, err := w.Update(t.Context(), 1+o.Int64N(last), o.change); approval.CodeOf(err) == approval.CodeStoreUnavailable {
+				t.Fatal(err)
+			}
+			for range 8 {
+				f := filters[o.IntN(len(filters))]
+				got, err := reader.List(t.Context(), f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want, err := New(db).selected(t.Context(), f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(approval.Ticket{})); d != "" {
+					t.Fatalf("%+v (-stored +kept)\n%s", f, d)
+				}
+			}
+		}
+	})
+}
+
+// TestPagesAreKept: what nothing concerns is not read again, and what is concerned is.
+func TestPagesAreKept(t *testing.T) {
+	s, db := open(t)
+	mine := approval.Filter{Requester: "alice", Limit: 5}
+	for _, app := range []string{"a", "b"} {
+		if _, err := s.Create(t.Context(), approvaltest.Ticket(app, "r", "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	page := func() int {
+		t.Helper()
+		out, err := s.List(t.Context(), mine)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(out)
+	}
+	page()
+	// No store does so, so nobody is told.
+	if err := exec(t, db, "UPDATE tickets SET requester = 'bob' WHERE number = 1"); err != nil {
+		t.Fatal(err)
+	}
+	others := approvaltest.Ticket("c", "r", "")
+	others.Requester = "zoe"
+	if _, err := s.Create(t.Context(), others); err != nil {
+		t.Fatal(err)
+	}
+	if n := page(); n != 2 {
+		t.Errorf("somebody else's ticket is no reason to read mine again: %d", n)
+	}
+	if _, err := s.Update(t.Context(), 2, func(x *approval.Ticket) error { return x.Say("alice", "soon?", approvaltest.Start) }); err != nil {
+		t.Fatal(err)
+	}
+	if n := page(); n != 1 {
+		t.Errorf("one of mine is: %d", n)
+	}
+}
+
+// TestFarBehind: a replica that slept, and one that finds nothing of what it knew.
+func TestFarBehind(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		db := databasetest.Open(t, dsn)
+		w, r := New(db), New(db)
+		f := approval.Filter{Limit: 3}
+		x, err := w.Create(t.Context(), approvaltest.Ticket("a", "r", ""))
+		if err != nil {
+			t.Fatal(err)
+		}
+		comments := func(n int) {
+			for range n {
+				if x, err = w.Update(t.Context(), x.Number, func(x *approval.Ticket) error { return x.Say("alice", "?", approvaltest.Start) }); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		for round, missed := range []func(){
+			func() {}, func() { comments(changesKnown + 5) }, func() { comments(3) },
+			func() {
+				comments(1)
+				if err := exec(t, db, "DELETE FROM changes"); err != nil {
+					t.Fatal(err)
+				}
+			},
+			func() { comments(2) }, func() { comments(changesStored) },
+		} {
+			missed()
+			out, err := r.List(t.Context(), f)
+			if err != nil || len(out) != 1 || out[0].Version != x.Version {
+				t.Fatalf("round %d: %v, %v, want version %d", round, out, err, x.Version)
+			}
+		}
+		if n := rowsOf(t, db, "changes"); n > changesStored+changesKnown {
+			t.Errorf("old changes are removed: %d are there", n)
+		}
+	})
+}
+
+func rowsOf(t *testing.T, db *database.DB, table string) (n int) {
+	t.Helper()
+	if err := db.Read(t.Context(), func(tx *gorm.DB) error { return tx.Raw("SELECT COUNT(*) FROM " + table).Scan(&n).Error }); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestDelegationsHoldAtOnce: whom somebody stands for is kept, and is as true as if it were not.
+func TestDelegationsHoldAtOnce(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		a, b := New(databasetest.Open(t, dsn)), New(databasetest.Open(t, dsn))
+		at := approvaltest.Start
+		standing := func(at time.Time) int {
+			t.Helper()
+			out, err := a.Delegations(t.Context(), approval.DelegationFilter{To: "bob", ActiveAt: at})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return len(out)
+		}
+		if n := standing(at); n != 0 {
+			t.Errorf("nobody yet: %d", n)
+		}
+		d, err := b.Delegate(t.Context(), approval.Delegation{From: "ann", To: "bob", Start: at, End: at.Add(time.Hour), CreatedAt: at, CreatedBy: "ann"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct {
+			reason string
+			at     time.Time
+			want   int
+		}{{"it has begun", at, 1}, {"before", at.Add(-time.Second), 0}, {"in the middle", at.Add(time.Minute), 1}, {"it is over", at.Add(time.Hour), 0}} {
+			if n := standing(tc.at); n != tc.want {
+				t.Errorf("%s: %d", tc.reason, n)
+			}
+		}
+		if _, err := b.EndDelegation(t.Context(), d.ID, func(d *approval.Delegation) error {
+			d.EndedAt, d.EndedBy = at.Add(time.Second), "ann"
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if n := standing(at.Add(time.Minute)); n != 0 {
+			t.Errorf("another replica has ended it: %d", n)
+		}
+	})
+}
+
+func TestSharedBeginsAfterItIsAskedFor(t *testing.T) {
+	var s shared
+	began, end := make(chan struct{}), make(chan struct{})
+	var runs int
+	var all sync.WaitGroup
+	all.Go(func() {
+		_ = s.do(t.Context(), func(context.Context) error {
+			runs++
+			close(began)
+			<-end
+			return nil
+		})
+	})
+	<-began
+	for range 5 { // too late for the first run
+		all.Go(func() {
+			if err := s.do(t.Context(), func(context.Context) error { runs++; return nil }); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	all.Go(func() { _ = s.do(gone, func(context.Context) error { runs++; return nil }) })
+	close(end)
+	all.Wait()
+	if runs < 2 || runs > 7 {
+		t.Errorf("%d runs", runs)
+	}
+}

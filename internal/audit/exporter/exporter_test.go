@@ -1,0 +1,214 @@
+package exporter
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// heard collects lines, and lets a test wait for them.
+type heard struct {
+	mu    sync.Mutex
+	grown chan struct{}
+	lines []string
+}
+
+func newHeard() *heard { return &heard{grown: make(chan struct{})} }
+
+func (h *heard) take(line []byte) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.lines = append(h.lines, string(line))
+	close(h.grown)
+	h.grown = make(chan struct{})
+}
+
+func (h *heard) until(t *testing.T, want ...string) {
+	t.Helper()
+	for {
+		h.mu.Lock()
+		got, grown := append([]string(nil), h.lines...), h.grown
+		h.mu.Unlock()
+		if len(got) >= len(want) {
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatalf("lines (-want +got):\n%s", diff)
+			}
+			return
+		}
+		select {
+		case <-grown:
+		case <-time.After(20 * time.Second):
+			t.Fatalf("heard %q, waited in vain for %q", got, want)
+		}
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func compress(t *testing.T, path, text string) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := gzip.NewWriter(f)
+	if _, err := z.Write([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func follow(t *testing.T, path string) (*heard, func() error) {
+	t.Helper()
+	h := newHeard()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- (&File{Path: path, Poll: time.Millisecond}).Follow(ctx, h.take) }()
+	stop := sync.OnceValue(func() error { cancel(); return <-done })
+	t.Cleanup(func() { _ = stop() })
+	return h, stop
+}
+
+func TestFileIsFollowed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.log")
+	h, stop := follow(t, path) // not there yet
+	write(t, path, "a\nb")
+	h.until(t, "a")
+	write(t, path, "b\n\n")
+	h.until(t, "a", "bb", "")
+	if err := stop(); !errors.Is(err, context.Canceled) {
+		t.Errorf("Follow: %v", err)
+	}
+}
+
+func TestRotationByRenaming(t *testing.T) {
+	for name, compressed := range map[string]bool{"Plain": false, "Compressed": true} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "events.log")
+			compress(t, filepath.Join(dir, "events-2026-11-01T10-00-00.000.log.gz"), "old 1\n")
+			write(t, filepath.Join(dir, "events-2026-11-01T11-00-00.000.log"), "old 2\n")
+			write(t, path, "a\n")
+			h, _ := follow(t, path)
+			h.until(t, "old 1", "old 2", "a")
+			if compressed {
+				// It is compressed before anybody looks.
+				staged := filepath.Join(dir, "staged")
+				compress(t, staged, "a\n")
+				if err := os.Rename(staged, filepath.Join(dir, "events-2026-11-01T12-00-00.000.log.gz")); err != nil {
+					t.Fatal(err)
+				}
+				next := filepath.Join(dir, "next")
+				write(t, next, "c\n")
+				if err := os.Rename(next, path); err != nil {
+					t.Fatal(err)
+				}
+				h.until(t, "old 1", "old 2", "a", "c")
+				return
+			}
+			if err := os.Rename(path, filepath.Join(dir, "events-2026-11-01T12-00-00.000.log")); err != nil {
+				t.Fatal(err)
+			}
+			write(t, filepath.Join(dir, "events-2026-11-01T12-00-00.000.log"), "b\n") // the writer had it open
+			write(t, path, "c\n")
+			h.until(t, "old 1", "old 2", "a", "b", "c")
+		})
+	}
+}
+
+func TestRotationByTruncation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.log")
+	write(t, path, "a\nb\nhalf")
+	h, _ := follow(t, path)
+	h.until(t, "a", "b")
+	if err := os.Truncate(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	write(t, path, "c\n")
+	h.until(t, "a", "b", "c")
+}
+
+func TestDamagedFileIsSaid(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "events-1.log.gz"), "not compressed")
+	err := (&File{Path: filepath.Join(dir, "events.log")}).Follow(t.Context(), func([]byte) {})
+	if err == nil || !strings.Contains(err.Error(), "events-1.log.gz") {
+		t.Errorf("Follow: %v, want an error that names the file", err)
+	}
+}
+
+func TestStream(t *testing.T) {
+	var got []string
+	r, w := io.Pipe()
+	go func() {
+		for _, s := range []string{"a", "b\nc\n", "last"} {
+			_, _ = w.Write([]byte(s)) // the reader is there
+		}
+		_ = w.Close()
+	}()
+	s := &Stream{R: r}
+	err := s.Follow(t.Context(), func(b []byte) { got = append(got, string(b)) })
+	if !errors.Is(err, ErrEnded) || s.Again() {
+		t.Errorf("Follow: %v, Again: %v; want the end, once", err, s.Again())
+	}
+	if diff := cmp.Diff([]string{"ab", "c", "last"}, got); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
+func TestLongLinesAreCut(t *testing.T) {
+	var got []int
+	l := lines{take: func(b []byte) { got = append(got, len(b)) }}
+	long := strings.Repeat("x", maxLine/2+1)
+	for _, s := range []string{"ab\n", long, long, long, "\nabc\n"} {
+		l.feed([]byte(s))
+	}
+	if diff := cmp.Diff([]int{2, maxLine, 3}, got); diff != "" {
+		t.Errorf("lengths (-want +got):\n%s", diff)
+	}
+}
+
+// However the bytes are cut when they are read, the lines are the same.
+func FuzzLines(f *testing.F) {
+	f.Add([]byte("a\nbc\n\nd"), uint8(2))
+	f.Fuzz(func(t *testing.T, b []byte, step uint8) {
+		read := func(n int) string {
+			var out []string
+			l := lines{take: func(b []byte) { out = append(out, fmt.Sprintf("%q", b)) }}
+			for rest := b; len(rest) > 0; {
+				n := min(n, len(rest))
+				l.feed(rest[:n])
+				rest = rest[n:]
+			}
+			l.end()
+			return strings.Join(out, ",")
+		}
+		if whole, pieces := read(len(b)+1), read(int(step)+1); whole != pieces {
+			t.Errorf("read in pieces: %s, at once: %s", pieces, whole)
+		}
+	})
+}

@@ -1,0 +1,229 @@
+package hubble
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"testing"
+	"time"
+
+	flowpb "github.com/cilium/cilium/api/v1/flow"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/protobuf/types/known/timestamppb"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	app888   = "trnv1:rsc:trip-com:iam:sa:app/888"
+	clusterA = "trnv1:rsc:trip-com:redis:clusters:a"
+)
+
+// closed enforces the resource of verdict(), and allows what is given.
+func closed(statements ...v1alpha1.Statement) *policy.Snapshot {
+	sc := &v1alpha1.SubjectClass{Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}
+	sc.Name = "application"
+	rc := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis-cluster",
+		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
+	rc.Name = "redis"
+	r := &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: clusterA, Mode: v1alpha1.ModeEnforce}}
+	r.Name = "a"
+	p := &v1alpha1.AccessControlPolicy{Spec: v1alpha1.AccessControlPolicySpec{Statements: statements}}
+	p.Name = "p"
+	return policy.NewSnapshot(policy.Input{SubjectClasses: []*v1alpha1.SubjectClass{sc}, ResourceClasses: []*v1alpha1.ResourceClass{rc},
+		Resources: []*v1alpha1.ProtectedResource{r}, Policies: []*v1alpha1.AccessControlPolicy{p}})
+}
+
+func allow(sid string, change ...func(*v1alpha1.Statement)) v1alpha1.Statement {
+	s := v1alpha1.Statement{SID: sid, Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app888}, Actions: []v1alpha1.Action{"redis:connect"},
+		Resources: []v1alpha1.ResourceName{clusterA}}
+	for _, c := range change {
+		c(&s)
+	}
+	return s
+}
+
+func between(from, until time.Time) func(*v1alpha1.Statement) {
+	return func(s *v1alpha1.Statement) {
+		if !from.IsZero() {
+			s.NotBefore = &metav1.Time{Time: from}
+		}
+		if !until.IsZero() {
+			s.NotAfter = &metav1.Time{Time: until}
+		}
+	}
+}
+
+func when(at time.Time) func(*flowpb.Flow) {
+	return func(f *flowpb.Flow) { f.Time, f.Uuid = timestamppb.New(at), f.Uuid+at.String() }
+}
+
+func TestFlowsAreDecidedWithThePoliciesOfTheirTime(t *testing.T) {
+	minute := func(i int) time.Time { return t0.Add(time.Duration(i) * time.Minute) }
+	cfg := config("unused", nil)
+	cfg.Now = func() time.Time { return minute(100) }
+	epochs := fixed{[]audit.Epoch{
+		{Evaluator: closed(allow("late", between(minute(45), minute(50)))), Since: minute(40)},
+		{Evaluator: closed(), Since: minute(30)},
+		{Evaluator: snapshot(), Since: minute(20)},
+	}}
+	for name, tc := range map[string]struct {
+		reason string
+		at     time.Time
+		want   policy.Word
+		late   float64
+	}{
+		"Now":          {"the newest", minute(60), policy.DefaultDenied, 0},
+		"Granted":      {"a statement of the newest is in force for a while", minute(47), policy.Allowed, 0},
+		"GrantBegins":  {"the instant itself is in it", minute(45), policy.Allowed, 0},
+		"BeforeGrant":  {"not yet", minute(44), policy.DefaultDenied, 0},
+		"Older":        {"an earlier state", minute(35), policy.DefaultDenied, 0},
+		"Oldest":       {"when nothing was closed", minute(25), policy.Unmanaged, 0},
+		"BeforeOldest": {"no longer known, so it is counted apart", minute(5), policy.Unmanaged, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger()
+			cfg := config("unused", l)
+			cfg.Now, cfg.Evaluators = func() time.Time { return minute(100) }, epochs
+			in := intakeOf(t, &cfg, audit.Resume{})
+			// Others come before, so that their books are open.
+			for _, i := range []int{60, 47, 25, 35, 44} {
+				take(in, verdict(1000+i, when(minute(i))))
+			}
+			clear(l.edges)
+			before := testutil.ToFloat64(in.counters.late)
+			take(in, verdict(1, when(tc.at)))
+			for e := range l.edges {
+				if e.Decision != tc.want {
+					t.Errorf("%s: %s, want %s", tc.reason, e.Decision, tc.want)
+				}
+			}
+			if late := testutil.ToFloat64(in.counters.late) - before; late != tc.late || len(l.edges) != 1 {
+				t.Errorf("%s: %v counted as late, %d edges", tc.reason, late, len(l.edges))
+			}
+		})
+	}
+}
+
+func TestDisagreementsThatLast(t *testing.T) {
+	change := t0
+	for name, tc := range map[string]struct {
+		reason string
+		epochs []audit.Epoch
+		after  time.Duration
+		want   float64
+	}{
+		"Transition": {"the dataplane still does what the policies said", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 30 * time.Second, 0},
+		"Lasting":    {"it has had the time", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 40 * time.Second, 1},
+		"Never":      {"it never said so", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed()}}, 5 * time.Second, 1},
+		"Unrelated": {"changes of others do not hide it", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed(), Since: change.Add(-10 * time.Second)},
+			{Evaluator: snapshot(), Since: change.Add(-time.Hour)}}, 30 * time.Second, 1},
+		"GrantEnds": {"a statement has just ended", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 20 * time.Second, 0},
+		"Ended":     {"long ago", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 50 * time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger()
+			cfg := config("unused", l)
+			cfg.Now, cfg.Evaluators = func() time.Time { return t0.Add(time.Hour) }, fixed{tc.epochs}
+			take(intakeOf(t, &cfg, audit.Resume{}), verdict(1, when(change.Add(tc.after))))
+			if got := testutil.ToFloat64(cfg.Metrics.disagreements.WithLabelValues("m1", string(policy.DefaultDenied), string(audit.VerdictForwarded))); got != tc.want {
+				t.Errorf("%s: %v disagreements, want %v", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+// TestWhatIsRememberedIsWhatWouldBeDecided compares the caches with deciding each flow by itself, over random flows, times
+// and changes of the policies.
+func TestWhatIsRememberedIsWhatWouldBeDecided(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r := rand.New(rand.NewPCG(seed, 2))
+	second := func() time.Time { return t0.Add(time.Duration(r.IntN(600)) * time.Second) }
+	l := newLedger()
+	cfg := config("unused", l)
+	cfg.Now = func() time.Time { return t0.Add(time.Hour) }
+	epochs := []audit.Epoch{{Evaluator: snapshot()}}
+	cfg.Evaluators = &changing{&epochs}
+	in := intakeOf(t, &cfg, audit.Resume{})
+	in.endpoints.limit, in.books.limit = 5, 7 // they overflow all the time
+	want := map[audit.Edge]int64{}
+	for i := range 20_000 {
+		if i%500 == 499 {
+			since := t0.Add(time.Duration(600*i/20_000) * time.Second)
+			from := second()
+			next := closed(allow("a", between(from, from.Add(time.Minute))), allow("b", between(second(), time.Time{})))
+			epochs = append([]audit.Epoch{{Evaluator: next, Since: since}}, epochs[:min(len(epochs), 5)]...)
+		}
+		at := second()
+		f := verdict(i, when(at), func(f *flowpb.Flow) {
+			f.Verdict = flowpb.Verdict(1 + r.IntN(2))
+			f.L4.GetTCP().DestinationPort = 6379 + r.Uint32N(2)
+			f.Source.Labels[0] = fmt.Sprintf("k8s:com.trip/appid=%d", 886+r.IntN(4))
+			if r.IntN(4) == 0 {
+				f.Source.Labels, f.IP.Source = []string{"reserved:world"}, fmt.Sprintf("203.0.%d.9", r.IntN(3))
+			}
+		})
+		take(in, f)
+		e := epochs[len(epochs)-1]
+		for _, newer := range epochs {
+			if !at.Before(newer.Since) {
+				e = newer
+				break
+			}
+		}
+		for _, edge := range audit.Attribute(e.Evaluator, observationOf(f)).Edges(e.Evaluator) {
+			want[edge]++
+		}
+	}
+	if diff := cmp.Diff(want, l.edges); diff != "" {
+		t.Errorf("counts (-decided by themselves +remembered):\n%s", diff)
+	}
+}
+
+// changing policies are those that the slice holds now.
+type changing struct{ epochs *[]audit.Epoch }
+
+func (changing) Wait(context.Context) error { return nil }
+func (c changing) Epochs() []audit.Epoch    { return *c.epochs }
+
+// observationOf reads a verdict() by the generated types.
+func observationOf(f *flowpb.Flow) audit.Observation {
+	o := audit.Observation{Time: f.GetTime().AsTime(), Cluster: "m1", Source: endpointOf(f.GetSource()), Destination: endpointOf(f.GetDestination()),
+		Protocol: v1alpha1.ProtocolTCP, Verdict: verdictOf(f.GetVerdict()), Count: 1}
+	o.Source.Address, o.Destination.Cluster = netip.MustParseAddr(f.GetIP().GetSource()), "m1"
+	o.Destination.Port = uint16(f.GetL4().GetTCP().GetDestinationPort())
+	return o
+}
+
+func TestKeep(t *testing.T) {
+	refused := func(f *flowpb.Flow) { f.Verdict = flowpb.Verdict_DROPPED }
+	for keep, want := range map[Keep]int{KeepAll: 2, KeepRefused: 1, KeepNone: 0} {
+		l := newLedger()
+		cfg := config("unused", l)
+		cfg.Keep = keep
+		in := intakeOf(t, &cfg, audit.Resume{})
+		take(in, verdict(1))
+		take(in, verdict(2, refused))
+		take(in, verdict(2, refused)) // again
+		if len(l.flows) != want {
+			t.Errorf("%s: %d flows are kept, want %d", keep, len(l.flows), want)
+		}
+		if want == 0 {
+			continue
+		}
+		e := edge()
+		e.Verdict = audit.VerdictDropped
+		last := audit.Flow{Time: at(2), Node: "n1", Edge: e, SourceAddress: netip.MustParseAddr("10.0.0.1"), DestinationAddress: netip.MustParseAddr("10.0.0.2"),
+			SourcePort: 10002, Count: 1, Reason: "no resource is in Audit or Enforce"}
+		if diff := cmp.Diff(last, l.flows[want-1], cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", keep, diff)
+		}
+	}
+}

@@ -1,0 +1,156 @@
+package hubble
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	flowpb "github.com/cilium/cilium/api/v1/flow"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+)
+
+func TestEndpointOf(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		in     *flowpb.Endpoint
+		want   audit.Endpoint
+	}{
+		"Pod": {
+			"plain keys, and the cluster and namespace of its labels",
+			&flowpb.Endpoint{Labels: []string{"k8s:app=x", "k8s:com.trip/appid=888", "k8s:io.cilium.k8s.policy.cluster=m2", "k8s:io.kubernetes.pod.namespace=apps"}},
+			audit.Endpoint{Kind: audit.KindWorkload, Cluster: "m2", Namespace: "apps", Labels: map[string]string{
+				"app": "x", "com.trip/appid": "888", "io.cilium.k8s.policy.cluster": "m2", "io.kubernetes.pod.namespace": "apps"}},
+		},
+		"LabelWinsOverField": {
+			"the identity's label is what policies match",
+			&flowpb.Endpoint{ClusterName: "default", Namespace: "ns", Labels: []string{"k8s:io.cilium.k8s.policy.cluster=m2"}},
+			audit.Endpoint{Kind: audit.KindWorkload, Cluster: "m2", Namespace: "ns", Labels: map[string]string{"io.cilium.k8s.policy.cluster": "m2"}},
+		},
+		"OtherSources": {
+			"a label of another source is not a pod's label: anyone could forge the key",
+			&flowpb.Endpoint{Labels: []string{"container:com.trip/appid=888", "com.trip/appid=888"}},
+			audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"},
+		},
+		"World":     {"outside the fleet, in no cluster", &flowpb.Endpoint{ClusterName: "m1", Labels: []string{"reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"World4":    {"the name in dual-stack clusters", &flowpb.Endpoint{Labels: []string{"reserved:world-ipv4"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"CIDR":      {"an identity of a range", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.0/8", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"APIServer": {"outside the fleet, known by name too", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.1/32", "reserved:kube-apiserver", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"Host": {
+			"the own node, also where the API server runs on it",
+			&flowpb.Endpoint{Labels: []string{"reserved:kube-apiserver", "reserved:host"}},
+			audit.Endpoint{Kind: audit.KindLocalHost, Identity: "host"},
+		},
+		"RemoteNode": {
+			"another node is not outside, whatever else its labels say",
+			&flowpb.Endpoint{Labels: []string{"reserved:remote-node", "cidr:10.0.0.1/32"}},
+			audit.Endpoint{Kind: audit.KindReserved, Identity: "remote-node"},
+		},
+		"PodInInit": {"a pod without an identity yet is nobody", &flowpb.Endpoint{Labels: []string{"reserved:init", "k8s:com.trip/appid=888"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "init"}},
+		"WorldPod":  {"a pod never gets the rights of an address", &flowpb.Endpoint{Labels: []string{"reserved:world", "k8s:a=b"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "world"}},
+		"Nothing":   {"not even an endpoint", nil, audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, endpointOf(tc.in), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestProtocols(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		l4     *flowpb.Layer4
+		want   string
+		port   uint16
+	}{
+		"UDP":    {"ports of their own", &flowpb.Layer4{Protocol: &flowpb.Layer4_UDP{UDP: &flowpb.UDP{SourcePort: 1, DestinationPort: 53}}}, "UDP", 53},
+		"SCTP":   {"ports of their own", &flowpb.Layer4{Protocol: &flowpb.Layer4_SCTP{SCTP: &flowpb.SCTP{DestinationPort: 7}}}, "SCTP", 7},
+		"ICMP":   {"no port", &flowpb.Layer4{Protocol: &flowpb.Layer4_ICMPv4{ICMPv4: &flowpb.ICMPv4{Type: 8}}}, "ICMP", 0},
+		"ICMPv6": {"no port", &flowpb.Layer4{Protocol: &flowpb.Layer4_ICMPv6{ICMPv6: &flowpb.ICMPv6{Type: 128}}}, "ICMPv6", 0},
+		"Large":  {"a number that is no port must not become another port", &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{DestinationPort: 65536 + 6379}}}, "TCP", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLedger()
+			cfg := config("unused", l)
+			take(intakeOf(t, &cfg, audit.Resume{}), verdict(0, func(f *flowpb.Flow) { f.L4 = tc.l4 }))
+			want := edge()
+			want.Protocol, want.Port, want.Action = v1alpha1.Protocol(tc.want), tc.port, ""
+			wantEdges(t, l, map[audit.Edge]int64{want: 1})
+		})
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	for in, want := range map[flowpb.Verdict]audit.Verdict{
+		flowpb.Verdict_FORWARDED: audit.VerdictForwarded, flowpb.Verdict_REDIRECTED: audit.VerdictForwarded, flowpb.Verdict_DROPPED: audit.VerdictDropped,
+		flowpb.Verdict_AUDIT: audit.VerdictAudit, flowpb.Verdict_VERDICT_UNKNOWN: audit.VerdictUnknown, flowpb.Verdict_ERROR: audit.VerdictUnknown,
+	} {
+		if got := verdictOf(in); got != want {
+			t.Errorf("verdictOf(%v) = %q, want %q", in, got, want)
+		}
+	}
+}
+
+func TestIdentify(t *testing.T) {
+	noUUID := func(change ...func(*flowpb.Flow)) *flowpb.Flow {
+		return verdict(1, append(change, func(f *flowpb.Flow) { f.Uuid = "" })...)
+	}
+	identify := func(f *flowpb.Flow) uint64 {
+		var e event
+		if err := scanResponse(wire(f), &e); err != nil {
+			t.Fatal(err)
+		}
+		return e.identity()
+	}
+	base := noUUID()
+	if identify(base) != identify(proto.Clone(base).(*flowpb.Flow)) {
+		t.Error("the same flow, delivered again, has another number")
+	}
+	for name, other := range map[string]*flowpb.Flow{
+		"Port": noUUID(func(f *flowpb.Flow) { f.L4.GetTCP().SourcePort = 1 }),
+		"Time": noUUID(func(f *flowpb.Flow) { f.Time.Nanos++ }),
+		"Node": noUUID(func(f *flowpb.Flow) { f.NodeName = "n2" }),
+		"Type": noUUID(func(f *flowpb.Flow) { f.EventType.Type = eventTrace }),
+		"UUID": verdict(1),
+	} {
+		if identify(base) == identify(other) {
+			t.Errorf("a flow that differs in its %s has the same number", name)
+		}
+	}
+}
+
+func TestConnectionsAreBounded(t *testing.T) {
+	c := newConnections(time.Time{}, 100)
+	for i := range 1000 {
+		c.take(classVerdict, uint64(i), at(i))
+	}
+	if n := len(c.young) + len(c.old); n > c.limit {
+		t.Errorf("%d connections are remembered, the limit is %d", n, c.limit)
+	}
+	if why := c.take(classTraffic, 999, at(999)); why != skipKnown {
+		t.Errorf("the newest connection was forgotten: %q", skipNames[why])
+	}
+	if why := c.take(classTraffic, 0, at(1000)); why != skipForgotten {
+		t.Errorf("what was forgotten early counts again: %q", skipNames[why])
+	}
+}
+
+func TestConnectionsAreForgottenWhenIdle(t *testing.T) {
+	c := newConnections(time.Time{}, 100)
+	c.take(classVerdict, 1, t0)
+	c.take(classTraffic, 2, t0.Add(idle))
+	if why := c.take(classTraffic, 1, t0.Add(2*idle-time.Second)); why != skipKnown {
+		t.Errorf("a connection was forgotten too early: %q", skipNames[why])
+	}
+	c.take(classTraffic, 2, t0.Add(3*idle))
+	c.take(classTraffic, 2, t0.Add(5*idle))
+	if why := c.take(classTraffic, 1, t0.Add(5*idle)); why != skipNone {
+		t.Errorf("a connection that was idle for hours is still remembered: %q", skipNames[why])
+	}
+}

@@ -1,0 +1,240 @@
+package hubble
+
+import (
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	observerpb "github.com/cilium/cilium/api/v1/observer"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/acp-io/acp/internal/audit"
+)
+
+// intake turns the events of one member into counts. It outlives the connections, and is used by one goroutine.
+type intake struct {
+	cfg         *Config
+	seen        *seen
+	connections *connections
+	endpoints   *endpoints
+	books       books
+	counters    *counters
+	event       event
+	taken       audit.Taken
+	// since, when set, is what a source is read from that cannot be asked for less; what it has of before is no news.
+	since time.Time
+	// overlapDue: the source was asked again for events that are known, and nothing came yet.
+	overlapDue bool
+	// position and forget, in nanoseconds, are for other goroutines.
+	position, forget atomic.Int64
+}
+
+// least keeps a member's part of the memory useful, however many there are.
+const least = 1 << 12
+
+func newIntake(cfg *Config, r audit.Resume) *intake {
+	share := func(n int) int { return max(n/cfg.Members, least) }
+	t := &intake{cfg: cfg, seen: newSeen(r, share(maxSeen)), connections: newConnections(r.Position, share(maxConnections)),
+		counters: cfg.Metrics.of(cfg.Member)}
+	t.books = books{member: cfg.Member, metrics: cfg.Metrics, limit: share(maxRulings)}
+	t.endpoints = newEndpoints(share(maxEndpoints), func() { t.books.open = [2]*book{} })
+	t.publish()
+	return t
+}
+
+// resumed is called when the source has taken the request.
+func (t *intake) resumed() { t.overlapDue = !t.seen.position.IsZero() }
+
+// takeResponse takes a GetFlowsResponse as it came over the wire.
+func (t *intake) takeResponse(b []byte) {
+	t.event = event{}
+	if err := scanResponse(b, &t.event); err == nil {
+		t.takeFlow(&t.event)
+		return
+	}
+	var r observerpb.GetFlowsResponse
+	if err := proto.Unmarshal(b, &r); err != nil {
+		t.cfg.Sink.Lose(*t.unreadable(nil, t.cfg.Now(), err))
+		return
+	}
+	t.takeGenerated(&r)
+}
+
+// takeLine takes an event as Hubble's exporter writes it.
+func (t *intake) takeLine(b []byte) {
+	if len(b) == 0 {
+		return
+	}
+	t.event = event{}
+	if err := scanLine(b, &t.event); err == nil {
+		t.takeFlow(&t.event)
+		return
+	}
+	var x observerpb.ExportEvent
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, &x); err != nil {
+		t.cfg.Sink.Lose(*t.unreadable(nil, t.cfg.Now(), err))
+		return
+	}
+	r := &observerpb.GetFlowsResponse{NodeName: x.GetNodeName(), Time: x.GetTime()}
+	switch {
+	case x.GetFlow() != nil:
+		r.ResponseTypes = &observerpb.GetFlowsResponse_Flow{Flow: x.GetFlow()}
+	case x.GetLostEvents() != nil:
+		r.ResponseTypes = &observerpb.GetFlowsResponse_LostEvents{LostEvents: x.GetLostEvents()}
+	case x.GetNodeStatus() != nil:
+		r.ResponseTypes = &observerpb.GetFlowsResponse_NodeStatus{NodeStatus: x.GetNodeStatus()}
+	default:
+		t.counters.skipped[skipEvent].Inc() // what agents say about themselves
+		return
+	}
+	t.takeGenerated(r)
+}
+
+// takeGenerated takes what is no flow, or a flow that is not written as everybody writes it.
+func (t *intake) takeGenerated(r *observerpb.GetFlowsResponse) {
+	if r.GetFlow() == nil {
+		t.takeOther(r)
+		return
+	}
+	b, err := proto.Marshal(r)
+	if err == nil {
+		t.event = event{}
+		if err = scanResponse(b, &t.event); err == nil {
+			t.takeFlow(&t.event)
+			return
+		}
+	}
+	t.cfg.Sink.Lose(*t.unreadable([]byte(r.GetNodeName()), t.cfg.Now(), err))
+}
+
+func (t *intake) unreadable(node []byte, at time.Time, err error) *audit.Loss {
+	t.cfg.Log.Debug("an event could not be read", "error", err)
+	return &audit.Loss{Cluster: t.cfg.Member, Node: text(node), Reason: audit.LossUnreadable, Count: 1, From: at, To: at}
+}
+
+func (t *intake) takeFlow(e *event) {
+	now := t.cfg.Now()
+	at := now
+	if e.timed {
+		at = e.time()
+	}
+	if at.Before(t.since) {
+		t.counters.repeated.Inc()
+		return
+	}
+	id := e.identity()
+	t.first(id, at, now)
+	cl, why := e.classify()
+	if why == skipNone {
+		why = t.count(e, cl, id, at, now)
+	}
+	if why != skipNone {
+		t.seen.advance(earlier(at, now))
+		t.counters.skipped[why].Inc()
+	}
+	t.publish()
+}
+
+// first looks at the first event of a source that was asked again. The newest one that is known comes again, if the source
+// still holds it: one that is newer says that the source has moved on.
+func (t *intake) first(id uint64, at, now time.Time) {
+	if !t.overlapDue {
+		return
+	}
+	t.overlapDue = false
+	if at.After(t.seen.position) && !t.seen.has(id) {
+		t.cfg.Sink.Lose(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: t.seen.position, To: earlier(at, now)})
+	}
+}
+
+// count counts an event that can stand for a connection.
+func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
+	source, destination, err := e.addresses()
+	var from, to *audit.Endpoint
+	if err == nil {
+		if from, err = t.endpoints.of(e.from); err == nil {
+			to, err = t.endpoints.of(e.to)
+		}
+	}
+	if err != nil {
+		if t.seen.take(id, at, now) {
+			at = earlier(at, now)
+			t.hand(audit.Taken{Seen: audit.Seen{ID: id, Time: at}, Loss: t.unreadable(e.node, at, err)})
+		}
+		return skipNone
+	}
+	// Repeated events too: what is remembered about connections does not survive a restart.
+	if why := t.connections.take(cl, e.connection(), at); why != skipNone {
+		return why
+	}
+	if !t.seen.take(id, at, now) {
+		t.counters.repeated.Inc()
+		return skipNone
+	}
+	// A time that is still to come is a clock that is wrong: grants would be decided as ended, counts would lie in minutes
+	// that nobody looks at, and the event would have to be remembered until then.
+	at = earlier(at, now)
+	k := t.books.at(t.cfg.Evaluators.Epochs(), at)
+	if !k.known {
+		t.counters.late.Inc()
+	}
+	p := pair{from: from, to: to, port: port(e.destinationPort), transport: e.transport, verdict: e.verdict}
+	if from.Kind == audit.KindOutside {
+		p.address = source
+	}
+	r := t.books.rule(k, p, at)
+	n := e.count()
+	r.flows.Add(float64(n))
+	if r.disagreements != nil && !at.Before(r.settled) {
+		r.disagreements.Add(float64(n))
+	}
+	taken := audit.Taken{Seen: audit.Seen{ID: id, Time: at}, Tally: &r.tally, Count: n}
+	if keep, tap := t.cfg.Keep.keeps(r), t.cfg.Tap != nil; keep || tap {
+		f := t.flow(e, r, at, source, destination, n)
+		if keep {
+			taken.Flow = f
+		}
+		if tap {
+			t.cfg.Tap.Flow(f)
+		}
+	}
+	t.hand(taken)
+	return skipNone
+}
+
+func (t *intake) flow(e *event, r *ruling, at time.Time, source, destination netip.Addr, n int64) *audit.Flow {
+	return &audit.Flow{Time: at, Node: text(e.node), Edge: r.tally.Edges[0], SourceAddress: source, DestinationAddress: destination,
+		SourcePort: port(e.sourcePort), Count: n, Reason: r.reason}
+}
+
+func (t *intake) hand(taken audit.Taken) {
+	t.taken = taken
+	t.taken.Source, t.taken.Position, t.taken.Forget = t.cfg.Member, t.seen.position, t.seen.forget()
+	t.cfg.Sink.Take(&t.taken)
+}
+
+func (t *intake) publish() {
+	if !t.seen.position.IsZero() {
+		t.position.Store(t.seen.position.UnixNano())
+		t.forget.Store(t.seen.forget().UnixNano())
+	}
+}
+
+// progress is the newest time of an event, and that before which none is asked for again, for any goroutine; zero: none yet.
+func (t *intake) progress() (position, forget time.Time) {
+	if n := t.position.Load(); n != 0 {
+		position = time.Unix(0, n).UTC()
+	}
+	if n := t.forget.Load(); n != 0 {
+		forget = time.Unix(0, n).UTC()
+	}
+	return position, forget
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}

@@ -1,0 +1,297 @@
+package hubble
+
+import (
+	"errors"
+	"fmt"
+
+	flowpb "github.com/cilium/cilium/api/v1/flow"
+	"google.golang.org/protobuf/encoding/protowire"
+)
+
+// Field numbers of Hubble's messages, see api/v1/flow/flow.proto and api/v1/observer/observer.proto in Cilium.
+const (
+	responseFlow       = 1
+	responseNodeStatus = 2
+	responseLost       = 3
+
+	flowTime        = 1
+	flowVerdict     = 2
+	flowIP          = 5
+	flowL4          = 6
+	flowSource      = 8
+	flowDestination = 9
+	flowNode        = 11
+	flowEventType   = 19
+	flowDirection   = 22
+	flowPoint       = 24
+	flowIsReply     = 26
+	flowUUID        = 34
+	flowReason      = 36
+	flowAggregate   = 21007
+)
+
+var (
+	// errNotFlow: the response is something else, which is rare enough for the generated types.
+	errNotFlow = errors.New("not a flow")
+	// errRepeated: a message is there in several pieces, which the encoding allows and nobody writes.
+	errRepeated = errors.New("a message in several pieces")
+)
+
+// scanResponse reads what is needed of a GetFlowsResponse and steps over the rest without decoding it.
+func scanResponse(b []byte, e *event) error {
+	var flow []byte
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		b = b[n:]
+		if typ != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+				return protowire.ParseError(n)
+			}
+			b = b[n:]
+			continue
+		}
+		v, n := protowire.ConsumeBytes(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		b = b[n:]
+		switch num {
+		case responseFlow:
+			if flow != nil {
+				return errRepeated
+			}
+			flow = v
+		case responseNodeStatus, responseLost:
+			return errNotFlow
+		}
+	}
+	if flow == nil {
+		return errNotFlow
+	}
+	return scanFlow(flow, e)
+}
+
+// scanFlow reads a Flow into an empty event.
+func scanFlow(b []byte, e *event) error {
+	var pieces uint32 // which messages were there
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		b = b[n:]
+		switch typ {
+		case protowire.VarintType:
+			v, n := protowire.ConsumeVarint(b)
+			if n < 0 {
+				return protowire.ParseError(n)
+			}
+			b = b[n:]
+			switch num {
+			case flowVerdict:
+				e.verdict = flowpb.Verdict(v)
+			case flowDirection:
+				e.direction = flowpb.TrafficDirection(v)
+			case flowPoint:
+				e.point = flowpb.TraceObservationPoint(v)
+			case flowReason:
+				e.reason = flowpb.TraceReason(v)
+			}
+		case protowire.BytesType:
+			v, n := protowire.ConsumeBytes(b)
+			if n < 0 {
+				return protowire.ParseError(n)
+			}
+			b = b[n:]
+			if err := e.part(num, v, &pieces); err != nil {
+				return err
+			}
+		default:
+			if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+				return protowire.ParseError(n)
+			}
+			b = b[n:]
+		}
+	}
+	return nil
+}
+
+// part takes a field that is text or a message of its own.
+func (e *event) part(num protowire.Number, v []byte, pieces *uint32) error {
+	var piece uint32
+	var err error
+	switch num {
+	case flowUUID:
+		e.uuid = v
+		return nil
+	case flowNode:
+		e.node = v
+		return nil
+	case flowTime:
+		piece = 1 << 0
+		var seconds, nanos uint64
+		err = scanNumbers(v, &seconds, &nanos)
+		e.seconds, e.nanos = int64(seconds), int32(nanos)
+		e.timed = validTime(e.seconds, e.nanos)
+	case flowIP:
+		piece = 1 << 1
+		err = e.scanIP(v)
+	case flowL4:
+		piece = 1 << 2
+		err = e.scanL4(v)
+	case flowSource:
+		piece = 1 << 3
+		e.from = v
+	case flowDestination:
+		piece = 1 << 4
+		e.to = v
+	case flowEventType:
+		piece = 1 << 5
+		var kind, sub uint64
+		err = scanNumbers(v, &kind, &sub)
+		e.kind, e.sub = int32(kind), int32(sub)
+	case flowIsReply:
+		piece = 1 << 6
+		var yes uint64
+		err = scanNumbers(v, &yes)
+		e.reply = replyNo
+		if yes != 0 {
+			e.reply = replyYes
+		}
+	case flowAggregate:
+		piece = 1 << 7
+		var ingress, egress, undirected uint64
+		err = scanNumbers(v, &ingress, &egress, &undirected)
+		e.ingress, e.egress, e.undirected = uint32(ingress), uint32(egress), uint32(undirected)
+	default:
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if *pieces&piece != 0 {
+		return errRepeated
+	}
+	*pieces |= piece
+	return nil
+}
+
+// scanNumbers reads the varints with the field numbers 1, 2, ... of a message; the last of a number counts.
+func scanNumbers(b []byte, into ...*uint64) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		b = b[n:]
+		if typ == protowire.VarintType && int(num) <= len(into) {
+			v, n := protowire.ConsumeVarint(b)
+			if n < 0 {
+				return protowire.ParseError(n)
+			}
+			*into[num-1] = v
+			b = b[n:]
+			continue
+		}
+		if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+			return protowire.ParseError(n)
+		}
+		b = b[n:]
+	}
+	return nil
+}
+
+func (e *event) scanIP(b []byte) error {
+	const source, destination = 1, 2
+	return scanBytes(b, func(num protowire.Number, v []byte) error {
+		switch num {
+		case source:
+			e.source = v
+		case destination:
+			e.destination = v
+		}
+		return nil
+	})
+}
+
+func (e *event) scanL4(b []byte) error {
+	e.l4 = b
+	return scanBytes(b, func(num protowire.Number, v []byte) error {
+		const last = 7 // IGMP
+		if num > last {
+			return nil
+		}
+		if e.transport != 0 {
+			return errRepeated
+		}
+		e.transport = transport(num)
+		switch e.transport {
+		case transportTCP, transportUDP, transportSCTP:
+			var source, destination uint64
+			if err := scanNumbers(v, &source, &destination); err != nil {
+				return err
+			}
+			e.sourcePort, e.destinationPort = uint32(source), uint32(destination)
+		}
+		return nil
+	})
+}
+
+// scanBytes calls f for every field that is text or a message.
+func scanBytes(b []byte, f func(num protowire.Number, v []byte) error) error {
+	for len(b) > 0 {
+		num, typ, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		b = b[n:]
+		if typ != protowire.BytesType {
+			if n = protowire.ConsumeFieldValue(num, typ, b); n < 0 {
+				return protowire.ParseError(n)
+			}
+			b = b[n:]
+			continue
+		}
+		v, n := protowire.ConsumeBytes(b)
+		if n < 0 {
+			return protowire.ParseError(n)
+		}
+		b = b[n:]
+		if err := f(num, v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readEndpoint reads an Endpoint in either encoding. One on the wire never begins like an object: that would be a group.
+func readEndpoint(b []byte) (endpointParts, error) {
+	if len(b) > 0 && b[0] == '{' {
+		return textEndpoint(b)
+	}
+	return wireEndpoint(b)
+}
+
+// wireEndpoint reads an Endpoint on the wire.
+func wireEndpoint(b []byte) (endpointParts, error) {
+	const namespace, labels, cluster = 3, 4, 7
+	var p endpointParts
+	err := scanBytes(b, func(num protowire.Number, v []byte) error {
+		switch num {
+		case namespace:
+			p.namespace = string(v)
+		case cluster:
+			p.cluster = string(v)
+		case labels:
+			p.labels = append(p.labels, string(v))
+		}
+		return nil
+	})
+	if err != nil {
+		return p, fmt.Errorf("%w: an endpoint: %w", errUnreadable, err)
+	}
+	return p, p.validate()
+}

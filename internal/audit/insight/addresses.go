@@ -1,0 +1,117 @@
+package insight
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/acp-io/acp/internal/audit"
+)
+
+// maxAddresses bounds how many addresses stand for one source: beyond it, nobody can say what it is.
+const maxAddresses = 4096
+
+// Why a source may be decided in more than one way.
+const (
+	whyRange     = "The source is known only as a range of addresses, and not all of them are decided alike."
+	whyMachine   = "The client is a machine outside the fleet with several addresses, and not all of them are decided alike."
+	whyAddresses = "The source has more addresses than can be asked about."
+	whyOutside   = "The source is outside the fleet, and its address is not known."
+	whyLabels    = "The source has more labels than were kept, so its name is not known."
+)
+
+// addressesOf returns the addresses that stand for everything that the edge's source can be, as far as any side tells
+// addresses apart; none: its names say it all. Between two neighbouring bounds of prefixes all addresses are decided
+// alike, so the bounds stand for all. The reason is set when the source may be decided in more than one way.
+func addressesOf(sides []*side, e *audit.Edge, source *end, resources []string) (out []netip.Addr, why string) {
+	switch {
+	case e.Subject != "":
+		return machineAddresses(sides, e, resources)
+	case source.kind == sourceOutside:
+		return nil, whyOutside
+	case source.kind == sourceLabels && source.cut:
+		return nil, whyLabels
+	case source.kind != sourcePrefix:
+		return nil, ""
+	}
+	out = append(out, source.prefix.Addr())
+	for _, d := range sides {
+		out = bounds(out, source.prefix, within(d.outside, source.prefix))
+		for _, r := range resources {
+			out = bounds(out, source.prefix, d.rangesOn(r))
+		}
+	}
+	if out = distinct(out); len(out) > maxAddresses {
+		return nil, whyAddresses
+	}
+	return out, whyRange
+}
+
+// machineAddresses are those of a subject that was seen outside the fleet, where its name alone does not decide: because
+// a statement names a range that it is in, or because its addresses change hands.
+func machineAddresses(sides []*side, e *audit.Edge, resources []string) (out []netip.Addr, why string) {
+	owned := sides[0].owned[e.Subject]
+	if e.SourceCluster != "" || len(owned) == 0 {
+		return nil, ""
+	}
+	matters := false
+	for _, d := range sides {
+		matters = matters || !slices.Equal(d.owned[e.Subject], owned)
+		for _, r := range resources {
+			matters = matters || slices.ContainsFunc(d.rangesOn(r), func(p netip.Prefix) bool { return slices.ContainsFunc(owned, p.Overlaps) })
+		}
+	}
+	if !matters {
+		return nil, ""
+	}
+	for _, p := range owned {
+		out = append(out, p.Addr())
+		for _, d := range sides {
+			out = bounds(out, p, within(d.outside, p))
+			for _, r := range resources {
+				out = bounds(out, p, d.rangesOn(r))
+			}
+		}
+		if len(out) > maxAddresses {
+			return nil, whyAddresses
+		}
+	}
+	return distinct(out), whyMachine
+}
+
+// bounds appends where the inner prefixes begin and end in the outer one.
+func bounds(out []netip.Addr, outer netip.Prefix, inner []netip.Prefix) []netip.Addr {
+	for _, p := range inner {
+		if p.Bits() <= outer.Bits() || !outer.Contains(p.Addr()) {
+			continue
+		}
+		out = append(out, p.Addr())
+		if next := lastOf(p).Next(); next.IsValid() && outer.Contains(next) {
+			out = append(out, next)
+		}
+	}
+	return out
+}
+
+// within are the sorted prefixes that begin in another one.
+func within(sorted []netip.Prefix, outer netip.Prefix) []netip.Prefix {
+	from, _ := slices.BinarySearchFunc(sorted, outer.Addr(), func(p netip.Prefix, a netip.Addr) int { return p.Addr().Compare(a) })
+	to := from
+	for to < len(sorted) && outer.Contains(sorted[to].Addr()) {
+		to++
+	}
+	return sorted[from:to]
+}
+
+func lastOf(p netip.Prefix) netip.Addr {
+	bytes := p.Addr().AsSlice()
+	for i := p.Bits(); i < len(bytes)*8; i++ {
+		bytes[i/8] |= 1 << (7 - i%8)
+	}
+	a, _ := netip.AddrFromSlice(bytes)
+	return a
+}
+
+func distinct(in []netip.Addr) []netip.Addr {
+	slices.SortFunc(in, netip.Addr.Compare)
+	return slices.Compact(in)
+}

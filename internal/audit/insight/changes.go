@@ -1,0 +1,138 @@
+package insight
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// list keeps the first of many by an order, without keeping all of them.
+type list[T any] struct {
+	limit     int
+	truncated bool
+	items     []T
+}
+
+func (l *list[T]) add(item T, order func(a, b T) int) {
+	l.items = append(l.items, item)
+	if len(l.items) >= 2*l.limit+1 {
+		l.cut(order)
+	}
+}
+
+func (l *list[T]) cut(order func(a, b T) int) {
+	slices.SortFunc(l.items, order)
+	if len(l.items) > l.limit {
+		l.items, l.truncated = l.items[:l.limit], true
+	}
+}
+
+func (l *list[T]) sorted(order func(a, b T) int) []T {
+	l.cut(order)
+	return append([]T{}, l.items...)
+}
+
+// changes are the connections that a change decides otherwise in one way.
+type changes struct {
+	lines       list[ImpactLine]
+	connections int64
+	clients     map[string]struct{}
+	resources   map[string]struct{}
+
+	// open are the lines of the resource that is being read: its edges follow each other.
+	resource string
+	open     map[lineKey]*ImpactLine
+}
+
+// lineKey is what makes two edges one line.
+type lineKey struct {
+	cluster, subject, source string
+	destination              string
+	protocol                 v1alpha1.Protocol
+	port                     uint16
+	before, after            policy.Word
+}
+
+func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision) {
+	if countedHere(&t.Edge, p.resources) {
+		c.connections += t.Count
+	}
+	c.clients[t.Subject+"\n"+t.Source] = struct{}{}
+	c.resources[t.Resource+"\n"+t.Destination] = struct{}{}
+	if t.Resource != c.resource || c.open == nil {
+		c.close()
+		c.resource, c.open = t.Resource, map[lineKey]*ImpactLine{}
+	}
+	key := lineKey{t.Cluster, t.Subject, t.Source, t.Destination, t.Protocol, t.Port, before.Word, after.Word}
+	if line := c.open[key]; line != nil {
+		line.Count += t.Count
+		line.First, line.Last = earlier(line.First, t.FirstSeen), later(line.Last, t.LastSeen)
+		return
+	}
+	line := &ImpactLine{Cluster: t.Cluster, Subject: t.Subject, Source: t.Source, Resource: t.Resource, Destination: t.Destination, Port: t.Port, Protocol: t.Protocol,
+		Count: t.Count, First: t.FirstSeen, Last: t.LastSeen, Before: before.Word, After: after.Word}
+	if t.Resource != "" {
+		line.Action, _ = p.judge.sides[1].actionOn(t.Resource, t.Protocol, t.Port)
+	}
+	line.Statements = after.Statements
+	if len(line.Statements) == 0 {
+		line.Statements = before.Statements
+	}
+	line.Statements = slices.Clone(line.Statements)
+	c.open[key] = line
+}
+
+func (c *changes) close() {
+	for _, line := range c.open {
+		c.lines.add(*line, compareLines)
+	}
+	c.open = nil
+}
+
+func (c *changes) finish() ([]ImpactLine, ImpactTotal) {
+	c.close()
+	return c.lines.sorted(compareLines), ImpactTotal{Connections: c.connections, Clients: len(c.clients), Resources: len(c.resources)}
+}
+
+// compareLines puts most connections first.
+func compareLines(a, b ImpactLine) int {
+	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Source, b.Source),
+		cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Before, b.Before), cmp.Compare(a.After, b.After))
+}
+
+func compareUncertain(a, b Uncertain) int {
+	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Source, b.Source), cmp.Compare(a.Cluster, b.Cluster),
+		a.From.Compare(b.From), a.To.Compare(b.To), cmp.Compare(a.Reason, b.Reason))
+}
+
+// span says how long something took, in the two largest units that it has.
+func span(d time.Duration) string {
+	d = d.Round(time.Minute)
+	var parts []string
+	for _, unit := range []struct {
+		length time.Duration
+		sign   string
+	}{{day, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
+		if n := d / unit.length; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d%s", n, unit.sign))
+			d -= n * unit.length
+		}
+		if len(parts) == 2 {
+			break
+		}
+	}
+	if len(parts) == 0 {
+		return "0m"
+	}
+	return strings.Join(parts, " ")
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,117 @@
+package insight
+
+import (
+	"net/netip"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// judge decides edges anew by one or two sides.
+type judge struct {
+	sides []*side
+	ends  map[string]*end
+}
+
+// verdicts are what the sides say about one edge.
+type verdicts struct {
+	// of each side, in their own modes.
+	of []policy.Decision
+	// why is set when the source can be several, and not all of them are decided alike.
+	why string
+	// same: whoever it was, every side decided alike.
+	same bool
+}
+
+func newJudge(sides ...*side) *judge { return &judge{sides: sides, ends: map[string]*end{}} }
+
+// maxEnds bounds the descriptions that are remembered; they come sorted, so that few are needed at a time.
+const maxEnds = 1 << 12
+
+func (j *judge) end(text string) *end {
+	if e, ok := j.ends[text]; ok {
+		return e
+	}
+	if len(j.ends) >= maxEnds {
+		clear(j.ends)
+	}
+	e := readEnd(text)
+	j.ends[text] = &e
+	return &e
+}
+
+// asking is an edge, ready to be asked about.
+type asking struct {
+	queries   []policy.Query
+	addresses []netip.Addr
+	why       string
+	host      bool
+}
+
+func (j *judge) prepare(e *audit.Edge) asking {
+	source, destination := &end{}, &end{}
+	if e.Subject == "" {
+		source = j.end(e.Source)
+	}
+	if e.Resource == "" {
+		destination = j.end(e.Destination)
+	}
+	a := asking{queries: make([]policy.Query, len(j.sides)), host: source.kind == sourceHost}
+	var resources []string
+	for i, d := range j.sides {
+		a.queries[i] = d.query(e, source, destination)
+		resources = append(resources, a.queries[i].Resources...)
+	}
+	a.addresses, a.why = addressesOf(j.sides, e, source, resources)
+	return a
+}
+
+// each hands over the decisions of all sides for every address that the source may have had.
+func (j *judge) each(a *asking, enforced bool, answer func([]policy.Decision)) {
+	ask := func() {
+		out := make([]policy.Decision, len(j.sides))
+		for i, d := range j.sides {
+			out[i] = d.decide(&a.queries[i], a.host, enforced)
+		}
+		answer(out)
+	}
+	if len(a.addresses) == 0 {
+		ask()
+		return
+	}
+	for _, address := range a.addresses {
+		for i := range a.queries {
+			// The evaluator finds the subject of an address itself.
+			a.queries[i].Source, a.queries[i].Subjects = address, nil
+		}
+		ask()
+	}
+}
+
+// decide answers for whoever the source may have been. As-if-enforced asks for what the statements alone say.
+func (j *judge) decide(e *audit.Edge, enforced bool) verdicts {
+	a := j.prepare(e)
+	v := verdicts{same: true}
+	if len(a.addresses) == 0 {
+		v.why, v.same = a.why, a.why == ""
+	}
+	j.each(&a, enforced, func(of []policy.Decision) {
+		if v.of == nil {
+			v.of = of
+		}
+		for i := range of {
+			v.same = v.same && of[i].Word == of[0].Word
+			if of[i].Word != v.of[i].Word {
+				v.why = a.why
+			}
+		}
+	})
+	return v
+}
+
+// decideAll is what the first side says about an edge as if it were enforced, for whoever its source may have been.
+func (j *judge) decideAll(e *audit.Edge) (out []policy.Decision) {
+	a := j.prepare(e)
+	j.each(&a, true, func(of []policy.Decision) { out = append(out, of[0]) })
+	return out
+}

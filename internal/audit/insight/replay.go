@@ -1,0 +1,189 @@
+package insight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Replay decides every edge of the window as the policies before and after a change do, with every name of its ends: what
+// was decided when it was seen does not matter.
+func Replay(ctx context.Context, r Reader, in ReplayInput) (Impact, error) {
+	if in.Before == nil || in.After == nil {
+		return Impact{}, errors.New("replay a change: the policies before and after it are needed")
+	}
+	if in.At.IsZero() {
+		in.At = in.Until
+	}
+	if in.MaxLines <= 0 {
+		in.MaxLines = MaxImpactLines
+	}
+	p := newReplayer(&in)
+	err := r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Until, Resources: in.Resources}, func(t audit.Total) error {
+		p.add(&t)
+		return nil
+	})
+	if err != nil {
+		return Impact{}, fmt.Errorf("replay a change: %w", err)
+	}
+	watch, err := WatchedDays(ctx, r, in.Since, in.Until, nil)
+	if err != nil {
+		return Impact{}, fmt.Errorf("replay a change: %w", err)
+	}
+	return p.finish(watch), nil
+}
+
+// replayer sums up edges as they come.
+type replayer struct {
+	in        *ReplayInput
+	judge     *judge
+	resources map[string]bool // that are filtered by
+
+	allowed, denied, otherwise changes
+	unchanged                  int64
+	uncertain                  list[Uncertain]
+
+	// plain is the last edge whose ends have one name each, with its decisions: edges that differ only in what was
+	// decided when they were seen follow each other.
+	plain struct {
+		query             policy.Query
+		subject, resource [1]string
+		before, after     policy.Decision
+		known             bool
+	}
+}
+
+func newReplayer(in *ReplayInput) *replayer {
+	p := &replayer{in: in, judge: newJudge(newSide(in.Before, in.At), newSide(in.After, in.At)), resources: map[string]bool{}}
+	for _, name := range in.Resources {
+		p.resources[name] = true
+	}
+	for _, c := range []*changes{&p.allowed, &p.denied, &p.otherwise} {
+		c.lines.limit, c.clients, c.resources = in.MaxLines, map[string]struct{}{}, map[string]struct{}{}
+	}
+	p.uncertain.limit = in.MaxLines
+	return p
+}
+
+func (p *replayer) add(t *audit.Total) {
+	var before, after policy.Decision
+	if p.isPlain(&t.Edge) {
+		before, after = p.decidePlain(&t.Edge)
+		if before.Word == after.Word {
+			p.unchanged += t.Count
+			return
+		}
+	} else {
+		v := p.judge.decide(&t.Edge, false)
+		counted := countedHere(&t.Edge, p.resources)
+		switch {
+		case v.same && counted:
+			p.unchanged += t.Count
+			return
+		case v.same:
+			return
+		case v.why != "":
+			if counted {
+				p.doubt(t, v.why)
+			}
+			return
+		}
+		before, after = v.of[0], v.of[1]
+	}
+	switch was, is := before.Word.LetsThrough(), after.Word.LetsThrough(); {
+	case !was && is:
+		p.allowed.add(p, t, before, after)
+	case was && !is:
+		p.denied.add(p, t, before, after)
+	default:
+		p.otherwise.add(p, t, before, after)
+	}
+}
+
+// isPlain tells whether the names of the two ends decide, one of each.
+func (p *replayer) isPlain(e *audit.Edge) bool {
+	return e.Subject != "" && e.Resource != "" && e.OtherSubjects == "" && e.OtherResources == "" &&
+		(e.SourceCluster != "" || len(p.judge.sides[0].owned) == 0)
+}
+
+func (p *replayer) decidePlain(e *audit.Edge) (before, after policy.Decision) {
+	c := &p.plain
+	if c.known && c.resource[0] == e.Resource && c.subject[0] == e.Subject && c.query.Cluster == e.Cluster && c.query.Port == e.Port && c.query.Protocol == e.Protocol {
+		return c.before, c.after
+	}
+	c.subject[0], c.resource[0], c.known = e.Subject, e.Resource, true
+	c.query = policy.Query{Subjects: c.subject[:], Resources: c.resource[:], Cluster: e.Cluster, Protocol: e.Protocol, Port: e.Port, At: p.in.At}
+	c.before, c.after = p.in.Before.DecideInto(&c.query, nil), p.in.After.DecideInto(&c.query, nil)
+	return c.before, c.after
+}
+
+func (p *replayer) doubt(t *audit.Total, why string) {
+	source := t.Source
+	if t.Subject != "" {
+		source = t.Subject
+	}
+	resource := t.Resource
+	if resource == "" {
+		resource = t.Destination
+	}
+	p.uncertain.add(Uncertain{Cluster: t.Cluster, From: t.FirstSeen, To: t.LastSeen, Source: source, Resource: resource, Count: t.Count, Reason: why}, compareUncertain)
+}
+
+func (p *replayer) finish(w *Watch) Impact {
+	im := Impact{Since: p.in.Since, Until: p.in.Until, Unchanged: p.unchanged}
+	im.NewlyAllowed, im.Allowed = p.allowed.finish()
+	im.NewlyDenied, im.Denied = p.denied.finish()
+	im.Otherwise, im.OtherwiseTotal = p.otherwise.finish()
+	im.Truncated = p.allowed.lines.truncated || p.denied.lines.truncated || p.otherwise.lines.truncated || p.uncertain.truncated
+	im.Uncertain = append(w.doubts(), p.uncertain.sorted(compareUncertain)...)
+	return im
+}
+
+// doubts are the times about which nothing, or not everything, is known.
+func (w *Watch) doubts() []Uncertain {
+	out := []Uncertain{}
+	if len(w.Members) == 0 && w.Until.After(w.Since) {
+		return append(out, Uncertain{From: w.Since, To: w.Until, Reason: "No member's flows were watched."})
+	}
+	for _, m := range w.Members {
+		out = append(out, m.doubts()...)
+	}
+	return out
+}
+
+// unwatchedAtLeast is how much of a day has to be missing to be told: restarts of the collector resume where it stopped.
+const unwatchedAtLeast = time.Minute
+
+// doubts joins days that follow each other.
+func (m *MemberWatch) doubts() (out []Uncertain) {
+	var missing time.Duration
+	from, to := time.Time{}, time.Time{}
+	end := func() {
+		if missing > 0 {
+			out = append(out, Uncertain{Cluster: m.Cluster, From: from, To: to, Reason: fmt.Sprintf("The flows of %s were not watched for %s.", m.Cluster, span(missing))})
+		}
+		missing = 0
+	}
+	for _, d := range m.Days {
+		lacks := d.To.Sub(d.From) - d.Watched
+		if lacks < unwatchedAtLeast {
+			end()
+			continue
+		}
+		if missing == 0 {
+			from = d.From
+		}
+		missing, to = missing+lacks, d.To
+	}
+	end()
+	for _, d := range m.Days {
+		if d.Lost > 0 {
+			out = append(out, Uncertain{Cluster: m.Cluster, From: d.From, To: d.To, Reason: fmt.Sprintf("At least %d flows of %s were lost.", d.Lost, m.Cluster)})
+		}
+	}
+	return out
+}

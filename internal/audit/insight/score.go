@@ -1,0 +1,266 @@
+package insight
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// The parts of a score add up to 100. Time is most of it: what was not watched long enough, nothing else makes up for.
+const (
+	ofObserved = 40
+	ofWeekly   = 20
+	// ofEach is for losses, newcomers, sources without a name, and long-lived connections.
+	ofEach = 10
+)
+
+// Shares at which a part has no points left; between none and these, points go down evenly.
+const (
+	worstLoss         = 0.05
+	worstNewcomers    = 0.25
+	worstUnattributed = 0.20
+	worstLongLived    = 1.0
+)
+
+// Evidence says how far the flows of a resource can be relied upon: whether enough was seen to close it.
+func Evidence(ctx context.Context, r Reader, in EvidenceInput) (Score, error) {
+	if in.Snapshot == nil || in.Resource == "" {
+		return Score{}, errors.New("score the evidence: the policies and the resource are needed")
+	}
+	scores, err := EvidenceOf(ctx, r, in, []string{in.Resource})
+	return scores[in.Resource], err
+}
+
+// EvidenceOf scores many resources, in one look at the store. The input's Resource does not count.
+func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []string) (map[string]Score, error) {
+	if in.Snapshot == nil {
+		return nil, errors.New("score the evidence: the policies are needed")
+	}
+	if in.Window <= 0 {
+		in.Window = DefaultWindow
+	}
+	if in.Threshold <= 0 {
+		in.Threshold = DefaultThreshold
+	}
+	since := in.Now.Add(-in.Window)
+	watch := in.Watch
+	if watch == nil {
+		var err error
+		if watch, err = Watched(ctx, r, since, in.Now, in.Clusters); err != nil {
+			return nil, fmt.Errorf("score the evidence: %w", err)
+		}
+	}
+	j := newJudge(newSide(in.Snapshot, in.Now))
+	found := make(map[string]*clientele, len(resources))
+	for _, name := range resources {
+		found[name] = &clientele{clients: map[string]client{}}
+	}
+	if len(resources) > 0 {
+		err := r.Totals(ctx, audit.Filter{Since: since, Until: in.Now, Resources: resources}, func(t audit.Total) error {
+			if c := found[t.Resource]; c != nil {
+				c.add(j, &t)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("score the evidence: %w", err)
+		}
+	}
+	out := make(map[string]Score, len(resources))
+	for name, c := range found {
+		out[name] = c.score(watch, &in)
+	}
+	return out, nil
+}
+
+// clientele is who used one resource.
+type clientele struct {
+	connections, unattributed int64
+	clients                   map[string]client // by name, or by what stands for one
+}
+
+type client struct {
+	first time.Time
+	// named tells that it has a name, allowed that all of its connections are covered by statements.
+	named, allowed bool
+	// decided tells that a connection of it was seen when it opened, with a verdict.
+	decided bool
+}
+
+func (c *clientele) add(j *judge, t *audit.Total) {
+	if t.Subject == "" && t.Source == ownNode {
+		return
+	}
+	c.connections += t.Count
+	who := cmp.Or(t.Subject, t.Source)
+	says := j.decide(&t.Edge, true)
+	allowed := says.why == "" && says.of[0].Word == policy.Allowed
+	if t.Subject == "" && !allowed {
+		c.unattributed += t.Count
+	}
+	was, known := c.clients[who]
+	if !known {
+		was = client{first: t.FirstSeen, named: t.Subject != "", allowed: true}
+	}
+	was.first = earlier(was.first, t.FirstSeen)
+	was.allowed = was.allowed && allowed
+	was.decided = was.decided || t.Verdict != audit.VerdictUnknown
+	c.clients[who] = was
+}
+
+func (c *clientele) score(w *Watch, in *EvidenceInput) Score {
+	s := Score{Threshold: in.Threshold, Parts: []Part{
+		observedPart(w, in.Window), weeklyPart(w), lossPart(w), c.newcomersPart(w, in), c.unattributedPart(w), c.longLivedPart(w),
+	}}
+	for _, who := range c.clients {
+		switch {
+		case who.named && who.allowed:
+			s.Clients++
+		case who.named:
+			s.Clients++
+			s.Uncovered++
+		case !who.allowed:
+			s.Unattributed++
+		}
+	}
+	s.Enough = true
+	for _, p := range s.Parts {
+		s.Value += p.Points
+		s.Enough = s.Enough && p.Points > 0
+	}
+	s.Enough = s.Enough && s.Value >= s.Threshold
+	return s
+}
+
+// notWatched is the sentence of every part that has nothing to go by.
+const notWatched = "No flows were watched in the window, so nothing is known."
+
+// part gives points by a share from 0 (none) to 1 (all); only what is complete has all of them.
+func part(name PartName, of int, share float64, missing string) Part {
+	points := int(float64(of) * min(max(share, 0), 1))
+	if share < 1 {
+		points = min(points, of-1)
+	}
+	p := Part{Name: name, Points: points, Of: of}
+	if points < of {
+		p.Missing = missing
+	}
+	return p
+}
+
+// lacking is part for something of which none should be there.
+func lacking(name PartName, share, worst float64, missing string) Part {
+	return part(name, ofEach, 1-share/worst, missing)
+}
+
+// enoughTime forgives what a restart of the collector takes.
+const enoughTime = 0.995
+
+func fully(share float64) float64 {
+	if share >= enoughTime {
+		return 1
+	}
+	return share
+}
+
+func observedPart(w *Watch, window time.Duration) Part {
+	cluster, watched, ok := w.worst()
+	if !ok || watched <= 0 {
+		return part(PartObserved, ofObserved, 0, notWatched)
+	}
+	return part(PartObserved, ofObserved, fully(float64(watched)/float64(window)),
+		fmt.Sprintf("Flows of %s were watched for %s of %s: wait until the window is full.", cluster, span(watched), span(window)))
+}
+
+// weeklyPart asks whether each weekday was watched once, hour by hour, as far as the window has it: what runs every Sunday
+// night shows on a Sunday night. The days are UTC.
+func weeklyPart(w *Watch) Part {
+	best, length := map[time.Weekday]time.Duration{}, map[time.Weekday]time.Duration{}
+	for i := range w.days() {
+		watched := day
+		for _, m := range w.Members {
+			watched = min(watched, m.Days[i].Watched)
+		}
+		d := w.Members[0].Days[i]
+		on := d.From.Weekday()
+		best[on], length[on] = max(best[on], watched), max(length[on], d.To.Sub(d.From))
+	}
+	var have, need time.Duration
+	missing := ""
+	for on := range time.Weekday(7) {
+		have, need = have+best[on], need+length[on]
+		if float64(best[on]) < enoughTime*float64(length[on]) {
+			missing += [...]string{"", ", "}[min(len(missing), 1)] + on.String()
+		}
+	}
+	if have == 0 {
+		return part(PartWeekly, ofWeekly, 0, notWatched)
+	}
+	return part(PartWeekly, ofWeekly, fully(float64(have)/float64(need)),
+		fmt.Sprintf("These weekdays were not watched from end to end in every member: %s. A job that runs then was not seen.", missing))
+}
+
+func lossPart(w *Watch) Part {
+	if _, watched, ok := w.worst(); !ok || watched <= 0 {
+		return part(PartLoss, ofEach, 0, notWatched)
+	}
+	share := 0.0
+	if w.Lost > 0 {
+		share = float64(w.Lost) / float64(w.Lost+w.Seen)
+	}
+	return lacking(PartLoss, share, worstLoss,
+		fmt.Sprintf("At least %d flows were lost (%s of all): look at the losses, and give Hubble larger buffers.", w.Lost, percent(share)))
+}
+
+func (c *clientele) newcomersPart(w *Watch, in *EvidenceInput) Part {
+	if _, watched, ok := w.worst(); !ok || watched <= 0 {
+		return part(PartNewcomers, ofEach, 0, notWatched)
+	}
+	half := in.Now.Add(-in.Window / 2)
+	n := 0
+	for _, who := range c.clients {
+		if !who.allowed && !who.first.Before(half) {
+			n++
+		}
+	}
+	share := float64(n) / float64(max(len(c.clients), 1))
+	perDay := float64(n) / max(in.Window.Hours()/2/24, 1)
+	return lacking(PartNewcomers, share, worstNewcomers,
+		fmt.Sprintf("%d of %d clients came only in the later half of the window (%.1f a day), and nothing allows them: more may still come.", n, len(c.clients), perDay))
+}
+
+func (c *clientele) unattributedPart(w *Watch) Part {
+	if _, watched, ok := w.worst(); !ok || watched <= 0 {
+		return part(PartUnattributed, ofEach, 0, notWatched)
+	}
+	share := float64(c.unattributed) / float64(max(c.connections, 1))
+	return lacking(PartUnattributed, share, worstUnattributed,
+		fmt.Sprintf("%d connections (%s) come from sources without a name that nothing allows: find out who they are.", c.unattributed, percent(share)))
+}
+
+func (c *clientele) longLivedPart(w *Watch) Part {
+	if _, watched, ok := w.worst(); !ok || watched <= 0 {
+		return part(PartLongLived, ofEach, 0, notWatched)
+	}
+	n := 0
+	for _, who := range c.clients {
+		if !who.decided {
+			n++
+		}
+	}
+	return lacking(PartLongLived, float64(n)/float64(max(len(c.clients), 1)), worstLongLived,
+		fmt.Sprintf("%d of %d clients were seen only in connections that were open already, without a verdict: others like them may be silent.", n, len(c.clients)))
+}
+
+// percent never says none when there is some.
+func percent(share float64) string {
+	if share > 0 && share < 0.0005 {
+		return "under 0.1%"
+	}
+	return fmt.Sprintf("%.1f%%", 100*share)
+}

@@ -1,0 +1,116 @@
+package insight
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// side is one state of the policies, which edges are decided by anew.
+type side struct {
+	*policy.Snapshot
+	at time.Time
+	// outside are the prefixes of external workloads, sorted, owned the same by subject.
+	outside []netip.Prefix
+	owned   map[string][]netip.Prefix
+	// ranges are the address ranges that statements about a resource name.
+	ranges map[string][]netip.Prefix
+	into   []policy.Ref
+}
+
+func newSide(s *policy.Snapshot, at time.Time) *side {
+	d := &side{Snapshot: s, at: at, owned: map[string][]netip.Prefix{}, ranges: map[string][]netip.Prefix{}}
+	for _, g := range s.ExternalGroups() {
+		d.owned[g.Subject] = slices.Concat(g.Prefixes, g.Contested)
+		d.outside = append(d.outside, d.owned[g.Subject]...)
+	}
+	slices.SortFunc(d.outside, comparePrefixes)
+	return d
+}
+
+func comparePrefixes(a, b netip.Prefix) int {
+	if c := a.Addr().Compare(b.Addr()); c != 0 {
+		return c
+	}
+	return a.Bits() - b.Bits()
+}
+
+// rangesOn are the address ranges that statements about a resource name.
+func (d *side) rangesOn(resource string) []netip.Prefix {
+	if known, ok := d.ranges[resource]; ok {
+		return known
+	}
+	var out []netip.Prefix
+	for _, w := range d.StatementsAbout(resource) {
+		for _, s := range w.Statement.Subjects {
+			n, err := policy.ParseName(string(s))
+			if err != nil || !n.IsPrefix() {
+				continue
+			}
+			if p, err := n.ParsePrefix(); err == nil {
+				out = append(out, p)
+			}
+		}
+	}
+	d.ranges[resource] = out
+	return out
+}
+
+// query asks about an edge with every name of both ends as this side knows them. The address is set by the caller.
+func (d *side) query(e *audit.Edge, source, destination *end) policy.Query {
+	q := policy.Query{Cluster: e.Cluster, Protocol: e.Protocol, Port: e.Port, At: d.at}
+	q.Subjects = names(e.Subject, e.OtherSubjects, source, d.SubjectsOf)
+	q.Resources = names(e.Resource, e.OtherResources, destination, d.ResourcesOf)
+	return q
+}
+
+func names(name, others string, unnamed *end, of func(map[string]string) []string) []string {
+	switch {
+	case name == "" && len(unnamed.labels) > 0:
+		return of(unnamed.labels)
+	case name == "":
+		return nil
+	case others == "":
+		return []string{name}
+	}
+	return append([]string{name}, strings.Fields(others)...)
+}
+
+// decide answers a query for an end that may be the destination's own node.
+func (d *side) decide(q *policy.Query, host, enforced bool) policy.Decision {
+	var out policy.Decision
+	if enforced {
+		out = d.DecideEnforced(q, d.into)
+	} else {
+		out = d.DecideInto(q, d.into)
+	}
+	if host && out.Word != policy.Unmanaged {
+		return policy.Decision{Word: policy.Allowed}
+	}
+	return out
+}
+
+// actionOn is the action that connections to a port are counted for: of several, one that is about whole connections,
+// because flows do not show requests; then requests is false. Empty: none of the class has the port.
+func (d *side) actionOn(resource string, proto v1alpha1.Protocol, port uint16) (action string, requests bool) {
+	actions := d.ActionsOn(resource, proto, port)
+	if len(actions) == 0 {
+		return "", false
+	}
+	class, ok := d.ResourceClassOf(resource)
+	if !ok {
+		return actions[0], false
+	}
+	whole := func(name string) bool {
+		return slices.ContainsFunc(class.Spec.Actions, func(a v1alpha1.ClassAction) bool { return a.Name == name && len(a.HTTP) == 0 })
+	}
+	if i := slices.IndexFunc(actions, whole); i >= 0 {
+		return actions[i], false
+	}
+	return actions[0], true
+}

@@ -1,0 +1,132 @@
+package insight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// observedWell is the share of the quiet time in which the worst watched member has to have been watched.
+const observedWell = 0.95
+
+// Unused proposes the removal of allows by which nobody was let in, or would be, for a while. Only what can be told is in
+// the answer: nothing, where the quiet time was not watched well enough (see WatchedWell), no statement younger than it,
+// and no deny, whose purpose it is that nobody comes. A wildcard that was used through any resource is used; so is an allow
+// beside others that let the same connection in.
+func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, error) {
+	if in.Snapshot == nil {
+		return nil, errors.New("look for unused grants: the policies are needed")
+	}
+	if in.QuietFor <= 0 {
+		in.QuietFor = DefaultQuietFor
+	}
+	quiet := in.Now.Add(-in.QuietFor)
+	candidates := in.candidates(quiet)
+	if len(candidates) == 0 {
+		return []UnusedStatement{}, nil
+	}
+	watch, err := WatchedDays(ctx, r, quiet, in.Now, nil)
+	if err != nil {
+		return nil, fmt.Errorf("look for unused grants: %w", err)
+	}
+	if !watch.Well() {
+		return []UnusedStatement{}, nil
+	}
+	used := make(map[policy.Ref]time.Time, len(candidates))
+	j := newJudge(newSide(in.Snapshot, in.Now))
+	err = r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: exactResources(candidates)}, func(t audit.Total) error {
+		for _, ref := range j.allowing(&t.Edge) {
+			used[ref] = later(used[ref], t.LastSeen)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("look for unused grants: %w", err)
+	}
+	out := []UnusedStatement{}
+	for _, w := range candidates {
+		last, known := used[w.Ref]
+		if known && !last.Before(quiet) {
+			continue
+		}
+		u := UnusedStatement{Ref: w.Ref, Statement: *w.Statement, DaysObserved: watch.DaysObserved()}
+		if known {
+			u.LastUsed = &last
+			u.Why = fmt.Sprintf("Last used %s ago, though the last %s were watched: propose its removal.", span(in.Now.Sub(last)), span(in.QuietFor))
+		} else {
+			u.Why = fmt.Sprintf("Never seen in use, though the last %s were watched: propose its removal.", span(in.QuietFor))
+		}
+		out = append(out, u)
+	}
+	return out, nil
+}
+
+// Well tells whether every member was watched for nearly all of the window.
+func (w *Watch) Well() bool {
+	_, watched, ok := w.worst()
+	return ok && float64(watched) >= observedWell*float64(w.Until.Sub(w.Since))
+}
+
+// candidates are the allows in force that were there for all of the quiet time.
+func (in *UnusedInput) candidates(quiet time.Time) []policy.Written {
+	var all []policy.Written
+	if len(in.Resources) == 0 {
+		all = in.Snapshot.Statements()
+	}
+	for _, name := range in.Resources {
+		all = append(all, in.Snapshot.StatementsAbout(name)...)
+	}
+	slices.SortFunc(all, func(a, b policy.Written) int { return compareRefs(a.Ref, b.Ref) })
+	all = slices.CompactFunc(all, func(a, b policy.Written) bool { return a.Ref == b.Ref })
+	return slices.DeleteFunc(all, func(w policy.Written) bool {
+		st := w.Statement
+		return st.Effect != v1alpha1.EffectAllow || in.Policy != "" && w.Ref.Policy != in.Policy ||
+			st.NotAfter != nil && !in.Now.Before(st.NotAfter.Time) || in.young(w, quiet)
+	})
+}
+
+func (in *UnusedInput) young(w policy.Written, quiet time.Time) bool {
+	if w.Statement.NotBefore != nil && w.Statement.NotBefore.After(quiet) || w.Policy.CreationTimestamp.After(quiet) {
+		return true
+	}
+	if in.Granted == nil {
+		return false
+	}
+	at, ok := in.Granted(w.Ref)
+	return ok && at.After(quiet)
+}
+
+// exactResources are all that the statements name; none when one names a wildcard, which anything may use.
+func exactResources(statements []policy.Written) []string {
+	var out []string
+	for _, w := range statements {
+		for _, r := range w.Statement.Resources {
+			if strings.HasSuffix(string(r), "*") {
+				return nil
+			}
+			out = append(out, string(r))
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// allowing are the allows that let an edge in, or would in Enforce. Where the source may be several, those of all count
+// as used.
+func (j *judge) allowing(e *audit.Edge) []policy.Ref {
+	says := j.decideAll(e)
+	var out []policy.Ref
+	for _, d := range says {
+		if d.Word == policy.Allowed {
+			out = append(out, d.Statements...)
+		}
+	}
+	return out
+}

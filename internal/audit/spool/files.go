@@ -1,0 +1,294 @@
+package spool
+
+import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"encoding/binary"
+	"encoding/gob"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/internal/audit"
+)
+
+// A file holds one batch: the header and the body, each with its length and checksum before it. The header tells what is
+// lost when the body is damaged.
+const (
+	suffix    = ".batch"
+	temporary = ".tmp"
+	lead      = 8 // length and checksum, 4 bytes each
+	maxPart   = 1 << 30
+)
+
+var (
+	errDamaged = errors.New("the checksum does not match")
+	castagnoli = crc32.MakeTable(crc32.Castagnoli)
+)
+
+// entry is one file.
+type entry struct {
+	number uint64
+	path   string
+	size   int64
+	header header
+}
+
+// header says what is in a batch.
+type header struct {
+	ID     string `json:"id"`
+	Holder string `json:"holder,omitempty"`
+	// Counts are those of the roll-ups, by cluster.
+	Counts []counted `json:"counts,omitempty"`
+}
+
+type counted struct {
+	Cluster string    `json:"cluster"`
+	Count   int64     `json:"count"`
+	From    time.Time `json:"from"`
+	To      time.Time `json:"to"`
+}
+
+func headerOf(b *audit.Batch) header {
+	h := header{ID: b.ID, Holder: b.Holder}
+	for i := range b.Rollups {
+		r := &b.Rollups[i]
+		at := slices.IndexFunc(h.Counts, func(c counted) bool { return c.Cluster == r.Cluster })
+		if at < 0 {
+			h.Counts = append(h.Counts, counted{r.Cluster, r.Count, r.FirstSeen, r.LastSeen})
+			continue
+		}
+		c := &h.Counts[at]
+		c.Count += r.Count
+		if r.FirstSeen.Before(c.From) {
+			c.From = r.FirstSeen
+		}
+		if r.LastSeen.After(c.To) {
+			c.To = r.LastSeen
+		}
+	}
+	return h
+}
+
+// losses is what to store in place of a batch whose body is damaged.
+func (e *entry) losses() *audit.Batch {
+	b := &audit.Batch{ID: cmp.Or(e.header.ID, filepath.Base(e.path)), Holder: e.header.Holder}
+	for _, c := range e.header.Counts {
+		b.Losses = append(b.Losses, audit.Loss{Cluster: c.Cluster, Reason: audit.LossStore, Count: c.Count, From: c.From, To: c.To})
+	}
+	return b
+}
+
+// load lists the files, and removes what was not finished: whoever wrote it never said that it was kept.
+func (s *Spool) load() error {
+	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	files, err := os.ReadDir(s.cfg.Dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		path := filepath.Join(s.cfg.Dir, f.Name())
+		if strings.HasSuffix(f.Name(), temporary) {
+			if err := os.Remove(path); err != nil {
+				return err
+			}
+			continue
+		}
+		number, err := strconv.ParseUint(strings.TrimSuffix(f.Name(), suffix), 10, 64)
+		if err != nil || !strings.HasSuffix(f.Name(), suffix) {
+			continue
+		}
+		info, err := f.Info()
+		if err != nil {
+			return err
+		}
+		e := entry{number: number, path: path, size: info.Size()}
+		if data, err := os.ReadFile(path); err == nil {
+			if h, _, err := part(data); err == nil {
+				_ = json.Unmarshal(h, &e.header) // its checksum is right
+			}
+		}
+		s.queue = append(s.queue, e)
+		s.bytes += e.size
+		s.next = max(s.next, number+1)
+	}
+	slices.SortFunc(s.queue, func(a, b entry) int { return cmp.Compare(a.number, b.number) })
+	s.metrics.set(len(s.queue), s.bytes)
+	return nil
+}
+
+// part cuts a checked part off.
+func part(data []byte) (content, rest []byte, err error) {
+	if len(data) < lead {
+		return nil, nil, errDamaged
+	}
+	n := int64(binary.BigEndian.Uint32(data))
+	if n > maxPart || n > int64(len(data)-lead) {
+		return nil, nil, errDamaged
+	}
+	content, rest = data[lead:lead+n], data[lead+n:]
+	if crc32.Checksum(content, castagnoli) != binary.BigEndian.Uint32(data[4:]) {
+		return nil, nil, errDamaged
+	}
+	return content, rest, nil
+}
+
+func appendPart(b, content []byte) []byte {
+	b = binary.BigEndian.AppendUint32(b, uint32(len(content)))
+	b = binary.BigEndian.AppendUint32(b, crc32.Checksum(content, castagnoli))
+	return append(b, content...)
+}
+
+// stored is a batch as it is written. The events to be known again are most of it, so they are written together.
+type stored struct {
+	Batch audit.Batch
+	Seen  []together
+}
+
+type together struct {
+	Source string
+	Time   time.Time
+	IDs    []uint64
+}
+
+func encode(b *audit.Batch) ([]byte, error) {
+	v := stored{Batch: *b}
+	v.Batch.Seen = nil
+	at := map[audit.Seen]int{}
+	for _, e := range b.Seen {
+		k := audit.Seen{Source: e.Source, Time: e.Time}
+		i, ok := at[k]
+		if !ok {
+			i = len(v.Seen)
+			at[k] = i
+			v.Seen = append(v.Seen, together{Source: e.Source, Time: e.Time})
+		}
+		v.Seen[i].IDs = append(v.Seen[i].IDs, e.ID)
+	}
+	var body bytes.Buffer
+	z, err := gzip.NewWriterLevel(&body, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if err := errors.Join(gob.NewEncoder(z).Encode(&v), z.Close()); err != nil {
+		return nil, err
+	}
+	h, err := json.Marshal(headerOf(b))
+	if err != nil {
+		return nil, err
+	}
+	return appendPart(appendPart(nil, h), body.Bytes()), nil
+}
+
+func decode(data []byte) (*audit.Batch, error) {
+	_, rest, err := part(data)
+	if err != nil {
+		return nil, err
+	}
+	body, _, err := part(rest)
+	if err != nil {
+		return nil, err
+	}
+	z, err := gzip.NewReader(bytes.NewReader(body))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	defer z.Close()
+	var v stored
+	if err := gob.NewDecoder(z).Decode(&v); err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	for _, t := range v.Seen {
+		for _, id := range t.IDs {
+			v.Batch.Seen = append(v.Batch.Seen, audit.Seen{Source: t.Source, Time: t.Time, ID: id})
+		}
+	}
+	return &v.Batch, nil
+}
+
+// put writes a batch, so that it is there in full or not at all.
+func (s *Spool) put(b *audit.Batch) error {
+	data, err := encode(b)
+	if err != nil {
+		return fmt.Errorf("encode a batch for the spool: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.bytes+int64(len(data)) > s.cfg.MaxBytes {
+		s.metrics.full.Inc()
+		return fmt.Errorf("%w: %d bytes of %d are used: bring the store back, or give the spool more room", ErrFull, s.bytes, s.cfg.MaxBytes)
+	}
+	e := entry{number: s.next, path: filepath.Join(s.cfg.Dir, fmt.Sprintf("%020d%s", s.next, suffix)), size: int64(len(data)), header: headerOf(b)}
+	if err := write(e.path, data); err != nil {
+		s.metrics.full.Inc()
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	s.next++
+	s.queue = append(s.queue, e)
+	s.bytes += e.size
+	s.metrics.set(len(s.queue), s.bytes)
+	return nil
+}
+
+func write(path string, data []byte) (err error) {
+	f, err := os.OpenFile(path+temporary, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(path+temporary, path)
+	}
+	if err != nil {
+		return errors.Join(err, removed(path+temporary))
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// read returns errDamaged when what is there is not what was written.
+func (s *Spool) read(e entry) (*audit.Batch, error) {
+	data, err := os.ReadFile(e.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the spool: %w", err)
+	}
+	return decode(data)
+}
+
+// remove takes the oldest entry off.
+func (s *Spool) remove(e entry) error {
+	if err := removed(e.path); err != nil {
+		return fmt.Errorf("remove a batch from the spool: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.queue = s.queue[1:]
+	s.bytes -= e.size
+	s.metrics.set(len(s.queue), s.bytes)
+	return nil
+}
+
+func removed(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/membership"
+)
+
+// joinFlags are those of cluster join.
+type joinFlags struct {
+	hostFlags
+	memberKubeconfig, memberContext string
+	endpoint, ca, proxy             string
+	labels                          map[string]string
+	lifetime                        time.Duration
+	dryRun                          bool
+}
+
+func newClusterJoin(s Streams) *cobra.Command {
+	j := &joinFlags{hostFlags: hostFlags{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "join NAME --member-context CONTEXT",
+		Short: "Make a cluster a member, when nothing speaks against it",
+		Long: `Checks the cluster, makes the accounts of KubeFed and of the adapter in it with the least rights, looks at the cluster
+again with their tokens, and only then registers it: Secrets and KubeFedCluster on the host. What is there already stays, so the
+command can be repeated after an interruption, after an upgrade, and to renew tokens that end within 30 days; KubeFed takes
+new ones up by itself.
+
+Exit code 1 when preflight speaks against the cluster: then it is not registered.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return j.run(cmd, args[0]) },
+	}
+	j.flags(cmd)
+	f := cmd.Flags()
+	f.StringVar(&j.memberKubeconfig, "member-kubeconfig", "", "`FILE` with the member's context; empty: that of the host")
+	f.StringVar(&j.memberContext, "member-context", "", "`NAME` of the context of the member's administrator")
+	f.StringVar(&j.endpoint, "api-endpoint", "", "`URL` by which host and adapter reach the member's API server; empty: that of the context")
+	f.StringVar(&j.ca, "ca-file", "", "`FILE` with the authority of that address; empty: that of the context")
+	f.StringVar(&j.proxy, "proxy-url", "", "`URL` of the HTTP proxy to the member, such as Konnectivity's")
+	f.StringToStringVar(&j.labels, "label", nil, "`KEY=VALUE` of the registration, which classes place by; repeatable")
+	f.DurationVar(&j.lifetime, "token-lifetime", 365*24*time.Hour, "`TIME` that is asked for the tokens; a cluster may give less")
+	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and tell what would be written; write nothing")
+	return cmd
+}
+
+func (j *joinFlags) run(cmd *cobra.Command, name string) error {
+	if j.memberContext == "" && j.memberKubeconfig == "" {
+		return usage("which cluster? Give --member-context, --member-kubeconfig, or both")
+	}
+	if j.lifetime < 24*time.Hour {
+		return usage("--token-lifetime %s is less than a day", j.lifetime)
+	}
+	host, config, err := j.host()
+	if err != nil {
+		return err
+	}
+	member, err := kubeconfig(either(j.memberKubeconfig, j.kubeconfig), j.memberContext)
+	if err != nil {
+		return err
+	}
+	cluster, err := j.cluster(name, member)
+	if err != nil {
+		return err
+	}
+	labels, err := keys(cmd, config)
+	if err != nil {
+		return err
+	}
+	join := &membership.Join{Host: host, Cluster: cluster, Member: member, Keys: labels, Lifetime: j.lifetime, DryRun: j.dryRun,
+		Now: j.streams.Now, Told: j.streams.step}
+	found, err := join.Run(cmd.Context())
+	for _, f := range found {
+		fmt.Fprintf(j.streams.Err, "%s %s: %s; %s\n", f.Severity, f.Code, f.Message, f.Do)
+	}
+	if errors.Is(err, membership.ErrRefused) {
+		return &failure{code: ExitFindings, err: fmt.Errorf("%s is not registered: %w", name, err)}
+	}
+	if err != nil {
+		return invalid(err)
+	}
+	return nil
+}
+
+// cluster is the registration as it has to be.
+func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluster, error) {
+	c := federation.Cluster{Name: name, Endpoint: either(j.endpoint, member.Host), ProxyURL: j.proxy, Labels: j.labels}
+	if err := rest.LoadTLSFiles(member); err != nil {
+		return c, invalid(fmt.Errorf("read the member's certificates: %w", err))
+	}
+	c.CABundle = member.CAData
+	if j.ca != "" {
+		var err error
+		if c.CABundle, err = os.ReadFile(j.ca); err != nil {
+			return c, invalid(fmt.Errorf("read --ca-file: %w", err))
+		}
+	}
+	if len(c.CABundle) == 0 {
+		return c, usage("the member's context has no certificate authority: give --ca-file")
+	}
+	return c, nil
+}
+
+func either(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}

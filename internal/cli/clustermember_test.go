@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+// A cluster is refused until nothing speaks against it, joins, is checked, and leaves.
+func TestAClusterJoinsAndLeaves(t *testing.T) {
+	ctx := context.Background()
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	host := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}})
+	member := testenv.Start(t, testenv.Options{CRDs: []string{"controllers/testdata/member"}})
+	onHost, err := client.New(host.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inMember, err := client.New(member.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cilium := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"labels": "k8s:app"}}
+	for _, step := range []func() error{
+		func() error {
+			return onHost.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-federation-system"}})
+		},
+		func() error {
+			return onHost.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "acp-system"}})
+		},
+		func() error {
+			return onHost.Create(ctx, &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
+				Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis-cluster",
+				Actions:   []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}},
+				Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}})
+		},
+		func() error { return inMember.Create(ctx, cilium) },
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	at := []string{"--kubeconfig", writeKubeconfig(t, host.Config)}
+	in := append([]string{"--member-kubeconfig", writeKubeconfig(t, member.Config)}, at...)
+	cluster := func(flags []string, args ...string) (int, string, string) {
+		return run(t, "", append(append([]string{"cluster"}, args...), flags...)...)
+	}
+
+	if code, out, errs := cluster(in, "join", "m1"); code != ExitFindings || out != "" || !strings.Contains(errs, "com.trip/redis-cluster of class redis is not in Cilium's identities") {
+		t.Fatalf("code %d\n%s%s", code, out, errs)
+	}
+	if code, _, errs := cluster(at, "check", "m1"); code != ExitInvalid || !strings.Contains(errs, "no such member") {
+		t.Errorf("code %d\n%s", code, errs)
+	}
+	cilium.Data = map[string]string{"labels": `k8s:app k8s:com\.trip/`}
+	if err := inMember.Update(ctx, cilium); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := cluster(in, "join", "m1", "--dry-run"); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 to be written") {
+		t.Fatalf("code %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := cluster(in, "join", "m1", "--label", "region=sha"); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 created") {
+		t.Fatalf("code %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := cluster(at, "check", "m1"); code != ExitFine || out != "nothing speaks against it\n" {
+		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+	cilium.Data["policy-audit-mode"] = "true"
+	if err := inMember.Update(ctx, cilium); err != nil {
+		t.Fatal(err)
+	}
+	code, out, errs := cluster(at, "check", "m1", "-o", "json")
+	var found []preflight.Finding
+	if err := json.Unmarshal([]byte(out), &found); err != nil || code != ExitFindings || len(found) != 1 || found[0].Code != preflight.AuditMode {
+		t.Errorf("code %d, %v\n%s%s", code, err, out, errs)
+	}
+	if code, out, errs := cluster(at, "leave", "m1", "--dry-run"); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 to be removed") {
+		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := cluster(in, "leave", "m1"); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 removed") {
+		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+	for reason, args := range map[string][]string{
+		"which cluster?": {"join", "m1"}, "less than a day": {"join", "m1", "--member-context", "x", "--token-lifetime", "1h"},
+	} {
+		if code, _, errs := cluster(at, args...); code != ExitUsage || !strings.Contains(errs, reason) {
+			t.Errorf("%v: code %d, %s", args, code, errs)
+		}
+	}
+}

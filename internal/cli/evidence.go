@@ -1,0 +1,157 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-io/acp/internal/audit/insight"
+)
+
+type evidenceOptions struct {
+	flowSource
+	resources, clusters []string
+	span                string
+	threshold           int
+}
+
+// resourceScore is one line of output.
+type resourceScore struct {
+	Resource string `json:"resource"`
+	insight.Score
+}
+
+func newEvidence(s Streams) *cobra.Command {
+	o := &evidenceOptions{flowSource: newFlowSource(s)}
+	cmd := &cobra.Command{
+		Use:   "evidence [--resource NAME...] [--store STORE [-f FILE|DIR...]]",
+		Short: "Score whether enough was seen of a resource to enforce it",
+		Long: `Score whether enough was seen of a resource to enforce it: 0 to 100, in parts, with what is missing. How the parts are
+counted is in docs/evidence.md.
+
+With --store the flows come from there and the policies from files or the cluster, and without --resource all protected
+resources are scored. Without --store the portal answers, and NAME is a catalog id. The exit code is 1 when the evidence for a
+resource is not enough.`,
+		Example: `  kubectl acp evidence --store sqlite:flows.db -f policies/
+  kubectl acp evidence --store sqlite:flows.db --resource trnv1:rsc:trip-com:redis:clusters:bobs-cluster --cluster m1,m2
+  kubectl acp evidence --resource bobs-cluster`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
+	}
+	o.flags(cmd)
+	f := cmd.Flags()
+	f.StringArrayVar(&o.resources, "resource", nil, "`NAME` of a resource; repeatable")
+	f.StringSliceVar(&o.clusters, "cluster", nil, "`MEMBERS` that serve the resources; none: all that were watched; with --store")
+	f.StringVar(&o.span, "window", windowPreset, "`SPAN` before now that is looked at; with --store")
+	f.IntVar(&o.threshold, "threshold", insight.DefaultThreshold, "`SCORE` that is enough; with --store")
+	return cmd
+}
+
+func (o *evidenceOptions) run(ctx context.Context) error {
+	switch err := o.check(); {
+	case err != nil:
+		return err
+	case o.threshold < 1 || o.threshold > 100:
+		return usage("--threshold %d is not from 1 to 100", o.threshold)
+	case o.store == "" && len(o.resources) == 0:
+		return usage("--resource is needed, or --store for all protected resources")
+	case o.store == "":
+		return remotely(o.ask(ctx))
+	}
+	return flowsFailed(o.work(ctx))
+}
+
+func (o *evidenceOptions) work(ctx context.Context) error {
+	for _, name := range o.resources {
+		if err := exactName("--resource", name); err != nil {
+			return err
+		}
+	}
+	in := insight.EvidenceInput{Threshold: o.threshold, Clusters: o.clusters}
+	var err error
+	if in.Window, err = parseSpan("--window", o.span); err != nil {
+		return err
+	}
+	r, err := o.read(ctx)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	in.Snapshot, in.Now = r.snapshot, r.now
+	names := o.resources
+	if len(names) == 0 {
+		for _, p := range r.set.Input.Resources {
+			names = append(names, string(p.Spec.Resource))
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	scores, err := insight.EvidenceOf(ctx, r, in, names)
+	if err != nil {
+		return err
+	}
+	out := make([]resourceScore, 0, len(names))
+	for _, name := range names {
+		out = append(out, resourceScore{name, scores[name]})
+	}
+	counts := [][]string{{"CLIENTS", "UNCOVERED", "UNNAMED"}}
+	for _, s := range out {
+		counts = append(counts, []string{fmt.Sprint(s.Clients), fmt.Sprint(s.Uncovered), fmt.Sprint(s.Unattributed)})
+	}
+	return o.printScores(out, out, counts)
+}
+
+// printScores writes all, or tables of the scores with more columns.
+func (o *evidenceOptions) printScores(all any, scores []resourceScore, more [][]string) error {
+	enough := true
+	rows := [][]string{{"RESOURCE", "SCORE", "NEEDED", "ENOUGH"}}
+	missing := [][]string{{"RESOURCE", "PART", "POINTS", "MISSING"}}
+	for _, s := range scores {
+		enough = enough && s.Enough
+		rows = append(rows, []string{s.Resource, fmt.Sprint(s.Value), fmt.Sprint(s.Threshold), yes(s.Enough)})
+		for _, p := range s.Parts {
+			if p.Missing != "" {
+				missing = append(missing, []string{s.Resource, string(p.Name), fmt.Sprintf("%d of %d", p.Points, p.Of), p.Missing})
+			}
+		}
+	}
+	for i := range more {
+		rows[i] = append(rows[i], more[i]...)
+	}
+	if err := o.print(all, section{"", rows}, section{"Missing", missing}); err != nil {
+		return err
+	}
+	if !enough {
+		return errFindings
+	}
+	return nil
+}
+
+func yes(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func (o *evidenceOptions) ask(ctx context.Context) error {
+	if len(o.clusters) > 0 || o.span != windowPreset || o.threshold != insight.DefaultThreshold {
+		return usage("--cluster, --window and --threshold go with --store: the portal has its own")
+	}
+	c, err := o.portal.connect()
+	if err != nil {
+		return err
+	}
+	scores, all := make([]resourceScore, len(o.resources)), map[string]json.RawMessage{}
+	for i, id := range o.resources {
+		scores[i].Resource = id
+		if all[id], err = get(ctx, c, "/resources/"+url.PathEscape(id)+"/evidence", nil, &scores[i].Score); err != nil {
+			return fmt.Errorf("%s: %w", id, err)
+		}
+	}
+	return o.printScores(all, scores, nil)
+}

@@ -1,0 +1,1 @@
+evidence --store STORE -f ../policies -o json --window 1d

@@ -1,0 +1,1 @@
+flows --store STORE --subject trnv1:rsc:trip-com:iam:sa:app/none

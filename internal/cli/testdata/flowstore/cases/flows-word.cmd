@@ -1,0 +1,1 @@
+flows --store STORE --decision refused

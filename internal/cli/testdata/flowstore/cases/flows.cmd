@@ -1,0 +1,1 @@
+flows --store STORE --since 30d

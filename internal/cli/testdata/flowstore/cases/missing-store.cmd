@@ -1,0 +1,1 @@
+flows --store sqlite:missing.db

@@ -1,0 +1,1 @@
+flows --store mysql:x

@@ -1,0 +1,1 @@
+evidence -f ../policies --resource x

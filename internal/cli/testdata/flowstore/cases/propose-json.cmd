@@ -1,0 +1,1 @@
+propose --store STORE -f ../policies --resource trnv1:rsc:trip-com:redis:clusters:bobs-cluster -o json --since 3d

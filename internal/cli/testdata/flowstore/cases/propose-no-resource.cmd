@@ -1,0 +1,1 @@
+propose --store STORE -f ../policies

@@ -1,0 +1,1 @@
+replay --store STORE --ticket T-1 -f ../policies

@@ -1,0 +1,1 @@
+replay --store STORE -f ../policies -f ../enforced --since 2d -o json

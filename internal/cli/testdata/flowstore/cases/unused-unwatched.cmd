@@ -1,0 +1,1 @@
+unused --store STORE -f ../policies --quiet 60d

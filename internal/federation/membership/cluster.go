@@ -1,0 +1,163 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+// Names in a member.
+const (
+	namespace     = "acp-system"
+	pusherAccount = "acp-pusher"
+	readerAccount = "acp-adapter"
+	fieldManager  = "kubectl-acp"
+)
+
+// tokenKey is the key in both Secrets.
+const tokenKey = "token"
+
+// Kinds are what is pushed to every member.
+func Kinds() []federation.Kind {
+	return []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup}
+}
+
+// Host is the host cluster as its administrator sees it.
+type Host struct {
+	// KubeFedNamespace holds the KubeFedClusters and KubeFed's Secrets, CredentialsNamespace the adapter's.
+	KubeFedNamespace, CredentialsNamespace string
+
+	core    kubernetes.Interface
+	dynamic dynamic.Interface
+}
+
+// NewHost makes clients; it contacts nobody.
+func NewHost(config *rest.Config, kubeFedNamespace, credentialsNamespace string) (*Host, error) {
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("the host cluster's configuration cannot be used: %w", err)
+	}
+	objects, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("the host cluster's configuration cannot be used: %w", err)
+	}
+	return &Host{KubeFedNamespace: kubeFedNamespace, CredentialsNamespace: credentialsNamespace, core: core, dynamic: objects}, nil
+}
+
+func (h *Host) registrations() dynamic.ResourceInterface {
+	return h.dynamic.Resource(federation.ClusterResource).Namespace(h.KubeFedNamespace)
+}
+
+// registration is that of a member; nil: there is none.
+func (h *Host) registration(ctx context.Context, name string) (*unstructured.Unstructured, federation.Cluster, error) {
+	u, err := h.registrations().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, federation.Cluster{}, nil
+	}
+	if err != nil {
+		return nil, federation.Cluster{}, fmt.Errorf("read KubeFedCluster %s: %w", name, err)
+	}
+	c, err := federation.ParseCluster(u)
+	return u, c, err
+}
+
+// Members are the registered members.
+func (h *Host) Members(ctx context.Context) ([]federation.Cluster, error) {
+	list, err := h.registrations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list the KubeFedClusters: %w", err)
+	}
+	var out []federation.Cluster
+	for i := range list.Items {
+		c, err := federation.ParseCluster(&list.Items[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, c)
+	}
+	return out, nil
+}
+
+// token reads the token in a Secret; "": there is none.
+func (h *Host) token(ctx context.Context, ns, name string) (string, error) {
+	s, err := h.core.CoreV1().Secrets(ns).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("read Secret %s/%s: %w", ns, name, err)
+	}
+	return string(s.Data[tokenKey]), nil
+}
+
+// ErrUnregistered: no KubeFedCluster of that name exists.
+var ErrUnregistered = errors.New("no such member is registered")
+
+// Facts reads a registered member with the tokens that KubeFed and the adapter use.
+func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) {
+	u, c, err := h.registration(ctx, name)
+	if err != nil {
+		return preflight.Facts{}, err
+	}
+	if u == nil {
+		return preflight.Facts{}, fmt.Errorf("%s: %w", name, ErrUnregistered)
+	}
+	return h.FactsOf(ctx, c), nil
+}
+
+// FactsOf reads a member with the tokens that KubeFed and the adapter use.
+func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Facts {
+	silent := func(why string) preflight.Facts { return preflight.Facts{Member: c.Name, Silent: why} }
+	pushing, err := h.token(ctx, h.KubeFedNamespace, c.Secret)
+	if err != nil {
+		return silent(err.Error())
+	}
+	if pushing == "" {
+		return silent(fmt.Sprintf("there is no token in Secret %s/%s", h.KubeFedNamespace, c.Secret))
+	}
+	reading, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
+	if err != nil {
+		return silent(err.Error())
+	}
+	pusher, err := federation.RESTConfig(c, pushing)
+	if err != nil {
+		return silent(err.Error())
+	}
+	reader, err := federation.RESTConfig(c, reading)
+	if err != nil {
+		return silent(err.Error())
+	}
+	return preflight.Read(ctx, c.Name, pusher, reader, Kinds())
+}
+
+// Others reads all registered members but one.
+func (h *Host) Others(ctx context.Context, but string) ([]preflight.Facts, error) {
+	members, err := h.Members(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []preflight.Facts
+	for _, c := range members {
+		if c.Name != but {
+			out = append(out, h.FactsOf(ctx, c))
+		}
+	}
+	return out, nil
+}
+
+// secret is a token as KubeFed and the adapter read it.
+func secret(ns, name, token string) *corev1.Secret {
+	return &corev1.Secret{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, Data: map[string][]byte{tokenKey: []byte(token)}}
+}

@@ -1,0 +1,224 @@
+package membership
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/deploy/rbac/member"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+// renewBefore is how long a token has to be good for to be kept.
+const renewBefore = 30 * 24 * time.Hour
+
+// Join makes a cluster a member.
+type Join struct {
+	Host *Host
+	// Cluster is the registration as it has to be: name, address, authority, proxy, labels.
+	Cluster federation.Cluster
+	// Member is the member's administrator.
+	Member *rest.Config
+	// Keys are the labels that classes select pods by.
+	Keys []preflight.Key
+	// Lifetime that is asked for the tokens; a cluster may give less.
+	Lifetime time.Duration
+	DryRun   bool
+	Now      func() time.Time
+	// Told is called with each step when it was made.
+	Told func(Step)
+}
+
+// ErrRefused: preflight speaks against the cluster. Nothing was registered.
+var ErrRefused = errors.New("the cluster does not pass the preflight")
+
+// ErrOther: the name is registered for another cluster.
+var ErrOther = errors.New("the name is registered with another address or authority")
+
+// Run does it, and returns what preflight found. With ErrRefused the findings say why.
+func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
+	if _, err := federation.RESTConfig(j.Cluster, ""); err != nil {
+		return nil, err
+	}
+	present, before, err := j.Host.registration(ctx, j.Cluster.Name)
+	if err != nil {
+		return nil, err
+	}
+	if present != nil && (before.Endpoint != j.Cluster.Endpoint || !bytes.Equal(before.CABundle, j.Cluster.CABundle)) {
+		return nil, fmt.Errorf("%s: %w (%s): let that one leave first, or choose another name", j.Cluster.Name, ErrOther, before.Endpoint)
+	}
+	others, err := j.Host.Others(ctx, j.Cluster.Name)
+	if err != nil {
+		return nil, err
+	}
+	needs := preflight.Needs{Kinds: Kinds(), Keys: j.Keys, Others: others}
+	findings := preflight.Assess(preflight.Read(ctx, j.Cluster.Name, j.Member, j.Member, needs.Kinds), needs)
+	if !preflight.Passes(findings) {
+		return findings, ErrRefused
+	}
+	objects, err := dynamic.NewForConfig(j.Member)
+	if err != nil {
+		return findings, fmt.Errorf("the member's configuration cannot be used: %w", err)
+	}
+	if err := j.accounts(ctx, objects); err != nil {
+		return findings, err
+	}
+	if j.DryRun {
+		return findings, j.register(ctx, present, "", "", false)
+	}
+	return j.withTokens(ctx, present, needs, findings)
+}
+
+// accounts makes those of KubeFed and of the adapter in the member, with their roles.
+func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
+	all, err := accounts()
+	if err != nil {
+		return err
+	}
+	for _, o := range all {
+		if err := j.step(bring(ctx, objects, j.Cluster.Name, o, j.DryRun)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// accounts are the objects of a member, in the order in which they are needed.
+func accounts() ([]*unstructured.Unstructured, error) {
+	out := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}}
+	for _, account := range []string{pusherAccount, readerAccount} {
+		out = append(out, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
+			"metadata": map[string]any{"namespace": namespace, "name": account}}})
+	}
+	roles, err := manifests(member.Files)
+	return append(out, roles...), err
+}
+
+// withTokens looks at the member as KubeFed and the adapter will, and registers it when that passes, too.
+func (j *Join) withTokens(ctx context.Context, present *unstructured.Unstructured, needs preflight.Needs, findings []preflight.Finding) ([]preflight.Finding, error) {
+	core, err := kubernetes.NewForConfig(j.Member)
+	if err != nil {
+		return findings, fmt.Errorf("the member's configuration cannot be used: %w", err)
+	}
+	pushing, renewed, err := j.token(ctx, core, j.Host.KubeFedNamespace, federation.PusherSecretName(j.Cluster.Name), pusherAccount)
+	if err != nil {
+		return findings, err
+	}
+	reading, _, err := j.token(ctx, core, j.Host.CredentialsNamespace, federation.SecretName(j.Cluster.Name), readerAccount)
+	if err != nil {
+		return findings, err
+	}
+	pusher, err := federation.RESTConfig(j.Cluster, pushing)
+	if err != nil {
+		return findings, err
+	}
+	reader, err := federation.RESTConfig(j.Cluster, reading)
+	if err != nil {
+		return findings, err
+	}
+	// The API server takes a moment to know new roles.
+	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, preflight.Timeout, true, func(context.Context) (bool, error) {
+		findings = preflight.Assess(preflight.Read(ctx, j.Cluster.Name, pusher, reader, needs.Kinds), needs)
+		return !slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Code == preflight.KindForbidden }), nil
+	})
+	if err != nil && !wait.Interrupted(err) {
+		return findings, fmt.Errorf("look at the member as KubeFed will: %w", err)
+	}
+	if !preflight.Passes(findings) {
+		return findings, ErrRefused
+	}
+	return findings, j.register(ctx, present, pushing, reading, renewed)
+}
+
+// token is the one that the host has, while it is good for long enough and still taken, or a new one.
+func (j *Join) token(ctx context.Context, core kubernetes.Interface, ns, name, account string) (token string, renewed bool, err error) {
+	if token, err = j.Host.token(ctx, ns, name); err != nil {
+		return "", false, err
+	}
+	if token != "" && j.good(ctx, core, token) {
+		return token, false, nil
+	}
+	seconds := int64(j.Lifetime / time.Second)
+	got, err := core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", false, fmt.Errorf("make a token of %s in %s: %w", account, j.Cluster.Name, err)
+	}
+	return got.Status.Token, true, nil
+}
+
+// good asks the member whether it takes the token, which has to last.
+func (j *Join) good(ctx context.Context, core kubernetes.Interface, token string) bool {
+	if ends, known := Expiry(token); known && ends.Before(j.Now().Add(renewBefore)) {
+		return false
+	}
+	r, err := core.AuthenticationV1().TokenReviews().Create(ctx,
+		&authenticationv1.TokenReview{Spec: authenticationv1.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	return err == nil && r.Status.Authenticated
+}
+
+// register writes the host's side, the registration last.
+func (j *Join) register(ctx context.Context, present *unstructured.Unstructured, pushing, reading string, renewed bool) error {
+	pusher, reader := federation.PusherSecretName(j.Cluster.Name), federation.SecretName(j.Cluster.Name)
+	for _, s := range []struct{ namespace, name, token string }{
+		{j.Host.KubeFedNamespace, pusher, pushing}, {j.Host.CredentialsNamespace, reader, reading},
+	} {
+		o, err := toUnstructured(secret(s.namespace, s.name, s.token))
+		if err != nil {
+			return err
+		}
+		if err := j.step(bring(ctx, j.Host.dynamic, "host", o, j.DryRun)); err != nil {
+			return err
+		}
+	}
+	metadata := map[string]any{"namespace": j.Host.KubeFedNamespace, "name": j.Cluster.Name}
+	if len(j.Cluster.Labels) > 0 {
+		labels := map[string]any{}
+		for k, v := range j.Cluster.Labels {
+			labels[k] = v
+		}
+		metadata["labels"] = labels
+	}
+	if at := renewal(present); renewed && present != nil {
+		metadata["annotations"] = map[string]any{federation.AnnotationRenewed: j.Now().UTC().Format(time.RFC3339)}
+	} else if at != "" {
+		metadata["annotations"] = map[string]any{federation.AnnotationRenewed: at}
+	}
+	spec := map[string]any{"apiEndpoint": j.Cluster.Endpoint, "caBundle": base64.StdEncoding.EncodeToString(j.Cluster.CABundle),
+		"secretRef": map[string]any{"name": pusher}}
+	if j.Cluster.ProxyURL != "" {
+		spec["proxyURL"] = j.Cluster.ProxyURL
+	}
+	if err := j.step(bring(ctx, j.Host.dynamic, "host", &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster", "metadata": metadata, "spec": spec}}, j.DryRun)); err != nil || j.DryRun {
+		return err
+	}
+	return j.Host.setLeaving(ctx, j.Cluster.Name, false) // who joins does not leave
+}
+
+func renewal(u *unstructured.Unstructured) string {
+	if u == nil {
+		return ""
+	}
+	return u.GetAnnotations()[federation.AnnotationRenewed]
+}
+
+func (j *Join) step(s Step, err error) error {
+	if err == nil && j.Told != nil {
+		j.Told(s)
+	}
+	return err
+}

@@ -1,0 +1,267 @@
+package membership
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+// page is how many objects one answer holds.
+const page = 500
+
+// Leave takes a member out.
+type Leave struct {
+	Host *Host
+	Name string
+	// Member is the member's administrator; nil: nothing is removed in the member but what KubeFed removes.
+	Member *rest.Config
+	// Force unregisters the member whatever it still has.
+	Force  bool
+	DryRun bool
+	// Timeout is how long to wait until the member was seen without anything, Every how often it is looked at.
+	Timeout, Every time.Duration
+	Told           func(Step)
+	// Waiting is called with what is left, whenever that changed.
+	Waiting func(Left)
+}
+
+// Left is what keeps a member from leaving.
+type Left struct {
+	// Objects that ACP manages in the member, by kind and name.
+	Objects []string `json:"objects,omitempty"`
+	// Federated objects on the host that are placed there, or remember that they were, with what they are about.
+	Federated []string `json:"federated,omitempty"`
+	// Unread says why the member's objects are not known.
+	Unread string `json:"unread,omitempty"`
+}
+
+// Nothing is left.
+func (l Left) Nothing() bool { return len(l.Objects) == 0 && len(l.Federated) == 0 && l.Unread == "" }
+
+// ErrStays: the member still has what ACP put there. It stays registered, and is in no placement any more.
+var ErrStays = errors.New("the member still has objects of ACP, and stays registered")
+
+// Run does it, and returns what is left in the member: nothing, unless it is forced, a dry run, or ErrStays.
+func (l *Leave) Run(ctx context.Context) (Left, error) {
+	u, c, err := l.Host.registration(ctx, l.Name)
+	if err != nil {
+		return Left{}, err
+	}
+	if u == nil {
+		// An earlier call may have been interrupted after the registration went.
+		return Left{}, l.clean(ctx, federation.PusherSecretName(l.Name))
+	}
+	left, err := l.Host.Left(ctx, c)
+	if err != nil {
+		return left, err
+	}
+	if !l.DryRun && !l.Force {
+		if left, err = l.wait(ctx, c); err != nil {
+			return left, err
+		}
+	}
+	step, err := take(ctx, l.Host.dynamic, "host", u, l.DryRun)
+	if err != nil {
+		return left, err
+	}
+	l.told(step)
+	return left, l.clean(ctx, c.Secret)
+}
+
+// wait takes the member out of every placement, and waits until nothing is left.
+func (l *Leave) wait(ctx context.Context, c federation.Cluster) (Left, error) {
+	left := Left{Unread: "it was not looked at yet"}
+	if err := l.Host.setLeaving(ctx, l.Name, true); err != nil {
+		return left, err
+	}
+	told := ""
+	err := wait.PollUntilContextTimeout(ctx, l.Every, l.Timeout, true, func(context.Context) (bool, error) {
+		var err error
+		if left, err = l.Host.Left(ctx, c); err != nil {
+			return false, err
+		}
+		if now := fmt.Sprint(left); now != told && l.Waiting != nil && !left.Nothing() {
+			told = now
+			l.Waiting(left)
+		}
+		return left.Nothing(), nil
+	})
+	if wait.Interrupted(err) {
+		return left, ErrStays
+	}
+	return left, err
+}
+
+// Left looks into the member with the adapter's token, and at the host's Federated objects.
+func (h *Host) Left(ctx context.Context, c federation.Cluster) (Left, error) {
+	var out Left
+	for _, k := range Kinds() {
+		placed, err := h.placed(ctx, k, c.Name)
+		if err != nil {
+			return out, err
+		}
+		out.Federated = append(out.Federated, placed...)
+	}
+	token, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
+	if err != nil {
+		return out, err
+	}
+	if out.Objects, err = managedIn(ctx, c, token); err != nil {
+		out.Unread = err.Error()
+	}
+	return out, nil
+}
+
+// managedIn are the objects of ACP in a member.
+func managedIn(ctx context.Context, c federation.Cluster, token string) ([]string, error) {
+	config, err := federation.RESTConfig(c, token)
+	if err != nil {
+		return nil, err
+	}
+	config.Timeout = preflight.Timeout
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("the registration of member %s is unusable: %w", c.Name, err)
+	}
+	var out []string
+	for _, k := range Kinds() {
+		found, err := managed(ctx, client, k)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, found...)
+	}
+	return out, nil
+}
+
+// placed are the Federated objects that name the member in their placement, or remember that it may have them.
+func (h *Host) placed(ctx context.Context, k federation.Kind, cluster string) ([]string, error) {
+	var out []string
+	err := each(ctx, h.dynamic.Resource(k.FederatedResource), func(u *unstructured.Unstructured) {
+		if o := federation.ParseObject(k, u); slices.Contains(o.Ever(), cluster) {
+			out = append(out, strings.TrimSpace(k.Target.Kind+" "+o.Meta.Name+" "+o.Resource()))
+		}
+	})
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil // the kind is not installed, so nothing of it was pushed
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the host's %s: %w", k.FederatedResource.Resource, err)
+	}
+	return out, nil
+}
+
+// managed are the objects in a member that ACP put there, by label or by reserved name.
+func managed(ctx context.Context, client dynamic.Interface, k federation.Kind) ([]string, error) {
+	var out []string
+	err := each(ctx, client.Resource(k.TargetResource), func(u *unstructured.Unstructured) {
+		if u.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy || strings.HasPrefix(u.GetName(), v1alpha1.ObjectPrefix) {
+			out = append(out, k.Target.Kind+" "+u.GetName())
+		}
+	})
+	if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("list the member's %s: %w", k.TargetResource.Resource, err)
+	}
+	return out, nil
+}
+
+func each(ctx context.Context, r dynamic.ResourceInterface, do func(*unstructured.Unstructured)) error {
+	for next := ""; ; {
+		found, err := r.List(ctx, metav1.ListOptions{Limit: page, Continue: next})
+		if err != nil {
+			return err
+		}
+		for i := range found.Items {
+			do(&found.Items[i])
+		}
+		if next = found.GetContinue(); next == "" {
+			return nil
+		}
+	}
+}
+
+// clean removes the Secrets on the host, and the accounts in the member.
+func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
+	var gone []*unstructured.Unstructured
+	names := map[string]string{pusherSecret: l.Host.KubeFedNamespace, federation.SecretName(l.Name): l.Host.CredentialsNamespace}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		o, err := toUnstructured(secret(names[name], name, ""))
+		if err != nil {
+			return err
+		}
+		gone = append(gone, o)
+	}
+	for _, o := range gone {
+		step, err := take(ctx, l.Host.dynamic, "host", o, l.DryRun)
+		if err != nil {
+			return err
+		}
+		l.told(step)
+	}
+	if l.Member == nil {
+		return nil
+	}
+	client, err := dynamic.NewForConfig(l.Member)
+	if err != nil {
+		return fmt.Errorf("the member's configuration cannot be used: %w", err)
+	}
+	all, err := accounts()
+	if err != nil {
+		return err
+	}
+	slices.Reverse(all)
+	for _, o := range all {
+		if o.GetKind() == "Namespace" {
+			continue // others may have put things there
+		}
+		step, err := take(ctx, client, l.Name, o, l.DryRun)
+		if err != nil {
+			return err
+		}
+		l.told(step)
+	}
+	return nil
+}
+
+func (l *Leave) told(s Step) {
+	if l.Told != nil {
+		l.Told(s)
+	}
+}
+
+// setLeaving writes or removes the mark that takes a member out of every placement.
+func (h *Host) setLeaving(ctx context.Context, name string, leaving bool) error {
+	var mark any
+	if leaving {
+		mark = "true"
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]any{federation.AnnotationLeaving: mark}}})
+	if err != nil {
+		return fmt.Errorf("encode the mark of KubeFedCluster %s: %w", name, err)
+	}
+	if _, err := h.registrations().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		return fmt.Errorf("mark KubeFedCluster %s: %w", name, err)
+	}
+	return nil
+}

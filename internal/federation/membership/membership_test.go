@@ -1,0 +1,367 @@
+package membership
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+const (
+	kubeFedNamespace = "kube-federation-system"
+	acpNamespace     = "acp-system"
+)
+
+// The servers are shared; each test has members of its own name on them.
+var hostServer, memberServer *testenv.Server
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	os.Exit(run(m))
+}
+
+func run(m *testing.M) int {
+	start := func(crds ...string) *testenv.Server {
+		s, err := testenv.New(testenv.Options{CRDs: crds})
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return nil
+		}
+		return s
+	}
+	stop := func(s *testenv.Server) {
+		if err := s.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}
+	if hostServer = start("controllers/testdata/host", "deploy/kubefed"); hostServer == nil {
+		return 1
+	}
+	defer stop(hostServer)
+	if memberServer = start("controllers/testdata/member"); memberServer == nil {
+		return 1
+	}
+	defer stop(memberServer)
+	core := kubernetes.NewForConfigOrDie(hostServer.Config)
+	for _, n := range []string{kubeFedNamespace, acpNamespace} {
+		if _, err := core.CoreV1().Namespaces().Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+func host(t *testing.T) *Host {
+	t.Helper()
+	h, err := NewHost(hostServer.Config, kubeFedNamespace, acpNamespace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// now is the API servers' time, which the tokens are bound to.
+func joining(t *testing.T, name string, told *[]Step) *Join {
+	t.Helper()
+	return &Join{Host: host(t), Cluster: federation.Cluster{Name: name, Endpoint: memberServer.Config.Host, CABundle: memberServer.Config.CAData,
+		Labels: map[string]string{"region": "sha"}}, Member: memberServer.Config, Lifetime: 365 * 24 * time.Hour, Now: time.Now,
+		Told: func(s Step) { *told = append(*told, s) }}
+}
+
+func counts(steps []Step) map[Done]int {
+	out := map[Done]int{}
+	for _, s := range steps {
+		out[s.Done]++
+	}
+	return out
+}
+
+func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
+	ctx := t.Context()
+	var steps []Step
+	j := joining(t, "joins", &steps)
+	j.DryRun = true
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if c := counts(steps); c[Would] != len(steps) || len(steps) < 10 {
+		t.Errorf("a dry run: %v", steps)
+	}
+	if u, _, err := j.Host.registration(ctx, "joins"); err != nil || u != nil {
+		t.Fatalf("a dry run registered it: %v", err)
+	}
+
+	j.DryRun, steps = false, nil
+	findings, err := j.Run(ctx)
+	if err != nil {
+		t.Fatalf("%v, %v", err, findings)
+	}
+	if last := steps[len(steps)-1]; last.Object != "KubeFedCluster "+kubeFedNamespace+"/joins" || last.Done != Created {
+		t.Errorf("the registration is not last: %v", steps)
+	}
+	facts, err := j.Host.Facts(ctx, "joins")
+	if err != nil || !preflight.Passes(preflight.Assess(facts, preflight.Needs{Kinds: Kinds()})) {
+		t.Errorf("%v, %+v", err, facts)
+	}
+
+	token, err := j.Host.token(ctx, kubeFedNamespace, "acp-pusher-joins")
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := federation.RESTConfig(j.Cluster, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pusher := kubernetes.NewForConfigOrDie(config)
+	if _, err := pusher.CoreV1().Secrets("").List(ctx, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+		t.Errorf("the pusher reads Secrets: %v", err)
+	}
+	if body, err := pusher.RESTClient().Get().AbsPath("/healthz").DoRaw(ctx); err != nil || string(body) != "ok" {
+		t.Errorf("KubeFed's health check: %s, %v", body, err)
+	}
+
+	steps = nil
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if c := counts(steps); c[Unchanged] != len(steps) {
+		t.Errorf("the second time: %v", steps)
+	}
+
+	steps = nil
+	real := j.Now
+	j.Now = func() time.Time { return real().Add(350 * 24 * time.Hour) }
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if renewed, err := j.Host.token(ctx, kubeFedNamespace, "acp-pusher-joins"); err != nil || renewed == token {
+		t.Errorf("a token that ends soon was kept: %v", err)
+	}
+	if u, _, _ := j.Host.registration(ctx, "joins"); u.GetAnnotations()[federation.AnnotationRenewed] == "" {
+		t.Error("KubeFed does not hear of the new token")
+	}
+}
+
+func TestJoinRefuses(t *testing.T) {
+	empty := testenv.Start(t, testenv.Options{})
+	var steps []Step
+	for _, c := range []struct {
+		reason string
+		change func(*Join)
+		want   error
+		text   string
+	}{
+		{"a cluster without the kinds", func(j *Join) { j.Member = empty.Config }, ErrRefused, ""},
+		{"labels of classes that are not in identities", func(j *Join) { j.Keys = []preflight.Key{{Class: "redis", Label: "app.kubernetes.io/redis"}} }, nil, ""},
+		{"an address without https", func(j *Join) { j.Cluster.Endpoint = "http://127.0.0.1:1" }, nil, "https"},
+		{"a cluster that is not there", func(j *Join) { j.Member = &rest.Config{Host: "https://127.0.0.1:1"} }, ErrRefused, ""},
+		{"a member whose address KubeFed cannot use", func(j *Join) { j.Cluster.Endpoint = "https://127.0.0.1:1" }, ErrRefused, ""},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			name := "refused-" + strings.ToLower(strings.ReplaceAll(c.reason, " ", "-"))
+			j := joining(t, name, &steps)
+			c.change(j)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*preflight.Timeout)
+			defer cancel()
+			_, err := j.Run(ctx)
+			switch {
+			case c.want == nil && c.text == "":
+				// Nothing tells what Cilium's identities hold where there is no configuration to read.
+				if err != nil {
+					t.Errorf("%v", err)
+				}
+				return
+			case c.want != nil && !errors.Is(err, c.want), c.text != "" && (err == nil || !strings.Contains(err.Error(), c.text)):
+				t.Errorf("%v", err)
+			}
+			if u, _, err := j.Host.registration(t.Context(), name); err != nil || u != nil {
+				t.Errorf("it was registered: %v", err)
+			}
+		})
+	}
+}
+
+func TestJoinKeepsANameToItsCluster(t *testing.T) {
+	var steps []Step
+	j := joining(t, "taken", &steps)
+	if _, err := j.Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	j.Cluster.Endpoint = "https://other.example"
+	if _, err := j.Run(t.Context()); !errors.Is(err, ErrOther) {
+		t.Errorf("%v", err)
+	}
+}
+
+// policyIn puts a policy of ACP into the member, and returns how to remove it.
+func policyIn(t *testing.T, name string) (remove func()) {
+	t.Helper()
+	r := dynamic.NewForConfigOrDie(memberServer.Config).Resource(federation.CiliumPolicy.TargetResource)
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy",
+		"metadata": map[string]any{"name": name, "labels": map[string]any{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}}, "spec": map[string]any{}}}
+	if _, err := r.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := r.Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
+}
+
+// federatedOn puts a Federated object on the host that names a member.
+func federatedOn(t *testing.T, name, member string) (release func()) {
+	t.Helper()
+	r := dynamic.NewForConfigOrDie(hostServer.Config).Resource(federation.CiliumPolicy.FederatedResource)
+	o := &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy},
+		Annotations: map[string]string{federation.AnnotationResource: "trnv1:rsc:a:b:c:d", federation.AnnotationEverPlaced: member}}}
+	u, err := o.Unstructured()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		patch := []byte(`{"metadata":{"annotations":{"` + federation.AnnotationEverPlaced + `":""}}}`)
+		if _, err := r.Patch(t.Context(), name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestLeaveWaitsUntilNothingIsLeft(t *testing.T) {
+	ctx := t.Context()
+	var steps []Step
+	j := joining(t, "leaves", &steps)
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	remove := policyIn(t, "acp-leaves")
+	defer remove()
+	release := federatedOn(t, "acp-leaves", "leaves")
+	l := &Leave{Host: j.Host, Name: "leaves", Timeout: time.Nanosecond, Every: 10 * time.Millisecond}
+	left, err := l.Run(ctx)
+	if !errors.Is(err, ErrStays) || len(left.Objects) != 1 || len(left.Federated) != 1 {
+		t.Fatalf("%v, %+v", err, left)
+	}
+	_, c, err := j.Host.registration(ctx, "leaves")
+	if err != nil || !c.Leaving {
+		t.Fatalf("the adapter is not told to take it out of the placements: %+v, %v", c, err)
+	}
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if _, c, _ := j.Host.registration(ctx, "leaves"); c.Leaving {
+		t.Error("who joins again still leaves")
+	}
+
+	l.Timeout = time.Minute
+	l.Waiting = func(left Left) { // one obstacle after the other goes, as the adapter and KubeFed take them away
+		if len(left.Federated) > 0 {
+			release()
+			return
+		}
+		remove()
+	}
+	l.Member = memberServer.Config
+	l.Told = func(s Step) { steps = append(steps, s) }
+	steps = nil
+	if left, err = l.Run(ctx); err != nil || !left.Nothing() {
+		t.Fatalf("%v, %+v", err, left)
+	}
+	if u, _, err := j.Host.registration(ctx, "leaves"); err != nil || u != nil {
+		t.Errorf("it is still registered: %v", err)
+	}
+	for _, name := range []string{"acp-pusher-leaves"} {
+		if token, err := j.Host.token(ctx, kubeFedNamespace, name); err != nil || token != "" {
+			t.Errorf("the Secret %s is still there: %v", name, err)
+		}
+	}
+	if c := counts(steps); c[Removed] != len(steps) {
+		t.Errorf("%v", steps)
+	}
+	steps = nil
+	if _, err := l.Run(ctx); err != nil || counts(steps)[Absent] != len(steps) {
+		t.Errorf("the second time: %v, %v", err, steps)
+	}
+}
+
+func TestForcedLeaveTellsWhatStays(t *testing.T) {
+	ctx := t.Context()
+	var steps []Step
+	j := joining(t, "forced", &steps)
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	remove := policyIn(t, "acp-forced")
+	defer remove()
+	release := federatedOn(t, "acp-forced", "forced")
+	defer release()
+	l := &Leave{Host: j.Host, Name: "forced", Force: true, DryRun: true, Told: func(s Step) { steps = append(steps, s) }}
+	if _, err := l.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if u, _, err := j.Host.registration(ctx, "forced"); err != nil || u == nil {
+		t.Fatalf("a dry run unregistered it: %v", err)
+	}
+	l.DryRun = false
+	left, err := l.Run(ctx)
+	if err != nil || len(left.Objects) != 1 || len(left.Federated) != 1 || !strings.Contains(left.Federated[0], "trnv1:rsc:a:b:c:d") {
+		t.Fatalf("%v, %+v", err, left)
+	}
+	if u, _, err := j.Host.registration(ctx, "forced"); err != nil || u != nil {
+		t.Errorf("it is still registered: %v", err)
+	}
+}
+
+func TestExpiry(t *testing.T) {
+	jwt := func(claims string) string { return "x." + base64.RawURLEncoding.EncodeToString([]byte(claims)) + ".y" }
+	for _, c := range []struct {
+		reason, token string
+		want          int64
+	}{
+		{"a bound token", jwt(`{"exp":1800000000}`), 1800000000},
+		{"one that never ends", jwt(`{"iss":"kubernetes/serviceaccount"}`), 0},
+		{"no claims", jwt(`[`), 0},
+		{"not a JWT", "a-static-token", 0},
+		{"not base64", "a.%.b", 0},
+		{"nonsense", jwt(`{"exp":-1}`), 0},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			ends, known := Expiry(c.token)
+			if known != (c.want > 0) || known && ends.Unix() != c.want {
+				t.Errorf("%v, %v", ends, known)
+			}
+		})
+	}
+}
+
+func FuzzExpiry(f *testing.F) {
+	f.Add("a.e30.b")
+	f.Fuzz(func(t *testing.T, token string) {
+		if ends, known := Expiry(token); known && ends.Unix() <= 0 {
+			t.Errorf("%q ends at %v", token, ends)
+		}
+	})
+}

@@ -1,0 +1,199 @@
+package preflight
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
+)
+
+// Severity of a finding.
+type Severity string
+
+// Severities, the worst first.
+const (
+	// Stops: while KubeFed counts the cluster as ready, the kind would stop for every member.
+	Stops Severity = "Stops"
+	// Fails: what is pushed would not be enforced, or would mean something else than it says.
+	Fails Severity = "Fails"
+	// Warns: something to know.
+	Warns Severity = "Warns"
+)
+
+// Codes of findings. People and programs may rely on them.
+const (
+	Unreachable       = "Unreachable"
+	KindMissing       = "KindMissing"
+	KindForbidden     = "KindForbidden"
+	KindFails         = "KindFails"
+	AuditMode         = "AuditMode"
+	NotEnforcing      = "NotEnforcing"
+	LabelNotIdentity  = "LabelNotInIdentities"
+	LabelsUnreadable  = "IdentityLabelsUnreadable"
+	SameClusterName   = "SameClusterName"
+	SameClusterID     = "SameClusterID"
+	ConfigUnread      = "CiliumConfigUnread"
+	OldCilium         = "OldCilium"
+	OldServer         = "OldServer"
+	IstioUnsupported  = "IstioUnsupported"
+	IstioCapabilities = "IstioCapabilities"
+)
+
+// Finding is one thing that was found, and what to do about it.
+type Finding struct {
+	Severity Severity `json:"severity"`
+	Code     string   `json:"code"`
+	// About is the class of a finding about one class.
+	About   string `json:"about,omitempty"`
+	Message string `json:"message"`
+	Do      string `json:"do"`
+}
+
+// Oldest versions that ACP is made for.
+var (
+	oldestCilium = version.MustParseGeneric("1.19.0")
+	// oldestServer serves ValidatingAdmissionPolicies as stable, which guard the managed objects.
+	oldestServer = version.MustParseGeneric("1.30.0")
+	oldestIstio  = version.MustParseGeneric("1.29.0")
+)
+
+// Assess tells what is wrong, the worst first.
+func Assess(f Facts, n Needs) []Finding {
+	if f.Silent != "" {
+		return []Finding{{Severity: Stops, Code: Unreachable, Message: fmt.Sprintf("the cluster does not answer: %s", f.Silent),
+			Do: "check address, certificate authority, proxy and token, from where the adapter and KubeFed run"}}
+	}
+	out := listings(f, n)
+	out = append(out, settings(f, n)...)
+	out = append(out, uniqueness(f, n.Others)...)
+	out = append(out, versions(f)...)
+	slices.SortStableFunc(out, func(a, b Finding) int {
+		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
+	})
+	return out
+}
+
+var order = []Severity{Stops, Fails, Warns}
+
+// Passes tells that nothing speaks against the member.
+func Passes(findings []Finding) bool {
+	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.Severity != Warns })
+}
+
+// listings asks of each kind whether it was listed. A kind that nobody asked about was not.
+func listings(f Facts, n Needs) []Finding {
+	var out []Finding
+	for _, k := range n.Kinds {
+		gvr := k.TargetResource
+		l := Listing{Resource: gvr, Result: NotDecided}
+		if i := slices.IndexFunc(f.Kinds, func(l Listing) bool { return l.Resource == gvr }); i >= 0 {
+			l = f.Kinds[i]
+		}
+		name := gvr.GroupResource().String()
+		switch l.Result {
+		case Listed:
+		case NotServed:
+			out = append(out, Finding{Severity: Stops, Code: KindMissing, Message: fmt.Sprintf("it does not serve %s in version %s", name, gvr.Version),
+				Do: "install Cilium 1.19 or newer there, with its CRDs"})
+		case Forbidden:
+			out = append(out, Finding{Severity: Stops, Code: KindForbidden, Message: fmt.Sprintf("the pusher may not list %s", name),
+				Do: "give the pusher's account its role again: kubectl acp cluster join does"})
+		default:
+			out = append(out, Finding{Severity: Stops, Code: KindFails, Message: strings.TrimSuffix(fmt.Sprintf("%s cannot be listed: %s", name, l.Detail), ": "),
+				Do: "mend the API server or the stored objects there"})
+		}
+	}
+	return out
+}
+
+// settings looks for what makes enforcement a matter of words.
+func settings(f Facts, n Needs) []Finding {
+	c := f.Cilium
+	if c.Unread != "" {
+		return []Finding{{Severity: Warns, Code: ConfigUnread, Message: "Cilium's configuration was not read: " + c.Unread,
+			Do: "apply deploy/rbac/member there; without the configuration nobody checks that the classes' labels are in identities"}}
+	}
+	var out []Finding
+	if c.Audit {
+		out = append(out, Finding{Severity: Fails, Code: AuditMode, Message: "Cilium's policy-audit-mode is on: nothing is refused there",
+			Do: "set policy-audit-mode to false and restart the agents"})
+	}
+	if c.Never {
+		out = append(out, Finding{Severity: Fails, Code: NotEnforcing, Message: "Cilium's enable-policy is never: nothing is refused there",
+			Do: "set enable-policy to default and restart the agents"})
+	}
+	if c.LabelsFile {
+		return append(out, Finding{Severity: Warns, Code: LabelsUnreadable, Message: "Cilium takes its identity labels from a file, which is not read here",
+			Do: "see to it that the file includes the classes' labels"})
+	}
+	filter, err := ParseFilter(c.Labels)
+	if err != nil {
+		return append(out, Finding{Severity: Fails, Code: LabelsUnreadable, Message: err.Error(), Do: "mend the setting labels of Cilium"})
+	}
+	for _, k := range n.Keys {
+		if !filter.Has(k.Label) {
+			out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, About: k.Class,
+				Message: fmt.Sprintf("the label %s of class %s is not in Cilium's identities: what selects it matches nothing", k.Label, k.Class),
+				Do:      fmt.Sprintf("add k8s:%s to the setting labels of Cilium and restart the agents", strings.ReplaceAll(k.Label, ".", `\.`))})
+		}
+	}
+	return out
+}
+
+// uniqueness: identities of clusters that share a name or an id are taken for each other's.
+func uniqueness(f Facts, others []Facts) []Finding {
+	var out []Finding
+	if f.Cilium.Unread != "" {
+		return nil
+	}
+	for _, o := range others {
+		if o.Member == f.Member || o.Cilium.Unread != "" || o.Silent != "" {
+			continue
+		}
+		if o.Cilium.ClusterName == f.Cilium.ClusterName {
+			out = append(out, Finding{Severity: Fails, Code: SameClusterName,
+				Message: fmt.Sprintf("Cilium's cluster-name %q is also that of member %s", f.Cilium.ClusterName, o.Member), Do: "give each cluster a name of its own"})
+		}
+		if o.Cilium.ClusterID == f.Cilium.ClusterID {
+			out = append(out, Finding{Severity: Fails, Code: SameClusterID,
+				Message: fmt.Sprintf("Cilium's cluster-id %q is also that of member %s", f.Cilium.ClusterID, o.Member), Do: "give each cluster an id of its own"})
+		}
+	}
+	return out
+}
+
+func versions(f Facts) []Finding {
+	var out []Finding
+	if old(f.Cilium.Version, oldestCilium) {
+		out = append(out, Finding{Severity: Fails, Code: OldCilium, Message: "Cilium " + f.Cilium.Version + " is older than 1.19: policies mean something else there",
+			Do: "upgrade Cilium"})
+	}
+	if old(f.Version, oldestServer) {
+		out = append(out, Finding{Severity: Warns, Code: OldServer, Message: "Kubernetes " + f.Version + " has no stable admission policies: nothing guards the managed objects there",
+			Do: "upgrade to 1.30 or newer"})
+	}
+	if f.Istio.Served && f.Istio.Unread == "" {
+		out = append(out, istio(f.Istio))
+	}
+	return out
+}
+
+func istio(i Istio) Finding {
+	if old(i.Version, oldestIstio) {
+		return Finding{Severity: Warns, Code: IstioUnsupported, Message: "Istio " + i.Version + " is older than 1.29: classes with the enforcer istio are refused there",
+			Do: "upgrade Istio"}
+	}
+	what := "sidecars"
+	if i.Ambient {
+		what = "sidecars, and ambient for layer 4"
+	}
+	return Finding{Severity: Warns, Code: IstioCapabilities, Message: "Istio " + i.Version + " is there with " + what, Do: "nothing"}
+}
+
+// old is false for a version that cannot be read: it may be a build of somebody's own.
+func old(text string, oldest *version.Version) bool {
+	v, err := version.ParseGeneric(text)
+	return err == nil && v.LessThan(oldest)
+}

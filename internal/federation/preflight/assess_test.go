@@ -1,0 +1,159 @@
+package preflight
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+var needs = Needs{Kinds: []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup},
+	Keys: []Key{{Class: "redis", Label: "com.trip/redis-cluster"}}}
+
+// healthy is a member without anything to tell.
+func healthy() Facts {
+	return Facts{Member: "m1", Version: "v1.36.3",
+		Kinds:  []Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: Listed}, {Resource: federation.CiliumGroup.TargetResource, Result: Listed}},
+		Cilium: Cilium{Version: "v1.20.2", ClusterName: "c1", ClusterID: "1"}}
+}
+
+func TestAssess(t *testing.T) {
+	type found struct {
+		Severity Severity
+		Code     string
+		About    string
+	}
+	for _, c := range []struct {
+		reason string
+		change func(*Facts)
+		others []Facts
+		want   []found
+		passes bool
+	}{
+		{reason: "a healthy member", passes: true},
+		{reason: "no answer hides everything else", change: func(f *Facts) { f.Silent, f.Kinds = "no route", nil }, want: []found{{Stops, Unreachable, ""}}},
+		{reason: "a kind that is not served stops it for all", change: func(f *Facts) { f.Kinds[1].Result = NotServed }, want: []found{{Stops, KindMissing, ""}}},
+		{reason: "so does one that the pusher may not list", change: func(f *Facts) { f.Kinds[0].Result = Forbidden }, want: []found{{Stops, KindForbidden, ""}}},
+		{reason: "and one whose list fails", change: func(f *Facts) { f.Kinds[0].Result = ListFails }, want: []found{{Stops, KindFails, ""}}},
+		{reason: "a kind that nobody asked about was not listed", change: func(f *Facts) { f.Kinds = f.Kinds[:1] }, want: []found{{Stops, KindFails, ""}}},
+		{reason: "agents that only log", change: func(f *Facts) { f.Cilium.Audit = true }, want: []found{{Fails, AuditMode, ""}}},
+		{reason: "agents that enforce nothing", change: func(f *Facts) { f.Cilium.Never = true }, want: []found{{Fails, NotEnforcing, ""}}},
+		{reason: "a label that is not in identities", change: func(f *Facts) { f.Cilium.Labels = "k8s:app" }, want: []found{{Fails, LabelNotIdentity, "redis"}}},
+		{reason: "a filter that agents would not start with", change: func(f *Facts) { f.Cilium.Labels = "k8s:(" }, want: []found{{Fails, LabelsUnreadable, ""}}},
+		{reason: "a filter that is in a file", change: func(f *Facts) { f.Cilium.LabelsFile = true }, want: []found{{Warns, LabelsUnreadable, ""}}, passes: true},
+		{reason: "a configuration that nobody read", change: func(f *Facts) { f.Cilium = Cilium{Unread: "forbidden"} }, want: []found{{Warns, ConfigUnread, ""}}, passes: true},
+		{reason: "two clusters of one name and id", others: []Facts{{Member: "m2", Cilium: Cilium{ClusterName: "c1", ClusterID: "1"}}},
+			want: []found{{Fails, SameClusterName, ""}, {Fails, SameClusterID, ""}}},
+		{reason: "itself is no other", others: []Facts{healthy()}, passes: true},
+		{reason: "one that was not read is not compared", others: []Facts{{Member: "m2", Silent: "x"}, {Member: "m3", Cilium: Cilium{Unread: "x"}}}, passes: true},
+		{reason: "an old Cilium, where a peer means all clusters", change: func(f *Facts) { f.Cilium.Version = "v1.18.4" }, want: []found{{Fails, OldCilium, ""}}},
+		{reason: "a build of one's own has no version to compare", change: func(f *Facts) { f.Cilium.Version = "main" }, passes: true},
+		{reason: "an old API server has no guard", change: func(f *Facts) { f.Version = "v1.29.4" }, want: []found{{Warns, OldServer, ""}}, passes: true},
+		{reason: "an old Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.28.1"} }, want: []found{{Warns, IstioUnsupported, ""}}, passes: true},
+		{reason: "a new Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.31.1", Ambient: true} }, want: []found{{Warns, IstioCapabilities, ""}}, passes: true},
+		{reason: "the worst first", change: func(f *Facts) { f.Version, f.Cilium.Audit, f.Kinds[0].Result = "v1.29.0", true, Forbidden },
+			want: []found{{Stops, KindForbidden, ""}, {Fails, AuditMode, ""}, {Warns, OldServer, ""}}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f, n := healthy(), needs
+			if c.change != nil {
+				c.change(&f)
+			}
+			n.Others = c.others
+			findings := Assess(f, n)
+			var got []found
+			for _, x := range findings {
+				got = append(got, found{x.Severity, x.Code, x.About})
+				if x.Message == "" || x.Do == "" {
+					t.Errorf("%s does not say what to do", x.Code)
+				}
+			}
+			if d := cmp.Diff(c.want, got); d != "" {
+				t.Error(d)
+			}
+			if Passes(findings) != c.passes {
+				t.Errorf("passes: %v", Passes(findings))
+			}
+		})
+	}
+}
+
+func TestFilter(t *testing.T) {
+	for _, c := range []struct {
+		reason, setting, key string
+		want                 bool
+	}{
+		{"by default every label of a pod is in", "", "com.trip/redis-cluster", true},
+		{"but not those of Kubernetes", "", "io.kubernetes.container.name", false},
+		{"a longer rule includes some of them again", "", "io.kubernetes.pod.namespace", true},
+		{"with a rule that includes, only what is included is in", `k8s:app`, "com.trip/redis-cluster", false},
+		{"and is", `k8s:app k8s:com\.trip/`, "com.trip/redis-cluster", true},
+		{"rules match from the key's beginning", `k8s:redis-cluster`, "com.trip/redis-cluster", false},
+		{"rules of another source do not count", `container:com.trip`, "com.trip/redis-cluster", false},
+		{"a rule without source counts", `com.trip`, "com.trip/redis-cluster", true},
+		{"a rule that excludes alone takes out just that", `k8s:!com\.trip/redis`, "com.trip/redis-cluster", false},
+		{"and nothing else", `k8s:!com\.trip/redis`, "com.trip/appid", true},
+		{"the longer match wins", `k8s:!com\.trip k8s:com\.trip/redis-cluster`, "com.trip/redis-cluster", true},
+		{"a tie keeps it out", `k8s:!com\.trip k8s:com\.trip`, "com.trip/redis-cluster", false},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f, err := ParseFilter(c.setting)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := f.Has(c.key); got != c.want {
+				t.Errorf("%q has %s: %v", c.setting, c.key, got)
+			}
+		})
+	}
+	for _, bad := range []string{"k8s:", "k8s:!", "("} {
+		if _, err := ParseFilter(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func FuzzFilter(f *testing.F) {
+	f.Add(`k8s:!com\.trip k8s:app`, "com.trip/appid")
+	f.Fuzz(func(t *testing.T, setting, key string) {
+		with, err := ParseFilter(setting)
+		if err != nil {
+			return
+		}
+		// One more rule that includes exactly the key must not take it out.
+		if more, err := ParseFilter(setting + " k8s:.*"); err == nil && with.chosen && with.Has(key) && !more.Has(key) && !strings.Contains(key, "\n") {
+			t.Errorf("%q has %q, and not with a rule that includes more", setting, key)
+		}
+	})
+}
+
+func TestParseCilium(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		data   map[string]string
+		want   Cilium
+	}{
+		{"agents' own defaults", nil, Cilium{ClusterName: "default", ClusterID: "0"}},
+		{"what matters", map[string]string{"cluster-name": "c1", "cluster-id": "7", "labels": "k8s:app", "policy-audit-mode": "True", "enable-policy": "NEVER", "label-prefix-file": "f"},
+			Cilium{ClusterName: "c1", ClusterID: "7", Labels: "k8s:app", LabelsFile: true, Audit: true, Never: true}},
+		{"off", map[string]string{"policy-audit-mode": "false", "enable-policy": "default"}, Cilium{ClusterName: "default", ClusterID: "0"}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			if d := cmp.Diff(c.want, ParseCilium(c.data)); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+}
+
+func TestTag(t *testing.T) {
+	for image, want := range map[string]string{
+		"quay.io/cilium/cilium:v1.20.2@sha256:abc": "v1.20.2", "registry:5000/cilium": "", "cilium": "", "istio/pilot:1.31.1-distroless": "1.31.1-distroless",
+	} {
+		if got := tag(image); got != want {
+			t.Errorf("%s: %q", image, got)
+		}
+	}
+}

@@ -1,0 +1,81 @@
+package preflight
+
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// Facts are what was read from one cluster.
+type Facts struct {
+	Member string
+	// Version of its API server, as v1.36.3.
+	Version string
+	// Silent says why the API server did not answer, or did not take the credentials; "": it did.
+	Silent string
+	// Kinds tells of each needed kind what the pusher's LIST led to.
+	Kinds  []Listing
+	Cilium Cilium
+	Istio  Istio
+}
+
+// Listing is what a LIST of one kind led to.
+type Listing struct {
+	Resource schema.GroupVersionResource
+	Result   Result
+	// Detail is the API server's word when Result is ListFails.
+	Detail string
+}
+
+// Result of a LIST.
+type Result string
+
+// Results.
+const (
+	Listed     Result = "Listed"
+	NotServed  Result = "NotServed"
+	Forbidden  Result = "Forbidden"
+	ListFails  Result = "Fails"
+	NotDecided Result = "NotDecided"
+)
+
+// Cilium is what the agents' ConfigMap says, and which version runs.
+type Cilium struct {
+	// Unread says why the configuration was not read; "": it was.
+	Unread string
+	// Image version of the agents, as v1.20.2; "" when it is not known.
+	Version string
+	// ClusterName and ClusterID as configured; agents without them have "default" and "0".
+	ClusterName, ClusterID string
+	// Labels is the filter of identity labels, as in the ConfigMap.
+	Labels string
+	// LabelsFile: the base of the filter comes from a file that the ConfigMap does not show.
+	LabelsFile bool
+	// Audit: the agents let everything through and only log.
+	Audit bool
+	// Never: the agents enforce no policy at all.
+	Never bool
+}
+
+// Istio is what the cluster has of Istio.
+type Istio struct {
+	// Served: the kind AuthorizationPolicy is there.
+	Served bool
+	// Version of istiod, and whether ambient's ztunnel runs; both unknown when Unread.
+	Version string
+	Ambient bool
+	Unread  string
+}
+
+// Needs are what a member has to have.
+type Needs struct {
+	// Kinds that are pushed.
+	Kinds []federation.Kind
+	// Keys are the labels that classes select pods by.
+	Keys []Key
+	// Others are the facts of the other members.
+	Others []Facts
+}
+
+// Key is the pod label of a class.
+type Key struct{ Class, Label string }

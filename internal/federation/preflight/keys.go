@@ -1,0 +1,25 @@
+package preflight
+
+import (
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// Keys are the labels by which Cilium would have to know pods, for classes that it enforces.
+func Keys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass) []Key {
+	var out []Key
+	enforced := false
+	for _, c := range resources {
+		if len(c.Spec.Enforcers) == 0 || slices.Contains(c.Spec.Enforcers, v1alpha1.EnforcerCilium) {
+			enforced = true
+			out = append(out, Key{Class: c.Name, Label: string(c.Spec.LabelKey)})
+		}
+	}
+	for _, c := range subjects {
+		if enforced {
+			out = append(out, Key{Class: c.Name, Label: string(c.Spec.LabelKey)})
+		}
+	}
+	return out
+}

@@ -1,0 +1,160 @@
+package portal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/rollout"
+)
+
+const (
+	mostAnnounced = 200
+	mostAdvanced  = 50
+	mostMembers   = 512
+)
+
+// AnnounceRollout implements openapi.StrictServerInterface.
+func (a *api) AnnounceRollout(ctx context.Context, r openapi.AnnounceRolloutRequestObject) (openapi.AnnounceRolloutResponseObject, error) {
+	ids, err := resourcesNamed(r.Body.Resources, mostAnnounced)
+	if err != nil {
+		return nil, err
+	}
+	c, who := a.Catalog(), actor(ctx)
+	var mine []catalog.Entity
+	for _, id := range ids {
+		if e, ok := c.Resource(id); ok && rollout.May(c, who, e) {
+			mine = append(mine, e)
+		}
+	}
+	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	defer cancel()
+	clients := map[string]rollout.Assessment{}
+	if len(mine) > 0 {
+		if clients, err = a.Insight.Assess(limited, namesOf(mine)...); err != nil {
+			return nil, err
+		}
+	}
+	notice := rollout.Notice{Message: r.Body.Message}
+	if r.Body.EnforceAt != nil {
+		notice.EnforceAt = *r.Body.EnforceAt
+	}
+	out := openapi.AnnounceRollout200JSONResponse{}
+	for _, id := range ids {
+		x := openapi.RolloutResult{Resource: id}
+		e, err := found(c.Resource(id))
+		if err == nil {
+			var done rollout.Announced
+			if done, err = a.Rollout.Announce(plain(ctx), who, e, notice, clients[e.Name].Clients); err == nil {
+				x.Ok, x.Told, x.Unowned = true, &done.Told, &done.Unowned
+			}
+		}
+		if x.Problem, err = a.resultOf(ctx, err); err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, x)
+	}
+	return out, nil
+}
+
+// resultOf is the problem of one of many; what is wrong with all of them is an error.
+func (a *api) resultOf(ctx context.Context, err error) (*openapi.Problem, error) {
+	switch approval.CodeOf(err) {
+	case "", approval.CodeUnavailable, approval.CodeStoreUnavailable:
+		return nil, err
+	}
+	return new(toProblem(a.hideDuplicate(ctx, err))), nil
+}
+
+var modeOfStage = map[openapi.RolloutAdvanceStage]v1alpha1.Mode{openapi.RolloutAdvanceStageObserve: v1alpha1.ModeObserve, openapi.RolloutAdvanceStageInitial: v1alpha1.ModeAudit,
+	openapi.RolloutAdvanceStageEnforce: v1alpha1.ModeEnforce}
+
+// AdvanceRollout implements openapi.StrictServerInterface.
+func (a *api) AdvanceRollout(ctx context.Context, r openapi.AdvanceRolloutRequestObject) (openapi.AdvanceRolloutResponseObject, error) {
+	ids, err := resourcesNamed(r.Body.Resources, mostAdvanced)
+	if err != nil {
+		return nil, err
+	}
+	mode, ok := modeOfStage[r.Body.Stage]
+	clusters := value(r.Body.Clusters)
+	switch {
+	case !ok:
+		return nil, wrong("stage", "must be one of observe, initial, enforce")
+	case len(clusters) > mostMembers || r.Body.Clusters != nil && len(clusters) == 0:
+		return nil, wrong("clusters", "must name 1 to 512 members, or be absent")
+	}
+	key, err := idempotencyKey(r.Params.IdempotencyKey)
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.AdvanceRollout200JSONResponse{}
+	for _, id := range ids {
+		x := openapi.RolloutResult{Resource: id}
+		t, err := a.advance(ctx, id, mode, clusters, r.Body, key)
+		if err == nil {
+			x.Ok, x.Ticket = true, new(t.ID())
+		}
+		if x.Problem, err = a.resultOf(ctx, err); err != nil {
+			return nil, err
+		}
+		out.Items = append(out.Items, x)
+	}
+	return out, nil
+}
+
+// advance asks for a mode of one resource, with the chain that such a request has.
+func (a *api) advance(ctx context.Context, id string, mode v1alpha1.Mode, clusters []string, b *openapi.AdvanceRolloutJSONRequestBody, key string) (*approval.Ticket, error) {
+	e, err := found(a.Catalog().Resource(id))
+	if err != nil {
+		return nil, err
+	}
+	req := approval.Request{Kind: approval.KindMode, Reason: b.Reason}
+	if b.Override != nil {
+		req.Override = b.Override.Reason
+	}
+	if key != "" { // one key for many tickets
+		sum := sha256.Sum256([]byte(key + "\n" + id))
+		req.IdempotencyKey = hex.EncodeToString(sum[:])
+	}
+	p := a.Host.Protection(e.Name)
+	item := approval.RequestItem{Resource: id, Mode: mode, ClusterModes: map[string]v1alpha1.Mode{}}
+	if p == nil {
+		req.Kind = approval.KindOnboard
+	}
+	if len(clusters) > 0 {
+		if item.Mode, item.ClusterModes, err = staged(p, mode, clusters); err != nil {
+			return nil, err
+		}
+	}
+	req.Items = []approval.RequestItem{item}
+	return a.Tickets.Submit(plain(ctx), actor(ctx), req)
+}
+
+// staged is a mode in some members, while the others keep theirs.
+func staged(p *v1alpha1.ProtectedResource, mode v1alpha1.Mode, clusters []string) (v1alpha1.Mode, map[string]v1alpha1.Mode, error) {
+	base, modes := v1alpha1.ModeObserve, map[string]v1alpha1.Mode{}
+	var known []string
+	if p != nil {
+		base = p.Spec.Mode
+		for _, m := range p.Spec.ClusterModes {
+			modes[string(m.Cluster)] = m.Mode
+		}
+		for _, c := range p.Status.Clusters {
+			known = append(known, string(c.Name))
+		}
+	}
+	for _, c := range clusters {
+		if len(known) > 0 && !slices.Contains(known, c) {
+			return "", nil, wrong("clusters", "must name members that have the resource")
+		}
+		modes[c] = mode
+	}
+	maps.DeleteFunc(modes, func(_ string, m v1alpha1.Mode) bool { return m == base })
+	return base, modes, nil
+}

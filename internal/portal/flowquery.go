@@ -1,0 +1,159 @@
+package portal
+
+import (
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const (
+	// maxWindow bounds what one question about flows may read.
+	maxWindow = 31 * 24 * time.Hour
+	// maxFlowValues of one parameter, each of at most maxFlowValue bytes.
+	maxFlowValues = 50
+	maxFlowValue  = 512
+	maxFlowText   = 200
+	// flowPatience is how long a question about flows may take; the server's own limit for an answer is longer.
+	flowPatience = 20 * time.Second
+)
+
+// window of a question; without a beginning it is as long as the preset.
+func (a *api) window(since, until *time.Time, preset time.Duration) (from, to time.Time, err error) {
+	now := a.Now().UTC()
+	to = now
+	if until != nil {
+		to = until.UTC()
+	}
+	from = to.Add(-preset)
+	if since != nil {
+		from = since.UTC()
+	}
+	switch {
+	case !from.Before(to):
+		return from, to, badParameter("since", "must be before until")
+	case to.Sub(from) > maxWindow:
+		return from, to, badParameter("since", "must be at most 31 days before until")
+	case to.After(now.Add(24 * time.Hour)): // a clock may be ahead of ours
+		return from, to, badParameter("until", "must not be in the future")
+	}
+	return from, to, nil
+}
+
+func badParameter(name, message string) error {
+	return &problem{status: http.StatusBadRequest, code: "invalid", detail: "A parameter is not valid; see its field.",
+		fields: []approval.Field{{Path: name, Code: "invalid", Message: message}}}
+}
+
+// filter of flows that the caller may see.
+func (a *api) filter(who approval.Actor, p openapi.ListFlowsParams) (audit.Filter, error) {
+	f := audit.Filter{Within: a.scope(who), Policy: value(p.Policy), SID: value(p.Sid), Unattributed: value(p.Unattributed), Disagree: value(p.Disagree), Text: value(p.Q)}
+	var err error
+	if f.Since, f.Until, err = a.window(p.Since, p.Until, deniedWindow); err != nil {
+		return f, err
+	}
+	if len(f.Text) > maxFlowText || len(f.Policy) > maxFlowValue || len(f.SID) > maxFlowValue {
+		return f, badParameter("q", "is too long")
+	}
+	for name, values := range map[string][]string{"subject": value(p.Subject), "resource": value(p.Resource), "cluster": value(p.Cluster), "action": value(p.Action)} {
+		if err := bounded(name, values); err != nil {
+			return f, err
+		}
+	}
+	c := a.Catalog()
+	f.Subjects = names(value(p.Subject), func(id string) (catalog.Entity, bool) { return c.Application(id) })
+	f.Resources = names(value(p.Resource), func(id string) (catalog.Entity, bool) { return c.Resource(id) })
+	f.Clusters, f.Actions = value(p.Cluster), value(p.Action)
+	if f.Decisions, err = words(p.Decision); err != nil {
+		return f, err
+	}
+	for _, v := range value(p.Verdict) {
+		if !v.Valid() {
+			return f, badParameter("verdict", "must be one of forwarded, dropped, audit, unknown")
+		}
+		f.Verdicts = append(f.Verdicts, audit.Verdict(v))
+	}
+	if len(value(p.Port)) > maxFlowValues || len(f.Verdicts) > maxFlowValues {
+		return f, badParameter("port", fmt.Sprintf("must have at most %d values", maxFlowValues))
+	}
+	for _, n := range value(p.Port) {
+		if n < 0 || n > 65535 {
+			return f, badParameter("port", "must be between 0 and 65535")
+		}
+		f.Ports = append(f.Ports, uint16(n))
+	}
+	return f, nil
+}
+
+func bounded(name string, values []string) error {
+	if len(values) > maxFlowValues {
+		return badParameter(name, fmt.Sprintf("must have at most %d values", maxFlowValues))
+	}
+	for _, v := range values {
+		if v == "" || len(v) > maxFlowValue {
+			return badParameter(name, fmt.Sprintf("must have 1 to %d bytes", maxFlowValue))
+		}
+	}
+	return nil
+}
+
+// names takes catalog ids for the resource names of what they mean.
+func names(in []string, find func(string) (catalog.Entity, bool)) []string {
+	out := make([]string, 0, len(in))
+	for _, v := range in {
+		if e, ok := find(v); ok {
+			v = e.Name
+		}
+		out = append(out, v)
+	}
+	return out
+}
+
+func words(in *openapi.DecisionFilter) ([]policy.Word, error) {
+	if len(value(in)) > maxFlowValues {
+		return nil, badParameter("decision", fmt.Sprintf("must have at most %d values", maxFlowValues))
+	}
+	var out []policy.Word
+	for _, d := range value(in) {
+		if !d.Valid() {
+			return nil, problemf(http.StatusBadRequest, "invalid", "decision must be one of allowed, denied, default-denied, audited, unmanaged.")
+		}
+		out = append(out, policy.Word(d))
+	}
+	return out, nil
+}
+
+// scope is what of the flows somebody may see: what he or one of his groups owns; nil: everything.
+func (a *api) scope(who approval.Actor) *audit.Scope {
+	if who.Security || who.Auditor {
+		return nil
+	}
+	applications, resources := a.Catalog().Owned(who.ID)
+	return &audit.Scope{Subjects: namesOf(applications), Resources: namesOf(resources)}
+}
+
+// steps that a series may have by itself, and how many it should have at least half of.
+var steps = []time.Duration{time.Minute, 5 * time.Minute, 15 * time.Minute, time.Hour, 6 * time.Hour, 24 * time.Hour}
+
+const wantedSteps = 150
+
+// seriesStep: what the caller says, or the shortest that gives no more than the wanted number.
+func seriesStep(seconds *int, window time.Duration) (time.Duration, error) {
+	if seconds != nil {
+		if *seconds < 60 || *seconds%60 != 0 || *seconds > int(maxWindow/time.Second) {
+			return 0, badParameter("stepSeconds", "must be a multiple of 60, and at most 31 days")
+		}
+		return time.Duration(*seconds) * time.Second, nil
+	}
+	for _, s := range steps {
+		if window/s <= wantedSteps {
+			return s, nil
+		}
+	}
+	return steps[len(steps)-1], nil
+}

@@ -1,0 +1,51 @@
+package host
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/rollout"
+)
+
+var _ rollout.Switch = (*Writer)(nil)
+
+// Toggle implements rollout.Switch: read, compare, check, write with the resource version that was read.
+func (w *Writer) Toggle(ctx context.Context, name, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	for range maxConflicts {
+		var o v1alpha1.ProtectedResource
+		err := w.Client.Get(ctx, client.ObjectKey{Name: name}, &o)
+		switch {
+		case apierrors.IsNotFound(err):
+			return nil, rollout.ErrGone
+		case err != nil:
+			return nil, fmt.Errorf("read ProtectedResource %s: %w", name, err)
+		case version != "" && o.ResourceVersion != version:
+			return nil, rollout.ErrChanged
+		}
+		if err := check(ctx, o.Spec); err != nil {
+			return nil, err
+		}
+		if equality.Semantic.DeepEqual(o.Spec.TemporaryAudit, audit) {
+			return &o, nil
+		}
+		o.Spec.TemporaryAudit = audit
+		err = w.Client.Update(ctx, &o)
+		if err == nil {
+			return &o, nil
+		}
+		if !again(true, err) {
+			return nil, refused(name, err)
+		}
+		if version != "" {
+			return nil, rollout.ErrChanged
+		}
+	}
+	return nil, fmt.Errorf("write ProtectedResource %s: it changed %d times in between", name, maxConflicts)
+}

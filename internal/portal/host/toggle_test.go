@@ -1,0 +1,128 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/client/fake"
+	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/portal/host"
+	"github.com/acp-io/acp/internal/rollout"
+)
+
+const bobs = "trnv1:rsc:trip-com:redis:clusters:bobs-cluster"
+
+func protection(mode v1alpha1.Mode, audit *v1alpha1.TemporaryAudit) *v1alpha1.ProtectedResource {
+	return &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: bobs, Mode: mode, TemporaryAudit: audit}}
+}
+
+func offline(t *testing.T, f interceptor.Funcs, objects ...client.Object) *host.Writer {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	return &host.Writer{Client: fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).WithInterceptorFuncs(f).Build()}
+}
+
+func TestToggle(t *testing.T) {
+	until := metav1.NewTime(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC))
+	audit := &v1alpha1.TemporaryAudit{Until: until, Reason: "an outage", By: "bob"}
+	agree := func(context.Context, v1alpha1.ProtectedResourceSpec) error { return nil }
+	ctx := t.Context()
+
+	w := offline(t, interceptor.Funcs{}, protection(v1alpha1.ModeEnforce, nil))
+	o, err := w.Toggle(ctx, "bobs", "", audit, agree)
+	if err != nil || cmp.Diff(audit, o.Spec.TemporaryAudit) != "" {
+		t.Fatalf("it begins: %+v, %v", o, err)
+	}
+	if again, err := w.Toggle(ctx, "bobs", o.ResourceVersion, audit, agree); err != nil || again.ResourceVersion != o.ResourceVersion {
+		t.Errorf("the same again writes nothing: %v", err)
+	}
+	if _, err := w.Toggle(ctx, "bobs", "1", nil, agree); !errors.Is(err, rollout.ErrChanged) {
+		t.Errorf("who saw another object is refused: %v", err)
+	}
+	no := errors.New("no")
+	if _, err := w.Toggle(ctx, "bobs", "", nil, func(context.Context, v1alpha1.ProtectedResourceSpec) error { return no }); !errors.Is(err, no) {
+		t.Errorf("the check's error is returned as it is: %v", err)
+	}
+	if o, err = w.Toggle(ctx, "bobs", o.ResourceVersion, nil, agree); err != nil || o.Spec.TemporaryAudit != nil || o.Spec.Mode != v1alpha1.ModeEnforce {
+		t.Errorf("it ends, and nothing else changes: %+v, %v", o, err)
+	}
+	if _, err := w.Toggle(ctx, "others", "", audit, agree); !errors.Is(err, rollout.ErrGone) {
+		t.Errorf("what is not onboarded cannot be opened: %v", err)
+	}
+}
+
+// TestToggleMeanwhile: somebody else's change in between is kept, unless the caller named what he saw.
+func TestToggleMeanwhile(t *testing.T) {
+	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)), Reason: "an outage", By: "bob"}
+	for name, tc := range map[string]struct {
+		reason  string
+		version func(*host.Writer) string
+		want    error
+	}{
+		"any":   {"read again", func(*host.Writer) string { return "" }, nil},
+		"named": {"he did not see it", func(w *host.Writer) string { return current(t, w).ResourceVersion }, rollout.ErrChanged},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := offline(t, interceptor.Funcs{}, protection(v1alpha1.ModeEnforce, nil))
+			version, others := tc.version(w), 0
+			_, err := w.Toggle(t.Context(), "bobs", version, audit, func(ctx context.Context, _ v1alpha1.ProtectedResourceSpec) error {
+				if others++; others > 1 {
+					return nil
+				}
+				o := current(t, w)
+				o.Spec.ClusterModes = []v1alpha1.ClusterMode{{Cluster: "m1", Mode: v1alpha1.ModeAudit}}
+				return w.Client.Update(ctx, o)
+			})
+			if !errors.Is(err, tc.want) {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			o := current(t, w)
+			if len(o.Spec.ClusterModes) != 1 || (o.Spec.TemporaryAudit != nil) != (tc.want == nil) {
+				t.Errorf("%s: %+v", tc.reason, o.Spec)
+			}
+		})
+	}
+}
+
+func current(t *testing.T, w *host.Writer) *v1alpha1.ProtectedResource {
+	t.Helper()
+	var o v1alpha1.ProtectedResource
+	if err := w.Client.Get(t.Context(), client.ObjectKey{Name: "bobs"}, &o); err != nil {
+		t.Fatal(err)
+	}
+	return &o
+}
+
+// TestModeTicketsLeaveTheTemporaryAudit: a ticket is based on the mode, so a temporary audit that began meanwhile does not
+// refuse it, and is still there afterwards.
+func TestModeTicketsLeaveTheTemporaryAudit(t *testing.T) {
+	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(time.Date(2026, 11, 22, 0, 0, 0, 0, time.UTC)), Reason: "an outage", By: "bob"}
+	w := offline(t, interceptor.Funcs{}, protection(v1alpha1.ModeAudit, audit))
+	c := approval.Change{Kind: approval.ObjectProtectedResource, Name: "bobs", Verb: approval.VerbUpdate,
+		Before: text(t, protection(v1alpha1.ModeAudit, nil).Spec), After: text(t, protection(v1alpha1.ModeEnforce, nil).Spec)}
+	for range 2 {
+		if _, err := w.Apply(t.Context(), c, yes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	o := current(t, w)
+	if o.Spec.Mode != v1alpha1.ModeEnforce || cmp.Diff(audit, o.Spec.TemporaryAudit) != "" {
+		t.Errorf("%+v", o.Spec)
+	}
+	seen, err := host.Seen(t.Context(), w.Client, c.Kind, c.Name)
+	if err != nil || string(seen.Spec) != string(c.After) {
+		t.Errorf("what the ticket's progress compares is the mode: %s, %v", seen.Spec, err)
+	}
+}

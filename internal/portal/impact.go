@@ -1,0 +1,261 @@
+package portal
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/change"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const (
+	// impactLines of each list are shown.
+	impactLines = 200
+	// mostReplayed resources are looked at; a class may have thousands.
+	mostReplayed = 200
+)
+
+// PreviewImpact implements openapi.StrictServerInterface.
+func (a *api) PreviewImpact(ctx context.Context, r openapi.PreviewImpactRequestObject) (openapi.PreviewImpactResponseObject, error) {
+	req, err := request(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := a.Tickets.Plan(plain(ctx), actor(ctx), req)
+	if err != nil {
+		return nil, err
+	}
+	var items []approval.Item
+	for i, p := range plan.Items {
+		// What only the evidence or the guard refuses is shown: by it, people decide whether to wait.
+		switch approval.CodeOf(p.Err) {
+		case "", approval.CodeEvidence, approval.CodeGuard:
+			x := previewed(p, a.Now())
+			x.SID = fmt.Sprintf("t-new-%d", i+1)
+			items = append(items, x)
+		}
+	}
+	out, err := a.impact(ctx, plan.Kind, items, false)
+	return openapi.PreviewImpact200JSONResponse(out), err
+}
+
+// GetTicketImpact implements openapi.StrictServerInterface.
+func (a *api) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequestObject) (openapi.GetTicketImpactResponseObject, error) {
+	n, ok := approval.ParseID(r.Id)
+	if !ok {
+		return nil, approval.NotFound()
+	}
+	t, err := a.Tickets.Get(plain(ctx), actor(ctx), n)
+	if err != nil {
+		return nil, err
+	}
+	who, err := a.Tickets.Actor(plain(ctx), actor(ctx))
+	if err != nil {
+		return nil, err
+	}
+	kind, items := t.Kind, slices.Clone(t.Items)
+	if what := value(r.Params.Change); what == openapi.GetTicketImpactParamsChangeRevoke {
+		if !kind.Access() {
+			return nil, problemf(409, "conflict", "Only a grant can be revoked.")
+		}
+		kind = approval.KindRevoke
+		for i := range items {
+			items[i].Target = &approval.Target{Ticket: t.Number, Item: i}
+		}
+	} else if what != "" && !what.Valid() {
+		return nil, badParameter("change", "must be ticket or revoke")
+	}
+	out, err := a.impact(ctx, kind, items, approval.Decides(who, t))
+	return openapi.GetTicketImpact200JSONResponse(out), err
+}
+
+// impact replays the window with and without the items. Who decides sees all of it; others see what is theirs.
+func (a *api) impact(ctx context.Context, kind approval.Kind, items []approval.Item, decides bool) (openapi.Impact, error) {
+	now := a.Now().UTC()
+	since := now.Add(-a.EvidenceWindow)
+	out := openapi.Impact{Since: since, Until: now, NewlyAllowed: []openapi.ImpactLine{}, NewlyDenied: []openapi.ImpactLine{}, Uncertain: []openapi.ImpactUncertain{}}
+	base, err := a.snapshot()
+	if err != nil {
+		return out, err
+	}
+	in, err := a.input()
+	if err != nil {
+		return out, err
+	}
+	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	defer cancel()
+	found, err := a.replayed(limited, base, in, kind, items, since, now)
+	switch {
+	case errors.Is(err, audit.ErrUnavailable):
+		out.Message = new("The flow store cannot be read now; try again in a moment.")
+		return out, nil
+	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+		out.Message = new("The replay took too long; try again in a moment.")
+		return out, nil
+	case err != nil:
+		return out, err
+	}
+	a.impactOf(actor(ctx), found, decides, &out)
+	a.closing(limited, items, &out)
+	return out, nil
+}
+
+// closing adds the evidence of what would be enforced.
+func (a *api) closing(ctx context.Context, items []approval.Item, out *openapi.Impact) {
+	var list []openapi.ResourceScore
+	for _, it := range items {
+		if !approval.Closes(it.Change) {
+			continue
+		}
+		score, at, err := a.Insight.Evidence(ctx, it.ResourceName)
+		if err != nil {
+			a.Log.Debug("the evidence is not known", "error", err)
+			continue
+		}
+		list = append(list, openapi.ResourceScore{Resource: catalogRef(a.Catalog(), it.ResourceName), Score: a.scoreOf(score, at)})
+	}
+	if list != nil {
+		out.Evidence = &list
+	}
+}
+
+// replayed answers from what was replayed a moment ago, when nothing has changed since.
+func (a *api) replayed(ctx context.Context, base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item, since, until time.Time) (insight.Impact, error) {
+	digest, err := replayDigest(kind, items)
+	if err != nil {
+		return insight.Impact{}, err
+	}
+	if found, ok := a.replays.get(digest, base, until); ok {
+		return found, nil
+	}
+	before, after, resources := change.Snapshots(base, in, kind, items)
+	cut := len(resources) > mostReplayed
+	resources = resources[:min(len(resources), mostReplayed)]
+	if len(resources) == 0 { // no names would mean all
+		return insight.Impact{Since: since, Until: until}, nil
+	}
+	found, err := insight.Replay(ctx, a.Flows, insight.ReplayInput{Before: before, After: after, Resources: resources, Since: since, Until: until, At: until, MaxLines: impactLines})
+	if err != nil {
+		return found, err
+	}
+	found.Truncated = found.Truncated || cut
+	a.replays.put(digest, base, until, found)
+	return found, nil
+}
+
+// replayDigest is of what a change does, whoever asks.
+func replayDigest(kind approval.Kind, items []approval.Item) ([sha256.Size]byte, error) {
+	type essence struct {
+		Application, Resource, SID string
+		Actions                    []string
+		Target                     *approval.Target
+		Change                     *approval.Change
+		Ends                       time.Time
+	}
+	list := []any{kind}
+	for _, it := range items {
+		list = append(list, essence{it.ApplicationName, it.ResourceName, it.SID, it.Actions, it.Target, it.Change, it.ExpiresAt.Truncate(time.Minute)})
+	}
+	text, err := json.Marshal(list)
+	return sha256.Sum256(text), err
+}
+
+// keepReplays for a while, and no more of them than this.
+const (
+	replayKept  = 30 * time.Second
+	keepReplays = 200
+)
+
+// replays remembers the answers of a moment: an approver opens what the requester has just looked at.
+type replays struct {
+	mu   sync.Mutex
+	kept map[[sha256.Size]byte]replay
+}
+
+type replay struct {
+	base  *policy.Snapshot
+	at    time.Time
+	found insight.Impact
+}
+
+func (r *replays) get(digest [sha256.Size]byte, base *policy.Snapshot, now time.Time) (insight.Impact, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	x, ok := r.kept[digest]
+	return x.found, ok && x.base == base && now.Sub(x.at) < replayKept
+}
+
+func (r *replays) put(digest [sha256.Size]byte, base *policy.Snapshot, now time.Time, found insight.Impact) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.kept == nil || len(r.kept) >= keepReplays {
+		r.kept = map[[sha256.Size]byte]replay{}
+	}
+	r.kept[digest] = replay{base, now, found}
+}
+
+// impactOf maps what of a replay somebody may see: lines of what he owns, or all for who decides.
+func (a *api) impactOf(who approval.Actor, x insight.Impact, decides bool, out *openapi.Impact) {
+	c := a.Catalog()
+	hidden := false
+	lines := func(in []insight.ImpactLine) []openapi.ImpactLine {
+		list := []openapi.ImpactLine{}
+		for _, l := range in {
+			if !decides && !a.inspectsName(c, who, l.Resource) && !ownsApplication(c, who, l.Subject) {
+				hidden = true
+				continue
+			}
+			list = append(list, a.impactLineOf(c, l))
+		}
+		return list
+	}
+	total := func(t insight.ImpactTotal) openapi.ImpactTotal {
+		return openapi.ImpactTotal{Connections: t.Connections, Clients: t.Clients}
+	}
+	otherwise := lines(x.Otherwise)
+	out.Available, out.Since, out.Until, out.Unchanged, out.Truncated = true, x.Since.UTC(), x.Until.UTC(), x.Unchanged, x.Truncated
+	out.NewlyAllowed, out.NewlyDenied, out.Otherwise = lines(x.NewlyAllowed), lines(x.NewlyDenied), &otherwise
+	out.Allowed, out.Denied, out.OtherwiseTotal = total(x.Allowed), total(x.Denied), new(total(x.OtherwiseTotal))
+	for _, u := range x.Uncertain {
+		if u.Resource != "" && !decides && !a.inspectsName(c, who, u.Resource) {
+			continue // it names a source
+		}
+		out.Uncertain = append(out.Uncertain, openapi.ImpactUncertain{Cluster: u.Cluster, From: u.From.UTC(), To: u.To.UTC(), Reason: u.Reason})
+	}
+	if hidden { // numbers of others' connections are theirs, too
+		out.Allowed, out.Denied, out.OtherwiseTotal, out.Unchanged = totalOf(out.NewlyAllowed), totalOf(out.NewlyDenied), new(totalOf(otherwise)), 0
+		out.Message = new("What concerns others' applications is left out: the resource's owners, the security team and those who decide see it.")
+	}
+}
+
+func totalOf(lines []openapi.ImpactLine) openapi.ImpactTotal {
+	var t openapi.ImpactTotal
+	clients := map[string]bool{}
+	for _, l := range lines {
+		t.Connections += l.Count
+		clients[l.Subject.Name] = true
+	}
+	t.Clients = len(clients)
+	return t
+}
+
+func (a *api) impactLineOf(c *catalog.Catalog, l insight.ImpactLine) openapi.ImpactLine {
+	x := connectionOf(c, audit.Connection{Edge: audit.Edge{Cluster: l.Cluster, Subject: l.Subject, Source: l.Source, Resource: l.Resource, Destination: l.Destination, Action: l.Action, Port: l.Port, Protocol: l.Protocol}})
+	out := openapi.ImpactLine{Cluster: optional(l.Cluster), Subject: x.Subject, Resource: x.Resource, Action: x.Action, Port: x.Port, Protocol: x.Protocol, Count: l.Count,
+		FirstSeen: l.First.UTC(), LastSeen: l.Last.UTC(), Before: openapi.Decision(l.Before), After: openapi.Decision(l.After)}
+	if app, ok := a.applicationNamed(c, l.Subject); ok {
+		out.Owners = new(ownersOf(c, app))
+	}
+	return out
+}

@@ -1,0 +1,78 @@
+package portal
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/acp-io/acp/internal/notify"
+)
+
+// arrivals of all inboxes; see notify.Store.
+type arrivals interface {
+	Arrived(ctx context.Context, after int64, limit int) ([]notify.Arrival, error)
+}
+
+// FollowInboxes finds out whose inbox got something from another replica.
+func (h *Hub) FollowInboxes(ctx context.Context, inboxes arrivals, every time.Duration, log *slog.Logger) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	f := &inboxFollower{inboxes: inboxes}
+	for {
+		if err := f.look(ctx, h.Inbox); err != nil && ctx.Err() == nil {
+			log.Warn("new notifications are not known; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+const (
+	// So many ids are looked at again: a transaction of another replica may have taken a lower id and committed later.
+	inboxOverlap = 200
+	inboxAtOnce  = 1000
+)
+
+type inboxFollower struct {
+	inboxes arrivals
+	told    map[int64]bool // of the overlap; nil: it did not begin yet
+	start   int64          // what was there when it began is no news
+	newest  int64
+}
+
+func (f *inboxFollower) look(ctx context.Context, tell func(person string)) error {
+	if f.told == nil {
+		there, err := f.inboxes.Arrived(ctx, -1, 1)
+		if err != nil {
+			return err
+		}
+		for _, a := range there {
+			f.start, f.newest = a.ID, a.ID
+		}
+		f.told = map[int64]bool{}
+		return nil
+	}
+	arrived, err := f.inboxes.Arrived(ctx, max(f.start, f.newest-inboxOverlap), inboxAtOnce)
+	if err != nil {
+		return err
+	}
+	people := map[string]bool{}
+	for _, a := range arrived {
+		if !f.told[a.ID] {
+			f.told[a.ID], people[a.Person] = true, true
+			f.newest = max(f.newest, a.ID)
+		}
+	}
+	for id := range f.told {
+		if id <= f.newest-inboxOverlap {
+			delete(f.told, id)
+		}
+	}
+	for p := range people {
+		tell(p)
+	}
+	return nil
+}

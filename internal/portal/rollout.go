@@ -1,0 +1,242 @@
+package portal
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/portal/openapi"
+	"github.com/acp-io/acp/internal/rollout"
+)
+
+const (
+	listRollout = "rollout"
+	// mostAssessed resources in Audit are looked at to tell their stage; of more, it is told without their flows.
+	mostAssessed = 1000
+	// boardPatience is how long the flows of a board are waited for.
+	boardPatience = 10 * time.Second
+)
+
+// ListRollout implements openapi.StrictServerInterface.
+func (a *api) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObject) (openapi.ListRolloutResponseObject, error) {
+	c, who := a.Catalog(), actor(ctx)
+	if _, err := a.snapshot(); err != nil {
+		return nil, err
+	}
+	part := strings.ToLower(value(r.Params.Q))
+	var own []catalog.Entity
+	for _, e := range c.Resources() {
+		if mayInspect(c, who, e) && a.classOf(e.Name) != "" && a.matches(e, r.Params.Class, r.Params.Owner) && strings.Contains(strings.ToLower(e.ID+"\n"+e.Title+"\n"+e.Name), part) {
+			own = append(own, e)
+		}
+	}
+	wanted := map[rollout.Stage]bool{}
+	for _, s := range value(r.Params.Stage) {
+		if !s.Valid() {
+			return nil, badParameter("stage", "must be one of observe, initial, refine, announced, enforce")
+		}
+		wanted[rollout.Stage(s)] = true
+	}
+	b, err := a.board(ctx, own)
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.ListRollout200JSONResponse{Items: []openapi.RolloutCard{}, Stages: map[string]int{}, FlowsAvailable: b.flows, Threshold: &a.Insight.Threshold,
+		WindowSeconds: new(int64(a.EvidenceWindow.Seconds()))}
+	for _, s := range rollout.Stages() {
+		out.Stages[string(s)] = 0
+	}
+	var all []catalog.Entity
+	for _, e := range own {
+		stage := rollout.StageOf(b.inputs[e.Name])
+		out.Stages[string(stage)]++
+		if len(wanted) == 0 || wanted[stage] {
+			all = append(all, e)
+		}
+	}
+	shown, next, err := page(listRollout, all, func(e catalog.Entity) string { return e.ID }, func(catalog.Entity, string) bool { return true }, nil, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.assess(ctx, &b, shown); err != nil {
+		return nil, err
+	}
+	open, err := a.openRequests(ctx, shown)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range shown {
+		out.Items = append(out.Items, a.card(c, who, e, b.inputs[e.Name], open[e.ID]))
+	}
+	out.NextCursor = next
+	return out, nil
+}
+
+// board is what the stages of resources are derived from.
+type board struct {
+	inputs map[string]rollout.Input
+	flows  bool // they can be read
+}
+
+// board of resources. Only of those in Audit the flows are looked at: the stage of the others does not follow from them.
+func (a *api) board(ctx context.Context, resources []catalog.Entity) (board, error) {
+	b := board{inputs: map[string]rollout.Input{}, flows: true}
+	states, err := a.Rollout.Store.States(plain(ctx), namesOf(resources)...)
+	if err != nil {
+		return b, err
+	}
+	if len(resources) == 0 { // no names would mean all
+		states = nil
+	}
+	now := a.Now()
+	var undecided []catalog.Entity
+	for _, e := range resources {
+		in := rollout.Input{Protection: a.Host.Protection(e.Name), State: states[e.Name], Now: now}
+		b.inputs[e.Name] = in
+		if rollout.StageOf(in) == rollout.StageInitial && len(undecided) < mostAssessed {
+			undecided = append(undecided, e)
+		}
+	}
+	return b, a.assess(ctx, &b, undecided)
+}
+
+// assess adds what the flows say; that they cannot be read is no error, but said.
+func (a *api) assess(ctx context.Context, b *board, resources []catalog.Entity) error {
+	if len(resources) == 0 || !b.flows {
+		return nil
+	}
+	limited, cancel := context.WithTimeout(plain(ctx), boardPatience)
+	defer cancel()
+	found, err := a.Insight.Assess(limited, namesOf(resources)...)
+	for name, x := range found {
+		in := b.inputs[name]
+		in.Assessment = &x
+		b.inputs[name] = in
+	}
+	if err != nil {
+		if ctx := plain(ctx); ctx.Err() != nil {
+			return ctx.Err()
+		}
+		a.Log.Debug("resources are not assessed", "error", err)
+		b.flows = false
+	}
+	return nil
+}
+
+// openRequests are the tickets under way about the modes of resources, by catalog id.
+func (a *api) openRequests(ctx context.Context, resources []catalog.Entity) (map[string]*approval.Ticket, error) {
+	out := map[string]*approval.Ticket{}
+	if len(resources) == 0 {
+		return out, nil
+	}
+	list, err := a.Tickets.Store.List(plain(ctx), approval.Filter{Kinds: []approval.Kind{approval.KindMode, approval.KindOnboard, approval.KindOffboard},
+		ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying}})
+	for _, t := range list {
+		for _, it := range t.Items {
+			if out[it.Resource] == nil {
+				out[it.Resource] = t
+			}
+		}
+	}
+	return out, err
+}
+
+// GetRollout implements openapi.StrictServerInterface.
+func (a *api) GetRollout(ctx context.Context, r openapi.GetRolloutRequestObject) (openapi.GetRolloutResponseObject, error) {
+	e, err := a.inspectableResource(ctx, r.Id)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := a.snapshot(); err != nil {
+		return nil, err
+	}
+	these := []catalog.Entity{e}
+	b, err := a.board(ctx, these)
+	if err != nil {
+		return nil, err
+	}
+	if err := a.assess(ctx, &b, these); err != nil {
+		return nil, err
+	}
+	open, err := a.openRequests(ctx, these)
+	if err != nil {
+		return nil, err
+	}
+	out := a.card(a.Catalog(), actor(ctx), e, b.inputs[e.Name], open[e.ID])
+	if b.flows {
+		if score, at, err := a.Insight.Evidence(plain(ctx), e.Name); err == nil {
+			out.Evidence = new(a.scoreOf(score, at))
+		}
+	}
+	return openapi.GetRollout200JSONResponse(out), nil
+}
+
+// card of the board.
+func (a *api) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in rollout.Input, under *approval.Ticket) openapi.RolloutCard {
+	may := rollout.May(c, who, e)
+	hint := rollout.HintOf(in)
+	out := openapi.RolloutCard{Resource: catalogRef(c, e.Name), Class: optional(a.classOf(e.Name)), Owners: ownersOf(c, e), Sensitivity: openapi.Sensitivity(e.Sensitivity),
+		Environment: optional(e.Environment), Stage: openapi.RolloutStage(rollout.StageOf(in)), Missing: rollout.Missing(in), Mode: openapi.ModeObserve, Clusters: []openapi.ClusterState{},
+		Onboarded: new(in.Protection != nil), Guard: guardOf(in.State.Guard), Threshold: &a.Insight.Threshold,
+		Hint: &openapi.RolloutHint{Code: openapi.RolloutHintCode(hint.Code), Text: hint.Text}}
+	if hint.Next != "" {
+		out.Hint.Next = new(openapi.RolloutStage(hint.Next))
+	}
+	if p := protectionOf(in.Protection); p != nil {
+		out.Mode, out.EffectiveMode, out.Clusters = p.Mode, &p.EffectiveMode, p.Clusters
+		out.TemporaryAudit = a.temporaryAudit(c, in.Protection)
+	}
+	if x := in.Assessment; x != nil {
+		out.Score, out.Clients, out.Newcomers, out.Unattributed = &x.Value, len(x.Clients), len(x.Newcomers), &x.Unattributed
+	}
+	if n := in.State.Announcement; n != nil {
+		out.Announcement = &openapi.Announcement{At: n.At.UTC(), By: personOf(c, n.By), Message: n.Message, Told: n.Told}
+	}
+	if under != nil && approval.MayDo(c, who, under).See {
+		out.Ticket = new(under.ID())
+	}
+	out.Can.Announce, out.Can.Advance, out.Can.Guard = may && in.Protection != nil, may, may
+	out.Can.Toggle, out.Can.Override = may && in.Protection != nil, may && who.Security
+	return out
+}
+
+func guardOf(g rollout.Guard) openapi.Guard {
+	out := openapi.Guard{Enabled: !g.Off, Limit: g.Most(), WindowSeconds: int64(g.Within().Seconds())}
+	if s := g.Stop; s != nil {
+		out.StoppedAt, out.Cluster, out.Count, out.Reason = when(s.At), optional(s.Cluster), &s.Count, optional(s.Reason)
+	}
+	return out
+}
+
+// PutRolloutGuard implements openapi.StrictServerInterface.
+func (a *api) PutRolloutGuard(ctx context.Context, r openapi.PutRolloutGuardRequestObject) (openapi.PutRolloutGuardResponseObject, error) {
+	e, err := found(a.Catalog().Resource(r.Id))
+	if err != nil {
+		return nil, err
+	}
+	want := rollout.Set{Enabled: r.Body.Enabled, Limit: r.Body.Limit, Arm: value(r.Body.Arm), Reason: r.Body.Reason}
+	if s := r.Body.WindowSeconds; s != nil {
+		if *s < 0 || *s > int64(rollout.MaxGuardWindow/time.Second) { // before it becomes a duration, which it may overflow
+			return nil, wrong("windowSeconds", "must be between 60 and 86400")
+		}
+		want.Window = new(time.Duration(*s) * time.Second)
+	}
+	g, err := a.Rollout.SetGuard(plain(ctx), actor(ctx), e, want)
+	return openapi.PutRolloutGuard200JSONResponse(guardOf(g)), err
+}
+
+// resourcesNamed reads the ids of a bulk, each once.
+func resourcesNamed(ids []string, most int) ([]string, error) {
+	if len(ids) < 1 || len(ids) > most {
+		return nil, wrong("resources", "must name some resources, and not too many")
+	}
+	for i, id := range ids {
+		if len(id) > 128 || slices.Contains(ids[:i], id) {
+			return nil, wrong("resources", "must name each resource once")
+		}
+	}
+	return ids, nil
+}

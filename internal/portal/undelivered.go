@@ -1,0 +1,71 @@
+package portal
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/notify"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const listUndelivered = "undelivered"
+
+// ListUndelivered implements openapi.StrictServerInterface.
+func (a *api) ListUndelivered(ctx context.Context, r openapi.ListUndeliveredRequestObject) (openapi.ListUndeliveredResponseObject, error) {
+	if err := governs(actor(ctx)); err != nil {
+		return nil, err
+	}
+	n, err := pageSize(r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	f := notify.DeadFilter{Channel: notify.Channel(value(r.Params.Channel)), Limit: n}
+	if f.Before, err = numberCursor(listUndelivered, r.Params.Cursor); err != nil {
+		return nil, err
+	}
+	letters, next, err := a.Inbox.Dead(plain(ctx), f)
+	if err != nil {
+		return nil, err
+	}
+	c := a.Catalog()
+	out := openapi.ListUndelivered200JSONResponse{Items: make([]openapi.Undelivered, 0, len(letters))}
+	for _, l := range letters {
+		x := openapi.Undelivered{Id: strconv.FormatInt(l.ID, 10), At: l.At.UTC(), GivenUpAt: l.GivenUp.UTC(), Kind: string(l.Kind),
+			Channel: string(l.Channel), Attempts: l.Attempts, Problem: l.Problem}
+		if l.Person != "" {
+			x.Person = new(personOf(c, l.Person))
+		}
+		if l.Ticket != 0 {
+			x.Ticket = new(approval.FormatID(l.Ticket))
+		}
+		out.Items = append(out.Items, x)
+	}
+	if next > 0 {
+		out.NextCursor = encodeNumber(listUndelivered, next)
+	}
+	return out, nil
+}
+
+// RetryUndelivered implements openapi.StrictServerInterface.
+func (a *api) RetryUndelivered(ctx context.Context, r openapi.RetryUndeliveredRequestObject) (openapi.RetryUndeliveredResponseObject, error) {
+	if !actor(ctx).Security {
+		return nil, &approval.Error{Code: approval.CodeForbidden, Detail: "Only the security team sends notifications again."}
+	}
+	var ids []int64
+	if r.Body.Ids != nil {
+		ids = []int64{} // none is not all
+		for _, text := range *r.Body.Ids {
+			id, err := strconv.ParseInt(text, 10, 64)
+			if err != nil {
+				return nil, wrong("ids", "must be ids of undelivered notifications")
+			}
+			ids = append(ids, id)
+		}
+	}
+	n, err := a.Inbox.Revive(plain(ctx), ids, a.Now())
+	if err != nil {
+		return nil, err
+	}
+	return openapi.RetryUndelivered200JSONResponse{Count: n}, nil
+}

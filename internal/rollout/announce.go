@@ -1,0 +1,100 @@
+package rollout
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+// Notice is what the clients' owners are told.
+type Notice struct {
+	Message   string
+	EnforceAt time.Time // as planned; zero: not said
+}
+
+// Announced is what came of an announcement.
+type Announced struct {
+	Told    int
+	Unowned []string // clients seen whose owner the catalog does not know
+}
+
+// Announce tells the owners of the clients seen, and those of the resource, that it will be closed.
+func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Entity, n Notice, clients []string) (Announced, error) {
+	if err := s.allowed(a, e); err != nil {
+		return Announced{}, err
+	}
+	n.Message = strings.TrimSpace(n.Message)
+	now := s.Now()
+	switch {
+	case n.Message == "" || utf8.RuneCountInString(n.Message) > approval.MaxText:
+		return Announced{}, invalid("message", "Say in 1 to %d characters what will happen, and when.", approval.MaxText)
+	case !n.EnforceAt.IsZero() && n.EnforceAt.Before(now):
+		return Announced{}, invalid("enforceAt", "The planned instant must be in the future.")
+	}
+	p, err := s.protection(e)
+	if err != nil {
+		return Announced{}, err
+	}
+	if stage := StageOf(Input{Protection: p, Now: now}); stage == StageObserve {
+		return Announced{}, failf(approval.CodeConflict, "%s is in Observe: ask for Audit first, so that what would be refused is reported.", e.Title)
+	}
+	people, unowned := owners(s.Catalog(), e, clients)
+	delete(people, a.ID)
+	told := len(people)
+	_, err = s.Store.Change(ctx, e.Name, func(st *State) (News, error) {
+		st.Announcement = &Announcement{At: now, By: a.ID, Message: n.Message, EnforceAt: n.EnforceAt.UTC(), Told: told}
+		details := map[string]string{"message": n.Message, "told": strconv.Itoa(told), "clients": strconv.Itoa(len(clients))}
+		if !n.EnforceAt.IsZero() {
+			details["enforceAt"] = n.EnforceAt.UTC().Format(time.RFC3339)
+		}
+		return News{
+			Entries:   []ledger.Entry{line(now, a.ID, "resource.announced", e, details)},
+			Bulletins: []notify.Bulletin{bulletin(now, "announced", e, notify.Facts{ActorID: a.ID, Comment: n.Message, Until: n.EnforceAt}, people)},
+		}, nil
+	})
+	if err != nil {
+		return Announced{}, err
+	}
+	return Announced{Told: told, Unowned: unowned}, nil
+}
+
+// Unannounce forgets the announcement of a resource that goes back to where it began.
+func (s *Service) Unannounce(ctx context.Context, e catalog.Entity) error {
+	_, err := s.Store.Change(ctx, e.Name, func(st *State) (News, error) {
+		st.Announcement = nil
+		return News{}, nil
+	})
+	return err
+}
+
+// owners of the clients, each with his applications, and those of the resource; and the clients that nobody owns.
+func owners(c *catalog.Catalog, e catalog.Entity, clients []string) (people map[string][]notify.About, unowned []string) {
+	people = map[string][]notify.About{}
+	for _, p := range c.OwnerPeople(e) {
+		people[p] = nil
+	}
+	for _, name := range clients {
+		app, known := c.ByName(name)
+		if !known {
+			unowned = append(unowned, name)
+			continue
+		}
+		those := c.OwnerPeople(app)
+		if len(those) == 0 {
+			unowned = append(unowned, name)
+		}
+		for _, p := range those {
+			people[p] = append(people[p], notify.About{Application: app.Title, Resource: e.Title})
+		}
+	}
+	slices.Sort(unowned)
+	return people, unowned
+}

@@ -1,0 +1,152 @@
+// Package gormstore keeps the states of rollouts in SQL through gorm. It implements rollout.Store and decides nothing.
+package gormstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"gorm.io/gorm"
+	"gorm.io/gorm/clause"
+
+	"github.com/acp-io/acp/internal/database"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
+	"github.com/acp-io/acp/internal/rollout"
+)
+
+type stateRow struct {
+	Resource string `gorm:"primaryKey"`
+	Body     string
+}
+
+func (stateRow) TableName() string { return "rollout_states" }
+
+type leadRow struct {
+	Name       string `gorm:"primaryKey"`
+	Holder     string
+	LeaseUntil int64
+}
+
+func (leadRow) TableName() string { return "rollout_lead" }
+
+// guardLead is the one thing that a replica leads.
+const guardLead = "guard"
+
+// namesAtOnce keeps a query's parameters below what databases accept.
+const namesAtOnce = 500
+
+// Store implements rollout.Store.
+type Store struct{ db *database.DB }
+
+// New is the store of an open database.
+func New(db *database.DB) *Store { return &Store{db} }
+
+var _ rollout.Store = (*Store)(nil)
+
+// States implements rollout.Store.
+func (s *Store) States(ctx context.Context, resources ...string) (map[string]rollout.State, error) {
+	var rows []stateRow
+	err := s.db.Read(ctx, func(tx *gorm.DB) error {
+		rows = nil
+		if len(resources) == 0 {
+			return tx.Find(&rows).Error
+		}
+		for i := 0; i < len(resources); i += namesAtOnce {
+			var some []stateRow
+			if err := tx.Where("resource IN ?", resources[i:min(i+namesAtOnce, len(resources))]).Find(&some).Error; err != nil {
+				return err
+			}
+			rows = append(rows, some...)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read the states of rollouts: %w", err)
+	}
+	out := make(map[string]rollout.State, len(rows))
+	for _, r := range rows {
+		if out[r.Resource], err = r.state(); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func (r stateRow) state() (x rollout.State, err error) {
+	if r.Body == "" {
+		return x, nil
+	}
+	if err := json.Unmarshal([]byte(r.Body), &x); err != nil {
+		return x, fmt.Errorf("read the state of the rollout of %s: %w", r.Resource, err)
+	}
+	return x, nil
+}
+
+// Change implements rollout.Store.
+func (s *Store) Change(ctx context.Context, resource string, change func(*rollout.State) (rollout.News, error)) (rollout.State, error) {
+	var x rollout.State
+	err := s.db.Write(ctx, func(tx *gorm.DB) error {
+		if err := database.Lock(tx, "rollout "+resource); err != nil {
+			return err
+		}
+		var rows []stateRow
+		if err := tx.Where("resource = ?", resource).Find(&rows).Error; err != nil {
+			return err
+		}
+		row := stateRow{Resource: resource}
+		if len(rows) > 0 {
+			row = rows[0]
+		}
+		var err error
+		if x, err = row.state(); err != nil {
+			return err
+		}
+		news, err := change(&x)
+		if err != nil {
+			return err
+		}
+		body, err := json.Marshal(x)
+		if err != nil {
+			return fmt.Errorf("encode the state of the rollout of %s: %w", resource, err)
+		}
+		row.Body = string(body)
+		if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).Create(&row).Error; err != nil {
+			return err
+		}
+		return record(tx, news)
+	})
+	return x, err
+}
+
+// Record implements rollout.Store.
+func (s *Store) Record(ctx context.Context, n rollout.News) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error { return record(tx, n) })
+}
+
+// record writes the ledger's lines last, because writers of lines wait for each other.
+func record(tx *gorm.DB, n rollout.News) error {
+	for _, b := range n.Bulletins {
+		if err := notifystore.EnqueueBulletin(tx, b); err != nil {
+			return err
+		}
+	}
+	return ledgerstore.Append(tx, n.Entries...)
+}
+
+// Lead implements rollout.Store.
+func (s *Store) Lead(ctx context.Context, holder string, now time.Time, ttl time.Duration) (bool, error) {
+	leads := false
+	err := s.db.Write(ctx, func(tx *gorm.DB) error {
+		leads = false
+		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&leadRow{Name: guardLead}).Error; err != nil {
+			return err
+		}
+		res := tx.Model(&leadRow{}).Where("name = ? AND (holder = ? OR lease_until <= ?)", guardLead, holder, now.UnixMicro()).
+			Updates(map[string]any{"holder": holder, "lease_until": now.Add(ttl).UnixMicro()})
+		leads = res.RowsAffected == 1
+		return res.Error
+	})
+	return leads, err
+}

@@ -1,0 +1,244 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+const (
+	// watchFor is how long after a member began to enforce its denials stop a rollout. Later ones are somebody's mistake or
+	// an attack, and must not open what has been closed for long.
+	watchFor = 24 * time.Hour
+	// stopFor is how long the temporary audit of a stop lasts: somebody has to look meanwhile.
+	stopFor = 24 * time.Hour
+	// MaxGuardWindow is the longest time in which denials are counted, as api/openapi.yaml states it.
+	MaxGuardWindow = 24 * time.Hour
+	// MaxGuardLimit is the highest limit, as api/openapi.yaml states it.
+	MaxGuardLimit = 1_000_000
+)
+
+// Denials counts default-denied connections of clients with a name to a resource in one member, in a window.
+type Denials interface {
+	Refused(ctx context.Context, resource, cluster string, since, until time.Time) (int64, error)
+}
+
+// Tickets is what the guard does to tickets.
+type Tickets interface {
+	// Halt ends the requests to close a resource (a catalog id) further that are not written yet, and says how many.
+	Halt(ctx context.Context, resource, reason string) (int, error)
+}
+
+// Watcher watches resources that were closed lately. Of several replicas one does.
+type Watcher struct {
+	*Service
+	Name    string // unique among replicas
+	Denials Denials
+	Tickets Tickets
+	// Resources are the names of those that are onboarded; false: not known yet.
+	Resources func() ([]string, bool)
+	Every     time.Duration
+	Log       *slog.Logger
+}
+
+// Run until the context ends.
+func (w *Watcher) Run(ctx context.Context) {
+	t := time.NewTicker(w.Every)
+	defer t.Stop()
+	for {
+		leads, err := w.Store.Lead(ctx, w.Name, w.Now(), 3*w.Every)
+		if err == nil && leads {
+			err = w.Look(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			w.Log.Warn("rollouts could not be watched; it is tried again", "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-t.C:
+		}
+	}
+}
+
+// Look once at every resource. One that cannot be looked at does not keep the guard from the others.
+func (w *Watcher) Look(ctx context.Context) error {
+	names, known := w.Resources()
+	if !known {
+		return nil
+	}
+	states, err := w.Store.States(ctx)
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, name := range names {
+		e, ok := w.Catalog().Resource(idOf(w.Catalog(), name))
+		if !ok {
+			continue // nobody to tell, and nobody's rollout
+		}
+		if err := w.look(ctx, e, states[name]); err != nil {
+			failed = fmt.Errorf("watch %s: %w", name, err)
+		}
+	}
+	return failed
+}
+
+func idOf(c *catalog.Catalog, name string) string {
+	e, _ := c.ByName(name)
+	return e.ID
+}
+
+func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
+	p := w.Host.Protection(e.Name)
+	if p == nil {
+		return nil
+	}
+	now := w.Now()
+	enforced := enforcedIn(p, st.Enforced, now)
+	if !maps.EqualFunc(enforced, st.Enforced, time.Time.Equal) {
+		var err error
+		if st, err = w.Store.Change(ctx, e.Name, func(s *State) (News, error) { s.Enforced = enforced; return News{}, nil }); err != nil {
+			return err
+		}
+	}
+	if halfStopped(p, st.Guard, now) {
+		audit := p.Spec.TemporaryAudit
+		return w.stopped(ctx, e, Stop{At: now.UTC(), Reason: audit.Reason}, audit.Until.UTC())
+	}
+	if st.Guard.Off || Active(p.Spec, now) {
+		return nil
+	}
+	for cluster, since := range st.Enforced {
+		if now.Sub(since) > watchFor {
+			continue
+		}
+		from := now.Add(-st.Guard.Within())
+		if from.Before(since) {
+			from = since
+		}
+		n, err := w.Denials.Refused(ctx, e.Name, cluster, from, now)
+		if err != nil {
+			return err
+		}
+		if n > st.Guard.Most() {
+			return w.stop(ctx, e, cluster, n, st.Guard)
+		}
+	}
+	return nil
+}
+
+// enforcedIn is since when each member enforces: from the moment that it was seen to, and not any more once it does not.
+func enforcedIn(p *v1alpha1.ProtectedResource, before map[string]time.Time, now time.Time) map[string]time.Time {
+	out := map[string]time.Time{}
+	for _, c := range p.Status.Clusters {
+		if c.Mode != v1alpha1.ModeEnforce {
+			continue
+		}
+		name := string(c.Name)
+		since, known := before[name]
+		switch {
+		case known:
+			out[name] = since
+		case c.State != v1alpha1.MemberRealized:
+		case c.Since != nil: // a portal that was away, or is new, does not take an old one for a new one
+			out[name] = c.Since.UTC()
+		default:
+			out[name] = now.UTC()
+		}
+	}
+	return out
+}
+
+// stop opens the resource for a time, then ends what would close it further and tells everybody concerned. If the rest
+// fails it is done at the next look, while the temporary audit lasts.
+func (w *Watcher) stop(ctx context.Context, e catalog.Entity, cluster string, n int64, g Guard) error {
+	now := w.Now()
+	reason := fmt.Sprintf("%d connections of known clients were refused in %s within %s, and at most %d may be.", n, cluster, g.Within(), g.Most())
+	until := metav1.NewTime(now.Add(stopFor).UTC().Truncate(time.Second))
+	if _, err := w.begin(ctx, "", e, "", &v1alpha1.TemporaryAudit{Until: until, Reason: reason, By: GuardName}); err != nil {
+		return err
+	}
+	return w.stopped(ctx, e, Stop{At: now.UTC(), Cluster: cluster, Count: n, Reason: reason}, until.UTC())
+}
+
+func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, until time.Time) error {
+	_, err := w.Store.Change(ctx, e.Name, func(s *State) (News, error) {
+		s.Guard.Stop = &stop
+		return News{
+			Entries: []ledger.Entry{line(stop.At, "", "resource.rollout-stopped", e, map[string]string{"cluster": stop.Cluster, "count": strconv.FormatInt(stop.Count, 10), "reason": stop.Reason})},
+			Bulletins: []notify.Bulletin{bulletin(stop.At, "stopped", e, notify.Facts{Comment: stop.Reason, Count: stop.Count, Cluster: stop.Cluster, Until: until},
+				concerned(w.Catalog(), e))},
+		}, nil
+	})
+	if err != nil {
+		return err
+	}
+	halted, err := w.Tickets.Halt(ctx, e.ID, "New denials stopped the rollout: "+stop.Reason)
+	w.Log.Warn("new denials stopped a rollout", "resource", e.Name, "cluster", stop.Cluster, "denials", stop.Count, "requestsEnded", halted)
+	return err
+}
+
+// halfStopped tells whether the guard began a temporary audit and did not come to the rest.
+func halfStopped(p *v1alpha1.ProtectedResource, g Guard, now time.Time) bool {
+	return g.Stop == nil && Active(p.Spec, now) && p.Spec.TemporaryAudit.By == GuardName && p.Spec.TemporaryAudit.Until.Add(-stopFor).After(g.ArmedAt)
+}
+
+// Set is how somebody sets a guard; nil leaves what is there.
+type Set struct {
+	Enabled *bool
+	Limit   *int64
+	Window  *time.Duration
+	Arm     bool // go on after a stop
+	Reason  string
+}
+
+// SetGuard of a resource.
+func (s *Service) SetGuard(ctx context.Context, a approval.Actor, e catalog.Entity, want Set) (Guard, error) {
+	if err := s.allowed(a, e); err != nil {
+		return Guard{}, err
+	}
+	reason, err := reasonOf(want.Reason, "Say why: the ledger keeps it.")
+	if err != nil {
+		return Guard{}, err
+	}
+	switch {
+	case want.Limit != nil && (*want.Limit < 0 || *want.Limit > MaxGuardLimit):
+		return Guard{}, invalid("limit", "The limit is between 0 and %d.", MaxGuardLimit)
+	case want.Window != nil && (*want.Window < time.Minute || *want.Window > MaxGuardWindow):
+		return Guard{}, invalid("windowSeconds", "The window is between a minute and a day.")
+	}
+	st, err := s.Store.Change(ctx, e.Name, func(st *State) (News, error) {
+		g := &st.Guard
+		if want.Enabled != nil {
+			g.Off = !*want.Enabled
+		}
+		if want.Limit != nil {
+			g.Limit = want.Limit
+		}
+		if want.Window != nil {
+			g.Window = *want.Window
+		}
+		details := map[string]string{"reason": reason, "enabled": strconv.FormatBool(!g.Off), "limit": strconv.FormatInt(g.Most(), 10), "window": g.Within().String()}
+		if want.Arm {
+			if g.Stop == nil {
+				return News{}, failf(approval.CodeConflict, "The guard of %s has not stopped anything.", e.Title)
+			}
+			g.Stop, g.ArmedAt = nil, s.Now().UTC()
+			details["armed"] = "true"
+		}
+		return News{Entries: []ledger.Entry{line(s.Now(), a.ID, "resource.rollout-guard", e, details)}}, nil
+	})
+	return st.Guard, err
+}

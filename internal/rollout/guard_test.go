@@ -1,0 +1,201 @@
+package rollout_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/rollout"
+)
+
+// stopped tells whether the guard has opened the resource.
+func (w *world) stopped() bool {
+	return rollout.Active(w.object.Spec, w.now) && w.object.Spec.TemporaryAudit.By == rollout.GuardName
+}
+
+func (w *world) look() {
+	w.t.Helper()
+	if err := w.watcher("a").Look(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func TestGuard(t *testing.T) {
+	one := int64(1)
+	for name, tc := range map[string]struct {
+		reason string
+		set    rollout.Set
+		before func(*world) // in Audit, before m1 enforces
+		after  func(*world) // after m1 enforces
+		want   bool
+	}{
+		"too many": {"denials of known clients above the limit", rollout.Set{}, nil, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 21) }, true},
+		"borne":    {"as many as may be", rollout.Set{}, nil, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 20) }, false},
+		"together": {"several clients count together", rollout.Set{}, nil, func(w *world) {
+			w.see("m1", cart, policy.DefaultDenied, 11)
+			w.see("m1", search, policy.DefaultDenied, 11)
+		}, true},
+		"unknown":   {"whom nobody knows opens nothing", rollout.Set{}, nil, func(w *world) { w.see("m1", "", policy.DefaultDenied, 500) }, false},
+		"denied":    {"a deny is meant", rollout.Set{}, nil, func(w *world) { w.see("m1", cart, policy.Denied, 500) }, false},
+		"audited":   {"passes", rollout.Set{}, nil, func(w *world) { w.see("m1", cart, policy.Audited, 500) }, false},
+		"elsewhere": {"a member that does not enforce", rollout.Set{}, nil, func(w *world) { w.see("m2", cart, policy.DefaultDenied, 500) }, false},
+		"earlier":   {"what was refused before it enforced is nothing new", rollout.Set{}, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, nil, false},
+		"slowly": {"not within the window", rollout.Set{}, nil, func(w *world) {
+			for range 10 {
+				w.see("m1", cart, policy.DefaultDenied, 10)
+				w.look()
+				w.pass(4 * time.Minute)
+			}
+		}, false},
+		"later": {"a resource that has been closed for long is not opened by whoever knocks", rollout.Set{}, nil, func(w *world) {
+			w.look()
+			w.pass(25 * time.Hour)
+			w.see("m1", cart, policy.DefaultDenied, 500)
+		}, false},
+		"off":         {"somebody does not want it", rollout.Set{Enabled: new(false)}, nil, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, false},
+		"other limit": {"as it was set", rollout.Set{Limit: &one}, nil, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 2) }, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, v1alpha1.ModeAudit)
+			w.members("m1", "m2")
+			tc.set.Reason = "test"
+			if _, err := w.SetGuard(t.Context(), bob, w.entity(), tc.set); err != nil {
+				t.Fatal(err)
+			}
+			if tc.before != nil {
+				tc.before(w)
+			}
+			w.look()
+			w.pass(30 * time.Second)
+			w.object.Spec.ClusterModes = []v1alpha1.ClusterMode{{Cluster: "m1", Mode: v1alpha1.ModeEnforce}}
+			w.report()
+			w.look()
+			w.pass(time.Minute)
+			if tc.after != nil {
+				tc.after(w)
+			}
+			w.pass(time.Minute)
+			w.look()
+			w.look() // nothing is told twice
+			if w.stopped() != tc.want {
+				t.Fatalf("%s: stopped %v: %v", tc.reason, w.stopped(), w.actions())
+			}
+			reason, err := w.insight.Stopped(t.Context(), orders)
+			if err != nil || (reason != "") != tc.want {
+				t.Errorf("%s: nobody closes it further: %q, %v", tc.reason, reason, err)
+			}
+			if !tc.want {
+				if len(w.halted) > 0 || len(w.told()) > 0 {
+					t.Errorf("%s: %v %v", tc.reason, w.halted, w.told())
+				}
+				return
+			}
+			if diff := cmp.Diff([]string{"resource.rollout-guard", "resource.temporary-audit", "resource.rollout-stopped"}, w.actions()); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(map[string][]string{"stopped": {"bob", "sam"}}, w.told()); diff != "" {
+				t.Errorf("%s: %s", tc.reason, diff)
+			}
+			if len(w.halted) != 1 || !strings.Contains(w.halted[0], "orders: ") {
+				t.Errorf("%s: %v", tc.reason, w.halted)
+			}
+		})
+	}
+}
+
+// TestGuardGoesOn: the temporary audit ends by itself; who has looked arms the guard again, and a new start is watched anew.
+func TestGuardGoesOn(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeEnforce)
+	w.members("m1")
+	w.look()
+	w.pass(2 * time.Minute)
+	w.see("m1", cart, policy.DefaultDenied, 30)
+	w.look()
+	if !w.stopped() {
+		t.Fatal("not stopped")
+	}
+	if _, err := w.SetGuard(t.Context(), erin, w.entity(), rollout.Set{Arm: true, Reason: "r"}); approval.CodeOf(err) != approval.CodeForbidden {
+		t.Errorf("a stranger arms nothing: %v", err)
+	}
+	if g, err := w.SetGuard(t.Context(), bob, w.entity(), rollout.Set{Arm: true, Reason: "cart has its grant"}); err != nil || g.Stop != nil {
+		t.Fatalf("%+v, %v", g, err)
+	}
+	if _, err := w.SetGuard(t.Context(), bob, w.entity(), rollout.Set{Arm: true, Reason: "again"}); approval.CodeOf(err) != approval.CodeConflict {
+		t.Errorf("it is armed: %v", err)
+	}
+	w.look()
+	if s, err := w.insight.Stopped(t.Context(), orders); s != "" || err != nil {
+		t.Errorf("what was armed while the temporary audit lasts stays armed: %q, %v", s, err)
+	}
+	w.pass(24 * time.Hour)
+	if w.stopped() {
+		t.Fatal("the temporary audit ends by itself")
+	}
+	w.look()
+	w.pass(2 * time.Minute)
+	w.see("m1", search, policy.DefaultDenied, 30)
+	w.look()
+	if !w.stopped() {
+		t.Error("it enforces anew, so it is watched anew")
+	}
+}
+
+// TestGuardFinishesWhatItBegan: it was cut short after it had opened the resource, or before.
+func TestGuardFinishesWhatItBegan(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeEnforce)
+	w.members("m1")
+	w.look()
+	w.pass(2 * time.Minute)
+	w.see("m1", cart, policy.DefaultDenied, 30)
+	w.down = errors.New("away")
+	if err := w.watcher("a").Look(t.Context()); err == nil {
+		t.Fatal("the host cluster is away")
+	}
+	w.down = nil
+	w.look()
+	if _, err := w.store.Change(t.Context(), orders, func(s *rollout.State) (rollout.News, error) { s.Guard.Stop = nil; return rollout.News{}, nil }); err != nil {
+		t.Fatal(err) // as if this had not been stored
+	}
+	w.pass(time.Minute)
+	w.look()
+	if s, err := w.insight.Stopped(t.Context(), orders); s == "" || err != nil {
+		t.Errorf("the rest is done at the next look: %q, %v", s, err)
+	}
+}
+
+// TestOneReplicaWatches: the others take over when it is gone.
+func TestOneReplicaWatches(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeEnforce)
+	lead := func(who string) bool {
+		t.Helper()
+		ok, err := w.store.Lead(t.Context(), who, w.now, 3*time.Second)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	if !lead("a") || lead("b") || !lead("a") {
+		t.Error("one leads, and goes on leading")
+	}
+	w.now = w.now.Add(3 * time.Second)
+	if !lead("b") || lead("a") {
+		t.Error("another one leads when its time is over")
+	}
+}
+
+func TestSetGuardIsBounded(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeEnforce)
+	minus, many, short, long := int64(-1), int64(rollout.MaxGuardLimit+1), time.Second, 25*time.Hour
+	for reason, s := range map[string]rollout.Set{"no reason": {}, "negative": {Limit: &minus, Reason: "r"}, "too many": {Limit: &many, Reason: "r"},
+		"too short": {Window: &short, Reason: "r"}, "too long": {Window: &long, Reason: "r"}} {
+		if _, err := w.SetGuard(t.Context(), bob, w.entity(), s); approval.CodeOf(err) != approval.CodeInvalid {
+			t.Errorf("%s: %v", reason, err)
+		}
+	}
+}

@@ -1,0 +1,30 @@
+package rollout
+
+import (
+	"context"
+
+	"github.com/acp-io/acp/internal/approval"
+)
+
+// Requests are the tickets, as the guard sees them.
+type Requests struct{ *approval.Service }
+
+// Halt implements Tickets.
+func (r Requests) Halt(ctx context.Context, resource, reason string) (int, error) {
+	list, err := r.Store.List(ctx, approval.Filter{Resource: resource, Kinds: []approval.Kind{approval.KindMode, approval.KindOnboard},
+		ItemStates: []approval.State{approval.StatePending, approval.StateApproved}})
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for _, t := range list {
+		halted, err := r.Service.Halt(ctx, t.Number, reason)
+		if err != nil {
+			return n, err
+		}
+		if halted {
+			n++
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,230 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	// remembered is how long an assessment is good for. Flows come all the time; a page may show those of a moment ago.
+	remembered = 15 * time.Second
+	// assessedAtOnce bounds how many resources one question to the store names.
+	assessedAtOnce = 500
+)
+
+var errPoliciesUnknown = errors.New("the host cluster's policies are not known yet")
+
+// InsightConfig of an Insight; all fields are required.
+type InsightConfig struct {
+	Flows    audit.Reader
+	Snapshot func() (*policy.Snapshot, bool)
+	Store    Store
+	Window   time.Duration // of the past that counts
+	// Threshold is the score from which on a resource can be enforced; 0: always.
+	Threshold int
+	Now       func() time.Time
+}
+
+// Insight is what the flows say about resources. It remembers its answers for a while.
+type Insight struct {
+	InsightConfig
+	mu    sync.Mutex
+	known map[string]assessed
+}
+
+type assessed struct {
+	Assessment
+	score insight.Score
+	at    time.Time
+}
+
+// NewInsight makes an insight.
+func NewInsight(c InsightConfig) *Insight {
+	return &Insight{InsightConfig: c, known: map[string]assessed{}}
+}
+
+var (
+	_ approval.Evidence = (*Insight)(nil)
+	_ Denials           = (*Insight)(nil)
+)
+
+// Assess resources by their names. With an error the map holds those that were assessed before it.
+func (x *Insight) Assess(ctx context.Context, resources ...string) (map[string]Assessment, error) {
+	all, err := x.assess(ctx, resources)
+	out := make(map[string]Assessment, len(all))
+	for name, a := range all {
+		out[name] = a.Assessment
+	}
+	return out, err
+}
+
+func (x *Insight) assess(ctx context.Context, resources []string) (map[string]assessed, error) {
+	now := x.Now()
+	out := make(map[string]assessed, len(resources))
+	var missing []string
+	x.mu.Lock()
+	for _, name := range resources {
+		if a, ok := x.known[name]; ok && now.Sub(a.at) < remembered {
+			out[name] = a
+		} else {
+			missing = append(missing, name)
+		}
+	}
+	x.mu.Unlock()
+	if len(missing) == 0 {
+		return out, nil
+	}
+	snap, ok := x.Snapshot()
+	if !ok {
+		return out, errPoliciesUnknown
+	}
+	watch, err := insight.Watched(ctx, x.Flows, now.Add(-x.Window), now, nil)
+	if err != nil {
+		return out, fmt.Errorf("ask how well members were watched: %w", err)
+	}
+	for some := range slices.Chunk(missing, assessedAtOnce) {
+		found, err := x.look(ctx, snap, watch, some, now)
+		if err != nil {
+			return out, err
+		}
+		maps.Copy(out, found)
+		x.remember(found, now)
+	}
+	return out, nil
+}
+
+func (x *Insight) remember(found map[string]assessed, now time.Time) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	maps.DeleteFunc(x.known, func(_ string, a assessed) bool { return now.Sub(a.at) >= remembered })
+	maps.Copy(x.known, found)
+}
+
+func (x *Insight) look(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
+	scores, err := insight.EvidenceOf(ctx, x.Flows, insight.EvidenceInput{Snapshot: snap, Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch}, resources)
+	if err != nil {
+		return nil, err
+	}
+	clients := map[string]*clientele{}
+	err = x.Flows.Totals(ctx, audit.Filter{Since: now.Add(-x.Window), Until: now, Resources: resources}, func(t audit.Total) error {
+		c := clients[t.Resource]
+		if c == nil {
+			c = &clientele{subjects: map[string]bool{}, sources: map[string]bool{}}
+			clients[t.Resource] = c
+		}
+		c.add(snap, &t, now)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("ask for the clients that were seen: %w", err)
+	}
+	out := make(map[string]assessed, len(resources))
+	for _, name := range resources {
+		s := scores[name]
+		a := assessed{score: s, at: now, Assessment: Assessment{Score: approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0}}}
+		a.score.Threshold, a.score.Enough = x.Threshold, a.Enough
+		for _, p := range s.Parts {
+			if p.Missing != "" {
+				a.Missing = append(a.Missing, p.Missing)
+			}
+		}
+		if c := clients[name]; c != nil {
+			a.Clients = slices.Sorted(maps.Keys(c.subjects))
+			a.Newcomers = slices.DeleteFunc(slices.Clone(a.Clients), func(s string) bool { return !c.subjects[s] })
+			a.Unattributed = len(c.sources)
+		}
+		out[name] = a
+	}
+	return out, nil
+}
+
+// clientele is who was seen at one resource: subjects, true for those that no statement allows, and sources without a name.
+type clientele struct {
+	subjects map[string]bool
+	sources  map[string]bool
+}
+
+// ownNode is how the destination's own node is described; it is always let in.
+const ownNode = "reserved:host"
+
+func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
+	if t.Subject == "" {
+		if t.Source != ownNode && t.Decision != policy.Allowed {
+			c.sources[t.Source] = true
+		}
+		return
+	}
+	q := policy.Query{Cluster: t.Cluster, Subjects: append([]string{t.Subject}, strings.Fields(t.OtherSubjects)...),
+		Resources: append([]string{t.Resource}, strings.Fields(t.OtherResources)...), Protocol: t.Protocol, Port: t.Port, At: now}
+	// A deny names a client that is not wanted; nobody has to look at it again.
+	c.subjects[t.Subject] = c.subjects[t.Subject] || snap.DecideEnforced(&q, nil).Word == policy.DefaultDenied
+}
+
+// Evidence of a resource, in full.
+func (x *Insight) Evidence(ctx context.Context, resource string) (insight.Score, time.Time, error) {
+	all, err := x.assess(ctx, []string{resource})
+	return all[resource].score, all[resource].at, err
+}
+
+// Score implements approval.Evidence.
+func (x *Insight) Score(ctx context.Context, resource string) (approval.Score, error) {
+	all, err := x.assess(ctx, []string{resource})
+	return all[resource].Score, err
+}
+
+// Seen implements approval.Evidence.
+func (x *Insight) Seen(ctx context.Context, application, resource string) (bool, error) {
+	now := x.Now()
+	page, err := x.Flows.Connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Since: now.Add(-x.Window), Until: now.Add(time.Minute),
+		Subjects: []string{application}, Resources: []string{resource}}, Limit: 1})
+	if err != nil {
+		return false, fmt.Errorf("ask whether a client was seen: %w", err)
+	}
+	return len(page.Items) > 0, nil
+}
+
+// Stopped implements approval.Evidence.
+func (x *Insight) Stopped(ctx context.Context, resource string) (string, error) {
+	states, err := x.Store.States(ctx, resource)
+	if err != nil {
+		return "", err
+	}
+	if s := states[resource].Guard.Stop; s != nil {
+		return s.Reason, nil
+	}
+	return "", nil
+}
+
+// Refused implements Denials. A bucket counts only when it began in the window, so that nothing of before a member
+// enforced is counted; the present minute does.
+func (x *Insight) Refused(ctx context.Context, resource, cluster string, since, until time.Time) (int64, error) {
+	if from := since.Truncate(audit.BucketWidth); from.Before(since) {
+		since = from.Add(audit.BucketWidth)
+	}
+	if !since.Before(until) {
+		return 0, nil
+	}
+	var n int64
+	err := x.Flows.Totals(ctx, audit.Filter{Since: since, Until: until.Add(1), Resources: []string{resource}, Clusters: []string{cluster}, Decisions: []policy.Word{policy.DefaultDenied}},
+		func(t audit.Total) error {
+			if t.Subject != "" {
+				n += t.Count
+			}
+			return nil
+		})
+	if err != nil {
+		return 0, fmt.Errorf("count refused connections: %w", err)
+	}
+	return n, nil
+}

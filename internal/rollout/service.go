@@ -1,0 +1,111 @@
+package rollout
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+// Host is what is asked about the host cluster; it answers from a cache.
+type Host interface {
+	// Protection of a resource by its name; nil: not onboarded, or not seen yet.
+	Protection(resource string) *v1alpha1.ProtectedResource
+}
+
+// Config of a Service; all fields are required.
+type Config struct {
+	Store   Store
+	Switch  Switch
+	Host    Host
+	Catalog func() *catalog.Catalog
+	Now     func() time.Time
+	Log     *slog.Logger
+}
+
+// Service is what people do with rollouts, but for modes.
+type Service struct{ Config }
+
+// NewService makes a service.
+func NewService(c Config) *Service { return &Service{c} }
+
+// May tells whether somebody may change how a resource is rolled out: its owners and the security team.
+func May(c *catalog.Catalog, a approval.Actor, e catalog.Entity) bool {
+	return !a.Auditor && (a.Security || c.Owns(a.ID, e))
+}
+
+func (s *Service) allowed(a approval.Actor, e catalog.Entity) error {
+	switch {
+	case a.Auditor:
+		return approval.AuditorsOnlyRead()
+	case !May(s.Catalog(), a, e):
+		return failf(approval.CodeForbidden, "Only an owner of %s or the security team can do this.", e.Title)
+	}
+	return nil
+}
+
+// protection of a resource that is onboarded.
+func (s *Service) protection(e catalog.Entity) (*v1alpha1.ProtectedResource, error) {
+	p := s.Host.Protection(e.Name)
+	if p == nil {
+		return nil, failf(approval.CodeConflict, "%s is not onboarded: ask for that first.", e.Title)
+	}
+	return p, nil
+}
+
+// concerned are the owners of a resource and the security team.
+func concerned(c *catalog.Catalog, e catalog.Entity) map[string][]notify.About {
+	out := map[string][]notify.About{}
+	for _, p := range slices.Concat(c.OwnerPeople(e), c.Members(catalog.GroupSecurity)) {
+		out[p] = nil
+	}
+	return out
+}
+
+// line of the ledger about a resource.
+func line(at time.Time, actor, action string, e catalog.Entity, details map[string]string) ledger.Entry {
+	details["resource"] = e.Name
+	return ledger.Entry{At: at, Actor: actor, Action: action, Object: e.ID, Details: details}
+}
+
+// bulletin about a resource.
+func bulletin(at time.Time, what string, e catalog.Entity, f notify.Facts, people map[string][]notify.About) notify.Bulletin {
+	f.Event, f.Page = what, "resources/"+e.ID
+	if len(f.Items) == 0 {
+		f.Items = []notify.About{{Resource: e.Title}}
+	}
+	return notify.Bulletin{Event: fmt.Sprintf("%s/%s/%d", e.ID, what, at.UnixNano()), At: at, Facts: f, People: people}
+}
+
+// told maps what the host cluster says to words for the caller.
+func told(e catalog.Entity, err error) error {
+	var refused *approval.RefusedError
+	var ours *approval.Error
+	switch {
+	case err == nil, errors.As(err, &ours):
+		return err
+	case errors.Is(err, ErrGone):
+		return failf(approval.CodeConflict, "%s is not onboarded: ask for that first.", e.Title)
+	case errors.Is(err, ErrChanged):
+		return failf(approval.CodeStale, "%s was changed meanwhile: look again, then decide.", e.Title)
+	case errors.As(err, &refused):
+		return failf(approval.CodeInvalid, "The host cluster refuses this: %s", refused.Message)
+	}
+	return &approval.Error{Code: approval.CodeUnavailable, Detail: "The host cluster cannot be reached; try again in a moment.", Err: err}
+}
+
+func failf(code approval.Code, format string, args ...any) error {
+	return &approval.Error{Code: code, Detail: fmt.Sprintf(format, args...)}
+}
+
+func invalid(field, format string, args ...any) error {
+	m := fmt.Sprintf(format, args...)
+	return &approval.Error{Code: approval.CodeInvalid, Detail: m, Fields: []approval.Field{{Path: field, Code: "invalid", Message: m}}}
+}

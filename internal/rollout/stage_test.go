@@ -1,0 +1,92 @@
+package rollout_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/rollout"
+)
+
+func TestStages(t *testing.T) {
+	now := time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC)
+	protect := func(mode v1alpha1.Mode, clusters ...v1alpha1.ClusterMode) *v1alpha1.ProtectedResource {
+		return &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: orders, Mode: mode, ClusterModes: clusters},
+			Status: v1alpha1.ProtectedResourceStatus{Clusters: []v1alpha1.ClusterState{{Name: "m1"}, {Name: "m2"}}}}
+	}
+	enough := &rollout.Assessment{Score: approval.Score{Value: 80, Threshold: 70, Enough: true}}
+	little := &rollout.Assessment{Score: approval.Score{Value: 30, Threshold: 70, Missing: []string{"It was watched on 3 of 14 days."}}}
+	newcomers := &rollout.Assessment{Score: enough.Score, Newcomers: []string{cart}}
+	lost := &rollout.Assessment{Score: little.Score, Unattributed: 2}
+	announced := rollout.State{Announcement: &rollout.Announcement{At: now}}
+	m1 := v1alpha1.ClusterMode{Cluster: "m1", Mode: v1alpha1.ModeEnforce}
+	for name, tc := range map[string]struct {
+		reason  string
+		in      rollout.Input
+		stage   rollout.Stage
+		hint    rollout.Code
+		missing int
+	}{
+		"nothing":      {"not onboarded", rollout.Input{}, rollout.StageObserve, rollout.CodeOnboard, 0},
+		"observe":      {"onboarded, and only watched", rollout.Input{Protection: protect(v1alpha1.ModeObserve)}, rollout.StageObserve, rollout.CodePropose, 0},
+		"initial":      {"too little is known", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: little}, rollout.StageInitial, rollout.CodeWait, 2},
+		"no flows":     {"nothing is known", rollout.Input{Protection: protect(v1alpha1.ModeAudit)}, rollout.StageInitial, rollout.CodeWait, 1},
+		"nameless":     {"sources without a name", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: lost}, rollout.StageInitial, rollout.CodeRegister, 2},
+		"refine":       {"clients that Enforce would refuse", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: newcomers}, rollout.StageRefine, rollout.CodeReview, 1},
+		"refined":      {"nothing is left to review", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: enough}, rollout.StageRefine, rollout.CodeAnnounce, 1},
+		"announced":    {"the owners were told", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: enough, State: announced}, rollout.StageAnnounced, rollout.CodeEnforce, 0},
+		"somebody new": {"came after the announcement", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: newcomers, State: announced}, rollout.StageAnnounced, rollout.CodeReview, 1},
+		"one member":   {"staged", rollout.Input{Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough, State: announced}, rollout.StageEnforce, rollout.CodeWiden, 0},
+		"all members":  {"done", rollout.Input{Protection: protect(v1alpha1.ModeEnforce), Assessment: enough}, rollout.StageEnforce, rollout.CodeDone, 0},
+		"stopped": {"comes first", rollout.Input{Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough, State: rollout.State{Guard: rollout.Guard{Stop: &rollout.Stop{Reason: "30 were refused."}}}},
+			rollout.StageEnforce, rollout.CodeStopped, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			tc.in.Now = now
+			h := rollout.HintOf(tc.in)
+			if got := rollout.StageOf(tc.in); got != tc.stage || h.Code != tc.hint || h.Text == "" || len(rollout.Missing(tc.in)) != tc.missing {
+				t.Errorf("%s: %s, %+v, %q", tc.reason, got, h, rollout.Missing(tc.in))
+			}
+		})
+	}
+}
+
+// TestAssess: who was seen, who of them Enforce would refuse, and who has no name.
+func TestAssess(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeAudit)
+	w.policy = []v1alpha1.Statement{allow(cart), {SID: "no", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{scanner}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{orders}}}
+	for _, s := range []string{cart, search, scanner, ""} {
+		w.see("m1", s, policy.Audited, 3)
+	}
+	w.pass(time.Minute)
+	all, err := w.insight.Assess(t.Context(), orders)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := all[orders]
+	if diff := cmp.Diff([][]string{{cart, scanner, search}, {search}}, [][]string{got.Clients, got.Newcomers}); diff != "" || got.Unattributed != 1 || got.Enough || len(got.Missing) == 0 {
+		t.Errorf("%+v: %s", got, diff)
+	}
+	for app, want := range map[string]bool{cart: true, "trnv1:rsc:o:iam:sa:app/other": false} {
+		if seen, err := w.insight.Seen(t.Context(), app, orders); seen != want || err != nil {
+			t.Errorf("%s was seen: %v, %v", app, seen, err)
+		}
+	}
+	w.see("m1", "trnv1:rsc:o:iam:sa:app/late", policy.Audited, 1)
+	if all, err = w.insight.Assess(t.Context(), orders); err != nil || len(all[orders].Clients) != 3 {
+		t.Errorf("an answer is good for a while: %+v, %v", all, err)
+	}
+	w.pass(20 * time.Second)
+	if all, err = w.insight.Assess(t.Context(), orders); err != nil || len(all[orders].Clients) != 4 {
+		t.Errorf("and not for long: %+v, %v", all, err)
+	}
+	easy := rollout.NewInsight(w.insight.InsightConfig)
+	easy.Threshold = 0
+	if s, err := easy.Score(t.Context(), orders); err != nil || !s.Enough {
+		t.Errorf("without a threshold everything is enough: %+v, %v", s, err)
+	}
+}

@@ -1,0 +1,168 @@
+package rollout
+
+import (
+	"context"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+// Limits of a temporary audit, as api/openapi.yaml states them.
+const (
+	// MaxTemporaryAudit is how long one may last from now on; it can be extended again.
+	MaxTemporaryAudit = 7 * 24 * time.Hour
+	// maxReason in characters, as the CRD has it.
+	maxReason = 1024
+)
+
+// GuardName is who did it when the guard began a temporary audit.
+const GuardName = "rollout-guard"
+
+// Audit is a temporary audit that somebody wishes for.
+type Audit struct {
+	Until   time.Time
+	Reason  string
+	Version string // of the object that he saw; empty: any
+}
+
+// TemporaryAudit lets everything pass to a resource until an instant, at once. A further one sets the end anew.
+func (s *Service) TemporaryAudit(ctx context.Context, a approval.Actor, e catalog.Entity, want Audit) (*v1alpha1.ProtectedResource, error) {
+	if err := s.allowed(a, e); err != nil {
+		return nil, err
+	}
+	reason, err := reasonOf(want.Reason, "Say why everything may pass: everybody concerned reads it.")
+	if err != nil {
+		return nil, err
+	}
+	now := s.Now()
+	until := want.Until.UTC().Truncate(time.Second) // what the object can say
+	switch {
+	case !until.After(now):
+		return nil, invalid("until", "The end must be in the future.")
+	case until.Sub(now) > MaxTemporaryAudit:
+		return nil, invalid("until", "A temporary audit lasts at most 7 days: extend it later if it is still needed.")
+	}
+	return s.begin(ctx, a.ID, e, want.Version, &v1alpha1.TemporaryAudit{Until: metav1.NewTime(until), Reason: reason, By: a.ID})
+}
+
+// begin is what people and the guard have in common. The ledger has the line before the host cluster has the change, so
+// that nothing is opened that nobody knows of.
+func (s *Service) begin(ctx context.Context, actor string, e catalog.Entity, version string, audit *v1alpha1.TemporaryAudit) (*v1alpha1.ProtectedResource, error) {
+	p, err := s.protection(e)
+	if err != nil {
+		return nil, err
+	}
+	recorded := false
+	out, err := s.Switch.Toggle(ctx, p.Name, version, audit, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
+		if !enforces(spec) {
+			return failf(approval.CodeConflict, "%s is enforced in no member, so everything passes already.", e.Title)
+		}
+		if recorded {
+			return nil
+		}
+		recorded = true
+		return s.Store.Record(ctx, s.begun(actor, e, spec, audit))
+	})
+	if err != nil {
+		return nil, s.undone(ctx, actor, e, recorded, err)
+	}
+	return out, nil
+}
+
+func (s *Service) begun(actor string, e catalog.Entity, spec v1alpha1.ProtectedResourceSpec, audit *v1alpha1.TemporaryAudit) News {
+	now := s.Now()
+	details := map[string]string{"until": audit.Until.UTC().Format(time.RFC3339), "reason": audit.Reason}
+	if actor == "" {
+		details["by"] = audit.By
+	}
+	if old := spec.TemporaryAudit; old != nil && now.Before(old.Until.Time) {
+		details["before"] = old.Until.UTC().Format(time.RFC3339)
+	}
+	n := News{}
+	n.Entries = append(n.Entries, line(now, actor, "resource.temporary-audit", e, details))
+	if actor != "" { // the guard tells in its own words
+		n.Bulletins = append(n.Bulletins, bulletin(now, "temporary-audit", e,
+			notify.Facts{ActorID: actor, Reason: audit.Reason, Until: audit.Until.UTC()}, concerned(s.Catalog(), e)))
+	}
+	return n
+}
+
+// EndTemporaryAudit makes the resource's own mode count again.
+func (s *Service) EndTemporaryAudit(ctx context.Context, a approval.Actor, e catalog.Entity, reason, version string) (*v1alpha1.ProtectedResource, error) {
+	if err := s.allowed(a, e); err != nil {
+		return nil, err
+	}
+	reason, err := reasonOf(reason, "Say why it ends: everybody concerned reads it.")
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.protection(e)
+	if err != nil {
+		return nil, err
+	}
+	recorded := false
+	out, err := s.Switch.Toggle(ctx, p.Name, version, nil, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
+		now := s.Now()
+		if !Active(spec, now) {
+			return failf(approval.CodeConflict, "%s is in no temporary audit.", e.Title)
+		}
+		if recorded {
+			return nil
+		}
+		recorded = true
+		return s.Store.Record(ctx, News{
+			Entries: []ledger.Entry{line(now, a.ID, "resource.temporary-audit-ended", e, map[string]string{"reason": reason})},
+			Bulletins: []notify.Bulletin{bulletin(now, "temporary-audit-ended", e, notify.Facts{ActorID: a.ID, Reason: reason},
+				concerned(s.Catalog(), e))},
+		})
+	})
+	if err != nil {
+		return nil, s.undone(ctx, a.ID, e, recorded, err)
+	}
+	return out, nil
+}
+
+// undone records that what the ledger announced did not happen.
+func (s *Service) undone(ctx context.Context, actor string, e catalog.Entity, recorded bool, why error) error {
+	if recorded {
+		n := News{Entries: []ledger.Entry{line(s.Now(), actor, "resource.temporary-audit-failed", e, map[string]string{})}}
+		if err := s.Store.Record(context.WithoutCancel(ctx), n); err != nil {
+			s.Log.Error("that a temporary audit failed could not be recorded", "resource", e.Name, "error", err)
+		}
+	}
+	return told(e, why)
+}
+
+// Active tells whether a temporary audit lasts.
+func Active(spec v1alpha1.ProtectedResourceSpec, now time.Time) bool {
+	return spec.TemporaryAudit != nil && now.Before(spec.TemporaryAudit.Until.Time)
+}
+
+// enforces tells whether any member would enforce, were there no temporary audit.
+func enforces(spec v1alpha1.ProtectedResourceSpec) bool {
+	for _, m := range append([]v1alpha1.ClusterMode{{Mode: spec.Mode}}, spec.ClusterModes...) {
+		if m.Mode == v1alpha1.ModeEnforce {
+			return true
+		}
+	}
+	return false
+}
+
+func reasonOf(text, why string) (string, error) {
+	text = strings.TrimSpace(text)
+	if text == "" {
+		return "", invalid("reason", "%s", why)
+	}
+	if utf8.RuneCountInString(text) > maxReason {
+		return "", invalid("reason", "The reason has at most %d characters.", maxReason)
+	}
+	return text, nil
+}

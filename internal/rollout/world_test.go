@@ -1,0 +1,274 @@
+package rollout_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	auditsqlite "github.com/acp-io/acp/internal/audit/sqlite"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/ledger"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	"github.com/acp-io/acp/internal/notify"
+	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/rollout"
+	"github.com/acp-io/acp/internal/rollout/gormstore"
+)
+
+const (
+	cart    = "trnv1:rsc:o:iam:sa:app/cart"
+	search  = "trnv1:rsc:o:iam:sa:app/search"
+	scanner = "trnv1:rsc:o:iam:sa:app/scanner"
+	orders  = "trnv1:rsc:o:redis:clusters:orders"
+)
+
+const company = `
+{kind: Group, metadata: {name: security}, spec: {members: [sam]}}
+---
+{kind: Group, metadata: {name: auditors}, spec: {members: [otto]}}
+---
+{kind: User, metadata: {name: alice}}
+---
+{kind: User, metadata: {name: bob}}
+---
+{kind: User, metadata: {name: dan}}
+---
+{kind: User, metadata: {name: erin}}
+---
+{kind: User, metadata: {name: sam}}
+---
+{kind: User, metadata: {name: otto}}
+---
+{kind: Component, metadata: {name: cart, annotations: {acp.io/resource-name: "trnv1:rsc:o:iam:sa:app/cart"}}, spec: {owner: "user:alice"}}
+---
+{kind: Component, metadata: {name: search, annotations: {acp.io/resource-name: "trnv1:rsc:o:iam:sa:app/search"}}, spec: {owner: "user:erin"}}
+---
+{kind: Resource, metadata: {name: orders, annotations: {acp.io/resource-name: "trnv1:rsc:o:redis:clusters:orders"}}, spec: {owner: "user:bob"}}
+`
+
+var (
+	bob  = approval.Actor{ID: "bob"}
+	sam  = approval.Actor{ID: "sam", Security: true}
+	otto = approval.Actor{ID: "otto", Auditor: true, Security: true}
+	erin = approval.Actor{ID: "erin"}
+)
+
+// world is one resource in a host cluster in memory, with real stores and a clock that stands still.
+type world struct {
+	t       *testing.T
+	now     time.Time
+	object  *v1alpha1.ProtectedResource // nil: not onboarded
+	version int
+	down    error // what writing gives
+	catalog *catalog.Catalog
+	db      *database.DB
+	store   *gormstore.Store
+	flows   *auditsqlite.Store
+	batches int
+	halted  []string
+	policy  []v1alpha1.Statement
+	*rollout.Service
+	insight *rollout.Insight
+}
+
+func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "company.yaml"), []byte(company), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, now: time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC), db: databasetest.Open(t, databasetest.SQLite(t))}
+	read, err := catalog.Read(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.catalog = read
+	w.store = gormstore.New(w.db)
+	if w.flows, err = auditsqlite.Open(t.Context(), filepath.Join(dir, "flows.db")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.flows.Close() })
+	w.object = &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "orders", ResourceVersion: "1"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: orders, Mode: mode}}
+	w.Service = rollout.NewService(rollout.Config{Store: w.store, Switch: w, Host: w, Catalog: func() *catalog.Catalog { return w.catalog }, Now: func() time.Time { return w.now },
+		Log: slog.New(slog.DiscardHandler)})
+	w.insight = rollout.NewInsight(rollout.InsightConfig{Flows: w.flows, Snapshot: w.snapshot, Store: w.store, Window: 14 * 24 * time.Hour, Threshold: 70, Now: func() time.Time { return w.now }})
+	return w
+}
+
+func (w *world) entity() catalog.Entity {
+	e, _ := w.catalog.Resource("orders")
+	return e
+}
+
+func (w *world) snapshot() (*policy.Snapshot, bool) {
+	rc := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:o:redis:clusters:*", LabelKey: "redis",
+		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
+	sc := &v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:o:iam:sa:app/*", LabelKey: "app"}}
+	in := policy.Input{ResourceClasses: []*v1alpha1.ResourceClass{rc}, SubjectClasses: []*v1alpha1.SubjectClass{sc},
+		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: w.policy}}}}
+	if w.object != nil {
+		in.Resources = append(in.Resources, w.object)
+	}
+	return policy.NewSnapshot(in), true
+}
+
+func (w *world) Protection(resource string) *v1alpha1.ProtectedResource {
+	if w.object == nil || resource != orders {
+		return nil
+	}
+	return w.object.DeepCopy()
+}
+
+func (w *world) Toggle(ctx context.Context, object, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error) {
+	if w.object == nil || object != w.object.Name {
+		return nil, rollout.ErrGone
+	}
+	if version != "" && version != w.object.ResourceVersion {
+		return nil, rollout.ErrChanged
+	}
+	for range 2 { // as after a conflict
+		if err := check(ctx, w.object.Spec); err != nil {
+			return nil, err
+		}
+	}
+	if w.down != nil {
+		return nil, w.down
+	}
+	w.version++
+	w.object.Spec.TemporaryAudit, w.object.ResourceVersion = audit, fmt.Sprint("v", w.version)
+	w.report()
+	return w.object.DeepCopy(), nil
+}
+
+// report is what the adapter does: every member has the effective mode.
+func (w *world) report() {
+	for i, c := range w.object.Status.Clusters {
+		mode := w.object.Spec.Mode
+		for _, m := range w.object.Spec.ClusterModes {
+			if m.Cluster == c.Name {
+				mode = m.Mode
+			}
+		}
+		if rollout.Active(w.object.Spec, w.now) && mode == v1alpha1.ModeEnforce {
+			mode = v1alpha1.ModeAudit
+		}
+		if c.Mode != mode || c.Since == nil {
+			at := metav1.NewMicroTime(w.now)
+			w.object.Status.Clusters[i] = v1alpha1.ClusterState{Name: c.Name, State: v1alpha1.MemberRealized, Mode: mode, Since: &at}
+		}
+	}
+}
+
+func (w *world) members(names ...v1alpha1.ClusterName) {
+	for _, n := range names {
+		w.object.Status.Clusters = append(w.object.Status.Clusters, v1alpha1.ClusterState{Name: n})
+	}
+	w.report()
+}
+
+func (w *world) pass(d time.Duration) {
+	w.now = w.now.Add(d)
+	if w.object != nil {
+		w.report()
+	}
+}
+
+// see stores connections at the present instant.
+func (w *world) see(cluster, subject string, word policy.Word, n int64) {
+	w.t.Helper()
+	e := audit.Edge{Cluster: cluster, Subject: subject, Resource: orders, Action: "redis:connect", Port: 6379, Protocol: "TCP", Decision: word, Verdict: audit.VerdictForwarded}
+	if subject == "" {
+		e.Source = "namespace=lost"
+	}
+	w.batches++
+	if err := w.flows.Append(w.t.Context(), &audit.Batch{ID: fmt.Sprint(w.batches), Rollups: []audit.Rollup{{Bucket: w.now.Truncate(time.Minute), Edge: e, Count: n, FirstSeen: w.now, LastSeen: w.now}},
+		Positions: []audit.Position{{Source: cluster, Time: w.now}}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// Halt implements rollout.Tickets.
+func (w *world) Halt(_ context.Context, resource, reason string) (int, error) {
+	w.halted = append(w.halted, resource+": "+reason)
+	return 1, nil
+}
+
+func (w *world) watcher(name string) *rollout.Watcher {
+	return &rollout.Watcher{Service: w.Service, Name: name, Denials: w.insight, Tickets: w, Every: time.Second, Log: slog.New(slog.DiscardHandler),
+		Resources: func() ([]string, bool) { return []string{orders, "trnv1:rsc:o:redis:clusters:nobodys"}, true }}
+}
+
+// lines of the ledger, oldest first.
+func (w *world) lines() (out []ledger.Entry) {
+	w.t.Helper()
+	for l, err := range ledgerstore.NewReader(w.db).Lines(w.t.Context(), 1) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		e, err := l.Entry()
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func (w *world) actions() []string {
+	out := []string{}
+	for _, e := range w.lines() {
+		out = append(out, e.Action)
+	}
+	return out
+}
+
+// told are the people of each bulletin, by what happened.
+func (w *world) told() map[string][]string {
+	w.t.Helper()
+	changes, err := notifystore.New(w.db).Changes(w.t.Context(), 100)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	out := map[string][]string{}
+	for _, c := range changes {
+		for _, m := range notify.ForBulletin(*c.Bulletin, notify.Company{Catalog: w.catalog}) {
+			if m.Person != "" {
+				out[m.Facts.Event] = append(out[m.Facts.Event], m.Person)
+			}
+			text, err := (&notify.Writer{Portal: portalURL}).Write(m, notify.Preferences{})
+			if err != nil || text.Link != "https://acp.example.com/resources/orders" {
+				w.t.Errorf("%+v: %v", text, err)
+			}
+		}
+	}
+	for k := range out {
+		slices.Sort(out[k])
+	}
+	return out
+}
+
+func allow(subjects ...v1alpha1.Subject) v1alpha1.Statement {
+	return v1alpha1.Statement{SID: "a", Effect: v1alpha1.EffectAllow, Subjects: subjects, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{orders}}
+}
+
+func raw(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}

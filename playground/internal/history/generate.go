@@ -1,0 +1,214 @@
+package history
+
+import (
+	"hash/fnv"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/playground/internal/demo"
+)
+
+// step is how far apart the roll-ups of one client lie: one for every minute would be more than anybody looks at.
+const step = 30 * time.Minute
+
+// world is everything that the past is made of.
+type world struct {
+	lines     []line
+	workloads []demo.Workload
+	policies  *policy.Snapshot
+}
+
+// pods are like pods of one cluster.
+type pods struct {
+	demo.Workload
+	cluster string
+}
+
+// generate makes the roll-ups between the two times and hands them over, one call per line.
+func (w world) generate(from, to time.Time, take func([]audit.Rollup) error) error {
+	for _, l := range w.lines {
+		if err := take(w.ofLine(l, from, to)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seen is how well the members were watched all that time: nearly always. A queue that overflowed once, and some minutes
+// in which the collector was away, are what a page of losses looks like where all is well.
+func (w world) seen(from, to time.Time) *audit.Batch {
+	b := &audit.Batch{ID: "history-watched"}
+	for _, c := range w.clusters() {
+		b.Watched = append(b.Watched, audit.Watch{Source: c, From: from, To: to})
+	}
+	if len(b.Watched) == 0 {
+		return b
+	}
+	queue, away := to.Add(-9*24*time.Hour), to.Add(-4*24*time.Hour)
+	first, last := b.Watched[0].Source, b.Watched[len(b.Watched)-1].Source
+	for _, l := range []audit.Loss{
+		{Cluster: first, Node: first + "/" + first + "-node-1", Reason: audit.LossQueue, Count: 37, From: queue, To: queue.Add(2 * time.Second)},
+		{Cluster: last, Reason: audit.LossGap, From: away, To: away.Add(6 * time.Minute)},
+	} {
+		if !l.From.Before(from) {
+			b.Losses = append(b.Losses, l)
+		}
+	}
+	return b
+}
+
+func (w world) clusters() []string {
+	var out []string
+	for _, workload := range w.workloads {
+		out = append(out, workload.Clusters...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+func (w world) ofLine(l line, from, to time.Time) []audit.Rollup {
+	if l.since > 0 && to.Add(-l.since).After(from) {
+		from = to.Add(-l.since)
+	}
+	sources := []pods{{}} // of an address there is one
+	if l.from != nil {
+		sources = w.pods(l.from, l.Source.Clusters)
+	}
+	var out []audit.Rollup
+	for _, destination := range w.pods(l.to, nil) {
+		for i, source := range sources {
+			p := pair{line: l, source: source, destination: destination, random: seeded(l.Name, source.cluster, source.Name, destination.cluster)}
+			if l.schedule != nil {
+				p.share = share(l.Connections, len(sources), i)
+			}
+			out = append(out, p.rollups(w.policies, from, to)...)
+		}
+	}
+	return out
+}
+
+func (w world) pods(selector labels.Selector, clusters []string) []pods {
+	var out []pods
+	for _, workload := range w.workloads {
+		if !selector.Matches(labels.Set(workload.PodLabels())) {
+			continue
+		}
+		for _, c := range workload.Clusters {
+			if len(clusters) == 0 || slices.Contains(clusters, c) {
+				out = append(out, pods{workload, c})
+			}
+		}
+	}
+	return out
+}
+
+// share splits the connections of a job among its sources.
+func share(connections, sources, i int) int64 {
+	n := connections / sources
+	if i < connections%sources {
+		n++
+	}
+	return int64(n)
+}
+
+// pair is one line between the pods of two clusters.
+type pair struct {
+	line                line
+	source, destination pods
+	random              *rand.Rand
+	share               int64
+}
+
+func (p pair) rollups(e *policy.Snapshot, from, to time.Time) []audit.Rollup {
+	var out []audit.Rollup
+	add := func(at time.Time, count int64) {
+		if count > 0 && !at.Before(from) && at.Before(to) {
+			out = append(out, p.at(e, at, count)...)
+		}
+	}
+	switch {
+	case p.line.schedule != nil:
+		for t := p.line.schedule.Next(from.Add(-time.Second)); t.Before(to); t = p.line.schedule.Next(t) {
+			add(t, p.share)
+		}
+	case p.line.LongLived:
+		// Its pods are replaced every night, and open their pool again.
+		const night = 3 * time.Hour
+		for day := from.Truncate(24 * time.Hour); day.Before(to); day = day.Add(24 * time.Hour) {
+			add(day.Add(night+time.Duration(p.random.IntN(30))*time.Minute), int64(max(p.source.Replicas, 1)))
+		}
+	default:
+		perStep := float64(max(p.source.Replicas, 1)) * float64(step) / float64(p.line.interval)
+		for t := from.Truncate(step); t.Before(to); t = t.Add(step) {
+			count := perStep * busy(t) * (0.9 + 0.2*p.random.Float64())
+			add(t.Add(time.Duration(p.random.IntN(int(step/time.Minute)))*time.Minute), int64(count+0.5))
+		}
+	}
+	return out
+}
+
+// busy is the part of the traffic of a working day's noon: fewer people travel and buy at night and on weekends.
+func busy(t time.Time) float64 {
+	out := 1.0
+	if h := t.Hour(); h < 6 || h >= 22 {
+		out = 0.4
+	} else if h < 9 || h >= 18 {
+		out = 0.7
+	}
+	if t.Weekday() == time.Saturday || t.Weekday() == time.Sunday {
+		out *= 0.8
+	}
+	return out
+}
+
+// at is what the collector would have counted: both ends named, the connection decided, and the dataplane doing as decided.
+func (p pair) at(e *policy.Snapshot, at time.Time, count int64) []audit.Rollup {
+	first := at.Add(time.Duration(p.random.IntN(20)) * time.Second)
+	o := audit.Observation{
+		Time: first, Cluster: p.destination.cluster, Source: p.from(), Destination: endpoint(p.destination),
+		Protocol: v1alpha1.Protocol(strings.ToUpper(p.line.Protocol)), Verdict: audit.VerdictForwarded, Count: count,
+	}
+	o.Destination.Port = p.line.Port
+	r := audit.Attribute(e, o)
+	switch {
+	case r.Word == policy.Denied || r.Word == policy.DefaultDenied:
+		r.Verdict = audit.VerdictDropped
+	case p.line.LongLived:
+		r.Verdict = audit.VerdictUnknown // only its packets were seen
+	}
+	last := first
+	if count > 1 {
+		last = first.Add(time.Duration(1+p.random.IntN(30)) * time.Second)
+	}
+	edges := r.Edges(e)
+	out := make([]audit.Rollup, 0, len(edges))
+	for _, edge := range edges {
+		out = append(out, audit.Rollup{Bucket: at.Truncate(audit.BucketWidth), Edge: edge, Count: count, FirstSeen: first, LastSeen: last})
+	}
+	return out
+}
+
+func (p pair) from() audit.Endpoint {
+	if p.line.address.IsValid() {
+		return audit.Endpoint{Kind: audit.KindOutside, Address: p.line.address}
+	}
+	return endpoint(p.source)
+}
+
+func endpoint(p pods) audit.Endpoint {
+	return audit.Endpoint{Kind: audit.KindWorkload, Labels: p.PodLabels(), Namespace: p.Namespace, Cluster: p.cluster}
+}
+
+// seeded gives every pair chance of its own, so that a new line changes nothing for the others.
+func seeded(words ...string) *rand.Rand {
+	h := fnv.New64a()
+	h.Write([]byte(strings.Join(words, "\x00")))
+	return rand.New(rand.NewPCG(h.Sum64(), 0)) //nolint:gosec // not a secret: it shall be the same each time
+}

@@ -1,0 +1,162 @@
+/** Flows, evidence and what follows from them. Nothing tells of new flows, so what shows the present asks now and then. */
+import { keepPreviousData, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { flowQuery, windowOf } from "../lib/flow-filter";
+import type { FlowFilter } from "../lib/flow-filter";
+import { client, unwrap } from "./client";
+import type { NewTicket, RolloutStage } from "./types";
+
+const interval = 15_000;
+/** What has an end does not change any more, and of a list that was paged through nothing should move. */
+const follows = (filter: Pick<FlowFilter, "until">) => (query: { state: { data?: { pages?: unknown[] } | undefined } }) =>
+  filter.until === undefined && (query.state.data?.pages?.length ?? 0) <= 1 ? interval : false;
+
+/** Later pages keep the window of the first one. */
+interface Page {
+  cursor: string;
+  since: string;
+  until: string;
+}
+
+const next = ({ nextCursor, since, until }: { nextCursor?: string; since: string; until: string }): Page | undefined => (nextCursor ? { cursor: nextCursor, since, until } : undefined);
+const pageOf = (filter: FlowFilter, page: Page | undefined) => page ?? windowOf(filter, Date.now());
+
+export function useFlows(filter: FlowFilter) {
+  return useInfiniteQuery({
+    queryKey: ["flows", "list", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/flows", { signal, params: { query: { ...flowQuery(filter), ...pageOf(filter, pageParam), limit: 100 } } })),
+    initialPageParam: undefined as Page | undefined,
+    getNextPageParam: next,
+    placeholderData: keepPreviousData,
+    refetchInterval: follows(filter),
+  });
+}
+
+export function useRawFlows(filter: FlowFilter) {
+  return useInfiniteQuery({
+    queryKey: ["flows", "raw", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/flows/raw", { signal, params: { query: { ...flowQuery(filter), ...pageOf(filter, pageParam), limit: 100 } } })),
+    initialPageParam: undefined as Page | undefined,
+    getNextPageParam: next,
+    placeholderData: keepPreviousData,
+    refetchInterval: follows(filter),
+  });
+}
+
+export function useFlowSeries(filter: FlowFilter) {
+  return useQuery({
+    queryKey: ["flows", "series", filter],
+    queryFn: ({ signal }) => unwrap(client.GET("/flows/series", { signal, params: { query: { ...flowQuery(filter), ...windowOf(filter, Date.now()) } } })),
+    placeholderData: keepPreviousData,
+    refetchInterval: filter.until === undefined ? interval : false,
+  });
+}
+
+type Span = Pick<FlowFilter, "window" | "since" | "until">;
+
+export function useFlowLosses({ window, since, until, cluster }: Span & { cluster: string[] }) {
+  return useInfiniteQuery({
+    queryKey: ["flows", "losses", window, since, until, cluster],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/flows/losses", { signal, params: { query: { ...(cluster.length > 0 ? { cluster } : {}), ...(pageParam ?? windowOf({ window, since, until }, Date.now())), limit: 100 } } })),
+    initialPageParam: undefined as Page | undefined,
+    getNextPageParam: next,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useFlowCoverage({ window, since, until }: Span) {
+  return useQuery({
+    queryKey: ["flows", "coverage", window, since, until],
+    queryFn: ({ signal }) => unwrap(client.GET("/flows/coverage", { signal, params: { query: windowOf({ window, since, until }, Date.now()) } })),
+    placeholderData: keepPreviousData,
+    refetchInterval: until === undefined ? 60_000 : false,
+  });
+}
+
+export function useProposal(id: string, span: { since?: string; until?: string }, enabled = true) {
+  return useQuery({
+    queryKey: ["proposal", id, span],
+    queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/proposal", { signal, params: { path: { id }, query: span } })),
+    enabled,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useEvidence(id: string, enabled = true) {
+  return useQuery({
+    queryKey: ["evidence", id],
+    queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/evidence", { signal, params: { path: { id } } })),
+    enabled,
+    refetchInterval: 60_000,
+  });
+}
+
+export function useResourceUnused(id: string, quietDays: number, enabled = true) {
+  return useQuery({
+    queryKey: ["unused", "resource", id, quietDays],
+    queryFn: ({ signal }) => unwrap(client.GET("/resources/{id}/unused", { signal, params: { path: { id }, query: { quietDays } } })),
+    enabled,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useApplicationUnused(id: string, quietDays: number, enabled = true) {
+  return useQuery({
+    queryKey: ["unused", "application", id, quietDays],
+    queryFn: ({ signal }) => unwrap(client.GET("/applications/{id}/unused", { signal, params: { path: { id }, query: { quietDays } } })),
+    enabled,
+    placeholderData: keepPreviousData,
+  });
+}
+
+export function useUnused(filter: { quietDays: number; class?: string; owner?: string; q?: string }) {
+  return useInfiniteQuery({
+    queryKey: ["unused", "list", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/unused", { signal, params: { query: { ...filter, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    placeholderData: keepPreviousData,
+  });
+}
+
+/** The replay of a request that is being typed. */
+export function useImpactPreview(request: NewTicket | undefined) {
+  return useQuery({
+    queryKey: ["impact", request],
+    queryFn: ({ signal }) => {
+      if (!request) throw new Error("replay without a request");
+      return unwrap(client.POST("/tickets/impact", { signal, body: request }));
+    },
+    enabled: request !== undefined,
+    placeholderData: keepPreviousData,
+    retry: false,
+    staleTime: 30_000,
+  });
+}
+
+export function useTicketImpact(id: string, change: "ticket" | "revoke", enabled = true) {
+  return useQuery({
+    queryKey: ["ticket", id, "part", "impact", change],
+    queryFn: ({ signal }) => unwrap(client.GET("/tickets/{id}/impact", { signal, params: { path: { id }, query: { change } } })),
+    enabled,
+    retry: false,
+    staleTime: 30_000,
+  });
+}
+
+export interface RolloutFilter {
+  class?: string;
+  owner?: string;
+  stage?: RolloutStage[];
+  q?: string;
+}
+
+export function useRollout(filter: RolloutFilter) {
+  return useInfiniteQuery({
+    queryKey: ["rollout", "list", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/rollout", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (page) => page.nextCursor || undefined,
+    placeholderData: keepPreviousData,
+    refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) <= 1 ? 30_000 : false),
+  });
+}

@@ -1,0 +1,53 @@
+import { useTranslation } from "react-i18next";
+import type { EvidenceScore } from "../../api/types";
+import { useWords } from "../../lib/use-words";
+import { Word } from "../Badge";
+import tables from "../Tables.module.css";
+import classes from "./Evidence.module.css";
+
+const partNames = ["observed", "weekly", "loss", "newcomers", "unattributed", "long-lived"] as const;
+
+export function ScoreBar({ value, of = 100, threshold }: { value: number; of?: number; threshold?: number | undefined }) {
+  const share = (part: number) => `${of === 0 ? 0 : Math.min(100, (part / of) * 100)}%`;
+  const enough = threshold === undefined ? value >= of : value >= threshold;
+  return (
+    <div className={classes.bar} data-enough={enough} aria-hidden>
+      <span style={{ width: share(value) }} />
+      {threshold !== undefined && <i style={{ left: share(threshold) }} />}
+    </div>
+  );
+}
+
+/** How well the resource is known, part by part, and what is missing for all points. */
+export function EvidencePanel({ score }: { score: EvidenceScore }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const nameOf = (name: string) => {
+    const known = partNames.find((each) => each === name);
+    return known ? t(`evidence.part.${known}`) : name;
+  };
+  return (
+    <div className={classes.box} data-testid="evidence-score" data-value={score.value}>
+      <div className={classes.score}>
+        <span className={classes.value}>
+          {score.value} <small>/ 100</small>
+        </span>
+        <Word tone={score.enough ? "ok" : "warn"} word={t(score.enough ? "evidence.enough" : "evidence.notEnough", { threshold: score.threshold })} value={score.enough ? "enough" : "missing"} testId="evidence-enough" />
+        <span className={tables.muted}>{t("evidence.window", { duration: words.duration(score.windowSeconds) })}</span>
+      </div>
+      <ScoreBar value={score.value} threshold={score.threshold} />
+      <dl className={classes.parts}>
+        {score.parts.map((part) => (
+          <div key={part.name} data-testid={`evidence-${part.name}`}>
+            <dt>{nameOf(part.name)}</dt>
+            <dd className={classes.track}>
+              <ScoreBar value={part.points} of={part.of} />
+            </dd>
+            <dd className={classes.points}>{t("evidence.points", { points: part.points, of: part.of })}</dd>
+            <dd className={`${classes.missing} ${tables.muted}`}>{part.missing ? words.said(part.missing) : t("evidence.full")}</dd>
+          </div>
+        ))}
+      </dl>
+    </div>
+  );
+}

@@ -1,0 +1,160 @@
+import { IconDoorEnter, IconInfoCircle, IconPlugConnectedX } from "@tabler/icons-react";
+import { useTranslation } from "react-i18next";
+import type { Impact as ImpactData, ImpactLine } from "../../api/types";
+import { useWords } from "../../lib/use-words";
+import { DecisionBadge } from "../Badge";
+import { DataTable } from "../DataTable";
+import { Notice } from "../Feedback";
+import { Owners, RefName } from "../Names";
+import { Section } from "../Page";
+import tables from "../Tables.module.css";
+import { Ago, At } from "../Time";
+import classes from "./Evidence.module.css";
+import { EvidencePanel } from "./EvidencePanel";
+
+const lineKey = (line: ImpactLine) => [line.cluster, line.subject.name || line.subject.title, line.resource.name, line.port, line.protocol, line.before, line.after].join("|");
+
+function Lines({ lines, label }: { lines: ImpactLine[]; label: string }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <DataTable
+      label={label}
+      rows={lines}
+      rowKey={lineKey}
+      rowTestId={() => "impact-line"}
+      columns={[
+        {
+          key: "subject",
+          header: t("connections.peerApplication"),
+          cell: (line) => (
+            <span className={tables.stack}>
+              <RefName kind="applications" about={line.subject} />
+              {line.owners && line.owners.length > 0 && <span className={tables.muted}><Owners owners={line.owners} /></span>}
+            </span>
+          ),
+        },
+        { key: "resource", header: t("connections.peerResource"), cell: (line) => <RefName kind="resources" about={line.resource} /> },
+        { key: "action", header: t("connections.action"), cell: (line) => <span className={tables.stack}>{line.action && <code className={tables.code}>{line.action}</code>}<span className={tables.muted}>{`${line.port}/${line.protocol}`}</span></span> },
+        { key: "change", header: t("impact.change"), cell: (line) => <span className={tables.badges}><DecisionBadge decision={line.before} /><span aria-hidden>→</span><DecisionBadge decision={line.after} /></span> },
+        { key: "count", header: t("connections.count"), end: true, cell: (line) => words.number(line.count) },
+        { key: "seen", header: t("impact.seen"), cell: (line) => <span className={tables.stack}><Ago at={line.lastSeen} /><span className={tables.muted}>{t("evidence.first")} <Ago at={line.firstSeen} /></span></span> },
+        { key: "cluster", header: t("connections.cluster"), cell: (line) => line.cluster },
+      ]}
+    />
+  );
+}
+
+function Figures({ impact }: { impact: ImpactData }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <div className={classes.impact}>
+      <div className={classes.figure} data-tone={impact.denied.connections > 0 ? "bad" : undefined} data-testid="impact-denied">
+        <strong>{words.number(impact.denied.connections)}</strong>
+        <span>{t("impact.denied", { count: impact.denied.clients })}</span>
+      </div>
+      <div className={classes.figure} data-tone={impact.allowed.connections > 0 ? "ok" : undefined} data-testid="impact-allowed">
+        <strong>{words.number(impact.allowed.connections)}</strong>
+        <span>{t("impact.allowed", { count: impact.allowed.clients })}</span>
+      </div>
+      <div className={classes.figure}>
+        <strong>{words.number(impact.unchanged)}</strong>
+        <span>{t("impact.unchanged")}</span>
+      </div>
+    </div>
+  );
+}
+
+/** When flows were lost or not watched: there the replay says nothing. */
+function Uncertain({ impact }: { impact: ImpactData }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  if (impact.uncertain.length === 0) return null;
+  return (
+    <Section title={t("impact.uncertain")} count={impact.uncertain.length} aside={t("impact.uncertainHelp")} testId="impact-uncertain">
+      <DataTable
+        label={t("impact.uncertain")}
+        rows={impact.uncertain}
+        rowKey={(row) => [row.cluster, row.from, row.to, row.reason].join("|")}
+        columns={[
+          { key: "cluster", header: t("connections.cluster"), cell: (row) => row.cluster },
+          { key: "from", header: t("flows.losses.from"), nowrap: true, cell: (row) => <At at={row.from} /> },
+          { key: "to", header: t("flows.losses.to"), nowrap: true, cell: (row) => <At at={row.to} /> },
+          { key: "reason", header: t("flows.losses.reason"), cell: (row) => words.said(row.reason) },
+        ]}
+      />
+    </Section>
+  );
+}
+
+/** What the change would have done to the connections of the last days. */
+export function Impact({ impact }: { impact: ImpactData }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  if (!impact.available) return <Notice testId="impact-unavailable">{impact.message ? words.said(impact.message) : t("connections.unavailable")}</Notice>;
+  return (
+    <div data-testid="impact">
+      <p className={tables.muted}>
+        {t("impact.window")} <At at={impact.since} /> – <At at={impact.until} />
+      </p>
+      <Figures impact={impact} />
+      {impact.truncated && <Notice>{t("impact.truncated")}</Notice>}
+      {impact.newlyDenied.length > 0 && (
+        <Section title={t("impact.cutOff")} count={impact.newlyDenied.length} testId="newly-denied">
+          <Lines lines={impact.newlyDenied} label={t("impact.cutOff")} />
+        </Section>
+      )}
+      {impact.newlyAllowed.length > 0 && (
+        <Section title={t("impact.letIn")} count={impact.newlyAllowed.length} testId="newly-allowed">
+          <Lines lines={impact.newlyAllowed} label={t("impact.letIn")} />
+        </Section>
+      )}
+      {(impact.evidence ?? []).map(({ resource, score }) => (
+        <Section key={resource.name} title={t("impact.evidenceOf", { resource: resource.title })} aside={t("impact.evidenceHelp")}>
+          <EvidencePanel score={score} />
+        </Section>
+      ))}
+      <Uncertain impact={impact} />
+    </div>
+  );
+}
+
+const shortest = 4;
+
+/** The same in a few lines, beside a form or a decision. */
+export function ImpactShort({ impact }: { impact: ImpactData }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  if (!impact.available) return <p className={tables.muted} data-testid="impact-short">{impact.message ? words.said(impact.message) : t("connections.unavailable")}</p>;
+  const { denied, allowed, newlyDenied, uncertain } = impact;
+  const clients = [...new Map(newlyDenied.map((line) => [line.subject.name || line.subject.title, line.subject.title])).values()];
+  const named = clients.length > shortest ? [...clients.slice(0, shortest), t("impact.others", { count: Math.max(denied.clients, clients.length) - shortest })] : clients;
+  return (
+    <ul className={classes.short} data-testid="impact-short">
+      {denied.connections > 0 ? (
+        <li className={classes.cut} data-testid="short-denied">
+          <IconPlugConnectedX size={15} aria-hidden />
+          <span>{t("impact.shortDenied", { count: denied.connections, number: words.number(denied.connections), clients: words.list(named) })}</span>
+        </li>
+      ) : (
+        <li className={classes.quiet}>
+          <IconInfoCircle size={15} aria-hidden />
+          <span>{t("impact.shortNobody")}</span>
+        </li>
+      )}
+      {allowed.connections > 0 && (
+        <li className={classes.let} data-testid="short-allowed">
+          <IconDoorEnter size={15} aria-hidden />
+          <span>{t("impact.shortAllowed", { count: allowed.connections, number: words.number(allowed.connections) })}</span>
+        </li>
+      )}
+      {uncertain.length > 0 && (
+        <li className={classes.quiet}>
+          <IconInfoCircle size={15} aria-hidden />
+          <span>{t("impact.shortUncertain", { clusters: words.list([...new Set(uncertain.map((each) => each.cluster))].sort()) })}</span>
+        </li>
+      )}
+    </ul>
+  );
+}

@@ -1,0 +1,124 @@
+import { Button, Checkbox, Select } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useProposal } from "../../api/flows";
+import type { Proposal, Resource } from "../../api/types";
+import { isAdoptable, lineKey, reviewed } from "../../lib/proposal";
+import { secondsPerDay } from "../../lib/time";
+import { among, useFilters } from "../../lib/use-filters";
+import { useWords } from "../../lib/use-words";
+import { EmptyState, Loaded } from "../Feedback";
+import { CopyName } from "../Names";
+import { Section } from "../Page";
+import { YamlText } from "../policies/Yaml";
+import policies from "../policies/Policies.module.css";
+import { At } from "../Time";
+import { AdoptDialog } from "./AdoptDialog";
+import classes from "./Evidence.module.css";
+import { ProposalTable } from "./ProposalTable";
+import { Unknowns } from "./Unknowns";
+
+const days = ["1", "7", "14", "31"] as const;
+
+/** Lines to choose from, and one request for all that were chosen. */
+function Open({ resource, proposal }: { resource: Resource; proposal: Proposal }) {
+  const { t } = useTranslation();
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const [asking, setAsking] = useState(false);
+  const { open, covered } = reviewed(proposal.lines);
+  const possible = open.filter(isAdoptable);
+  const chosen = possible.filter((line) => picked.has(lineKey(line)));
+  const may = proposal.canAdopt ?? false;
+  const toggle = (key: string) =>
+    setPicked((before) => {
+      const next = new Set(before);
+      if (!next.delete(key)) next.add(key);
+      return next;
+    });
+  const all = chosen.length === possible.length;
+  return (
+    <>
+      {open.length === 0 ? (
+        <EmptyState testId="proposal-empty">{t(covered.length > 0 ? "proposal.allCovered" : "proposal.empty")}</EmptyState>
+      ) : (
+        <>
+          {may && possible.length > 0 && (
+            <Checkbox mb="xs" size="sm" label={t("proposal.chooseAll", { count: possible.length })} checked={all} indeterminate={chosen.length > 0 && !all} onChange={() => setPicked(new Set(all ? [] : possible.map(lineKey)))} data-testid="choose-all" />
+          )}
+          <ProposalTable label={t("proposal.title")} lines={open} {...(may ? { chosen: picked, onToggle: toggle } : {})} />
+        </>
+      )}
+      {chosen.length > 0 && (
+        <div className={classes.bulk} role="region" aria-label={t("proposal.chosen", { count: chosen.length })}>
+          <span>{t("proposal.chosen", { count: chosen.length })}</span>
+          <Button size="xs" onClick={() => setAsking(true)} data-testid="adopt">
+            {t("proposal.adopt")}
+          </Button>
+        </div>
+      )}
+      {covered.length > 0 && (
+        <details className={classes.fold}>
+          <summary>{t("proposal.covered", { count: covered.length })}</summary>
+          <ProposalTable label={t("proposal.covered", { count: covered.length })} lines={covered} />
+        </details>
+      )}
+      {asking && <AdoptDialog resource={resource} lines={chosen} onClose={() => setAsking(false)} />}
+    </>
+  );
+}
+
+function Yaml({ yaml }: { yaml: string }) {
+  const { t } = useTranslation();
+  if (yaml === "") return null;
+  return (
+    <details className={`${classes.fold} ${policies.yaml}`}>
+      <summary>{t("proposal.yaml")}</summary>
+      <CopyName name={yaml} />
+      <YamlText text={yaml} label={t("proposal.yaml")} />
+    </details>
+  );
+}
+
+/** Who was seen and would be refused, as a difference to review. Nothing of it happens by itself. */
+export function ProposalReview({ resource }: { resource: Resource }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const [search, change] = useFilters();
+  const chosen = among(search.getAll("seen"), days)[0];
+  // To the minute, so that the same question is asked again and not a new one with each look.
+  const [now] = useState(() => Math.floor(Date.now() / 60_000) * 60_000);
+  const query = useProposal(resource.id, chosen ? { since: new Date(now - Number(chosen) * secondsPerDay * 1_000).toISOString() } : {});
+  const data = query.data;
+  return (
+    <Section
+      anchor="proposal"
+      title={t("proposal.title")}
+      aside={
+        <Select
+          size="xs"
+          aria-label={t("flows.window")}
+          placeholder={t("proposal.usualWindow")}
+          clearable
+          data={days.map((each) => ({ value: each as string, label: t("proposal.lastDays", { duration: words.duration(Number(each) * secondsPerDay) }) }))}
+          value={chosen ?? null}
+          onChange={(next) => change({ seen: next ?? undefined })}
+          data-testid="proposal-window"
+        />
+      }
+      testId="proposal"
+    >
+      <p className={classes.todo}>
+        {t("proposal.intro")} {data && <><At at={data.since} /> – <At at={data.until} /></>}
+      </p>
+      <Loaded query={query}>
+        {(proposal) => (
+          <>
+            <Open resource={resource} proposal={proposal} />
+            <Unknowns resource={resource} proposal={proposal} />
+            <Yaml yaml={proposal.yaml} />
+          </>
+        )}
+      </Loaded>
+    </Section>
+  );
+}

@@ -1,0 +1,101 @@
+import { Button, Chip, Group, Input, Modal, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { asApiError } from "../../api/client";
+import { useTemporaryAudit } from "../../api/flow-mutations";
+import type { Resource } from "../../api/types";
+import { auditChoices, auditEnd, auditEndError } from "../../lib/temporary-audit";
+import type { AuditChoice } from "../../lib/temporary-audit";
+import { dayAndTime } from "../../lib/time";
+import { useWords } from "../../lib/use-words";
+import { useZone } from "../../lib/use-zone";
+import { instantOf, wallTime } from "../../lib/zone";
+import { ErrorState } from "../Feedback";
+import { useToast } from "../toast-context";
+
+const reasonLimit = 1_024;
+
+/** Begins a temporary audit, or sets its end anew. */
+export function TemporaryAuditDialog({ resource, onClose }: { resource: Resource; onClose: () => void }) {
+  const { t, i18n } = useTranslation();
+  const words = useWords();
+  const zone = useZone();
+  const toast = useToast();
+  const audit = useTemporaryAudit(resource.id);
+  const running = resource.protection?.temporaryAudit?.active ? resource.protection.temporaryAudit : undefined;
+  const [choice, setChoice] = useState<AuditChoice>("1h");
+  const [wall, setWall] = useState(() => wallTime(new Date(Date.now() + 2 * 3_600_000), zone));
+  const [reason, setReason] = useState(running?.reason ?? "");
+  const [wrong, setWrong] = useState<{ end?: "missing" | "past" | "long" | undefined; reason?: boolean }>({});
+  const refusal = audit.error ? asApiError(audit.error) : undefined;
+  const atEnd = wrong.end ? t(`audit.error.${wrong.end}`) : refusal?.fieldMessage("until");
+
+  const send = () => {
+    const now = Date.now();
+    const end = auditEnd({ choice, at: instantOf(wall, zone) }, now);
+    const endError = auditEndError(end, now);
+    setWrong({ end: endError, reason: reason.trim() === "" });
+    if (endError || end === undefined || reason.trim() === "") return;
+    const version = resource.protection?.resourceVersion;
+    audit.mutate(
+      { until: end.toISOString(), reason: reason.trim(), ...(version ? { resourceVersion: version } : {}) },
+      {
+        onSuccess: () => {
+          toast(t("audit.done.begin", { resource: resource.title, until: dayAndTime(end, i18n.language, zone) }));
+          onClose();
+        },
+      },
+    );
+  };
+
+  return (
+    <Modal opened onClose={onClose} title={<Text fw={620}>{t(running ? "audit.extendTitle" : "audit.title", { resource: resource.title })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+        data-testid="audit-dialog"
+      >
+        <Stack gap="md">
+          <Text size="sm">{t("audit.text", { clusters: words.list(resource.protection?.clusters.map((each) => each.cluster) ?? []) })}</Text>
+          <Input.Wrapper label={t(running ? "audit.newEnd" : "audit.end")} description={t("audit.zone", { zone })} error={atEnd && words.said(atEnd)} required labelElement="div">
+            <Chip.Group value={choice} onChange={(next) => setChoice(auditChoices.find((each) => each === next) ?? "1h")}>
+              <Group gap={8} mt={6} role="radiogroup" aria-label={t("audit.end")}>
+                {auditChoices.map((each) => (
+                  <Chip key={each} value={each} variant="light" radius="sm" size="sm" data-testid={`audit-${each}`}>
+                    {t(`audit.choice.${each}`)}
+                  </Chip>
+                ))}
+              </Group>
+            </Chip.Group>
+            {choice === "custom" && <TextInput mt="sm" type="datetime-local" aria-label={t("audit.until")} value={wall} onChange={(event) => setWall(event.currentTarget.value)} data-testid="audit-until" />}
+          </Input.Wrapper>
+          <Textarea
+            label={t("decide.reason")}
+            description={t("audit.reasonHint")}
+            required
+            autosize
+            minRows={2}
+            maxLength={reasonLimit}
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value)}
+            error={wrong.reason && reason.trim() === "" ? t("decide.reasonNeeded") : undefined}
+            data-autofocus
+            data-testid="audit-reason"
+          />
+          {refusal && !atEnd ? <ErrorState error={refusal} title={t("error.actionTitle")} /> : null}
+          <Group justify="flex-end" gap="sm">
+            <Button variant="default" onClick={onClose}>
+              {t("action.cancel")}
+            </Button>
+            <Button type="submit" loading={audit.isPending} data-testid="audit-confirm">
+              {t(running ? "audit.extend" : "audit.begin")}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,110 @@
+import { Button, Checkbox } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { CatalogRef, Unused } from "../../api/types";
+import { useWords } from "../../lib/use-words";
+import { DataTable } from "../DataTable";
+import type { Column } from "../DataTable";
+import { RefName } from "../Names";
+import type { RefKind } from "../Names";
+import tables from "../Tables.module.css";
+import { Ago } from "../Time";
+import classes from "./Evidence.module.css";
+import { RevokeUnused } from "./RevokeUnused";
+
+const unusedKey = ({ policy, sid }: Unused) => `${policy}/${sid}`;
+
+function Refs({ kind, refs }: { kind: RefKind; refs: CatalogRef[] }) {
+  return (
+    <span className={tables.stack}>
+      {refs.map((about) => (
+        <RefName key={about.name || about.title} kind={kind} about={about} />
+      ))}
+    </span>
+  );
+}
+
+interface Props {
+  rows: Unused[];
+  label: string;
+  /** Which end the page itself is. */
+  about?: RefKind;
+}
+
+/** Statements without traffic, with what makes one believe so; those that came from a ticket can be ended together. */
+export function UnusedTable({ rows, label, about }: Props) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const [picked, setPicked] = useState<ReadonlySet<string>>(new Set());
+  const [revoking, setRevoking] = useState<Unused[]>();
+  const possible = rows.filter((row) => row.canRevoke && row.ticket);
+  const chosen = possible.filter((row) => picked.has(unusedKey(row)));
+  const all = chosen.length === possible.length;
+  const toggle = (key: string) =>
+    setPicked((before) => {
+      const next = new Set(before);
+      if (!next.delete(key)) next.add(key);
+      return next;
+    });
+  const columns: Column<Unused>[] = [];
+  if (possible.length > 0) {
+    columns.push({
+      key: "choose",
+      header: t("proposal.choose"),
+      silent: true,
+      cell: (row) => (row.canRevoke && row.ticket ? <Checkbox size="sm" checked={picked.has(unusedKey(row))} onChange={() => toggle(unusedKey(row))} aria-label={t("unused.chooseOf", { sid: row.sid })} data-testid={`unused-${row.sid}`} /> : null),
+    });
+  }
+  if (about !== "applications") columns.push({ key: "subjects", header: t("access.subject"), cell: (row) => <Refs kind="applications" refs={row.subjects} /> });
+  if (about !== "resources") columns.push({ key: "resources", header: t("access.resource"), cell: (row) => <Refs kind="resources" refs={row.resources} /> });
+  columns.push(
+    {
+      key: "statement",
+      header: t("access.statement"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <code className={tables.code} title={row.policy}>{row.sid}</code>
+          <span className={tables.muted}>
+            {row.effect === "Deny" && `${t("effect.Deny")} `}
+            {words.list(row.actions)}
+          </span>
+        </span>
+      ),
+    },
+    { key: "last", header: t("unused.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <Ago at={row.lastUsed} /> : <span className={tables.muted}>{t("unused.never")}</span>) },
+    { key: "observed", header: t("unused.observed"), cell: (row) => <span className={tables.why}>{words.said(row.why)}</span> },
+    {
+      key: "ticket",
+      header: t("access.ticket"),
+      nowrap: true,
+      cell: (row) => {
+        if (!row.ticket) return <span className={tables.muted}>{t("access.noTicket")}</span>;
+        return row.ticketVisible === false ? <span title={t("access.hiddenTicket")}>{row.ticket}</span> : <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>;
+      },
+    },
+  );
+  return (
+    <>
+      {possible.length > 1 && <Checkbox mb="xs" size="sm" label={t("unused.chooseAll", { count: possible.length })} checked={all} indeterminate={chosen.length > 0 && !all} onChange={() => setPicked(new Set(all ? [] : possible.map(unusedKey)))} data-testid="unused-all" />}
+      <DataTable label={label} columns={columns} rows={rows} rowKey={unusedKey} rowTestId={(row) => `unused-row-${row.sid}`} testId="unused-table" />
+      {chosen.length > 0 && (
+        <div className={classes.bulk} role="region" aria-label={t("approvals.selected", { count: chosen.length })}>
+          <span>{t("approvals.selected", { count: chosen.length })}</span>
+          <Button size="xs" color="red" onClick={() => setRevoking(chosen)} data-testid="revoke-unused">
+            {t("unused.revoke", { count: chosen.length })}
+          </Button>
+        </div>
+      )}
+      {revoking && (
+        <RevokeUnused
+          rows={revoking}
+          onClose={(done) => {
+            setRevoking(undefined);
+            if (done) setPicked(new Set());
+          }}
+        />
+      )}
+    </>
+  );
+}

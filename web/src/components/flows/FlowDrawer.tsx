@@ -1,0 +1,164 @@
+import { Button, Drawer } from "@mantine/core";
+import { IconArrowRight, IconFileText, IconTicket, IconUsers } from "@tabler/icons-react";
+import type { Icon } from "@tabler/icons-react";
+import type { ReactNode } from "react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { CatalogRef, Connection } from "../../api/types";
+import { isRefused } from "../../lib/fold";
+import { useWords } from "../../lib/use-words";
+import { DecisionBadge } from "../Badge";
+import { Notice } from "../Feedback";
+import { CopyName, PersonName, RefName } from "../Names";
+import { RequestAccessLink } from "../RequestAccessLink";
+import tables from "../Tables.module.css";
+import { Ago, At } from "../Time";
+import { Verdict } from "./FlowTable";
+import classes from "./Flows.module.css";
+
+function Step({ icon: Icon, title, testId, children }: { icon: Icon; title: string; testId: string; children: ReactNode }) {
+  return (
+    <li className={classes.link} data-testid={testId}>
+      <Icon aria-hidden />
+      <h3 className={classes.linkTitle}>{title}</h3>
+      {children}
+    </li>
+  );
+}
+
+function End({ kind, about }: { kind: "applications" | "resources"; about: CatalogRef }) {
+  return about.name ? <RefName kind={kind} about={about} full /> : <strong>{about.title}</strong>;
+}
+
+function Flow({ row }: { row: Connection }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <Step icon={IconArrowRight} title={t("flows.chain.flow")} testId="chain-flow">
+      <dl className={classes.facts}>
+        <dt>{t("connections.peerApplication")}</dt>
+        <dd><End kind="applications" about={row.subject} /></dd>
+        <dt>{t("connections.peerResource")}</dt>
+        <dd><End kind="resources" about={row.resource} /></dd>
+        <dt>{t("connections.action")}</dt>
+        <dd>
+          {row.action && <code className={tables.code}>{row.action} </code>}
+          {row.port}/{row.protocol}
+        </dd>
+        <dt>{t("connections.cluster")}</dt>
+        <dd>{row.sourceCluster && row.sourceCluster !== row.cluster ? `${row.sourceCluster} → ${row.cluster}` : row.cluster}</dd>
+        <dt>{t("connections.decision")}</dt>
+        <dd><DecisionBadge decision={row.decision} /></dd>
+        <dt>{t("flows.verdict")}</dt>
+        <dd><Verdict verdict={row.verdict} disagrees={row.disagrees} /></dd>
+        <dt>{t("connections.count")}</dt>
+        <dd>{words.number(row.count)}</dd>
+        <dt>{t("flows.firstSeen")}</dt>
+        <dd><At at={row.firstSeen} /></dd>
+        <dt>{t("connections.lastSeen")}</dt>
+        <dd><Ago at={row.lastSeen} /></dd>
+      </dl>
+      {row.disagrees && (
+        <div className={tables.above}>
+          <Notice testId="disagreement">{t(row.verdict === "dropped" ? "flows.disagree.dropped" : "flows.disagree.forwarded")}</Notice>
+        </div>
+      )}
+    </Step>
+  );
+}
+
+function Ticket({ row }: { row: Connection }) {
+  const { t } = useTranslation();
+  return (
+    <Step icon={IconTicket} title={t("flows.chain.ticket")} testId="chain-ticket">
+      {!row.ticket && <span className={tables.muted}>{t("access.noTicket")}</span>}
+      {row.ticket && (row.ticketVisible === false ? <span title={t("access.hiddenTicket")}>{row.ticket}</span> : <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>)}
+    </Step>
+  );
+}
+
+function Approvers({ row }: { row: Connection }) {
+  const { t } = useTranslation();
+  const people = row.approvers ?? [];
+  return (
+    <Step icon={IconUsers} title={t("flows.chain.approvers")} testId="chain-approvers">
+      {people.length === 0 ? <span className={tables.muted}>{t(row.ticketVisible === false ? "access.hiddenTicket" : "flows.noApprovers")}</span> : <div className={tables.badges}>{people.map((person) => <PersonName key={person.id} person={person} />)}</div>}
+    </Step>
+  );
+}
+
+/** From the flow to the statement that decided, to the ticket that it came from, to those who approved it. */
+function Chain({ row }: { row: Connection }) {
+  const { t } = useTranslation();
+  return (
+    <ol className={classes.chain}>
+      <Flow row={row} />
+      <Step icon={IconFileText} title={t("flows.chain.statement")} testId="chain-statement">
+        {row.sid ? (
+          <>
+            <code className={tables.code}>{row.sid}</code>
+            <CopyName name={row.sid} />
+            {row.policy && (
+              <div className={tables.muted}>
+                {t("flows.inPolicy")} <code>{row.policy}</code>
+                <CopyName name={row.policy} />
+              </div>
+            )}
+          </>
+        ) : (
+          <span className={tables.muted}>{t(`flows.noStatement.${row.decision}`)}</span>
+        )}
+      </Step>
+      {row.sid && <Ticket row={row} />}
+      {row.ticket && <Approvers row={row} />}
+    </ol>
+  );
+}
+
+const refOf = ({ id, name }: CatalogRef) => name || id;
+
+interface Props {
+  row: Connection | undefined;
+  /** The address with other filters, the window kept. */
+  pathWith: (change: Record<string, string | undefined>) => string;
+  onClose: () => void;
+}
+
+/** What else to look at from here. */
+function Narrowing({ row, pathWith }: { row: Connection; pathWith: Props["pathWith"] }) {
+  const { t } = useTranslation();
+  const subject = refOf(row.subject);
+  const resource = refOf(row.resource);
+  const places = [
+    { key: "subject", to: subject && pathWith({ subject }) },
+    { key: "resource", to: resource && pathWith({ resource }) },
+    { key: "statement", to: row.sid && pathWith({ policy: row.policy, sid: row.sid }) },
+    { key: "raw", to: pathWith({ tab: "raw", subject, resource, port: String(row.port), cluster: row.cluster }) },
+  ] as const;
+  return (
+    <div className={classes.narrowing}>
+      {places.map(({ key, to }) =>
+        to ? (
+          <Button key={key} component={Link} to={to} size="compact-sm" variant="default" data-testid={`narrow-${key}`}>
+            {t(`flows.only.${key}`)}
+          </Button>
+        ) : null,
+      )}
+      {isRefused(row.decision) && row.subject.id && row.resource.id && row.action && <RequestAccessLink application={row.subject.id} resource={row.resource.id} action={row.action} />}
+    </div>
+  );
+}
+
+export function FlowDrawer({ row, pathWith, onClose }: Props) {
+  const { t } = useTranslation();
+  return (
+    <Drawer opened={row !== undefined} onClose={onClose} position="right" size="md" title={t("flows.detail")} closeButtonProps={{ "aria-label": t("action.close") }} transitionProps={{ duration: 120 }}>
+      {row && (
+        <div data-testid="flow-drawer">
+          <Chain row={row} />
+          <Narrowing row={row} pathWith={pathWith} />
+        </div>
+      )}
+    </Drawer>
+  );
+}

@@ -1,0 +1,73 @@
+import { ActionIcon } from "@mantine/core";
+import { IconChevronRight } from "@tabler/icons-react";
+import { useTranslation } from "react-i18next";
+import type { Connection } from "../../api/types";
+import { connectionKey } from "../../lib/connection-key";
+import { useWords } from "../../lib/use-words";
+import { DecisionBadge, Word } from "../Badge";
+import { DataTable } from "../DataTable";
+import { RefName } from "../Names";
+import tables from "../Tables.module.css";
+import { Ago } from "../Time";
+
+export function Verdict({ verdict, disagrees }: Pick<Connection, "verdict" | "disagrees">) {
+  const { t } = useTranslation();
+  const word = t(`verdict.${verdict}`);
+  return disagrees ? <Word tone="bad" word={word} help={t("flows.disagreesHelp")} testId="disagrees" value={verdict} /> : <span className={tables.muted}>{word}</span>;
+}
+
+/** Each row is one way from a client to a resource; a row opens what decided about it and who wanted it so. */
+export function FlowTable({ rows, label, onOpen }: { rows: Connection[]; label: string; onOpen: (key: string) => void }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <DataTable
+      label={label}
+      rows={rows}
+      rowKey={connectionKey}
+      rowTestId={() => "flow-row"}
+      testId="flow-table"
+      onRow={(row) => onOpen(connectionKey(row))}
+      columns={[
+        { key: "subject", header: t("connections.peerApplication"), cell: (row) => <RefName kind="applications" about={row.subject} /> },
+        { key: "resource", header: t("connections.peerResource"), cell: (row) => <RefName kind="resources" about={row.resource} /> },
+        {
+          key: "action",
+          header: t("connections.action"),
+          cell: (row) => (
+            <span className={tables.stack}>
+              {row.action && <code className={tables.code}>{row.action}</code>}
+              <span className={row.action ? tables.muted : tables.number}>{`${row.port}/${row.protocol}`}</span>
+            </span>
+          ),
+        },
+        {
+          key: "decision",
+          header: t("connections.decision"),
+          cell: (row) => (
+            <span className={tables.stack}>
+              <span>
+                <DecisionBadge decision={row.decision} />
+              </span>
+              <Verdict verdict={row.verdict} disagrees={row.disagrees} />
+            </span>
+          ),
+        },
+        { key: "cluster", header: t("connections.cluster"), nowrap: true, cell: (row) => (row.sourceCluster && row.sourceCluster !== row.cluster ? `${row.sourceCluster} → ${row.cluster}` : row.cluster) },
+        { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count) },
+        { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} /> },
+        {
+          key: "open",
+          header: t("action.column"),
+          silent: true,
+          end: true,
+          cell: (row) => (
+            <ActionIcon variant="subtle" color="gray" size="sm" onClick={() => onOpen(connectionKey(row))} aria-label={t("flows.openOf", { subject: row.subject.title, resource: row.resource.title })} data-testid="flow-open">
+              <IconChevronRight size={16} aria-hidden />
+            </ActionIcon>
+          ),
+        },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,80 @@
+import { useTranslation } from "react-i18next";
+import { useRawFlows } from "../../api/flows";
+import type { CatalogRef, RawFlow } from "../../api/types";
+import { isFiltered } from "../../lib/flow-filter";
+import type { FlowFilter } from "../../lib/flow-filter";
+import { useWords } from "../../lib/use-words";
+import { DecisionBadge } from "../Badge";
+import { DataTable } from "../DataTable";
+import { EmptyState, Loaded, Notice } from "../Feedback";
+import { LoadMore } from "../LoadMore";
+import { RefName } from "../Names";
+import tables from "../Tables.module.css";
+import { Precise } from "../Time";
+import { Verdict } from "./FlowTable";
+import classes from "./Flows.module.css";
+
+function End({ kind, about, address }: { kind: "applications" | "resources"; about: CatalogRef; address: string | undefined }) {
+  return (
+    <span className={classes.ends}>
+      <RefName kind={kind} about={about} />
+      {address && <span className={classes.address}>{address}</span>}
+    </span>
+  );
+}
+
+/** An IPv6 address and its port are kept apart by brackets. */
+const withPort = (address: string | undefined, port: number | undefined): string | undefined =>
+  address === undefined || port === undefined || port === 0 ? address : address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+
+function RawTable({ rows }: { rows: RawFlow[] }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <DataTable
+      label={t("flows.tabs.raw")}
+      rows={rows}
+      rowKey={(row) => [row.time, row.node, row.sourceAddress, row.sourcePort, row.destinationAddress, row.port, row.decision, row.verdict].join("|")}
+      rowTestId={() => "raw-row"}
+      testId="raw-table"
+      columns={[
+        { key: "time", header: t("flows.time"), nowrap: true, cell: (row) => <Precise at={row.time} /> },
+        { key: "subject", header: t("flows.from"), cell: (row) => <End kind="applications" about={row.subject} address={withPort(row.sourceAddress, row.sourcePort)} /> },
+        { key: "resource", header: t("flows.to"), cell: (row) => <End kind="resources" about={row.resource} address={withPort(row.destinationAddress, row.port)} /> },
+        { key: "port", header: t("connections.action"), cell: (row) => <span className={tables.stack}>{row.action && <code className={tables.code}>{row.action}</code>}<span className={tables.muted}>{`${row.port}/${row.protocol}`}</span></span> },
+        { key: "cluster", header: t("connections.cluster"), cell: (row) => <span className={tables.stack}>{row.cluster}{row.node && <span className={tables.muted}>{row.node}</span>}</span> },
+        {
+          key: "decision",
+          header: t("connections.decision"),
+          cell: (row) => (
+            <span className={tables.stack}>
+              <span><DecisionBadge decision={row.decision} /></span>
+              <Verdict verdict={row.verdict} disagrees={row.disagrees} />
+              {row.reason && <span className={tables.muted}>{words.said(row.reason)}</span>}
+            </span>
+          ),
+        },
+        { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count) },
+      ]}
+    />
+  );
+}
+
+/** Flow by flow, with addresses and nodes; kept for days, not for weeks. */
+export function RawFlows({ filter, search }: { filter: FlowFilter; search: URLSearchParams }) {
+  const { t } = useTranslation();
+  const query = useRawFlows(filter);
+  return (
+    <>
+      <p className={tables.muted}>{t("flows.rawHelp")}</p>
+      <Loaded query={query}>
+        {(data) => {
+          if (data.pages.some((page) => !page.available)) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
+          const rows = data.pages.flatMap((page) => page.items);
+          return rows.length === 0 ? <EmptyState>{t(isFiltered(search) ? "flows.noMatch" : "flows.rawEmpty")}</EmptyState> : <RawTable rows={rows} />;
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+import { Button } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { Undelivered } from "../../api/types";
+import { isNoticeKind } from "../../lib/notices";
+import { DataTable } from "../DataTable";
+import type { Column } from "../DataTable";
+import { PersonName } from "../Names";
+import tables from "../Tables.module.css";
+import { Ago } from "../Time";
+
+const channels = ["inbox", "mail", "slack"] as const;
+
+interface Props {
+  letters: Undelivered[];
+  /** Undefined: who looks may not. */
+  onRetry: ((id: string) => void) | undefined;
+  busy: boolean;
+}
+
+export function UndeliveredTable({ letters, onRetry, busy }: Props) {
+  const { t } = useTranslation();
+  /** A receiver that somebody configured has a name of his choice. */
+  const channelOf = (name: string) => {
+    const known = channels.find((each) => each === name);
+    return known ? t(`profile.channel.${known}`) : name;
+  };
+  const columns: Column<Undelivered>[] = [
+    {
+      key: "about",
+      header: t("undelivered.about"),
+      cell: ({ kind, ticket }) => (
+        <span className={tables.stack}>
+          <span>{t(`kindOfNotice.${isNoticeKind(kind) ? kind : "other"}`)}</span>
+          {ticket && <Link to={`/tickets/${ticket}`}>{ticket}</Link>}
+        </span>
+      ),
+    },
+    { key: "to", header: t("undelivered.to"), cell: ({ person }) => (person ? <PersonName person={person} /> : <span className={tables.muted}>{t("undelivered.team")}</span>) },
+    { key: "channel", header: t("undelivered.channel"), cell: ({ channel }) => channelOf(channel) },
+    {
+      key: "problem",
+      header: t("undelivered.problem"),
+      cell: ({ problem, attempts }) => (
+        <span className={tables.stack}>
+          <span className={tables.why}>{problem}</span>
+          <span className={tables.muted}>{t("undelivered.attempts", { count: attempts })}</span>
+        </span>
+      ),
+    },
+    { key: "givenUp", header: t("undelivered.givenUp"), nowrap: true, cell: ({ givenUpAt }) => <Ago at={givenUpAt} /> },
+    {
+      key: "retry",
+      header: t("action.column"),
+      silent: true,
+      end: true,
+      cell: ({ id, person, channel }) =>
+        onRetry && (
+          <Button size="compact-sm" variant="default" disabled={busy} onClick={() => onRetry(id)} aria-label={t("undelivered.retryOf", { name: person?.displayName ?? channelOf(channel) })} data-testid={`retry-${id}`}>
+            {t("undelivered.retry")}
+          </Button>
+        ),
+    },
+  ];
+  return <DataTable label={t("undelivered.title")} columns={columns} rows={letters} rowKey={({ id }) => id} rowTestId={({ id }) => `undelivered-${id}`} testId="undelivered" />;
+}

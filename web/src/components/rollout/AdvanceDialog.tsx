@@ -1,0 +1,108 @@
+import { Button, Group, Modal, MultiSelect, Radio, Stack, Text, Textarea } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useAdvance } from "../../api/flow-mutations";
+import type { RolloutCard } from "../../api/types";
+import { advanceBody, clustersOf, lacking, modeOf, split, targets, usualTarget } from "../../lib/rollout";
+import type { Target } from "../../lib/rollout";
+import { textLimit } from "../../lib/request";
+import { useKey } from "../../lib/use-key";
+import { useReplay } from "../../lib/use-plan";
+import { useWords } from "../../lib/use-words";
+import { ImpactShort } from "../evidence/Impact";
+import { ErrorState, Notice } from "../Feedback";
+import { Override } from "../request/Threshold";
+import { Affected } from "./Affected";
+import { Results } from "./Results";
+
+interface Props {
+  cards: RolloutCard[];
+  onClose: (done: boolean) => void;
+}
+
+/** Asks for another mode for several resources, one ticket each; says what it affects before, and what became of each afterwards. */
+export function AdvanceDialog({ cards, onClose }: Props) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const advance = useAdvance();
+  const keyOf = useKey();
+  // What was selected when it was opened: the board goes on changing.
+  const [{ able, others }] = useState(() => split(cards, "advance"));
+  const [target, setTarget] = useState<Target>(() => usualTarget(able));
+  const [clusters, setClusters] = useState<string[]>([]);
+  const [reason, setReason] = useState("");
+  const [override, setOverride] = useState<string>();
+  const [tried, setTried] = useState(false);
+  const replay = useReplay(advanceBody(able, target, clusters));
+  const unknown = target === "enforce" ? lacking(able) : [];
+  const mayOverride = unknown.length > 0 && unknown.every(({ can }) => can.override);
+
+  if (advance.data) return <Results results={advance.data.items} cards={able} onClose={() => onClose(true)} />;
+
+  const send = () => {
+    setTried(true);
+    if (reason.trim() === "" || able.length === 0 || (override !== undefined && override.trim() === "")) return;
+    const body = {
+      resources: able.flatMap(({ resource }) => (resource.id === undefined ? [] : [resource.id])),
+      stage: target,
+      reason: reason.trim(),
+      ...(clusters.length > 0 ? { clusters } : {}),
+      ...(override?.trim() && target === "enforce" ? { override: { reason: override.trim() } } : {}),
+    };
+    advance.mutate({ body, key: keyOf(body) });
+  };
+
+  return (
+    <Modal opened onClose={() => onClose(false)} size="lg" title={<Text fw={620}>{t("rollout.advance.title", { count: able.length })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+        data-testid="advance-dialog"
+      >
+        <Stack gap="md">
+          <Affected able={able} others={others} />
+          <Radio.Group label={t("rollout.advance.to")} value={target} onChange={(next) => setTarget(targets.find((each) => each === next) ?? target)}>
+            <Stack gap={8} mt={6}>
+              {targets.map((each) => (
+                <Radio key={each} value={each} label={t(`mode.${modeOf(each)}`)} description={t(`modeHelp.${modeOf(each)}`)} data-testid={`advance-${each}`} />
+              ))}
+            </Stack>
+          </Radio.Group>
+          <MultiSelect label={t("rollout.advance.clusters")} description={t("rollout.advance.clustersHelp")} placeholder={clusters.length === 0 ? t("rollout.advance.everyCluster") : undefined} data={clustersOf(able)} value={clusters} onChange={setClusters} clearable data-testid="advance-clusters" />
+          {replay.data && (
+            <div>
+              <Text size="xs" c="dimmed" fw={560} mb={4}>{t("impact.short")}</Text>
+              <ImpactShort impact={replay.data} />
+            </div>
+          )}
+          {unknown.length > 0 && <Notice testId="advance-lacking">{t("rollout.advance.lacking", { count: unknown.length, names: words.list(unknown.slice(0, 5).map(({ resource }) => resource.title)) })}</Notice>}
+          {mayOverride && <Override value={override} onChange={setOverride} />}
+          <Textarea
+            label={t("decide.reason")}
+            description={t("decide.reasonHint")}
+            required
+            autosize
+            minRows={2}
+            maxLength={textLimit}
+            value={reason}
+            onChange={(event) => setReason(event.currentTarget.value)}
+            error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : undefined}
+            data-testid="advance-reason"
+          />
+          {advance.error ? <ErrorState error={advance.error} title={t("error.actionTitle")} /> : null}
+          <Group justify="flex-end" gap="sm">
+            <Button variant="default" onClick={() => onClose(false)}>
+              {t("action.cancel")}
+            </Button>
+            <Button type="submit" loading={advance.isPending} disabled={able.length === 0} data-testid="advance-confirm">
+              {t("rollout.advance.confirm", { count: able.length })}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

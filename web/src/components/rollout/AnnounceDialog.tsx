@@ -1,0 +1,81 @@
+import { Button, Group, Modal, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useAnnounce } from "../../api/flow-mutations";
+import type { RolloutCard } from "../../api/types";
+import { split } from "../../lib/rollout";
+import { textLimit } from "../../lib/request";
+import { useKey } from "../../lib/use-key";
+import { useZone } from "../../lib/use-zone";
+import { instantOf } from "../../lib/zone";
+import { ErrorState } from "../Feedback";
+import { Affected } from "./Affected";
+import { Results } from "./Results";
+
+interface Props {
+  cards: RolloutCard[];
+  onClose: (done: boolean) => void;
+}
+
+/** Tells the owners of the clients seen that resources will be closed. */
+export function AnnounceDialog({ cards, onClose }: Props) {
+  const { t } = useTranslation();
+  const zone = useZone();
+  const announce = useAnnounce();
+  const keyOf = useKey();
+  const [{ able, others }] = useState(() => split(cards, "announce"));
+  const [message, setMessage] = useState("");
+  const [wall, setWall] = useState("");
+  const [tried, setTried] = useState(false);
+  const clients = able.reduce((sum, card) => sum + card.clients, 0);
+  if (announce.data) return <Results results={announce.data.items} cards={able} onClose={() => onClose(true)} />;
+
+  const send = () => {
+    setTried(true);
+    if (message.trim() === "" || able.length === 0) return;
+    const at = instantOf(wall, zone);
+    const body = { resources: able.flatMap(({ resource }) => (resource.id === undefined ? [] : [resource.id])), message: message.trim(), ...(at ? { enforceAt: at.toISOString() } : {}) };
+    announce.mutate({ body, key: keyOf(body) });
+  };
+
+  return (
+    <Modal opened onClose={() => onClose(false)} size="lg" title={<Text fw={620}>{t("rollout.announce.title", { count: able.length })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+        data-testid="announce-dialog"
+      >
+        <Stack gap="md">
+          <Text size="sm">{t("rollout.announce.text", { count: clients })}</Text>
+          <Affected able={able} others={others} />
+          <Textarea
+            label={t("rollout.announce.message")}
+            description={t("rollout.announce.messageHint")}
+            required
+            autosize
+            minRows={3}
+            maxLength={textLimit}
+            value={message}
+            onChange={(event) => setMessage(event.currentTarget.value)}
+            error={tried && message.trim() === "" ? t("rollout.announce.messageNeeded") : undefined}
+            data-autofocus
+            data-testid="announce-message"
+          />
+          <TextInput type="datetime-local" label={t("rollout.announce.at")} description={t("rollout.announce.atHint", { zone })} value={wall} onChange={(event) => setWall(event.currentTarget.value)} data-testid="announce-at" />
+          {announce.error ? <ErrorState error={announce.error} title={t("error.actionTitle")} /> : null}
+          <Group justify="flex-end" gap="sm">
+            <Button variant="default" onClick={() => onClose(false)}>
+              {t("action.cancel")}
+            </Button>
+            <Button type="submit" loading={announce.isPending} disabled={able.length === 0} data-testid="announce-confirm">
+              {t("rollout.announce.confirm")}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

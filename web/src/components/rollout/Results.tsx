@@ -1,0 +1,44 @@
+import { Button, Group, Modal, Text } from "@mantine/core";
+import { IconCheck, IconX } from "@tabler/icons-react";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { RolloutCard, RolloutResult } from "../../api/types";
+import { useWords } from "../../lib/use-words";
+import approvals from "../approvals/Approvals.module.css";
+
+interface Props {
+  results: RolloutResult[];
+  cards: RolloutCard[];
+  onClose: () => void;
+}
+
+/** Each resource with its own result. */
+export function Results({ results, cards, onClose }: Props) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("approvals.resultTitle")}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+      <ul className={approvals.summary} data-testid="rollout-results">
+        {results.map((each) => {
+          const Icon = each.ok ? IconCheck : IconX;
+          return (
+            <li key={each.resource} className={approvals.result} data-testid={`result-${each.resource}`} data-value={each.ok ? "ok" : "refused"}>
+              <Icon size={15} className={each.ok ? approvals.ok : approvals.bad} aria-label={t(each.ok ? "approvals.done" : "approvals.refused")} />
+              <span>
+                {cards.find(({ resource }) => resource.id === each.resource)?.resource.title ?? each.resource} {each.ticket && <Link to={`/tickets/${each.ticket}`}>{each.ticket}</Link>}
+                {each.told !== undefined && <small>{t("rollout.told", { count: each.told })}</small>}
+                {each.unowned && each.unowned.length > 0 && <small>{t("rollout.unowned", { names: words.list(each.unowned) })}</small>}
+                {each.problem && <small>{words.said(each.problem.detail ?? each.problem.title)}</small>}
+              </span>
+            </li>
+          );
+        })}
+      </ul>
+      <Group justify="flex-end" mt="md">
+        <Button variant="default" onClick={onClose} data-testid="results-close">
+          {t("action.close")}
+        </Button>
+      </Group>
+    </Modal>
+  );
+}

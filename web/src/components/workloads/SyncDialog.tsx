@@ -1,0 +1,142 @@
+import { Button, Checkbox, Group, Modal, Stack, Text, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useSyncWorkloads } from "../../api/governance";
+import type { WorkloadSync } from "../../api/types";
+import { useWords } from "../../lib/use-words";
+import { readWorkloads } from "../../lib/workload-file";
+import { ErrorState, Notice } from "../Feedback";
+import { FileText } from "../FileText";
+import tables from "../Tables.module.css";
+import { useToast } from "../toast-context";
+
+/** As the server has it: what a platform calls itself. */
+const sourceName = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
+/** More than anybody reads; the sums are of all. */
+const listed = 50;
+
+function Ids({ title, rows, testId }: { title: string; rows: { id: string; text?: string | undefined }[]; testId: string }) {
+  const { t } = useTranslation();
+  if (rows.length === 0) return null;
+  return (
+    <div data-testid={testId}>
+      <Text size="sm" fw={540}>{title}</Text>
+      <ul>
+        {rows.slice(0, listed).map(({ id, text }) => (
+          <li key={id}>
+            <code className={tables.code}>{id}</code> {text && <span className={tables.muted}>{text}</span>}
+          </li>
+        ))}
+      </ul>
+      {rows.length > listed && <p className={tables.muted}>{t("sync.more", { count: listed })}</p>}
+    </div>
+  );
+}
+
+function Changes({ preview, sure, onSure }: { preview: WorkloadSync; sure: boolean; onSure: (sure: boolean) => void }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const { added, changed, removed, unchanged, refused, sample, unconfirmed } = preview;
+  return (
+    <>
+      <p role="status" data-testid="sync-sum">
+        {t("machines.syncSum", { added: words.number(added), changed: words.number(changed), removed: words.number(removed), unchanged: words.number(unchanged) })}
+      </p>
+      <Ids title={t("machines.goes")} rows={(sample ?? []).map(({ id, subject }) => ({ id, text: subject }))} testId="sync-goes" />
+      <Ids title={t("machines.stays")} rows={(refused ?? []).map(({ id, message }) => ({ id, text: words.said(message) }))} testId="sync-refused" />
+      {unconfirmed && (
+        <>
+          <Notice>{t("machines.much", { count: removed })}</Notice>
+          <Checkbox label={t("machines.sure")} checked={sure} onChange={(event) => onSure(event.currentTarget.checked)} data-testid="sync-sure" />
+        </>
+      )}
+    </>
+  );
+}
+
+/** Makes a platform's source what a file says, after a look at what would change. */
+export function SyncDialog({ onClose }: { onClose: () => void }) {
+  const { t } = useTranslation();
+  const toast = useToast();
+  const [source, setSource] = useState("");
+  const [text, setText] = useState("");
+  const [sure, setSure] = useState(false);
+  const preview = useSyncWorkloads();
+  const apply = useSyncWorkloads();
+  const { items, problem } = readWorkloads(text);
+  const named = sourceName.test(source);
+  const shown = preview.data;
+  const nothing = shown !== undefined && shown.added + shown.changed + shown.removed === 0;
+  const error = apply.error ?? preview.error;
+  // What was shown is of another input.
+  const forget = () => {
+    preview.reset();
+    apply.reset();
+    setSure(false);
+  };
+
+  return (
+    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("machines.dialogSync")}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+      <Stack gap="md" data-testid="sync-dialog">
+        <Text size="sm">{t("machines.syncHint")}</Text>
+        <TextInput
+          label={t("machines.syncSource")}
+          description={t("machines.syncSourceHint")}
+          required
+          value={source}
+          onChange={(event) => {
+            setSource(event.currentTarget.value.trim());
+            forget();
+          }}
+          error={source !== "" && !named ? t("machines.error.source") : undefined}
+          data-testid="sync-source"
+        />
+        <FileText
+          label={t("machines.content")}
+          description={t("machines.syncFileHint")}
+          accept=".csv,.json,text/csv,application/json"
+          choose={t("machines.file")}
+          value={text}
+          onChange={(value) => {
+            setText(value);
+            forget();
+          }}
+          error={text.trim() !== "" && problem ? t(`machines.error.${problem.key}`, { ...problem }) : undefined}
+          testId="sync-content"
+        />
+        {shown && <Changes preview={shown} sure={sure} onSure={setSure} />}
+        {error ? <ErrorState error={error} title={t("error.actionTitle")} /> : null}
+        <Group justify="flex-end" gap="sm">
+          <Button variant="default" onClick={onClose}>
+            {t("action.cancel")}
+          </Button>
+          {shown ? (
+            <Button
+              disabled={nothing || (shown.unconfirmed === true && !sure)}
+              loading={apply.isPending}
+              onClick={() =>
+                items &&
+                apply.mutate(
+                  { source, items, token: shown.token, confirm: sure },
+                  {
+                    onSuccess: () => {
+                      toast(t("machines.synced", { source }));
+                      onClose();
+                    },
+                  },
+                )
+              }
+              data-testid="sync-apply"
+            >
+              {t(nothing ? "sync.nothing" : "machines.syncApply")}
+            </Button>
+          ) : (
+            <Button disabled={!items || !named} loading={preview.isPending} onClick={() => items && preview.mutate({ source, items, confirm: false })} data-testid="sync-preview">
+              {t("machines.syncPreview")}
+            </Button>
+          )}
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

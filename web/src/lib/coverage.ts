@@ -1,0 +1,49 @@
+/** How well the members were watched: by day, and in sum. Pure. */
+import type { FlowCoverage } from "../api/types";
+import { secondsPerDay } from "./time";
+
+export interface CoverageRow {
+  cluster: string;
+  /** Day -> what is known of it. */
+  days: Map<string, FlowCoverage>;
+}
+
+/** Every day that any member has, the newest first, and one row per member. */
+export function byDay(items: FlowCoverage[]): { days: string[]; rows: CoverageRow[] } {
+  const days = [...new Set(items.map((each) => each.day))].sort().reverse();
+  const rows = [...new Set(items.map((each) => each.cluster))].sort().map((cluster) => ({ cluster, days: new Map(items.filter((each) => each.cluster === cluster).map((each) => [each.day, each])) }));
+  return { days, rows };
+}
+
+/** The seconds of a UTC day that lie between two instants. */
+export function secondsWithin(day: string, since: string, until: string): number {
+  const start = Date.parse(`${day}T00:00:00Z`);
+  return Math.max(0, (Math.min(start + secondsPerDay * 1_000, Date.parse(until)) - Math.max(start, Date.parse(since))) / 1_000);
+}
+
+/** The share of the day's part in the window in which nothing was missed for want of watching. */
+export function watchedShare({ day, watchedSeconds, gapSeconds }: FlowCoverage, since: string, until: string): number {
+  const whole = secondsWithin(day, since, until);
+  return whole === 0 ? 0 : Math.min(1, Math.max(0, watchedSeconds - gapSeconds) / whole);
+}
+
+/** A share that is rounded to full is not always full: only what is says so. */
+export const percent = (share: number): number => (share >= 1 ? 100 : Math.min(99, Math.floor(share * 100)));
+
+export type Quality = "ok" | "warn" | "bad" | "idle";
+
+export function qualityOf(share: number, lost: number): Quality {
+  if (share === 0) return "idle";
+  if (share < 0.5) return "bad";
+  return share < 0.95 || lost > 0 ? "warn" : "ok";
+}
+
+/** What is missing in sum, of all members or of some. */
+export function missing(items: FlowCoverage[], clusters: string[] = []): { lost: number; gapSeconds: number; clusters: string[] } {
+  const of = items.filter((each) => (clusters.length === 0 || clusters.includes(each.cluster)) && (each.lost > 0 || each.gapSeconds > 0));
+  return {
+    lost: of.reduce((sum, each) => sum + each.lost, 0),
+    gapSeconds: of.reduce((sum, each) => sum + each.gapSeconds, 0),
+    clusters: [...new Set(of.map((each) => each.cluster))].sort(),
+  };
+}

@@ -1,0 +1,111 @@
+/** The flow explorer's filter: what the address says, and what the API is asked. Pure; now comes in as an argument. */
+import type { Decision, Verdict } from "../api/types";
+import { among } from "./use-filters";
+
+export const windows = { "1h": 3_600, "6h": 21_600, "24h": 86_400, "7d": 604_800, "14d": 1_209_600, "31d": 2_678_400 } as const;
+export type Window = keyof typeof windows;
+export const windowNames = Object.keys(windows) as Window[];
+export const usualWindow: Window = "24h";
+
+export const decisions: Decision[] = ["allowed", "audited", "unmanaged", "default-denied", "denied"];
+export const verdicts: Verdict[] = ["forwarded", "audit", "dropped", "unknown"];
+
+export interface FlowFilter {
+  /** Counted back from now, unless there is a beginning. */
+  window: Window;
+  since: string | undefined;
+  until: string | undefined;
+  subject: string[];
+  resource: string[];
+  cluster: string[];
+  decision: Decision[];
+  verdict: Verdict[];
+  action: string[];
+  port: number[];
+  policy: string | undefined;
+  sid: string | undefined;
+  unattributed: boolean;
+  disagree: boolean;
+  q: string | undefined;
+}
+
+/** Everything that narrows what is shown; the window is not among it. */
+export const filterKeys = ["subject", "resource", "cluster", "decision", "verdict", "action", "port", "policy", "sid", "unattributed", "q"] as const;
+type FilterKey = (typeof filterKeys)[number];
+
+const texts = (search: URLSearchParams, key: string): string[] => [...new Set(search.getAll(key).map((each) => each.trim()))].filter((each) => each !== "");
+
+function instant(value: string | null): string | undefined {
+  const at = Date.parse(value ?? "");
+  return Number.isNaN(at) ? undefined : new Date(at).toISOString();
+}
+
+const isPort = (port: number): boolean => Number.isInteger(port) && port >= 0 && port <= 65_535;
+
+export function flowFilterOf(search: URLSearchParams): FlowFilter {
+  const since = instant(search.get("since"));
+  const until = instant(search.get("until"));
+  return {
+    window: among(search.getAll("window"), windowNames)[0] ?? usualWindow,
+    since,
+    // An end at or before its beginning means nothing.
+    until: since !== undefined && until !== undefined && until <= since ? undefined : until,
+    subject: texts(search, "subject"),
+    resource: texts(search, "resource"),
+    cluster: texts(search, "cluster"),
+    decision: among(search.getAll("decision"), decisions),
+    verdict: among(search.getAll("verdict"), verdicts),
+    action: texts(search, "action"),
+    port: texts(search, "port").map(Number).filter(isPort),
+    policy: texts(search, "policy")[0],
+    sid: texts(search, "sid")[0],
+    unattributed: search.get("unattributed") === "true",
+    disagree: search.get("disagree") === "true",
+    q: texts(search, "q")[0],
+  };
+}
+
+/** The window as instants. */
+export function windowOf({ window, since, until }: Pick<FlowFilter, "window" | "since" | "until">, now: number): { since: string; until?: string } {
+  const end = until === undefined ? now : Date.parse(until);
+  return { since: since ?? new Date(end - windows[window] * 1_000).toISOString(), ...(until === undefined ? {} : { until }) };
+}
+
+/** What the API is asked but the window and the page. */
+export function flowQuery({ subject, resource, cluster, decision, verdict, action, port, policy, sid, unattributed, disagree, q }: FlowFilter) {
+  const some = <T>(list: T[]) => (list.length > 0 ? list : undefined);
+  return {
+    subject: some(subject),
+    resource: some(resource),
+    cluster: some(cluster),
+    decision: some(decision),
+    verdict: some(verdict),
+    action: some(action),
+    port: some(port),
+    policy,
+    sid,
+    unattributed: unattributed || undefined,
+    disagree: disagree || undefined,
+    q,
+  };
+}
+
+/** What no control of the bar shows by itself. */
+const heldKeys = ["subject", "resource", "action", "port", "policy", "sid"] as const satisfies readonly FilterKey[];
+
+/** One value that the filter holds, to be shown and taken away again. */
+export interface Held {
+  key: (typeof heldKeys)[number];
+  value: string;
+}
+
+export function held(filter: FlowFilter): Held[] {
+  return heldKeys.flatMap((key) => [filter[key] ?? []].flat().map((value) => ({ key, value: String(value) })));
+}
+
+/** The address without one of the values. */
+export function without(search: URLSearchParams, { key, value }: Held): string[] {
+  return search.getAll(key).filter((each) => each.trim() !== value && !(key === "port" && String(Number(each)) === value));
+}
+
+export const isFiltered = (search: URLSearchParams): boolean => filterKeys.some((key) => search.has(key));

@@ -1,0 +1,59 @@
+import { describe, expect, it } from "vitest";
+import type { RolloutCard } from "../api/types";
+import { card } from "../testing/fixtures";
+import { advanceBody, clustersOf, columns, lacking, split, usualTarget } from "./rollout";
+
+const of = (id: string, over: Partial<RolloutCard> = {}) => card({ resource: { id, name: id, title: id }, ...over });
+const ids = (cards: RolloutCard[]) => cards.map(({ resource }) => resource.id);
+
+describe("the columns", () => {
+  it("show a stopped one first, then the readiest", () => {
+    const { refine, enforce, observe } = columns([of("a", { score: 40 }), of("b", { score: 90 }), of("c", { score: undefined }), of("d", { score: 10, guard: { enabled: true, limit: 20, windowSeconds: 300, stoppedAt: "2026-11-21T10:00:00Z" } }), of("e", { stage: "enforce" })]);
+    expect(ids(refine)).toEqual(["d", "b", "a", "c"]);
+    expect(ids(enforce)).toEqual(["e"]);
+    expect(observe).toEqual([]);
+  });
+});
+
+describe("a selection", () => {
+  const may = { announce: true, advance: true, guard: true, toggle: true, override: false };
+  it("is split by what may be done with each", () => {
+    const { able, others } = split([of("a", { can: may }), of("b", { can: { ...may, advance: false } }), card({ resource: { name: "n", title: "n" }, can: may })], "advance");
+    expect([ids(able), others.length]).toEqual([["a"], 2]);
+  });
+
+  it.each([
+    ["what is observed is audited next", [of("a", { stage: "observe" })], "initial"],
+    ["what was announced is enforced next", [of("a", { stage: "announced" })], "enforce"],
+    ["the hint knows better", [of("a", { stage: "enforce", hint: { code: "stopped", next: "initial", text: "" } })], "initial"],
+    ["a mixed one may be enforced", [of("a", { stage: "observe" }), of("b", { stage: "refine" })], "enforce"],
+  ] as const)("%s", (_, cards, want) => {
+    expect(usualTarget([...cards])).toBe(want);
+  });
+
+  it("counts those without evidence enough, and those of which nobody knows", () => {
+    expect(ids(lacking([of("a", { score: 69 }), of("b", { score: 70 }), of("c", { score: undefined })]))).toEqual(["a", "c"]);
+  });
+
+  it("names each member once", () => {
+    expect(clustersOf([of("a"), of("b", { clusters: [{ cluster: "m3", state: "Realized" }] })])).toEqual(["m1", "m2", "m3"]);
+  });
+});
+
+describe("the change to replay", () => {
+  it.each([
+    ["in every member", [], { resource: "a", mode: "Enforce" }],
+    ["in one member only", ["m1"], { resource: "a", mode: "Audit", clusterModes: { m1: "Enforce" } }],
+  ] as const)("%s", (_, clusters, item) => {
+    expect(advanceBody([of("a")], "enforce", [...clusters])).toEqual({ kind: "mode", items: [item] });
+  });
+
+  it("leaves members that differ already as they are", () => {
+    const staged = of("a", { clusters: [{ cluster: "m1", state: "Realized", mode: "Enforce" }, { cluster: "m2", state: "Realized", mode: "Audit" }] });
+    expect(advanceBody([staged], "enforce", ["m2"])?.items).toEqual([{ resource: "a", mode: "Audit", clusterModes: { m1: "Enforce", m2: "Enforce" } }]);
+  });
+
+  it("is none for what is not onboarded", () => {
+    expect(advanceBody([of("a", { onboarded: false })], "initial", [])).toBeUndefined();
+  });
+});

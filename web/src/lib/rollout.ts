@@ -1,0 +1,58 @@
+/** The way from observe to enforce: columns, what may be done with several cards, and what that would mean. Pure. */
+import type { ClusterState, Mode, RolloutCard, RolloutStage } from "../api/types";
+import { basketLimit } from "./request";
+import type { Draftable } from "./request";
+
+export const stages = ["observe", "initial", "refine", "announced", "enforce"] as const satisfies readonly RolloutStage[];
+
+/** The stages that somebody asks for; the others follow from what was done. */
+export const targets = ["observe", "initial", "enforce"] as const;
+export type Target = (typeof targets)[number];
+
+const modes: Record<Target, Mode> = { observe: "Observe", initial: "Audit", enforce: "Enforce" };
+export const modeOf = (target: Target): Mode => modes[target];
+
+/** What stands against it comes first: a stopped one, then those with the most to do. */
+export function columns(cards: RolloutCard[]): Record<RolloutStage, RolloutCard[]> {
+  const rank = (card: RolloutCard) => (card.guard.stoppedAt ? 0 : 1);
+  const sorted = [...cards].sort((a, b) => rank(a) - rank(b) || (b.score ?? -1) - (a.score ?? -1) || a.resource.title.localeCompare(b.resource.title));
+  return Object.fromEntries(stages.map((stage) => [stage, sorted.filter((card) => card.stage === stage)])) as Record<RolloutStage, RolloutCard[]>;
+}
+
+export const cardKey = ({ resource }: RolloutCard): string => resource.id ?? resource.name;
+
+export type BulkVerb = "advance" | "announce";
+
+/** The cards of a selection with which it can be done, and the others. */
+export function split(cards: RolloutCard[], verb: BulkVerb): { able: RolloutCard[]; others: RolloutCard[] } {
+  const may = ({ can, resource }: RolloutCard) => resource.id !== undefined && can[verb];
+  return { able: cards.filter(may), others: cards.filter((card) => !may(card)) };
+}
+
+/** Every member that any of the cards has. */
+export const clustersOf = (cards: RolloutCard[]): string[] => [...new Set(cards.flatMap(({ clusters }) => clusters.map((each) => each.cluster)))].sort();
+
+/** Those that may not be enforced without an override; of one without a score it is not known, so it counts. */
+export const lacking = (cards: RolloutCard[]): RolloutCard[] => cards.filter(({ score, threshold }) => score === undefined || score < (threshold ?? 0));
+
+/** What most of a selection would do next. */
+export function usualTarget(cards: RolloutCard[]): Target {
+  const next = cards.map(({ hint, stage }) => hint?.next ?? (stage === "observe" ? "initial" : "enforce"));
+  return next.length > 0 && next.every((each) => each === "initial" || each === "observe") ? "initial" : "enforce";
+}
+
+const modeIn = (card: RolloutCard, { mode }: ClusterState): Mode => mode ?? card.mode;
+
+/** The change as a request, for a replay; what is not onboarded has nothing to replay. */
+export function advanceBody(cards: RolloutCard[], target: Target, clusters: string[]): Draftable | undefined {
+  const mode = modeOf(target);
+  const items = cards
+    .filter((card) => card.onboarded !== false && card.resource.id !== undefined)
+    .slice(0, basketLimit)
+    .map((card) => {
+      if (clusters.length === 0) return { resource: card.resource.id, mode };
+      const wanted = card.clusters.map((each) => [each.cluster, clusters.includes(each.cluster) ? mode : modeIn(card, each)] as const);
+      return { resource: card.resource.id, mode: card.mode, clusterModes: Object.fromEntries(wanted.filter(([, each]) => each !== card.mode)) };
+    });
+  return items.length > 0 ? { kind: "mode", items } : undefined;
+}

@@ -1,0 +1,29 @@
+/** A series of counts as a chart and a table have it: one row per step, also where nothing happened. Pure. */
+import type { Decision, FlowSeries } from "../api/types";
+import { decisions } from "./flow-filter";
+
+export type Step = { start: number } & Partial<Record<Decision, number>>;
+
+/** The most steps that are drawn; the server makes fewer. */
+const most = 1_000;
+
+export function stepsOf({ since, until, stepSeconds, points }: FlowSeries): Step[] {
+  const length = stepSeconds * 1_000;
+  const first = Date.parse(since);
+  const count = Math.min(Math.ceil((Date.parse(until) - first) / length), most);
+  if (!(count > 0)) return [];
+  const steps = Array.from({ length: count }, (_, index): Step => ({ start: first + index * length }));
+  for (const { start, decision, count: number } of points) {
+    const step = steps[Math.floor((Date.parse(start) - first) / length)];
+    if (step) step[decision] = (step[decision] ?? 0) + number;
+  }
+  return steps;
+}
+
+/** The decisions that occur, in the order in which they are stacked, each with its total. */
+export function totalsOf({ points }: Pick<FlowSeries, "points">): { decision: Decision; count: number }[] {
+  return decisions.flatMap((decision) => {
+    const count = points.reduce((sum, point) => (point.decision === decision ? sum + point.count : sum), 0);
+    return count > 0 ? [{ decision, count }] : [];
+  });
+}

@@ -1,0 +1,144 @@
+import { ActionIcon, Button, Tabs } from "@mantine/core";
+import { IconRefresh } from "@tabler/icons-react";
+import { useIsFetching, useQueryClient } from "@tanstack/react-query";
+import { useTranslation } from "react-i18next";
+import { useFlows } from "../api/flows";
+import { EmptyState, Loaded, Notice } from "../components/Feedback";
+import { FlowDrawer } from "../components/flows/FlowDrawer";
+import { FlowFilters } from "../components/flows/FlowFilters";
+import { FlowTable } from "../components/flows/FlowTable";
+import { LossBanner } from "../components/flows/LossBanner";
+import { Losses } from "../components/flows/Losses";
+import { RawFlows } from "../components/flows/RawFlows";
+import { Series } from "../components/flows/Series";
+import { LoadMore } from "../components/LoadMore";
+import { Page } from "../components/Page";
+import pageClasses from "../components/Page.module.css";
+import { SavedViews } from "../components/SavedViews";
+import { Ago } from "../components/Time";
+import { connectionKey } from "../lib/connection-key";
+import { filterKeys, flowFilterOf, isFiltered } from "../lib/flow-filter";
+import type { FlowFilter } from "../lib/flow-filter";
+import { among, applyChange, useFilters } from "../lib/use-filters";
+import type { FilterChange } from "../lib/use-filters";
+
+const tabs = ["connections", "disagreements", "raw", "losses"] as const;
+type Tab = (typeof tabs)[number];
+
+/** Disagreements are a filter, so that a link may ask for them; the other tabs are views of their own. */
+function tabOf(search: URLSearchParams): Tab {
+  const tab = among(search.getAll("tab"), ["raw", "losses"] as const)[0];
+  return tab ?? (search.get("disagree") === "true" ? "disagreements" : "connections");
+}
+
+const tabChange: Record<Tab, FilterChange> = {
+  connections: { tab: undefined, disagree: undefined, row: undefined },
+  disagreements: { tab: undefined, disagree: "true", row: undefined },
+  raw: { tab: "raw", disagree: undefined, row: undefined },
+  losses: { tab: "losses", disagree: undefined, row: undefined },
+};
+
+interface Props {
+  filter: FlowFilter;
+  search: URLSearchParams;
+  onChange: (change: FilterChange) => void;
+}
+
+const cleared = Object.fromEntries(filterKeys.map((key) => [key, undefined]));
+
+function Connections({ filter, search, onChange }: Props) {
+  const { t } = useTranslation();
+  const query = useFlows(filter);
+  const rows = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const chosen = search.get("row");
+  const filtered = isFiltered(search);
+  return (
+    <>
+      <Series filter={filter} onChange={onChange} />
+      <Loaded query={query}>
+        {({ pages }) => {
+          if (pages.some((page) => !page.available)) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
+          if (rows.length > 0) return <FlowTable rows={rows} label={t(`flows.tabs.${tabOf(search)}`)} onOpen={(row) => onChange({ row })} />;
+          if (!filtered && filter.disagree) return <EmptyState>{t("flows.agree")}</EmptyState>;
+          if (!pages[0]?.lastFlow) return <EmptyState>{t("connections.noFlow")}</EmptyState>;
+          return (
+            <EmptyState
+              action={
+                filtered && (
+                  <Button variant="default" onClick={() => onChange(cleared)}>
+                    {t("action.clear")}
+                  </Button>
+                )
+              }
+            >
+              {t(filtered ? "flows.noMatch" : "flows.empty")}
+            </EmptyState>
+          );
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+      {query.data?.pages[0]?.lastFlow && (
+        <p className={pageClasses.aside}>
+          {t("connections.lastFlow")}: <Ago at={query.data.pages[0].lastFlow} />
+        </p>
+      )}
+      <FlowDrawer
+        row={chosen === null ? undefined : rows.find((row) => connectionKey(row) === chosen)}
+        pathWith={(change) => `/flows?${applyChange(applyChange(search, { ...cleared, ...tabChange.connections }), change).toString()}`}
+        onClose={() => onChange({ row: undefined })}
+      />
+    </>
+  );
+}
+
+function Refresh() {
+  const { t } = useTranslation();
+  const cache = useQueryClient();
+  const busy = useIsFetching({ queryKey: ["flows"] }) > 0;
+  return (
+    <ActionIcon variant="default" size="lg" onClick={() => void cache.invalidateQueries({ queryKey: ["flows"] })} loading={busy} aria-label={t("flows.refresh")} title={t("flows.refresh")} data-testid="flow-refresh">
+      <IconRefresh size={16} aria-hidden />
+    </ActionIcon>
+  );
+}
+
+/** Who connected to what, what was decided about it, and on whose word. */
+export function FlowsPage() {
+  const { t } = useTranslation();
+  const [search, change] = useFilters();
+  const filter = flowFilterOf(search);
+  const tab = tabOf(search);
+  // A view is kept without the row that happens to be open.
+  const address = applyChange(search, { row: undefined }).toString();
+  const narrow = (next: FilterChange) => change({ row: undefined, ...next });
+  return (
+    <Page
+      wide
+      title={t("flows.title")}
+      sub={t("flows.intro")}
+      actions={
+        <div style={{ display: "flex", gap: 8 }}>
+          <Refresh />
+          <SavedViews place="flows" search={address ? `?${address}` : ""} />
+        </div>
+      }
+    >
+      <FlowFilters filter={filter} search={search} onChange={narrow} />
+      {tab !== "losses" && <LossBanner filter={filter} to={`/flows?${applyChange(search, { ...tabChange.losses }).toString()}`} />}
+      <Tabs value={tab} onChange={(next) => change(tabChange[tabs.find((each) => each === next) ?? "connections"])} keepMounted={false}>
+        <Tabs.List mb="md">
+          {tabs.map((each) => (
+            <Tabs.Tab key={each} value={each} data-testid={`flow-tab-${each}`}>
+              {t(`flows.tabs.${each}`)}
+            </Tabs.Tab>
+          ))}
+        </Tabs.List>
+        <Tabs.Panel value={tab}>
+          {(tab === "connections" || tab === "disagreements") && <Connections key={tab} filter={filter} search={search} onChange={narrow} />}
+          {tab === "raw" && <RawFlows filter={filter} search={search} />}
+          {tab === "losses" && <Losses filter={filter} />}
+        </Tabs.Panel>
+      </Tabs>
+    </Page>
+  );
+}

@@ -1,0 +1,82 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { useRetryUndelivered, useUndelivered } from "../api/own";
+import { useMe } from "../api/queries";
+import { ConfirmDialog } from "../components/ConfirmDialog";
+import { EmptyState, ErrorState, Loaded } from "../components/Feedback";
+import { UndeliveredTable } from "../components/inbox/UndeliveredTable";
+import { LoadMore } from "../components/LoadMore";
+import { governs, Overseers } from "../components/Overseers";
+import { Page } from "../components/Page";
+import { useToast } from "../components/toast-context";
+
+function RetryAll({ onClose }: { onClose: () => void }) {
+  const { t } = useTranslation();
+  const toast = useToast();
+  const retry = useRetryUndelivered();
+  return (
+    <ConfirmDialog
+      title={t("undelivered.retryTitle")}
+      text={t("undelivered.retryText")}
+      confirm={t("undelivered.retryAll")}
+      busy={retry.isPending}
+      error={retry.error}
+      testId="retry-all"
+      onConfirm={() =>
+        retry.mutate(undefined, {
+          onSuccess: ({ count }) => {
+            toast(t("undelivered.retried", { count }));
+            onClose();
+          },
+        })
+      }
+      onClose={onClose}
+    />
+  );
+}
+
+function Letters({ mayRetry }: { mayRetry: boolean }) {
+  const { t } = useTranslation();
+  const query = useUndelivered();
+  const retry = useRetryUndelivered();
+  const toast = useToast();
+  const [all, setAll] = useState(false);
+  const send = (id: string) => retry.mutate([id], { onSuccess: ({ count }) => toast(t("undelivered.retried", { count })) });
+  return (
+    <>
+      {retry.error ? <ErrorState error={retry.error} title={t("error.actionTitle")} /> : null}
+      <Loaded query={query}>
+        {(data) => {
+          const letters = data.pages.flatMap((page) => page.items);
+          if (letters.length === 0) return <EmptyState>{t("undelivered.empty")}</EmptyState>;
+          return (
+            <>
+              <UndeliveredTable letters={letters} onRetry={mayRetry ? send : undefined} busy={retry.isPending} />
+              {mayRetry && letters.length > 1 && (
+                <Button mt="md" variant="default" onClick={() => setAll(true)} data-testid="retry-all">
+                  {t("undelivered.retryAll")}
+                </Button>
+              )}
+            </>
+          );
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+      {all && <RetryAll onClose={() => setAll(false)} />}
+    </>
+  );
+}
+
+/** What could not be delivered, and why: for those who can do something about the channel. */
+export function UndeliveredPage() {
+  const { t } = useTranslation();
+  const mayRetry = governs(useMe().data);
+  return (
+    <Page wide title={t("undelivered.title")} sub={t("undelivered.intro")} crumbs={[{ to: "/inbox", label: t("inbox.title") }]}>
+      <Overseers>
+        <Letters mayRetry={mayRetry} />
+      </Overseers>
+    </Page>
+  );
+}

@@ -1,0 +1,61 @@
+import { Button, Group } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { useUnused } from "../api/flows";
+import { useMe } from "../api/queries";
+import { PersonSelect } from "../components/EntitySelect";
+import { QuietSelect, Unobserved, useQuietDays } from "../components/evidence/UnusedSection";
+import { UnusedTable } from "../components/evidence/UnusedTable";
+import { EmptyState, Loaded } from "../components/Feedback";
+import { LoadMore } from "../components/LoadMore";
+import { oversees } from "../components/Overseers";
+import { Page } from "../components/Page";
+import { SearchField } from "../components/SearchField";
+import { useFilters } from "../lib/use-filters";
+
+/** Statements that nobody uses, so that what was granted once does not stay for ever. */
+export function UnusedPage() {
+  const { t } = useTranslation();
+  const [search, change] = useFilters();
+  const quietDays = useQuietDays();
+  const sees = oversees(useMe().data);
+  const text = (key: string) => search.get(key)?.trim() || undefined;
+  const [q, owner, of] = [text("q"), text("owner"), text("class")];
+  const query = useUnused({ quietDays, ...(q ? { q } : {}), ...(owner ? { owner } : {}), ...(of ? { class: of } : {}) });
+  const filtered = q !== undefined || owner !== undefined || of !== undefined;
+  return (
+    <Page wide title={t("unused.page")} sub={t("unused.intro")}>
+      <Group gap={10} mb="md" role="search" aria-label={t("flows.filters")}>
+        <SearchField size="xs" label={t("unused.search")} value={q ?? ""} onChange={(next) => change({ q: next })} testId="unused-search" />
+        <SearchField size="xs" label={t("rollout.class")} value={of ?? ""} onChange={(next) => change({ class: next })} testId="unused-class" />
+        {sees && <PersonSelect size="xs" clearable placeholder={t("rollout.anyOwner")} value={owner ?? ""} onChange={(next) => change({ owner: next })} nothingFound={t("person.noMatch")} testId="unused-owner" />}
+        <QuietSelect />
+      </Group>
+      <Loaded query={query}>
+        {({ pages }) => {
+          const rows = pages.flatMap((page) => page.items);
+          const unobserved = [...new Set(pages.flatMap((page) => page.unobserved ?? []))];
+          return (
+            <>
+              <Unobserved names={unobserved} />
+              {rows.length > 0 && <UnusedTable rows={rows} label={t("unused.page")} />}
+              {rows.length === 0 && (
+                <EmptyState
+                  action={
+                    filtered && (
+                      <Button variant="default" onClick={() => change({ q: undefined, owner: undefined, class: undefined })}>
+                        {t("action.clear")}
+                      </Button>
+                    )
+                  }
+                >
+                  {t(filtered ? "unused.noMatch" : "unused.empty")}
+                </EmptyState>
+              )}
+            </>
+          );
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+    </Page>
+  );
+}
