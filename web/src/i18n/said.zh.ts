@@ -88,6 +88,7 @@ export const saidInChinese: Record<string, string> = {
   "member %s does not answer at %s": "成员集群 {{1}} 在 {{2}} 没有响应",
   "member %s is being listed": "正在列出成员集群 {{1}} 的对象",
   "member %s is quarantined and gets no changes: %s; it comes back by itself when that is mended": "成员集群 {{1}} 已被隔离，不接收变更：{{2}}；修复后会自动恢复",
+  "%s is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants": "{{1}} 不是 ACP 的策略，却放行了更多访问：请联系其作者删除，所需的访问请通过授权申请",
   "the policy is there, and the member enforces nothing of it: %s": "策略已在成员集群中，但该集群并不执行它：{{1}}",
   "the label %s of class %s is not in Cilium's identities: what selects it matches nothing": "类 {{2}} 的标签 {{1}} 不在 Cilium 的身份中：选择它的规则不会匹配任何对象",
   "Cilium's policy-audit-mode is on: nothing is refused there": "Cilium 的 policy-audit-mode 已开启：那里不会拒绝任何连接",
