@@ -205,7 +205,7 @@ func (a *api) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 }
 
 func guardOf(g rollout.Guard) openapi.Guard {
-	out := openapi.Guard{Enabled: !g.Off, Limit: g.Most(), WindowSeconds: int64(g.Within().Seconds())}
+	out := openapi.Guard{Enabled: !g.Off, Reopens: g.Reopens, Limit: g.Most(), WindowSeconds: int64(g.Within().Seconds())}
 	if s := g.Stop; s != nil {
 		out.StoppedAt, out.Cluster, out.Count, out.Reason = when(s.At), optional(s.Cluster), &s.Count, optional(s.Reason)
 	}
@@ -218,7 +218,7 @@ func (a *api) PutRolloutGuard(ctx context.Context, r openapi.PutRolloutGuardRequ
 	if err != nil {
 		return nil, err
 	}
-	want := rollout.Set{Enabled: r.Body.Enabled, Limit: r.Body.Limit, Arm: value(r.Body.Arm), Reason: r.Body.Reason}
+	want := rollout.Set{Enabled: r.Body.Enabled, Reopens: r.Body.Reopens, Limit: r.Body.Limit, Arm: value(r.Body.Arm), Reason: r.Body.Reason}
 	if s := r.Body.WindowSeconds; s != nil {
 		if *s < 0 || *s > int64(rollout.MaxGuardWindow/time.Second) { // before it becomes a duration, which it may overflow
 			return nil, wrong("windowSeconds", "must be between 60 and 86400")

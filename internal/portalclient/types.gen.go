@@ -1632,6 +1632,9 @@ type Guard struct {
 	Limit  int64   `json:"limit"`
 	Reason *string `json:"reason,omitempty"`
 
+	// Reopens a stop also turns the resource to temporary audit for a day; otherwise what is closed stays closed
+	Reopens bool `json:"reopens"`
+
 	// StoppedAt absent: it has not stopped the rollout, or was armed again
 	StoppedAt     *time.Time `json:"stoppedAt,omitempty"`
 	WindowSeconds int64      `json:"windowSeconds"`
@@ -1907,6 +1910,9 @@ type NewGuard struct {
 	// Limit absent: as it is
 	Limit  *int64 `json:"limit,omitempty"`
 	Reason string `json:"reason"`
+
+	// Reopens absent: as it is. A known client that keeps knocking can then have the resource opened, in the first day after it was closed
+	Reopens *bool `json:"reopens,omitempty"`
 
 	// WindowSeconds absent: as it is
 	WindowSeconds *int64 `json:"windowSeconds,omitempty"`

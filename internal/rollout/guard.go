@@ -131,7 +131,7 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 		audit := p.Spec.TemporaryAudit
 		return w.stopped(ctx, e, Stop{At: now.UTC(), Reason: audit.Reason}, audit.Until.UTC())
 	}
-	if st.Guard.Off || Active(p.Spec, now) {
+	if st.Guard.Off || Active(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
 		return nil
 	}
 	for cluster, since := range st.Enforced {
@@ -139,8 +139,10 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 			continue
 		}
 		from := now.Add(-st.Guard.Within())
-		if from.Before(since) {
-			from = since
+		for _, t := range []time.Time{since, st.Guard.ArmedAt} { // whoever armed it has seen what was before
+			if from.Before(t) {
+				from = t
+			}
 		}
 		n, err := w.Denials.Refused(ctx, e.Name, cluster, from, now)
 		if err != nil {
@@ -175,18 +177,23 @@ func enforcedIn(p *v1alpha1.ProtectedResource, before map[string]time.Time, now 
 	return out
 }
 
-// stop opens the resource for a time, then ends what would close it further and tells everybody concerned. If the rest
-// fails it is done at the next look, while the temporary audit lasts.
+// stop ends what would close the resource further and tells everybody concerned, after it has opened the resource for a
+// time if that is wanted. If the rest fails then, it is done at the next look, while the temporary audit lasts.
 func (w *Watcher) stop(ctx context.Context, e catalog.Entity, cluster string, n int64, g Guard) error {
 	now := w.Now()
 	reason := fmt.Sprintf("%d connections of known clients were refused in %s within %s, and at most %d may be.", n, cluster, g.Within(), g.Most())
+	stop := Stop{At: now.UTC(), Cluster: cluster, Count: n, Reason: reason}
+	if !g.Reopens {
+		return w.stopped(ctx, e, stop, time.Time{})
+	}
 	until := metav1.NewTime(now.Add(stopFor).UTC().Truncate(time.Second))
 	if _, err := w.begin(ctx, "", e, "", &v1alpha1.TemporaryAudit{Until: until, Reason: reason, By: GuardName}); err != nil {
 		return err
 	}
-	return w.stopped(ctx, e, Stop{At: now.UTC(), Cluster: cluster, Count: n, Reason: reason}, until.UTC())
+	return w.stopped(ctx, e, stop, until.UTC())
 }
 
+// stopped records a stop; the time until which the resource is open is zero where it is not.
 func (w *Watcher) stopped(ctx context.Context, e catalog.Entity, stop Stop, until time.Time) error {
 	_, err := w.Store.Change(ctx, e.Name, func(s *State) (News, error) {
 		s.Guard.Stop = &stop
@@ -212,6 +219,7 @@ func halfStopped(p *v1alpha1.ProtectedResource, g Guard, now time.Time) bool {
 // Set is how somebody sets a guard; nil leaves what is there.
 type Set struct {
 	Enabled *bool
+	Reopens *bool
 	Limit   *int64
 	Window  *time.Duration
 	Arm     bool // go on after a stop
@@ -238,13 +246,16 @@ func (s *Service) SetGuard(ctx context.Context, a approval.Actor, e catalog.Enti
 		if want.Enabled != nil {
 			g.Off = !*want.Enabled
 		}
+		if want.Reopens != nil {
+			g.Reopens = *want.Reopens
+		}
 		if want.Limit != nil {
 			g.Limit = want.Limit
 		}
 		if want.Window != nil {
 			g.Window = *want.Window
 		}
-		details := map[string]string{"reason": reason, "enabled": strconv.FormatBool(!g.Off), "limit": strconv.FormatInt(g.Most(), 10), "window": g.Within().String()}
+		details := map[string]string{"reason": reason, "enabled": strconv.FormatBool(!g.Off), "reopens": strconv.FormatBool(g.Reopens), "limit": strconv.FormatInt(g.Most(), 10), "window": g.Within().String()}
 		if want.Arm {
 			if g.Stop == nil {
 				return News{}, failf(approval.CodeConflict, "The guard of %s has not stopped anything.", e.Title)

@@ -19,6 +19,14 @@ func (w *world) stopped() bool {
 	return rollout.Active(w.object.Spec, w.now) && w.object.Spec.TemporaryAudit.By == rollout.GuardName
 }
 
+// reopens has the guard open what it stops.
+func (w *world) reopens() {
+	w.t.Helper()
+	if _, err := w.SetGuard(w.t.Context(), bob, w.entity(), rollout.Set{Reopens: new(true), Reason: "an outage is worse"}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
 func (w *world) look() {
 	w.t.Helper()
 	if err := w.watcher("a").Look(w.t.Context()); err != nil {
@@ -64,7 +72,7 @@ func TestGuard(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, v1alpha1.ModeAudit)
 			w.members("m1", "m2")
-			tc.set.Reason = "test"
+			tc.set.Reason, tc.set.Reopens = "test", new(true)
 			if _, err := w.SetGuard(t.Context(), bob, w.entity(), tc.set); err != nil {
 				t.Fatal(err)
 			}
@@ -109,10 +117,46 @@ func TestGuard(t *testing.T) {
 	}
 }
 
+// TestGuardOpensNothing unless it was told to: who knocks must not get in by that.
+func TestGuardOpensNothing(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeEnforce)
+	w.members("m1")
+	w.look()
+	w.pass(2 * time.Minute)
+	w.see("m1", cart, policy.DefaultDenied, 30)
+	for range 3 { // nothing is told twice
+		w.look()
+		w.pass(time.Minute)
+	}
+	if w.stopped() || rollout.Active(w.object.Spec, w.now) {
+		t.Error("the resource was opened")
+	}
+	if s, err := w.insight.Stopped(t.Context(), orders); s == "" || err != nil {
+		t.Errorf("nobody closes it further: %q, %v", s, err)
+	}
+	if diff := cmp.Diff([]string{"resource.rollout-stopped"}, w.actions()); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[string][]string{"stopped": {"bob", "sam"}}, w.told()); diff != "" {
+		t.Error(diff)
+	}
+	if len(w.halted) != 1 {
+		t.Errorf("requests to close it further: %v", w.halted)
+	}
+	if _, err := w.SetGuard(t.Context(), bob, w.entity(), rollout.Set{Arm: true, Reason: "cart has its grant"}); err != nil {
+		t.Fatal(err)
+	}
+	w.look()
+	if s, err := w.insight.Stopped(t.Context(), orders); s != "" || err != nil {
+		t.Errorf("what was refused before it was armed counts no more: %q, %v", s, err)
+	}
+}
+
 // TestGuardGoesOn: the temporary audit ends by itself; who has looked arms the guard again, and a new start is watched anew.
 func TestGuardGoesOn(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	w.members("m1")
+	w.reopens()
 	w.look()
 	w.pass(2 * time.Minute)
 	w.see("m1", cart, policy.DefaultDenied, 30)
@@ -150,6 +194,7 @@ func TestGuardGoesOn(t *testing.T) {
 func TestGuardFinishesWhatItBegan(t *testing.T) {
 	w := newWorld(t, v1alpha1.ModeEnforce)
 	w.members("m1")
+	w.reopens()
 	w.look()
 	w.pass(2 * time.Minute)
 	w.see("m1", cart, policy.DefaultDenied, 30)

@@ -42,6 +42,9 @@ type Guard struct {
 	Stop   *Stop         `json:"stop,omitempty"`   // nil: it has not stopped the rollout, or was armed again
 	// ArmedAt is when somebody armed it again after a stop.
 	ArmedAt time.Time `json:"armedAt,omitzero"`
+	// Reopens: a stop also turns the resource to temporary audit. Not by default, because then a known client that is
+	// refused could have it opened.
+	Reopens bool `json:"reopens,omitempty"`
 }
 
 // Stop is why the guard stopped a rollout.

@@ -2676,6 +2676,8 @@ export interface components {
         };
         Guard: {
             enabled: boolean;
+            /** @description a stop also turns the resource to temporary audit for a day; otherwise what is closed stays closed */
+            reopens: boolean;
             /**
              * Format: int64
              * @description more default-denied connections of named clients than this within the window, after a member began to enforce, stop the rollout
@@ -2700,6 +2702,8 @@ export interface components {
         NewGuard: {
             /** @description absent: as it is */
             enabled?: boolean;
+            /** @description absent: as it is. A known client that keeps knocking can then have the resource opened, in the first day after it was closed */
+            reopens?: boolean;
             /**
              * Format: int64
              * @description absent: as it is

@@ -8,7 +8,7 @@ const ids = (cards: RolloutCard[]) => cards.map(({ resource }) => resource.id);
 
 describe("the columns", () => {
   it("show a stopped one first, then the readiest", () => {
-    const { refine, enforce, observe } = columns([of("a", { score: 40 }), of("b", { score: 90 }), of("c", { score: undefined }), of("d", { score: 10, guard: { enabled: true, limit: 20, windowSeconds: 300, stoppedAt: "2026-11-21T10:00:00Z" } }), of("e", { stage: "enforce" })]);
+    const { refine, enforce, observe } = columns([of("a", { score: 40 }), of("b", { score: 90 }), of("c", { score: undefined }), of("d", { score: 10, guard: { enabled: true, reopens: false, limit: 20, windowSeconds: 300, stoppedAt: "2026-11-21T10:00:00Z" } }), of("e", { stage: "enforce" })]);
     expect(ids(refine)).toEqual(["d", "b", "a", "c"]);
     expect(ids(enforce)).toEqual(["e"]);
     expect(observe).toEqual([]);

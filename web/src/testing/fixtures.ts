@@ -118,7 +118,7 @@ export function card(over: Partial<RolloutCard> = {}): RolloutCard {
     effectiveMode: "Audit",
     onboarded: true,
     clusters: [cluster("m1", "Realized", { mode: "Audit" }), cluster("m2", "Realized", { mode: "Audit" })],
-    guard: { enabled: true, limit: 20, windowSeconds: 300 },
+    guard: { enabled: true, reopens: false, limit: 20, windowSeconds: 300 },
     clients: 4,
     newcomers: 1,
     can: { announce: true, advance: true, guard: true, toggle: true, override: false },

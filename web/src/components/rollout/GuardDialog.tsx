@@ -15,6 +15,7 @@ export function GuardDialog({ card, onClose }: { card: RolloutCard; onClose: () 
   const save = useGuard(card.resource.id ?? "");
   const { guard } = card;
   const [enabled, setEnabled] = useState(guard.enabled);
+  const [reopens, setReopens] = useState(guard.reopens);
   const [limit, setLimit] = useState<number>(guard.limit);
   const [minutes, setMinutes] = useState<number>(Math.max(1, Math.round(guard.windowSeconds / 60)));
   const [arm, setArm] = useState(guard.stoppedAt !== undefined);
@@ -38,6 +39,7 @@ export function GuardDialog({ card, onClose }: { card: RolloutCard; onClose: () 
               <NumberInput label={t("rollout.guard.window")} min={1} max={1_440} allowNegative={false} allowDecimal={false} value={minutes} onChange={number(setMinutes)} w={180} data-testid="guard-window" />
             </Group>
           )}
+          {enabled && <Checkbox label={t("rollout.guard.reopens")} description={t("rollout.guard.reopensHelp")} checked={reopens} onChange={(event) => setReopens(event.currentTarget.checked)} data-testid="guard-reopens" />}
         </Stack>
       }
       confirm={t("rollout.guard.save")}
@@ -45,7 +47,7 @@ export function GuardDialog({ card, onClose }: { card: RolloutCard; onClose: () 
       error={save.error}
       testId="guard"
       onConfirm={(reason) =>
-        save.mutate({ enabled, limit, windowSeconds: minutes * 60, reason, ...(guard.stoppedAt && arm ? { arm } : {}) }, {
+        save.mutate({ enabled, reopens, limit, windowSeconds: minutes * 60, reason, ...(guard.stoppedAt && arm ? { arm } : {}) }, {
           onSuccess: () => {
             toast(t("rollout.guard.saved", { resource: card.resource.title }));
             onClose();
