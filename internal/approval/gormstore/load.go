@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"time"
 
 	"gorm.io/gorm"
@@ -115,17 +114,6 @@ func someOf(numbers []int64) (marks string, args []any) {
 
 // listed are the rows of a list.
 func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
-	if ofPair(f) {
-		in, states := make([]any, 0, 2+len(f.ItemStates)), ""
-		in = append(in, f.Application, f.Resource)
-		for _, s := range f.ItemStates {
-			in = append(in, s)
-		}
-		if len(f.ItemStates) > 0 {
-			states = " AND state IN (" + database.Marks(len(f.ItemStates)) + ")"
-		}
-		return ticketRows(tx, "number IN (SELECT ticket FROM items WHERE application = ? AND resource = ?"+states+") ORDER BY number DESC", in...)
-	}
 	rows, err := list(tx, f).Select(ticketColumns).Rows()
 	if err != nil {
 		return nil, err
@@ -139,14 +127,6 @@ func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
 		out = append(out, r)
 	}
 	return out, rows.Err()
-}
-
-// ofPair tells that a filter asks for what an application has of a resource, which each request for access does: that is
-// written without gorm's builder.
-func ofPair(f approval.Filter) bool {
-	pair := f.Application != "" && f.Resource != ""
-	f.Application, f.Resource, f.ItemStates = "", "", nil
-	return pair && reflect.ValueOf(f).IsZero()
 }
 
 // List implements approval.Store.
