@@ -139,6 +139,7 @@ bench: build parts postgres clickhouse ## Measure; prints lines "bench NAME VALU
 	@$(BIN)/acp-bench-core
 	@KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test -run '^$$' -bench Portal -benchtime 1x ./cmd/portal | grep '^bench '
+	@go test -run '^$$' -bench 'Ingest|Lines' -benchtime 1x ./internal/audit/hubble | grep '^bench '
 	@for store in sqlite clickhouse; do \
 		go test -run '^$$' -bench Store -benchtime 1x -timeout 60m ./internal/audit/$$store | grep '^bench '; done
 	@out="$$(go test ./controllers/externalgroup -run '^$$' -bench OneWorkloadOf40k -benchtime 30x)" && echo "$$out" | \

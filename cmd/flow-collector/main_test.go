@@ -66,7 +66,7 @@ func TestBadFlagsAreOneClearLine(t *testing.T) {
 		"Flows":         {"three are known", map[string]string{"flows": "some"}, nil, "use all, refused or none"},
 		"FlowsLonger":   {"their roll-ups would be gone", map[string]string{"flow-retention": "999999h"}, nil, "--flow-retention"},
 		"SpoolSize":     {"it could not hold a batch", map[string]string{"spool-size": "1"}, nil, "--spool-size"},
-		"Tap":           {"three are known", map[string]string{"tap": "syslog:x"}, nil, "use stdout, file:PATH or https://"},
+		"Tap":           {"three are known", map[string]string{"tap": "syslog:x"}, nil, "use stdout, file:PATH or the https address"},
 		"TapInClear":    {"the log would be read on its way", map[string]string{"tap": "http://siem.example/x"}, nil, "in the clear"},
 		"TapToken":      {"it would be of no use", map[string]string{"tap": "stdout", "tap-token-file": "x"}, nil, "is for a webhook"},
 		"ExporterForm":  {"the form is said", map[string]string{"exporter": "events.log"}, nil, "NAME=FILE"},

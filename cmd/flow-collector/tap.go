@@ -35,10 +35,10 @@ func (o *tapOptions) validate() error {
 		}
 		return nil
 	default:
-		return fmt.Errorf("--tap %q: use stdout, file:PATH or https://...", o.to)
+		return fmt.Errorf("--tap %q: use stdout, file:PATH or the https address of a webhook", o.to)
 	}
 	if o.tokenFile != "" {
-		return errors.New("--tap-token-file is for a webhook: give --tap as https://...")
+		return errors.New("--tap-token-file is for a webhook: give --tap its https address")
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -27,6 +28,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/exporter"
 	"github.com/acp-io/acp/internal/audit/rollup"
 	"github.com/acp-io/acp/internal/audit/sqlite"
 )
@@ -52,7 +54,7 @@ func benchFlow(i int, r *rand.Rand) *flowpb.Flow {
 		f.Ethernet = &flowpb.Ethernet{Source: "0a:58:0a:01:00:01", Destination: "0a:58:0a:02:00:02"}
 		f.Source = benchEndpoint("com.trip/appid", strconv.Itoa(100000+client/2), "app", client)
 		f.Destination = benchEndpoint("com.trip/redis-cluster", "orders-cache-"+strconv.Itoa(server/4), "redis", server)
-		f.Type, f.PolicyMatchType, f.Summary = flowpb.FlowType_L3_L4, 2, "TCP Flags: SYN"
+		f.Type, f.PolicyMatchType = flowpb.FlowType_L3_L4, 2
 		f.IngressAllowedBy = []*flowpb.Policy{{Name: "acp-orders-cache", Kind: "CiliumClusterwideNetworkPolicy", Labels: []string{"k8s:io.cilium.k8s.policy.name=acp-orders-cache"}}}
 	})
 	f.PolicyLog = []string{strings.Repeat("x", max(1, benchSize-proto.Size(flowResponse(f))-4))}
@@ -325,4 +327,97 @@ func peak(b *testing.B) float64 {
 		}
 	}
 	return 0
+}
+
+// benchLines are many lines of Hubble's exporter, read again and again as a stream, each time as new flows.
+type benchLines struct {
+	lines  []encodedFlow
+	n, i   int
+	rest   []byte
+	second []byte
+}
+
+func encodeBenchLines(b *testing.B) []encodedFlow {
+	r := rand.New(rand.NewPCG(1, 2))
+	out := make([]encodedFlow, benchRing)
+	for i := range out {
+		f := benchFlow(i, r)
+		f.PolicyLog = []string{"acp"}
+		f.Time = timestamppb.New(time.Unix(time.Now().Unix(), int64(r.IntN(1e9))))
+		line := append(exported(b, f), '\n')
+		at, second := strings.Index(string(line), f.GetUuid()), strings.Index(string(line), f.GetTime().AsTime().Format("2006-01-02T15:04:05"))
+		out[i] = encodedFlow{line, line[at : at+8], line[second : second+len("2006-01-02T15:04:05")]}
+	}
+	return out
+}
+
+func (l *benchLines) Read(p []byte) (n int, err error) {
+	const hex = "0123456789abcdef"
+	for n < len(p) {
+		if len(l.rest) == 0 {
+			if l.i == l.n {
+				return n, io.EOF
+			}
+			if l.i%1024 == 0 {
+				l.second = time.Now().Add(-time.Second).UTC().AppendFormat(l.second[:0], "2006-01-02T15:04:05")
+			}
+			f := &l.lines[l.i%len(l.lines)]
+			for k := range f.id {
+				f.id[k] = hex[l.i>>(4*(7-k))&15]
+			}
+			copy(f.second, l.second)
+			l.rest = f.message
+			l.i++
+		}
+		k := copy(p[n:], l.rest)
+		n, l.rest = n+k, l.rest[k:]
+	}
+	return n, nil
+}
+
+// BenchmarkLines takes in lines of Hubble's exporter, from a stream to roll-ups in SQLite.
+func BenchmarkLines(b *testing.B) {
+	const lines = 1_000_000
+	store, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "flows.db"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer store.Close()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	encoded := encodeBenchLines(b)
+	best := 0.0
+	const runs = 3
+	for run := range runs {
+		member := fmt.Sprintf("m%d", run)
+		totals, err := rollup.New(rollup.Config{Store: store, Log: log})
+		if err != nil {
+			b.Fatal(err)
+		}
+		follower, err := New(Config{Member: member, Lines: &exporter.Stream{R: &benchLines{lines: encoded, n: lines}}, Resume: store, Evaluators: always(snapshot()),
+			Sink: totals, Keep: KeepRefused, Metrics: NewMetrics(prometheus.NewRegistry()), Log: log})
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(b.Context())
+		written := make(chan error, 1)
+		go func() { written <- totals.Run(ctx) }()
+		start := time.Now()
+		follower.Run(ctx)
+		if err := totals.Flush(ctx); err != nil {
+			b.Fatal(err)
+		}
+		best = max(best, lines/time.Since(start).Seconds())
+		cancel()
+		if err := <-written; err != nil {
+			b.Fatal(err)
+		}
+		var counted int64
+		if err := store.Totals(b.Context(), audit.Filter{Clusters: []string{member}}, func(t audit.Total) error { counted += t.Count; return nil }); err != nil {
+			b.Fatal(err)
+		}
+		if counted != lines {
+			b.Fatalf("%d lines were counted, %d were read", counted, lines)
+		}
+	}
+	fmt.Printf("bench ingest_json_lines_per_s %.0f lines/s\n", best)
 }

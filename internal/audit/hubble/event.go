@@ -192,7 +192,9 @@ func (e *event) addresses() (source, destination netip.Addr, err error) {
 }
 
 // view is the bytes as a string that must not outlive them.
-func view(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
+func view(b []byte) string {
+	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // two copies less for every flow; the callers parse it and keep nothing
+}
 
 // text keeps bytes that the buffer will lose.
 func text(b []byte) string { return strings.ToValidUTF8(string(b), "�") }

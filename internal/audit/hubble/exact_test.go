@@ -269,8 +269,8 @@ func TestADayIsExact(t *testing.T) {
 	d.start()
 	for end := t0.Add(24 * time.Hour); d.clock().Before(end); {
 		for _, m := range d.members {
-			pace := []time.Duration{5 * time.Millisecond, 200 * time.Millisecond, 20 * time.Second}[r.IntN(3)]
-			d.send(m, 20+r.IntN(100), pace)
+			pace := []time.Duration{5 * time.Millisecond, 200 * time.Millisecond, 2 * time.Minute}[r.IntN(3)]
+			d.send(m, 10+r.IntN(40), pace)
 		}
 		switch r.IntN(6) {
 		case 0: // killed, with whatever was in memory

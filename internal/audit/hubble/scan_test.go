@@ -115,7 +115,7 @@ func randomFlow(r *rand.Rand) *flowpb.Flow {
 		return e
 	}
 	f := &flowpb.Flow{
-		Uuid: one("", fmt.Sprint(r.Uint64())), NodeName: one("", "n1", "m1/n2"), Verdict: flowpb.Verdict(r.IntN(9)), Summary: one("", "TCP Flags: SYN, \"x\" {"),
+		Uuid: one("", fmt.Sprint(r.Uint64())), NodeName: one("", "n1", "m1/n2"), Verdict: flowpb.Verdict(r.IntN(9)), SourceNames: []string{one("", "TCP Flags: SYN, \"x\" {")},
 		EventType: &flowpb.CiliumEventType{Type: []int32{0, 1, 4, 5, 129}[r.IntN(5)], SubType: r.Int32N(3)}, TrafficDirection: flowpb.TrafficDirection(r.IntN(3)),
 		TraceObservationPoint: flowpb.TraceObservationPoint(r.IntN(5)), TraceReason: flowpb.TraceReason(r.IntN(7)), PolicyLog: []string{one("a", "}")},
 		IP:     &flowpb.IP{Source: one("10.0.0.1", "fd00::1", "", "nonsense"), Destination: one("10.0.0.2", "::ffff:10.0.0.9")},

@@ -2,6 +2,7 @@ package spool
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
@@ -39,6 +40,9 @@ func (s *Spool) resume(queue []entry, source string) (r audit.Resume, complete b
 	var forget time.Time
 	for i := len(queue) - 1; i >= 0; i-- {
 		b, err := s.read(queue[i])
+		if err != nil && !errors.Is(err, errDamaged) {
+			return r, false, err // what it holds would be counted twice
+		}
 		if err != nil || b.Holder != "" {
 			continue // a damaged one is a loss when it is handed over
 		}

@@ -29,7 +29,8 @@ type Config struct {
 	Log      *slog.Logger
 	// Registerer of the metrics; nil: they are kept to itself.
 	Registerer prometheus.Registerer
-	// Timeout is how long the store may take for a batch before it counts as away; 10 s.
+	// Timeout is how long the store may take for a batch before it counts as away; 10 s. A batch that is handed over again has
+	// twice the time each time, up to sixteen times: a store that is only slow must get it at last.
 	Timeout time.Duration
 	// MinWait and MaxWait bound the pause between two attempts to hand over; 1 s and 30 s.
 	MinWait, MaxWait time.Duration
@@ -96,7 +97,7 @@ func (s *Spool) Append(ctx context.Context, b *audit.Batch) error {
 	s.mu.Unlock()
 	var cause error
 	if waiting == 0 {
-		if cause = s.hand(ctx, b); cause == nil || errors.Is(cause, audit.ErrNotHolder) {
+		if cause = s.hand(ctx, b, s.cfg.Timeout); cause == nil || errors.Is(cause, audit.ErrNotHolder) {
 			return cause
 		}
 	}
@@ -111,8 +112,8 @@ func (s *Spool) Append(ctx context.Context, b *audit.Batch) error {
 }
 
 // hand gives a batch to the store.
-func (s *Spool) hand(ctx context.Context, b *audit.Batch) error {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+func (s *Spool) hand(ctx context.Context, b *audit.Batch, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	err := s.cfg.Store.Append(ctx, b)
 	s.mu.Lock()
@@ -132,14 +133,14 @@ func (s *Spool) hand(ctx context.Context, b *audit.Batch) error {
 
 // Run hands over what is in the spool until the context ends. What is left then waits for the next start.
 func (s *Spool) Run(ctx context.Context) {
-	wait := s.cfg.MinWait
+	wait, timeout := s.cfg.MinWait, s.cfg.Timeout
 	for {
-		more, err := s.replay(ctx)
+		more, err := s.replay(ctx, timeout)
 		switch {
 		case err != nil:
-			wait = min(2*wait, s.cfg.MaxWait)
+			wait, timeout = min(2*wait, s.cfg.MaxWait), min(2*timeout, 16*s.cfg.Timeout)
 		default:
-			wait = s.cfg.MinWait
+			wait, timeout = s.cfg.MinWait, s.cfg.Timeout
 		}
 		if more && err == nil {
 			continue
@@ -165,7 +166,7 @@ func (s *Spool) arrivals(err error) <-chan struct{} {
 }
 
 // replay hands over the oldest batch.
-func (s *Spool) replay(ctx context.Context) (more bool, err error) {
+func (s *Spool) replay(ctx context.Context, timeout time.Duration) (more bool, err error) {
 	s.mu.Lock()
 	if len(s.queue) == 0 {
 		s.mu.Unlock()
@@ -182,7 +183,7 @@ func (s *Spool) replay(ctx context.Context) (more bool, err error) {
 	case err != nil:
 		return true, err
 	}
-	if err := s.hand(ctx, b); errors.Is(err, audit.ErrNotHolder) {
+	if err := s.hand(ctx, b, timeout); errors.Is(err, audit.ErrNotHolder) {
 		s.metrics.foreign.Inc()
 		s.cfg.Log.Warn("another collector follows a source of this batch and counts it; what was counted of it here is forgotten", "error", err)
 	} else if err != nil {

@@ -225,7 +225,7 @@ func TestFullSpoolRefuses(t *testing.T) {
 	}
 	s.set(nil)
 	for range 2 {
-		if _, err := sp.replay(t.Context()); err != nil {
+		if _, err := sp.replay(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -247,6 +247,29 @@ func TestDiskThatFailsRefuses(t *testing.T) {
 	}
 }
 
+// slow needs a while for a batch.
+type slow struct {
+	*store
+	need time.Duration
+}
+
+func (s *slow) Append(ctx context.Context, b *audit.Batch) error {
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.need {
+		return context.DeadlineExceeded
+	}
+	return s.store.Append(ctx, b)
+}
+
+func TestSlowStoreGetsTheTime(t *testing.T) {
+	s := &slow{newStore(), time.Second}
+	sp := open(t, t.TempDir(), s, func(c *Config) { c.Timeout = s.need / 5 })
+	if err := sp.Append(t.Context(), batch(0)); err != nil {
+		t.Fatal(err)
+	}
+	run(t, sp)
+	s.until(t, "0")
+}
+
 func TestForeignBatchesAreForgotten(t *testing.T) {
 	s := newStore()
 	s.set(errAway)
@@ -259,7 +282,7 @@ func TestForeignBatchesAreForgotten(t *testing.T) {
 	s.set(fmt.Errorf("append: %w", audit.ErrNotHolder))
 	for more := true; more; {
 		var err error
-		if more, err = sp.replay(t.Context()); err != nil {
+		if more, err = sp.replay(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}

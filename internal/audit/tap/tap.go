@@ -103,25 +103,27 @@ func (t *Tap) Run(ctx context.Context) error {
 			flush(ctx)
 		}
 	}
+	// What is being written when the context ends is finished.
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWrite, cancel) })()
 	ticker := time.NewTicker(t.cfg.BatchEvery)
 	defer ticker.Stop()
 	for {
 		select {
 		case f := <-t.queue:
-			add(ctx, &f)
+			add(writing, &f)
 			continue
 		case <-ticker.C:
-			flush(ctx)
+			flush(writing)
 			continue
 		case <-ctx.Done():
 		}
-		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastWrite)
-		defer cancel()
 		for len(t.queue) > 0 {
 			f := <-t.queue
-			add(last, &f)
+			add(writing, &f)
 		}
-		flush(last)
+		flush(writing)
 		if err := t.cfg.Output.Close(); err != nil {
 			return fmt.Errorf("close the tap: %w", err)
 		}
@@ -131,8 +133,8 @@ func (t *Tap) Run(ctx context.Context) error {
 
 func (t *Tap) write(ctx context.Context, b []byte, lines int) {
 	err := t.cfg.Output.Write(ctx, b)
-	switch {
-	case err == nil:
+	switch err {
+	case nil:
 		t.written.Add(float64(lines))
 		if t.failing {
 			t.cfg.Log.Info("the tap's output takes lines again")
