@@ -41,7 +41,7 @@ func Golden(t *testing.T, file string, statements map[string]Statement) {
 		b.WriteString("\n")
 	}
 	if *update {
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+		if err := os.MkdirAll(filepath.Dir(file), 0o750); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {

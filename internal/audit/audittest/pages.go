@@ -62,7 +62,7 @@ func PrintPages(tb testing.TB, name string, kinds map[string]time.Duration) {
 	tb.Helper()
 	var worst time.Duration
 	for kind, d := range kinds {
-		tb.Logf("%-28s p99 %v", kind, d.Round(100*time.Microsecond))
+		fmt.Printf("  %-28s p99 %v\n", kind, d.Round(100*time.Microsecond))
 		worst = max(worst, d)
 	}
 	fmt.Printf("bench %s %d ms\n", name, worst.Milliseconds())

@@ -53,6 +53,11 @@ func pruneKeepsWhatIsNewer(t *testing.T, s audit.Store) {
 	if r, err := s.Resume(t.Context(), "m1"); err != nil || r.Position.IsZero() {
 		t.Errorf("Resume = %+v, %v; a position must outlive the roll-ups", r, err)
 	}
+	// Flows that come with older counts stay as long as they are themselves allowed to.
+	mustAppend(t, s, &audit.Batch{ID: "mixed", Rollups: []audit.Rollup{rollup(days(1), 1, kept)}, Flows: []audit.Flow{flow(days(3), kept)}})
+	mustPrune(audit.Retention{Flows: tomorrow.Add(24 * time.Hour)})
+	wantFlows(t, s, audit.FlowQuery{}, flow(days(3), kept))
+	mustPrune(audit.Retention{Flows: tomorrow.Add(4 * 24 * time.Hour)})
 	// The edge that was pruned is seen again.
 	mustAppend(t, s, &audit.Batch{ID: "2", Rollups: []audit.Rollup{rollup(days(1)+1, 8, old)}, Flows: []audit.Flow{flow(days(1)+1, old)}})
 	wantConnections(t, s, audit.ConnectionQuery{Filter: audit.Filter{Subjects: []string{"old"}}}, connection(8, days(1)+1, days(1)+1, old))

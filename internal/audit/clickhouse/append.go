@@ -34,6 +34,9 @@ func (s *Store) append(ctx context.Context, b *audit.Batch) error {
 	needed := map[edgeID]dated{}
 	entries, spans := s.entriesOf(b, needed)
 	flows := flowsOf(b, needed)
+	for i := range b.Flows {
+		entries.at(b.Flows[i].Time) // the batch's own row has to stay for as long as its flows
+	}
 	if err := s.writeEdges(ctx, needed); err != nil {
 		return fmt.Errorf("edges: %w", err)
 	}

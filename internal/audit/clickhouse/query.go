@@ -209,7 +209,11 @@ func (q flowsQuery) toSQL() statement {
 	}
 	s.where.bind("skip", uint32(q.skip))
 	s.where.bind("limit", uint32(q.limit))
-	return statement{"SELECT hex(edge), " + flowTime + ", node, source_address, destination_address, source_port, count, reason FROM flows" + s.where.String() +
+	// First the times alone, to know how old the page's oldest is: then the other columns are read of few rows only.
+	return statement{"WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + s.where.String() +
+		" ORDER BY slot DESC, micros DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
+		" SELECT hex(edge), " + flowTime + ", node, source_address, destination_address, source_port, count, reason FROM flows" + s.where.String() +
+		" AND slot >= toStartOfHour(fromUnixTimestamp64Micro(oldest, 'UTC')) AND " + flowTime + " >= oldest" +
 		" ORDER BY slot DESC, micros DESC, edge, source_port, source_address, destination_address, node, count, reason LIMIT {limit:UInt32} OFFSET {skip:UInt32}", s.where.args}
 }
 

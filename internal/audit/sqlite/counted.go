@@ -29,18 +29,18 @@ func counted(f audit.Filter, hours bool, only ...int64) (string, []any) {
 	p.edges.edges(f)
 	in(&p.edges, "e.id", only)
 	if !hours {
-		p.minutes("max(?, (SELECT coalesce(min(bucket), 0) FROM rollups))", []any{from}, "?", to)
+		p.minutes("max(?, (SELECT coalesce(min(bucket), 0) FROM rollups))", []any{from}, to)
 		return p.text, p.args
 	}
 	firstHour, lastHour := (from+hour-1)/hour*hour, to/hour*hour
 	if from < firstHour {
-		p.minutes("?", []any{from}, "?", min(to, firstHour))
+		p.minutes("?", []any{from}, min(to, firstHour))
 	}
 	if firstHour < lastHour {
 		p.add("hours r", "r.bucket >= ? AND r.bucket < min(?, "+sqlFolded+")", firstHour, lastHour)
-		p.minutes("max(?, min(?, "+sqlFolded+"))", []any{firstHour, lastHour}, "?", to)
+		p.minutes("max(?, min(?, "+sqlFolded+"))", []any{firstHour, lastHour}, to)
 	} else {
-		p.minutes("?", []any{firstHour}, "?", to)
+		p.minutes("?", []any{firstHour}, to)
 	}
 	return p.text, p.args
 }
@@ -72,13 +72,13 @@ func (p *pieces) add(from, cond string, args ...any) {
 }
 
 // minutes adds [lo, hi) of the table of minutes, which lies by time: few edges are looked up minute by minute.
-func (p *pieces) minutes(lo string, loArgs []any, hi string, hiArg int64) {
+func (p *pieces) minutes(lo string, loArgs []any, hi int64) {
 	if !p.selective {
-		p.add("rollups r", "r.bucket >= "+lo+" AND r.bucket < "+hi, append(loArgs, hiArg)...)
+		p.add("rollups r", "r.bucket >= "+lo+" AND r.bucket < ?", append(loArgs, hi)...)
 		return
 	}
 	width := audit.BucketWidth.Microseconds()
 	// The window may end long after the newest minute.
-	p.add("(WITH RECURSIVE b(lo, hi) AS (SELECT "+lo+", min("+hi+", "+sqlNewest+" + ?)), m(at) AS (SELECT lo FROM b WHERE lo < hi UNION ALL SELECT at + ? FROM m, b WHERE at + ? < hi)"+
-		" SELECT at FROM m) m CROSS JOIN rollups r", "r.bucket = m.at", append(loArgs, hiArg, width, width, width)...)
+	p.add("(WITH RECURSIVE b(lo, hi) AS (SELECT "+lo+", min(?, "+sqlNewest+" + ?)), m(at) AS (SELECT lo FROM b WHERE lo < hi UNION ALL SELECT at + ? FROM m, b WHERE at + ? < hi)"+
+		" SELECT at FROM m) m CROSS JOIN rollups r", "r.bucket = m.at", append(loArgs, hi, width, width, width)...)
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"database/sql"
 	"encoding/binary"
+	"errors"
 
 	"github.com/acp-io/acp/internal/audit"
 )
@@ -86,7 +87,7 @@ func (x *edgeIDs) of(ctx context.Context, e *audit.Edge) (int64, error) {
 	}
 	var id int64
 	err := x.find.QueryRowContext(ctx, h[:]).Scan(&id)
-	if err == sql.ErrNoRows {
+	if errors.Is(err, sql.ErrNoRows) {
 		id, err = x.add(ctx, h, e)
 	}
 	if err != nil {

@@ -63,10 +63,17 @@ type tally struct {
 }
 
 func insertRows(ctx context.Context, tx *sql.Tx, table string, rows []row) error {
+	if len(rows) == 0 {
+		return nil
+	}
 	text := func(n int) string {
 		return "INSERT INTO " + table + " (bucket, edge, count, first_seen, last_seen) VALUES (?, ?, ?, ?, ?)" + strings.Repeat(", (?, ?, ?, ?, ?)", n-1) + onConflict
 	}
-	var full *sql.Stmt
+	full, err := tx.PrepareContext(ctx, text(rowsPerInsert))
+	if err != nil {
+		return err
+	}
+	defer full.Close()
 	args := make([]any, 0, 5*rowsPerInsert)
 	for chunk := range slices.Chunk(rows, rowsPerInsert) {
 		args = args[:0]
@@ -78,13 +85,6 @@ func insertRows(ctx context.Context, tx *sql.Tx, table string, rows []row) error
 				return err
 			}
 			continue
-		}
-		if full == nil {
-			var err error
-			if full, err = tx.PrepareContext(ctx, text(rowsPerInsert)); err != nil {
-				return err
-			}
-			defer full.Close()
 		}
 		if _, err := full.ExecContext(ctx, args...); err != nil {
 			return err
