@@ -140,6 +140,8 @@ bench: build parts postgres clickhouse ## Measure; prints lines "bench NAME VALU
 	@KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test -run '^$$' -bench Portal -benchtime 1x ./cmd/portal | grep '^bench '
 	@go test -run '^$$' -bench 'Ingest|Lines' -benchtime 1x ./internal/audit/hubble | grep '^bench '
+	@for store in sqlite clickhouse; do \
+		go test -run '^$$' -bench Store -benchtime 1x -timeout 60m ./internal/audit/$$store | grep '^bench '; done
 	@out="$$(go test ./controllers/externalgroup -run '^$$' -bench OneWorkloadOf40k -benchtime 30x)" && echo "$$out" | \
 		awk '/^Benchmark/ {printf "bench adapter_workload_40k %.0f ms\nbench adapter_workload_40k_writes %.0f writes\n", $$3/1e6, $$5}'
 	@out="$$(KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" go test ./internal/portal/host -run '^$$' -bench WorkloadsSync -benchtime 1x)" && echo "$$out" | \

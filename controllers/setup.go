@@ -86,6 +86,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
 		return err
 	}
+	if w.openings, err = setUpOpenings(mgr, host, config, w); err != nil {
+		return err
+	}
 	for _, run := range []manager.Runnable{always(objects.Run), always(fleet.Run), &index.Clock{Index: x, Time: config.Clock, Ready: ready}} {
 		if err := mgr.Add(run); err != nil {
 			return err
@@ -96,7 +99,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
@@ -147,11 +150,13 @@ type wake struct {
 	names   *names
 	// inspector looks after the members themselves.
 	inspector *member.Inspector
+	openings  *openings
 	log       logr.Logger
 }
 
 // federated: a Federated object appeared, changed or went.
 func (w *wake) federated(name, resource string) {
+	w.openings.again()
 	if name == "" {
 		w.names.again()
 		w.everything()

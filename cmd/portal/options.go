@@ -49,7 +49,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
-	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes, as sqlite:FILE")
+	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes: sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; only read")
 	f.DurationVar(&o.evidenceWindow, "evidence-window", insight.DefaultWindow, "`duration` of the past that scores, replays and proposals look at (1m to 744h)")
 	f.IntVar(&o.evidenceThreshold, "evidence-threshold", insight.DefaultThreshold, "`score` (0 to 100) from which on a resource can be enforced without an override; 0: always")
 	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files and CSV files: who owns what; it or --catalog-backstage is required")
@@ -123,10 +123,8 @@ func (o *options) check() error {
 			return errors.New("--database has a password, which every user of the machine could read: put the URL into a file and name that with --database-url-file")
 		}
 	}
-	if _, err := sqliteFile(o.flowStore); err != nil {
-		return fmt.Errorf("--flow-store %q: %w", o.flowStore, err)
-	}
-	return nil
+	_, err := parseFlowStore(o.flowStore)
+	return err
 }
 
 // here tells whether only this machine can reach an address.
@@ -165,12 +163,4 @@ func (o *options) dsn() (string, error) {
 		return "", fmt.Errorf("--database-url-file %s: %w", o.databaseURLFile, err)
 	}
 	return dsn, nil
-}
-
-func sqliteFile(v string) (string, error) {
-	file, ok := strings.CutPrefix(v, "sqlite:")
-	if !ok || file == "" {
-		return "", errors.New("use sqlite:FILE")
-	}
-	return file, nil
 }

@@ -25,7 +25,6 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
-	auditsqlite "github.com/acp-io/acp/internal/audit/sqlite"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
@@ -52,7 +51,7 @@ const (
 	storeEvery   = time.Second
 	resyncEvery  = 30 * time.Second
 	pruneEvery   = 10 * time.Minute
-	guardEvery   = 5 * time.Second
+	guardEvery   = 10 * time.Second
 	jobLease     = 5 * time.Second // more than a write may take
 	workers      = 4               // jobs of one resource are done in order, those of others beside them
 	// gcPercent: what the portal keeps is small beside what its answers are made of and leave at once; a heap half as large
@@ -102,11 +101,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		return err
 	}
 	credentials := credentialstore.New(db, ledgerstore.Append)
-	flowFile, err := sqliteFile(o.flowStore)
+	where, err := parseFlowStore(o.flowStore)
 	if err != nil {
 		return err
 	}
-	flows, err := auditsqlite.OpenReader(ctx, flowFile)
+	flows, err := where.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -155,7 +154,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
 	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: time.Now, Log: log})
-	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Onboarded, Every: guardEvery, Log: log}
+	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Enforced, Every: guardEvery, Log: log}
 	for i := range workers {
 		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
 			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))

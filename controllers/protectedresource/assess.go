@@ -158,9 +158,7 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 		}
 	}
 	if out.State == v1alpha1.MemberRealized && out.Mode == v1alpha1.ModeEnforce && f.Wanted {
-		if why := f.Unenforced(cluster, f.Unit.Class); why != "" {
-			out.State, out.Message = v1alpha1.MemberPending, condition.Truncate("the policy is there, and the member enforces nothing of it: "+why)
-		}
+		out.State, out.Message = f.enforcedIn(cluster)
 	}
 	if why := f.quarantined(cluster); why != "" {
 		// Whatever it has now, nobody brings it what comes next.
@@ -177,6 +175,18 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 		out.Since = &now
 	}
 	return out, true
+}
+
+// enforcedIn tells whether what was read back from a member is all that decides there.
+func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
+	if why := f.Unenforced(cluster, f.Unit.Class); why != "" {
+		return v1alpha1.MemberPending, condition.Truncate("the policy is there, and the member enforces nothing of it: " + why)
+	}
+	if by := f.Opened(cluster, f.Unit.LabelKey, f.Unit.LabelValue); by != "" {
+		const lets = "%s is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants"
+		return v1alpha1.MemberOverridden, condition.Truncate(fmt.Sprintf(lets, by))
+	}
+	return v1alpha1.MemberRealized, ""
 }
 
 // groupsIn are the groups that the unit refers to, in a member that has to have it: without them the unit is not in force.

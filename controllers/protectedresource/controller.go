@@ -32,8 +32,10 @@ type Reconciler struct {
 	Groups *externalgroup.Reconciler
 	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
 	Unenforced func(cluster, class string) string
-	Enforcers  map[v1alpha1.EnforcerName]enforcer.Enforcer
-	Board      *progress.Board
+	// Opened names a policy that is not ACP's and opens the pods with a label in a member; "": there is none.
+	Opened    func(cluster, key, value string) string
+	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
+	Board     *progress.Board
 	// Policies is told which policies a report concerns.
 	Policies *feed.Feed
 	Clock    clock.PassiveClock

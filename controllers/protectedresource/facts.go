@@ -50,6 +50,8 @@ type facts struct {
 	Observe func(cluster, object string) federation.Observation
 	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
 	Unenforced func(cluster, class string) string
+	// Opened names a policy that is not ACP's and opens the pods with a label in a member; "": there is none.
+	Opened func(cluster, key, value string) string
 	// ObserveGroup tells what a member has of a group.
 	ObserveGroup func(cluster, object string) federation.Observation
 	// Revision computes the revision of a spec.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/portalclient"
 )
 
 type evidenceOptions struct {
@@ -146,11 +146,16 @@ func (o *evidenceOptions) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scores, all := make([]resourceScore, len(o.resources)), map[string]json.RawMessage{}
+	scores, all := make([]resourceScore, len(o.resources)), map[string]portalclient.EvidenceScore{}
 	for i, id := range o.resources {
-		scores[i].Resource = id
-		if all[id], err = get(ctx, c, "/resources/"+url.PathEscape(id)+"/evidence", nil, &scores[i].Score); err != nil {
+		var s portalclient.EvidenceScore
+		if err := c.Get(ctx, "/resources/"+url.PathEscape(id)+"/evidence", nil, &s); err != nil {
 			return fmt.Errorf("%s: %w", id, err)
+		}
+		all[id] = s
+		scores[i] = resourceScore{id, insight.Score{Value: s.Value, Threshold: s.Threshold, Enough: s.Enough}}
+		for _, p := range s.Parts {
+			scores[i].Parts = append(scores[i].Parts, insight.Part{Name: insight.PartName(p.Name), Points: p.Points, Of: p.Of, Missing: text(p.Missing)})
 		}
 	}
 	return o.printScores(all, scores, nil)

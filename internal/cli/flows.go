@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"slices"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portalclient"
 )
 
 type flowsOptions struct {
@@ -213,45 +213,42 @@ func (o *flowsOptions) ask(ctx context.Context) error {
 		}
 	}
 	const most = 200 // that the API gives in one page
-	items := []json.RawMessage{}
+	found := []portalclient.Connection{}
 	more := false
 	for {
 		q.Set("limit", strconv.Itoa(most))
 		if o.limit > 0 {
-			q.Set("limit", strconv.Itoa(min(most, o.limit-len(items))))
+			q.Set("limit", strconv.Itoa(min(most, o.limit-len(found))))
 		}
-		var page portalFlows
+		var page portalclient.FlowConnectionList
 		if err := c.Get(ctx, "/flows", q, &page); err != nil {
 			return err
 		}
 		if !page.Available {
 			return errNoFlows
 		}
-		items = append(items, page.Items...)
-		if page.Next == "" {
+		found = append(found, page.Items...)
+		if page.NextCursor == nil {
 			break
 		}
-		if more = o.limit > 0 && len(items) >= o.limit; more {
+		if more = o.limit > 0 && len(found) >= o.limit; more {
 			break
 		}
-		q.Set("cursor", page.Next)
+		q.Set("cursor", *page.NextCursor)
 	}
 	rows := [][]string{{"LAST", "CLIENT", "RESOURCE", "PORT", "CLUSTER", "DECISION", "VERDICT", "CONNECTIONS", "FIRST", "STATEMENT", "TICKET"}}
-	for _, item := range items {
-		var f portalFlow
-		if err := json.Unmarshal(item, &f); err != nil {
-			return fmt.Errorf("read the answer of /flows: %w", err)
+	for _, f := range found {
+		statement := text(f.Policy)
+		if sid := text(f.Sid); sid != "" {
+			statement += "/" + sid
 		}
-		statement := f.Policy
-		if f.SID != "" {
-			statement += "/" + f.SID
-		}
-		rows = append(rows, []string{moment(f.Last), f.Subject.Name, cmp.Or(f.Resource.ID, f.Resource.Name), portOf(f.Protocol, f.Port), f.Cluster, f.Decision, f.Verdict, fmt.Sprint(f.Count), moment(f.First), statement, f.Ticket})
+		rows = append(rows, []string{moment(f.LastSeen), f.Subject.Name, cmp.Or(text(f.Resource.Id), f.Resource.Name), portOf(f.Protocol, f.Port), f.Cluster, string(f.Decision), string(f.Verdict),
+			fmt.Sprint(f.Count), moment(f.FirstSeen), statement, text(f.Ticket)})
 	}
-	if o.format == asTable && len(items) == 0 {
+	if o.format == asTable && len(found) == 0 {
 		fmt.Fprintln(o.streams.Err, "No connections.")
 	}
-	if err := o.print(items, section{"", rows}); err != nil {
+	if err := o.print(found, section{"", rows}); err != nil {
 		return err
 	}
 	if more {

@@ -56,7 +56,7 @@ func TestFlowsFromThePortal(t *testing.T) {
 			asked:   []string{""},
 			want: outcome{ExitFindings, "Newly denied\nCLIENT    RESOURCE  ACTION         PORT      CLUSTER  CONNECTIONS  FIRST             LAST              BEFORE   AFTER\n" +
 				"trnv1:a1  trnv1:x   redis:connect  TCP/6379  m1       5            2026-11-10 10:00  2026-11-11 10:00  audited  default-denied\n\n" +
-				"Uncertain\nCLUSTER  FROM              TO                CLIENT  RESOURCE  CONNECTIONS  WHY\nm2       2026-11-06 12:00  2026-11-07 00:00                                 The flows of m2 were not watched for 12h.\n", ""},
+				"Uncertain\nCLUSTER  FROM              TO                WHY\nm2       2026-11-06 12:00  2026-11-07 00:00  The flows of m2 were not watched for 12h.\n", ""},
 		},
 		"ReplayUnavailable": {
 			reason:  "an empty replay would read like no impact",

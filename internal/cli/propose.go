@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/portalclient"
 )
 
 // Of the tables, offline and from the portal.
@@ -148,33 +149,32 @@ func (o *proposeOptions) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var p portalProposal
-	all, err := get(ctx, c, "/resources/"+url.PathEscape(o.resource)+"/proposal", q, &p)
-	if err != nil {
+	var p portalclient.Proposal
+	if err := c.Get(ctx, "/resources/"+url.PathEscape(o.resource)+"/proposal", q, &p); err != nil {
 		return err
 	}
 	if o.format == asYAML {
-		err = write(o.streams.Out, []byte(p.YAML))
+		err = write(o.streams.Out, []byte(p.Yaml))
 	} else {
-		err = o.print(all, p.tables()...)
+		err = o.print(p, proposalTables(&p)...)
 	}
-	if err == nil && (p.YAML != "" || len(p.Unattributed) > 0) {
+	if err == nil && (p.Yaml != "" || len(p.Unattributed) > 0) {
 		return errFindings
 	}
 	return err
 }
 
-func (p *portalProposal) tables() []section {
+func proposalTables(p *portalclient.Proposal) []section {
 	clients, unnamed, ports := [][]string{append([]string{"ACTION", "SUBJECT", "STATE"}, seenColumns...)}, [][]string{append([]string{"SOURCE", "PORTS"}, seenColumns...)},
 		[][]string{append([]string{"PORT", "SOURCE"}, seenColumns...)}
 	for _, l := range p.Lines {
-		clients = append(clients, append([]string{l.Action, l.Subject.Name, l.State}, l.Evidence.cells()...))
+		clients = append(clients, append([]string{l.Action, l.Subject.Name, string(l.State)}, seenCells(l.Evidence)...))
 	}
 	for _, u := range p.Unattributed {
-		unnamed = append(unnamed, append([]string{u.Source, join(u.Ports)}, u.Evidence.cells()...))
+		unnamed = append(unnamed, append([]string{u.Source, join(u.Ports)}, seenCells(u.Evidence)...))
 	}
 	for _, u := range p.UnknownPorts {
-		ports = append(ports, append([]string{portOf(u.Protocol, u.Port), u.Source}, u.Evidence.cells()...))
+		ports = append(ports, append([]string{portOf(u.Protocol, u.Port), u.Source}, seenCells(u.Evidence)...))
 	}
 	return []section{{"", clients}, {unnamedTitle, unnamed}, {otherPortsTitle, ports}}
 }

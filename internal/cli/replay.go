@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/manifest"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portalclient"
 )
 
 type replayOptions struct {
@@ -144,7 +145,7 @@ func uncertainRows(list []insight.Uncertain) [][]string {
 }
 
 // portOf writes a port; ICMP has none.
-func portOf(protocol string, port uint16) string {
+func portOf[P int | uint16](protocol string, port P) string {
 	if port == 0 {
 		return protocol
 	}
@@ -162,25 +163,29 @@ func (o *replayOptions) ask(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var im portalImpact
-	all, err := get(ctx, c, "/tickets/"+o.ticket+"/impact", nil, &im)
-	if err != nil {
+	var im portalclient.Impact
+	if err := c.Get(ctx, "/tickets/"+o.ticket+"/impact", nil, &im); err != nil {
 		return err
 	}
 	if !im.Available {
-		if im.Message != "" {
-			return errors.New(im.Message)
+		if why := text(im.Message); why != "" {
+			return errors.New(why)
 		}
 		return errNoFlows
 	}
-	lines := func(list []portalImpactLine) [][]string {
+	uncertain := [][]string{{"CLUSTER", "FROM", "TO", "WHY"}}
+	for _, u := range im.Uncertain {
+		uncertain = append(uncertain, []string{u.Cluster, moment(u.From), moment(u.To), u.Reason})
+	}
+	lines := func(list []portalclient.ImpactLine) [][]string {
 		rows := [][]string{{"CLIENT", "RESOURCE", "ACTION", "PORT", "CLUSTER", "CONNECTIONS", "FIRST", "LAST", "BEFORE", "AFTER"}}
 		for _, l := range list {
-			rows = append(rows, []string{l.Subject.Name, l.Resource.Name, l.Action, portOf(l.Protocol, l.Port), l.Cluster, fmt.Sprint(l.Count), moment(l.First), moment(l.Last), l.Before, l.After})
+			rows = append(rows, []string{l.Subject.Name, l.Resource.Name, text(l.Action), portOf(l.Protocol, l.Port), text(l.Cluster), fmt.Sprint(l.Count), moment(l.FirstSeen), moment(l.LastSeen),
+				string(l.Before), string(l.After)})
 		}
 		return rows
 	}
-	if err := o.print(all, section{"Newly denied", lines(im.NewlyDenied)}, section{"Newly allowed", lines(im.NewlyAllowed)}, section{"Uncertain", uncertainRows(im.Uncertain)}); err != nil {
+	if err := o.print(im, section{"Newly denied", lines(im.NewlyDenied)}, section{"Newly allowed", lines(im.NewlyAllowed)}, section{"Uncertain", uncertain}); err != nil {
 		return err
 	}
 	if len(im.NewlyAllowed)+len(im.NewlyDenied) > 0 {

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/portalclient"
 )
 
 type unusedOptions struct {
@@ -132,33 +132,34 @@ func (o *unusedOptions) ask(ctx context.Context) error {
 	}
 	days := max(int(quiet.Hours()/24), 1)
 	q := url.Values{"quietDays": {strconv.Itoa(days)}}
-	pages := []json.RawMessage{}
+	found := []portalclient.Unused{}
 	rows := [][]string{{"STATEMENT", "SUBJECTS", "ACTIONS", "RESOURCES", "LAST USED", "WHY"}}
 	silent := false
 	for {
-		var page portalUnused
-		all, err := get(ctx, c, path, q, &page)
-		if err != nil {
+		var page portalclient.UnusedList
+		if err := c.Get(ctx, path, q, &page); err != nil {
 			return err
 		}
-		pages = append(pages, all)
-		for _, u := range page.Items {
-			last := "never"
-			if !u.LastUsed.IsZero() {
-				last = moment(u.LastUsed)
+		found = append(found, page.Items...)
+		if page.Unobserved != nil {
+			for _, name := range *page.Unobserved {
+				silent = true
+				fmt.Fprintf(o.streams.Err, "%s was not watched well enough to say anything.\n", name)
 			}
-			rows = append(rows, []string{u.Policy + "/" + u.SID, join(namesOf(u.Subjects)), join(u.Actions), join(namesOf(u.Resources)), last, u.Why})
 		}
-		for _, name := range page.Unobserved {
-			silent = true
-			fmt.Fprintf(o.streams.Err, "%s was not watched well enough to say anything.\n", name)
-		}
-		if page.Next == "" {
+		if page.NextCursor == nil {
 			break
 		}
-		q.Set("cursor", page.Next)
+		q.Set("cursor", *page.NextCursor)
 	}
-	if err := o.print(pages, section{"", rows}); err != nil {
+	for _, u := range found {
+		last := "never"
+		if u.LastUsed != nil {
+			last = moment(*u.LastUsed)
+		}
+		rows = append(rows, []string{u.Policy + "/" + u.Sid, join(namesOf(u.Subjects)), join(u.Actions), join(namesOf(u.Resources)), last, u.Why})
+	}
+	if err := o.print(found, section{"", rows}); err != nil {
 		return err
 	}
 	if len(rows) > 1 || silent {
@@ -167,7 +168,7 @@ func (o *unusedOptions) ask(ctx context.Context) error {
 	return nil
 }
 
-func namesOf(list []portalName) []string {
+func namesOf(list []portalclient.CatalogRef) []string {
 	out := make([]string, len(list))
 	for i, n := range list {
 		out[i] = n.Name

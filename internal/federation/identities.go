@@ -71,3 +71,13 @@ func (i *Identities) Labels() (labels map[Label]struct{}, listed, missing []stri
 	}
 	return labels, listed, missing
 }
+
+// Each calls do with the labels of every identity of a member, as they were last seen.
+func (i *Identities) Each(cluster string, do func(labels []Handle)) {
+	i.mu.RLock()
+	m := i.members[cluster]
+	i.mu.RUnlock()
+	if m != nil {
+		m.watch.each(do)
+	}
+}

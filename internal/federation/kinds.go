@@ -12,6 +12,8 @@ type Kind struct {
 	Federated schema.GroupVersionKind
 	// FederatedResource is Federated's resource.
 	FederatedResource schema.GroupVersionResource
+	// Namespaced: Target is a kind of namespaces, of which all are read.
+	Namespaced bool
 }
 
 // CiliumPolicy carries Cilium's cluster-wide policies.
@@ -35,6 +37,20 @@ var ciliumIdentity = Kind{
 	Target:         schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumIdentity"},
 	TargetResource: schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumidentities"},
 }
+
+// Kinds whose policies let connections in beside ACP's. Nothing of ACP carries them.
+var (
+	networkPolicy = Kind{
+		Target:         schema.GroupVersionKind{Group: "networking.k8s.io", Version: "v1", Kind: "NetworkPolicy"},
+		TargetResource: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"},
+		Namespaced:     true,
+	}
+	ciliumNetworkPolicy = Kind{
+		Target:         schema.GroupVersionKind{Group: "cilium.io", Version: "v2", Kind: "CiliumNetworkPolicy"},
+		TargetResource: schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnetworkpolicies"},
+		Namespaced:     true,
+	}
+)
 
 var (
 	clusterResource = schema.GroupVersionResource{Group: "core.kubefed.io", Version: "v1beta1", Resource: "kubefedclusters"}

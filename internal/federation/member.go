@@ -69,6 +69,7 @@ func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructur
 	m := &member[T]{cluster: c, token: token, kind: kind, probing: probing, log: log, changed: changed,
 		client: client.Resource(kind.TargetResource), http: httpClient, why: errNotProbed}
 	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, parse, changed)
+	m.watch.everyNamespace = kind.Namespaced
 	return m, nil
 }
 

@@ -30,6 +30,8 @@ type Watch[T any] struct {
 	log     logr.Logger
 	// group, when set, gives a key by which objects can be found beside their name.
 	group func(T) string
+	// everyNamespace: the objects are those of all namespaces, so their names are no keys.
+	everyNamespace bool
 
 	mu     sync.RWMutex
 	items  map[string]item[T]
@@ -119,6 +121,14 @@ func (w *Watch[T]) State() (synced bool, err error) {
 	return w.synced, w.err
 }
 
+// key is what an object is found by.
+func (w *Watch[T]) key(u *unstructured.Unstructured) string {
+	if w.everyNamespace {
+		return u.GetNamespace() + "/" + u.GetName()
+	}
+	return u.GetName()
+}
+
 // Offer takes in an object that the API server just returned, so that the writer reads its own writes.
 func (w *Watch[T]) Offer(u *unstructured.Unstructured) { w.put(u, false) }
 
@@ -137,27 +147,27 @@ func (w *Watch[T]) put(u *unstructured.Unstructured, notify bool) {
 	value, err := w.parse(u)
 	if err != nil {
 		// An object that cannot be read counts as absent; whoever wants it there writes it again.
-		w.log.Error(err, "Unreadable object", "resource", w.what, "name", u.GetName())
+		w.log.Error(err, "Unreadable object", "resource", w.what, "name", w.key(u))
 		w.remove(u)
 		return
 	}
 	w.mu.Lock()
-	had, ok := w.items[u.GetName()]
+	had, ok := w.items[w.key(u)]
 	stale := ok && newer(had.version, u.GetResourceVersion())
 	if !stale {
-		w.set(u.GetName(), item[T]{value, u.GetResourceVersion()})
+		w.set(w.key(u), item[T]{value, u.GetResourceVersion()})
 	}
 	w.mu.Unlock()
 	if notify && !stale {
-		w.changed(u.GetName())
+		w.changed(w.key(u))
 	}
 }
 
 func (w *Watch[T]) remove(u *unstructured.Unstructured) {
 	w.mu.Lock()
-	w.unset(u.GetName())
+	w.unset(w.key(u))
 	w.mu.Unlock()
-	w.changed(u.GetName())
+	w.changed(w.key(u))
 }
 
 // set and unset keep items and groups in step; the caller holds the lock.
@@ -167,11 +177,11 @@ func (w *Watch[T]) set(name string, i item[T]) {
 	if w.group == nil {
 		return
 	}
-	key := w.group(i.value)
-	if w.groups[key] == nil {
-		w.groups[key] = map[string]struct{}{}
+	group := w.group(i.value)
+	if w.groups[group] == nil {
+		w.groups[group] = map[string]struct{}{}
 	}
-	w.groups[key][name] = struct{}{}
+	w.groups[group][name] = struct{}{}
 }
 
 func (w *Watch[T]) unset(name string) {
@@ -183,9 +193,9 @@ func (w *Watch[T]) unset(name string) {
 	if w.group == nil {
 		return
 	}
-	key := w.group(old.value)
-	if delete(w.groups[key], name); len(w.groups[key]) == 0 {
-		delete(w.groups, key)
+	group := w.group(old.value)
+	if delete(w.groups[group], name); len(w.groups[group]) == 0 {
+		delete(w.groups, group)
 	}
 }
 
@@ -225,10 +235,10 @@ func (s store[T]) Replace(list []any, _ string) error {
 		}
 		value, err := w.parse(u)
 		if err != nil {
-			w.log.Error(err, "Unreadable object", "resource", w.what, "name", u.GetName())
+			w.log.Error(err, "Unreadable object", "resource", w.what, "name", w.key(u))
 			continue
 		}
-		fresh[u.GetName()] = item[T]{value, u.GetResourceVersion()}
+		fresh[w.key(u)] = item[T]{value, u.GetResourceVersion()}
 	}
 	w.mu.Lock()
 	var names []string

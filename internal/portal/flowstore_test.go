@@ -13,6 +13,8 @@ import (
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
+var errAway = fmt.Errorf("no such file: %w", audit.ErrUnavailable)
+
 // flowStore is a real store that a test can take away.
 type flowStore struct {
 	*auditsqlite.Store

@@ -44,7 +44,7 @@ func (a *api) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	out := openapi.ListRollout200JSONResponse{Items: []openapi.RolloutCard{}, Stages: map[string]int{}, FlowsAvailable: b.flows, Threshold: &a.Insight.Threshold,
+	out := openapi.ListRollout200JSONResponse{Items: []openapi.RolloutCard{}, Stages: map[string]int{}, Threshold: &a.Insight.Threshold,
 		WindowSeconds: new(int64(a.EvidenceWindow.Seconds()))}
 	for _, s := range rollout.Stages() {
 		out.Stages[string(s)] = 0
@@ -71,7 +71,7 @@ func (a *api) ListRollout(ctx context.Context, r openapi.ListRolloutRequestObjec
 	for _, e := range shown {
 		out.Items = append(out.Items, a.card(c, who, e, b.inputs[e.Name], open[e.ID]))
 	}
-	out.NextCursor = next
+	out.NextCursor, out.FlowsAvailable = next, b.flows
 	return out, nil
 }
 
@@ -100,7 +100,8 @@ func (a *api) board(ctx context.Context, resources []catalog.Entity) (board, err
 			undecided = append(undecided, e)
 		}
 	}
-	return b, a.assess(ctx, &b, undecided)
+	err = a.assess(ctx, &b, undecided)
+	return b, err
 }
 
 // assess adds what the flows say; that they cannot be read is no error, but said.

@@ -66,9 +66,9 @@ func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Enti
 	return Announced{Told: told, Unowned: unowned}, nil
 }
 
-// Unannounce forgets the announcement of a resource that goes back to where it began.
-func (s *Service) Unannounce(ctx context.Context, e catalog.Entity) error {
-	_, err := s.Store.Change(ctx, e.Name, func(st *State) (News, error) {
+// unannounce forgets the announcement of a resource that went back to where it began.
+func (w *Watcher) unannounce(ctx context.Context, e catalog.Entity) error {
+	_, err := w.Store.Change(ctx, e.Name, func(st *State) (News, error) {
 		st.Announcement = nil
 		return News{}, nil
 	})

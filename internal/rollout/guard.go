@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -46,7 +47,7 @@ type Watcher struct {
 	Name    string // unique among replicas
 	Denials Denials
 	Tickets Tickets
-	// Resources are the names of those that are onboarded; false: not known yet.
+	// Resources are the names of those that some member enforces, or would but for a temporary audit; false: not known yet.
 	Resources func() ([]string, bool)
 	Every     time.Duration
 	Log       *slog.Logger
@@ -74,7 +75,7 @@ func (w *Watcher) Run(ctx context.Context) {
 
 // Look once at every resource. One that cannot be looked at does not keep the guard from the others.
 func (w *Watcher) Look(ctx context.Context) error {
-	names, known := w.Resources()
+	enforced, known := w.Resources()
 	if !known {
 		return nil
 	}
@@ -82,6 +83,14 @@ func (w *Watcher) Look(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	names := slices.Clone(enforced)
+	for name, st := range states { // what was announced, or enforced until now
+		if st.Announcement != nil || len(st.Enforced) > 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
 	var failed error
 	for _, name := range names {
 		e, ok := w.Catalog().Resource(idOf(w.Catalog(), name))
@@ -106,6 +115,11 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 		return nil
 	}
 	now := w.Now()
+	if st.Announcement != nil && StageOf(Input{Protection: p, Now: now}) == StageObserve {
+		if err := w.unannounce(ctx, e); err != nil {
+			return err
+		}
+	}
 	enforced := enforcedIn(p, st.Enforced, now)
 	if !maps.EqualFunc(enforced, st.Enforced, time.Time.Equal) {
 		var err error

@@ -19,6 +19,8 @@ import (
 const (
 	// remembered is how long an assessment is good for. Flows come all the time; a page may show those of a moment ago.
 	remembered = 15 * time.Second
+	// watchRemembered is the same for how well the members were watched.
+	watchRemembered = time.Minute
 	// assessedAtOnce bounds how many resources one question to the store names.
 	assessedAtOnce = 500
 )
@@ -39,8 +41,9 @@ type InsightConfig struct {
 // Insight is what the flows say about resources. It remembers its answers for a while.
 type Insight struct {
 	InsightConfig
-	mu    sync.Mutex
-	known map[string]assessed
+	mu      sync.Mutex
+	known   map[string]assessed
+	watched *insight.Watch // as of its end
 }
 
 type assessed struct {
@@ -89,9 +92,9 @@ func (x *Insight) assess(ctx context.Context, resources []string) (map[string]as
 	if !ok {
 		return out, errPoliciesUnknown
 	}
-	watch, err := insight.Watched(ctx, x.Flows, now.Add(-x.Window), now, nil)
+	watch, err := x.watch(ctx, now)
 	if err != nil {
-		return out, fmt.Errorf("ask how well members were watched: %w", err)
+		return out, err
 	}
 	for some := range slices.Chunk(missing, assessedAtOnce) {
 		found, err := x.look(ctx, snap, watch, some, now)
@@ -102,6 +105,24 @@ func (x *Insight) assess(ctx context.Context, resources []string) (map[string]as
 		x.remember(found, now)
 	}
 	return out, nil
+}
+
+// watch is how well the members were watched. It is the same for all resources, and counts every flow of the window.
+func (x *Insight) watch(ctx context.Context, now time.Time) (*insight.Watch, error) {
+	x.mu.Lock()
+	known := x.watched
+	x.mu.Unlock()
+	if known != nil && now.Sub(known.Until) < watchRemembered {
+		return known, nil
+	}
+	fresh, err := insight.Watched(ctx, x.Flows, now.Add(-x.Window), now, nil)
+	if err != nil {
+		return nil, fmt.Errorf("ask how well members were watched: %w", err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.watched = fresh
+	return fresh, nil
 }
 
 func (x *Insight) remember(found map[string]assessed, now time.Time) {

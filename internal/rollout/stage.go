@@ -47,7 +47,7 @@ func StageOf(in Input) Stage {
 	switch {
 	case p == nil:
 		return StageObserve
-	case enforces(p.Spec):
+	case Enforces(p.Spec):
 		return StageEnforce
 	case !has(p.Spec, v1alpha1.ModeAudit):
 		return StageObserve

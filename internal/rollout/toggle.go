@@ -62,7 +62,7 @@ func (s *Service) begin(ctx context.Context, actor string, e catalog.Entity, ver
 	}
 	recorded := false
 	out, err := s.Switch.Toggle(ctx, p.Name, version, audit, func(ctx context.Context, spec v1alpha1.ProtectedResourceSpec) error {
-		if !enforces(spec) {
+		if !Enforces(spec) {
 			return failf(approval.CodeConflict, "%s is enforced in no member, so everything passes already.", e.Title)
 		}
 		if recorded {
@@ -146,8 +146,8 @@ func Active(spec v1alpha1.ProtectedResourceSpec, now time.Time) bool {
 	return spec.TemporaryAudit != nil && now.Before(spec.TemporaryAudit.Until.Time)
 }
 
-// enforces tells whether any member would enforce, were there no temporary audit.
-func enforces(spec v1alpha1.ProtectedResourceSpec) bool {
+// Enforces tells whether any member would enforce, were there no temporary audit.
+func Enforces(spec v1alpha1.ProtectedResourceSpec) bool {
 	for _, m := range append([]v1alpha1.ClusterMode{{Mode: spec.Mode}}, spec.ClusterModes...) {
 		if m.Mode == v1alpha1.ModeEnforce {
 			return true

@@ -138,10 +138,15 @@ func TestAnnounce(t *testing.T) {
 	if got := rollout.StageOf(in); got != rollout.StageAnnounced {
 		t.Errorf("stage %s", got)
 	}
-	if err := w.Unannounce(t.Context(), w.entity()); err != nil {
-		t.Fatal(err)
+	w.look()
+	if states, err = w.store.States(t.Context()); err != nil || states[orders].Announcement == nil {
+		t.Errorf("it stays while the resource is in Audit: %v", err)
 	}
 	w.object.Spec.Mode = v1alpha1.ModeObserve
+	w.look()
+	if states, err = w.store.States(t.Context()); err != nil || states[orders].Announcement != nil {
+		t.Errorf("back in Observe it is announced no more: %v", err)
+	}
 	if _, err := w.Announce(t.Context(), bob, w.entity(), rollout.Notice{Message: "soon"}, clients); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("in Observe nobody knows what would be refused: %v", err)
 	}

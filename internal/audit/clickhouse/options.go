@@ -63,6 +63,9 @@ func ParseDSN(dsn string) (Options, error) {
 			}
 		}
 	}
+	if u.Scheme == "https" && q.Get("secure") == "" {
+		q.Set("secure", "true")
+	}
 	file := own("password_file")
 	u.RawQuery = q.Encode()
 	if o.driver, err = driver.ParseDSN(u.String()); err != nil {

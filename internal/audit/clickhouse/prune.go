@@ -30,7 +30,7 @@ func removals(r audit.Retention, now time.Time) []removal {
 		out = append(out, removal{"entries", fmt.Sprintf("kind IN (%d, %d) AND last_seen < {cut:Int64}", kindLoss, kindWatch), []any{driver.Named("cut", cut(r.Losses)*1_000_000)}})
 	}
 	if !r.Flows.IsZero() {
-		out = append(out, removal{"flows", "hour < toDateTime({cut:Int64}, 'UTC')", []any{driver.Named("cut", cut(r.Flows))}})
+		out = append(out, removal{"flows", "slot < toDateTime({cut:Int64}, 'UTC')", []any{driver.Named("cut", cut(r.Flows))}})
 		// Without its batch no flow is shown: batches go after their flows.
 		batches := min(dayOf(r.Flows), dayOf(now)-keptBatches)
 		out = append(out, removal{"entries", fmt.Sprintf("kind = %d AND written < toDate({day:Int32})", kindBatch), []any{driver.Named("day", int32(batches))}})

@@ -182,6 +182,8 @@ func (q deniedQuery) toSQL() statement {
 		" WHERE " + column + " <> '' GROUP BY " + column, s.where.args}
 }
 
+const flowTime = "toInt64(toUnixTimestamp(slot)) * 1000000 + micros"
+
 // flowsQuery reads a page of raw flows. A cursor's tie is how many flows of its very time were on the pages before.
 type flowsQuery struct {
 	filter audit.Filter
@@ -192,23 +194,23 @@ type flowsQuery struct {
 
 func (q flowsQuery) toSQL() statement {
 	// Only attempts that arrived with their batch are shown.
-	s := selectBy(q.filter, "hour", time.Hour, fmt.Sprintf("batch IN (SELECT toUInt64(first_seen) FROM entries WHERE kind = %d)", kindBatch))
-	// The window is in minutes: hours alone are too coarse.
+	s := selectBy(q.filter, "slot", slotWidth, fmt.Sprintf("batch IN (SELECT toUInt64(first_seen) FROM entries WHERE kind = %d)", kindBatch))
+	// The window is in minutes: slots alone are too coarse.
 	since, until := q.filter.Window()
 	if !since.IsZero() {
-		s.where.add("time >= {since_micros:Int64}", driver.Named("since_micros", micros(since)))
+		s.where.add(flowTime+" >= {since_micros:Int64}", driver.Named("since_micros", micros(since)))
 	}
 	if !until.IsZero() {
-		s.where.add("time < {until_micros:Int64}", driver.Named("until_micros", micros(until)))
+		s.where.add(flowTime+" < {until_micros:Int64}", driver.Named("until_micros", micros(until)))
 	}
 	if q.after != nil {
-		s.where.add("hour <= toDateTime({at_second:Int64}, 'UTC')", driver.Named("at_second", q.after.At/1_000_000))
-		s.where.add("time <= {at:Int64}", driver.Named("at", q.after.At))
+		s.where.add("slot <= toDateTime({at_second:Int64}, 'UTC')", driver.Named("at_second", q.after.At/1_000_000))
+		s.where.add(flowTime+" <= {at:Int64}", driver.Named("at", q.after.At))
 	}
 	s.where.bind("skip", uint32(q.skip))
 	s.where.bind("limit", uint32(q.limit))
-	return statement{"SELECT hex(edge), time, node, source_address, destination_address, source_port, count, reason FROM flows" + s.where.String() +
-		" ORDER BY hour DESC, time DESC, edge, source_port, source_address, destination_address, node, count, reason LIMIT {limit:UInt32} OFFSET {skip:UInt32}", s.where.args}
+	return statement{"SELECT hex(edge), " + flowTime + ", node, source_address, destination_address, source_port, count, reason FROM flows" + s.where.String() +
+		" ORDER BY slot DESC, micros DESC, edge, source_port, source_address, destination_address, node, count, reason LIMIT {limit:UInt32} OFFSET {skip:UInt32}", s.where.args}
 }
 
 type lossesQuery struct {

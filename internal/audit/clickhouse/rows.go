@@ -177,19 +177,21 @@ func as16(a netip.Addr) [16]byte {
 }
 
 type flowColumns struct {
-	hours, times, counts []int64
-	edges                []edgeID
-	nodes, reasons       []string
-	sources, dests       [][16]byte
-	ports                []uint16
+	slots, counts  []int64
+	micros         []uint32
+	edges          []edgeID
+	nodes, reasons []string
+	sources, dests [][16]byte
+	ports          []uint16
 }
 
-const hour = int64(time.Hour / time.Second)
+// slotWidth is how flows are kept together; a time within it fits 32 bits.
+const slotWidth = time.Hour
 
 func flowsOf(b *audit.Batch, needed map[edgeID]dated) *flowColumns {
 	n := len(b.Flows)
 	out := &flowColumns{
-		hours: make([]int64, 0, n), times: make([]int64, 0, n), counts: make([]int64, 0, n), edges: make([]edgeID, 0, n), nodes: make([]string, 0, n),
+		slots: make([]int64, 0, n), micros: make([]uint32, 0, n), counts: make([]int64, 0, n), edges: make([]edgeID, 0, n), nodes: make([]string, 0, n),
 		reasons: make([]string, 0, n), sources: make([][16]byte, 0, n), dests: make([][16]byte, 0, n), ports: make([]uint16, 0, n),
 	}
 	var buf []byte
@@ -198,8 +200,9 @@ func flowsOf(b *audit.Batch, needed map[edgeID]dated) *flowColumns {
 		var id edgeID
 		id, buf = idOf(&f.Edge, buf)
 		need(needed, id, &f.Edge, dayOf(f.Time))
-		at := f.Time.Unix()
-		out.hours, out.times = append(out.hours, at-at%hour), append(out.times, micros(f.Time))
+		at := micros(f.Time)
+		within := at % slotWidth.Microseconds()
+		out.slots, out.micros = append(out.slots, (at-within)/1_000_000), append(out.micros, uint32(within))
 		out.counts, out.ports = append(out.counts, f.Count), append(out.ports, f.SourcePort)
 		out.edges = append(out.edges, id)
 		out.nodes, out.reasons = append(out.nodes, f.Node), append(out.reasons, f.Reason)
@@ -209,13 +212,13 @@ func flowsOf(b *audit.Batch, needed map[edgeID]dated) *flowColumns {
 }
 
 func (s *Store) writeFlows(ctx context.Context, f *flowColumns, number uint64) error {
-	if len(f.times) == 0 {
+	if len(f.micros) == 0 {
 		return nil
 	}
-	numbers := make([]uint64, len(f.times))
+	numbers := make([]uint64, len(f.micros))
 	for i := range numbers {
 		numbers[i] = number
 	}
-	return s.insert(ctx, "INSERT INTO flows (hour, edge, time, node, source_address, destination_address, source_port, count, reason, batch)", "",
-		f.hours, asBytes(f.edges), f.times, f.nodes, f.sources, f.dests, f.ports, f.counts, f.reasons, numbers)
+	return s.insert(ctx, "INSERT INTO flows (slot, edge, micros, node, source_address, destination_address, source_port, count, reason, batch)", "",
+		f.slots, asBytes(f.edges), f.micros, f.nodes, f.sources, f.dests, f.ports, f.counts, f.reasons, numbers)
 }

@@ -60,8 +60,8 @@ var migrations = [][]string{{
 	`CREATE TABLE IF NOT EXISTS entries{on} (
     written    Date,
     kind       UInt8,
-    source     LowCardinality(String),
-    edge       FixedString(16),
+    source     String CODEC(ZSTD(1)),
+    edge       FixedString(16) CODEC(ZSTD(1)),
     bucket     DateTime('UTC') CODEC(Delta, ZSTD(1)),
     key        String CODEC(ZSTD(1)),
     count      SimpleAggregateFunction(sum, Int64) CODEC(T64, ZSTD(1)),
@@ -70,20 +70,20 @@ var migrations = [][]string{{
     payload    SimpleAggregateFunction(any, String) CODEC(ZSTD(1)),
     INDEX by_bucket bucket TYPE minmax GRANULARITY 1
 ) ENGINE = {engine:Aggregating} PARTITION BY written ORDER BY (kind, source, edge, bucket, key) SETTINGS {dedup}`,
-	// Within an hour the flows of an edge are beside each other: that is what makes a row small. The hour comes first, so
-	// that the newest are found without reading all.
+	// Within an hour the flows of an edge are beside each other, and of those the ones between two pods: that is what
+	// makes a row small. The hour comes first, so that the newest are found without reading all.
 	`CREATE TABLE IF NOT EXISTS flows{on} (
-    hour                DateTime('UTC') CODEC(Delta, ZSTD(1)),
+    slot                DateTime('UTC') CODEC(Delta, ZSTD(1)),
     edge                FixedString(16) CODEC(ZSTD(1)),
-    time                Int64 CODEC(Delta, ZSTD(1)),
-    node                LowCardinality(String) CODEC(ZSTD(1)),
-    source_address      IPv6 CODEC(ZSTD(1)),
     destination_address IPv6 CODEC(ZSTD(1)),
+    source_address      IPv6 CODEC(ZSTD(1)),
+    micros              UInt32 CODEC(Delta, ZSTD(1)),
+    node                String CODEC(ZSTD(1)),
     source_port         UInt16 CODEC(ZSTD(1)),
     count               Int64 CODEC(T64, ZSTD(1)),
-    reason              LowCardinality(String) CODEC(ZSTD(1)),
+    reason              String CODEC(ZSTD(1)),
     batch               UInt64 CODEC(Delta, ZSTD(1))
-) ENGINE = {engine:} PARTITION BY toDate(hour) ORDER BY (hour, edge, time) SETTINGS {dedup}`,
+) ENGINE = {engine:} PARTITION BY toDate(slot) ORDER BY (slot, edge, destination_address, source_address, micros) SETTINGS {dedup}`,
 }}
 
 // rememberedBlocks is how many inserts the server compares a repeated one with.
@@ -111,7 +111,7 @@ func (o Options) ttls() []string {
 		return o.statement(fmt.Sprintf("ALTER TABLE %s{on} MODIFY TTL %s + INTERVAL %d DAY DELETE", table, expr, days))
 	}
 	var out []string
-	for _, t := range []string{ttl("flows", "hour", o.FlowsTTL), ttl("entries", "bucket", o.RollupsTTL)} {
+	for _, t := range []string{ttl("flows", "slot", o.FlowsTTL), ttl("entries", "bucket", o.RollupsTTL)} {
 		if t != "" && strings.Contains(t, "entries") {
 			t += fmt.Sprintf(" WHERE kind = %d", kindRollup)
 		}

@@ -157,10 +157,10 @@ func TestEventsOfOneConnectionCountOnce(t *testing.T) {
 	o.emit(events...)
 	start(t, config(serve(t, o, insecure.NewCredentials()), l))
 	l.until(t, "all that count", func(l *ledger) bool { return l.takenIn == 6 })
-	dropped := edge()
-	dropped.Verdict = audit.VerdictDropped
-	// Forwarded: the verdict 0, the traces 20 and 30, the reused port, five of the aggregate.
-	wantEdges(t, l, map[audit.Edge]int64{edge(): 1 + 1 + 1 + 1 + 5, dropped: 1})
+	dropped, long := edge(), edge()
+	dropped.Verdict, long.Verdict = audit.VerdictDropped, audit.VerdictUnknown
+	// Forwarded: the verdict 0, the trace 20, the reused port, five of the aggregate. Of 30 nobody saw the opening.
+	wantEdges(t, l, map[audit.Edge]int64{edge(): 1 + 1 + 1 + 5, long: 1, dropped: 1})
 	wantLosses(t, l)
 }
 

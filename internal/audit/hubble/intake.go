@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	flowpb "github.com/cilium/cilium/api/v1/flow"
 	observerpb "github.com/cilium/cilium/api/v1/observer"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
@@ -180,6 +181,9 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 		t.counters.late.Inc()
 	}
 	p := pair{from: from, to: to, port: port(e.destinationPort), transport: e.transport, verdict: e.verdict}
+	if cl == classTraffic {
+		p.verdict = flowpb.Verdict_VERDICT_UNKNOWN // it passes; nobody said so when it was opened
+	}
 	if from.Kind == audit.KindOutside {
 		p.address = source
 	}

@@ -17,9 +17,9 @@ import (
 const observedWell = 0.95
 
 // Unused proposes the removal of allows by which nobody was let in, or would be, for a while. Only what can be told is in
-// the answer: nothing, where the quiet time was not watched well enough (see WatchedWell), no statement younger than it,
-// and no deny, whose purpose it is that nobody comes. A wildcard that was used through any resource is used; so is an allow
-// beside others that let the same connection in.
+// the answer: nothing, where the quiet time was not watched well enough (see WatchedWell), no statement younger than it (by
+// its notBefore, else by its policy), and no deny, whose purpose it is that nobody comes. A wildcard that was used through
+// any resource is used; so is an allow beside others that let the same connection in.
 func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, error) {
 	if in.Snapshot == nil {
 		return nil, errors.New("look for unused grants: the policies are needed")
@@ -93,7 +93,12 @@ func (in *UnusedInput) candidates(quiet time.Time) []policy.Written {
 }
 
 func (in *UnusedInput) young(w policy.Written, quiet time.Time) bool {
-	if w.Statement.NotBefore != nil && w.Statement.NotBefore.After(quiet) || w.Policy.CreationTimestamp.After(quiet) {
+	// A policy may be younger than what it says: it was put back from a backup, or brought to another host cluster.
+	since := w.Policy.CreationTimestamp.Time
+	if w.Statement.NotBefore != nil {
+		since = w.Statement.NotBefore.Time
+	}
+	if since.After(quiet) {
 		return true
 	}
 	if in.Granted == nil {

@@ -116,6 +116,12 @@ func TestUnused(t *testing.T) {
 			add:    []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, created(ago(7)))},
 			flows:  []*audit.Batch{month},
 		},
+		"PolicyPutBack": {
+			reason: "its policy was made anew a week ago, from a backup; what it says has held for longer",
+			add:    []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, created(ago(7)), from(ago(70)))},
+			flows:  []*audit.Batch{month},
+			want:   []string{"p-a/a " + never},
+		},
 		"NotYet": {
 			reason: "it began a week ago",
 			add:    []func(*policy.Input){say("a", v1alpha1.EffectAllow, app+"1", "redis:connect", bobs, from(ago(7)))},

@@ -17,15 +17,8 @@ const rememberedBatches = 1000
 const (
 	sqlBatch       = `INSERT INTO batches (id) VALUES (?) ON CONFLICT DO NOTHING`
 	sqlForgetBatch = `DELETE FROM batches WHERE seq <= (SELECT max(seq) FROM batches) - ?`
-	sqlFindEdge    = `SELECT id FROM edges WHERE resource = ? AND subject = ? AND cluster = ? AND source_cluster = ? AND source = ? AND destination = ?` +
-		` AND action = ? AND port = ? AND protocol = ? AND decision = ? AND verdict = ? AND policy = ? AND sid = ? AND other_subjects = ? AND other_resources = ?`
-	sqlAddEdge = `INSERT INTO edges (resource, subject, cluster, source_cluster, source, destination, action, port, protocol, decision, verdict, policy, sid,` +
-		` other_subjects, other_resources) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
-	sqlAddRollup = `INSERT INTO rollups (edge, bucket, count, first_seen, last_seen) VALUES (?, ?, ?, ?, ?)` +
-		` ON CONFLICT (edge, bucket) DO UPDATE SET count = count + excluded.count,` +
-		` first_seen = min(first_seen, excluded.first_seen), last_seen = max(last_seen, excluded.last_seen)`
-	sqlAddFlow = `INSERT INTO flows (time, edge, node, source_address, destination_address, source_port, count, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
-	sqlAddLoss = `INSERT INTO losses (cluster, node, reason, bucket, count, began, ended) VALUES (?, ?, ?, ?, ?, ?, ?)` +
+	sqlAddFlow     = `INSERT INTO flows (time, edge, node, source_address, destination_address, source_port, count, reason) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	sqlAddLoss     = `INSERT INTO losses (cluster, node, reason, bucket, count, began, ended) VALUES (?, ?, ?, ?, ?, ?, ?)` +
 		` ON CONFLICT (cluster, node, reason, bucket) DO UPDATE SET count = count + excluded.count,` +
 		` began = min(began, excluded.began), ended = max(ended, excluded.ended)`
 	sqlPosition   = `INSERT INTO positions (source, time) VALUES (?, ?) ON CONFLICT (source) DO UPDATE SET time = max(time, excluded.time)`
@@ -39,6 +32,8 @@ func (s *Store) Append(ctx context.Context, b *audit.Batch) error {
 	if b.ID == "" {
 		return fmt.Errorf("append to flow store: the batch has no id")
 	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return fmt.Errorf("append to flow store: begin: %w", writeError(err))
@@ -54,23 +49,26 @@ func (s *Store) Append(ctx context.Context, b *audit.Batch) error {
 	if err := s.checkHolder(ctx, tx, b); err != nil {
 		return fmt.Errorf("append to flow store: %w", err)
 	}
+	ids := s.edges.in(tx)
+	defer ids.close()
 	for _, step := range []struct {
 		name string
-		run  func(context.Context, *sql.Tx, *audit.Batch) error
+		run  func() error
 	}{
-		{"roll-ups", addRollups},
-		{"flows", addFlows},
-		{"losses", addLosses},
-		{"positions", addPositions},
-		{"watched spans", addWatched},
+		{"roll-ups", func() error { return addRollups(ctx, tx, b, ids) }},
+		{"flows", func() error { return addFlows(ctx, tx, b, ids) }},
+		{"losses", func() error { return addLosses(ctx, tx, b) }},
+		{"positions", func() error { return addPositions(ctx, tx, b) }},
+		{"watched spans", func() error { return addWatched(ctx, tx, b) }},
 	} {
-		if err := step.run(ctx, tx, b); err != nil {
+		if err := step.run(); err != nil {
 			return fmt.Errorf("append to flow store: %s: %w", step.name, writeError(err))
 		}
 	}
 	if err := tx.Commit(); err != nil {
 		return fmt.Errorf("append to flow store: commit: %w", writeError(err))
 	}
+	ids.keep()
 	return nil
 }
 
@@ -87,62 +85,10 @@ func claim(ctx context.Context, tx *sql.Tx, id string) (bool, error) {
 	return true, err
 }
 
-func addRollups(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
-	if len(b.Rollups) == 0 {
-		return nil
-	}
-	find, err := tx.PrepareContext(ctx, sqlFindEdge)
-	if err != nil {
-		return err
-	}
-	defer find.Close()
-	add, err := tx.PrepareContext(ctx, sqlAddRollup)
-	if err != nil {
-		return err
-	}
-	defer add.Close()
-	for i := range b.Rollups {
-		r := &b.Rollups[i]
-		id, err := edgeID(ctx, tx, find, r.Edge)
-		if err != nil {
-			return err
-		}
-		if _, err := add.ExecContext(ctx, id, micros(r.Bucket), r.Count, micros(r.FirstSeen), micros(r.LastSeen)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func edgeID(ctx context.Context, tx *sql.Tx, find *sql.Stmt, e audit.Edge) (int64, error) {
-	args := []any{
-		e.Resource, e.Subject, e.Cluster, e.SourceCluster, e.Source, e.Destination, e.Action, int64(e.Port), string(e.Protocol),
-		string(e.Decision), string(e.Verdict), e.Statement.Policy, e.Statement.SID, e.OtherSubjects, e.OtherResources,
-	}
-	var id int64
-	switch err := find.QueryRowContext(ctx, args...).Scan(&id); err {
-	case nil:
-		return id, nil
-	case sql.ErrNoRows:
-	default:
-		return 0, err
-	}
-	res, err := tx.ExecContext(ctx, sqlAddEdge, args...)
-	if err != nil {
-		return 0, err
-	}
-	return res.LastInsertId()
-}
-
-func addFlows(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
+func addFlows(ctx context.Context, tx *sql.Tx, b *audit.Batch, ids *edgeIDs) error {
 	if len(b.Flows) == 0 {
 		return nil
 	}
-	find, err := tx.PrepareContext(ctx, sqlFindEdge)
-	if err != nil {
-		return err
-	}
-	defer find.Close()
 	add, err := tx.PrepareContext(ctx, sqlAddFlow)
 	if err != nil {
 		return err
@@ -150,7 +96,7 @@ func addFlows(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
 	defer add.Close()
 	for i := range b.Flows {
 		f := &b.Flows[i]
-		id, err := edgeID(ctx, tx, find, f.Edge)
+		id, err := ids.of(ctx, &f.Edge)
 		if err != nil {
 			return err
 		}

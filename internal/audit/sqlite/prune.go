@@ -12,6 +12,8 @@ const day = 24 * time.Hour
 
 // Prune implements audit.Writer. Positions stay: they are what protects from counting twice.
 func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	tx, err := s.db.BeginTx(ctx, nil)
 	if err != nil {
 		return 0, fmt.Errorf("prune flow store: begin: %w", writeError(err))
@@ -23,6 +25,8 @@ func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
 		before     time.Time
 	}{
 		{"roll-ups", `DELETE FROM rollups WHERE bucket < ?`, r.Rollups},
+		{"hours", `DELETE FROM hours WHERE bucket < ?`, r.Rollups},
+		{"tallies", `DELETE FROM tallies WHERE bucket < ?`, r.Rollups},
 		{"flows", `DELETE FROM flows WHERE time < ?`, r.Flows},
 		{"losses", `DELETE FROM losses WHERE ended < ?`, r.Losses},
 		{"watched spans", `DELETE FROM watched WHERE ended < ?`, r.Losses},
@@ -40,12 +44,15 @@ func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
 		}
 		total += n
 	}
-	const orphans = `DELETE FROM edges WHERE NOT EXISTS (SELECT 1 FROM rollups WHERE rollups.edge = edges.id) AND NOT EXISTS (SELECT 1 FROM flows WHERE flows.edge = edges.id)`
+	// Minutes before what is folded are in the hours too.
+	const orphans = `DELETE FROM edges WHERE NOT EXISTS (SELECT 1 FROM hours WHERE hours.edge = edges.id) AND NOT EXISTS (SELECT 1 FROM flows WHERE flows.edge = edges.id)` +
+		` AND id NOT IN (SELECT edge FROM rollups WHERE bucket >= (SELECT folded FROM folding))`
 	if _, err := tx.ExecContext(ctx, orphans); err != nil {
 		return 0, fmt.Errorf("prune flow store: edges: %w", writeError(err))
 	}
 	if err := tx.Commit(); err != nil {
 		return 0, fmt.Errorf("prune flow store: commit: %w", writeError(err))
 	}
+	s.edges.clear()
 	return total, nil
 }

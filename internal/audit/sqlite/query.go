@@ -107,30 +107,43 @@ func (w *where) window(column string, since, until time.Time) {
 	}
 }
 
-// rollups adds all of the filter, for the tables e and r.
-func (w *where) rollups(f audit.Filter) {
-	w.edges(f)
-	since, until := f.Window()
-	w.window("r.bucket", since, until)
-}
-
-const joined = " FROM edges e JOIN rollups r ON r.edge = e.id"
-
-type connectionsQuery struct {
+// newestQuery returns the newest rows of minutes, whose edges are those that were seen last.
+type newestQuery struct {
 	filter audit.Filter
 	after  *audit.Cursor
 	limit  int
 }
 
-func (q connectionsQuery) toSQL() (string, []any) {
-	var w where
-	w.rollups(q.filter)
-	text := "SELECT " + edgeColumns + ", sum(r.count), min(r.first_seen), max(r.last_seen) AS seen, e.id" + joined + w.String() + " GROUP BY e.id"
+func (q newestQuery) toSQL() (string, []any) {
+	var w, e where
+	since, until := q.filter.Window()
+	w.window("r.bucket", since, until)
 	if q.after != nil {
-		text += " HAVING (seen, e.id) < (?, CAST(? AS INTEGER))"
-		w.args = append(w.args, q.after.At, q.after.Tie)
+		w.add("r.bucket <= ?", q.after.At)
+		w.add("r.last_seen <= ?", q.after.At)
 	}
-	return text + " ORDER BY seen DESC, e.id DESC LIMIT ?", append(w.args, q.limit)
+	if e.edges(q.filter); len(e.conds) > 0 {
+		w.add("r.edge IN (SELECT e.id FROM edges e"+e.String()+")", e.args...)
+	}
+	return "SELECT r.edge FROM rollups r" + w.String() + " ORDER BY r.bucket DESC, r.last_seen DESC, r.edge DESC LIMIT ?", append(w.args, q.limit)
+}
+
+type connectionsQuery struct {
+	filter audit.Filter
+	// only are the edges that are asked for; empty: all of the filter.
+	only  []int64
+	after *audit.Cursor
+	limit int
+}
+
+func (q connectionsQuery) toSQL() (string, []any) {
+	rows, args := counted(q.filter, true, q.only...)
+	text := "SELECT " + edgeColumns + ", t.n, t.first, t.seen, e.id FROM (SELECT edge, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" + rows + ") GROUP BY edge"
+	if q.after != nil {
+		text += " HAVING (seen, edge) < (?, CAST(? AS INTEGER))"
+		args = append(args, q.after.At, q.after.Tie)
+	}
+	return text + " ORDER BY seen DESC, edge DESC LIMIT ?) t JOIN edges e ON e.id = t.edge ORDER BY t.seen DESC, t.edge DESC", append(args, q.limit)
 }
 
 // totalsQuery returns a row for each edge, with its days in a list. The roll-ups of each edge are summed up where they lie,
@@ -138,25 +151,36 @@ func (q connectionsQuery) toSQL() (string, []any) {
 type totalsQuery struct{ filter audit.Filter }
 
 func (q totalsQuery) toSQL() (string, []any) {
-	var edges, w where
-	if edges.edges(q.filter); len(edges.conds) > 0 {
-		w.add("r.edge IN (SELECT e.id FROM edges e"+edges.String()+")", edges.args...)
-	}
-	since, until := q.filter.Window()
-	w.window("r.bucket", since, until)
-	return "SELECT " + edgeColumns + ", d.days, d.count, d.first_seen, d.last_seen FROM (SELECT r.edge, group_concat(DISTINCT r.bucket / ?) AS days," +
-		" sum(r.count) AS count, min(r.first_seen) AS first_seen, max(r.last_seen) AS last_seen FROM rollups r" + w.String() + " GROUP BY r.edge) d" +
-		" JOIN edges e ON e.id = d.edge ORDER BY " + edgeColumns, append([]any{day.Microseconds()}, w.args...)
+	rows, args := counted(q.filter, true)
+	return "SELECT " + edgeColumns + ", d.days, d.count, d.first_seen, d.last_seen FROM (SELECT edge, group_concat(DISTINCT bucket / ?) AS days," +
+		" sum(count) AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen FROM (" + rows + ") GROUP BY edge) d" +
+		" JOIN edges e ON e.id = d.edge ORDER BY " + edgeColumns, append([]any{day.Microseconds()}, args...)
 }
 
 type seriesQuery struct{ audit.SeriesQuery }
 
 func (q seriesQuery) toSQL() (string, []any) {
-	var w where
-	w.rollups(q.Filter)
 	step := q.Step.Microseconds()
-	return "SELECT r.bucket / ? * ? AS start, e.decision, sum(r.count)" + joined + w.String() + " GROUP BY start, e.decision ORDER BY start, e.decision",
-		append([]any{step, step}, w.args...)
+	if q.tallied() {
+		var w where
+		in(&w, "decision", texts(q.Decisions))
+		since, until := q.Window()
+		w.window("bucket", since, until)
+		return "SELECT bucket / ? * ? AS start, decision, sum(count) FROM tallies" + w.String() + " GROUP BY start, decision ORDER BY start, decision",
+			append([]any{step, step}, w.args...)
+	}
+	rows, args := counted(q.Filter, q.Step%time.Hour == 0)
+	return "SELECT t.start, e.decision, sum(t.n) FROM (SELECT edge, bucket / ? * ? AS start, sum(count) AS n FROM (" + rows + ") GROUP BY edge, start) t" +
+		" JOIN edges e ON e.id = t.edge GROUP BY t.start, e.decision ORDER BY t.start, e.decision", append([]any{step, step}, args...)
+}
+
+// tallied tells that the filter asks for nothing but times and decisions, which are counted apart.
+func (q seriesQuery) tallied() bool {
+	f := q.Filter
+	f.Decisions = nil
+	var w where
+	w.edges(f)
+	return len(w.conds) == 0
 }
 
 type deniedQuery struct{ audit.DeniedQuery }
@@ -167,10 +191,8 @@ func (q deniedQuery) toSQL() (string, []any) {
 	if q.By == audit.ByResource {
 		column = "e.resource"
 	}
-	var w where
-	w.add(column + " <> ''")
-	w.rollups(q.Filter())
-	return "SELECT " + column + ", sum(r.count)" + joined + w.String() + " GROUP BY " + column, w.args
+	rows, args := counted(q.Filter(), true)
+	return "SELECT " + column + ", sum(t.n) FROM (SELECT edge, sum(count) AS n FROM (" + rows + ") GROUP BY edge) t JOIN edges e ON e.id = t.edge WHERE " + column + " <> '' GROUP BY " + column, args
 }
 
 type flowsQuery struct {

@@ -42,30 +42,82 @@ func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (aud
 	if after != nil {
 		filter = after.Bound(filter)
 	}
-	var next audit.Cursor
-	if after != nil {
-		next.Until = after.Until
+	query := connectionsQuery{filter: filter, after: after, limit: limit + 1}
+	if !selective(filter) {
+		found, done, err := q.newest(ctx, query)
+		if err != nil || done {
+			return pageOf(found, after, limit), err
+		}
 	}
-	text, args := connectionsQuery{filter, after, limit + 1}.toSQL()
-	err = q.each(ctx, "connections", text, args, func(rows *sql.Rows) error {
-		var c audit.Connection
-		var first, last, id int64
-		if err := rows.Scan(append(edgeFields(&c.Edge), &c.Count, &first, &last, &id)...); err != nil {
+	found, err := q.connections(ctx, query)
+	return pageOf(found, after, limit), err
+}
+
+// found is a connection with the id of its edge.
+type found struct {
+	audit.Connection
+	id int64
+}
+
+// newest answers from the edges of the newest minutes, when those are enough for the page: then nobody has to add up all
+// edges to find the few that were seen last.
+func (q queries) newest(ctx context.Context, query connectionsQuery) (list []found, done bool, err error) {
+	rowsWanted := 4*query.limit + 100
+	seen := map[int64]bool{}
+	n := 0
+	text, args := newestQuery{query.filter, query.after, rowsWanted}.toSQL()
+	err = q.each(ctx, "newest connections", text, args, func(rows *sql.Rows) error {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
 			return err
 		}
-		if len(page.Items) == limit {
-			page.Next = next.String()
-			return nil
+		if n++; !seen[id] {
+			seen[id] = true
+			query.only = append(query.only, id)
 		}
-		c.FirstSeen, c.LastSeen = fromMicros(first), fromMicros(last)
-		if len(page.Items) == 0 && after == nil {
-			next.Until = micros(c.LastSeen.Truncate(audit.BucketWidth).Add(audit.BucketWidth))
-		}
-		next.At, next.Tie = last, strconv.FormatInt(id, 10)
-		page.Items = append(page.Items, c)
 		return nil
 	})
-	return page, err
+	if err != nil || len(query.only) == 0 {
+		return nil, true, err
+	}
+	list, err = q.connections(ctx, query)
+	return list, err != nil || len(list) == query.limit || n < rowsWanted, err
+}
+
+func (q queries) connections(ctx context.Context, query connectionsQuery) ([]found, error) {
+	var out []found
+	text, args := query.toSQL()
+	err := q.each(ctx, "connections", text, args, func(rows *sql.Rows) error {
+		var c found
+		var first, last int64
+		if err := rows.Scan(append(edgeFields(&c.Edge), &c.Count, &first, &last, &c.id)...); err != nil {
+			return err
+		}
+		c.FirstSeen, c.LastSeen = fromMicros(first), fromMicros(last)
+		out = append(out, c)
+		return nil
+	})
+	return out, err
+}
+
+// pageOf cuts a list that has one more item when there is another page.
+func pageOf(list []found, after *audit.Cursor, limit int) audit.ConnectionPage {
+	var page audit.ConnectionPage
+	for i, c := range list {
+		if i == limit {
+			last := list[i-1]
+			next := audit.Cursor{At: micros(last.LastSeen), Tie: strconv.FormatInt(last.id, 10)}
+			if after != nil {
+				next.Until = after.Until
+			} else {
+				next.Until = micros(list[0].LastSeen.Truncate(audit.BucketWidth).Add(audit.BucketWidth))
+			}
+			page.Next = next.String()
+			break
+		}
+		page.Items = append(page.Items, c.Connection)
+	}
+	return page
 }
 
 // Totals implements audit.Reader.

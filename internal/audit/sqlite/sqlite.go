@@ -16,6 +16,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"sync"
 	"time"
 
 	driver "github.com/glebarez/go-sqlite"
@@ -42,6 +43,10 @@ type Store struct {
 	db   *sql.DB
 	path string
 	now  func() time.Time
+
+	// writing guards edges, which must not be ahead of what is committed.
+	writing sync.Mutex
+	edges   *edgeCache
 }
 
 var _ audit.Store = (*Store)(nil)
@@ -62,7 +67,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 		_ = db.Close() // the reason why it cannot be used is what gets reported
 		return nil, fmt.Errorf("prepare flow store %s: %w", path, writeError(err))
 	}
-	s := &Store{db: db, path: path, now: time.Now}
+	s := &Store{db: db, path: path, now: time.Now, edges: newEdgeCache()}
 	s.queries.db = func(context.Context) (*sql.DB, error) { return db, nil }
 	return s, nil
 }

@@ -21,7 +21,7 @@ type Sender struct{ Target *webhook.Target }
 // Body is what is posted.
 type Body struct {
 	ID          string         `json:"id"`   // the same when it is posted again
-	Type        string         `json:"type"` // ticket.submitted, delegation.begun and so on
+	Type        string         `json:"type"` // ticket.submitted, delegation.begun, resource.announced and so on
 	At          time.Time      `json:"at"`
 	Ticket      string         `json:"ticket,omitempty"`
 	TicketKind  string         `json:"ticketKind,omitempty"`
@@ -62,7 +62,9 @@ func bodyOf(p notify.Parcel) Body {
 	b := Body{ID: p.ID, Type: "ticket." + f.Event, At: m.At.UTC(), Ticket: fmt.Sprintf("T-%d", m.Ticket), TicketKind: f.TicketKind, State: f.State,
 		ActorID: f.ActorID, Actor: f.Actor, OnBehalfOf: f.ActorFor, RequesterID: f.RequesterID, Requester: f.Requester, Step: f.Step,
 		Reason: f.Reason, Comment: f.Comment, Items: f.Items, More: f.More, Until: f.Until, Told: []Told{}, Title: p.Text.Title, URL: p.Text.Link}
-	if m.Ticket == 0 {
+	if m.Ticket == 0 && m.Kind == notify.KindRollout {
+		b.Type, b.Ticket = "resource."+f.Event, ""
+	} else if m.Ticket == 0 {
 		b.Type, b.Ticket = "delegation."+f.Event, ""
 	}
 	for _, person := range slices.Sorted(maps.Keys(f.Told)) {

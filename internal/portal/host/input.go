@@ -9,6 +9,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/rollout"
 )
 
 // Input that the snapshot is made of, which nobody may change; false: the host cluster was not seen yet.
@@ -24,8 +25,9 @@ func (h *Host) Input() (policy.Input, bool) {
 	return in, true
 }
 
-// Onboarded are the names of the resources that are, sorted; false: the host cluster was not seen yet.
-func (h *Host) Onboarded() ([]string, bool) {
+// Enforced are the names of the resources that some member enforces, or would but for a temporary audit, sorted; false: the
+// host cluster was not seen yet.
+func (h *Host) Enforced() ([]string, bool) {
 	if !h.Ready() {
 		return nil, false
 	}
@@ -36,7 +38,9 @@ func (h *Host) Onboarded() ([]string, bool) {
 	}
 	names := make([]string, 0, len(list.Items))
 	for i := range list.Items {
-		names = append(names, string(list.Items[i].Spec.Resource))
+		if rollout.Enforces(list.Items[i].Spec) {
+			names = append(names, string(list.Items[i].Spec.Resource))
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names), true

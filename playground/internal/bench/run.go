@@ -77,6 +77,14 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 	fmt.Fprintf(out, "bench approve_to_realized_p50 %.0f ms\n", millis(quantile(updates, 0.50)))
 	fmt.Fprintf(out, "bench approve_to_realized_p99 %.0f ms\n", millis(quantile(updates, 0.99)))
 
+	fmt.Fprintf(progress, "%d temporary audits, one after the other …\n", o.Tickets)
+	toggles, err := toggleToRealized(ctx, f.ready.PortalURL, o.Tickets)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "bench toggle_to_realized_p50 %.0f ms\n", millis(quantile(toggles, 0.50)))
+	fmt.Fprintf(out, "bench toggle_to_realized_p99 %.0f ms\n", millis(quantile(toggles, 0.99)))
+
 	rss, err := f.rss(ctx)
 	if err != nil {
 		return err

@@ -146,6 +146,9 @@ func TestEvidenceOfTheDemo(t *testing.T) {
 		t.Errorf("what a proposal adds: %+v", s)
 	}
 	missing := map[insight.PartName]bool{}
+	if scores[redis+"orders-cache"].Enough {
+		t.Errorf("orders-cache is not to be closed without a word: %+v", scores[redis+"orders-cache"])
+	}
 	for _, p := range scores[redis+"orders-cache"].Parts {
 		missing[p.Name] = p.Missing != ""
 	}

@@ -8,6 +8,7 @@ import { Loaded } from "./Feedback";
 import { Section } from "./Page";
 import { Ago } from "./Time";
 import classes from "./Page.module.css";
+import tables from "./Tables.module.css";
 
 interface Props {
   id: string;
@@ -53,7 +54,7 @@ export function ConnectionsSection({ id, title, query, peer, request = false, fl
             <>
               <ConnectionsTable list={list} peer={peer} label={title} empty={onlyRefused ? t("connections.emptyRefused") : t("connections.emptyAll")} request={request} />
               {list.available && list.lastFlow && (
-                <p className={classes.aside}>
+                <p className={`${classes.aside} ${tables.sentence}`}>
                   {t("connections.lastFlow")}: <Ago at={list.lastFlow} /> · <Link to={flows}>{t("connections.explore")}</Link>
                 </p>
               )}

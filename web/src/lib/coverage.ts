@@ -2,6 +2,9 @@
 import type { FlowCoverage } from "../api/types";
 import { secondsPerDay } from "./time";
 
+/** Why flows are missing, in the words of the API. */
+export const lossReasons = ["dataplane-buffer", "agent-queue", "ring", "gap", "store", "unreadable", "unknown"] as const;
+
 export interface CoverageRow {
   cluster: string;
   /** Day -> what is known of it. */

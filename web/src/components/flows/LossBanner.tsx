@@ -20,7 +20,7 @@ export function LossBanner({ filter, to }: { filter: FlowFilter; to: string }) {
     <div className={tables.above}>
       <Notice testId="loss-banner">
         <span className={tables.sentence}>
-          {t("flows.banner.text", { clusters: words.list(clusters), what: words.list(said) })} <Link to={to}>{t("flows.banner.open")}</Link>
+          {t("flows.banner.text", { clusters: words.list(clusters), what: said.join(t("flows.banner.and")) })} <Link to={to}>{t("flows.banner.open")}</Link>
         </span>
       </Notice>
     </div>

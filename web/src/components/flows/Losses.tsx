@@ -1,7 +1,7 @@
 import { useTranslation } from "react-i18next";
 import { useFlowCoverage, useFlowLosses } from "../../api/flows";
 import type { FlowCoverageList, FlowLoss } from "../../api/types";
-import { byDay, percent, qualityOf, watchedShare } from "../../lib/coverage";
+import { byDay, lossReasons, percent, qualityOf, watchedShare } from "../../lib/coverage";
 import type { FlowFilter } from "../../lib/flow-filter";
 import { useWords } from "../../lib/use-words";
 import { DataTable } from "../DataTable";
@@ -12,8 +12,7 @@ import tables from "../Tables.module.css";
 import { Ago, At } from "../Time";
 import classes from "./Flows.module.css";
 
-const reasons = ["dataplane-buffer", "agent-queue", "ring", "gap", "store", "unreadable", "unknown"] as const;
-const reasonOf = (reason: string) => reasons.find((each) => each === reason) ?? "unknown";
+const reasonOf = (reason: string) => lossReasons.find((each) => each === reason) ?? "unknown";
 
 /** One row per member, one column per day: how much of it was watched. */
 function Days({ list }: { list: FlowCoverageList }) {

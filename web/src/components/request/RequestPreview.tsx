@@ -141,7 +141,7 @@ function Replay({ query }: { query: ImpactQuery }) {
   const { t } = useTranslation();
   if (!query.data && !query.isFetching) return null;
   return (
-    <div className={classes.block} aria-busy={query.isFetching} data-testid="preview-impact">
+    <div className={`${classes.block} ${classes.replay}`} aria-busy={query.isFetching} data-testid="preview-impact">
       <h3 className={classes.blockTitle}>{t("impact.short")}</h3>
       {query.data ? <div className={query.isPlaceholderData ? classes.stale : undefined}><ImpactShort impact={query.data} /></div> : <RowsSkeleton rows={1} />}
     </div>

@@ -78,7 +78,7 @@ export function Card({ card, selected, onSelect, onAct }: Props) {
     <li className={classes.card} data-selected={selected} data-stopped={guard.stoppedAt !== undefined} data-testid={`card-${resource.id ?? resource.name}`} data-value={card.stage}>
       <div className={classes.top}>
         {selects && <Checkbox size="xs" mt={3} checked={selected} onChange={onSelect} aria-label={t("approvals.select", { id: resource.title })} data-testid={`select-${resource.id}`} />}
-        <div>
+        <div className={classes.about}>
           {path ? <Link className={classes.name} to={path} title={resource.name}>{resource.title}</Link> : <span className={classes.name} title={resource.name}>{resource.title}</span>}
           <div className={classes.by}>
             {card.class && `${card.class} · `}

@@ -56,6 +56,7 @@ export const flows = {
       lost_one: "{{number}} flow was lost",
       lost_other: "{{number}} flows were lost",
       gap: "nobody watched for {{duration}}",
+      and: ", and ",
       open: "What is missing",
     },
     coverage: {

@@ -55,6 +55,7 @@ export const flows = {
       text: "以下数据不完整：{{clusters}} 中{{what}}。",
       lost_other: "丢失了 {{number}} 条流量",
       gap: "有 {{duration}}没有采集",
+      and: "，并且",
       open: "查看缺失情况",
     },
     coverage: {

@@ -1,0 +1,159 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/clickhouse"
+	"github.com/acp-io/acp/internal/audit/sqlite"
+)
+
+// flowStore is what --flow-store names.
+type flowStore struct {
+	sqlite     string // the file; empty: the other one
+	clickhouse clickhouse.Options
+}
+
+// parseFlowStore reads the flag, or the file that it names after an @: passwords do not belong on a command line.
+func parseFlowStore(s string) (flowStore, error) {
+	if file, ok := strings.CutPrefix(s, "@"); ok {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return flowStore{}, fmt.Errorf("--flow-store: read the address: %w", err)
+		}
+		s = strings.TrimSpace(string(b))
+	}
+	kind, rest, _ := strings.Cut(s, ":")
+	switch kind {
+	case "sqlite":
+		if rest != "" {
+			return flowStore{sqlite: rest}, nil
+		}
+	case "clickhouse", "http", "https":
+		o, err := clickhouse.ParseDSN(s)
+		if err != nil {
+			return flowStore{}, fmt.Errorf("--flow-store: %w", err)
+		}
+		return flowStore{clickhouse: o}, nil
+	}
+	return flowStore{}, errors.New("--flow-store: give it as sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE or @FILE with one of these in it")
+}
+
+type closingReader interface {
+	audit.Reader
+	Close() error
+}
+
+// open is the store, whether it is there already or not: without flows people are served all the same.
+func (f flowStore) open(ctx context.Context) (closingReader, error) {
+	if f.sqlite != "" {
+		return sqlite.OpenReader(ctx, f.sqlite)
+	}
+	return &remoteFlows{open: func(ctx context.Context) (closingReader, error) { return clickhouse.OpenReader(ctx, f.clickhouse) }, now: time.Now}, nil
+}
+
+// remoteFlows opens a store when it is first reached.
+type remoteFlows struct {
+	open func(context.Context) (closingReader, error)
+	now  func() time.Time
+
+	mu    sync.Mutex
+	store closingReader
+	tried time.Time
+	err   error
+}
+
+const (
+	// reopenEvery is the time between two attempts, and reopenPatience how long one may keep a page waiting.
+	reopenEvery    = 2 * time.Second
+	reopenPatience = 3 * time.Second
+)
+
+func (r *remoteFlows) get(ctx context.Context) (closingReader, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.store != nil {
+		return r.store, nil
+	}
+	if r.err != nil && r.now().Sub(r.tried) < reopenEvery {
+		return nil, r.err
+	}
+	// A caller that goes away does not make the store one that is away.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), reopenPatience)
+	defer cancel()
+	store, err := r.open(ctx)
+	r.tried = r.now()
+	if err != nil {
+		r.err = fmt.Errorf("%w: %w", audit.ErrUnavailable, err)
+		return nil, r.err
+	}
+	r.store, r.err = store, nil
+	return store, nil
+}
+
+// Close implements io.Closer.
+func (r *remoteFlows) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.store == nil {
+		return nil
+	}
+	return r.store.Close()
+}
+
+// from asks the store if it is there.
+func from[T any](ctx context.Context, r *remoteFlows, ask func(audit.Reader) (T, error)) (T, error) {
+	s, err := r.get(ctx)
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return ask(s)
+}
+
+// Totals implements audit.Reader.
+func (r *remoteFlows) Totals(ctx context.Context, f audit.Filter, each func(audit.Total) error) error {
+	_, err := from(ctx, r, func(s audit.Reader) (struct{}, error) { return struct{}{}, s.Totals(ctx, f, each) })
+	return err
+}
+
+// Connections implements audit.Reader.
+func (r *remoteFlows) Connections(ctx context.Context, q audit.ConnectionQuery) (audit.ConnectionPage, error) {
+	return from(ctx, r, func(s audit.Reader) (audit.ConnectionPage, error) { return s.Connections(ctx, q) })
+}
+
+// Series implements audit.Reader.
+func (r *remoteFlows) Series(ctx context.Context, q audit.SeriesQuery) ([]audit.Point, error) {
+	return from(ctx, r, func(s audit.Reader) ([]audit.Point, error) { return s.Series(ctx, q) })
+}
+
+// Flows implements audit.Reader.
+func (r *remoteFlows) Flows(ctx context.Context, q audit.FlowQuery) (audit.FlowPage, error) {
+	return from(ctx, r, func(s audit.Reader) (audit.FlowPage, error) { return s.Flows(ctx, q) })
+}
+
+// Denied implements audit.Reader.
+func (r *remoteFlows) Denied(ctx context.Context, q audit.DeniedQuery) (map[string]int64, error) {
+	return from(ctx, r, func(s audit.Reader) (map[string]int64, error) { return s.Denied(ctx, q) })
+}
+
+// LastFlow implements audit.Reader.
+func (r *remoteFlows) LastFlow(ctx context.Context) (map[string]time.Time, error) {
+	return from(ctx, r, func(s audit.Reader) (map[string]time.Time, error) { return s.LastFlow(ctx) })
+}
+
+// Losses implements audit.Reader.
+func (r *remoteFlows) Losses(ctx context.Context, q audit.LossQuery) (audit.LossPage, error) {
+	return from(ctx, r, func(s audit.Reader) (audit.LossPage, error) { return s.Losses(ctx, q) })
+}
+
+// Coverage implements audit.Reader.
+func (r *remoteFlows) Coverage(ctx context.Context, since, until time.Time) ([]audit.Coverage, error) {
+	return from(ctx, r, func(s audit.Reader) ([]audit.Coverage, error) { return s.Coverage(ctx, since, until) })
+}

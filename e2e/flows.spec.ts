@@ -1,0 +1,186 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import { expect, test, type Page } from '@playwright/test';
+import { approve, expectState, logIn } from './people.js';
+import { shot } from './shots.js';
+
+const cache = 'deals-cache';
+
+test('the explorer: filters in the address, from a flow to who approved it, what is missing', async ({ browser }) => {
+  const { page, context } = await logIn(browser, 'dave');
+  await page.goto('/flows?resource=bobs-cluster&window=1h');
+  await expect(page.getByTestId('flow-table')).toBeVisible();
+  await expect(page.getByTestId('flow-chart')).toBeVisible();
+
+  await test.step('a total narrows to its rows, and the address says so', async () => {
+    await page.getByTestId('total-default-denied').click();
+    await expect(page).toHaveURL(/decision=default-denied/);
+    await expect(page.getByTestId('flow-row').first()).toBeVisible();
+    await expect(page.getByTestId('flow-table').locator('[data-testid=decision-badge]:not([data-value=default-denied])')).toHaveCount(0);
+    await page.reload();
+    await expect(page.getByTestId('total-default-denied')).toHaveAttribute('aria-pressed', 'true');
+    await shot(page, 'flows-explorer');
+  });
+
+  await test.step('filters are kept under a name', async () => {
+    await page.getByTestId('saved-open').click();
+    await page.getByTestId('saved-name').fill('Refused at Bob’s');
+    await page.getByTestId('saved-save').click();
+    await page.keyboard.press('Escape');
+    await page.goto('/flows');
+    await page.getByTestId('saved-open').click();
+    await page.getByRole('link', { name: 'Refused at Bob’s' }).click();
+    await expect(page).toHaveURL(/decision=default-denied/);
+  });
+
+  await test.step('a row opens the statement that decided, with the keyboard alone', async () => {
+    await page.goto('/flows?resource=bobs-cluster&subject=app-777&decision=allowed&window=1h');
+    await page.getByTestId('flow-open').first().focus();
+    await page.keyboard.press('Enter');
+    await expect(page.getByTestId('chain-statement')).toContainText('billing-uses-bobs-cluster');
+    await expect(page).toHaveURL(/row=/);
+    await shot(page, 'flows-drawer');
+    expect(await serious(page)).toEqual([]);
+    await page.getByTestId('narrow-raw').click();
+    await expect(page.getByTestId('raw-row').first()).toBeVisible();
+  });
+
+  await test.step('what is missing, by day and member', async () => {
+    await page.goto('/flows?window=14d');
+    await page.getByTestId('loss-banner').getByRole('link').click();
+    await expect(page.getByTestId('coverage')).toContainText('m1');
+    await expect(page.getByTestId('loss-row').first()).toBeVisible();
+    await shot(page, 'flows-losses');
+  });
+
+  for (const path of ['/flows', '/flows?disagree=true', '/flows?tab=raw', '/flows?tab=losses&window=14d', '/rollout', '/unused', `/resources/${cache}`]) {
+    for (const width of [1280, 390]) {
+      await page.setViewportSize({ width, height: 860 });
+      await page.goto(path);
+      await settled(page);
+      expect.soft(await serious(page), `${path} at ${width}`).toEqual([]);
+      expect.soft(await overflow(page), `${path} scrolls sideways at ${width}`).toBeLessThanOrEqual(0);
+    }
+  }
+  await context.close();
+});
+
+test('closing a resource: who was seen may stay, their owners are told, it is enforced, and opened for an hour', async ({ browser }) => {
+  const [bob, frank] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'frank')]);
+  const { page } = bob;
+
+  const adopted = await test.step('Bob chooses from the proposal, and Frank agrees', async () => {
+    await page.goto(`/resources/${cache}`);
+    await expect(page.getByTestId('evidence-score')).toBeVisible();
+    await page.getByTestId('choose-all').check();
+    await shot(page, 'closing-1-proposal');
+    await page.getByTestId('adopt').click();
+    await page.getByTestId('adopt-reason').fill('They use it every day');
+    await expect(page.getByTestId('adopt-dialog')).toContainText('Frank');
+    await page.getByTestId('adopt-confirm').click();
+    await page.waitForURL(/\/tickets\/T-\d+$/);
+    const ticket = page.url().split('/').pop() ?? '';
+    await frank.page.goto(`/tickets/${ticket}`);
+    await expect(frank.page.getByTestId('adopt-note')).toBeVisible();
+    await expect(frank.page.getByTestId('ticket-impact')).toBeVisible();
+    await shot(frank.page, 'closing-2-approval');
+    await approve(frank, ticket);
+    await expectState(page, 'effective', 30_000);
+    return ticket;
+  });
+
+  await test.step('the board shows what it lacks; the owners of the clients are told', async () => {
+    await page.goto('/rollout');
+    await expect(page.getByTestId('column-refine').getByTestId(`card-${cache}`)).toBeVisible();
+    await page.getByTestId(`select-${cache}`).check();
+    await page.getByTestId('bulk-announce').click();
+    await page.getByTestId('announce-message').fill('It closes today. Ask now if you still need it.');
+    await page.getByTestId('announce-confirm').click();
+    await expect(page.getByTestId(`result-${cache}`)).toHaveAttribute('data-value', 'ok');
+    await page.getByTestId('results-close').click();
+    await expect(page.getByTestId('column-announced').getByTestId(`card-${cache}`)).toBeVisible();
+    await shot(page, 'closing-3-announced');
+  });
+
+  await test.step('it is enforced: the request says who would be cut off, and Frank agrees', async () => {
+    await page.getByTestId(`select-${cache}`).check();
+    await page.getByTestId('bulk-advance').click();
+    await page.getByTestId('advance-enforce').check();
+    await expect(page.getByTestId('impact-short')).toBeVisible();
+    await page.getByTestId('advance-reason').fill('Everybody who was seen is allowed');
+    await shot(page, 'closing-4-advance');
+    await page.getByTestId('advance-confirm').click();
+    await expect(page.getByTestId(`result-${cache}`)).toHaveAttribute('data-value', 'ok');
+    const ticket = (await page.getByTestId(`result-${cache}`).getByRole('link').textContent()) ?? '';
+    await frank.page.goto(`/tickets/${ticket}`);
+    await frank.page.getByTestId('tab-impact').click();
+    await expect(frank.page.getByTestId('impact-denied')).toBeVisible();
+    await shot(frank.page, 'closing-5-impact');
+    await frank.page.getByTestId('approve-button').click();
+    await expectState(frank.page, 'effective', 30_000);
+    await page.goto('/rollout');
+    await expect(page.getByTestId('column-enforce').getByTestId(`card-${cache}`)).toBeVisible();
+  });
+
+  await test.step('for an hour everything passes, and it is said who wanted it so; then it is ended', async () => {
+    await page.goto(`/resources/${cache}`);
+    await expect(page.getByTestId('resource-mode')).toHaveAttribute('data-value', 'Enforce');
+    await page.getByTestId('audit-begin').click();
+    await page.getByTestId('audit-reason').fill('A job is cut off');
+    await page.getByTestId('audit-confirm').click();
+    await expect(page.getByTestId('temporary-audit')).toContainText('A job is cut off');
+    await expect(page.getByTestId('temporary-audit')).toContainText('Bob');
+    await expect(page.getByTestId('resource-mode')).toHaveAttribute('data-value', 'Audit');
+    await shot(page, 'closing-6-audit');
+    await page.getByTestId('audit-end').click();
+    await page.getByTestId('audit-end-reason').fill('The job is fixed');
+    await page.getByTestId('audit-end-confirm').click();
+    await expect(page.getByTestId('temporary-audit')).toHaveCount(0);
+    await expect(page.getByTestId('resource-mode')).toHaveAttribute('data-value', 'Enforce');
+  });
+
+  await test.step('what was adopted stands among the grants', async () => {
+    await expect(page.getByTestId('access-table')).toContainText(adopted);
+  });
+});
+
+test('below the threshold Enforce is refused with what is missing; a security administrator may override it', async ({ browser }) => {
+  const [bob, dave] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'dave')]);
+  const path = '/requests/new?kind=mode&resource=orders-cache&mode=Enforce';
+  await bob.page.goto(path);
+  await expect(bob.page.getByTestId('threshold')).toHaveAttribute('data-value', 'missing');
+  await expect(bob.page.getByTestId('override-check')).toHaveCount(0);
+  await bob.page.getByTestId('request-reason').fill('Close it now');
+  await bob.page.getByTestId('submit-request').click();
+  await expect(bob.page.getByTestId('error-state').or(bob.page.getByTestId('preview-problem')).first()).toBeVisible();
+  await shot(bob.page, 'threshold-refused');
+  await expect(bob.page).toHaveURL(/requests\/new/);
+
+  await dave.page.goto(path);
+  await dave.page.getByTestId('override-check').check();
+  await dave.page.getByTestId('override-reason').fill('The auditor comes on Monday');
+  await dave.page.getByTestId('request-reason').fill('Close it now');
+  await shot(dave.page, 'threshold-override');
+  await dave.page.getByTestId('submit-request').click();
+  await dave.page.waitForURL(/\/tickets\/T-\d+$/);
+  await expect(dave.page.getByTestId('override')).toContainText('The auditor comes on Monday');
+  await dave.page.getByTestId('withdraw-button').click();
+  await dave.page.getByTestId('withdraw-reason').fill('Only tried');
+  await dave.page.getByTestId('withdraw-confirm').click();
+  await expectState(dave.page, 'withdrawn');
+});
+
+async function settled(page: Page): Promise<void> {
+  await expect(page.locator('main h1').first()).toBeVisible();
+  await expect(page.getByTestId('skeleton')).toHaveCount(0);
+}
+
+async function serious(page: Page): Promise<string[]> {
+  const results = await new AxeBuilder({ page }).analyze();
+  return results.violations
+    .filter((violation) => violation.impact === 'serious' || violation.impact === 'critical')
+    .map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.target.join(' ')).join(', ')}`);
+}
+
+async function overflow(page: Page): Promise<number> {
+  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+}

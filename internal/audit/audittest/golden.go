@@ -1,0 +1,77 @@
+package audittest
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+var update = flag.Bool("update", false, "write the golden files again")
+
+// Statement is the text of a query and its arguments as text.
+type Statement struct {
+	Text string
+	Args []string
+}
+
+// Golden compares statements with the file; -update writes it.
+func Golden(t *testing.T, file string, statements map[string]Statement) {
+	t.Helper()
+	var b strings.Builder
+	names := make([]string, 0, len(statements))
+	for name := range statements {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "# %s\n%s\n", name, statements[name].Text)
+		for _, a := range statements[name].Args {
+			fmt.Fprintf(&b, "  %s\n", a)
+		}
+		b.WriteString("\n")
+	}
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(b.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatalf("run the test with -update to make it: %v", err)
+	}
+	if diff := cmp.Diff(string(want), b.String()); diff != "" {
+		t.Errorf("statements differ from %s; after a look, run the test with -update (-want +got):\n%s", file, diff)
+	}
+}
+
+// EveryFilter sets every field, to values that are found again in arguments and must not be in a statement's text.
+func EveryFilter() audit.Filter {
+	return audit.Filter{
+		Since: T0.Add(59 * time.Second), Until: T0.Add(2*time.Hour + time.Second), Subjects: []string{"value-s"}, Resources: []string{"value-r1", "value-r2"},
+		Clusters: []string{"value-c"}, Actions: []string{"value-a"}, Decisions: []policy.Word{"value-d"}, Verdicts: []audit.Verdict{"value-v"}, Ports: []uint16{6379},
+		Policy: "value-p", SID: "value-sid", Unattributed: true, Disagree: true, Text: "value-t", Within: &audit.Scope{Subjects: []string{"value-w"}},
+	}
+}
+
+// BindsValues fails when a value of EveryFilter is part of a text.
+func BindsValues(t *testing.T, statements map[string]Statement) {
+	t.Helper()
+	for name, s := range statements {
+		if strings.Contains(s.Text, "value-") || strings.Contains(s.Text, "6379") {
+			t.Errorf("%s has a value in its text: %s", name, s.Text)
+		}
+	}
+}

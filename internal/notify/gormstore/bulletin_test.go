@@ -1,0 +1,47 @@
+package gormstore
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+// TestBulletin: what happened to a resource comes into the inboxes of those concerned, each with what is his, once.
+func TestBulletin(t *testing.T) {
+	each(t, func(t *testing.T, s *Store) {
+		b := notify.Bulletin{Event: "cache/announced/1", At: start, Facts: notify.Facts{Event: "announced", ActorID: "bob", Comment: "on Monday", Page: "resources/cache",
+			Items: []notify.About{{Resource: "Cache"}}},
+			People: map[string][]notify.About{"alice": {{Application: "Cart", Resource: "Cache"}}, "bob": nil, "sam": nil}}
+		for range 2 { // it was stored twice
+			if err := s.db.Write(t.Context(), func(tx *gorm.DB) error { return EnqueueBulletin(tx, b) }); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r := notify.NewRouter(notify.RouterConfig{Store: s, Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Gone: func(error) bool { return false },
+			People: func(context.Context) (notify.People, error) { return notify.Company{Catalog: &catalog.Catalog{}}, nil }})
+		if err := r.Drain(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		got := map[string][]string{}
+		for _, person := range []string{"alice", "bob", "sam"} {
+			notices, _, err := s.Inbox(t.Context(), notify.InboxFilter{Person: person})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range notices {
+				got[person] = append(got[person], string(n.Kind)+" "+n.Facts.Items[0].String())
+			}
+		}
+		want := map[string][]string{"alice": {"rollout Cart → Cache"}, "sam": {"rollout Cache"}}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("everybody concerned but the one who did it: %s", diff)
+		}
+	})
+}

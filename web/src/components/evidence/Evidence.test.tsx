@@ -1,0 +1,151 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import type { Impact as ImpactData, Proposal, Resource, Unused } from "../../api/types";
+import { app888, bob, bobsCluster, connection, resource, ticket } from "../../testing/fixtures";
+import { problem, renderPage, serve } from "../../testing/render";
+import { ImpactShort } from "./Impact";
+import { ProposalReview } from "./ProposalReview";
+import { TemporaryAudit } from "./TemporaryAudit";
+import { UnusedTable } from "./UnusedTable";
+
+const seen = { count: 10, firstSeen: "2026-11-20T09:00:00Z", lastSeen: "2026-11-20T10:00:00Z", days: 1, daysObserved: 2, clusters: ["m1"], decisions: { audited: 10 } };
+
+describe("temporary audit", () => {
+  const closed = (over: Partial<NonNullable<Resource["protection"]>> = {}) =>
+    resource({ protection: { mode: "Enforce", effectiveMode: "Enforce", statements: 1, realized: true, resourceVersion: "7", canToggle: true, clusters: [{ cluster: "m1", state: "Realized", mode: "Enforce" }], ...over } });
+  const show = (of: Resource, over: Parameters<typeof serve>[0] = {}) => {
+    const calls = serve(over);
+    renderPage(<TemporaryAudit resource={of} />, { path: "/", at: "/" });
+    return calls;
+  };
+
+  it("begins with an end and a reason, on what the person saw", async () => {
+    const calls = show(closed(), { "PUT /resources/bobs-cluster/temporary-audit": () => ({ body: closed() }) });
+    await userEvent.click(screen.getByTestId("audit-begin"));
+    await userEvent.click(await screen.findByTestId("audit-4h"));
+    await userEvent.click(screen.getByTestId("audit-confirm"));
+    expect(await screen.findByText("Give a reason.")).toBeVisible();
+    await userEvent.type(screen.getByTestId("audit-reason"), "The job is cut off");
+    const before = Date.now();
+    await userEvent.click(screen.getByTestId("audit-confirm"));
+    await waitFor(() => expect(calls).toHaveLength(1));
+    const body = calls[0]?.body as { until: string; reason: string; resourceVersion: string };
+    expect([body.reason, body.resourceVersion]).toEqual(["The job is cut off", "7"]);
+    expect(Math.abs(Date.parse(body.until) - before - 4 * 3_600_000)).toBeLessThan(60_000);
+  });
+
+  it("says who switched it on, why and until when, and can be ended", async () => {
+    const until = new Date(Date.now() + 3_600_000).toISOString();
+    const calls = show(closed({ temporaryAudit: { until, reason: "The job is cut off", by: bob, active: true } }), { "DELETE /resources/bobs-cluster/temporary-audit": () => ({ body: closed() }) });
+    const state = within(screen.getByTestId("temporary-audit"));
+    expect(state.getByText(/The job is cut off/)).toHaveTextContent("Bob Li");
+    expect(state.getByTestId("audit-left")).toHaveTextContent(/^(1:00:00|0:59:\d\d)$/);
+    await userEvent.click(state.getByTestId("audit-end"));
+    await userEvent.type(await screen.findByTestId("audit-end-reason"), "Fixed");
+    await userEvent.click(screen.getByTestId("audit-end-confirm"));
+    await waitFor(() => expect(calls[0]?.body).toEqual({ reason: "Fixed", resourceVersion: "7" }));
+  });
+
+  it.each([
+    ["whoever may not", closed({ canToggle: false })],
+    ["where nothing is enforced", closed({ mode: "Audit", effectiveMode: "Audit", clusters: [] })],
+  ])("is not offered to %s", (_, of) => {
+    show(of);
+    expect(screen.queryByTestId("audit-begin")).toBeNull();
+  });
+});
+
+describe("a proposal", () => {
+  const proposal = (over: Partial<Proposal> = {}): Proposal => ({
+    resource: bobsCluster,
+    since: "2026-11-07T10:00:00Z",
+    until: "2026-11-21T10:00:00Z",
+    lines: [
+      { subject: app888, action: "redis:connect", state: "audited", grantable: true, evidence: seen },
+      { subject: { name: "n", title: "Ghost" }, action: "redis:connect", state: "new", grantable: false, evidence: seen },
+      { subject: { id: "app-1", name: "a", title: "Known" }, action: "redis:connect", state: "covered", evidence: seen },
+    ],
+    unattributed: [],
+    unknownPorts: [],
+    yaml: "",
+    canAdopt: true,
+    ...over,
+  });
+  const show = (of: Proposal, over: Parameters<typeof serve>[0] = {}) => {
+    const calls = serve({ "GET /resources/bobs-cluster/proposal": () => ({ body: of }), "POST /tickets/preview": () => ({ body: { items: [] } }), ...over });
+    const page = renderPage(<ProposalReview resource={resource({ mine: true })} />, { path: "/", at: "/" });
+    return { calls, ...page };
+  };
+
+  it("becomes one request of the lines that were chosen", async () => {
+    const { calls, router } = show(proposal(), { "POST /tickets": () => ({ body: ticket({ id: "T-8" }) }) });
+    await userEvent.click(await screen.findByTestId("choose-app-888"));
+    await userEvent.click(screen.getByTestId("adopt"));
+    await userEvent.type(await screen.findByTestId("adopt-reason"), "They are ours");
+    await userEvent.click(screen.getByTestId("adopt-confirm"));
+    await waitFor(() => expect(router.state.location.pathname).toBe("/tickets/T-8"));
+    expect(calls.find(({ method, path }) => method === "POST" && path === "/tickets")?.body).toEqual({ kind: "grant", adopt: true, items: [{ application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"] }], reason: "They are ours" });
+  });
+
+  it("offers nothing that cannot be asked for", async () => {
+    show(proposal());
+    await screen.findByTestId("choose-app-888");
+    expect(screen.getAllByRole("checkbox").map((box) => box.getAttribute("data-testid"))).toEqual(["choose-all", "choose-app-888"]);
+  });
+
+  it("can be read by who may not ask", async () => {
+    show(proposal({ canAdopt: false }));
+    expect(await screen.findAllByTestId("proposal-line")).not.toHaveLength(0);
+    expect(screen.queryByRole("checkbox")).toBeNull();
+  });
+
+  it("keeps what has no name apart, with what to do about it", async () => {
+    show(proposal({ unattributed: [{ source: "10.0.0.7", ports: ["6379/TCP"], evidence: seen }], unknownPorts: [{ port: 16_379, protocol: "TCP", source: "Checkout", evidence: seen }] }));
+    expect(await screen.findByTestId("unattributed")).toHaveTextContent("10.0.0.7");
+    expect(screen.getByTestId("unknown-ports")).toHaveTextContent("Ask the security team");
+  });
+
+  it("says that enforcing would cut nobody off", async () => {
+    show(proposal({ lines: proposal().lines.slice(2) }));
+    expect(await screen.findByTestId("proposal-empty")).toHaveTextContent("Everybody who was seen is allowed already");
+  });
+});
+
+describe("unused grants", () => {
+  const unused = (sid: string, over: Partial<Unused> = {}): Unused => ({ policy: "p", sid, effect: "Allow", subjects: [app888], resources: [bobsCluster], actions: ["redis:connect"], daysObserved: 14, why: "Quiet.", ticket: `T-${sid}`, ticketItem: 0, ticketVisible: true, canRevoke: true, ...over });
+
+  it("are revoked together with one reason, and one that is refused keeps none of the others", async () => {
+    const calls = serve({
+      "POST /tickets/T-1/revoke": () => problem(409, "stale"),
+      "POST /tickets/T-2/revoke": () => ({ body: ticket({ id: "T-2" }) }),
+    });
+    renderPage(<UnusedTable rows={[unused("1"), unused("2"), unused("3", { canRevoke: false })]} label="Unused" />, { path: "/", at: "/" });
+    await userEvent.click(screen.getByTestId("unused-all"));
+    await userEvent.click(screen.getByTestId("revoke-unused"));
+    await userEvent.type(await screen.findByTestId("revoke-many-reason"), "Nobody uses them");
+    await userEvent.click(screen.getByTestId("revoke-many-confirm"));
+    const results = within(await screen.findByTestId("revoke-results")).getAllByRole("listitem");
+    expect(results.map((each) => each.getAttribute("data-value"))).toEqual(["refused", "ok"]);
+    expect(calls.filter(({ method }) => method === "POST").map(({ body }) => body)).toEqual([{ reason: "Nobody uses them", item: 0 }, { reason: "Nobody uses them", item: 0 }]);
+  });
+});
+
+describe("the impact in short", () => {
+  const line = { ...connection(), before: "audited", after: "default-denied" } as const;
+  const impact = (over: Partial<ImpactData>): ImpactData => ({ available: true, since: seen.firstSeen, until: seen.lastSeen, newlyAllowed: [], newlyDenied: [], allowed: { connections: 0, clients: 0 }, denied: { connections: 0, clients: 0 }, unchanged: 5, uncertain: [], truncated: false, ...over });
+  const named = (title: string) => ({ ...line, subject: { name: title, title } });
+
+  it.each([
+    ["says who is cut off", impact({ newlyDenied: [line], denied: { connections: 12, clients: 1 } }), "Cuts off 12 connections of the last days: Payments API."],
+    ["names a few of many", impact({ newlyDenied: ["A", "B", "C", "D", "E"].map(named), denied: { connections: 1_200, clients: 9 } }), "Cuts off 1,200 connections of the last days: A, B, C, D, and 5 more."],
+    ["says that nobody is", impact({}), "Cuts off nobody that was seen in the last days."],
+    ["says who is let in", impact({ allowed: { connections: 1, clients: 1 } }), "Lets in 1 connection that was refused."],
+    ["says where it does not know", impact({ uncertain: [{ cluster: "m2", from: seen.firstSeen, to: seen.lastSeen, reason: "gap" }] }), "Flows of m2 are missing in part"],
+    ["says that it cannot tell", impact({ available: false, message: "The replay took too long." }), "The replay took too long."],
+  ])("%s", (_, of, want) => {
+    serve({});
+    renderPage(<ImpactShort impact={of} />, { path: "/", at: "/" });
+    expect(screen.getByTestId("impact-short")).toHaveTextContent(want);
+  });
+});

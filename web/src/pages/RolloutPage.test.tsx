@@ -1,0 +1,95 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import type { RolloutCard } from "../api/types";
+import { card } from "../testing/fixtures";
+import { renderPage, serve } from "../testing/render";
+import { RolloutPage } from "./RolloutPage";
+
+const may = card().can;
+const redis = card();
+const cache = card({ resource: { id: "cache", name: "trnv1:rsc:x:redis:clusters:cache", title: "Cache" }, stage: "observe", mode: "Observe", score: 31, missing: ["Watched on 5 of 14 days."], hint: { code: "wait", text: "Wait." } });
+const foreign = card({ resource: { id: "foreign", name: "trnv1:rsc:x:redis:clusters:foreign", title: "Foreign" }, stage: "enforce", mode: "Enforce", can: { announce: false, advance: false, guard: false, toggle: false, override: false } });
+
+function start(items: RolloutCard[], over: Parameters<typeof serve>[0] = {}, at = "/rollout") {
+  const calls = serve({
+    "GET /rollout": () => ({ body: { items, stages: { observe: 1, refine: 12 }, flowsAvailable: true, threshold: 70, windowSeconds: 1_209_600 } }),
+    "GET /classes": () => ({ body: { items: [] } }),
+    ...over,
+  });
+  return { calls, ...renderPage(<RolloutPage />, { path: "/rollout", at }) };
+}
+
+describe("the board", () => {
+  it("has each resource in the column of its stage, with what it lacks", async () => {
+    start([redis, cache, foreign]);
+    const column = within(await screen.findByTestId("column-observe"));
+    expect(column.getByTestId("card-cache")).toHaveTextContent("Watched on 5 of 14 days.");
+    expect(screen.getByTestId("column-refine")).toHaveTextContent("12");
+    expect(within(screen.getByTestId("column-announced")).getByText("None")).toBeVisible();
+  });
+
+  it("offers nothing to do with what is not the reader’s", async () => {
+    start([redis, foreign]);
+    await screen.findByTestId("select-bobs-cluster");
+    expect(screen.queryByTestId("select-foreign")).toBeNull();
+    expect(screen.queryByTestId("card-menu-foreign")).toBeNull();
+  });
+
+  it("asks for what the address says", async () => {
+    const { calls } = start([redis], {}, "/rollout?class=redis&stage=refine&stage=none");
+    await screen.findByTestId("board");
+    const search = calls.find(({ path }) => path === "/rollout")?.search;
+    expect([search?.get("class"), search?.getAll("stage")]).toEqual(["redis", ["refine"]]);
+    expect(screen.queryByTestId("column-observe")).toBeNull();
+  });
+});
+
+describe("several at once", () => {
+  it("change their mode with one reason, in the members that were chosen, and each says what became of it", async () => {
+    const { calls } = start([redis, cache], {
+      "POST /rollout/advance": () => ({ body: { items: [{ resource: "bobs-cluster", ok: true, ticket: "T-5" }, { resource: "cache", ok: false, problem: { type: "about:blank", title: "not yet", status: 409, code: "evidence", detail: "The score is 31." } }] } }),
+    });
+    await userEvent.click(await screen.findByTestId("select-all"));
+    await userEvent.click(screen.getByTestId("bulk-advance"));
+    const dialog = within(await screen.findByTestId("advance-dialog"));
+    expect(dialog.getByTestId("affected")).toHaveTextContent("Cache");
+    await userEvent.click(dialog.getByTestId("advance-enforce"));
+    expect(dialog.getByTestId("advance-lacking")).toHaveTextContent("Cache");
+    await userEvent.click(dialog.getByTestId("advance-confirm"));
+    expect(calls.some(({ method, path }) => method === "POST" && path === "/rollout/advance")).toBe(false);
+    await userEvent.type(dialog.getByTestId("advance-reason"), "All known");
+    await userEvent.click(dialog.getByTestId("advance-confirm"));
+    expect(await screen.findByTestId("result-cache")).toHaveTextContent("The score is 31.");
+    expect(within(screen.getByTestId("result-bobs-cluster")).getByRole("link", { name: "T-5" })).toHaveAttribute("href", "/tickets/T-5");
+    const sent = calls.find(({ path }) => path === "/rollout/advance");
+    expect(sent?.body).toEqual({ resources: ["bobs-cluster", "cache"], stage: "enforce", reason: "All known" });
+    expect(sent?.headers.get("Idempotency-Key")).toMatch(/^\w{16,}$/);
+  });
+
+  it("are enforced without evidence only by who may, with a reason of its own", async () => {
+    const { calls } = start([{ ...cache, can: { ...may, override: true } }], { "POST /rollout/advance": () => ({ body: { items: [] } }) });
+    await userEvent.click(await screen.findByTestId("select-cache"));
+    await userEvent.click(screen.getByTestId("bulk-advance"));
+    const dialog = within(await screen.findByTestId("advance-dialog"));
+    await userEvent.click(dialog.getByTestId("advance-enforce"));
+    await userEvent.click(dialog.getByTestId("override-check"));
+    await userEvent.type(dialog.getByTestId("advance-reason"), "Close it");
+    await userEvent.click(dialog.getByTestId("advance-confirm"));
+    expect(calls.some(({ path }) => path === "/rollout/advance")).toBe(false);
+    await userEvent.type(dialog.getByTestId("override-reason"), "The audit is on Monday");
+    await userEvent.click(dialog.getByTestId("advance-confirm"));
+    await waitFor(() => expect(calls.find(({ path }) => path === "/rollout/advance")?.body).toMatchObject({ override: { reason: "The audit is on Monday" } }));
+  });
+
+  it("are announced to the owners of the clients", async () => {
+    const { calls } = start([redis], { "POST /rollout/announce": () => ({ body: { items: [{ resource: "bobs-cluster", ok: true, told: 3, unowned: ["app/ghost"] }] } }) });
+    await userEvent.click(await screen.findByTestId("select-bobs-cluster"));
+    await userEvent.click(screen.getByTestId("bulk-announce"));
+    const dialog = within(await screen.findByTestId("announce-dialog"));
+    await userEvent.type(dialog.getByTestId("announce-message"), "It closes on Monday");
+    await userEvent.click(dialog.getByTestId("announce-confirm"));
+    expect(await screen.findByTestId("result-bobs-cluster")).toHaveTextContent("3 people were told");
+    expect(calls.find(({ path }) => path === "/rollout/announce")?.body).toEqual({ resources: ["bobs-cluster"], message: "It closes on Monday" });
+  });
+});
