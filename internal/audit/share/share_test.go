@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/audit/sqlite"
 )
 
-const ttl = 60 * time.Millisecond
+const ttl = 900 * time.Millisecond
 
 // watched tells who follows, and that nobody does so beside another.
 type watched struct {
