@@ -40,6 +40,9 @@ test('the explorer: filters in the address, from a flow to who approved it, what
     await expect(page).toHaveURL(/row=/);
     await shot(page, 'flows-drawer');
     expect(await serious(page)).toEqual([]);
+    await page.goto('/flows?resource=bobs-cluster&subject=app-889&decision=default-denied&window=1h');
+    await page.getByTestId('flow-open').first().click();
+    await expect(page.getByTestId('chain-statement')).toContainText('No statement allows it');
     await page.getByTestId('narrow-raw').click();
     await expect(page.getByTestId('raw-row').first()).toBeVisible();
   });
@@ -141,32 +144,6 @@ test('closing a resource: who was seen may stay, their owners are told, it is en
   await test.step('what was adopted stands among the grants', async () => {
     await expect(page.getByTestId('access-table')).toContainText(adopted);
   });
-});
-
-test('below the threshold Enforce is refused with what is missing; a security administrator may override it', async ({ browser }) => {
-  const [bob, dave] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'dave')]);
-  const path = '/requests/new?kind=mode&resource=orders-cache&mode=Enforce';
-  await bob.page.goto(path);
-  await expect(bob.page.getByTestId('threshold')).toHaveAttribute('data-value', 'missing');
-  await expect(bob.page.getByTestId('override-check')).toHaveCount(0);
-  await bob.page.getByTestId('request-reason').fill('Close it now');
-  await bob.page.getByTestId('submit-request').click();
-  await expect(bob.page.getByTestId('error-state').or(bob.page.getByTestId('preview-problem')).first()).toBeVisible();
-  await shot(bob.page, 'threshold-refused');
-  await expect(bob.page).toHaveURL(/requests\/new/);
-
-  await dave.page.goto(path);
-  await dave.page.getByTestId('override-check').check();
-  await dave.page.getByTestId('override-reason').fill('The auditor comes on Monday');
-  await dave.page.getByTestId('request-reason').fill('Close it now');
-  await shot(dave.page, 'threshold-override');
-  await dave.page.getByTestId('submit-request').click();
-  await dave.page.waitForURL(/\/tickets\/T-\d+$/);
-  await expect(dave.page.getByTestId('override')).toContainText('The auditor comes on Monday');
-  await dave.page.getByTestId('withdraw-button').click();
-  await dave.page.getByTestId('withdraw-reason').fill('Only tried');
-  await dave.page.getByTestId('withdraw-confirm').click();
-  await expectState(dave.page, 'withdrawn');
 });
 
 async function settled(page: Page): Promise<void> {

@@ -69,6 +69,10 @@ describe("a change of mode", () => {
     ["needs a resource", { resource: "" }, undefined],
     ["takes no mode along when it ends protection", { kind: "offboard" }, { kind: "offboard", items: [{ resource: "bobs-cluster" }] }],
     ["carries only exceptions that are some", { clusterModes: { m1: "Enforce", m2: "Audit" } }, { kind: "mode", items: [{ resource: "bobs-cluster", mode: "Enforce", clusterModes: { m2: "Audit" } }] }],
+    ["an override of the evidence goes with what is enforced", { mode: "Enforce", override: " Monday " }, { kind: "mode", items: [{ resource: "bobs-cluster", mode: "Enforce" }], override: { reason: "Monday" } }],
+    ["also in one member", { mode: "Audit", clusterModes: { m1: "Enforce" }, override: "Monday" }, { kind: "mode", items: [{ resource: "bobs-cluster", mode: "Audit", clusterModes: { m1: "Enforce" } }], override: { reason: "Monday" } }],
+    ["an override without a reason is none", { mode: "Enforce", override: " " }, { kind: "mode", items: [{ resource: "bobs-cluster", mode: "Enforce" }] }],
+    ["what is not enforced needs none", { mode: "Audit", override: "Monday" }, { kind: "mode", items: [{ resource: "bobs-cluster", mode: "Audit" }] }],
   ] as const)("%s", (_, over, want) => expect(modeBody({ ...base, ...over } as ModeRequest)).toEqual(want));
 });
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RolloutCard } from "../api/types";
 import { card } from "../testing/fixtures";
-import { advanceBody, clustersOf, columns, lacking, split, usualTarget } from "./rollout";
+import { advanceBody, clustersOf, columns, lacking, missingOf, split, usualTarget } from "./rollout";
 
 const of = (id: string, over: Partial<RolloutCard> = {}) => card({ resource: { id, name: id, title: id }, ...over });
 const ids = (cards: RolloutCard[]) => cards.map(({ resource }) => resource.id);
@@ -12,6 +12,16 @@ describe("the columns", () => {
     expect(ids(refine)).toEqual(["d", "b", "a", "c"]);
     expect(ids(enforce)).toEqual(["e"]);
     expect(observe).toEqual([]);
+  });
+
+  it("show what is used before what is not", () => {
+    expect(ids(columns([of("a", { clients: 0 }), of("b", { clients: 3 })]).refine)).toEqual(["b", "a"]);
+  });
+});
+
+describe("what is missing", () => {
+  it("is not said twice", () => {
+    expect(missingOf(of("a", { missing: ["Adopt them.", "Wait."], hint: { code: "wait", text: "Wait." } }))).toEqual(["Adopt them."]);
   });
 });
 

@@ -12,10 +12,10 @@ export type Target = (typeof targets)[number];
 const modes: Record<Target, Mode> = { observe: "Observe", initial: "Audit", enforce: "Enforce" };
 export const modeOf = (target: Target): Mode => modes[target];
 
-/** What stands against it comes first: a stopped one, then those with the most to do. */
+/** A stopped one comes first, then what is known best; of what is known equally well, what most clients use. */
 export function columns(cards: RolloutCard[]): Record<RolloutStage, RolloutCard[]> {
   const rank = (card: RolloutCard) => (card.guard.stoppedAt ? 0 : 1);
-  const sorted = [...cards].sort((a, b) => rank(a) - rank(b) || (b.score ?? -1) - (a.score ?? -1) || a.resource.title.localeCompare(b.resource.title));
+  const sorted = [...cards].sort((a, b) => rank(a) - rank(b) || (b.score ?? -1) - (a.score ?? -1) || b.clients - a.clients || a.resource.title.localeCompare(b.resource.title));
   return Object.fromEntries(stages.map((stage) => [stage, sorted.filter((card) => card.stage === stage)])) as Record<RolloutStage, RolloutCard[]>;
 }
 
@@ -34,6 +34,9 @@ export const clustersOf = (cards: RolloutCard[]): string[] => [...new Set(cards.
 
 /** Those that may not be enforced without an override; of one without a score it is not known, so it counts. */
 export const lacking = (cards: RolloutCard[]): RolloutCard[] => cards.filter(({ score, threshold }) => score === undefined || score < (threshold ?? 0));
+
+/** What is missing, but for what the hint says already. */
+export const missingOf = ({ missing, hint }: RolloutCard): string[] => missing.filter((each) => each !== hint?.text);
 
 /** What most of a selection would do next. */
 export function usualTarget(cards: RolloutCard[]): Target {

@@ -1,5 +1,7 @@
+import { Button } from "@mantine/core";
+import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import type { RolloutCard } from "../../api/types";
+import type { RolloutCard, RolloutStage } from "../../api/types";
 import { cardKey, columns, stages } from "../../lib/rollout";
 import { Card } from "./Card";
 import type { CardAction } from "./Card";
@@ -15,6 +17,43 @@ interface Props {
   onAct: (card: RolloutCard, action: CardAction) => void;
 }
 
+/** More of a column is shown on demand: the next one should not be far below on a narrow screen. */
+const folded = 8;
+
+interface ColumnProps extends Pick<Props, "cards" | "selection" | "onSelect" | "onAct"> {
+  stage: RolloutStage;
+  count: number;
+}
+
+function Column({ stage, cards, count, selection, onSelect, onAct }: ColumnProps) {
+  const { t } = useTranslation();
+  const [all, setAll] = useState(false);
+  const shown = all ? cards : cards.slice(0, folded);
+  return (
+    <section className={classes.column} aria-label={t(`rollout.stage.${stage}`)} data-testid={`column-${stage}`}>
+      <div className={classes.columnHead}>
+        <h2>{t(`rollout.stage.${stage}`)}</h2>
+        <span>{count}</span>
+      </div>
+      <p className={classes.columnHelp}>{t(`rollout.stageHelp.${stage}`)}</p>
+      {cards.length === 0 ? (
+        <p className={classes.none}>{t("rollout.columnEmpty")}</p>
+      ) : (
+        <ul className={classes.cards}>
+          {shown.map((card) => (
+            <Card key={cardKey(card)} card={card} selected={selection.has(cardKey(card))} onSelect={() => onSelect(cardKey(card))} onAct={(action) => onAct(card, action)} />
+          ))}
+        </ul>
+      )}
+      {shown.length < cards.length && (
+        <Button mt={8} fullWidth size="compact-sm" variant="default" onClick={() => setAll(true)} data-testid={`column-more-${stage}`}>
+          {t("rollout.showMore", { count: cards.length - shown.length })}
+        </Button>
+      )}
+    </section>
+  );
+}
+
 /** Five columns, or on a narrow screen five lists below each other; a card moves by what is done, never by hand. */
 export function Board({ cards, counts, shown, selection, onSelect, onAct }: Props) {
   const { t } = useTranslation();
@@ -26,22 +65,7 @@ export function Board({ cards, counts, shown, selection, onSelect, onAct }: Prop
       {stages
         .filter((stage) => shown.length === 0 || shown.includes(stage))
         .map((stage) => (
-          <section key={stage} className={classes.column} aria-label={t(`rollout.stage.${stage}`)} data-testid={`column-${stage}`}>
-            <div className={classes.columnHead}>
-              <h2>{t(`rollout.stage.${stage}`)}</h2>
-              <span>{counts[stage] ?? byStage[stage].length}</span>
-            </div>
-            <p className={classes.columnHelp}>{t(`rollout.stageHelp.${stage}`)}</p>
-            {byStage[stage].length === 0 ? (
-              <p className={classes.none}>{t("rollout.columnEmpty")}</p>
-            ) : (
-              <ul className={classes.cards}>
-                {byStage[stage].map((card) => (
-                  <Card key={cardKey(card)} card={card} selected={selection.has(cardKey(card))} onSelect={() => onSelect(cardKey(card))} onAct={(action) => onAct(card, action)} />
-                ))}
-              </ul>
-            )}
-          </section>
+          <Column key={stage} stage={stage} cards={byStage[stage]} count={counts[stage] ?? byStage[stage].length} selection={selection} onSelect={onSelect} onAct={onAct} />
         ))}
     </div>
   );

@@ -3,6 +3,7 @@ import { IconDots } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { RolloutCard } from "../../api/types";
+import { missingOf } from "../../lib/rollout";
 import { useWords } from "../../lib/use-words";
 import badge from "../Badge.module.css";
 import { Word } from "../Badge";
@@ -71,6 +72,7 @@ export function Card({ card, selected, onSelect, onAct }: Props) {
   const { t } = useTranslation();
   const words = useWords();
   const { resource, guard, hint } = card;
+  const missing = missingOf(card);
   const path = resource.id === undefined ? undefined : `/resources/${encodeURIComponent(resource.id)}`;
   const anchor = hint === undefined ? undefined : anchors[hint.code];
   const selects = resource.id !== undefined && (card.can.advance || card.can.announce);
@@ -101,9 +103,9 @@ export function Card({ card, selected, onSelect, onAct }: Props) {
         </p>
       )}
       {hint && <p className={classes.hint} data-testid="card-hint" data-value={hint.code}>{path && anchor !== undefined ? <Link to={`${path}${anchor}`}>{words.said(hint.text)}</Link> : words.said(hint.text)}</p>}
-      {card.missing.length > 0 && (
+      {missing.length > 0 && (
         <ul className={classes.missing}>
-          {card.missing.map((each) => (
+          {missing.map((each) => (
             <li key={each}>{words.said(each)}</li>
           ))}
         </ul>

@@ -6,7 +6,7 @@ export const catalog = {
     disagreements_other: "条连接的数据面处置与策略不一致",
     lost_other: "条流量在最近一天丢失",
     lostAndGap_other: "条流量在最近一天丢失，另有 {{duration}}没有采集",
-    stopped_other: "个资源的上线被保护机制停止：{{names}}",
+    stopped_other: "个资源的推进被守护停止：{{names}}",
     title: "首页",
     waitsForMe: "等我审批",
     waitsEmpty: "没有等您审批的申请。",

@@ -4,7 +4,7 @@ export const governance = {
   governing: {
     label: "治理",
     flows: "流量",
-    rollout: "上线",
+    rollout: "策略推进",
     unused: "未使用的授权",
     delegations: "委托",
     workloads: "工作负载",
