@@ -2,6 +2,9 @@ package hubble
 
 import (
 	"fmt"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -88,16 +91,30 @@ const (
 	maxEncoded   = 4096
 )
 
-// endpoints remembers what encoded endpoints mean: a fleet has far fewer of them than flows. One that is read again after
-// the memory was full is a new one, so what is remembered about pairs of them must be dropped with it.
+// endpoints remembers what encoded endpoints mean: a fleet has far fewer of them than flows. Those that mean the same, such
+// as the pods of one workload, are one, so that what is remembered about pairs of them is little. One that is read again
+// after the memory was full is a new one, so what is remembered about pairs of them must be dropped with it.
 type endpoints struct {
 	limit   int
-	known   map[string]*audit.Endpoint
+	known   map[string]*audit.Endpoint // as they are encoded
+	alike   map[string]*audit.Endpoint // by their meaning
 	dropped func()
 }
 
 func newEndpoints(limit int, dropped func()) *endpoints {
-	return &endpoints{limit: limit, known: map[string]*audit.Endpoint{}, dropped: dropped}
+	return &endpoints{limit: limit, known: map[string]*audit.Endpoint{}, alike: map[string]*audit.Endpoint{}, dropped: dropped}
+}
+
+// meaning is everything that an encoded endpoint says, without ambiguity.
+func meaning(e *audit.Endpoint) string {
+	b := []byte(e.Kind)
+	for _, part := range []string{e.Identity, e.Namespace, e.Cluster} {
+		b = strconv.AppendQuote(b, part)
+	}
+	for _, k := range slices.Sorted(maps.Keys(e.Labels)) {
+		b = strconv.AppendQuote(strconv.AppendQuote(b, k), e.Labels[k])
+	}
+	return string(b)
 }
 
 // of returns the endpoint, nearly always the same pointer for the same bytes. It must not be changed.
@@ -114,9 +131,15 @@ func (c *endpoints) of(encoded []byte) (*audit.Endpoint, error) {
 		return &e, nil
 	}
 	if len(c.known) >= c.limit {
-		c.known = map[string]*audit.Endpoint{}
+		c.known, c.alike = map[string]*audit.Endpoint{}, map[string]*audit.Endpoint{}
 		c.dropped()
 	}
-	c.known[string(encoded)] = &e
-	return &e, nil
+	m := meaning(&e)
+	same := c.alike[m]
+	if same == nil {
+		same = &e
+		c.alike[m] = same
+	}
+	c.known[string(encoded)] = same
+	return same, nil
 }

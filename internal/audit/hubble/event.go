@@ -68,6 +68,9 @@ const (
 	transportICMPv4 transport = 3
 	transportICMPv6 transport = 4
 	transportSCTP   transport = 5
+	// The policy model does not know them, and they have no name in it.
+	transportVRRP transport = 6
+	transportIGMP transport = 7
 )
 
 // protocols are the words of the policy model; what it does not know (ICMP) keeps its own name.

@@ -62,6 +62,50 @@ func TestEndpointOf(t *testing.T) {
 	}
 }
 
+func TestEndpointsThatMeanTheSameAreOne(t *testing.T) {
+	dropped := 0
+	known := newEndpoints(6, func() { dropped++ })
+	of := func(e *flowpb.Endpoint) *audit.Endpoint {
+		b, err := proto.Marshal(e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := known.of(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	pod := func(name string, change ...func(*flowpb.Endpoint)) *flowpb.Endpoint {
+		e := &flowpb.Endpoint{ID: uint32(len(name)), PodName: name, Namespace: "apps", ClusterName: "m1", Labels: []string{"k8s:a=1", "k8s:b=2"}}
+		for _, c := range change {
+			c(e)
+		}
+		return e
+	}
+	first := of(pod("web-1"))
+	if of(pod("web-22")) != first {
+		t.Error("two pods of one workload are remembered apart")
+	}
+	for name, change := range map[string]func(*flowpb.Endpoint){
+		"Label":     func(e *flowpb.Endpoint) { e.Labels[1] = "k8s:b=3" },
+		"Quotes":    func(e *flowpb.Endpoint) { e.Labels = []string{`k8s:a=1""b""2`} },
+		"Namespace": func(e *flowpb.Endpoint) { e.Namespace = "other" },
+		"Cluster":   func(e *flowpb.Endpoint) { e.ClusterName = "m2" },
+	} {
+		if of(pod("web-1", change)) == first {
+			t.Errorf("an endpoint that differs in its %s is the same", name)
+		}
+	}
+	if dropped != 0 {
+		t.Fatal("the memory was dropped before it was full")
+	}
+	of(pod("web-333"))
+	if again := of(pod("web-1")); dropped != 1 || again == first {
+		t.Errorf("dropped %d times, want once, and nothing of before be used", dropped)
+	}
+}
+
 func TestProtocols(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

@@ -7,14 +7,12 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// strangers are keys that mean something, written as Hubble does not write them.
-var strangers = map[string]bool{"nodeName": true, "nodeStatus": true, "lostEvents": true, "eventType": true, "trafficDirection": true, "isReply": true,
-	"traceObservationPoint": true, "traceReason": true, "sourcePort": true, "destinationPort": true, "subType": true, "clusterName": true,
-	"ingressFlowCount": true, "egressFlowCount": true, "unknownDirectionFlowCount": true}
-
 // other steps over the value of a key that is not needed.
 func (l *line) other(key []byte) error {
-	if strangers[string(key)] {
+	switch string(key) {
+	// They mean something, written as Hubble does not write them.
+	case "nodeName", "nodeStatus", "lostEvents", "eventType", "trafficDirection", "isReply", "traceObservationPoint", "traceReason", "sourcePort",
+		"destinationPort", "subType", "clusterName", "ingressFlowCount", "egressFlowCount", "unknownDirectionFlowCount":
 		return errUnsure
 	}
 	return l.skip()
@@ -131,16 +129,33 @@ func (e *event) textIP(l *line) error {
 	})
 }
 
-// transports are the members of Layer4 by their names.
-var transports = map[string]transport{"TCP": transportTCP, "UDP": transportUDP, "ICMPv4": transportICMPv4, "ICMPv6": transportICMPv6,
-	"SCTP": transportSCTP, "VRRP": 6, "IGMP": 7}
+// transportOf is a member of Layer4 by its name; 0: none.
+func transportOf(name []byte) transport {
+	switch string(name) {
+	case "TCP":
+		return transportTCP
+	case "UDP":
+		return transportUDP
+	case "ICMPv4":
+		return transportICMPv4
+	case "ICMPv6":
+		return transportICMPv6
+	case "SCTP":
+		return transportSCTP
+	case "VRRP":
+		return transportVRRP
+	case "IGMP":
+		return transportIGMP
+	}
+	return 0
+}
 
 func (e *event) textL4(l *line) error {
 	l.space()
 	start := l.i
 	err := l.object(func(key []byte) error {
-		t, known := transports[string(key)]
-		if !known {
+		t := transportOf(key)
+		if t == 0 {
 			return l.other(key)
 		}
 		if e.transport != 0 {
