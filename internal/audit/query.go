@@ -66,7 +66,8 @@ func limited(n int) int {
 	return n
 }
 
-// Total is one edge with its totals in the filter's window.
+// Total is one edge with its totals in the filter's window. Its count is 0 when nothing was seen of it but that connections
+// from before the window are still in use.
 type Total struct {
 	Edge
 	Count               int64

@@ -112,6 +112,7 @@ type Rollup struct {
 	// Bucket is the start of the minute, UTC.
 	Bucket time.Time
 	Edge
+	// Count is 0 where connections that were counted before are only seen to be still in use.
 	Count               int64
 	FirstSeen, LastSeen time.Time
 }

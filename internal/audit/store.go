@@ -107,11 +107,12 @@ type Reader interface {
 	Totals(ctx context.Context, f Filter, each func(Total) error) error
 	// Connections returns a page of edges, each once with its total in the window, the last seen first.
 	Connections(ctx context.Context, q ConnectionQuery) (ConnectionPage, error)
-	// Series returns counts by step and decision, in that order; steps without any are left out.
+	// Series returns counts by step and decision, in that order; steps without any connection are left out.
 	Series(ctx context.Context, q SeriesQuery) ([]Point, error)
 	// Flows returns a page of raw flows, newest first.
 	Flows(ctx context.Context, q FlowQuery) (FlowPage, error)
-	// Denied counts denied and default-denied connections, by subject or by resource; edges without such a name are left out.
+	// Denied counts denied and default-denied connections, by subject or by resource; edges without such a name are left out,
+	// and names without any.
 	Denied(ctx context.Context, q DeniedQuery) (map[string]int64, error)
 	// LastFlow returns the time of the newest flow taken in, per member cluster.
 	LastFlow(ctx context.Context) (map[string]time.Time, error)

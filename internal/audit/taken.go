@@ -15,7 +15,7 @@ type Taken struct {
 	Seen
 	// Tally is nil for an event that only has to be known again.
 	Tally *Tally
-	// Count is how many connections the event stands for.
+	// Count is how many connections the event stands for; 0 for one that only shows that they are still in use.
 	Count int64
 	// Flow is the event itself where it is to be kept; its Edge is left to the sink, which has it from the tally.
 	Flow *Flow

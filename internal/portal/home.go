@@ -147,7 +147,9 @@ func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 			return []openapi.DeniedConnection{}, false
 		}
 		for _, f := range found.Items {
-			out = joined(out, deniedOf(c, f))
+			if f.Count > 0 {
+				out = joined(out, deniedOf(c, f))
+			}
 		}
 	}
 	slices.SortStableFunc(out, func(x, y openapi.DeniedConnection) int { return y.LastSeen.Compare(x.LastSeen) })

@@ -29,6 +29,7 @@ func Run(t *testing.T, factory func(t *testing.T) audit.Store) {
 		"ConnectionsFilter":       connectionsFilter,
 		"ConnectionsOrderLimit":   connectionsOrderAndLimit,
 		"DeniedCounts":            deniedCounts,
+		"OpenConnectionsShow":     openConnectionsShow,
 		"LossesAddUp":             lossesAddUp,
 		"PruneKeepsWhatIsNewer":   pruneKeepsWhatIsNewer,
 		"ConnectionsDisagree":     connectionsDisagree,

@@ -100,7 +100,7 @@ func (m *model) totals(f audit.Filter) []audit.Total {
 func (m *model) series(q audit.SeriesQuery) []audit.Point {
 	points := map[audit.Point]int64{}
 	for _, r := range m.rollups {
-		if selects(q.Filter, r.Edge, r.Bucket) {
+		if r.Count > 0 && selects(q.Filter, r.Edge, r.Bucket) {
 			step := int64(q.Step / time.Second)
 			points[audit.Point{Start: time.Unix(r.Bucket.Unix()/step*step, 0).UTC(), Decision: r.Decision}] += r.Count
 		}

@@ -61,7 +61,7 @@ func (g generator) batch(id string) *audit.Batch {
 	for range g.IntN(40) {
 		bucket := g.minute()
 		first := bucket.Add(time.Duration(g.IntN(30_000_000)) * time.Microsecond)
-		b.Rollups = append(b.Rollups, audit.Rollup{Bucket: bucket, Edge: g.edge(), Count: 1 + g.Int64N(1000), FirstSeen: first, LastSeen: first.Add(time.Duration(g.IntN(30_000_000)) * time.Microsecond)})
+		b.Rollups = append(b.Rollups, audit.Rollup{Bucket: bucket, Edge: g.edge(), Count: pick(g, 0, 1+g.Int64N(1000), 1+g.Int64N(1000)), FirstSeen: first, LastSeen: first.Add(time.Duration(g.IntN(30_000_000)) * time.Microsecond)})
 	}
 	for range g.IntN(10) {
 		at := g.moment()

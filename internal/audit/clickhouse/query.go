@@ -166,7 +166,7 @@ func (q seriesQuery) toSQL() statement {
 	s := counts(q.Filter)
 	s.where.bind("step", int64(q.Step/time.Second))
 	return statement{"SELECT start, decision, sum(n) FROM (SELECT edge, intDiv(toInt64(toUnixTimestamp(bucket)), {step:Int64}) * {step:Int64} AS start, sum(count) AS n FROM entries" +
-		s.where.String() + " GROUP BY edge, start)" + s.edgesJoin("decision") + " GROUP BY start, decision ORDER BY start, decision", s.where.args}
+		s.where.String() + " GROUP BY edge, start)" + s.edgesJoin("decision") + " GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision", s.where.args}
 }
 
 type deniedQuery struct{ audit.DeniedQuery }
@@ -179,7 +179,7 @@ func (q deniedQuery) toSQL() statement {
 	}
 	s := counts(q.Filter())
 	return statement{"SELECT " + column + ", sum(n) FROM (SELECT edge, sum(count) AS n FROM entries" + s.where.String() + " GROUP BY edge)" + s.edgesJoin(column) +
-		" WHERE " + column + " <> '' GROUP BY " + column, s.where.args}
+		" WHERE " + column + " <> '' GROUP BY " + column + " HAVING sum(n) > 0", s.where.args}
 }
 
 const flowTime = "toInt64(toUnixTimestamp(slot)) * 1000000 + micros"

@@ -35,6 +35,8 @@ type ruling struct {
 	// disagreements is nil when the dataplane does what the policies say. Before settled it may only be behind a change.
 	disagreements prometheus.Counter
 	settled       time.Time
+	// shown is the newest hour in which something was counted for it.
+	shown int64
 }
 
 // book holds the rulings of one epoch, for a span in which no statement of it begins or ends.

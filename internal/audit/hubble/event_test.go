@@ -125,32 +125,38 @@ func TestIdentify(t *testing.T) {
 	}
 }
 
+// taken leaves out what a connection that does not count is shown to be.
+func (c *connections) taken(cl class, id uint64, at time.Time) skip {
+	why, _, _ := c.take(cl, id, flowpb.Verdict_FORWARDED, at)
+	return why
+}
+
 func TestConnectionsAreBounded(t *testing.T) {
 	c := newConnections(time.Time{}, 100)
 	for i := range 1000 {
-		c.take(classVerdict, uint64(i), at(i))
+		c.taken(classVerdict, uint64(i), at(i))
 	}
 	if n := len(c.young) + len(c.old); n > c.limit {
 		t.Errorf("%d connections are remembered, the limit is %d", n, c.limit)
 	}
-	if why := c.take(classTraffic, 999, at(999)); why != skipKnown {
+	if why := c.taken(classTraffic, 999, at(999)); why != skipKnown {
 		t.Errorf("the newest connection was forgotten: %q", skipNames[why])
 	}
-	if why := c.take(classTraffic, 0, at(1000)); why != skipForgotten {
+	if why := c.taken(classTraffic, 0, at(1000)); why != skipForgotten {
 		t.Errorf("what was forgotten early counts again: %q", skipNames[why])
 	}
 }
 
 func TestConnectionsAreForgottenWhenIdle(t *testing.T) {
 	c := newConnections(time.Time{}, 100)
-	c.take(classVerdict, 1, t0)
-	c.take(classTraffic, 2, t0.Add(idle))
-	if why := c.take(classTraffic, 1, t0.Add(2*idle-time.Second)); why != skipKnown {
+	c.taken(classVerdict, 1, t0)
+	c.taken(classTraffic, 2, t0.Add(idle))
+	if why := c.taken(classTraffic, 1, t0.Add(2*idle-time.Second)); why != skipKnown {
 		t.Errorf("a connection was forgotten too early: %q", skipNames[why])
 	}
-	c.take(classTraffic, 2, t0.Add(3*idle))
-	c.take(classTraffic, 2, t0.Add(5*idle))
-	if why := c.take(classTraffic, 1, t0.Add(5*idle)); why != skipNone {
+	c.taken(classTraffic, 2, t0.Add(3*idle))
+	c.taken(classTraffic, 2, t0.Add(5*idle))
+	if why := c.taken(classTraffic, 1, t0.Add(5*idle)); why != skipNone {
 		t.Errorf("a connection that was idle for hours is still remembered: %q", skipNames[why])
 	}
 }

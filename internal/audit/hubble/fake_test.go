@@ -255,14 +255,16 @@ func (f fixed) Wait(context.Context) error             { return nil }
 func (f fixed) Epochs() []audit.Epoch                  { return f.epochs }
 func plain() (credentials.TransportCredentials, error) { return insecure.NewCredentials(), nil }
 
-func snapshot() *policy.Snapshot {
+func classes() policy.Input {
 	sc := &v1alpha1.SubjectClass{Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}
 	sc.Name = "application"
 	rc := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis-cluster",
 		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
 	rc.Name = "redis"
-	return policy.NewSnapshot(policy.Input{SubjectClasses: []*v1alpha1.SubjectClass{sc}, ResourceClasses: []*v1alpha1.ResourceClass{rc}})
+	return policy.Input{SubjectClasses: []*v1alpha1.SubjectClass{sc}, ResourceClasses: []*v1alpha1.ResourceClass{rc}}
 }
+
+func snapshot() *policy.Snapshot { return policy.NewSnapshot(classes()) }
 
 // edge is what verdict() counts for without any policy.
 func edge() audit.Edge {

@@ -165,8 +165,12 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 		}
 		return skipNone
 	}
+	if cl == classTraffic {
+		e.verdict = flowpb.Verdict_VERDICT_UNKNOWN // it passes; nobody said so when it was opened
+	}
 	// Repeated events too: what is remembered about connections does not survive a restart.
-	if why := t.connections.take(cl, e.connection(), at); why != skipNone {
+	why, open, verdict := t.connections.take(cl, e.connection(), e.verdict, at)
+	if why != skipNone && !open {
 		return why
 	}
 	if !t.seen.take(id, at, now) {
@@ -177,15 +181,18 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	// that nobody looks at, and the event would have to be remembered until then.
 	at = earlier(at, now)
 	k := t.books.at(t.cfg.Evaluators.Epochs(), at)
-	if !k.known {
-		t.counters.late.Inc()
-	}
-	p := pair{from: from, to: to, port: port(e.destinationPort), transport: e.transport, verdict: e.verdict}
-	if cl == classTraffic {
-		p.verdict = flowpb.Verdict_VERDICT_UNKNOWN // it passes; nobody said so when it was opened
-	}
+	p := pair{from: from, to: to, port: port(e.destinationPort), transport: e.transport, verdict: verdict}
 	if from.Kind == audit.KindOutside {
 		p.address = source
+	}
+	taken := audit.Taken{Seen: audit.Seen{ID: id, Time: at}}
+	if open {
+		taken.Tally = t.open(k, p, at)
+		t.hand(taken)
+		return why
+	}
+	if !k.known {
+		t.counters.late.Inc()
 	}
 	r := t.books.rule(k, p, at)
 	n := e.count()
@@ -193,7 +200,8 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	if r.disagreements != nil && !at.Before(r.settled) {
 		r.disagreements.Add(float64(n))
 	}
-	taken := audit.Taken{Seen: audit.Seen{ID: id, Time: at}, Tally: &r.tally, Count: n}
+	r.shown = max(r.shown, hourOf(at))
+	taken.Tally, taken.Count = &r.tally, n
 	if keep, tap := t.cfg.Keep.keeps(r), t.cfg.Tap != nil; keep || tap {
 		f := t.flow(e, r, at, source, destination, n)
 		if keep {
@@ -205,6 +213,22 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	}
 	t.hand(taken)
 	return skipNone
+}
+
+// open is what shows, once an hour, that connections of a pair which were counted before are still in use: a client with a
+// pool that is never closed would look as if it had gone. Nil: it was shown in this hour.
+func (t *intake) open(k *book, p pair, at time.Time) *audit.Tally {
+	r := t.books.rule(k, p, at)
+	if r.disagreements != nil && p.verdict != flowpb.Verdict_VERDICT_UNKNOWN {
+		// The verdict was that of its opening. Where the policies say otherwise by now, nobody knows the one of today.
+		p.verdict = flowpb.Verdict_VERDICT_UNKNOWN
+		r = t.books.rule(k, p, at)
+	}
+	if hour := hourOf(at); hour > r.shown {
+		r.shown = hour
+		return &r.tally
+	}
+	return nil
 }
 
 func (t *intake) flow(e *event, r *ruling, at time.Time, source, destination netip.Addr, n int64) *audit.Flow {

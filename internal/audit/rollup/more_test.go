@@ -153,3 +153,30 @@ func TestForeignBatchesAreForgotten(t *testing.T) {
 		t.Error("that another collector counts is no failure of the store")
 	}
 }
+
+// TestOpenConnectionsMoveTheTimes: a count of 0 says only that something is still in use.
+func TestOpenConnectionsMoveTheTimes(t *testing.T) {
+	s := newStore()
+	a := aggregator(t, s, func(c *Config) { c.MaxKeys, c.FlushKeys = 1, 1 })
+	open := func(i int, e audit.Edge) *audit.Taken {
+		x := taken(i, e)
+		x.Count = 0
+		return x
+	}
+	a.Take(open(20, client(0)))
+	a.Take(open(10, client(0)))
+	a.Take(open(30, client(0)))
+	a.Take(open(31, client(1))) // no room, and nothing is lost with it
+	if err := a.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	b := s.batches[s.attempts[0]]
+	at := func(i int) time.Time { return audittest.T0.Add(time.Duration(i) * time.Second) }
+	want := []audit.Rollup{{Bucket: audittest.T0, Edge: client(0), FirstSeen: at(10), LastSeen: at(30)}}
+	if diff := cmp.Diff(want, b.Rollups); diff != "" {
+		t.Errorf("roll-ups (-want +got):\n%s", diff)
+	}
+	if len(b.Losses) != 0 {
+		t.Errorf("losses %+v, want none", b.Losses)
+	}
+}

@@ -80,7 +80,7 @@ func (p *pending) take(t *audit.Taken, ports *ports, limit int) (dropped int64) 
 			dropped = t.Count // the edges of one event are the same connections
 			continue
 		}
-		if row.Count == 0 {
+		if row.FirstSeen.IsZero() {
 			row.FirstSeen, row.LastSeen = t.Time, t.Time
 		}
 		row.Count += t.Count

@@ -62,6 +62,9 @@ func headerOf(b *audit.Batch) header {
 	h := header{ID: b.ID, Holder: b.Holder}
 	for i := range b.Rollups {
 		r := &b.Rollups[i]
+		if r.Count == 0 {
+			continue // it counts nothing that could be lost
+		}
 		at := slices.IndexFunc(h.Counts, func(c counted) bool { return c.Cluster == r.Cluster })
 		if at < 0 {
 			h.Counts = append(h.Counts, counted{r.Cluster, r.Count, r.FirstSeen, r.LastSeen})

@@ -352,3 +352,17 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestLossesOfABatch: a damaged batch says how many connections it held; those that were only seen to be open are none.
+func TestLossesOfABatch(t *testing.T) {
+	b := batch(4)
+	open := b.Rollups[0]
+	open.Count, open.Cluster = 0, "m2"
+	b.Rollups = append(b.Rollups, open)
+	e := entry{header: headerOf(b)}
+	at := b.Rollups[0].FirstSeen
+	want := []audit.Loss{{Cluster: "m1", Reason: audit.LossStore, Count: 5, From: at, To: at}}
+	if diff := cmp.Diff(want, e.losses().Losses); diff != "" {
+		t.Errorf("losses (-want +got):\n%s", diff)
+	}
+}

@@ -166,12 +166,12 @@ func (q seriesQuery) toSQL() (string, []any) {
 		in(&w, "decision", texts(q.Decisions))
 		since, until := q.Window()
 		w.window("bucket", since, until)
-		return "SELECT bucket / ? * ? AS start, decision, sum(count) FROM tallies" + w.String() + " GROUP BY start, decision ORDER BY start, decision",
+		return "SELECT bucket / ? * ? AS start, decision, sum(count) FROM tallies" + w.String() + " GROUP BY start, decision HAVING sum(count) > 0 ORDER BY start, decision",
 			append([]any{step, step}, w.args...)
 	}
 	rows, args := counted(q.Filter, q.Step%time.Hour == 0)
 	return "SELECT t.start, e.decision, sum(t.n) FROM (SELECT edge, bucket / ? * ? AS start, sum(count) AS n FROM (" + rows + ") GROUP BY edge, start) t" +
-		" JOIN edges e ON e.id = t.edge GROUP BY t.start, e.decision ORDER BY t.start, e.decision", append([]any{step, step}, args...)
+		" JOIN edges e ON e.id = t.edge GROUP BY t.start, e.decision HAVING sum(t.n) > 0 ORDER BY t.start, e.decision", append([]any{step, step}, args...)
 }
 
 // tallied tells that the filter asks for nothing but times and decisions, which are counted apart.
@@ -192,7 +192,7 @@ func (q deniedQuery) toSQL() (string, []any) {
 		column = "e.resource"
 	}
 	rows, args := counted(q.Filter(), true)
-	return "SELECT " + column + ", sum(t.n) FROM (SELECT edge, sum(count) AS n FROM (" + rows + ") GROUP BY edge) t JOIN edges e ON e.id = t.edge WHERE " + column + " <> '' GROUP BY " + column, args
+	return "SELECT " + column + ", sum(t.n) FROM (SELECT edge, sum(count) AS n FROM (" + rows + ") GROUP BY edge) t JOIN edges e ON e.id = t.edge WHERE " + column + " <> '' GROUP BY " + column + " HAVING sum(t.n) > 0", args
 }
 
 type flowsQuery struct {

@@ -63,14 +63,14 @@ func (m *Model) Totals(ctx context.Context, f audit.Filter, each func(audit.Tota
 			if !inWindow(f, at) {
 				continue
 			}
-			if t.Count == 0 {
+			if len(t.Days) == 0 {
 				t.FirstSeen, t.LastSeen = r.FirstSeen, r.LastSeen
 			}
 			t.Count += r.Count
 			t.FirstSeen, t.LastSeen = first(t.FirstSeen, r.FirstSeen), last(t.LastSeen, r.LastSeen)
 			t.Days = append(t.Days, at.Truncate(24*time.Hour))
 		}
-		if t.Count == 0 {
+		if len(t.Days) == 0 {
 			continue
 		}
 		slices.SortFunc(t.Days, time.Time.Compare)
@@ -101,6 +101,9 @@ func (m *Model) Series(_ context.Context, q audit.SeriesQuery) ([]audit.Point, e
 	}
 	out := make([]audit.Point, 0, len(counts))
 	for k, n := range counts {
+		if n == 0 {
+			continue
+		}
 		out = append(out, audit.Point{Start: k.start, Decision: k.decision, Count: n})
 	}
 	slices.SortFunc(out, func(a, b audit.Point) int {
