@@ -55,17 +55,24 @@ test('the explorer: filters in the address, from a flow to who approved it, what
     await shot(page, 'flows-losses');
   });
 
-  for (const path of ['/flows', '/flows?disagree=true', '/flows?tab=raw', '/flows?tab=losses&window=14d', '/rollout', '/unused', `/resources/${cache}`]) {
-    for (const width of [1280, 390]) {
-      await page.setViewportSize({ width, height: 860 });
-      await page.goto(path);
-      await settled(page);
-      expect.soft(await serious(page), `${path} at ${width}`).toEqual([]);
-      expect.soft(await overflow(page), `${path} scrolls sideways at ${width}`).toBeLessThanOrEqual(0);
-    }
-  }
   await context.close();
 });
+
+for (const colorScheme of ['light', 'dark'] as const) {
+  test(`the pages of flows, ${colorScheme}: no serious finding of axe, nothing cut off`, async ({ browser }) => {
+    const { page, context } = await logIn(browser, 'dave', { colorScheme });
+    for (const path of ['/flows', '/flows?disagree=true', '/flows?tab=raw', '/flows?tab=losses&window=14d', '/rollout', '/unused', `/resources/${cache}`]) {
+      await page.setViewportSize({ width: 1280, height: 860 });
+      await page.goto(path);
+      await settled(page);
+      expect.soft(await serious(page), path).toEqual([]);
+      await page.setViewportSize({ width: 390, height: 860 });
+      await settled(page);
+      expect.soft(await overflow(page), `${path} scrolls sideways at 390`).toBeLessThanOrEqual(0);
+    }
+    await context.close();
+  });
+}
 
 test('closing a resource: who was seen may stay, their owners are told, it is enforced, and opened for an hour', async ({ browser }) => {
   const [bob, frank] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'frank')]);

@@ -84,6 +84,13 @@ func Decides(a Actor, t *Ticket) bool {
 	})
 }
 
+// Undecided tells whether any item still waits for a decision, or for its review.
+func (t *Ticket) Undecided() bool {
+	return slices.ContainsFunc(t.Items, func(it Item) bool {
+		return it.State == StatePending || it.Review != nil && it.Review.State == StepWaiting
+	})
+}
+
 // hat is in whose place an actor decides an item that waits: his own if he can, else that of the first for whom he
 // stands. The error says why he cannot.
 func hat(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {

@@ -145,9 +145,9 @@ func count(m map[string]int64, name string) *int64 {
 
 // connections answers both connection lists.
 func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decisions *openapi.DecisionFilter, since *time.Time, keep func(audit.Connection) bool) (openapi.ConnectionList, error) {
-	q.Since = a.Now().Add(-deniedWindow)
-	if since != nil {
-		q.Since = *since
+	var err error
+	if q.Since, q.Until, err = a.window(since, nil, deniedWindow); err != nil {
+		return openapi.ConnectionList{}, err
 	}
 	if decisions != nil {
 		for _, d := range *decisions {
@@ -159,7 +159,9 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 	}
 	q.Limit = audit.MaxPage
 	out := openapi.ConnectionList{Items: []openapi.Connection{}, Since: q.Since.UTC()}
-	found, err := a.Flows.Connections(plain(ctx), q)
+	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	defer cancel()
+	found, err := a.Flows.Connections(limited, q)
 	if err != nil {
 		a.Log.Debug("connections are not known", "error", err)
 		return out, nil
@@ -171,7 +173,7 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 			out.Items = append(out.Items, connectionOf(c, f))
 		}
 	}
-	last, err := a.Flows.LastFlow(plain(ctx))
+	last, err := a.Flows.LastFlow(limited)
 	if err != nil {
 		a.Log.Debug("the newest flow is not known", "error", err)
 		return out, nil

@@ -170,6 +170,11 @@ func TestFlowQuestionsAreBounded(t *testing.T) {
 			t.Errorf("%s: %d %s", reason, a.Status, a.Body)
 		}
 	}
+	for _, path := range []string{"/resources/bobs-cluster/connections", "/applications/app-888/connections"} {
+		if a := x.as("dave").Get("/api/v1" + path + "?since=0001-01-01T00:00:00Z"); a.Status != http.StatusBadRequest {
+			t.Errorf("all that there ever was of %s: %d", path, a.Status)
+		}
+	}
 	var many string
 	for i := range 60 {
 		many += fmt.Sprintf("&subject=s%d", i)

@@ -76,11 +76,12 @@ func (a *api) GetTicketImpact(ctx context.Context, r openapi.GetTicketImpactRequ
 	} else if what != "" && !what.Valid() {
 		return nil, badParameter("change", "must be ticket or revoke")
 	}
-	out, err := a.impact(ctx, kind, items, approval.Decides(who, t))
+	out, err := a.impact(ctx, kind, items, approval.Decides(who, t) && t.Undecided())
 	return openapi.GetTicketImpact200JSONResponse(out), err
 }
 
-// impact replays the window with and without the items. Who decides sees all of it; others see what is theirs.
+// impact replays the window with and without the items. Who decides sees all of it, until it is decided: a replay is of
+// today's flows, and who decided once may have nothing to do with them any more. Others see what is theirs.
 func (a *api) impact(ctx context.Context, kind approval.Kind, items []approval.Item, decides bool) (openapi.Impact, error) {
 	now := a.Now().UTC()
 	since := now.Add(-a.EvidenceWindow)
@@ -106,8 +107,11 @@ func (a *api) impact(ctx context.Context, kind approval.Kind, items []approval.I
 	case err != nil:
 		return out, err
 	}
-	a.impactOf(actor(ctx), found, decides, &out)
-	a.closing(limited, items, &out)
+	c, who := a.Catalog(), actor(ctx)
+	sees := func(it approval.Item) bool { return decides || a.inspectsName(c, who, it.ResourceName) }
+	whole := !slices.ContainsFunc(items, func(it approval.Item) bool { return !sees(it) })
+	a.impactOf(who, found, decides, whole, &out)
+	a.closing(limited, slices.DeleteFunc(items, func(it approval.Item) bool { return !sees(it) }), &out)
 	return out, nil
 }
 
@@ -205,8 +209,9 @@ func (r *replays) put(digest [sha256.Size]byte, base *policy.Snapshot, now time.
 	r.kept[digest] = replay{base, now, found}
 }
 
-// impactOf maps what of a replay somebody may see: lines of what he owns, or all for who decides.
-func (a *api) impactOf(who approval.Actor, x insight.Impact, decides bool, out *openapi.Impact) {
+// impactOf maps what of a replay somebody may see: lines of what he owns, or all for who decides. Whole: he may see all
+// connections of the resources that are asked about.
+func (a *api) impactOf(who approval.Actor, x insight.Impact, decides, whole bool, out *openapi.Impact) {
 	c := a.Catalog()
 	hidden := false
 	lines := func(in []insight.ImpactLine) []openapi.ImpactLine {
@@ -233,8 +238,10 @@ func (a *api) impactOf(who approval.Actor, x insight.Impact, decides bool, out *
 		}
 		out.Uncertain = append(out.Uncertain, openapi.ImpactUncertain{Cluster: u.Cluster, From: u.From.UTC(), To: u.To.UTC(), Reason: u.Reason})
 	}
-	if hidden { // numbers of others' connections are theirs, too
+	if hidden || !whole { // numbers of others' connections are theirs, too
 		out.Allowed, out.Denied, out.OtherwiseTotal, out.Unchanged = totalOf(out.NewlyAllowed), totalOf(out.NewlyDenied), new(totalOf(otherwise)), 0
+	}
+	if hidden {
 		out.Message = new("What concerns others' applications is left out: the resource's owners, the security team and those who decide see it.")
 	}
 }

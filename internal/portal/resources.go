@@ -92,11 +92,11 @@ func (a *api) ListResourceConnections(ctx context.Context, r openapi.ListResourc
 	if err != nil {
 		return nil, err
 	}
-	keep := everyConnection
+	keep, within := everyConnection, (*audit.Scope)(nil)
 	if !mayInspect(c, who, e) {
-		keep = func(f audit.Connection) bool { return ownsApplication(c, who, f.Subject) }
+		keep, within = func(f audit.Connection) bool { return ownsApplication(c, who, f.Subject) }, a.scope(who) // not read first, then hidden
 	}
-	list, err := a.connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{e.Name}}}, r.Params.Decision, r.Params.Since, keep)
+	list, err := a.connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Resources: []string{e.Name}, Within: within}}, r.Params.Decision, r.Params.Since, keep)
 	if err != nil {
 		return nil, err
 	}

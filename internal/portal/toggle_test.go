@@ -235,6 +235,22 @@ func TestEnforceWithoutEvidence(t *testing.T) {
 		impact.NewlyDenied[0].Subject.ID != "app-889" || impact.NewlyDenied[0].After != "default-denied" || impact.Denied.Connections != 10 || len(impact.Evidence) != 1 {
 		t.Errorf("%d %s", a.Status, a.Body)
 	}
+	// Who decides in his place sees the same, until it is decided.
+	if a := x.as("bob").Post("/api/v1/delegations", map[string]any{"to": "carol", "start": time.Now().UTC(), "end": time.Now().Add(time.Hour).UTC(), "reason": "away"}); a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	a = x.as("carol").Get("/api/v1/tickets/T-1/impact")
+	if a.Into(t, &impact); a.Status != http.StatusOK || len(impact.NewlyDenied) != 1 || len(impact.Evidence) != 1 {
+		t.Errorf("a delegate: %d %s", a.Status, a.Body)
+	}
+	if a := x.as("bob").Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not yet", "version": 1}); a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	impact.Evidence = nil
+	a = x.as("carol").Get("/api/v1/tickets/T-1/impact")
+	if a.Into(t, &impact); a.Status == http.StatusOK && (len(impact.NewlyDenied) > 0 || impact.Denied.Clients > 0 || len(impact.Evidence) > 0) {
+		t.Errorf("who decides it no more sees today's clients: %s", a.Body)
+	}
 	mode := map[string]any{"kind": "mode", "reason": "r", "items": []map[string]any{{"resource": "bobs-cluster", "mode": "Enforce"}}}
 	a = x.as("bob").Post("/api/v1/tickets/impact", mode)
 	if a.Into(t, &impact); a.Status != http.StatusOK || impact.Denied.Clients != 1 {
@@ -258,10 +274,14 @@ func TestImpactOfAGrant(t *testing.T) {
 		Available    bool
 		NewlyAllowed []struct{ Subject struct{ ID string } }
 		Allowed      struct{ Connections int }
+		Unchanged    int
 	}
 	a := x.as("alice").Post("/api/v1/tickets/impact", newTicket("app-888", "bobs-cluster"))
 	if a.Into(t, &impact); a.Status != http.StatusOK || !impact.Available || impact.Allowed.Connections != 3 || len(impact.NewlyAllowed) != 1 || impact.NewlyAllowed[0].Subject.ID != "app-888" {
 		t.Errorf("what was refused would pass: %d %s", a.Status, a.Body)
+	}
+	if impact.Unchanged != 0 {
+		t.Errorf("how often others connect is not hers to know: %s", a.Body)
 	}
 	if a := x.as("alice").Post("/api/v1/tickets/impact", newTicket("app-888", "bobs-cluster")); a.Status != http.StatusOK {
 		t.Errorf("the same again: %d %s", a.Status, a.Body)

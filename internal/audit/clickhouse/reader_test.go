@@ -11,7 +11,12 @@ import (
 
 func TestOpenReader(t *testing.T) {
 	dsn := testenv.ClickHouse(t)
-	if _, err := OpenReader(t.Context(), options(t, dsn)); !errors.Is(err, audit.ErrUnavailable) {
+	r, err := OpenReader(t.Context(), options(t, dsn))
+	if err != nil {
+		t.Fatalf("OpenReader: %v", err)
+	}
+	defer r.Close()
+	if _, err := r.Connections(t.Context(), audit.ConnectionQuery{}); !errors.Is(err, audit.ErrUnavailable) {
 		t.Fatalf("a database without a schema: %v, want ErrUnavailable", err)
 	}
 	s := open(t, dsn)
@@ -19,11 +24,6 @@ func TestOpenReader(t *testing.T) {
 	if err := s.Append(t.Context(), b); err != nil {
 		t.Fatal(err)
 	}
-	r, err := OpenReader(t.Context(), options(t, dsn))
-	if err != nil {
-		t.Fatalf("OpenReader: %v", err)
-	}
-	defer r.Close()
 	page, err := r.Connections(t.Context(), audit.ConnectionQuery{})
 	if err != nil || len(page.Items) != 1 || page.Items[0].Count != 3 {
 		t.Errorf("Connections = %+v, %v; want what was written", page.Items, err)
