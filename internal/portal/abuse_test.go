@@ -183,8 +183,29 @@ func TestTurns(t *testing.T) {
 	}
 	close(answer)
 	all.Wait()
-	if n := len(x.Server.turns.people); n > 0 {
-		t.Errorf("%d people are remembered", n)
+}
+
+// TestTurnsAreForgotten: neither who is done nor who did not wait is kept.
+func TestTurnsAreForgotten(t *testing.T) {
+	var x turns
+	var done []func()
+	for range atOnce {
+		d, ok := x.take(t.Context(), "alice")
+		if !ok {
+			t.Fatal("there was a turn")
+		}
+		done = append(done, d)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := x.take(gone, "alice"); ok {
+		t.Error("one turn too many")
+	}
+	for _, d := range done {
+		d()
+	}
+	if len(x.people) > 0 {
+		t.Errorf("%d people are remembered", len(x.people))
 	}
 }
 
