@@ -9,12 +9,14 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -140,6 +142,70 @@ func TestRateLimitsHold(t *testing.T) {
 	}
 	if last.Status != http.StatusTooManyRequests {
 		t.Errorf("guessing user codes is slowed down: %d", last.Status)
+	}
+	bob := x.as("bob")
+	for range budgetSwitches.burst + 1 {
+		last = put(bob, "/resources/bobs-cluster/temporary-audit", map[string]any{"until": time.Now().Add(time.Hour), "reason": "look at me"})
+	}
+	if last.Status != http.StatusTooManyRequests {
+		t.Errorf("an owner does not fill the inboxes of the others: %d", last.Status)
+	}
+}
+
+// TestTurns: one person's questions do not take the whole flow store.
+func TestTurns(t *testing.T) {
+	x := newSite(t)
+	first, second, other := x.as("alice"), x.as("alice"), x.as("erin")
+	asked, answer := make(chan struct{}, 10*atOnce), make(chan struct{})
+	x.flows.held = func(f audit.Filter) {
+		if len(f.Subjects) > 0 { // hers
+			asked <- struct{}{}
+			<-answer
+		}
+	}
+	var all sync.WaitGroup
+	for i := range 2 * atOnce {
+		b := []*portaltest.Browser{first, second}[i%2]
+		all.Go(func() {
+			if a := b.Get("/api/v1/flows?subject=app-888"); a.Status != http.StatusOK {
+				t.Errorf("whoever waits is answered at last: %d", a.Status)
+			}
+		})
+	}
+	for range atOnce {
+		<-asked
+	}
+	if a := other.Get("/api/v1/flows"); a.Status != http.StatusOK {
+		t.Errorf("others go on: %d", a.Status)
+	}
+	if n := len(asked); n > 0 {
+		t.Errorf("%d questions too many at once", n)
+	}
+	close(answer)
+	all.Wait()
+}
+
+// TestTurnsAreForgotten: neither who is done nor who did not wait is kept.
+func TestTurnsAreForgotten(t *testing.T) {
+	var x turns
+	var done []func()
+	for range atOnce {
+		d, ok := x.take(t.Context(), "alice")
+		if !ok {
+			t.Fatal("there was a turn")
+		}
+		done = append(done, d)
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, ok := x.take(gone, "alice"); ok {
+		t.Error("one turn too many")
+	}
+	for _, d := range done {
+		d()
+	}
+	if len(x.people) > 0 {
+		t.Errorf("%d people are remembered", len(x.people))
 	}
 }
 

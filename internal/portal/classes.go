@@ -74,12 +74,12 @@ func (a *api) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequ
 	if err != nil {
 		return nil, err
 	}
-	v, err := a.changeView(who, t.Kind, t.Items, approval.Decides(who, t))
+	v, err := a.changeView(who, t.Kind, t.Items, approval.Decides(who, t) && t.Undecided())
 	return openapi.GetTicketChange200JSONResponse(v), err
 }
 
 // changeView of items. Who reaches a resource beside what they ask for is shown as the resource's page shows it, and to
-// those who decide, because they have to know what they add to.
+// those who decide, because they have to know what they add to; once it is decided, they have not.
 func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approval.Item, decides bool) (openapi.ChangeView, error) {
 	snap, err := a.snapshot()
 	if err != nil {

@@ -2,6 +2,7 @@ package portal
 
 import (
 	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -115,6 +116,46 @@ func TestFlowsOfWhatIsOnesOwn(t *testing.T) {
 		x.as(who).Get("/api/v1/flows/losses").Into(t, &losses)
 		if len(losses.Items) != 1 || losses.Items[0].Node != want.node || losses.Items[0].Count != 4 {
 			t.Errorf("%s sees losses %+v", who, losses.Items)
+		}
+	}
+}
+
+// TestLossPages: a cursor tells no more than what it was made of.
+func TestLossPages(t *testing.T) {
+	x := newSite(t)
+	at := time.Now().Add(-30 * time.Minute).UTC()
+	for i := range 3 {
+		x.flows.append(&audit.Batch{Losses: []audit.Loss{{Cluster: "m1", Node: fmt.Sprint("node-", i), Reason: audit.LossRing, Count: int64(i + 1), From: at, To: at.Add(time.Duration(i) * time.Minute)}}})
+	}
+	for who, secret := range map[string]bool{"dave": false, "carol": true} {
+		cursor, got := "", []int64{}
+		for range 9 {
+			var list flowList
+			a := x.as(who).Get("/api/v1/flows/losses?limit=1&cursor=" + cursor)
+			if a.Into(t, &list); a.Status != http.StatusOK || len(list.Items) != 1 {
+				t.Fatalf("%s: %d %s", who, a.Status, a.Body)
+			}
+			got = append(got, list.Items[0].Count)
+			if cursor = list.NextCursor; cursor == "" {
+				break
+			}
+			text := cursor
+			for range 3 { // a cursor is in a cursor
+				b, err := base64.RawURLEncoding.DecodeString(text)
+				if err != nil {
+					break
+				}
+				if secret && bytes.Contains(b, []byte("node-")) {
+					t.Errorf("%s reads the names of nodes: %s", who, b)
+				}
+				if _, rest, ok := bytes.Cut(b, []byte(":")); ok {
+					b = rest
+				}
+				text = string(b)
+			}
+		}
+		if diff := cmp.Diff([]int64{3, 2, 1}, got); diff != "" {
+			t.Errorf("%s: %s", who, diff)
 		}
 	}
 }

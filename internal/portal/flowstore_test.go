@@ -21,6 +21,7 @@ type flowStore struct {
 	t       *testing.T
 	err     error
 	batches int
+	held    func(audit.Filter) // before each question about connections; nil: nothing
 }
 
 func newFlowStore(t *testing.T) *flowStore {
@@ -68,6 +69,9 @@ func (f *flowStore) Totals(ctx context.Context, q audit.Filter, each func(audit.
 func (f *flowStore) Connections(ctx context.Context, q audit.ConnectionQuery) (audit.ConnectionPage, error) {
 	if f.err != nil {
 		return audit.ConnectionPage{}, f.err
+	}
+	if f.held != nil {
+		f.held(q.Filter)
 	}
 	return f.Store.Connections(ctx, q)
 }

@@ -57,6 +57,12 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 			}
 		})
 	}
+	if a := x.as("carol").Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not now", "version": 1}); a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	if a := change("carol"); a.Status != http.StatusOK || strings.Contains(string(a.Body), "app/889") {
+		t.Errorf("it is decided, so who reaches the resource today is not hers to know any more: %d %s", a.Status, a.Body)
+	}
 }
 
 // TestClaimedAuditorsTokens: the catalog does not know an auditor by the login's claim, so that a token of his would be

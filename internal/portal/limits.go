@@ -17,27 +17,30 @@ type budget struct {
 	name  string
 	per   rate.Limit // per second
 	burst int
+	turns bool // and few at once; see turns
 }
 
 var (
 	// A person clicks less; a page that opens asks for a dozen things at once.
-	budgetRequests = budget{"requests", 50, 200}
+	budgetRequests = budget{name: "requests", per: 50, burst: 200}
 	// Before the login only pages, their files, and the login itself are asked for. Offices share an address.
-	budgetStrangers = budget{"strangers", 50, 400}
+	budgetStrangers = budget{name: "strangers", per: 50, burst: 400}
 	// A login keeps something in the store for some minutes, and so does the start of a device login.
-	budgetLogins = budget{"logins", 5, 200}
+	budgetLogins = budget{name: "logins", per: 5, burst: 200}
 	// Bearer tokens that are wrong; a right one cannot be guessed anyhow, but trying costs the store a read.
-	budgetWrongTokens = budget{"wrong-tokens", 0.2, 20}
+	budgetWrongTokens = budget{name: "wrong-tokens", per: 0.2, burst: 20}
 	// User codes have eight letters; this bounds guessing to a few dozen in a code's life (RFC 8628 5.1).
-	budgetUserCodes = budget{"user-codes", 0.05, 10}
+	budgetUserCodes = budget{name: "user-codes", per: 0.05, burst: 10}
 	// Bodies that are larger than people type; a platform sends forty thousand workloads in forty of them.
-	budgetLargeBodies = budget{"large-bodies", 0.5, 60}
+	budgetLargeBodies = budget{name: "large-bodies", per: 0.5, burst: 60}
 	// Questions about flows read up to a month of them.
-	budgetFlows = budget{"flows", 5, 100}
+	budgetFlows = budget{name: "flows", per: 5, burst: 100, turns: true}
 	// Replays, proposals and unused grants decide a window's connections again.
-	budgetReplays = budget{"replays", 1, 60}
+	budgetReplays = budget{name: "replays", per: 1, burst: 60, turns: true}
+	// A resource is switched now and then; each time others are told, and every member is written to.
+	budgetSwitches = budget{name: "switches", per: 0.5, burst: 120}
 	// What reads the whole ledger.
-	budgetWhole = budget{"whole-ledger", 0.2, 5}
+	budgetWhole = budget{name: "whole-ledger", per: 0.2, burst: 5}
 )
 
 // rememberCallers bounds what strangers with many addresses make the portal keep.
@@ -94,12 +97,20 @@ func (s *Server) rateLimit(c *gin.Context) {
 	s.spend(c, budgetStrangers, s.address(c))
 }
 
-// patient takes from the budget of what reads much.
+// patient takes from the budget of what reads much, and waits for the caller's turn.
 func (s *Server) patient(c *gin.Context) {
 	r := routeByPath[c.Request.Method+" "+c.FullPath()]
-	if a := caller(c); r.Costs != nil && a != nil {
-		s.spend(c, *r.Costs, "person "+a.ID)
+	a := caller(c)
+	if r.Costs == nil || a == nil || !s.spend(c, *r.Costs, "person "+a.ID) || !r.Costs.turns {
+		return
 	}
+	done, ok := s.turns.take(c.Request.Context(), a.ID)
+	if !ok {
+		s.fail(c, s.limited(c, *r.Costs))
+		return
+	}
+	defer done()
+	c.Next()
 }
 
 // spend refuses who has used up a budget, and tells whether there was some left.
@@ -116,6 +127,11 @@ func (s *Server) budgeted(c *gin.Context, b budget, caller string) error {
 	if s.limits.allow(b, caller) {
 		return nil
 	}
+	return s.limited(c, b)
+}
+
+// limited says that a budget is used up.
+func (s *Server) limited(c *gin.Context, b budget) error {
 	c.Header("Retry-After", strconv.Itoa(int(max(1, 1/float64(b.per)))))
 	s.metrics.limited(b.name)
 	return problemf(http.StatusTooManyRequests, "rate-limited", "Too many requests; wait a moment.")

@@ -13,13 +13,13 @@ import (
 func TestBudgets(t *testing.T) {
 	now := time.Unix(1700000000, 0)
 	l := newLimits(func() time.Time { return now })
-	b := budget{"x", 2, 5}
+	b := budget{name: "x", per: 2, burst: 5}
 	for range b.burst {
 		if !l.allow(b, "a") {
 			t.Fatal("a burst is allowed")
 		}
 	}
-	if l.allow(b, "a") || !l.allow(b, "b") || !l.allow(budget{"y", 1, 1}, "a") {
+	if l.allow(b, "a") || !l.allow(b, "b") || !l.allow(budget{name: "y", per: 1, burst: 1}, "a") {
 		t.Error("who has used his burst waits; others do not, and neither does he with what is counted apart")
 	}
 	if now = now.Add(time.Second); !l.allow(b, "a") {

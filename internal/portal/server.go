@@ -109,6 +109,7 @@ type Server struct {
 	limits   *limits
 	metrics  *metrics
 	replays  replays
+	turns    turns
 	stop     context.Context
 }
 

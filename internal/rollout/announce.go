@@ -20,6 +20,9 @@ type Notice struct {
 	EnforceAt time.Time // as planned; zero: not said
 }
 
+// announceEvery keeps an owner from filling the inboxes of everybody whose application was ever seen at his resource.
+const announceEvery = 10 * time.Minute
+
 // Announced is what came of an announcement.
 type Announced struct {
 	Told    int
@@ -50,6 +53,9 @@ func (s *Service) Announce(ctx context.Context, a approval.Actor, e catalog.Enti
 	delete(people, a.ID)
 	told := len(people)
 	_, err = s.Store.Change(ctx, e.Name, func(st *State) (News, error) {
+		if st.Announcement != nil && now.Before(st.Announcement.At.Add(announceEvery)) {
+			return News{}, failf(approval.CodeConflict, "%s was announced a moment ago, and everybody was told: wait 10 minutes before you correct it.", e.Title)
+		}
 		st.Announcement = &Announcement{At: now, By: a.ID, Message: n.Message, EnforceAt: n.EnforceAt.UTC(), Told: told}
 		details := map[string]string{"message": n.Message, "told": strconv.Itoa(told), "clients": strconv.Itoa(len(clients))}
 		if !n.EnforceAt.IsZero() {

@@ -130,6 +130,18 @@ func TestAnnounce(t *testing.T) {
 	if diff := cmp.Diff(map[string][]string{"announced": {"alice", "erin"}}, w.told()); diff != "" {
 		t.Errorf("the clients' owners are told: %s", diff)
 	}
+	for range 3 {
+		if _, err := w.Announce(t.Context(), bob, w.entity(), rollout.Notice{Message: "buy now"}, clients); approval.CodeOf(err) != approval.CodeConflict {
+			t.Errorf("nobody fills others' inboxes: %v", err)
+		}
+	}
+	w.pass(10 * time.Minute)
+	if _, err := w.Announce(t.Context(), bob, w.entity(), rollout.Notice{Message: "on Tuesday"}, clients); err != nil {
+		t.Errorf("it can be corrected: %v", err)
+	}
+	if diff := cmp.Diff(map[string][]string{"announced": {"alice", "alice", "erin", "erin"}}, w.told()); diff != "" {
+		t.Errorf("each time once: %s", diff)
+	}
 	states, err := w.store.States(t.Context())
 	if err != nil {
 		t.Fatal(err)

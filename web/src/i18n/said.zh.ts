@@ -316,6 +316,7 @@ export const saidInChinese: Record<string, string> = {
   "The reason has at most %s characters.": "原因最多 {{1}} 个字符。",
   "Say in 1 to %s characters what will happen, and when.": "请用 1 到 {{1}} 个字符说明将发生什么、何时发生。",
   "The planned instant must be in the future.": "计划时间必须晚于现在。",
+  "%s was announced a moment ago, and everybody was told: wait 10 minutes before you correct it.": "{{1}} 刚刚公告过，相关人员已收到通知：请等待 10 分钟再更正。",
   "%s is in Observe: ask for Audit first, so that what would be refused is reported.": "{{1}} 处于观察模式：请先申请审计，以便记录本应拒绝的访问。",
   "%s connections of known clients were refused in %s within %s, and at most %s may be.": "{{2}} 在 {{3}} 内拒绝了已知客户端的 {{1}} 次连接，上限为 {{4}} 次。",
   "New denials stopped the rollout: %s Look at who was refused, then arm the guard again.": "新的拒绝使推进停止：{{1}}请查看谁被拒绝，再重新启用守护。",
