@@ -82,8 +82,13 @@ $(CLICKHOUSE): hack/clickhouse/package.json hack/clickhouse/package-lock.json
 	@cd hack/clickhouse && ../step "ClickHouse for the tests" npm ci --no-audit --no-fund --loglevel=error
 	@touch $@
 
+# A server of its own process, for the native protocol: the one in PATH, or Debian's, which is old.
+.PHONY: clickhouse-server
+clickhouse-server:
+	@hack/clickhouse-server
+
 .PHONY: test-go
-test-go: parts postgres clickhouse ## Unit tests and controller tests against real API servers, race detector on
+test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers, race detector on
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test $(GO_TEST_FLAGS) ./...
 

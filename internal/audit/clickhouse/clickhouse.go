@@ -54,23 +54,38 @@ func Open(ctx context.Context, o Options) (*Store, error) {
 	return s, nil
 }
 
-// connect reports a server that is not there as audit.ErrUnavailable.
+// connect reports a server that is not there as audit.ErrUnavailable, and refuses one that is too old.
 func connect(ctx context.Context, o Options) (driver.Conn, error) {
+	conn, v, err := dial(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if v.tooOld() {
+		return nil, errors.Join(fmt.Errorf("open flow store %s: the server has version %d.%d, and %d.%d or newer is needed", o.Redacted(), v.major, v.minor, oldestMajor, oldestMinor), conn.Close())
+	}
+	return conn, nil
+}
+
+// version of a server.
+type version struct{ major, minor uint64 }
+
+func (v version) tooOld() bool {
+	return v.major < oldestMajor || v.major == oldestMajor && v.minor < oldestMinor
+}
+
+func dial(ctx context.Context, o Options) (driver.Conn, version, error) {
 	conn, err := driver.Open(o.driver)
 	if err != nil {
-		return nil, fmt.Errorf("open flow store %s: %w", o.Redacted(), err)
+		return nil, version{}, fmt.Errorf("open flow store %s: %w", o.Redacted(), err)
 	}
-	version, err := conn.ServerVersion()
+	v, err := conn.ServerVersion()
 	if err == nil {
 		err = conn.Ping(ctx)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("open flow store %s: %w", o.Redacted(), writeError(ctx, err)), conn.Close())
+		return nil, version{}, errors.Join(fmt.Errorf("open flow store %s: %w", o.Redacted(), writeError(ctx, err)), conn.Close())
 	}
-	if v := version.Version; v.Major < oldestMajor || v.Major == oldestMajor && v.Minor < oldestMinor {
-		return nil, errors.Join(fmt.Errorf("open flow store %s: the server has version %d.%d, and %d.%d or newer is needed", o.Redacted(), v.Major, v.Minor, oldestMajor, oldestMinor), conn.Close())
-	}
-	return conn, nil
+	return conn, version{v.Version.Major, v.Version.Minor}, nil
 }
 
 // Close releases the connections.
