@@ -30,9 +30,10 @@ const (
 	MaxGuardLimit = 1_000_000
 )
 
-// Denials counts default-denied connections of clients with a name to a resource in one member, in a window.
+// Denials counts default-denied connections of clients with a name to a resource in one member, in a window. A client that
+// was refused on the same port before an instant already is nothing new, and does not count.
 type Denials interface {
-	Refused(ctx context.Context, resource, cluster string, since, until time.Time) (int64, error)
+	Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error)
 }
 
 // Tickets is what the guard does to tickets.
@@ -138,13 +139,15 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 		if now.Sub(since) > watchFor {
 			continue
 		}
-		from := now.Add(-st.Guard.Within())
-		for _, t := range []time.Time{since, st.Guard.ArmedAt} { // whoever armed it has seen what was before
-			if from.Before(t) {
-				from = t
-			}
+		before := since
+		if before.Before(st.Guard.ArmedAt) { // whoever armed it has seen what was before
+			before = st.Guard.ArmedAt
 		}
-		n, err := w.Denials.Refused(ctx, e.Name, cluster, from, now)
+		from := now.Add(-st.Guard.Within())
+		if from.Before(before) {
+			from = before
+		}
+		n, err := w.Denials.Refused(ctx, e.Name, cluster, before, from, now)
 		if err != nil {
 			return err
 		}

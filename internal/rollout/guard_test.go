@@ -53,7 +53,18 @@ func TestGuard(t *testing.T) {
 		"denied":    {"a deny is meant", rollout.Set{}, nil, func(w *world) { w.see("m1", cart, policy.Denied, 500) }, false},
 		"audited":   {"passes", rollout.Set{}, nil, func(w *world) { w.see("m1", cart, policy.Audited, 500) }, false},
 		"elsewhere": {"a member that does not enforce", rollout.Set{}, nil, func(w *world) { w.see("m2", cart, policy.DefaultDenied, 500) }, false},
-		"earlier":   {"what was refused before it enforced is nothing new", rollout.Set{}, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, nil, false},
+		"nothing new": {"who was refused before it enforced is refused still", rollout.Set{}, func(w *world) {
+			w.see("m1", cart, policy.DefaultDenied, 1)
+			w.pass(2 * time.Minute)
+		}, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, false},
+		"somebody else": {"of two clients one was refused before", rollout.Set{}, func(w *world) {
+			w.see("m1", cart, policy.DefaultDenied, 1)
+			w.pass(2 * time.Minute)
+		}, func(w *world) {
+			w.see("m1", cart, policy.DefaultDenied, 500)
+			w.see("m1", search, policy.DefaultDenied, 21)
+		}, true},
+		"earlier": {"what was refused before it enforced is nothing new", rollout.Set{}, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, nil, false},
 		"slowly": {"not within the window", rollout.Set{}, nil, func(w *world) {
 			for range 10 {
 				w.see("m1", cart, policy.DefaultDenied, 10)

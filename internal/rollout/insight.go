@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/insight"
@@ -227,25 +228,44 @@ func (x *Insight) Stopped(ctx context.Context, resource string) (string, error) 
 	return "", nil
 }
 
+// refusedBefore is how long before an instant a client may have been refused to be nothing new.
+const refusedBefore = 14 * 24 * time.Hour
+
 // Refused implements Denials. A bucket counts only when it began in the window, so that nothing of before a member
 // enforced is counted; the present minute does.
-func (x *Insight) Refused(ctx context.Context, resource, cluster string, since, until time.Time) (int64, error) {
+func (x *Insight) Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error) {
 	if from := since.Truncate(audit.BucketWidth); from.Before(since) {
 		since = from.Add(audit.BucketWidth)
 	}
 	if !since.Before(until) {
 		return 0, nil
 	}
-	var n int64
-	err := x.Flows.Totals(ctx, audit.Filter{Since: since, Until: until.Add(1), Resources: []string{resource}, Clusters: []string{cluster}, Decisions: []policy.Word{policy.DefaultDenied}},
-		func(t audit.Total) error {
-			if t.Subject != "" {
-				n += t.Count
-			}
+	type client struct {
+		subject  string
+		port     uint16
+		protocol v1alpha1.Protocol
+	}
+	refused := map[client]int64{}
+	of := audit.Filter{Since: since, Until: until.Add(1), Resources: []string{resource}, Clusters: []string{cluster}, Decisions: []policy.Word{policy.DefaultDenied}}
+	err := x.Flows.Totals(ctx, of, func(t audit.Total) error {
+		if t.Subject != "" {
+			refused[client{t.Subject, t.Port, t.Protocol}] += t.Count
+		}
+		return nil
+	})
+	if err == nil && len(refused) > 0 {
+		of.Since, of.Until = before.Add(-refusedBefore), before.Truncate(audit.BucketWidth)
+		err = x.Flows.Totals(ctx, of, func(t audit.Total) error {
+			delete(refused, client{t.Subject, t.Port, t.Protocol})
 			return nil
 		})
+	}
 	if err != nil {
 		return 0, fmt.Errorf("count refused connections: %w", err)
+	}
+	var n int64
+	for _, count := range refused {
+		n += count
 	}
 	return n, nil
 }
