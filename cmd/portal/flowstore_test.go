@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/audittest"
+	"github.com/acp-io/acp/internal/audit/clickhouse"
 	"github.com/acp-io/acp/internal/audit/sqlite"
+	"github.com/acp-io/acp/internal/testenv"
 )
 
 func TestFlowStoreAddress(t *testing.T) {
@@ -60,5 +63,39 @@ func TestFlowStoreThatComesLater(t *testing.T) {
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFlowStoreInClickHouse: the portal reads from a current ClickHouse what was written there after it had started.
+func TestFlowStoreInClickHouse(t *testing.T) {
+	dsn := testenv.ClickHouse(t)
+	file := filepath.Join(t.TempDir(), "address")
+	if err := os.WriteFile(file, []byte(dsn+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	where, err := parseFlowStore("@" + file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := where.open(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reader.Close()
+	if _, err := reader.LastFlow(t.Context()); !errors.Is(err, audit.ErrUnavailable) {
+		t.Errorf("no collector has written yet: %v, want ErrUnavailable", err)
+	}
+	store, err := clickhouse.Open(t.Context(), where.clickhouse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	b := &audit.Batch{ID: "1", Rollups: []audit.Rollup{{Bucket: audittest.T0, Edge: audittest.Edge(), Count: 3, FirstSeen: audittest.T0, LastSeen: audittest.T0}}}
+	if err := store.Append(t.Context(), b); err != nil {
+		t.Fatal(err)
+	}
+	page, err := reader.Connections(t.Context(), audit.ConnectionQuery{})
+	if err != nil || len(page.Items) != 1 || page.Items[0].Count != 3 {
+		t.Errorf("Connections = %+v, %v; want what was written", page.Items, err)
 	}
 }
