@@ -75,7 +75,9 @@ func insertRows(ctx context.Context, tx *sql.Tx, table string, rows []row) error
 	}
 	defer full.Close()
 	args := make([]any, 0, 5*rowsPerInsert)
-	for chunk := range slices.Chunk(rows, rowsPerInsert) {
+	for len(rows) > 0 {
+		chunk := rows[:min(len(rows), rowsPerInsert)]
+		rows = rows[len(chunk):]
 		args = args[:0]
 		for _, r := range chunk {
 			args = append(args, r.bucket, r.edge, r.count, r.first, r.last)
