@@ -40,6 +40,8 @@ type process struct {
 	status Status
 	// exits counts the ends that nobody asked for since the last ready state or start request.
 	exits int
+	// tail is what the log said when the child last ended by itself: the next start may write there already.
+	tail string
 }
 
 // Backoff is how long a crashed process waits for its restart: First, doubled each time up to Max; a process that ran
@@ -72,7 +74,8 @@ func (p *process) loop() {
 		if ran >= p.backoff.Reset {
 			pause = p.backoff.First
 		}
-		p.update(func(s *Status) { s.State, s.PID, s.LastExit = StateBackoff, 0, exit; p.exits++ })
+		tail := sinceStart(Tail(p.logPath, 15))
+		p.update(func(s *Status) { s.State, s.PID, s.LastExit = StateBackoff, 0, exit; p.exits++; p.tail = tail })
 		p.report(Event{Name: p.spec.Name, Kind: EventCrashed, Text: fmt.Sprintf("ended by itself (%s), starts again in %s; log: %s", exit, pause, p.logPath)})
 		retry = time.After(pause)
 		pause = min(pause*2, p.backoff.Max)
@@ -209,6 +212,12 @@ func (p *process) update(f func(*Status)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(&p.status)
+}
+
+func (p *process) exited(st Status) *ExitedError {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &ExitedError{Name: p.spec.Name, Exit: st.LastExit, Log: p.logPath, Tail: p.tail}
 }
 
 func (p *process) snapshot() (Status, int) {

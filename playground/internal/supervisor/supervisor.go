@@ -142,7 +142,7 @@ func (s *Supervisor) WaitReady(ctx context.Context, name string) error {
 	for {
 		st, exits := p.snapshot()
 		if exits >= maxEarlyExits {
-			return &ExitedError{Name: name, Exit: st.LastExit, Log: p.logPath, Tail: sinceStart(Tail(p.logPath, 15))}
+			return p.exited(st)
 		}
 		if st.State == StateUp {
 			if p.spec.Ready == nil {
