@@ -17,30 +17,21 @@ import (
 // Get implements approval.Store.
 func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err error) {
 	err = s.read(ctx, func(tx *gorm.DB) error {
-		t, err = load(tx, number, false)
-		return err
+		rows, err := ticketRows(tx, "number = ?", number)
+		if err != nil {
+			return err
+		}
+		if len(rows) == 0 {
+			return gorm.ErrRecordNotFound
+		}
+		out, err := fill(tx, rows)
+		if err != nil {
+			return err
+		}
+		t = out[0]
+		return nil
 	})
 	return t, err
-}
-
-// load a ticket. For an update it is locked where a database has many writers.
-func load(tx *gorm.DB, number int64, update bool) (*approval.Ticket, error) {
-	which := "number = ?"
-	if update && tx.Name() != "sqlite" {
-		which += " FOR UPDATE"
-	}
-	rows, err := ticketRows(tx, which, number)
-	if err != nil {
-		return nil, err
-	}
-	if len(rows) == 0 {
-		return nil, gorm.ErrRecordNotFound
-	}
-	out, err := fill(tx, rows)
-	if err != nil {
-		return nil, err
-	}
-	return out[0], nil
 }
 
 const ticketColumns = "number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at"
