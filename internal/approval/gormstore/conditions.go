@@ -2,6 +2,7 @@ package gormstore
 
 import (
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -41,13 +42,18 @@ const visibleTo = `tickets.requester = @p
 const matching = `LOWER(tickets.reason) LIKE @t ESCAPE '!' OR LOWER(tickets.requester) LIKE @t ESCAPE '!'
  OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (LOWER(i.application) LIKE @t ESCAPE '!' OR LOWER(i.resource) LIKE @t ESCAPE '!'))`
 
-// where is what walks do not see to; of who waits they see to all. SQLite, which knows nothing of how many tickets have
-// a state, must not leave the walk for the state's index: a column with a plus is not looked up.
-func where(q *gorm.DB, f approval.Filter) *gorm.DB {
-	column := "tickets."
-	if q.Name() == "sqlite" {
-		column = "+tickets."
+// beside is what keeps SQLite, which knows nothing of how many tickets have a state, from leaving the walk for the
+// index of a column: one with a plus is not looked up.
+func beside(tx *gorm.DB) string {
+	if tx.Name() == "sqlite" {
+		return "+"
 	}
+	return ""
+}
+
+// where is what walks do not see to; of who waits they see to all.
+func where(q *gorm.DB, f approval.Filter) *gorm.DB {
+	column := beside(q) + "tickets."
 	if len(f.Numbers) > 0 {
 		q = q.Where("tickets.number IN ?", f.Numbers)
 	}
@@ -70,37 +76,44 @@ func where(q *gorm.DB, f approval.Filter) *gorm.DB {
 	if v := f.VisibleTo; v != nil {
 		q = q.Where(visibleTo, map[string]any{"p": v.Person, "for": v.StandsFor, "apps": v.Applications, "res": v.Resources})
 	}
-	if conditions, args := ofItem(f); len(conditions) > 0 {
+	if conditions, args := ofItem(f, "i."); len(conditions) > 0 {
 		q = q.Where("EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND "+strings.Join(conditions, " AND ")+")", args...)
 	}
 	return q
 }
 
-// ofItem are the conditions that one item must meet together.
-func ofItem(f approval.Filter) (conditions []string, args []any) {
-	add := func(condition string, values ...any) {
-		conditions, args = append(conditions, condition), append(args, values...)
+// ofItem are the conditions that one item must meet together, whose columns are written behind a prefix.
+func ofItem(f approval.Filter, prefix string) (conditions []string, args []any) {
+	add := func(column, condition string, value any) {
+		conditions, args = append(conditions, prefix+column+condition), append(args, value)
 	}
 	if len(f.ItemStates) > 0 {
-		add("i.state IN ?", f.ItemStates)
+		add("state", " IN ?", f.ItemStates)
 	}
 	if f.Application != "" {
-		add("i.application = ?", f.Application)
+		add("application", " = ?", f.Application)
 	}
 	if f.Resource != "" {
-		add("i.resource = ?", f.Resource)
+		add("resource", " = ?", f.Resource)
 	}
 	if f.Policy != "" {
-		add("i.policy = ?", f.Policy)
+		add("policy", " = ?", f.Policy)
 	}
 	if f.Target != nil {
-		add("i.target_ticket = ? AND i.target_item = ?", f.Target.Ticket, f.Target.Item)
+		add("target_ticket", " = ?", f.Target.Ticket)
+		add("target_item", " = ?", f.Target.Item)
 	}
 	if !f.DueBy.IsZero() {
-		add("i.due_at > 0 AND i.due_at <= ?", micros(f.DueBy))
+		add("due_at", " BETWEEN 1 AND ?", micros(f.DueBy))
 	}
 	if !f.ExpiresBy.IsZero() {
-		add("i.expires_at > 0 AND i.expires_at <= ?", micros(f.ExpiresBy))
+		add("expires_at", " BETWEEN 1 AND ?", micros(f.ExpiresBy))
 	}
 	return conditions, args
+}
+
+// exceptItem is a filter without its conditions of one item.
+func exceptItem(f approval.Filter) approval.Filter {
+	f.ItemStates, f.Application, f.Resource, f.Policy, f.Target, f.DueBy, f.ExpiresBy = nil, "", "", "", nil, time.Time{}, time.Time{}
+	return f
 }

@@ -14,21 +14,34 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// Get implements approval.Store.
+// Get implements approval.Store. Mostly the ticket was read or written before in its present version.
 func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err error) {
+	var rows []ticketRow
+	if err = s.readOne(ctx, func(tx *gorm.DB) (err error) {
+		rows, err = ticketRows(tx, "number = ?", number)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	if len(rows) == 0 {
+		return nil, approval.NotFound()
+	}
+	if t, ok := s.pages.get(rows[0]); ok {
+		return t.Clone(), nil
+	}
 	err = s.read(ctx, func(tx *gorm.DB) error {
-		rows, err := ticketRows(tx, "number = ?", number)
+		rows, err := ticketRows(tx, "number = ?", number) // of the same instant as its parts
 		if err != nil {
 			return err
 		}
-		if len(rows) == 0 {
-			return gorm.ErrRecordNotFound
+		all, err := s.pages.tickets(tx, rows, true)
+		if err == nil && len(all) == 0 {
+			err = gorm.ErrRecordNotFound
 		}
-		out, err := fill(tx, rows)
 		if err != nil {
 			return err
 		}
-		t = out[0]
+		t = all[0].Clone()
 		return nil
 	})
 	return t, err

@@ -3,6 +3,7 @@ package gormstore
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
@@ -16,6 +17,8 @@ type walk struct {
 	table string // items or concerns, as d; empty: the tickets themselves
 	where string
 	args  []any
+	// own: d is the item that the filter's conditions of one item are about, not another one of the same ticket.
+	own bool
 }
 
 // walks picks the narrowest way to what a filter selects, and returns what is left to be looked at on the way.
@@ -25,59 +28,57 @@ func walks(f approval.Filter) (ways []walk, rest approval.Filter) {
 		f.WaitsFor != nil && f.WaitsFor.Person == v.Person && sameSet(f.WaitsFor.StandsFor, v.StandsFor)) {
 		f.VisibleTo = nil
 	}
-	switch conditions, _ := ofItem(f); {
+	switch {
 	case f.WaitsFor != nil:
 		ways = waiting(f)
 		f.WaitsFor, f.ItemStates = nil, nil
 	case len(f.Numbers) > 0:
-		ways = []walk{{"", "tickets.number IN ?", []any{f.Numbers}}}
+		ways = []walk{ofTickets("tickets.number IN ?", f.Numbers)}
 		f.Numbers = nil
 	case f.DecidedBy != "":
 		ways = []walk{concern(f.DecidedBy, approval.RoleDecided)}
 		f.DecidedBy = ""
 	case f.Target != nil:
-		ways = []walk{{"items", "d.target_ticket > 0 AND d.target_ticket = ? AND d.target_item = ?", []any{f.Target.Ticket, f.Target.Item}}}
+		ways = []walk{ofItems("d.target_ticket > 0 AND d.target_ticket = ? AND d.target_item = ?", f.Target.Ticket, f.Target.Item)}
+		f.Target = nil
 	case f.Policy != "":
-		ways = []walk{{"items", "d.policy = ?", []any{f.Policy}}}
+		ways = []walk{ofItems("d.policy = ?", f.Policy)}
+		f.Policy = ""
 	case !f.DueBy.IsZero():
-		ways = []walk{{"items", "d.due_at > 0 AND d.due_at <= ?", []any{micros(f.DueBy)}}}
+		ways = []walk{ofItems("d.due_at > 0 AND d.due_at <= ?", micros(f.DueBy))}
+		f.DueBy = time.Time{}
 	case f.Requester != "":
-		ways = []walk{{"", "tickets.requester = ?", []any{f.Requester}}}
+		ways = []walk{ofTickets("tickets.requester = ?", f.Requester)}
 		f.Requester = ""
 	case f.Application != "":
-		ways = []walk{{"items", "d.application = ?", []any{f.Application}}}
-		if len(conditions) == 1 {
-			f.Application = ""
-		}
+		ways = []walk{ofItems("d.application = ?", f.Application)}
+		f.Application = ""
 	case f.Resource != "":
-		ways = []walk{{"items", "d.resource = ?", []any{f.Resource}}}
-		if len(conditions) == 1 {
-			f.Resource = ""
-		}
+		ways = []walk{ofItems("d.resource = ?", f.Resource)}
+		f.Resource = ""
 	case !f.ExpiresBy.IsZero():
-		ways = []walk{{"items", "d.expires_at > 0 AND d.expires_at <= ?", []any{micros(f.ExpiresBy)}}}
+		ways = []walk{ofItems("d.expires_at > 0 AND d.expires_at <= ?", micros(f.ExpiresBy))}
+		f.ExpiresBy = time.Time{}
 	case f.VisibleTo != nil:
 		ways = visible(*f.VisibleTo)
 		f.VisibleTo = nil
 	case len(f.ItemStates) > 0:
 		for _, s := range f.ItemStates {
-			ways = append(ways, walk{"items", "d.state = ?", []any{s}})
+			ways = append(ways, ofItems("d.state = ?", s))
 		}
-		if len(conditions) == 1 {
-			f.ItemStates = nil
-		}
+		f.ItemStates = nil
 	case len(f.States) > 0:
 		for _, s := range f.States {
-			ways = append(ways, walk{"", "tickets.state = ?", []any{s}})
+			ways = append(ways, ofTickets("tickets.state = ?", s))
 		}
 		f.States = nil
 	case len(f.Kinds) > 0:
 		for _, k := range f.Kinds {
-			ways = append(ways, walk{"", "tickets.kind = ?", []any{k}})
+			ways = append(ways, ofTickets("tickets.kind = ?", k))
 		}
 		f.Kinds = nil
 	default:
-		ways = []walk{{where: "1 = 1"}}
+		ways = []walk{ofTickets("1 = 1")}
 	}
 	return ways, f
 }
@@ -86,8 +87,15 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
+func ofTickets(where string, args ...any) walk { return walk{where: where, args: args} }
+
+// ofItems is a walk through the items that are meant.
+func ofItems(where string, args ...any) walk {
+	return walk{table: "items", where: where, args: args, own: true}
+}
+
 func concern(person string, role approval.Role) walk {
-	return walk{"concerns", "d.person = ? AND d.role = ?", []any{person, role}}
+	return walk{table: "concerns", where: "d.person = ? AND d.role = ?", args: []any{person, role}}
 }
 
 // waiting: an item is nobody's concern who asked for it; who stands for another decides neither what he asked for
@@ -96,8 +104,8 @@ func waiting(f approval.Filter) []walk {
 	w := f.WaitsFor
 	ways := []walk{concern(w.Person, approval.RoleWaits)}
 	for _, p := range w.StandsFor {
-		ways = append(ways, walk{"concerns", `d.person = ? AND d.role = 'waits' AND tickets.requester <> ?
- AND NOT EXISTS (SELECT 1 FROM concerns x WHERE x.person = ? AND x.role = 'decided' AND x.ticket = d.ticket AND x.item = d.item)`, []any{p, w.Person, w.Person}})
+		ways = append(ways, walk{table: "concerns", where: `d.person = ? AND d.role = 'waits' AND tickets.requester <> ?
+ AND NOT EXISTS (SELECT 1 FROM concerns x WHERE x.person = ? AND x.role = 'decided' AND x.ticket = d.ticket AND x.item = d.item)`, args: []any{p, w.Person, w.Person}})
 	}
 	if len(f.ItemStates) > 0 {
 		for i := range ways {
@@ -109,7 +117,7 @@ func waiting(f approval.Filter) []walk {
 }
 
 func visible(v approval.Visible) []walk {
-	ways := []walk{{"", "tickets.requester = ?", []any{v.Person}}}
+	ways := []walk{ofTickets("tickets.requester = ?", v.Person)}
 	for _, r := range []approval.Role{approval.RoleWaits, approval.RoleNamed, approval.RoleDecided} {
 		ways = append(ways, concern(v.Person, r))
 	}
@@ -117,10 +125,10 @@ func visible(v approval.Visible) []walk {
 		ways = append(ways, concern(p, approval.RoleNamed))
 	}
 	for some := range slices.Chunk(v.Applications, fillAtOnce) {
-		ways = append(ways, walk{"items", "d.application_name IN ?", []any{padded(some)}})
+		ways = append(ways, walk{table: "items", where: "d.application_name IN ?", args: []any{padded(some)}})
 	}
 	for some := range slices.Chunk(v.Resources, fillAtOnce) {
-		ways = append(ways, walk{"items", "d.resource_name IN ?", []any{padded(some)}})
+		ways = append(ways, walk{table: "items", where: "d.resource_name IN ?", args: []any{padded(some)}})
 	}
 	return ways
 }
@@ -142,6 +150,12 @@ func padded[T any](values []T) []T {
 func (w walk) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB {
 	number := "tickets.number"
 	q := tx.Table("tickets")
+	var conditions []string
+	var values []any
+	if w.own {
+		conditions, values = ofItem(rest, beside(tx)+"d.")
+		rest = exceptItem(rest)
+	}
 	if w.table != "" {
 		number = "d.ticket"
 		q = tx.Table(w.table + " AS d")
@@ -152,6 +166,9 @@ func (w walk) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB 
 		}
 	}
 	q = where(q.Where(w.where, w.args...), rest)
+	if len(conditions) > 0 {
+		q = q.Where(strings.Join(conditions, " AND "), values...)
+	}
 	direction := " DESC"
 	if f.Oldest {
 		direction = ""
@@ -191,7 +208,7 @@ func after(q *gorm.DB, f approval.Filter, number string) *gorm.DB {
 
 // looksAtTickets tells whether where has a condition for the filter.
 func looksAtTickets(f approval.Filter) bool {
-	conditions, _ := ofItem(f)
+	conditions, _ := ofItem(f, "")
 	return len(f.Numbers) > 0 || f.Text != "" || f.Requester != "" || len(f.Kinds) > 0 || len(f.States) > 0 || f.DecidedBy != "" || f.VisibleTo != nil || len(conditions) > 0
 }
 
