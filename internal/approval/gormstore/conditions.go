@@ -7,14 +7,16 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/words"
 )
 
-func list(tx *gorm.DB, f approval.Filter) *gorm.DB {
+// list is the query of a list. rare is a word of its text that few tickets have; empty: there is none.
+func list(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {
 	q := tx.Model(&ticketRow{})
-	if ways, rest := walks(f); len(ways) == 1 && ways[0].table == "" {
+	if ways, rest := walks(f, rare); len(ways) == 1 && ways[0].table == "" {
 		q = after(where(q.Where(ways[0].where, ways[0].args...), rest), f, "tickets.number")
 	} else {
-		numbers, args := union(tx, f, f.Limit)
+		numbers, args := union(tx, f, rare, f.Limit)
 		q = q.Where("number IN ("+numbers+")", args...)
 	}
 	switch {
@@ -38,10 +40,6 @@ const visibleTo = `tickets.requester = @p
  OR EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND (c.person = @p OR c.person IN @for AND c.role = 'named'))
  OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN @apps OR i.resource_name IN @res))`
 
-// matching has no index: it looks at the tickets that the other conditions leave, newest first, until the page is full.
-const matching = `LOWER(tickets.reason) LIKE @t ESCAPE '!' OR LOWER(tickets.requester) LIKE @t ESCAPE '!'
- OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (LOWER(i.application) LIKE @t ESCAPE '!' OR LOWER(i.resource) LIKE @t ESCAPE '!'))`
-
 // beside is what keeps SQLite, which knows nothing of how many tickets have a state, from leaving the walk for the
 // index of a column: one with a plus is not looked up.
 func beside(tx *gorm.DB) string {
@@ -58,8 +56,7 @@ func where(q *gorm.DB, f approval.Filter) *gorm.DB {
 		q = q.Where("tickets.number IN ?", f.Numbers)
 	}
 	if f.Text != "" {
-		part := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(f.Text))
-		q = q.Where(matching, map[string]any{"t": "%" + part + "%"})
+		q = having(q, words.Asked(f.Text))
 	}
 	if f.Requester != "" {
 		q = q.Where(column+"requester = ?", f.Requester)

@@ -119,6 +119,9 @@ func create(tx *gorm.DB, some []*creation) error {
 			return err
 		}
 	}
+	if err := saveWords(tx, some); err != nil {
+		return err
+	}
 	out := make([]changed, len(some))
 	for i, c := range some {
 		out[i] = changed{Ticket: c.ticket}

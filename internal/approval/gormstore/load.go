@@ -118,7 +118,11 @@ func someOf(numbers []int64) (marks string, args []any) {
 
 // listed are the rows of a list.
 func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
-	rows, err := list(tx, f).Select(ticketColumns).Rows()
+	rare, err := rarest(tx, f)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := list(tx, f, rare).Select(ticketColumns).Rows()
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +147,7 @@ func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ti
 
 // selected reads a list.
 func (s *Store) selected(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
-	if !f.Passing && len(f.Numbers) == 0 && f.Policy == "" {
+	if !f.Passing && len(f.Numbers) == 0 && f.Policy == "" && f.Text == "" {
 		// Most tickets were shown before, and then the one query that names their versions is all.
 		if out, err = s.seen(ctx, f); err != nil || out != nil {
 			return out, err
@@ -179,9 +183,9 @@ func (s *Store) seen(ctx context.Context, f approval.Filter) ([]*approval.Ticket
 	return out, nil
 }
 
-func count(tx *gorm.DB, f approval.Filter) *gorm.DB {
+func count(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {
 	f.After, f.ByUpdate = approval.Cursor{}, false
-	numbers, args := union(tx, f, approval.CountLimit)
+	numbers, args := union(tx, f, rare, approval.CountLimit)
 	return tx.Table("("+numbers+" LIMIT ?) AS t", append(args, approval.CountLimit)...)
 }
 
@@ -190,8 +194,12 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 	out := make([]int, len(filters))
 	err := s.read(ctx, func(tx *gorm.DB) error {
 		for i, f := range filters {
+			rare, err := rarest(tx, f)
+			if err != nil {
+				return err
+			}
 			var n int64
-			if err := count(tx, f).Count(&n).Error; err != nil {
+			if err := count(tx, f, rare).Count(&n).Error; err != nil {
 				return err
 			}
 			out[i] = int(n)

@@ -8,6 +8,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/words"
 )
 
 // A walk is one way through an index that leads to the tickets of a list, newest first, so that a page costs what it
@@ -19,10 +20,13 @@ type walk struct {
 	args  []any
 	// own: d is the item that the filter's conditions of one item are about, not another one of the same ticket.
 	own bool
+	// ranges: it is several ranges of the index, which have no order together.
+	ranges bool
 }
 
 // walks picks the narrowest way to what a filter selects, and returns what is left to be looked at on the way.
-func walks(f approval.Filter) (ways []walk, rest approval.Filter) {
+// A rare word, if it has one, is nearly all of what there is to look at.
+func walks(f approval.Filter, rare string) (ways []walk, rest approval.Filter) {
 	// What waits for a person, was decided or asked for by him, he may see.
 	if v := f.VisibleTo; v != nil && (f.Requester == v.Person || f.DecidedBy == v.Person ||
 		f.WaitsFor != nil && f.WaitsFor.Person == v.Person && sameSet(f.WaitsFor.StandsFor, v.StandsFor)) {
@@ -35,6 +39,8 @@ func walks(f approval.Filter) (ways []walk, rest approval.Filter) {
 	case len(f.Numbers) > 0:
 		ways = []walk{ofTickets("tickets.number IN ?", f.Numbers)}
 		f.Numbers = nil
+	case rare != "":
+		ways = []walk{{table: "ticket_words", where: "d.word >= ? AND d.word < ?", args: []any{rare, words.End(rare)}, ranges: true}}
 	case f.DecidedBy != "":
 		ways = []walk{concern(f.DecidedBy, approval.RoleDecided)}
 		f.DecidedBy = ""
@@ -125,10 +131,10 @@ func visible(v approval.Visible) []walk {
 		ways = append(ways, concern(p, approval.RoleNamed))
 	}
 	for some := range slices.Chunk(v.Applications, fillAtOnce) {
-		ways = append(ways, walk{table: "items", where: "d.application_name IN ?", args: []any{padded(some)}})
+		ways = append(ways, walk{table: "items", where: "d.application_name IN ?", args: []any{padded(some)}, ranges: true})
 	}
 	for some := range slices.Chunk(v.Resources, fillAtOnce) {
-		ways = append(ways, walk{table: "items", where: "d.resource_name IN ?", args: []any{padded(some)}})
+		ways = append(ways, walk{table: "items", where: "d.resource_name IN ?", args: []any{padded(some)}, ranges: true})
 	}
 	return ways
 }
@@ -174,8 +180,8 @@ func (w walk) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB 
 		direction = ""
 	}
 	order := number + direction
-	if strings.HasSuffix(w.where, " IN ?") && tx.Name() != "sqlite" {
-		// Several ranges of an index have no order together. PostgreSQL would rather walk through everything in the right
+	if w.ranges && tx.Name() != "sqlite" {
+		// PostgreSQL would rather walk through everything in the right
 		// order and hope for enough of them; an expression has no index. SQLite sorts once for the groups and for the order
 		// if they are the same.
 		order = number + " + 0" + direction
@@ -213,8 +219,8 @@ func looksAtTickets(f approval.Filter) bool {
 }
 
 // union is the query of the walks' tickets, as column n.
-func union(tx *gorm.DB, f approval.Filter, limit int) (string, []any) {
-	ways, rest := walks(f)
+func union(tx *gorm.DB, f approval.Filter, rare string, limit int) (string, []any) {
+	ways, rest := walks(f, rare)
 	parts, args := make([]string, len(ways)), make([]any, len(ways))
 	for i, w := range ways {
 		parts[i] = "SELECT n FROM (?) AS w"

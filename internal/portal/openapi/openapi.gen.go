@@ -3325,7 +3325,7 @@ type ListTicketsParams struct {
 	State *[]TicketState         `form:"state,omitempty" json:"state,omitempty"`
 	Kind  *[]TicketKind          `form:"kind,omitempty" json:"kind,omitempty"`
 
-	// Q part of the reason, a ticket id, an application, a resource or a person
+	// Q a ticket id, or beginnings of words of the reason, the applications, the resources or the requester, all of which it must have; of Chinese any characters that follow each other
 	Q                     *string `form:"q,omitempty" json:"q,omitempty"`
 	Requester             *string `form:"requester,omitempty" json:"requester,omitempty"`
 	ExpiringWithinSeconds *int64  `form:"expiringWithinSeconds,omitempty" json:"expiringWithinSeconds,omitempty"`

@@ -3124,7 +3124,7 @@ export interface operations {
                 view?: "mine" | "approvals" | "decided" | "review" | "all";
                 state?: components["schemas"]["TicketState"][];
                 kind?: components["schemas"]["TicketKind"][];
-                /** @description part of the reason, a ticket id, an application, a resource or a person */
+                /** @description a ticket id, or beginnings of words of the reason, the applications, the resources or the requester, all of which it must have; of Chinese any characters that follow each other */
                 q?: string;
                 requester?: string;
                 expiringWithinSeconds?: number;
