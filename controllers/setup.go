@@ -20,6 +20,7 @@ import (
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -35,6 +36,8 @@ type Config struct {
 	Probing federation.Probing
 	// Looks at the members; the zero value is member.DefaultTiming.
 	Looks member.Timing
+	// Pace is how much KubeFed may owe before what is not urgent waits; the zero value is pace.DefaultLimits.
+	Pace pace.Limits
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 }
@@ -59,6 +62,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
+	if config.Pace == (pace.Limits{}) {
+		config.Pace = pace.DefaultLimits
+	}
 	host, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("make a client of the host cluster: %w", err)
@@ -80,6 +86,10 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	w.fleet = fleet
+	w.pacing = &pacing{line: pace.NewLine("policies", config.Pace), objects: objects, members: fleet, clock: config.Clock}
+	if err := w.pacing.add(mgr, feeds.Units); err != nil {
+		return err
+	}
 	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
 		return err
 	}
@@ -99,11 +109,12 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups,
+		Line: w.pacing.line, Owes: w.pacing.object, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
-	if err := units.SetupWithManager(mgr, feeds.Units, ready); err != nil {
+	if err := units.SetupWithManager(mgr, ready); err != nil {
 		return err
 	}
 	policies := &accesscontrolpolicy.Reconciler{
@@ -147,6 +158,7 @@ type wake struct {
 	units   *feed.Feed
 	objects *federation.Objects
 	fleet   *federation.Fleet
+	pacing  *pacing
 	names   *names
 	// inspector looks after the members themselves.
 	inspector *member.Inspector
@@ -162,6 +174,7 @@ func (w *wake) federated(name, resource string) {
 		w.everything()
 		return
 	}
+	w.pacing.object(name)
 	if known, ok := w.board.ResourceOf(name); ok {
 		w.units.Add(feed.Urgent, known)
 	}
@@ -180,6 +193,7 @@ func (w *wake) member(cluster, object string) {
 		w.everything()
 		return
 	}
+	w.pacing.object(object)
 	if resource, ok := w.board.ResourceOf(object); ok {
 		w.units.Add(feed.Urgent, resource)
 		return
@@ -201,6 +215,7 @@ func (w *wake) tell(cluster string) {
 }
 
 func (w *wake) everything() {
+	w.pacing.everything()
 	w.index.Everything(feed.Bulk)
 	w.units.Add(feed.Bulk, w.board.Resources()...)
 	for _, o := range w.objects.List() {

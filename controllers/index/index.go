@@ -163,7 +163,7 @@ func (x *Index) Carry(groups bool) {
 		x.since[p] = x.version
 	}
 	x.mu.Unlock()
-	x.Everything(feed.Urgent)
+	x.Everything(feed.Bulk)
 	x.EveryWorkload()
 }
 

@@ -202,11 +202,11 @@ func (m *member[T]) observe() Observation {
 	synced, watchErr := m.watch.State()
 	switch {
 	case !alive:
-		o.Message = m.explain(why)
+		o.Message, o.Unknown = m.explain(why), errors.Is(why, errNotProbed)
 	case !synced && watchErr != nil:
 		o.Message = m.explain(watchErr)
 	case !synced:
-		o.Message = fmt.Sprintf("member %s is being listed", m.cluster.Name)
+		o.Message, o.Unknown = fmt.Sprintf("member %s is being listed", m.cluster.Name), true
 	default:
 		o.Reachable = true
 	}

@@ -1,0 +1,47 @@
+package controllers
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// pacing tells a line what KubeFed owes of the objects of one kind, and whoever's turn it is.
+type pacing struct {
+	line    *pace.Line
+	objects federation.Host
+	members federation.Members
+	clock   clock.WithTicker
+
+	// mu makes looking and telling one, so that an older look is not told after a newer one.
+	mu sync.Mutex
+}
+
+// object looks at one object of the host.
+func (p *pacing) object(name string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o, _ := p.objects.Get(name)
+	p.line.Owe(name, federation.Owed(o, p.members), p.clock.Now())
+}
+
+// everything looks at all of them: members came or went.
+func (p *pacing) everything() {
+	for _, o := range p.objects.List() {
+		p.object(o.Meta.Name)
+	}
+}
+
+// add runs the line while this replica leads.
+func (p *pacing) add(mgr manager.Manager, to *feed.Feed) error {
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		// Its work was found long ago; what is done now is only to write it, and KubeFed may have nothing else to do.
+		return p.line.Run(ctx, p.clock, func(t pace.Turn) { to.Add(feed.Urgent, t.Unit) })
+	}))
+}
