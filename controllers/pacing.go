@@ -41,7 +41,6 @@ func (p *pacing) everything() {
 // add runs the line while this replica leads.
 func (p *pacing) add(mgr manager.Manager, to *feed.Feed) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		// Its work was found long ago; what is done now is only to write it, and KubeFed may have nothing else to do.
-		return p.line.Run(ctx, p.clock, func(t pace.Turn) { to.Add(feed.Urgent, t.Unit) })
+		return p.line.Run(ctx, p.clock, func(t pace.Turn) { to.Add(feed.Turn, t.Unit) })
 	}))
 }

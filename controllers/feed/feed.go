@@ -18,6 +18,8 @@ const (
 	Downgrade = 300
 	// Revocation: somebody may lose access.
 	Revocation = 200
+	// Turn: it waited for its turn, which is now. There are never many, and KubeFed may have nothing else to do.
+	Turn = 150
 	// Grant: any other change that somebody asked for.
 	Grant = 100
 	// Urgent: nobody asked for anything, but something happened in the host or in a member that has to be told.
@@ -57,7 +59,7 @@ func (f *Feed) Add(priority int, names ...string) {
 		}
 		return
 	}
-	if priority >= Grant && len(names) <= Many {
+	if priority >= Grant && priority != Turn && len(names) <= Many {
 		f.last++
 		for _, n := range names {
 			f.asked[n] = f.last

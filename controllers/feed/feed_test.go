@@ -44,13 +44,14 @@ func TestManyGrantsAreBulk(t *testing.T) {
 	f.Add(Grant, "grant")
 	f.Add(Revocation, "revocation")
 	f.Add(Urgent, "seen")
-	got := drain(t, q, Many+4)
-	for name, want := range map[string]int{"bulk0": Bulk, "grant": Grant, "revocation": Revocation, "seen": Urgent} {
+	f.Add(Turn, "turn")
+	got := drain(t, q, Many+5)
+	for name, want := range map[string]int{"bulk0": Bulk, "grant": Grant, "revocation": Revocation, "seen": Urgent, "turn": Turn} {
 		if got[name] != want {
 			t.Errorf("%s has priority %d, want %d", name, got[name], want)
 		}
 	}
-	for name, want := range map[string]bool{"bulk0": false, "grant": true, "revocation": true, "seen": false} {
+	for name, want := range map[string]bool{"bulk0": false, "grant": true, "revocation": true, "seen": false, "turn": false} {
 		if asked := f.Asked(name) != 0; asked != want {
 			t.Errorf("somebody waits for %s: %v", name, asked)
 		}
