@@ -3,11 +3,13 @@ package controllers
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -42,5 +44,28 @@ func (p *pacing) everything() {
 func (p *pacing) add(mgr manager.Manager, to *feed.Feed) error {
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
 		return p.line.Run(ctx, p.clock, func(t pace.Turn) { to.Add(feed.Turn, t.Unit) })
+	}))
+}
+
+// showEvery is how often the classes tell how long a change of many resources still takes.
+const showEvery = 5 * time.Second
+
+// show looks at the classes again while units wait, and once more when none does.
+func (p *pacing) show(mgr manager.Manager, x *index.Index) error {
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		tick := p.clock.NewTicker(showEvery)
+		defer tick.Stop()
+		for waited := false; ; {
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-tick.C():
+			}
+			waits := len(p.line.Waiting()) > 0
+			if waits || waited {
+				x.EveryResourceClass()
+			}
+			waited = waits
+		}
 	}))
 }

@@ -87,7 +87,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	w.fleet = fleet
 	w.pacing = &pacing{line: pace.NewLine("policies", config.Pace), objects: objects, members: fleet, clock: config.Clock}
-	if err := w.pacing.add(mgr, feeds.Units); err != nil {
+	if err := errors.Join(w.pacing.add(mgr, feeds.Units), w.pacing.show(mgr, x)); err != nil {
 		return err
 	}
 	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
@@ -126,7 +126,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := approvalpolicy.Setup(mgr, config.Clock); err != nil {
 		return err
 	}
-	return class.Setup(mgr, x, feeds, config.Clock, ready)
+	return class.Setup(mgr, x, feeds, config.Clock, w.pacing.line.Waiting, ready)
 }
 
 // always runs on every replica, so that a new leader knows the fleet at once.

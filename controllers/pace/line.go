@@ -33,8 +33,8 @@ type Limits struct {
 	Patience time.Duration
 }
 
-// DefaultLimits keep KubeFed, which writes 20 a second, just busy: half a second's work.
-var DefaultLimits = Limits{Owed: 10, Patience: 5 * time.Second}
+// DefaultLimits keep KubeFed, which writes 20 a second, busy also where the host answers slowly: about a second's work.
+var DefaultLimits = Limits{Owed: 20, Patience: 5 * time.Second}
 
 // share: one of so many turns is bulk's even while grants wait, so that neither starves.
 const share = 8
