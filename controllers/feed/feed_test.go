@@ -91,3 +91,24 @@ func TestWhatComesBeforeTheStart(t *testing.T) {
 		t.Error("whoever asked did so of another process")
 	}
 }
+
+func TestRetries(t *testing.T) {
+	r := retries()
+	last := r.When("a")
+	if last != firstRetry {
+		t.Errorf("the first retry is after %s", last)
+	}
+	for range 100 {
+		next := r.When("a")
+		if next > longestRetry || next < last {
+			t.Fatalf("after %s it is tried again in %s", last, next)
+		}
+		last = next
+	}
+	if last != longestRetry {
+		t.Errorf("in the end it is tried every %s", last)
+	}
+	if r.Forget("a"); r.When("a") != firstRetry {
+		t.Error("after a success it does not begin anew")
+	}
+}

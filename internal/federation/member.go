@@ -29,6 +29,15 @@ type Probing struct {
 // over in a second or two, for an outage.
 var DefaultProbing = Probing{Interval: 2 * time.Second, Timeout: 3 * time.Second, Failures: 2}
 
+// Seldom is a fifth as often, for what nothing waits for: each kind that is read in a member is probed by itself.
+func (p Probing) Seldom() Probing {
+	if p == (Probing{}) {
+		p = DefaultProbing
+	}
+	p.Interval *= 5
+	return p
+}
+
 // member watches the objects of one kind in one member, parsed to T, with one set of credentials.
 type member[T any] struct {
 	cluster Cluster

@@ -60,8 +60,11 @@ func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 		return err
 	}
 	fmt.Fprintf(progress, "  made in %.0f s; the adapter is restarted …\n", time.Since(began).Seconds())
+	if err := f.control(ctx, "kill", "adapter"); err != nil {
+		return err
+	}
 	began = time.Now()
-	if err := f.control(ctx, "kill", "adapter"); err != nil { // the supervisor starts it again
+	if err := f.control(ctx, "start", "adapter"); err != nil {
 		return err
 	}
 	took, writes, err := f.quiet(ctx, began)
