@@ -208,7 +208,8 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock,
 		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
-		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond}}); err != nil {
+		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond},
+		Tell:    200 * time.Millisecond}); err != nil {
 		cancel()
 		return nil, err
 	}

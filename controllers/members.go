@@ -36,6 +36,7 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 			return preflight.Keys(in.ResourceClasses, in.SubjectClasses)
 		},
 		Changed:       func(string) { w.everything() },
+		Looked:        w.retell,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
 	}
 	if err := inspector.Prepare(); err != nil {

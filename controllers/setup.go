@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/dynamic"
@@ -20,6 +21,7 @@ import (
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/membercluster"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -35,6 +37,8 @@ type Config struct {
 	Probing federation.Probing
 	// Looks at the members; the zero value is member.DefaultTiming.
 	Looks member.Timing
+	// Tell is the time between two writes about one member; the zero value is membercluster.DefaultEvery.
+	Tell time.Duration
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 }
@@ -98,6 +102,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
+	if w.standing, err = setUpMemberClusters(mgr, config, w, ready); err != nil {
+		return err
+	}
 	units := &protectedresource.Reconciler{
 		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
@@ -150,8 +157,10 @@ type wake struct {
 	names   *names
 	// inspector looks after the members themselves.
 	inspector *member.Inspector
-	openings  *openings
-	log       logr.Logger
+	// standing tells how they stand.
+	standing *membercluster.Writer
+	openings *openings
+	log      logr.Logger
 }
 
 // federated: a Federated object appeared, changed or went.
@@ -177,6 +186,7 @@ func (w *wake) member(cluster, object string) {
 			w.tell(cluster)
 		}
 		w.inspector.Wake()
+		w.standing.Wake()
 		w.everything()
 		return
 	}
@@ -199,6 +209,9 @@ func (w *wake) tell(cluster string) {
 	o := w.fleet.Observe(cluster, "")
 	w.log.Info("Member", "member", cluster, "registered", o.Registered, "reachable", o.Reachable, "message", o.Message)
 }
+
+// retell: something was found in a member.
+func (w *wake) retell() { w.standing.Wake() }
 
 func (w *wake) everything() {
 	w.index.Everything(feed.Bulk)

@@ -5,6 +5,7 @@ package index
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -126,6 +127,13 @@ func (v *View) SubjectOf(id string) string {
 		}
 		id = id[:i]
 	}
+}
+
+// Resources are those that ProtectedResources name, in no order.
+func (x *Index) Resources() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.named))
 }
 
 // Names tells whether a unit of that name, which ends with a wildcard, has statements.
