@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"fmt"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -16,6 +17,11 @@ func setUpMemberClusters(mgr manager.Manager, config Config, w *wake, ready func
 	}
 	if err := writer.Prepare(); err != nil {
 		return nil, err
+	}
+	if config.Metrics != nil {
+		if err := config.Metrics.Register(writer); err != nil {
+			return nil, fmt.Errorf("register the metrics of members: %w", err)
+		}
 	}
 	return writer, mgr.Add(writer)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,6 +21,7 @@ import (
 	"github.com/acp-io/acp/controllers/class"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/measure"
 	"github.com/acp-io/acp/controllers/member"
 	"github.com/acp-io/acp/controllers/membercluster"
 	"github.com/acp-io/acp/controllers/progress"
@@ -39,6 +41,8 @@ type Config struct {
 	Looks member.Timing
 	// Tell is the time between two writes about one member; the zero value is membercluster.DefaultEvery.
 	Tell time.Duration
+	// Metrics are registered here; nil: nowhere.
+	Metrics prometheus.Registerer
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 }
@@ -105,8 +109,12 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if w.standing, err = setUpMemberClusters(mgr, config, w, ready); err != nil {
 		return err
 	}
+	measures, err := measure.New(config.Metrics)
+	if err != nil {
+		return err
+	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}

@@ -125,7 +125,7 @@ func (w *Writer) Start(ctx context.Context) error {
 
 // look tells of every member once, and removes what is told of those that are gone.
 func (w *Writer) look(ctx context.Context) error {
-	if listed, err := w.Fleet.Registry(); !listed || err != nil {
+	if listed, _ := w.Fleet.Registry(); !listed {
 		return nil // who is not listed now is not gone
 	}
 	var list v1alpha1.MemberClusterList

@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/measure"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
@@ -36,6 +37,8 @@ type Reconciler struct {
 	Opened    func(cluster, key, value string) string
 	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
 	Board     *progress.Board
+	// Measures count what happens to units.
+	Measures *measure.Measures
 	// Policies is told which policies a report concerns.
 	Policies *feed.Feed
 	Clock    clock.PassiveClock
