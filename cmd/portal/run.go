@@ -137,10 +137,15 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
+	times := portal.NewTicketTimes(registry)
 	var outbox []*approval.Worker
 	states := rolloutstore.New(db)
 	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: time.Now})
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: time.Now, OnChange: hub.Ticket,
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: time.Now,
+		OnChange: func(t *approval.Ticket) {
+			hub.Ticket(t)
+			times.Changed(t)
+		},
 		Wake: func() {
 			for _, w := range outbox {
 				w.Wake()

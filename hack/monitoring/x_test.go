@@ -1,0 +1,3 @@
+package monitoring
+import (_ "github.com/prometheus/prometheus/promql/parser"
+ _ "github.com/prometheus/prometheus/model/rulefmt")
