@@ -96,6 +96,21 @@ func TestMembersAreTold(t *testing.T) {
 		t.Errorf("m1 was written again: %s, %s", version, after)
 	}
 
+	families, err := f.metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]int{}
+	for _, family := range families {
+		counted[family.GetName()] = len(family.GetMetric())
+	}
+	// A drift in one member, and an arrival in both.
+	for name, want := range map[string]int{"acp_member_state": 10, "acp_drift_total": 1, "acp_realize_seconds": 2, "acp_propagate_seconds": 2, "acp_identities_used": 1} {
+		if counted[name] != want {
+			t.Errorf("%d series of %s, want %d", counted[name], name, want)
+		}
+	}
+
 	s.members["m2"].wire.set(true)
 	now = s.untilStanding("an outage is told", "m2", func(m v1alpha1.MemberClusterStatus) bool {
 		return m.State == v1alpha1.MemberClusterUnreachable && m.Objects.Pending == 1

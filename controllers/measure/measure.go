@@ -32,9 +32,10 @@ type place struct{ resource, cluster string }
 
 // wait is for a revision to arrive.
 type wait struct {
-	desired    string
-	since      time.Time
-	propagated bool
+	desired string
+	since   time.Time
+	// One may come before the other.
+	propagated, realized bool
 }
 
 // New makes the measures, and registers them unless reg is nil.
@@ -93,11 +94,14 @@ func (m *Measures) Member(resource string, before, now v1alpha1.ClusterState, at
 		w.propagated = true
 		m.propagate.WithLabelValues(cluster).Observe(at.Sub(w.since).Seconds())
 	}
-	m.waiting[key] = w
 	// What is there and overridden, or not enforced, arrived all the same.
-	if there && now.State != v1alpha1.MemberUnreachable {
-		delete(m.waiting, key)
+	if there && !w.realized && now.State != v1alpha1.MemberUnreachable {
+		w.realized = true
 		m.realize.WithLabelValues(cluster).Observe(at.Sub(w.since).Seconds())
+	}
+	m.waiting[key] = w
+	if w.propagated && w.realized {
+		delete(m.waiting, key)
 	}
 }
 
