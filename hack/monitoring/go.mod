@@ -2,7 +2,10 @@ module github.com/acp-io/acp/hack/monitoring
 
 go 1.26.0
 
-require github.com/prometheus/prometheus v0.315.0
+require (
+	github.com/prometheus/common v0.71.0
+	github.com/prometheus/prometheus v0.315.0
+)
 
 require (
 	github.com/beorn7/perks v1.0.1 // indirect
@@ -21,7 +24,6 @@ require (
 	github.com/munnerz/goautoneg v0.0.0-20191010083416-a7dc8b61c822 // indirect
 	github.com/prometheus/client_golang v1.24.1 // indirect
 	github.com/prometheus/client_model v0.6.3 // indirect
-	github.com/prometheus/common v0.71.0 // indirect
 	github.com/prometheus/procfs v0.21.1 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
