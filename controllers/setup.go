@@ -43,6 +43,8 @@ type Config struct {
 	Tell time.Duration
 	// Metrics are registered here; nil: nowhere.
 	Metrics prometheus.Registerer
+	// TokenChecks is the time between two looks at the members' tokens; zero is rotation.DefaultInterval.
+	TokenChecks time.Duration
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 }
@@ -89,6 +91,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	w.fleet = fleet
 	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
+		return err
+	}
+	if err := setUpRotation(mgr, config, w); err != nil {
 		return err
 	}
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {

@@ -68,7 +68,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
-		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace, Metrics: metrics.Registry,
+		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace, TokenChecks: o.tokenChecks, Metrics: metrics.Registry,
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}

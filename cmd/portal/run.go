@@ -75,8 +75,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	defer func() { _ = listener.Close() }() // closed by the server already, unless starting failed
-	secret, err := readSecret(o.clientSecretFile)
-	if err != nil {
+	secret := func() (string, error) { return readSecret(o.clientSecretFile) }
+	if _, err := secret(); err != nil {
 		return err
 	}
 	publicURL, err := url.Parse(o.publicURL)
@@ -91,7 +91,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err != nil {
 		return err
 	}
-	db, err := database.Open(ctx, dsn)
+	db, err := database.OpenChanging(ctx, dsn, o.dsn)
 	if err != nil {
 		return err
 	}
