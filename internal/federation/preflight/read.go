@@ -45,6 +45,11 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 		f.Silent = err.Error()
 		return f
 	}
+	reading, err := dynamic.NewForConfig(bounded(reader))
+	if err != nil {
+		f.Silent = err.Error()
+		return f
+	}
 	pushing, err := kubernetes.NewForConfig(bounded(pusher))
 	if err != nil {
 		f.Silent = err.Error()
@@ -66,6 +71,8 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 	}
 	f.Cilium = readCilium(ctx, clients)
 	f.Istio = readIstio(ctx, clients)
+	f.Guard = readGuard(ctx, reading)
+	f.Mark, f.MarkUnread = readMark(ctx, reading)
 	return f
 }
 
