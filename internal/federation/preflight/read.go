@@ -157,6 +157,18 @@ func unread(err error, what string) string {
 	return fmt.Sprintf("the %s cannot be read: %s", what, plain(err))
 }
 
+// CiliumVersion asks a cluster which version its agents have.
+func CiliumVersion(ctx context.Context, c kubernetes.Interface) (string, error) {
+	agents, err := c.AppsV1().DaemonSets(ciliumNamespace).Get(ctx, ciliumAgents, metav1.GetOptions{})
+	if err != nil {
+		return "", errors.New(unread(err, "DaemonSet "+ciliumNamespace+"/"+ciliumAgents))
+	}
+	if v := imageVersion(agents); v != "" {
+		return v, nil
+	}
+	return "", fmt.Errorf("the image of the DaemonSet %s/%s has no version", ciliumNamespace, ciliumAgents)
+}
+
 func imageVersion(d *appsv1.DaemonSet) string {
 	for _, c := range d.Spec.Template.Spec.Containers {
 		if c.Name == "cilium-agent" {
