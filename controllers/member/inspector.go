@@ -127,9 +127,10 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	}
 	seen := map[string]history{}
 	for n, c := range clusters {
-		findings := preflight.Assess(facts[n], preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts})
+		needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts}
+		findings := preflight.Assess(facts[n], needs)
 		i.note(c.Name, findings)
-		i.remember(facts[n], findings)
+		i.remember(facts[n], needs, findings)
 		next, do, why := judge(i.histories[c.Name], c.Held, findings)
 		seen[c.Name] = next
 		undecided := do == keep && (next.Bad > 0 || c.Held && next.Good > 0)

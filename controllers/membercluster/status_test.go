@@ -13,6 +13,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/member"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
@@ -23,12 +24,12 @@ var (
 
 func healthy() *facts {
 	return &facts{Cluster: federation.Cluster{Name: "m1"}, Seen: federation.Observation{Registered: true, Reachable: true},
-		Look: member.Look{Kubernetes: "v1.36.3", Cilium: "v1.20.2", IdentityLimit: 65536}, Units: &Units{}, Now: now}
+		Look: member.Look{Kubernetes: "v1.36.3", Cilium: "v1.20.2", IdentityLimit: 65536, Guard: guard.Present, Marked: true}, Units: &Units{}, Now: now}
 }
 
 func TestState(t *testing.T) {
 	away := federation.Observation{Registered: true, Message: "member m1 does not answer at https://m1"}
-	mark := &v1alpha1.MemberDowngrade{By: "dave", Reason: "an outage"}
+	mark := &guard.Downgrade{By: "dave", Reason: "an outage"}
 	for _, c := range []struct {
 		reason string
 		change func(*facts)
@@ -41,9 +42,9 @@ func TestState(t *testing.T) {
 			f.Look.Findings = []preflight.Finding{{Severity: preflight.Stops, Code: preflight.Unreachable, Message: "it refuses the token", Do: "check the token"}}
 		}, v1alpha1.MemberClusterUnreachable, "it refuses the token; check the token"},
 		{"leaving is worse than away", func(f *facts) { f.Seen, f.Cluster.Leaving = away, true }, v1alpha1.MemberClusterLeaving, "cluster leave m1"},
-		{"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Guard.Downgrade = true, mark }, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
+		{"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Look.Mark = true, mark }, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"a quarantine is the worst", func(f *facts) {
-			f.Cluster.Held, f.Cluster.Why, f.Guard.Downgrade, f.Seen = true, "a kind is missing", mark, away
+			f.Cluster.Held, f.Cluster.Why, f.Look.Mark, f.Seen = true, "a kind is missing", mark, away
 		}, v1alpha1.MemberClusterQuarantined, "a kind is missing"},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -90,13 +91,46 @@ func TestStatusKeepsWhatIsNotKnownNow(t *testing.T) {
 	}
 }
 
+func TestGuardAndDowngrade(t *testing.T) {
+	mark := &guard.Downgrade{Since: earlier.Time, By: strings.Repeat("d", 300), Reason: strings.Repeat("r", 2000)}
+	for _, c := range []struct {
+		reason string
+		before v1alpha1.MemberClusterStatus
+		look   func(*member.Look)
+		guard  v1alpha1.GuardState
+		marked bool
+	}{
+		{"all is well", v1alpha1.MemberClusterStatus{}, func(*member.Look) {}, v1alpha1.GuardPresent, false},
+		{"the guard is gone", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *member.Look) { l.Guard = guard.Missing }, v1alpha1.GuardMissing, false},
+		{"it is another", v1alpha1.MemberClusterStatus{}, func(l *member.Look) { l.Guard = guard.Changed }, v1alpha1.GuardChanged, false},
+		{"it may not be read", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *member.Look) { l.Guard = guard.Unknown }, v1alpha1.GuardUnknown, false},
+		{"nobody answers", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *member.Look) { *l = member.Look{Guard: guard.Unknown} }, v1alpha1.GuardPresent, false},
+		{"nobody ever did", v1alpha1.MemberClusterStatus{}, func(l *member.Look) { *l = member.Look{Guard: guard.Unknown} }, v1alpha1.GuardUnknown, false},
+		{"a mark is there", v1alpha1.MemberClusterStatus{}, func(l *member.Look) { l.Mark = mark }, v1alpha1.GuardPresent, true},
+		{"and went", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(*member.Look) {}, v1alpha1.GuardPresent, false},
+		{"and cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(l *member.Look) { l.Marked = false }, v1alpha1.GuardPresent, true},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f := healthy()
+			c.look(&f.Look)
+			s := f.status(&c.before)
+			if s.Guard != c.guard || (s.Downgrade != nil) != c.marked || (s.State == v1alpha1.MemberClusterDowngraded) != c.marked {
+				t.Errorf("%s, %+v, %s", s.Guard, s.Downgrade, s.State)
+			}
+			if d := s.Downgrade; d != nil && (len(d.By) > 253 || len(d.Reason) > 1024) {
+				t.Errorf("too long for the API: %d and %d", len(d.By), len(d.Reason))
+			}
+		})
+	}
+}
+
 func TestFindings(t *testing.T) {
 	f := healthy()
 	f.Look.Findings = []preflight.Finding{
 		{Severity: preflight.Fails, Code: preflight.LabelNotIdentity, About: "redis", Message: "the label is not there", Do: "add it"},
 		{Severity: preflight.Warns, Code: preflight.IstioCapabilities, Message: "Istio is there", Do: "nothing"},
 	}
-	f.Guard = Guard{State: v1alpha1.GuardMissing, Findings: []v1alpha1.MemberFinding{{Code: "GuardMissing", Severity: v1alpha1.FindingWarns, Message: "no guard"}}}
+	f.Look.Guard = guard.Missing
 	f.Identities = &v1alpha1.MemberIdentities{Used: 91, Limit: 100, Labels: []v1alpha1.IdentityLabel{{Key: "build", Values: 80}}}
 	f.Units.Heaviest = &v1alpha1.MemberPolicyMap{Highest: 9000, Limit: 16384, Unit: "r"}
 	s := f.status(&v1alpha1.MemberClusterStatus{})
@@ -104,7 +138,7 @@ func TestFindings(t *testing.T) {
 	for _, x := range s.Findings {
 		got = append(got, string(x.Severity)+" "+x.Code+" "+x.Object)
 	}
-	want := []string{"Fails LabelNotInIdentities redis", "Fails IdentitiesFull build", "Warns IstioCapabilities ", "Warns GuardMissing ", "Warns PolicyMapFilling r"}
+	want := []string{"Fails LabelNotInIdentities redis", "Fails IdentitiesFull build", "Warns IstioCapabilities ", "Warns PolicyMapFilling r"}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}

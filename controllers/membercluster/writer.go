@@ -21,13 +21,6 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// Guard is what was read of a member's guard.
-type Guard struct {
-	State     v1alpha1.GuardState
-	Downgrade *v1alpha1.MemberDowngrade
-	Findings  []v1alpha1.MemberFinding
-}
-
 // Fleet is the registry of the members.
 type Fleet interface {
 	Registry() (listed bool, err error)
@@ -41,9 +34,7 @@ type Writer struct {
 	Fleet  Fleet
 	// Looked is what the preflight last found in a member; false: it has not looked yet.
 	Looked func(cluster string) (member.Look, bool)
-	// Guard is what was read of a member's guard; nil: nobody reads it.
-	Guard func(cluster string) Guard
-	Board *progress.Board
+	Board  *progress.Board
 	// Complete tells whether every unit was decided at least once. It is asked until it says so.
 	Complete func() bool
 	// Ready waits until the host's objects are listed.
@@ -172,9 +163,6 @@ func (w *Writer) gather(c federation.Cluster, units map[string]*Units) (*facts, 
 	var looked bool
 	if f.Look, looked = w.Looked(c.Name); !looked {
 		return nil, false
-	}
-	if w.Guard != nil {
-		f.Guard = w.Guard(c.Name)
 	}
 	if units != nil {
 		if f.Units = units[c.Name]; f.Units == nil {
