@@ -164,8 +164,9 @@ func (s *Store) selected(ctx context.Context, f approval.Filter) (out []*approva
 	return out, err
 }
 
-// seen is a list all of whose tickets were seen in their present versions; nil: some were not.
-func (s *Store) seen(ctx context.Context, f approval.Filter) ([]*approval.Ticket, error) {
+// seen is a list with the tickets that were seen in their present versions, and the others as they are a moment later;
+// nil: one of those has changed in that moment.
+func (s *Store) seen(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
 	var rows []ticketRow
 	if err := s.readOne(ctx, func(tx *gorm.DB) (err error) {
 		rows, err = listed(tx, f)
@@ -173,12 +174,44 @@ func (s *Store) seen(ctx context.Context, f approval.Filter) ([]*approval.Ticket
 	}); err != nil {
 		return nil, err
 	}
-	out := make([]*approval.Ticket, len(rows))
+	out = make([]*approval.Ticket, len(rows))
+	var unseen []int64
 	for i, r := range rows {
 		var ok bool
 		if out[i], ok = s.pages.get(r); !ok {
+			unseen = append(unseen, r.Number)
+		}
+	}
+	if len(unseen) == 0 {
+		return out, nil
+	}
+	if len(unseen) > fillAtOnce {
+		return nil, nil
+	}
+	read := map[int64]*approval.Ticket{}
+	if err := s.read(ctx, func(tx *gorm.DB) error {
+		in, args := someOf(unseen)
+		now, err := ticketRows(tx, "number IN ("+in+")", args...)
+		if err != nil {
+			return err
+		}
+		tickets, err := s.pages.tickets(tx, now, f.Limit > 0)
+		for _, t := range tickets {
+			read[t.Number] = t
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for i, r := range rows {
+		if out[i] != nil {
+			continue
+		}
+		t := read[r.Number]
+		if t == nil || t.Version != r.Version || micros(t.UpdatedAt) != r.UpdatedAt {
 			return nil, nil
 		}
+		out[i] = t
 	}
 	return out, nil
 }
