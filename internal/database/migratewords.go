@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pressly/goose/v3"
@@ -36,8 +37,8 @@ func fillWords() *goose.Migration {
 
 // ticketTexts are those of the next tickets, by their number; last is the last of them.
 func ticketTexts(ctx context.Context, tx *sql.Tx, after int64) (texts map[int64][]string, last int64, err error) {
-	rows, err := tx.QueryContext(ctx, fmt.Sprintf(`SELECT t.number, t.reason, t.requester, COALESCE(i.application, ''), COALESCE(i.resource, '')
- FROM (SELECT number, reason, requester FROM tickets WHERE number > %d ORDER BY number LIMIT %d) AS t LEFT JOIN items i ON i.ticket = t.number`, after, insertAtOnce))
+	rows, err := tx.QueryContext(ctx, `SELECT t.number, t.reason, t.requester, COALESCE(i.application, ''), COALESCE(i.resource, '')
+ FROM (SELECT number, reason, requester FROM tickets WHERE number > $1 ORDER BY number LIMIT $2) AS t LEFT JOIN items i ON i.ticket = t.number`, after, insertAtOnce)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -56,26 +57,24 @@ func ticketTexts(ctx context.Context, tx *sql.Tx, after int64) (texts map[int64]
 }
 
 func addWords(ctx context.Context, tx *sql.Tx, texts map[int64][]string) error {
-	var values []string
-	var args []any
-	flush := func() error {
-		if len(values) == 0 {
-			return nil
-		}
-		_, err := tx.ExecContext(ctx, "INSERT INTO ticket_words (ticket, word) VALUES "+strings.Join(values, ", "), args...)
-		values, args = nil, nil
-		return err
-	}
+	var rows [][]any
 	for number, some := range texts {
 		for _, w := range words.Of(some...) {
-			args = append(args, w)
-			values = append(values, fmt.Sprintf("(%d, $%d)", number, len(args))) // which both databases read
-			if len(values) == insertAtOnce {
-				if err := flush(); err != nil {
-					return err
-				}
-			}
+			rows = append(rows, []any{number, w})
 		}
 	}
-	return flush()
+	for some := range slices.Chunk(rows, insertAtOnce) {
+		var insert strings.Builder
+		insert.WriteString("INSERT INTO ticket_words (ticket, word) VALUES ")
+		for i := range some {
+			if i > 0 {
+				insert.WriteString(", ")
+			}
+			fmt.Fprintf(&insert, "($%d, $%d)", 2*i+1, 2*i+2) // which both databases read
+		}
+		if _, err := tx.ExecContext(ctx, insert.String(), slices.Concat(some...)...); err != nil {
+			return err
+		}
+	}
+	return nil
 }
