@@ -89,6 +89,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := setUpRotation(mgr, config, w); err != nil {
 		return err
 	}
+	if w.marks, err = setUpMarks(mgr, host, config, w); err != nil {
+		return err
+	}
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
 		return err
 	}
@@ -105,7 +108,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
@@ -157,7 +160,9 @@ type wake struct {
 	// inspector looks after the members themselves.
 	inspector *member.Inspector
 	openings  *openings
-	log       logr.Logger
+	// marks are those of downgrades.
+	marks *federation.Marks
+	log   logr.Logger
 }
 
 // federated: a Federated object appeared, changed or went.

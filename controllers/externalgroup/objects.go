@@ -95,7 +95,7 @@ func (r *Reconciler) Ensure(ctx context.Context, view *index.View, subject strin
 	return nil
 }
 
-// placement are all members but those that are leaving; one that is quarantined stays where it is, in or out.
+// placement are all members but those that are leaving; one that is held stays where it is, in or out.
 func (r *Reconciler) placement(e *federation.Object) []string {
 	var out []string
 	for _, c := range r.Fleet.Clusters() {
