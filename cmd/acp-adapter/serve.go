@@ -120,7 +120,7 @@ func hostConfig(kubeconfig string) (*rest.Config, error) {
 func preflight(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
-	missing, err := hostcluster.Unserved(ctx, config, hostcluster.WithApprovals())
+	missing, err := hostcluster.Unserved(ctx, config, hostcluster.WithMembers())
 	switch {
 	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
 		return fmt.Errorf("the host cluster at %s refuses the adapter's credentials: renew them, and apply deploy/rbac/host: %w", config.Host, err)
