@@ -28,15 +28,15 @@ type Origin struct {
 
 // trackers are labels and annotations by which deployment tools recognise what they applied.
 var trackers = map[string]string{
-	"argocd.argoproj.io/tracking-id":         "Argo CD",
-	"argocd.argoproj.io/instance":            "Argo CD",
-	"kustomize.toolkit.fluxcd.io/name":       "Flux",
-	"helm.toolkit.fluxcd.io/name":            "Flux",
-	"meta.helm.sh/release-name":              "Helm",
-	"config.k8s.io/owning-inventory":         "kpt",
-	"configsync.gke.io/resource-id":          "Config Sync",
-	"configmanagement.gke.io/managed":        "Config Sync",
-	"fleet.cattle.io/bundle-id":              "Fleet",
+	"argocd.argoproj.io/tracking-id":   "Argo CD",
+	"argocd.argoproj.io/instance":      "Argo CD",
+	"kustomize.toolkit.fluxcd.io/name": "Flux",
+	"helm.toolkit.fluxcd.io/name":      "Flux",
+	"meta.helm.sh/release-name":        "Helm",
+	"config.k8s.io/owning-inventory":   "kpt",
+	"configsync.gke.io/resource-id":    "Config Sync",
+	"configmanagement.gke.io/managed":  "Config Sync",
+	"fleet.cattle.io/bundle-id":        "Fleet",
 }
 
 // deployers are beginnings of the field managers of such tools.
