@@ -90,9 +90,9 @@ func (d *Downgrades) news(r Run, reason string, objects []*v1alpha1.ProtectedRes
 	if len(objects) == 0 {
 		return out
 	}
-	team, owners := map[string][]notify.About{}, map[string][]notify.About{}
+	people := map[string][]notify.About{}
 	for _, p := range c.Members(catalog.GroupSecurity) {
-		team[p] = nil
+		people[p] = nil // all of it
 	}
 	var all []notify.About
 	for _, o := range objects {
@@ -100,17 +100,12 @@ func (d *Downgrades) news(r Run, reason string, objects []*v1alpha1.ProtectedRes
 		item := notify.About{Resource: e.Title}
 		all = append(all, item)
 		for _, p := range c.OwnerPeople(e) {
-			if _, told := team[p]; !told {
-				owners[p] = append(owners[p], item)
+			if own, told := people[p]; !told || own != nil {
+				people[p] = append(own, item)
 			}
 		}
 	}
-	facts := notify.Facts{Event: what, ActorID: r.By, Reason: reason, Until: r.Until, Count: int64(len(objects)), Items: all, Page: "downgrade"}
-	event := what + "/" + strconv.FormatInt(now.UnixNano(), 10)
-	out.Bulletins = append(out.Bulletins, notify.Bulletin{Event: event, At: now, Facts: facts, People: team})
-	if len(owners) > 0 {
-		facts.Page = "resources"
-		out.Bulletins = append(out.Bulletins, notify.Bulletin{Event: event + "/owners", At: now, Facts: facts, People: owners})
-	}
+	out.Bulletins = []notify.Bulletin{{Event: what + "/" + strconv.FormatInt(now.UnixNano(), 10), At: now, People: people,
+		Facts: notify.Facts{Event: what, ActorID: r.By, Reason: reason, Until: r.Until, Count: int64(len(objects)), Items: all, Page: "resources"}}}
 	return out
 }

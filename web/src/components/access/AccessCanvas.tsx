@@ -52,7 +52,7 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
 
   const paint = useEffectEvent(() => {
     const element = canvas.current;
-    const context = element?.getContext?.("2d");
+    const context = element?.getContext("2d");
     if (!element || !context) return;
     const ratio = globalThis.devicePixelRatio || 1;
     const [width, height] = [Math.round(size.width * ratio), Math.round(size.height * ratio)];
@@ -163,7 +163,7 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
       </div>
       {/* What can be moved by keys must be reachable by them. */}
       {/* eslint-disable-next-line jsx-a11y/no-noninteractive-element-interactions, jsx-a11y/no-noninteractive-tabindex */}
-      <div role="img" tabIndex={0} className={classes.holder} aria-label={t("accessMap.picture", { clients: words.number(picture.clients), servers: words.number(picture.servers), links: words.number(picture.links.length) })} aria-describedby={hint} onKeyDown={onKey} data-testid="graph-picture">
+      <div role="img" tabIndex={0} className={classes.holder} aria-label={t("accessMap.picture", { clients: words.number(picture.clients), servers: words.number(picture.servers), links: words.number(picture.links.length) })} aria-describedby={hint} onKeyDown={onKey} data-scale={view.k.toFixed(2)} data-testid="graph-picture">
         <canvas
           ref={canvas}
           className={classes.canvas}
