@@ -95,7 +95,7 @@ function sideOf(graph: AccessGraph, ends: Iterable<number>, side: PictureNode["s
 function order(nodes: PictureNode[], weights: (index: number) => number): number[] {
   return nodes
     .map((node, index) => ({ index, at: weights(index), title: node.title || node.kind }))
-    .sort((a, b) => a.at - b.at || a.title.localeCompare(b.title) || a.index - b.index)
+    .sort((a, b) => a.at - b.at || a.title.localeCompare(b.title, undefined, { numeric: true }) || a.index - b.index)
     .map(({ index }) => index);
 }
 

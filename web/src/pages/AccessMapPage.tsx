@@ -29,10 +29,10 @@ function Filters({ search, onChange }: { search: URLSearchParams; onChange: (cha
   return (
     <div className={govern.filters} role="search" aria-label={t("govern.filters")}>
       <SearchField label={t("govern.search")} value={search.get("q") ?? ""} onChange={(q) => onChange({ q })} testId="access-search" />
-      <Select w={150} clearable searchable aria-label={t("accessMap.class")} placeholder={t("accessMap.class")} data={[...new Set([...names, ...(chosen ? [chosen] : [])])].sort()} value={chosen} onChange={(next) => onChange({ class: next ?? undefined })} data-testid="access-class" />
-      <MultiSelect miw={150} clearable aria-label={t("accessMap.mode")} placeholder={mode.length > 0 ? undefined : t("accessMap.mode")} data={modes.map((each) => ({ value: each as string, label: t(`mode.${each}`) }))} value={mode} onChange={(next) => onChange({ mode: next })} data-testid="access-mode" />
-      <MultiSelect miw={150} clearable aria-label={t("accessMap.origin")} placeholder={origin.length > 0 ? undefined : t("accessMap.origin")} data={originKinds.map((each) => ({ value: each as string, label: t(`origin.${each}`) }))} value={origin} onChange={(next) => onChange({ origin: next })} data-testid="access-origin" />
-      <Select w={150} clearable aria-label={t("accessMap.expires")} placeholder={t("accessMap.expires")} data={expiryDays.map((days) => ({ value: String(days), label: t("accessMap.days", { count: days }) }))} value={search.get("expires")} onChange={(next) => onChange({ expires: next ?? undefined })} data-testid="access-expires" />
+      <Select w={140} clearable searchable aria-label={t("accessMap.class")} placeholder={t("accessMap.class")} data={[...new Set([...names, ...(chosen ? [chosen] : [])])].sort()} value={chosen} onChange={(next) => onChange({ class: next ?? undefined })} data-testid="access-class" />
+      <MultiSelect w={170} clearable aria-label={t("accessMap.mode")} placeholder={mode.length > 0 ? undefined : t("accessMap.mode")} data={modes.map((each) => ({ value: each as string, label: t(`mode.${each}`) }))} value={mode} onChange={(next) => onChange({ mode: next })} data-testid="access-mode" />
+      <MultiSelect w={170} clearable aria-label={t("accessMap.origin")} placeholder={origin.length > 0 ? undefined : t("accessMap.origin")} data={originKinds.map((each) => ({ value: each as string, label: t(`origin.${each}`) }))} value={origin} onChange={(next) => onChange({ origin: next })} data-testid="access-origin" />
+      <Select w={140} clearable aria-label={t("accessMap.expires")} placeholder={t("accessMap.expires")} data={expiryDays.map((days) => ({ value: String(days), label: t("accessMap.days", { count: days }) }))} value={search.get("expires")} onChange={(next) => onChange({ expires: next ?? undefined })} data-testid="access-expires" />
       <Checkbox label={t("accessMap.broad")} checked={search.get("broad") === "true"} onChange={(event) => onChange({ broad: event.currentTarget.checked ? "true" : undefined })} data-testid="access-broad" />
     </div>
   );
@@ -86,8 +86,8 @@ function Map() {
             </div>
           )}
         </Loaded>
-        <AccessEdges filter={filter} filtered={Object.keys(filter).length > 0} />
         <PathFinder />
+        <AccessEdges filter={filter} filtered={Object.keys(filter).length > 0} />
       </div>
     </>
   );

@@ -69,7 +69,7 @@ function Content() {
           {extent.enforced === 0 && <EmptyState testId="nothing-enforced">{t("downgrade.nothing")}</EmptyState>}
           {extent.canAct ? (
             extent.enforced > extent.open && (
-              <Button mt="md" color="red" disabled={scope.scope === "class" && !scope.class} onClick={() => setOpening(extent)} data-testid="downgrade-begin">
+              <Button my="md" color="red" disabled={scope.scope === "class" && !scope.class} onClick={() => setOpening(extent)} data-testid="downgrade-begin">
                 {t("downgrade.begin")}
               </Button>
             )

@@ -43,7 +43,11 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
       header: t("access.actions"),
       cell: (row) => (
         <span className={tables.stack}>
-          {row.effect === "Deny" && <Word tone="bad" word={t("effect.Deny")} />}
+          {row.effect === "Deny" && (
+            <span>
+              <Word tone="bad" word={t("effect.Deny")} />
+            </span>
+          )}
           {row.actions.map((action) => (
             <code key={action} className={tables.code}>
               {action}

@@ -18,6 +18,8 @@ export interface Colors {
   deny: string;
   idle: string;
   accent: string;
+  /** The family of the words around it. */
+  font: string;
 }
 
 export const xOf = (node: Pick<PictureNode, "side">) => (node.side === "client" ? 0 : gap);
@@ -25,7 +27,7 @@ export const xOf = (node: Pick<PictureNode, "side">) => (node.side === "client" 
 export function colorsOf(element: Element): Colors {
   const style = getComputedStyle(element);
   const of = (name: string) => style.getPropertyValue(name).trim() || "#888";
-  return { text: of("--acp-text"), muted: of("--acp-muted"), page: of("--acp-raised"), allow: of("--acp-ok-solid"), deny: of("--acp-bad-solid"), idle: of("--acp-idle-solid"), accent: of("--acp-busy-solid") };
+  return { text: of("--acp-text"), muted: of("--acp-muted"), page: of("--acp-raised"), allow: of("--acp-ok-solid"), deny: of("--acp-bad-solid"), idle: of("--acp-idle-solid"), accent: of("--acp-busy-solid"), font: style.fontFamily || "system-ui" };
 }
 
 interface Scene {
@@ -93,7 +95,7 @@ export function draw(context: CanvasRenderingContext2D, { picture, view, size, c
     context.arc(x, y, Math.max(1.5, Math.min(radius, radius * view.k)) + (index === active ? 2 : 0), 0, 2 * Math.PI);
     context.fill();
     if ((pixels < readable || spread < 10) && !strong) return;
-    context.font = `${strong ? 600 : 400} ${Math.max(strong ? 11 : readable, pixels)}px Inter Variable, system-ui, sans-serif`;
+    context.font = `${strong ? 600 : 400} ${Math.max(strong ? 11 : readable, pixels)}px ${colors.font}`;
     context.textAlign = node.side === "client" ? "right" : "left";
     context.fillStyle = colors.text;
     context.fillText(titles[index] ?? "", x + (node.side === "client" ? -10 : 10), y, Math.max(40, margin * Math.max(view.k, 0.6)));

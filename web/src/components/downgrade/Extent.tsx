@@ -34,7 +34,7 @@ export function Extent({ extent }: { extent: Downgrade }) {
           <div>
             <dt>{t("downgrade.takes")}</dt>
             <dd>
-              {extent.direct ? t("downgrade.directly") : duration} <span className={tables.muted}>{extent.direct ? t("downgrade.direct", { duration }) : t("downgrade.viaKubeFed")}</span>
+              {extent.direct ? t("downgrade.atMost", { duration }) : duration} <span className={tables.muted}>{t(extent.direct ? "downgrade.direct" : "downgrade.viaKubeFed")}</span>
             </dd>
           </div>
         )}

@@ -19,7 +19,7 @@ export function Progress({ run }: { run: DowngradeRun }) {
       <p role="status">
         {run.finishedAt ? t("downgrade.finished") : t(`downgrade.run.${run.resume ? "resume" : "begin"}`)} · {text} · {run.by.displayName} · <Ago at={run.startedAt} />
       </p>
-      <div className={classes.bar} role="progressbar" aria-label={t("downgrade.runTitle")} aria-valuemin={0} aria-valuemax={run.total} aria-valuenow={run.done} aria-valuetext={text}>
+      <div className={`${classes.bar} ${classes.apart}`} role="progressbar" aria-label={t("downgrade.runTitle")} aria-valuemin={0} aria-valuemax={run.total} aria-valuenow={run.done} aria-valuetext={text}>
         <span style={{ width: `${run.total > 0 ? (run.done / run.total) * 100 : 100}%` }} />
       </div>
       {failed > 0 && (
