@@ -149,6 +149,21 @@ func (t *intake) first(id uint64, at, now time.Time) {
 	}
 }
 
+// damaged is called where a source has lines that cannot be read. What was written before it was last read, was read.
+func (t *intake) damaged(until time.Time, why error) {
+	if until.Before(t.since) {
+		return
+	}
+	t.cfg.Log.Warn("flows are lost, and nobody knows how many: a file is damaged; it is passed by", "error", why)
+	t.counters.damaged.Inc()
+	until = earlier(until, t.cfg.Now()).UTC()
+	from := until
+	if !t.seen.position.IsZero() {
+		from = earlier(t.seen.position, until)
+	}
+	t.cfg.Sink.Lose(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: from, To: until})
+}
+
 // count counts an event that can stand for a connection.
 func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	source, destination, err := e.addresses()
