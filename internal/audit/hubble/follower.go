@@ -303,10 +303,15 @@ func (f *Follower) lines(ctx context.Context, t *intake, beside *sync.WaitGroup)
 		t.since = t.seen.forget()
 	}
 	f.follows(ctx, t, beside)
+	a := scanAhead(t.takeLine)
+	defer a.close()
 	err = f.cfg.Lines.Follow(ctx, func(line []byte) {
 		received = true
-		t.takeLine(line)
-	}, t.damaged)
+		a.line(line)
+	}, func(until time.Time, why error) {
+		a.drain() // it comes after these lines
+		t.damaged(until, why)
+	})
 	return received, sessionError(ctx, err)
 }
 

@@ -63,17 +63,16 @@ func (t *intake) takeResponse(b []byte) {
 }
 
 // takeLine takes an event as Hubble's exporter writes it.
-func (t *intake) takeLine(b []byte) {
-	if len(b) == 0 {
+func (t *intake) takeLine(s *scannedLine) {
+	if len(s.line) == 0 {
 		return
 	}
-	t.event = event{}
-	if err := scanLine(b, &t.event); err == nil {
-		t.takeFlow(&t.event)
+	if s.err == nil {
+		t.takeFlow(&s.event)
 		return
 	}
 	var x observerpb.ExportEvent
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, &x); err != nil {
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(s.line, &x); err != nil {
 		t.cfg.Sink.Lose(*t.unreadable(nil, t.cfg.Now(), err))
 		return
 	}
