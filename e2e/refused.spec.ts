@@ -6,7 +6,9 @@ const cache = 'orders-cache';
 const why = 'The scanner reads orders, it cannot wait';
 
 test('what is not known well enough is not enforced, but by an administrator, and the ledger says why', async ({ browser }) => {
-  const [bob, frank, dave] = await Promise.all([logIn(browser, 'bob'), logIn(browser, 'frank'), logIn(browser, 'dave')]);
+  const bob = await logIn(browser, 'bob');
+  const frank = await logIn(browser, 'frank');
+  const dave = await logIn(browser, 'dave');
 
   await test.step('its page says how far it is, what is missing, and what is next', async () => {
     const { page } = bob;
