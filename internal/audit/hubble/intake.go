@@ -211,8 +211,11 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	r := t.books.rule(k, p, at)
 	n := e.count()
 	r.flows.Add(float64(n))
-	if r.disagreements != nil && !at.Before(r.settled) {
+	if r.disagreements != nil {
 		r.disagreements.Add(float64(n))
+	}
+	if r.followed != nil {
+		r.followed.Add(float64(n))
 	}
 	r.shown = max(r.shown, hourOf(at))
 	taken.Tally, taken.Count = &r.tally, n

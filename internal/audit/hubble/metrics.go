@@ -10,6 +10,7 @@ type Metrics struct {
 	late          *prometheus.CounterVec
 	damaged       *prometheus.CounterVec
 	disagreements *prometheus.CounterVec
+	behind        *prometheus.CounterVec
 	connected     *prometheus.GaugeVec
 	position      *prometheus.GaugeVec
 }
@@ -31,10 +32,12 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		disagreements: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_disagreements_total",
 			Help: "Connections that the dataplane treated otherwise than the policies say, and also otherwise than they said in the 35 seconds before. What lasts is an alarm."},
 			[]string{"cluster", "decision", "verdict"}),
+		behind: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_behind_change_total",
+			Help: "Connections that the dataplane treated as the policies said up to 35 seconds before: they are decided with those."}, []string{"cluster"}),
 		connected: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_connected", Help: "1 while the member's flows are received."}, []string{"cluster"}),
 		position:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_position_seconds", Help: "Time up to which the member's flows were taken in."}, []string{"cluster"}),
 	}
-	reg.MustRegister(m.flows, m.skipped, m.repeated, m.late, m.damaged, m.disagreements, m.connected, m.position)
+	reg.MustRegister(m.flows, m.skipped, m.repeated, m.late, m.damaged, m.disagreements, m.behind, m.connected, m.position)
 	return m
 }
 

@@ -3092,9 +3092,12 @@ type RolloutCard struct {
 	// Clusters mode and state in each targeted member
 	Clusters      []ClusterState `json:"clusters"`
 	EffectiveMode *Mode          `json:"effectiveMode,omitempty"`
-	Environment   *string        `json:"environment,omitempty"`
-	Evidence      *EvidenceScore `json:"evidence,omitempty"`
-	Guard         Guard          `json:"guard"`
+
+	// Enough whether it may be enforced: the score has reached the threshold, and no part of it is without any point. Absent: the flow store cannot be read
+	Enough      *bool          `json:"enough,omitempty"`
+	Environment *string        `json:"environment,omitempty"`
+	Evidence    *EvidenceScore `json:"evidence,omitempty"`
+	Guard       Guard          `json:"guard"`
 
 	// Hint what a person could do next, and why; nothing happens by itself
 	Hint *RolloutHint `json:"hint,omitempty"`

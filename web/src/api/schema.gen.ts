@@ -2900,6 +2900,8 @@ export interface components {
             /** @description absent: the flow store cannot be read */
             score?: number;
             threshold?: number;
+            /** @description whether it may be enforced: the score has reached the threshold, and no part of it is without any point. Absent: the flow store cannot be read */
+            enough?: boolean;
             evidence?: components["schemas"]["EvidenceScore"];
             /** @description sentences; what is missing for the next stage */
             missing: string[];

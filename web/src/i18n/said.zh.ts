@@ -334,6 +334,7 @@ export const saidInChinese: Record<string, string> = {
   "The flows cannot be read now, so nothing can be said.": "暂时无法读取流量，因此无法判断。",
   "%s clients that were seen are allowed by no statement: adopt them, or tell their owners.": "{{1}} 个出现过的客户端没有被任何语句允许：请保留它们，或通知其负责人。",
   "%s sources have no name: register them, or find out what they are.": "{{1}} 个来源没有名称：请登记，或查明它们是什么。",
+  "A part of the evidence has no point: nothing is enforced before that is mended.": "证据有一项为零分：解决之前不能强制。",
   "The evidence is %s of %s: wait until more was seen.": "证据为 {{1}} 分，需要 {{2}} 分：请等待更多观测。",
   "The owners of the clients were not told yet.": "尚未告知客户端的负责人。",
   "A parameter is not valid; see its field.": "参数有误，请查看对应字段。",
