@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/dynamic"
@@ -38,6 +39,8 @@ type Config struct {
 	Looks member.Timing
 	// Pace is how much KubeFed may owe before what is not urgent waits; the zero value is pace.DefaultLimits.
 	Pace pace.Limits
+	// TokenChecks is the time between two looks at the members' tokens; zero is rotation.DefaultInterval.
+	TokenChecks time.Duration
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 }
@@ -91,6 +94,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
+		return err
+	}
+	if err := setUpRotation(mgr, config, w); err != nil {
 		return err
 	}
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
