@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/measure"
 	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -45,6 +46,8 @@ type Reconciler struct {
 	Line  *pace.Line
 	Owes  func(object string)
 	Units *feed.Feed
+	// Measures count what happens to units.
+	Measures *measure.Measures
 	// Policies is told which policies a report concerns.
 	Policies *feed.Feed
 	Clock    clock.PassiveClock

@@ -60,6 +60,8 @@ type Cilium struct {
 	Version string
 	// ClusterName and ClusterID as configured; agents without them have "default" and "0".
 	ClusterName, ClusterID string
+	// MaxClusters of a mesh, as configured; agents without the setting have 255.
+	MaxClusters string
 	// Labels is the filter of identity labels, as in the ConfigMap.
 	Labels string
 	// LabelsFile: the base of the filter comes from a file that the ConfigMap does not show.

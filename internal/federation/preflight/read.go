@@ -127,7 +127,7 @@ func readCilium(ctx context.Context, c kubernetes.Interface) Cilium {
 
 // ParseCilium reads the agents' ConfigMap.
 func ParseCilium(data map[string]string) Cilium {
-	out := Cilium{ClusterName: data["cluster-name"], ClusterID: data["cluster-id"], Labels: data["labels"],
+	out := Cilium{ClusterName: data["cluster-name"], ClusterID: data["cluster-id"], MaxClusters: data["max-connected-clusters"], Labels: data["labels"],
 		LabelsFile: data["label-prefix-file"] != "", Audit: isTrue(data["policy-audit-mode"]), Never: strings.EqualFold(data["enable-policy"], "never")}
 	if out.ClusterName == "" {
 		out.ClusterName = "default"
