@@ -1,6 +1,7 @@
 package membercluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -60,6 +61,18 @@ func TestState(t *testing.T) {
 				t.Errorf("%s %q, %+v", s.State, s.Message, ready)
 			}
 		})
+	}
+}
+
+func TestOrphansAreFindings(t *testing.T) {
+	f := healthy()
+	for i := range mostOrphans + 2 {
+		f.Orphans = append(f.Orphans, fmt.Sprintf("acp-%02d", i))
+	}
+	s := f.status(&v1alpha1.MemberClusterStatus{})
+	if n := len(s.Findings); n != mostOrphans+1 || s.Findings[0].Object != "acp-00" || s.Findings[0].Code != v1alpha1.FindingOrphan ||
+		!strings.HasPrefix(s.Findings[mostOrphans].Message, "and 2 more") || s.State != v1alpha1.MemberClusterReady {
+		t.Errorf("%s, %+v", s.State, s.Findings)
 	}
 }
 

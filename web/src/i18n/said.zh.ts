@@ -109,6 +109,8 @@ export const saidInChinese: Record<string, string> = {
   "what guards the managed objects was not read: %s": "未能读取保护受管对象的准入策略：{{1}}",
   "kubectl acp cluster check --fix brings it there": "可用 kubectl acp cluster check --fix 补齐",
   "it is %s: nothing is refused there": "它{{1}}：那里不会拒绝任何连接",
+  "policy %s has ACP's reserved name or label, and nothing asks for it: find out who wrote it, and let somebody of acp:break-glass delete it there": "策略 {{1}} 使用 ACP 保留的名称或标签，但没有任何对象需要它：请查明由谁写入，并由 acp:break-glass 组的成员在那里删除",
+  "and %s more policies there that nothing asks for": "那里还有 {{1}} 条没有任何对象需要的策略",
   "kubectl acp resume there, when the reason is gone": "原因消除后，请在那里执行 kubectl acp resume",
   "%s is not there yet": "{{1}}还没有到达",
   "an older revision is there": "仍是较旧的版本",
