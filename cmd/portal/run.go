@@ -203,6 +203,11 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
 	background.Go(func() { guard.Run(ctx) })
+	background.Go(func() {
+		if err := h.Happenings(ctx, told(db)); err != nil {
+			log.Error("what happens in members does not come into the ledger", "error", err)
+		}
+	})
 	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
 		background.Go(func() { run(ctx) })
 	}

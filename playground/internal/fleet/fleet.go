@@ -21,6 +21,7 @@ type Fleet struct {
 	Built parts.Built
 
 	supervisor *supervisor.Supervisor
+	guarded    bool
 	appliers   map[string]*Applier
 }
 
@@ -47,13 +48,16 @@ type Config struct {
 	Repo       string
 	Built      parts.Built
 	Supervisor *supervisor.Supervisor
+	// Guarded: the members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group, also by the
+	// playground's administrator.
+	Guarded bool
 	// ExtraPorts are purposes of others, chosen together with the fleet's own.
 	ExtraPorts []string
 }
 
 // New prepares a fleet: keys, tokens, ports, kubeconfigs, and the specs of its processes. It starts nothing.
 func New(c Config) (*Fleet, error) {
-	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, appliers: map[string]*Applier{}}
+	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, guarded: c.Guarded, appliers: map[string]*Applier{}}
 	var err error
 	if f.PKI, err = EnsurePKI(c.Layout.PKI()); err != nil {
 		return nil, err

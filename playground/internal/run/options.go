@@ -30,6 +30,8 @@ type Options struct {
 	TrafficRate float64
 	// History is how many days of made-up flows a new flow store begins with; 0 is none.
 	History int
+	// Guard: the members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group.
+	Guard bool
 	// Self is the path of the running program, which is also the OIDC provider.
 	Self string
 }
