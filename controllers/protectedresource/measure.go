@@ -16,7 +16,7 @@ func (r *Reconciler) measure(f *facts, now *progress.Report) {
 		r.Measures.Gone(f.Resource)
 	}
 	for _, c := range now.Clusters {
-		r.Measures.Member(f.Resource, f.before(string(c.Name)), c, f.Now, time.Time{})
+		r.Measures.Member(f.Resource, f.before(string(c.Name)), c, f.Now, f.Asked)
 	}
 }
 
