@@ -58,10 +58,10 @@ type fleet struct {
 	// adapter stops the adapter that runs, as is what it logs in as.
 	adapter func() error
 	as      *rest.Config
-	// metrics are those of the adapter that runs.
-	metrics *prometheus.Registry
 	// pace of the adapters that are started from now on.
 	pace pace.Limits
+	// metrics are those of the adapter that runs.
+	metrics *prometheus.Registry
 }
 
 type memberServer struct {
@@ -218,7 +218,7 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	}
 	f.metrics = prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, Metrics: f.metrics, Pace: f.pace,
+	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, Pace: f.pace, Metrics: f.metrics,
 		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
 		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond},
 		Tell:    200 * time.Millisecond}); err != nil {

@@ -57,10 +57,14 @@ func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
 	if err != nil {
 		return fmt.Errorf("make a client of the host cluster: %w", err)
 	}
+	metrics, err := rotation.NewMetrics(config.Metrics)
+	if err != nil {
+		return err
+	}
 	rotator := &rotation.Rotator{
 		Clusters: w.fleet.Clusters, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
-		Interval:      config.TokenChecks, Clock: config.Clock, Log: mgr.GetLogger().WithName("tokens"), Metrics: rotation.SharedMetrics(),
+		Interval:      config.TokenChecks, Clock: config.Clock, Log: mgr.GetLogger().WithName("tokens"), Metrics: metrics,
 	}
 	if err := rotator.Prepare(); err != nil {
 		return err

@@ -38,13 +38,13 @@ type Reconciler struct {
 	Opened    func(cluster, key, value string) string
 	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
 	Board     *progress.Board
-	// Measures count what happens to units.
-	Measures *measure.Measures
 	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is
 	// waited for.
 	Line  *pace.Line
 	Owes  func(object string)
 	Units *feed.Feed
+	// Measures count what happens to units.
+	Measures *measure.Measures
 	// Policies is told which policies a report concerns.
 	Policies *feed.Feed
 	Clock    clock.PassiveClock

@@ -103,7 +103,8 @@ func pushedWith(t *testing.T, ctx context.Context, f *Fleet, member string) stri
 // startAdapter builds and runs the real adapter until the test ends.
 func startAdapter(t *testing.T, f *Fleet, flags ...string) {
 	t.Helper()
-	adapter := exec.CommandContext(t.Context(), buildAdapter(t, f), append([]string{"--kubeconfig", f.Layout.Kubeconfig(Adapter), "--health-address=0", "--metrics-address=0", "--leader-elect=false"}, flags...)...)
+	adapter := exec.CommandContext(t.Context(), buildAdapter(t, f),
+		append([]string{"--kubeconfig", f.Layout.Kubeconfig(Adapter), "--health-address=0", "--metrics-address=0", "--leader-elect=false"}, flags...)...)
 	adapter.Stderr = logWriter{t}
 	if err := adapter.Start(); err != nil {
 		t.Fatal(err)
