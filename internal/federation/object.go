@@ -171,6 +171,8 @@ func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
 	o := &Object{Kind: kind, Meta: w.ObjectMeta, TemplateLabels: w.Spec.Template.Metadata.Labels,
 		TemplateSpec: w.Spec.Template.Spec, Propagation: w.Status.propagation(w.Generation)}
 	o.Written = written(&o.Meta)
+	// They are most of a small object, nobody here reads more of them, and an update without them leaves them alone.
+	o.Meta.ManagedFields = nil
 	o.Foreign = w.Spec.Placement.Clusters == nil || w.Spec.Placement.ClusterSelector != nil
 	o.Foreign = o.Foreign || moreThanWritten(u)
 	for _, c := range w.Spec.Placement.Clusters {

@@ -103,6 +103,8 @@ export const saidInChinese: Record<string, string> = {
   "policy %s was changed in the member; KubeFed writes it again": "策略 {{1}} 在成员集群中被改动，KubeFed 会重新写入",
   "%s is not there yet": "{{1}}还没有到达",
   "an older revision is there": "仍是较旧的版本",
+  "%s is to be removed": "{{1}}将被删除",
+  "it waits for its turn behind changes that were asked for before": "它在等待：先前请求的变更先行",
   "KubeFed says %s": "KubeFed 的说法：{{1}}",
   "%s, or, if it is gone for good, name it in the annotation %s of the ProtectedResource": "{{1}}；如果它已永久下线，请在 ProtectedResource 的注解 {{2}} 中写上它",
   "the ProtectedResource was removed by force; the member stays closed: create the ProtectedResource again, set it to Observe, and delete it then": "ProtectedResource 被强制删除，该成员集群保持关闭：请重新创建 ProtectedResource，设为观察模式后再删除",
