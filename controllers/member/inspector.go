@@ -36,6 +36,8 @@ type Inspector struct {
 	Keys func() []preflight.Key
 	// Changed is called when a member began or ceased to enforce what is pushed to it.
 	Changed func(cluster string)
+	// Looked is called after each look at all of them.
+	Looked func()
 	// Registrations keep KubeFed from members.
 	Registrations interface {
 		Hold(ctx context.Context, cluster, why string) error
@@ -49,6 +51,7 @@ type Inspector struct {
 
 	mu    sync.RWMutex
 	unfit map[string][]preflight.Finding
+	looks map[string]Look
 }
 
 // Prepare completes an inspector.
@@ -60,6 +63,7 @@ func (i *Inspector) Prepare() error {
 		i.Timing = DefaultTiming
 	}
 	i.wake, i.histories, i.unfit = make(chan struct{}, 1), map[string]history{}, map[string][]preflight.Finding{}
+	i.looks = map[string]Look{}
 	return nil
 }
 
@@ -123,8 +127,10 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	}
 	seen := map[string]history{}
 	for n, c := range clusters {
-		findings := preflight.Assess(facts[n], preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts})
+		needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts}
+		findings := preflight.Assess(facts[n], needs)
 		i.note(c.Name, findings)
+		i.remember(facts[n], needs, findings)
 		next, do, why := judge(i.histories[c.Name], c.Held, findings)
 		seen[c.Name] = next
 		undecided := do == keep && (next.Bad > 0 || c.Held && next.Good > 0)
@@ -135,6 +141,9 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	}
 	i.histories = seen
 	i.forget(seen)
+	if i.Looked != nil {
+		i.Looked()
+	}
 	return again
 }
 
