@@ -374,4 +374,5 @@ export const saidInChinese: Record<string, string> = {
   "Only the security team can do this.": "只有安全团队可以执行此操作。",
   "There is no such member.": "没有这个成员集群。",
   "There is no such policy.": "没有这个策略。",
+  "This cannot be looked for.": "无法这样查找。",
 };
