@@ -25,21 +25,25 @@ import (
 type drill struct {
 	run.Running
 	*rand.Rand
-	out      io.Writer
-	scene    scene
-	known    map[string][]string
-	host     dynamic.Interface
-	members  map[string]dynamic.Interface
-	wires    map[string]*wire
-	dogs     map[string]*watchdog
-	world    *world
-	meaning  meaning
-	outage   *outage
+	out     io.Writer
+	scene   scene
+	known   map[string][]string
+	host    dynamic.Interface
+	members map[string]dynamic.Interface
+	wires   map[string]*wire
+	dogs    map[string]*watchdog
+	world   *world
+	meaning meaning
+	outage  *outage
+	// dropped are the names of what was deleted in the present outage, and may still be there until its end.
+	dropped  map[string]bool
 	number   int
 	doing    string
 	began    time.Time
 	slowest  time.Duration
 	statuses int
+	// statements counts those that were written, for their sids.
+	statements int
 
 	mu         sync.Mutex
 	violations []string
@@ -96,6 +100,9 @@ func (d *drill) drop(ctx context.Context, obj runtime.Object) error {
 	next.unset(obj)
 	d.want(next)
 	gvr, name, kind := resourceOf(obj)
+	if d.outage != nil {
+		d.dropped[name] = true
+	}
 	return d.patiently(ctx, "delete "+kind+" "+name, func(ctx context.Context) error {
 		err := d.host.Resource(gvr).Delete(ctx, name, metav1.DeleteOptions{})
 		if apierrors.IsNotFound(err) {

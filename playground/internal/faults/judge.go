@@ -70,7 +70,7 @@ func (d *drill) judge(ctx context.Context) error {
 	if moving {
 		return nil
 	}
-	if err := d.nothingLeft(ctx); err != nil {
+	if err := d.asAsked(ctx); err != nil {
 		return err
 	}
 	now := time.Now()
@@ -213,38 +213,4 @@ func (d *drill) managed(ctx context.Context, member string) ([]unstructured.Unst
 		}
 	}
 	return out, nil
-}
-
-// nothingLeft tells what is in a healthy member without being asked for by the host.
-func (d *drill) nothingLeft(ctx context.Context) error {
-	asked := map[string][]string{}
-	for _, k := range kinds {
-		list, err := d.host.Resource(k.federated).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return fmt.Errorf("read the Federated objects: %w", err)
-		}
-		for _, u := range list.Items {
-			placement, _, err := unstructured.NestedSlice(u.Object, "spec", "placement", "clusters")
-			if err != nil {
-				return fmt.Errorf("read the placement of %s: %w", u.GetName(), err)
-			}
-			for _, c := range placement {
-				if entry, ok := c.(map[string]any); ok {
-					asked[k.kind+u.GetName()] = append(asked[k.kind+u.GetName()], fmt.Sprint(entry["name"]))
-				}
-			}
-		}
-	}
-	for _, m := range d.healthy() {
-		present, err := d.managed(ctx, m)
-		if err != nil {
-			return fmt.Errorf("read %s: %w", m, err)
-		}
-		for _, u := range present {
-			if !slices.Contains(asked[u.GetKind()+u.GetName()], m) {
-				return fmt.Errorf("%s %s leaked in %s", u.GetKind(), u.GetName(), m)
-			}
-		}
-	}
-	return nil
 }

@@ -88,7 +88,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 
 func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*wire, out io.Writer) (*drill, error) {
 	d := &drill{Running: r, Rand: rand.New(rand.NewPCG(o.Seed, 2026)), out: out, wires: wires, began: time.Now(),
-		members: map[string]dynamic.Interface{}, dogs: map[string]*watchdog{}}
+		members: map[string]dynamic.Interface{}, dogs: map[string]*watchdog{}, dropped: map[string]bool{}}
 	d.host = r.Fleet.Applier(fleet.Host).Client
 	workloads, err := demo.LoadWorkloads(filepath.Join(o.Repo, "playground/demo/workloads.yaml"))
 	if err != nil {
@@ -116,11 +116,6 @@ func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*w
 
 // begin brings in what the steps need, waits until it is in force, and lets the dogs out.
 func (d *drill) begin(ctx context.Context) error {
-	all := v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
-	queue := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "queue"}, Spec: v1alpha1.ResourceClassSpec{
-		Pattern: queueStem + "*", LabelKey: queueKey, Placement: all,
-		Actions: []v1alpha1.ClassAction{{Name: "queue:publish", Ports: []v1alpha1.Port{{Port: 7070, Protocol: v1alpha1.ProtocolTCP}}}},
-	}}
 	safe := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: vault},
 		Spec: v1alpha1.ProtectedResourceSpec{Resource: redisStem + vault, Mode: v1alpha1.ModeEnforce}}
 	program := d.Fleet.Built.Path(parts.Dataplane, parts.ACPDataplane)
@@ -137,7 +132,7 @@ func (d *drill) begin(ctx context.Context) error {
 		d.dogs[m] = newWatchdog(m, w, attempts, d.violated)
 		d.dogs[m].expect(d.meaning, time.Now())
 	}
-	if err := d.put(ctx, queue); err != nil {
+	if err := d.put(ctx, queueClass()); err != nil {
 		return err
 	}
 	if err := d.put(ctx, safe); err != nil {

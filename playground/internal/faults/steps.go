@@ -37,7 +37,28 @@ func steps() []step {
 		{"onboard", 3, onboard},
 		{"offboard", 2, offboard},
 		{"external-workload", 3, external},
+		{"class", 1, class},
+		{"burst", 3, burst},
 	}
+}
+
+// quick are the steps that only write.
+func quick() []step {
+	return []step{{"grant", 3, grant}, {"revoke", 3, revoke}, {"mode", 3, changeMode}, {"placement", 2, move}, {"deny", 1, deny},
+		{"external-workload", 1, external}}
+}
+
+// burst is some changes at once.
+func burst(ctx context.Context, d *drill) (string, error) {
+	var all []string
+	for range 3 + d.IntN(4) {
+		did, err := d.choose(ctx, quick())
+		if err != nil {
+			return "", err
+		}
+		all = append(all, did)
+	}
+	return strings.Join(all, ", "), nil
 }
 
 // choose throws the dice among steps until one has something to do.
@@ -66,8 +87,11 @@ func (d *drill) choose(ctx context.Context, among []step) (string, error) {
 // target is a resource that steps may play with, the action on it, and the name of what is written about it.
 type target struct{ resource, action, short string }
 
-func targets() []target {
-	out := []target{{redisStem + vault, "redis:connect", vault}, {queueStem + "jobs", "queue:publish", "jobs"}, {queueStem + "mails", "queue:publish", "mails"}}
+func (d *drill) targets() []target {
+	out := []target{{redisStem + vault, "redis:connect", vault}}
+	if _, ok := d.world.classes["queue"]; ok {
+		out = append(out, target{queueStem + "jobs", "queue:publish", "jobs"}, target{queueStem + "mails", "queue:publish", "mails"})
+	}
 	for _, r := range []string{"bobs-cluster", "orders-cache", "deals-cache", "ledger-db-cache"} {
 		out = append(out, target{redisStem + r, "redis:connect", r})
 	}
@@ -88,7 +112,8 @@ func (d *drill) policyOf(t target) *v1alpha1.AccessControlPolicy {
 }
 
 func (d *drill) statement(t target, app string) v1alpha1.Statement {
-	return v1alpha1.Statement{SID: fmt.Sprintf("s%d", d.number), Effect: v1alpha1.EffectAllow,
+	d.statements++
+	return v1alpha1.Statement{SID: fmt.Sprintf("s%d", d.statements), Effect: v1alpha1.EffectAllow,
 		Subjects: []v1alpha1.Subject{v1alpha1.Subject(appStem + app)}, Actions: []v1alpha1.Action{v1alpha1.Action(t.action)},
 		Resources: []v1alpha1.ResourceName{v1alpha1.ResourceName(t.resource)}}
 }
@@ -101,7 +126,7 @@ func (d *drill) say(ctx context.Context, t target, s v1alpha1.Statement) error {
 }
 
 func grant(ctx context.Context, d *drill) (string, error) {
-	t, app := pick(d.Rand, targets()), pick(d.Rand, apps)
+	t, app := pick(d.Rand, d.targets()), pick(d.Rand, apps)
 	return app + " to " + t.short, d.say(ctx, t, d.statement(t, app))
 }
 
@@ -111,7 +136,7 @@ func seconds(n int) *metav1.Time {
 }
 
 func grantForSeconds(ctx context.Context, d *drill) (string, error) {
-	t, app, n := pick(d.Rand, targets()), pick(d.Rand, apps), 2+d.IntN(3)
+	t, app, n := pick(d.Rand, d.targets()), pick(d.Rand, apps), 2+d.IntN(3)
 	s := d.statement(t, app)
 	s.NotAfter = seconds(n)
 	if err := d.say(ctx, t, s); err != nil {
@@ -121,7 +146,7 @@ func grantForSeconds(ctx context.Context, d *drill) (string, error) {
 }
 
 func grantInSeconds(ctx context.Context, d *drill) (string, error) {
-	t, app, n := pick(d.Rand, targets()), pick(d.Rand, apps), 2+d.IntN(2)
+	t, app, n := pick(d.Rand, d.targets()), pick(d.Rand, apps), 2+d.IntN(2)
 	s := d.statement(t, app)
 	s.NotBefore = seconds(n)
 	if err := d.say(ctx, t, s); err != nil {
@@ -226,7 +251,8 @@ func whiteList(ctx context.Context, d *drill) (string, error) {
 	if p, ok := d.world.policies[name]; ok {
 		return "none any more", d.drop(ctx, p)
 	}
-	class := pick(d.Rand, []target{{redisStem + "*", "redis:connect", ""}, {"trnv1:rsc:trip-com:mysql:clusters:*", "mysql:connect", ""}, {queueStem + "*", "queue:publish", ""}})
+	class := pick(d.Rand, []target{{redisStem + "*", "redis:connect", ""}, {"trnv1:rsc:trip-com:mysql:clusters:*", "mysql:connect", ""},
+		{"trnv1:rsc:trip-com:kafka:clusters:*", "kafka:connect", ""}})
 	app := pick(d.Rand, apps)
 	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	p.Spec.Statements = []v1alpha1.Statement{d.statement(class, app)}
@@ -234,7 +260,7 @@ func whiteList(ctx context.Context, d *drill) (string, error) {
 }
 
 func deny(ctx context.Context, d *drill) (string, error) {
-	t, app := pick(d.Rand, targets()), pick(d.Rand, apps)
+	t, app := pick(d.Rand, d.targets()), pick(d.Rand, apps)
 	s := d.statement(t, app)
 	s.Effect = v1alpha1.EffectDeny
 	return app + " to " + t.short, d.say(ctx, t, s)
@@ -269,8 +295,8 @@ func move(ctx context.Context, d *drill) (string, error) {
 
 func onboard(ctx context.Context, d *drill) (string, error) {
 	var free []target
-	for _, t := range targets() {
-		if _, ok := d.world.resources[t.short]; !ok {
+	for _, t := range d.targets() {
+		if _, ok := d.world.resources[t.short]; !ok && !d.dropped[t.short] {
 			free = append(free, t)
 		}
 	}
@@ -283,18 +309,58 @@ func onboard(ctx context.Context, d *drill) (string, error) {
 	return fmt.Sprintf("%s in %s", t.short, mode), d.put(ctx, o)
 }
 
-// offboard lets a resource go: to Observe, and away.
+// queueClass is the class that comes and goes.
+func queueClass() *v1alpha1.ResourceClass {
+	return &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "queue"}, Spec: v1alpha1.ResourceClassSpec{
+		Pattern: queueStem + "*", LabelKey: queueKey, Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}},
+		Actions: []v1alpha1.ClassAction{{Name: "queue:publish", Ports: []v1alpha1.Port{{Port: 7070, Protocol: v1alpha1.ProtocolTCP}}}},
+	}}
+}
+
+// class lets a class go with all that is about it, or brings it back.
+func class(ctx context.Context, d *drill) (string, error) {
+	c, there := d.world.classes["queue"]
+	if !there {
+		if d.dropped["queue"] {
+			return "", nil
+		}
+		return "queue comes", d.put(ctx, queueClass())
+	}
+	for _, o := range sorted(d.world.resources) {
+		if strings.HasPrefix(string(o.Spec.Resource), queueStem) {
+			if err := d.letGo(ctx, o); err != nil {
+				return "", err
+			}
+		}
+	}
+	for _, p := range sorted(d.world.policies) {
+		if slices.ContainsFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return strings.HasPrefix(string(s.Resources[0]), queueStem) }) {
+			if err := d.drop(ctx, p); err != nil {
+				return "", err
+			}
+		}
+	}
+	return "queue goes", d.drop(ctx, c)
+}
+
+// letGo takes a resource to Observe, and away.
+func (d *drill) letGo(ctx context.Context, o *v1alpha1.ProtectedResource) error {
+	o = o.DeepCopy()
+	o.Spec.Mode, o.Spec.ClusterModes, o.Spec.TemporaryAudit = v1alpha1.ModeObserve, nil, nil
+	if err := d.put(ctx, o); err != nil {
+		return err
+	}
+	return d.drop(ctx, o)
+}
+
+// offboard lets a resource go.
 func offboard(ctx context.Context, d *drill) (string, error) {
 	all := d.protected()
 	if len(all) < 3 {
 		return "", nil
 	}
-	o := pick(d.Rand, all).DeepCopy()
-	o.Spec.Mode, o.Spec.ClusterModes = v1alpha1.ModeObserve, nil
-	if err := d.put(ctx, o); err != nil {
-		return "", err
-	}
-	return o.Name, d.drop(ctx, o)
+	o := pick(d.Rand, all)
+	return o.Name, d.letGo(ctx, o)
 }
 
 // external registers machines outside the fleet, moves their addresses, or lets them go.
