@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/playground/internal/bench"
 	"github.com/acp-io/acp/playground/internal/fleet"
 	"github.com/acp-io/acp/playground/internal/run"
 )
@@ -44,6 +45,9 @@ type drill struct {
 	statuses int
 	// statements counts those that were written, for their sids.
 	statements int
+
+	sessions map[string]bench.Session
+	ticket   *ticket
 
 	mu         sync.Mutex
 	violations []string

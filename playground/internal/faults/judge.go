@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -65,6 +66,12 @@ func (d *drill) judge(ctx context.Context) error {
 		return nil // nobody is there who could tell the truth
 	}
 	if err := d.honest(ctx, wrong); err != nil {
+		return err
+	}
+	if err := d.ticketHonest(ctx, wrong); err != nil {
+		return err
+	}
+	if err := d.policiesHonest(ctx, wrong); err != nil {
 		return err
 	}
 	if moving {
@@ -142,7 +149,7 @@ func (d *drill) honestOf(o *v1alpha1.ProtectedResource, wrong map[string]map[str
 		case c.State != v1alpha1.MemberRealized:
 			continue
 		}
-		if what, bad := wrong[m][d.serverOf(m, o)]; bad {
+		if what, bad := wrong[m][d.serverOf(m, string(o.Spec.Resource))]; bad {
 			return fmt.Errorf("it is said to be realized in %s, but %s", m, what)
 		}
 		if c.ObservedRevision != "" && revisions[m] != nil && !slices.Contains(revisions[m], c.ObservedRevision) {
@@ -189,9 +196,9 @@ func anyOther(d *drill, o *v1alpha1.ProtectedResource, class *v1alpha1.ResourceC
 }
 
 // serverOf is the pod of a resource in a member; "": it has none.
-func (d *drill) serverOf(member string, o *v1alpha1.ProtectedResource) string {
+func (d *drill) serverOf(member, resource string) string {
 	for _, s := range d.scene.servers[member] {
-		if slices.Contains(d.meaning.ResourcesOf(s.labels), string(o.Spec.Resource)) {
+		if slices.Contains(d.meaning.ResourcesOf(s.labels), resource) {
 			return s.pod
 		}
 	}
@@ -213,4 +220,43 @@ func (d *drill) managed(ctx context.Context, member string) ([]unstructured.Unst
 		}
 	}
 	return out, nil
+}
+
+// policiesHonest compares what the policies' own statuses say with what is there.
+func (d *drill) policiesHonest(ctx context.Context, wrong map[string]map[string]string) error {
+	list, err := d.host.Resource(v1alpha1.GroupVersion.WithResource("accesscontrolpolicies")).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("read the policies: %w", err)
+	}
+	all := map[string]*v1alpha1.AccessControlPolicy{}
+	for i := range list.Items {
+		if err := take(all, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	for name := range d.world.policies {
+		if all[name] == nil {
+			return fmt.Errorf("AccessControlPolicy %s is lost", name)
+		}
+	}
+	for name, p := range all {
+		realized := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionRealized)
+		current := realized != nil && realized.ObservedGeneration == p.Generation
+		if !current && (d.outage == nil || !d.outage.frozen) {
+			return fmt.Errorf("AccessControlPolicy %s: its status is about an older generation", name)
+		}
+		if !current || realized.Status != metav1.ConditionTrue {
+			continue
+		}
+		for _, s := range p.Spec.Statements {
+			for _, r := range s.Resources {
+				for _, m := range fleet.Members() {
+					if what, bad := wrong[m][d.serverOf(m, string(r))]; bad {
+						return fmt.Errorf("AccessControlPolicy %s is said to be realized, but in %s %s", name, m, what)
+					}
+				}
+			}
+		}
+	}
+	return nil
 }

@@ -38,6 +38,7 @@ func steps() []step {
 		{"offboard", 2, offboard},
 		{"external-workload", 3, external},
 		{"class", 1, class},
+		{"ticket", 4, byTicket},
 		{"burst", 3, burst},
 	}
 }

@@ -18,11 +18,12 @@ type watchdog struct {
 	witness  *witness
 	attempts []attempt
 
+	violated func(text string)
+
 	mu        sync.Mutex
 	may, must []bool
-	// forgiven are servers that a hand in the member opened or closed; of the member when "" is among them.
-	asked    int
-	violated func(text string)
+	// asked counts the connections that were tried.
+	asked int
 }
 
 func newWatchdog(member string, w *witness, attempts []attempt, violated func(string)) *watchdog {
@@ -84,29 +85,34 @@ func (w *watchdog) run(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		w.mu.Lock()
-		may, must := w.may, w.must
-		w.mu.Unlock()
-		outcomes, err := w.witness.ask()
-		if ctx.Err() != nil {
+		if !w.look() || ctx.Err() != nil {
 			return
 		}
-		if err != nil {
-			w.violated(fmt.Sprintf("%s cannot be probed: %s", w.member, err))
-			return
-		}
-		w.mu.Lock()
-		w.asked += len(outcomes)
-		for i, outcome := range outcomes {
-			pass := passes(outcome)
-			// What was right when it was asked, or is when it was answered, is right.
-			switch {
-			case pass && !may[i] && !w.may[i]:
-				w.violated(fmt.Sprintf("in %s %s passes (%s), which nothing allowed", w.member, w.attempts[i], outcome))
-			case !pass && must[i] && w.must[i]:
-				w.violated(fmt.Sprintf("in %s %s is lost (%s), which everything allowed", w.member, w.attempts[i], outcome))
-			}
-		}
-		w.mu.Unlock()
 	}
+}
+
+// look tries every connection once; false: nobody answers.
+func (w *watchdog) look() bool {
+	w.mu.Lock()
+	may, must := w.may, w.must
+	w.mu.Unlock()
+	outcomes, err := w.witness.ask()
+	if err != nil {
+		w.violated(fmt.Sprintf("%s cannot be probed: %s", w.member, err))
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.asked += len(outcomes)
+	for i, outcome := range outcomes {
+		pass := passes(outcome)
+		// What was right when it was asked, or is when it was answered, is right.
+		switch {
+		case pass && !may[i] && !w.may[i]:
+			w.violated(fmt.Sprintf("in %s %s passes (%s), which nothing allowed", w.member, w.attempts[i], outcome))
+		case !pass && must[i] && w.must[i]:
+			w.violated(fmt.Sprintf("in %s %s is lost (%s), which everything allowed", w.member, w.attempts[i], outcome))
+		}
+	}
+	return true
 }

@@ -90,17 +90,25 @@ func (x *trap) removalWhileAway() {
 	})
 	for _, u := range []unit{kept, leaked} {
 		x.observe(u)
-		x.gone("m1", u)
 		x.state(u, "m2", v1alpha1.MemberUnreachable)
 	}
 	x.must(x.f.Applier(Host).Client.Resource(protectedResource).Delete(x.ctx, kept.resource, metav1.DeleteOptions{}))
-	x.must(x.f.Applier(Host).Client.Resource(federatedResource).Delete(x.ctx, leaked.object, metav1.DeleteOptions{})) // the bypass
+
+	x.must(x.s.Kill("adapter")) // the bypass begins: somebody narrows the placement, and deletes
+	federated := x.f.Applier(Host).Client.Resource(federatedResource)
+	_, err := federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"spec":{"placement":{"clusters":[{"name":"m1"}]}}}`), metav1.PatchOptions{})
+	x.must(err)
+	x.must(federated.Delete(x.ctx, leaked.object, metav1.DeleteOptions{}))
 	x.until("KubeFed holds the object", func() error { return x.noFederated(leaked) })
+	x.must(x.s.StartAndWait(x.ctx, "adapter"))
+
 	if err := x.noFederated(kept); err == nil {
 		x.t.Error("the Federated object went before m2 was seen without its policy")
 	}
 	x.must(x.s.StartAndWait(x.ctx, "apiserver-m2"))
-	x.gone("m2", kept)
+	for _, m := range Members() {
+		x.gone(m, kept)
+	}
 	x.until("the ProtectedResource is still there", func() error { return x.noProtected(kept) })
 	x.state(leaked, "m2", v1alpha1.MemberLeaked)
 	x.present("m2", leaked)
