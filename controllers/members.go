@@ -4,9 +4,11 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/rotation"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/membership"
 	"github.com/acp-io/acp/internal/federation/preflight"
@@ -42,4 +44,25 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 		return nil, err
 	}
 	return inspector, mgr.Add(inspector)
+}
+
+// setUpRotation adds what keeps the members' tokens young.
+func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
+	core, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client of the host cluster: %w", err)
+	}
+	registrations, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client of the host cluster: %w", err)
+	}
+	rotator := &rotation.Rotator{
+		Clusters: w.fleet.Clusters, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
+		Interval:      config.TokenChecks, Clock: config.Clock, Log: mgr.GetLogger().WithName("tokens"), Metrics: rotation.SharedMetrics(),
+	}
+	if err := rotator.Prepare(); err != nil {
+		return err
+	}
+	return mgr.Add(rotator)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/dynamic"
@@ -35,6 +36,8 @@ type Config struct {
 	Probing federation.Probing
 	// Looks at the members; the zero value is member.DefaultTiming.
 	Looks member.Timing
+	// TokenChecks is the time between two looks at the members' tokens; zero is rotation.DefaultInterval.
+	TokenChecks time.Duration
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 }
@@ -81,6 +84,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	w.fleet = fleet
 	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
+		return err
+	}
+	if err := setUpRotation(mgr, config, w); err != nil {
 		return err
 	}
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {

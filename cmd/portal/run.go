@@ -70,8 +70,8 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		return err
 	}
 	defer func() { _ = listener.Close() }() // closed by the server already, unless starting failed
-	secret, err := readSecret(o.clientSecretFile)
-	if err != nil {
+	secret := func() (string, error) { return readSecret(o.clientSecretFile) }
+	if _, err := secret(); err != nil {
 		return err
 	}
 	publicURL, err := url.Parse(o.publicURL)
@@ -86,7 +86,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	db, err := database.Open(ctx, dsn)
+	db, err := database.OpenChanging(ctx, dsn, o.dsn)
 	if err != nil {
 		return err
 	}

@@ -33,6 +33,8 @@ type Cluster struct {
 	// Held: KubeFed is kept from the member, because of Why.
 	Held bool
 	Why  string
+	// Told is the fingerprint of the token that KubeFed was last told of; "": it was told of none.
+	Told string
 }
 
 // ParseCluster reads a KubeFedCluster.
@@ -47,7 +49,8 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	}
 	return Cluster{Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
 		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0,
-		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Held: held, Why: c.Annotations[AnnotationHeldBecause]}, nil
+		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Held: held, Why: c.Annotations[AnnotationHeldBecause],
+		Told: c.Annotations[AnnotationRenewed]}, nil
 }
 
 // ErrPlacement is a placement that cannot be resolved.

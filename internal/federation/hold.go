@@ -40,6 +40,16 @@ func (r Registrations) Release(ctx context.Context, cluster string) error {
 	})
 }
 
+// Announce tells KubeFed of a new token: it has another client for the member at once, and lists the member again.
+func (r Registrations) Announce(ctx context.Context, cluster, fingerprint string) error {
+	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
+		if secret = c.Secret; c.Held {
+			secret = heldSecret
+		}
+		return secret, map[string]any{AnnotationRenewed: fingerprint}, c.Told != fingerprint
+	})
+}
+
 // change writes exactly the version that was read: nobody's hand in between is undone.
 func (r Registrations) change(ctx context.Context, cluster string, decide func(Cluster) (string, map[string]any, bool)) error {
 	client := r.Host.Resource(clusterResource).Namespace(r.Namespace)

@@ -77,7 +77,7 @@ const (
 	// AnnotationLeaving takes a member out of every placement, so that it can be unregistered without leaving anything
 	// behind. `kubectl acp cluster leave` writes it.
 	AnnotationLeaving = "acp.io/leaving"
-	// AnnotationRenewed is when the pusher's token was replaced. KubeFed does not watch Secrets, and takes a new one up when
+	// AnnotationRenewed is the fingerprint of the pusher's token. KubeFed does not watch Secrets, and takes a new one up when
 	// the annotations of the KubeFedCluster change.
 	AnnotationRenewed = "acp.io/token-renewed"
 	// AnnotationHeld is the name of the Secret that KubeFed uses for the member when the adapter does not keep the two

@@ -76,7 +76,8 @@ type Config struct {
 	SessionIdle  time.Duration
 	Issuer       string
 	ClientID     string
-	ClientSecret string
+	// ClientSecret is asked for at each login, so that a new one needs no restart; nil: a public client.
+	ClientSecret func() (string, error)
 	Web          fs.FS // holds index.html, or not if the web application was not built
 	Hub          *Hub
 	Demo         bool

@@ -49,6 +49,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"Secret":             {Version: "v1", Resource: "secrets"},
 	"ClusterRole":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 	"ClusterRoleBinding": {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	"Role":               {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
+	"RoleBinding":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 	"KubeFedCluster":     federation.ClusterResource,
 }
 
