@@ -67,11 +67,14 @@ type Board struct {
 	byPolicy map[string]map[string]struct{}
 	byObject map[string]string
 	byGroup  map[string]map[string]struct{}
+	// waiting are the policies that wait for the next report about a resource, which may not concern them.
+	waiting map[string]map[string]struct{}
 }
 
 // NewBoard makes an empty board.
 func NewBoard() *Board {
-	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{}}
+	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{},
+		waiting: map[string]map[string]struct{}{}}
 }
 
 // Put stores a report and returns the one before it.
@@ -125,6 +128,27 @@ func (b *Board) remove(resource string) (Report, bool) {
 		}
 	}
 	return old, true
+}
+
+// Await notes that a policy cannot be told of before the next report about each of some resources.
+func (b *Board) Await(policyName string, resources ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range resources {
+		if b.waiting[r] == nil {
+			b.waiting[r] = map[string]struct{}{}
+		}
+		b.waiting[r][policyName] = struct{}{}
+	}
+}
+
+// Awaited returns the policies that waited for the report about a resource, sorted, and forgets that they did.
+func (b *Board) Awaited(resource string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := slices.Sorted(maps.Keys(b.waiting[resource]))
+	delete(b.waiting, resource)
+	return out
 }
 
 // Get returns the report about a unit.
