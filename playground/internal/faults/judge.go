@@ -20,11 +20,19 @@ import (
 // settle waits until the healthy members are as wanted, and everything that is said of all members is true.
 func (d *drill) settle(ctx context.Context, limit time.Duration) error {
 	began := time.Now()
-	deadline := began.Add(limit)
+	err := d.until(ctx, limit, d.judge)
+	if err == nil {
+		d.slowest = max(d.slowest, time.Since(began))
+	}
+	return err
+}
+
+// until looks again and again until nothing is wrong.
+func (d *drill) until(ctx context.Context, limit time.Duration, look func(context.Context) error) error {
+	deadline := time.Now().Add(limit)
 	for {
-		err := d.judge(ctx)
+		err := look(ctx)
 		if err == nil {
-			d.slowest = max(d.slowest, time.Since(began))
 			return nil
 		}
 		if time.Now().After(deadline) {

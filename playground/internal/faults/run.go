@@ -216,5 +216,43 @@ func (d *drill) steps(ctx context.Context, o Options) error {
 	if err := d.settle(ctx, stormy); err != nil {
 		return err
 	}
+	if err := d.clear(ctx); err != nil {
+		return err
+	}
 	return d.verdict()
+}
+
+// clear takes everything off, after which no member may have anything.
+func (d *drill) clear(ctx context.Context) error {
+	d.doing, d.ticket = "clearing", nil
+	for _, o := range sorted(d.world.resources) {
+		if err := d.letGo(ctx, o); err != nil {
+			return err
+		}
+	}
+	for _, p := range sorted(d.world.policies) {
+		if err := d.drop(ctx, p); err != nil {
+			return err
+		}
+	}
+	for _, w := range sorted(d.world.workloads) {
+		if err := d.drop(ctx, w); err != nil {
+			return err
+		}
+	}
+	if err := d.settle(ctx, stormy); err != nil {
+		return err
+	}
+	return d.until(ctx, calm, func(ctx context.Context) error {
+		for _, m := range fleet.Members() {
+			left, err := d.managed(ctx, m)
+			if err != nil {
+				return fmt.Errorf("read %s: %w", m, err)
+			}
+			if len(left) > 0 {
+				return fmt.Errorf("%d objects are left in %s, the first is %s %s", len(left), m, left[0].GetKind(), left[0].GetName())
+			}
+		}
+		return nil
+	})
 }
