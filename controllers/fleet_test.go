@@ -34,6 +34,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers"
 	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -56,6 +57,8 @@ type fleet struct {
 	// adapter stops the adapter that runs, as is what it logs in as.
 	adapter func() error
 	as      *rest.Config
+	// pace of the adapters that are started from now on.
+	pace pace.Limits
 }
 
 type memberServer struct {
@@ -90,6 +93,8 @@ func TestMain(m *testing.M) {
 
 func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, err error) {
 	f = &fleet{scheme: runtime.NewScheme(), members: map[string]*memberServer{},
+		// KubeFed is played, and nobody plays it for what other tests left behind.
+		pace:  pace.Limits{Owed: 1 << 20, Patience: time.Hour},
 		clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second))}
 	var stops []func() error
 	stop = func() error {
@@ -210,7 +215,7 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock,
+	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, Pace: f.pace,
 		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
 		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond}}); err != nil {
 		cancel()

@@ -41,7 +41,7 @@ func setUpNames(mgr manager.Manager, host dynamic.Interface, config Config, all 
 	n := &names{index: all.index, objects: all.objects, log: mgr.GetLogger().WithName("names"), wake: make(chan struct{}, 1), known: make(chan struct{})}
 	identities, err := federation.NewIdentities(federation.FleetConfig{
 		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
-		Probing: config.Probing, Log: n.log, Changed: func(_, _ string) {
+		Probing: config.Probing.Seldom(), Log: n.log, Changed: func(_, _ string) {
 			n.again()
 			all.openings.again()
 		},

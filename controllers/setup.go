@@ -21,6 +21,7 @@ import (
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -38,6 +39,8 @@ type Config struct {
 	Looks member.Timing
 	// TokenChecks is the time between two looks at the members' tokens; zero is rotation.DefaultInterval.
 	TokenChecks time.Duration
+	// Pace is how much KubeFed may owe before what is not urgent waits; the zero value is pace.DefaultLimits.
+	Pace pace.Limits
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 }
@@ -62,6 +65,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
+	if config.Pace == (pace.Limits{}) {
+		config.Pace = pace.DefaultLimits
+	}
 	host, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("make a client of the host cluster: %w", err)
@@ -83,6 +89,10 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	w.fleet = fleet
+	w.pacing = &pacing{line: pace.NewLine("policies", config.Pace), objects: objects, members: fleet, clock: config.Clock}
+	if err := errors.Join(w.pacing.add(mgr, feeds.Units), w.pacing.show(mgr, x)); err != nil {
+		return err
+	}
 	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
 		return err
 	}
@@ -105,11 +115,12 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups,
+		Line: w.pacing.line, Owes: w.pacing.object, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
-	if err := units.SetupWithManager(mgr, feeds.Units, ready); err != nil {
+	if err := units.SetupWithManager(mgr, ready); err != nil {
 		return err
 	}
 	policies := &accesscontrolpolicy.Reconciler{
@@ -121,7 +132,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := approvalpolicy.Setup(mgr, config.Clock); err != nil {
 		return err
 	}
-	return class.Setup(mgr, x, feeds, config.Clock, ready)
+	return class.Setup(mgr, x, feeds, config.Clock, w.pacing.line.Waiting, ready)
 }
 
 // always runs on every replica, so that a new leader knows the fleet at once.
@@ -153,6 +164,7 @@ type wake struct {
 	units   *feed.Feed
 	objects *federation.Objects
 	fleet   *federation.Fleet
+	pacing  *pacing
 	names   *names
 	// inspector looks after the members themselves.
 	inspector *member.Inspector
@@ -168,6 +180,7 @@ func (w *wake) federated(name, resource string) {
 		w.everything()
 		return
 	}
+	w.pacing.object(name)
 	if known, ok := w.board.ResourceOf(name); ok {
 		w.units.Add(feed.Urgent, known)
 	}
@@ -186,6 +199,7 @@ func (w *wake) member(cluster, object string) {
 		w.everything()
 		return
 	}
+	w.pacing.object(object)
 	if resource, ok := w.board.ResourceOf(object); ok {
 		w.units.Add(feed.Urgent, resource)
 		return
@@ -207,6 +221,7 @@ func (w *wake) tell(cluster string) {
 }
 
 func (w *wake) everything() {
+	w.pacing.everything()
 	w.index.Everything(feed.Bulk)
 	w.units.Add(feed.Bulk, w.board.Resources()...)
 	for _, o := range w.objects.List() {

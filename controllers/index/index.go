@@ -5,6 +5,7 @@ package index
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -163,7 +164,7 @@ func (x *Index) Carry(groups bool) {
 		x.since[p] = x.version
 	}
 	x.mu.Unlock()
-	x.Everything(feed.Urgent)
+	x.Everything(feed.Bulk)
 	x.EveryWorkload()
 }
 
@@ -234,6 +235,14 @@ func (x *Index) SubjectClass(name string) (*v1alpha1.SubjectClass, bool) {
 
 func (x *Index) Workload(name string) (*v1alpha1.ExternalWorkload, bool) {
 	return lookup(x, x.workloads, name)
+}
+
+// EveryResourceClass asks for all resource classes.
+func (x *Index) EveryResourceClass() {
+	x.mu.RLock()
+	names := slices.Collect(maps.Keys(x.classes))
+	x.mu.RUnlock()
+	x.feeds.ResourceClasses.Add(feed.Urgent, names...)
 }
 
 func lookup[T any](x *Index, m map[string]T, name string) (T, bool) {

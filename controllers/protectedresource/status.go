@@ -22,7 +22,7 @@ import (
 // report is the only place that tells: the board, the policies that the unit concerns, the status, the events, and, at
 // the very end, the finalizer.
 func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
-	report := assess(f, &done.Plan, done.Existing, done.Problem)
+	report := assess(f, &done)
 	before, had := r.Board.Get(f.Resource)
 	if len(f.Objects) == 0 && !f.View.Names(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
 		r.Board.Drop(f.Resource)

@@ -250,9 +250,10 @@ func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 		return Observation{Registered: true, Message: why}, nil
 	}
 	if _, registered := f.clusters.Get(cluster); registered {
-		return Observation{Registered: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}, nil
+		return Observation{Registered: true, Unknown: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}, nil
 	}
-	return Observation{Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}, nil
+	listed, _ := f.Registry()
+	return Observation{Unknown: !listed, Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}, nil
 }
 
 // Absent asks a member itself, past every cache, whether it does not have an object.
