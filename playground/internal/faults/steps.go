@@ -186,11 +186,11 @@ func revoke(ctx context.Context, d *drill) (string, error) {
 	return fmt.Sprintf("one of %s", p.Name), d.put(ctx, p)
 }
 
-// protected are the resources whose protection steps may change.
+// protected are the resources whose protection steps may change: the vault's stays, and that of what tickets are about.
 func (d *drill) protected() []*v1alpha1.ProtectedResource {
 	var out []*v1alpha1.ProtectedResource
 	for _, o := range sorted(d.world.resources) {
-		if o.Name != vault {
+		if o.Name != vault && o.Name != bobs {
 			out = append(out, o)
 		}
 	}

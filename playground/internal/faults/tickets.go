@@ -25,7 +25,7 @@ type ticket struct {
 	Version int64  `json:"version"`
 	State   string `json:"state"`
 
-	// want is the state that it has to reach; "": it was reached, or is of no interest any more.
+	// want is the state that it has to reach; "": it was reached.
 	want string
 	// since is the outage in which it was asked for.
 	since *outage
@@ -52,8 +52,7 @@ func (d *drill) people(ctx context.Context) (map[string]bench.Session, error) {
 
 // byTicket has a grant requested and approved in the portal, or revoked.
 func byTicket(ctx context.Context, d *drill) (string, error) {
-	o, onboarded := d.world.resources[bobs]
-	if !onboarded || o.Spec.Mode == v1alpha1.ModeObserve || len(o.Spec.ClusterModes) > 0 || d.ticket != nil && d.ticket.want != "" {
+	if d.ticket != nil && d.ticket.want != "" {
 		return "", nil
 	}
 	people, err := d.people(ctx)
@@ -138,11 +137,6 @@ func (d *drill) ticketHonest(ctx context.Context, wrong map[string]map[string]st
 	if t == nil || t.want == "" {
 		return nil
 	}
-	if o, ok := d.world.resources[bobs]; !ok || o.Spec.Mode == v1alpha1.ModeObserve || len(o.Spec.ClusterModes) > 0 {
-		t.done() // what it becomes now is another story
-		d.forget()
-		return nil
-	}
 	if err := d.sessions["bob"].Call(ctx, http.MethodGet, "/tickets/"+t.ID, nil, t); err != nil {
 		return fmt.Errorf("read ticket %s: %w", t.ID, err)
 	}
@@ -162,19 +156,11 @@ func (d *drill) ticketHonest(ctx context.Context, wrong map[string]map[string]st
 	}
 	switch {
 	case reached:
-		t.done()
-		d.forget()
+		if t.want = ""; t.State == "revoked" {
+			d.ticket = nil
+		}
 	case d.outage == nil:
 		return fmt.Errorf("ticket %s is %s, and not %s", t.ID, t.State, t.want)
 	}
 	return nil
-}
-
-func (t *ticket) done() { t.want = "" }
-
-// forget lets the people begin anew after a revocation.
-func (d *drill) forget() {
-	if d.ticket.State == "revoked" {
-		d.ticket = nil
-	}
 }
