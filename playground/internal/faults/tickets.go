@@ -3,6 +3,7 @@ package faults
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 
@@ -62,6 +63,7 @@ func byTicket(ctx context.Context, d *drill) (string, error) {
 	if d.ticket != nil {
 		t := d.ticket
 		t.want, t.since = "revoked", d.outage
+		d.want(d.world.withoutPortal())
 		if err := people["bob"].Call(ctx, http.MethodPost, "/tickets/"+t.ID+"/revoke", map[string]any{"reason": "drill"}, nil); err != nil {
 			return "", fmt.Errorf("revoke ticket %s: %w", t.ID, err)
 		}
@@ -117,13 +119,8 @@ func (d *drill) learn(ctx context.Context, granted bool) error {
 	}); err != nil {
 		return err
 	}
-	next := d.world.clone()
+	next := d.world.withoutPortal()
 	delete(next.policies, "asked-for")
-	for name, p := range next.policies {
-		if p.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByPortal {
-			delete(next.policies, name)
-		}
-	}
 	if found != nil {
 		next.set(found)
 	}
@@ -163,4 +160,13 @@ func (d *drill) ticketHonest(ctx context.Context, wrong map[string]map[string]st
 		return fmt.Errorf("ticket %s is %s, and not %s", t.ID, t.State, t.want)
 	}
 	return nil
+}
+
+// withoutPortal is the world without what the portal wrote.
+func (w *world) withoutPortal() *world {
+	next := w.clone()
+	maps.DeleteFunc(next.policies, func(_ string, p *v1alpha1.AccessControlPolicy) bool {
+		return p.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByPortal
+	})
+	return next
 }
