@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,8 +66,12 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 		return err
 	}
 	defer log.Close()
+	port, err := freePort() // another playground may be running
+	if err != nil {
+		return err
+	}
 	return run.Up(ctx, run.Options{
-		Repo: o.Repo, StateDir: filepath.Join(dir, "state"), Port: run.DefaultPort, BinDir: o.BinDir, Self: o.Self,
+		Repo: o.Repo, StateDir: filepath.Join(dir, "state"), Port: port, PortExplicit: true, BinDir: o.BinDir, Self: o.Self,
 		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2,
 		Between: func(member, address string) (string, error) {
 			w, err := newWire(member, address)
@@ -84,6 +89,15 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 			return d.run(ctx, o)
 		},
 	}, &run.Printer{Out: log})
+}
+
+func freePort() (int, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
 func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*wire, out io.Writer) (*drill, error) {
