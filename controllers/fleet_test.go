@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -59,6 +60,8 @@ type fleet struct {
 	as      *rest.Config
 	// pace of the adapters that are started from now on.
 	pace pace.Limits
+	// metrics are those of the adapter that runs.
+	metrics *prometheus.Registry
 }
 
 type memberServer struct {
@@ -214,10 +217,12 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
+	f.metrics = prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, Pace: f.pace,
+	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, Pace: f.pace, Metrics: f.metrics,
 		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
-		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond}}); err != nil {
+		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond},
+		Tell:    200 * time.Millisecond}); err != nil {
 		cancel()
 		return nil, err
 	}

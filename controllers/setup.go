@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,7 +21,9 @@ import (
 	"github.com/acp-io/acp/controllers/class"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/measure"
 	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/membercluster"
 	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/controllers/protectedresource"
@@ -37,6 +40,10 @@ type Config struct {
 	Probing federation.Probing
 	// Looks at the members; the zero value is member.DefaultTiming.
 	Looks member.Timing
+	// Tell is the time between two writes about one member; the zero value is membercluster.DefaultEvery.
+	Tell time.Duration
+	// Metrics are registered here; nil: nowhere.
+	Metrics prometheus.Registerer
 	// TokenChecks is the time between two looks at the members' tokens; zero is rotation.DefaultInterval.
 	TokenChecks time.Duration
 	// Pace is how much KubeFed may owe before what is not urgent waits; the zero value is pace.DefaultLimits.
@@ -99,6 +106,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := setUpRotation(mgr, config, w); err != nil {
 		return err
 	}
+	if w.marks, err = setUpMarks(mgr, host, config, w); err != nil {
+		return err
+	}
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
 		return err
 	}
@@ -114,9 +124,16 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
+	if w.standing, err = setUpMemberClusters(mgr, config, w, ready); err != nil {
+		return err
+	}
+	measures, err := measure.New(config.Metrics)
+	if err != nil {
+		return err
+	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups,
-		Line: w.pacing.line, Owes: w.pacing.object, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
+		Line: w.pacing.line, Owes: w.pacing.object, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
@@ -168,8 +185,12 @@ type wake struct {
 	names   *names
 	// inspector looks after the members themselves.
 	inspector *member.Inspector
-	openings  *openings
-	log       logr.Logger
+	// standing tells how they stand.
+	standing *membercluster.Writer
+	openings *openings
+	// marks are those of downgrades.
+	marks *federation.Marks
+	log   logr.Logger
 }
 
 // federated: a Federated object appeared, changed or went.
@@ -196,6 +217,7 @@ func (w *wake) member(cluster, object string) {
 			w.tell(cluster)
 		}
 		w.inspector.Wake()
+		w.standing.Wake()
 		w.everything()
 		return
 	}
@@ -219,6 +241,9 @@ func (w *wake) tell(cluster string) {
 	o := w.fleet.Observe(cluster, "")
 	w.log.Info("Member", "member", cluster, "registered", o.Registered, "reachable", o.Reachable, "message", o.Message)
 }
+
+// retell: something was found in a member.
+func (w *wake) retell() { w.standing.Wake() }
 
 func (w *wake) everything() {
 	w.pacing.everything()

@@ -63,7 +63,7 @@ type ProtectedResourceSpec struct {
 
 // MemberState is what was read back from one member cluster.
 //
-// +kubebuilder:validation:Enum=Pending;Realized;Drifted;Unreachable;Leaked;Overridden;Quarantined
+// +kubebuilder:validation:Enum=Pending;Realized;Drifted;Unreachable;Leaked;Overridden;Quarantined;Downgraded
 type MemberState string
 
 const (
@@ -81,6 +81,8 @@ const (
 	MemberOverridden MemberState = "Overridden"
 	// MemberQuarantined: the member is kept out because it failed its preflight.
 	MemberQuarantined MemberState = "Quarantined"
+	// MemberDowngraded: somebody opened the member by hand, and nothing is written to it until that is ended.
+	MemberDowngraded MemberState = "Downgraded"
 )
 
 // ClusterState is the truth about one unit in one member cluster.

@@ -59,8 +59,13 @@ const (
 	gcPercent = 200
 )
 
-// run wires the parts together and serves until the context ends.
+// run serves until the context ends.
 func run(ctx context.Context, o options, log *slog.Logger) error {
+	return operate(ctx, o, prometheus.NewRegistry(), log)
+}
+
+// operate wires the parts together and serves until the context ends. What is counted is in the registry.
+func operate(ctx context.Context, o options, registry *prometheus.Registry, log *slog.Logger) error {
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -115,7 +120,6 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metricsListener, err := listenMetrics(ctx, o.metricsAddress)
 	if err != nil {
@@ -137,10 +141,15 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
+	times := portal.NewTicketTimes(registry)
 	var outbox []*approval.Worker
 	states := rolloutstore.New(db)
 	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: time.Now})
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: time.Now, OnChange: hub.Ticket,
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: time.Now,
+		OnChange: func(t *approval.Ticket) {
+			hub.Ticket(t)
+			times.Changed(t)
+		},
 		Wake: func() {
 			for _, w := range outbox {
 				w.Wake()

@@ -129,6 +129,13 @@ func (v *View) SubjectOf(id string) string {
 	}
 }
 
+// Resources are those that ProtectedResources name, in no order.
+func (x *Index) Resources() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.named))
+}
+
 // Names tells whether a unit of that name, which ends with a wildcard, has statements.
 func (v *View) Names(wildcard string) bool {
 	return slices.Contains(v.WildcardUnits(wildcard), wildcard)

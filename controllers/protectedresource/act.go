@@ -66,6 +66,7 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Meta.Name, "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
 		r.Owes(written.Meta.Name)
+		r.measureExpiry(f, written)
 		out.Existing = replace(out.Existing, written)
 	}
 	for _, gone := range p.Deletes {

@@ -23,13 +23,13 @@ func assess(f *facts, done *outcome) progress.Report {
 	switch {
 	case p.Kept:
 		// What the members have is what they had, whatever the policies say now.
-		r.SIDs, r.Revision = f.Before.SIDs, f.Before.Revision
+		r.SIDs, r.Revision, r.Entries = f.Before.SIDs, f.Before.Revision, f.Before.Entries
 	case f.Wanted:
 		for _, ref := range f.Unit.From {
 			r.SIDs[ref.Policy] = append(r.SIDs[ref.Policy], ref.SID)
 		}
 		r.Refused = append(slices.Clone(f.Unit.Refused), f.Refused...)
-		r.Revision = f.templateRevision()
+		r.Revision, r.Entries = f.templateRevision(), f.Unit.Entries
 	}
 	for _, g := range f.Groups {
 		r.Groups = append(r.Groups, g.Name)
@@ -161,6 +161,9 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	}
 	if out.State == v1alpha1.MemberRealized && out.Mode == v1alpha1.ModeEnforce && f.Wanted {
 		out.State, out.Message = f.enforcedIn(cluster)
+	}
+	if why := f.downgraded(cluster); why != "" {
+		out.State, out.Message = v1alpha1.MemberDowngraded, condition.Truncate(why)
 	}
 	if why := f.quarantined(cluster); why != "" {
 		// Whatever it has now, nobody brings it what comes next.

@@ -31,6 +31,7 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
 	}
 	r.Policies.Add(feed.Urgent, slices.Concat(report.Policies(), before.Policies(), r.Board.Awaited(f.Resource))...)
 	r.tell(f, before, had, &report)
+	r.measure(f, &report)
 	if done.Plan.Kept && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
 		log.FromContext(ctx).Info("A ProtectedResource was removed by force; its resource stays closed: create it again, set it to Observe, and delete it then",
 			"resource", f.Resource, "federated", done.Existing[0].Meta.Name)

@@ -92,6 +92,7 @@ func (e ClassInfoKind) Valid() bool {
 
 // Defines values for ClusterStateState.
 const (
+	ClusterStateStateDowngraded  ClusterStateState = "Downgraded"
 	ClusterStateStateDrifted     ClusterStateState = "Drifted"
 	ClusterStateStateLeaked      ClusterStateState = "Leaked"
 	ClusterStateStateOverridden  ClusterStateState = "Overridden"
@@ -104,6 +105,8 @@ const (
 // Valid indicates whether the value is a known member of the ClusterStateState enum.
 func (e ClusterStateState) Valid() bool {
 	switch e {
+	case ClusterStateStateDowngraded:
+		return true
 	case ClusterStateStateDrifted:
 		return true
 	case ClusterStateStateLeaked:

@@ -1425,7 +1425,7 @@ export interface components {
         ClusterState: {
             cluster: string;
             /** @enum {string} */
-            state: "Pending" | "Realized" | "Drifted" | "Unreachable" | "Leaked" | "Overridden" | "Quarantined";
+            state: "Pending" | "Realized" | "Drifted" | "Unreachable" | "Leaked" | "Overridden" | "Quarantined" | "Downgraded";
             mode?: components["schemas"]["Mode"];
             desiredRevision?: string;
             observedRevision?: string;
