@@ -91,7 +91,7 @@ func (d *drill) asAsked(ctx context.Context) error {
 			return fmt.Errorf("read the Federated objects: %w", err)
 		}
 		for i := range list.Items {
-			if all[k.kind+list.Items[i].GetName()], err = parseAsked(&list.Items[i]); err != nil {
+			if all[k.kind+" "+list.Items[i].GetName()], err = parseAsked(&list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -101,14 +101,21 @@ func (d *drill) asAsked(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read %s: %w", m, err)
 		}
+		there := map[string]bool{}
 		for i := range present {
 			u := &present[i]
-			a := all[u.GetKind()+u.GetName()]
+			there[u.GetKind()+" "+u.GetName()] = true
+			a := all[u.GetKind()+" "+u.GetName()]
 			if !slices.Contains(a.placement, m) {
 				return fmt.Errorf("%s %s leaked in %s", u.GetKind(), u.GetName(), m)
 			}
 			if what := a.differs(m, u); what != "" {
 				return fmt.Errorf("%s %s in %s is not as the host asks: %s", u.GetKind(), u.GetName(), m, what)
+			}
+		}
+		for object, a := range all {
+			if slices.Contains(a.placement, m) && !there[object] {
+				return fmt.Errorf("%s lacks %s, for which the host asks", m, object)
 			}
 		}
 	}

@@ -36,6 +36,8 @@ type drill struct {
 	world   *world
 	meaning meaning
 	outage  *outage
+	// turn is the order in which the kinds of outages come.
+	turn []int
 	// dropped are the names of what was deleted in the present outage, and may still be there until its end.
 	dropped  map[string]bool
 	number   int

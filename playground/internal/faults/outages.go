@@ -163,9 +163,14 @@ func killed(process string) func(context.Context, *drill) (*outage, string, erro
 	}
 }
 
-// breakSomething begins an outage.
+// breakSomething begins an outage, of each kind once before any comes again.
 func (d *drill) breakSomething(ctx context.Context) (string, error) {
-	b := pick(d.Rand, breakages())
+	all := breakages()
+	if len(d.turn) == 0 {
+		d.turn = d.Perm(len(all))
+	}
+	b := all[d.turn[0]]
+	d.turn = d.turn[1:]
 	d.doing = b.name
 	o, what, err := b.begin(ctx, d)
 	if err != nil {
