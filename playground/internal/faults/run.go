@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -124,8 +125,31 @@ func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*w
 		if err := demo.Place(ctx, r.Fleet.AdminConfig(m), m, workloads); err != nil {
 			return nil, err
 		}
+		if err := guard(ctx, o.Repo, r.Fleet, m); err != nil {
+			return nil, err
+		}
 	}
 	return d, nil
+}
+
+// guard puts ACP's guard into a member, for the account that pushes in a playground.
+func guard(ctx context.Context, repo string, f *fleet.Fleet, member string) error {
+	data, err := os.ReadFile(filepath.Join(repo, "deploy/guard/guard.yaml"))
+	if err != nil {
+		return fmt.Errorf("read the guard: %w", err)
+	}
+	const pusher = "system:serviceaccount:acp-system:acp-pusher"
+	if !bytes.Contains(data, []byte(pusher)) {
+		return fmt.Errorf("the guard does not name the pusher %s", pusher)
+	}
+	objects, err := fleet.Parse("the guard", bytes.ReplaceAll(data, []byte(pusher), []byte("system:serviceaccount:kube-federation-system:kubefed")))
+	if err != nil {
+		return err
+	}
+	if err := f.Applier(member).Apply(ctx, objects); err != nil {
+		return fmt.Errorf("put the guard into %s: %w", member, err)
+	}
+	return nil
 }
 
 // begin brings in what the steps need, waits until it is in force, and lets the dogs out.
