@@ -35,6 +35,7 @@ type drill struct {
 	dogs    map[string]*watchdog
 	world   *world
 	meaning meaning
+	seen    seen
 	outage  *outage
 	// turn is the order in which the kinds of outages come.
 	turn []int
@@ -121,8 +122,12 @@ func (d *drill) drop(ctx context.Context, obj runtime.Object) error {
 // want makes a world the wanted one, before anything of it is written.
 func (d *drill) want(next *world) {
 	d.world, d.meaning = next, next.meaning(d.known)
-	for _, dog := range d.dogs {
-		dog.expectAlso(d.meaning, time.Now())
+	now := time.Now()
+	for _, w := range d.seen.add(next) {
+		m := w.meaning(d.known)
+		for _, dog := range d.dogs {
+			dog.expectAlso(m, now)
+		}
 	}
 }
 

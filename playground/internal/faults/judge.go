@@ -88,6 +88,7 @@ func (d *drill) judge(ctx context.Context) error {
 	if err := d.asAsked(ctx); err != nil {
 		return err
 	}
+	d.seen.begin(d.world)
 	now := time.Now()
 	for _, m := range d.healthy() {
 		d.dogs[m].expect(d.meaning, now)

@@ -120,6 +120,7 @@ func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*w
 		return nil, err
 	}
 	d.meaning = d.world.meaning(d.known)
+	d.seen.begin(d.world)
 	for _, m := range fleet.Members() {
 		d.members[m] = r.Fleet.Applier(m).Client
 		if err := demo.Place(ctx, r.Fleet.AdminConfig(m), m, workloads); err != nil {
