@@ -36,6 +36,13 @@ type TemporaryAudit struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by"`
+
+	// Scope is the downgrade of many resources that this is a part of: all, or class/ and the class's name. Empty: the
+	// resource alone.
+	//
+	// +kubebuilder:validation:MaxLength=260
+	// +optional
+	Scope string `json:"scope,omitempty"`
 }
 
 // ProtectedResourceSpec is the desired protection of one server.
