@@ -71,3 +71,18 @@ func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
 	}
 	return mgr.Add(rotator)
 }
+
+// setUpMarks adds what follows the marks of downgrades.
+func setUpMarks(mgr manager.Manager, host dynamic.Interface, config Config, w *wake) (*federation.Marks, error) {
+	marks, err := federation.NewMarks(federation.FleetConfig{Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Probing: config.Probing.Seldom(), Log: mgr.GetLogger().WithName("marks"), Changed: func(_, object string) {
+			if object != "" {
+				w.inspector.Wake()
+				w.everything()
+			}
+		}})
+	if err != nil {
+		return nil, err
+	}
+	return marks, mgr.Add(always(marks.Run))
+}

@@ -106,6 +106,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := setUpRotation(mgr, config, w); err != nil {
 		return err
 	}
+	if w.marks, err = setUpMarks(mgr, host, config, w); err != nil {
+		return err
+	}
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
 		return err
 	}
@@ -130,7 +133,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	units := &protectedresource.Reconciler{
 		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
-		Line: w.pacing.line, Owes: w.pacing.object, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
+		Line: w.pacing.line, Owes: w.pacing.object, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
@@ -185,7 +188,9 @@ type wake struct {
 	// standing tells how they stand.
 	standing *membercluster.Writer
 	openings *openings
-	log      logr.Logger
+	// marks are those of downgrades.
+	marks *federation.Marks
+	log   logr.Logger
 }
 
 // federated: a Federated object appeared, changed or went.

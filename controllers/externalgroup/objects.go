@@ -109,7 +109,7 @@ func (r *Reconciler) writes(view *index.View, subject string, rendered []enforce
 	return out, nil
 }
 
-// placement are all members but those that are leaving; one that is quarantined stays where it is, in or out.
+// placement are all members but those that are leaving; one that is held stays where it is, in or out.
 func (r *Reconciler) placement(e *federation.Object) []string {
 	var out []string
 	for _, c := range r.Fleet.Clusters() {

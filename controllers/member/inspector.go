@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
@@ -41,6 +42,7 @@ type Inspector struct {
 	// Registrations keep KubeFed from members.
 	Registrations interface {
 		Hold(ctx context.Context, cluster, why string) error
+		HoldDowngraded(ctx context.Context, cluster string, mark guard.Downgrade) error
 		Release(ctx context.Context, cluster string) error
 	}
 	Timing Timing
@@ -132,9 +134,10 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 		i.note(c.Name, findings)
 		i.remember(facts[n], needs, findings)
 		next, do, why := judge(i.histories[c.Name], c.Held, findings)
+		do = heed(c, &facts[n], do)
 		seen[c.Name] = next
 		undecided := do == keep && (next.Bad > 0 || c.Held && next.Good > 0)
-		if err := i.act(ctx, c, do, why); err != nil {
+		if err := i.act(ctx, c, do, why, facts[n].Mark); err != nil {
 			undecided = true
 		}
 		again = again || undecided
@@ -147,14 +150,19 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	return again
 }
 
-func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why string) error {
+func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why string, mark *guard.Downgrade) error {
 	var err error
 	switch do {
 	case hold:
-		if c.Held && c.Why == why {
+		if c.Held && c.Why == why && c.Downgrade == nil {
 			return nil
 		}
 		err = i.Registrations.Hold(ctx, c.Name, why)
+	case spare:
+		if c.Downgrade != nil && c.Downgrade.Same(*mark) {
+			return nil
+		}
+		why, err = mark.String(), i.Registrations.HoldDowngraded(ctx, c.Name, *mark)
 	case release:
 		err = i.Registrations.Release(ctx, c.Name)
 	case keep:

@@ -43,6 +43,9 @@ func TestState(t *testing.T) {
 		}, v1alpha1.MemberClusterUnreachable, "it refuses the token; check the token"},
 		{"leaving is worse than away", func(f *facts) { f.Seen, f.Cluster.Leaving = away, true }, v1alpha1.MemberClusterLeaving, "cluster leave m1"},
 		{"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Look.Mark = true, mark }, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
+		{"KubeFed is kept from it because of the mark", func(f *facts) {
+			f.Cluster.Held, f.Cluster.Why, f.Cluster.Downgrade, f.Seen, f.Look.Marked = true, "it is downgraded", mark, away, false
+		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"a quarantine is the worst", func(f *facts) {
 			f.Cluster.Held, f.Cluster.Why, f.Look.Mark, f.Seen = true, "a kind is missing", mark, away
 		}, v1alpha1.MemberClusterQuarantined, "a kind is missing"},

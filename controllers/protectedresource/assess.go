@@ -162,6 +162,9 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	if out.State == v1alpha1.MemberRealized && out.Mode == v1alpha1.ModeEnforce && f.Wanted {
 		out.State, out.Message = f.enforcedIn(cluster)
 	}
+	if why := f.downgraded(cluster); why != "" {
+		out.State, out.Message = v1alpha1.MemberDowngraded, condition.Truncate(why)
+	}
 	if why := f.quarantined(cluster); why != "" {
 		// Whatever it has now, nobody brings it what comes next.
 		out.State, out.Message = v1alpha1.MemberQuarantined, condition.Truncate(why)

@@ -22,6 +22,7 @@ import (
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 )
 
 // Reconciler reconciles resources by name, so that two ProtectedResources of one name are one matter.
@@ -35,7 +36,9 @@ type Reconciler struct {
 	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
 	Unenforced func(cluster, class string) string
 	// Opened names a policy that is not ACP's and opens the pods with a label in a member; "": there is none.
-	Opened    func(cluster, key, value string) string
+	Opened func(cluster, key, value string) string
+	// Mark is that of a downgrade in a member; nil: there is none.
+	Mark      func(cluster string) *guard.Downgrade
 	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
 	Board     *progress.Board
 	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is

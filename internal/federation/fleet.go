@@ -187,7 +187,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 	old := f.members[c.Name]
 	if old != nil && old.token == secret.value && old.cluster.sameConnection(c) {
 		same := old.cluster.samePlace(c)
-		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why = c.Labels, c.Leaving, c.Held, c.Why
+		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why, old.cluster.Downgrade = c.Labels, c.Leaving, c.Held, c.Why, c.Downgrade
 		return !same
 	}
 	m, why := f.connect(c, secret.value)

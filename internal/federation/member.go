@@ -77,8 +77,11 @@ func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructur
 	}
 	m := &member[T]{cluster: c, token: token, kind: kind, probing: probing, log: log, changed: changed,
 		client: client.Resource(kind.TargetResource), http: httpClient, why: errNotProbed}
+	if kind.Namespace != "" {
+		m.client = client.Resource(kind.TargetResource).Namespace(kind.Namespace)
+	}
 	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, parse, changed)
-	m.watch.everyNamespace = kind.Namespaced
+	m.watch.everyNamespace, m.watch.only = kind.Namespaced, kind.selector()
 	return m, nil
 }
 
@@ -182,7 +185,7 @@ func (m *member[T]) staleFor(probes int) int {
 func (m *member[T]) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
 	defer cancel()
-	_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1})
+	_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: m.watch.only})
 	return err
 }
 

@@ -52,11 +52,6 @@ func TestAuditedIsWhatAuditRenders(t *testing.T) {
 	}
 }
 
-func closes(spec map[string]any) bool {
-	deny, _ := spec["enableDefaultDeny"].(map[string]any)
-	return deny["ingress"] == true
-}
-
 func FuzzAuditedClosesNothing(f *testing.F) {
 	f.Add(true, true, true, true)
 	f.Add(false, true, false, false)

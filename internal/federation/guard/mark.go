@@ -13,8 +13,14 @@ var MarkResource = schema.GroupVersionResource{Version: "v1", Resource: "configm
 
 // Downgrade is what the mark in a member says: its policies were turned to let everything through, by hand.
 type Downgrade struct {
-	Since      time.Time
-	By, Reason string
+	Since  time.Time `json:"since"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+}
+
+// Same tells whether two say the same.
+func (d Downgrade) Same(e Downgrade) bool {
+	return d.Since.Equal(e.Since) && d.By == e.By && d.Reason == e.Reason
 }
 
 // Keys of the mark's data.
