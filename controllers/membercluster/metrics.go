@@ -24,7 +24,7 @@ var (
 	guardStates = []v1alpha1.GuardState{v1alpha1.GuardPresent, v1alpha1.GuardMissing, v1alpha1.GuardChanged, v1alpha1.GuardUnknown}
 	severities  = []v1alpha1.FindingSeverity{v1alpha1.FindingStops, v1alpha1.FindingFails, v1alpha1.FindingWarns}
 	unitStates  = []v1alpha1.MemberState{v1alpha1.MemberRealized, v1alpha1.MemberPending, v1alpha1.MemberDrifted, v1alpha1.MemberUnreachable,
-		v1alpha1.MemberLeaked, v1alpha1.MemberOverridden, v1alpha1.MemberQuarantined}
+		v1alpha1.MemberLeaked, v1alpha1.MemberOverridden, v1alpha1.MemberQuarantined, v1alpha1.MemberDowngraded}
 )
 
 // Describe implements prometheus.Collector.

@@ -38,6 +38,7 @@ acp_member_state{cluster="m2",state="Unreachable"} 1
 acp_leaked{cluster="m1"} 1
 # HELP acp_units Units that a member has to have, has, or may have, by state.
 # TYPE acp_units gauge
+acp_units{cluster="m1",state="Downgraded"} 0
 acp_units{cluster="m1",state="Drifted"} 0
 acp_units{cluster="m1",state="Leaked"} 1
 acp_units{cluster="m1",state="Overridden"} 0

@@ -39,7 +39,7 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 	s := v1alpha1.MemberClusterStatus{
 		KubernetesVersion: short(cmp.Or(f.Look.Kubernetes, before.KubernetesVersion)),
 		Guard:             guardState(f.Look.Guard),
-		Downgrade:         downgrade(&f.Look, before), Objects: before.Objects, PolicyMap: before.PolicyMap, Identities: before.Identities,
+		Downgrade:         f.downgrade(before), Objects: before.Objects, PolicyMap: before.PolicyMap, Identities: before.Identities,
 	}
 	s.CiliumVersion, s.IstioVersion = short(f.Look.Cilium), short(f.Look.Istio)
 	if f.Look.Kubernetes == "" { // it did not answer
@@ -90,16 +90,20 @@ func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterSta
 	return v1alpha1.MemberClusterReady, ""
 }
 
-// downgrade is the mark of a member. A mark that cannot be read now is where it was.
-func downgrade(l *member.Look, before *v1alpha1.MemberClusterStatus) *v1alpha1.MemberDowngrade {
+// downgrade is the mark of a member, as it was read or as KubeFed is kept from the member because of it. A mark that cannot be
+// read now is where it was.
+func (f *facts) downgrade(before *v1alpha1.MemberClusterStatus) *v1alpha1.MemberDowngrade {
+	mark := f.Look.Mark
 	switch {
-	case !l.Marked:
-		return before.Downgrade
-	case l.Mark == nil:
+	case mark == nil && f.Cluster.Downgrade != nil:
+		mark = f.Cluster.Downgrade
+	case mark == nil && f.Look.Marked:
 		return nil
+	case mark == nil:
+		return before.Downgrade
 	}
-	since := metav1.NewTime(l.Mark.Since)
-	return &v1alpha1.MemberDowngrade{Since: &since, By: strings.ToValidUTF8(l.Mark.By[:min(len(l.Mark.By), 253)], ""), Reason: condition.Truncate(l.Mark.Reason)}
+	since := metav1.NewTime(mark.Since)
+	return &v1alpha1.MemberDowngrade{Since: &since, By: strings.ToValidUTF8(mark.By[:min(len(mark.By), 253)], ""), Reason: condition.Truncate(mark.Reason)}
 }
 
 func guardState(s guard.State) v1alpha1.GuardState {

@@ -47,6 +47,9 @@ func TestState(t *testing.T) {
 		{"KubeFed is kept from a downgraded member, which is no quarantine", func(f *facts) {
 			f.Cluster.Held, f.Cluster.Downgrade, f.Look.Mark = true, mark, mark
 		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
+		{"KubeFed is kept from it because of the mark", func(f *facts) {
+			f.Cluster.Held, f.Cluster.Why, f.Cluster.Downgrade, f.Seen, f.Look.Marked = true, "it is downgraded", mark, away, false
+		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"a quarantine is the worst", func(f *facts) {
 			f.Cluster.Held, f.Cluster.Why, f.Look.Mark, f.Seen = true, "a kind is missing", mark, away
 		}, v1alpha1.MemberClusterQuarantined, "a kind is missing"},
