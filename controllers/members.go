@@ -4,9 +4,11 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/rotation"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/membership"
 	"github.com/acp-io/acp/internal/federation/preflight"
@@ -36,10 +38,51 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 			return preflight.Keys(in.ResourceClasses, in.SubjectClasses)
 		},
 		Changed:       func(string) { w.everything() },
+		Looked:        w.retell,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
 	}
 	if err := inspector.Prepare(); err != nil {
 		return nil, err
 	}
 	return inspector, mgr.Add(inspector)
+}
+
+// setUpRotation adds what keeps the members' tokens young.
+func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
+	core, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client of the host cluster: %w", err)
+	}
+	registrations, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("make a client of the host cluster: %w", err)
+	}
+	metrics, err := rotation.NewMetrics(config.Metrics)
+	if err != nil {
+		return err
+	}
+	rotator := &rotation.Rotator{
+		Clusters: w.fleet.Clusters, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
+		Interval:      config.TokenChecks, Clock: config.Clock, Log: mgr.GetLogger().WithName("tokens"), Metrics: metrics,
+	}
+	if err := rotator.Prepare(); err != nil {
+		return err
+	}
+	return mgr.Add(rotator)
+}
+
+// setUpMarks adds what follows the marks of downgrades.
+func setUpMarks(mgr manager.Manager, host dynamic.Interface, config Config, w *wake) (*federation.Marks, error) {
+	marks, err := federation.NewMarks(federation.FleetConfig{Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Probing: config.Probing.Seldom(), Log: mgr.GetLogger().WithName("marks"), Changed: func(_, object string) {
+			if object != "" {
+				w.inspector.Wake()
+				w.everything()
+			}
+		}})
+	if err != nil {
+		return nil, err
+	}
+	return marks, mgr.Add(always(marks.Run))
 }

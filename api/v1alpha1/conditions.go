@@ -11,6 +11,8 @@ const (
 	ConditionPropagated = "Propagated"
 	// ConditionRealized: the wanted revision was read back from every targeted member, and there is at least one.
 	ConditionRealized = "Realized"
+	// ConditionReady: of a MemberCluster; its reason is the state.
+	ConditionReady = "Ready"
 )
 
 // Reasons of conditions.

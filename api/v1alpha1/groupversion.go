@@ -24,6 +24,7 @@ func addKnownTypes(s *runtime.Scheme) error {
 		&ProtectedResource{}, &ProtectedResourceList{},
 		&ExternalWorkload{}, &ExternalWorkloadList{},
 		&ApprovalPolicy{}, &ApprovalPolicyList{},
+		&MemberCluster{}, &MemberClusterList{},
 	)
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

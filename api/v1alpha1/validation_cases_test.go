@@ -1,6 +1,7 @@
 package v1alpha1_test
 
 import (
+	"fmt"
 	"strings"
 )
 
@@ -133,4 +134,46 @@ var approvals = []creation{
 	{"a priority is not negative", "ApprovalPolicy", map[string]string{"spec.priority": "-1"}, "greater than or equal to 0"},
 	{"break glass for named people", "ApprovalPolicy", map[string]string{"spec.breakGlass": `{people: [dave], maxDuration: 4h, reviewers: ["group:security"]}`}, ""},
 	{"break glass is reviewed", "ApprovalPolicy", map[string]string{"spec.breakGlass": `{people: [dave], maxDuration: 4h, reviewers: []}`}, "should have at least 1 items"},
+}
+
+var members = []creation{
+	{"the smallest one", "MemberCluster", nil, ""},
+	{"nothing is asked by it", "MemberCluster", map[string]string{"spec": ""}, ""},
+}
+
+// standing are statuses of MemberClusters.
+var standing = []creation{
+	{"nothing is known yet", "MemberCluster", map[string]string{"status": "{}"}, ""},
+	{"everything is known", "MemberCluster", map[string]string{"status": `
+state: Quarantined
+since: "2026-01-01T00:00:00Z"
+message: it does not serve ciliumcidrgroups.cilium.io in version v2
+kubernetesVersion: v1.36.3
+ciliumVersion: v1.20.2
+istioVersion: 1.31.1
+findings: [{code: KindMissing, severity: Stops, message: install the kind}, {code: LabelNotInIdentities, severity: Fails, message: add the label, object: redis}]
+identities: {used: 10, limit: 65280, labels: [{key: com.trip/appid, values: 7}], observedAt: "2026-01-01T00:00:00Z"}
+objects: {managed: 6, realized: 1, pending: 2, drifted: 1, leaked: 1, overridden: 1}
+policyMap: {highest: 100, limit: 16384, unit: "trnv1:rsc:trip-com:redis:clusters:bobs"}
+guard: Changed
+downgrade: {since: "2026-01-01T00:00:00Z", by: bob, reason: an outage}
+observedAt: "2026-01-01T00:00:00Z"`}, ""},
+	{"a state is known", "MemberCluster", map[string]string{"status": "{state: Fine}"}, "Unsupported value"},
+	{"a guard's state is known", "MemberCluster", map[string]string{"status": "{guard: Asleep}"}, "Unsupported value"},
+	{"a severity is known", "MemberCluster", map[string]string{"status": "{findings: [{code: A, severity: Bad, message: m}]}"}, "Unsupported value"},
+	{"a finding has a code", "MemberCluster", map[string]string{"status": `{findings: [{code: "", severity: Warns, message: m}]}`}, "should be at least 1 chars long"},
+	{"findings are bounded", "MemberCluster", map[string]string{"status": "{findings: [" + strings.Repeat("{code: A, severity: Warns, message: m},", 65) + "]}"}, "must have at most 64 items"},
+	{"ten labels at most", "MemberCluster", map[string]string{"status": "{identities: {used: 1, limit: 2, observedAt: '2026-01-01T00:00:00Z', labels: [" + numbered(11, "{key: k%d, values: 1}") + "]}}"}, "must have at most 10 items"},
+	{"a label once", "MemberCluster", map[string]string{"status": "{identities: {used: 1, limit: 2, observedAt: '2026-01-01T00:00:00Z', labels: [{key: k, values: 1}, {key: k, values: 2}]}}"}, "Duplicate value"},
+	{"no fewer than none", "MemberCluster", map[string]string{"status": "{objects: {managed: -1, realized: 0, pending: 0, drifted: 0, leaked: 0, overridden: 0}}"}, "greater than or equal to 0"},
+	{"all are counted, or none", "MemberCluster", map[string]string{"status": "{objects: {managed: 1}}"}, "Required value"},
+}
+
+// numbered are n list items of a format with a number.
+func numbered(n int, format string) string {
+	var out []string
+	for i := range n {
+		out = append(out, fmt.Sprintf(format, i))
+	}
+	return strings.Join(out, ", ")
 }

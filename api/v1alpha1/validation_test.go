@@ -69,6 +69,8 @@ spec:
 spec:
   priority: 10
   steps: [{name: leader, approvers: [requester.leader]}]`,
+	"MemberCluster": `
+spec: {}`,
 }
 
 // object returns a valid object with changes: dotted path (list items by number) to YAML; "" removes the field.
@@ -146,7 +148,7 @@ type creation struct {
 }
 
 func TestCreate(t *testing.T) {
-	for _, cases := range [][]creation{names, policies, classes, resources, workloads, approvals} {
+	for _, cases := range [][]creation{names, policies, classes, resources, workloads, approvals, members} {
 		for _, c := range cases {
 			t.Run(c.kind+"/"+c.reason, func(t *testing.T) {
 				verdict(t, host.Create(context.Background(), object(t, c.kind, c.changes), client.DryRunAll), c.want)

@@ -6,8 +6,11 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/spf13/pflag"
+
+	"github.com/acp-io/acp/controllers/rotation"
 )
 
 // options are the flags.
@@ -15,6 +18,7 @@ type options struct {
 	kubeconfig           string
 	kubefedNamespace     string
 	credentialsNamespace string
+	tokenChecks          time.Duration
 	healthAddress        string
 	metricsAddress       string
 	webhookAddress       string
@@ -38,6 +42,7 @@ func parse(args []string, help io.Writer) (options, error) {
 	f.StringVar(&o.kubefedNamespace, "kubefed-namespace", "kube-federation-system", "namespace of the KubeFedClusters on the host")
 	f.StringVar(&o.credentialsNamespace, "credentials-namespace", "acp-system",
 		"namespace of the Secrets acp-reader-<cluster> with the tokens for reading the members, and of the leader's lease")
+	f.DurationVar(&o.tokenChecks, "token-check-interval", rotation.DefaultInterval, "`time` between two looks at the members' tokens: how soon KubeFed hears of one that was replaced")
 	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8081", "`address` of /healthz and /readyz; 0: off")
 	f.StringVar(&o.metricsAddress, "metrics-address", "127.0.0.1:8082", "`address` of /metrics; 0: off")
 	f.StringVar(&o.webhookAddress, "webhook-address", "", "`address` of the validating webhook, as in deploy/webhook; empty: off")
@@ -69,6 +74,9 @@ func (o *options) validate() error {
 		if _, _, err := net.SplitHostPort(value); err != nil {
 			return fmt.Errorf("--%s %q is not HOST:PORT", flag, value)
 		}
+	}
+	if o.tokenChecks < time.Second {
+		return fmt.Errorf("--token-check-interval %s is less than a second", o.tokenChecks)
 	}
 	if o.webhookAddress != "" {
 		if _, _, err := net.SplitHostPort(o.webhookAddress); err != nil {

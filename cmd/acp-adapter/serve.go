@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -67,7 +68,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
-		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace,
+		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace, TokenChecks: o.tokenChecks, Metrics: metrics.Registry,
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
@@ -120,7 +121,7 @@ func hostConfig(kubeconfig string) (*rest.Config, error) {
 func preflight(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
-	missing, err := hostcluster.Unserved(ctx, config, hostcluster.WithApprovals())
+	missing, err := hostcluster.Unserved(ctx, config, hostcluster.WithMembers())
 	switch {
 	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
 		return fmt.Errorf("the host cluster at %s refuses the adapter's credentials: renew them, and apply deploy/rbac/host: %w", config.Host, err)

@@ -45,9 +45,9 @@ type collector struct {
 	states  map[string]func() hubble.State
 }
 
-// collect wires and runs the parts, and stops them in the order in which flows pass through them.
-func collect(ctx context.Context, o options, stdout io.Writer, log *slog.Logger) error {
-	reg := prometheus.NewRegistry()
+// collect wires and runs the parts, and stops them in the order in which flows pass through them. What is counted is in the
+// registry.
+func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io.Writer, log *slog.Logger) error {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	c := &collector{o: o, log: log, metrics: hubble.NewMetrics(reg), states: map[string]func() hubble.State{}}

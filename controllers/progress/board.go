@@ -36,6 +36,8 @@ type Report struct {
 	// Groups are the external subjects whose groups the unit refers to, or did in a revision that some member may still
 	// have, sorted.
 	Groups []string
+	// Entries are what the unit needs of a workload's policy map, estimated.
+	Entries int
 }
 
 // Problem is a reason for the condition Compiled to be False.
@@ -67,11 +69,14 @@ type Board struct {
 	byPolicy map[string]map[string]struct{}
 	byObject map[string]string
 	byGroup  map[string]map[string]struct{}
+	// decided are the resources that were decided at least once, also those that there is nothing to report about.
+	decided map[string]struct{}
 }
 
 // NewBoard makes an empty board.
 func NewBoard() *Board {
-	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{}}
+	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{},
+		decided: map[string]struct{}{}}
 }
 
 // Put stores a report and returns the one before it.
@@ -79,6 +84,7 @@ func (b *Board) Put(r Report) (before Report, had bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before, had = b.remove(r.Resource)
+	b.decided[r.Resource] = struct{}{}
 	b.reports[r.Resource] = r
 	for _, p := range r.Policies() {
 		if b.byPolicy[p] == nil {
@@ -102,6 +108,7 @@ func (b *Board) Put(r Report) (before Report, had bool) {
 func (b *Board) Drop(resource string) (before Report, had bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.decided[resource] = struct{}{}
 	return b.remove(resource)
 }
 
@@ -133,6 +140,24 @@ func (b *Board) Get(resource string) (Report, bool) {
 	defer b.mu.RUnlock()
 	r, ok := b.reports[resource]
 	return r, ok
+}
+
+// Decided tells whether a resource was decided at least once since the start.
+func (b *Board) Decided(resource string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	_, ok := b.decided[resource]
+	return ok
+}
+
+// Each calls do with every report, which it must not keep or change. It must not call the board.
+func (b *Board) Each(do func(*Report)) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for resource := range b.reports {
+		r := b.reports[resource]
+		do(&r)
+	}
 }
 
 // Concerning returns the reports that concern a policy, by resource.

@@ -28,8 +28,12 @@ type DB struct {
 
 // Open opens "sqlite:FILE", which is created, or "postgres://USER@HOST/NAME?...", and brings its schema up to date.
 // Several programs may open one PostgreSQL database at once. ErrNewerSchema if a newer program has changed it.
-func Open(ctx context.Context, dsn string) (*DB, error) {
-	db, err := connect(dsn)
+func Open(ctx context.Context, dsn string) (*DB, error) { return OpenChanging(ctx, dsn, nil) }
+
+// OpenChanging is Open for a URL that may change, for example its password: it is asked for again for each new connection to
+// PostgreSQL. It has to name the same database always.
+func OpenChanging(ctx context.Context, dsn string, again func() (string, error)) (*DB, error) {
+	db, err := connect(dsn, again)
 	if err != nil {
 		return nil, err
 	}
@@ -58,12 +62,12 @@ func Check(dsn string) error {
 	return errors.New("use sqlite:FILE or postgres://USER@HOST/DATABASE")
 }
 
-func connect(dsn string) (*DB, error) {
+func connect(dsn string, again func() (string, error)) (*DB, error) {
 	if err := Check(dsn); err != nil {
 		return nil, err
 	}
 	if isPostgres(dsn) {
-		return connectPostgres(dsn)
+		return connectPostgres(dsn, again)
 	}
 	return connectSQLite(strings.TrimPrefix(dsn, "sqlite:"))
 }

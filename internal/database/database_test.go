@@ -1,11 +1,14 @@
 package database_test
 
 import (
+	"crypto/rand"
 	"errors"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"gorm.io/gorm"
@@ -87,6 +90,54 @@ func TestOpenAtOnce(t *testing.T) {
 		})
 	}
 	wg.Wait()
+}
+
+// The password is changed in the server and then in the file; connections that are there go on, and those that are cut are made again.
+func TestANewPasswordNeedsNoRestart(t *testing.T) {
+	dsn := testenv.Postgres(t)
+	admin := databasetest.Open(t, dsn)
+	role := "rotating_" + strings.ToLower(rand.Text())
+	exec(t, admin, "CREATE ROLE "+role+" LOGIN SUPERUSER PASSWORD 'one'")
+	defer exec(t, admin, "DROP ROLE "+role)
+	var now atomic.Pointer[string]
+	use := func(password string) {
+		u, err := url.Parse(dsn)
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.User = url.UserPassword(role, password)
+		now.Store(new(u.String()))
+	}
+	use("one")
+	db, err := database.OpenChanging(t.Context(), *now.Load(), func() (string, error) { return *now.Load(), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	read := func() error {
+		return db.Read(t.Context(), func(tx *gorm.DB) error { return tx.Exec("SELECT 1").Error })
+	}
+	cut := func() {
+		exec(t, admin, "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE usename = '"+role+"'")
+	}
+	exec(t, admin, "ALTER ROLE "+role+" PASSWORD 'two'")
+	if err := read(); err != nil {
+		t.Errorf("a connection that is there is good still: %v", err)
+	}
+	cut()
+	for range 3 { // one attempt may be spent on the connection that was cut
+		if err = read(); err == nil {
+			t.Fatal("the old password is taken")
+		}
+	}
+	use("two")
+	if err := read(); err != nil {
+		t.Errorf("with the new password: %v", err)
+	}
 }
 
 func TestErrorsAreKnown(t *testing.T) {

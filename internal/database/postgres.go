@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -31,12 +32,27 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-func connectPostgres(dsn string) (*DB, error) {
+// connectPostgres asks again for each connection, if there is somebody to ask: the password may be another one by then.
+func connectPostgres(dsn string, again func() (string, error)) (*DB, error) {
 	c, err := postgresConfig(dsn)
 	if err != nil {
 		return nil, err
 	}
-	pool := stdlib.OpenDB(*c)
+	pool := stdlib.OpenDB(*c, stdlib.OptionBeforeConnect(func(_ context.Context, c *pgx.ConnConfig) error {
+		if again == nil {
+			return nil
+		}
+		dsn, err := again()
+		if err != nil {
+			return err
+		}
+		fresh, err := postgresConfig(dsn)
+		if err != nil {
+			return err
+		}
+		*c = *fresh
+		return nil
+	}))
 	g, err := openGorm(postgres.New(postgres.Config{Conn: pool}), postgresConns)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), pool.Close())

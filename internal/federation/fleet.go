@@ -187,7 +187,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 	old := f.members[c.Name]
 	if old != nil && old.token == secret.value && old.cluster.sameConnection(c) {
 		same := old.cluster.samePlace(c)
-		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why = c.Labels, c.Leaving, c.Held, c.Why
+		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why, old.cluster.Downgrade = c.Labels, c.Leaving, c.Held, c.Why, c.Downgrade
 		return !same
 	}
 	m, why := f.connect(c, secret.value)
@@ -250,9 +250,10 @@ func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 		return Observation{Registered: true, Message: why}, nil
 	}
 	if _, registered := f.clusters.Get(cluster); registered {
-		return Observation{Registered: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}, nil
+		return Observation{Registered: true, Unknown: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}, nil
 	}
-	return Observation{Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}, nil
+	listed, _ := f.Registry()
+	return Observation{Unknown: !listed, Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}, nil
 }
 
 // Absent asks a member itself, past every cache, whether it does not have an object.

@@ -110,6 +110,17 @@ func (o *Object) Unstructured() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
+// SpecIn is what a member has to have by the object; nil: nothing.
+func (o *Object) SpecIn(cluster string) map[string]any {
+	if !slices.Contains(o.Placement, cluster) {
+		return nil
+	}
+	if own := o.Overrides[cluster].Spec; own != nil {
+		return own
+	}
+	return o.TemplateSpec
+}
+
 // SameSpec tells whether two objects ask the same of KubeFed. The comparison is of the JSON, so that numbers are
 // equal whatever Go type they have on this side of the API server.
 func SameSpec(a, b *Object) (bool, error) {

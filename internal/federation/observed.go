@@ -25,6 +25,9 @@ type Observation struct {
 	Registered bool
 	// Reachable: the member answers, and its objects are listed and watched.
 	Reachable bool
+	// Unknown: the members' registrations were not listed yet, or the member is being asked for the first time, or anew after an
+	// outage, and has neither answered nor failed.
+	Unknown bool
 	// Message says why the member is not reachable, and what to do.
 	Message string
 	// Object is what is there; nil: nothing. It means nothing unless Reachable.

@@ -17,7 +17,7 @@ import (
 )
 
 func TestKindsAreThoseOfTheCRDs(t *testing.T) {
-	for _, k := range WithApprovals() {
+	for _, k := range WithMembers() {
 		data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "crds", "acp.io_"+k.Plural+".yaml"))
 		if err != nil {
 			t.Errorf("%s: %v", k.Name, err)

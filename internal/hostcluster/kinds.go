@@ -36,6 +36,11 @@ func WithApprovals() []Kind {
 	return append(Kinds(), Kind{"ApprovalPolicy", "approvalpolicies", &v1alpha1.ApprovalPolicy{}})
 }
 
+// WithMembers are WithApprovals and MemberCluster, for who tells how the members stand or follows them.
+func WithMembers() []Kind {
+	return append(WithApprovals(), Kind{"MemberCluster", "memberclusters", &v1alpha1.MemberCluster{}})
+}
+
 // Unserved returns those of the kinds that the host cluster does not serve. Programs ask before they watch, because informers
 // only wait for a missing kind in silence. An error is the API server's, wrapped: it cannot be asked now.
 func Unserved(ctx context.Context, config *rest.Config, kinds []Kind) ([]Kind, error) {

@@ -47,6 +47,7 @@ type fakeHost struct {
 	input     policy.Input
 	away      time.Time
 	approvals []*v1alpha1.ApprovalPolicy
+	members   []*v1alpha1.MemberCluster
 }
 
 func (h *fakeHost) AwaySince() time.Time {
@@ -59,6 +60,12 @@ func (h *fakeHost) Input() (policy.Input, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.input, true
+}
+
+func (h *fakeHost) Members() []*v1alpha1.MemberCluster {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.members
 }
 
 func (h *fakeHost) Ready() bool { return true }
@@ -186,7 +193,8 @@ type site struct {
 
 	credentials *credentialstore.Store
 	registered  *registered
-	files       string // of the catalog
+	files       string                 // of the catalog
+	secret      atomic.Pointer[string] // at the login provider; nil: it cannot be read
 	db          *database.DB
 	broken      atomic.Bool  // the ledger cannot be read to its end
 	ahead       atomic.Int64 // how far the clock is ahead of the machine's, in nanoseconds
@@ -196,6 +204,13 @@ func (x *site) now() time.Time { return time.Now().Add(time.Duration(x.ahead.Loa
 
 // pass lets time go by.
 func (x *site) pass(d time.Duration) { x.ahead.Add(int64(d)) }
+
+func (x *site) clientSecret() (string, error) {
+	if s := x.secret.Load(); s != nil {
+		return *s, nil
+	}
+	return "", errors.New("the file is not there")
+}
 
 func newSite(t *testing.T) *site {
 	t.Helper()
@@ -223,6 +238,7 @@ func newSite(t *testing.T) *site {
 			{SID: "nine", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{portaltest.App889}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{portaltest.BobsCluster}},
 		}}}},
 	}}}
+	x.secret.Store(new(portaltest.ClientSecret))
 	front := httptest.NewUnstartedServer(nil)
 	x.base = "http://" + front.Listener.Addr().String()
 	public, err := url.Parse(x.base)
@@ -247,9 +263,14 @@ func newSite(t *testing.T) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
+	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: x.host, Host: x.host, Catalog: directory.Catalog, Now: x.now, Log: log})
+	classOf := func(resource string) string {
+		s, _ := x.host.Snapshot()
+		return classesOf(s)(resource)
+	}
 	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight,
-		Rollout: rollout.NewService(rollout.Config{Store: states, Switch: x.host, Host: x.host, Catalog: directory.Catalog, Now: x.now, Log: log}), Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
-		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: portaltest.ClientSecret, Hub: hub, Now: x.now, Log: log,
+		Rollout: rollouts, Downgrades: &rollout.Downgrades{Service: rollouts, Objects: ProtectedBy(x.host), ClassOf: classOf, Patience: 10 * time.Second, Running: ctx}, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: x.clientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {
 		t.Fatal(err)

@@ -64,7 +64,7 @@ func (l *login) provider(ctx context.Context) (*oidc.Provider, error) {
 }
 
 func (l *login) oauth(p *oidc.Provider) *oauth2.Config {
-	return &oauth2.Config{ClientID: l.config.ClientID, ClientSecret: l.config.ClientSecret, Endpoint: p.Endpoint(),
+	return &oauth2.Config{ClientID: l.config.ClientID, Endpoint: p.Endpoint(),
 		RedirectURL: strings.TrimSuffix(l.config.PublicURL.String(), "/") + "/auth/callback",
 		Scopes:      []string{oidc.ScopeOpenID, "profile", "email", "groups"}}
 }
@@ -161,7 +161,14 @@ func (s *Server) identify(ctx context.Context, code, verifier, nonce string) (pe
 		return "", nil, "", loginUnavailable
 	}
 	ctx = oidc.ClientContext(ctx, s.login.client)
-	token, err := s.login.oauth(p).Exchange(ctx, code, oauth2.VerifierOption(verifier))
+	exchange := s.login.oauth(p)
+	if s.ClientSecret != nil {
+		if exchange.ClientSecret, err = s.ClientSecret(); err != nil {
+			s.Log.Error("the secret of the portal at the login provider cannot be read", "error", err)
+			return "", nil, "", loginUnavailable
+		}
+	}
+	token, err := exchange.Exchange(ctx, code, oauth2.VerifierOption(verifier))
 	if err != nil {
 		s.Log.Warn("the login's code was not accepted", "error", err)
 		var refused *oauth2.RetrieveError

@@ -137,3 +137,30 @@ func TestCodeOfAnotherLogin(t *testing.T) {
 		}
 	}
 }
+
+// TestANewClientSecretNeedsNoRestart: it is replaced at the provider and in the portal's file, in whatever order.
+func TestANewClientSecretNeedsNoRestart(t *testing.T) {
+	x := newSite(t)
+	login := func() int {
+		b := x.as("")
+		back := mustParse(t, x.provider.Login(t, b.Get("/auth/login").Header.Get("Location"), "alice"))
+		b.Get("/auth/callback?" + back.RawQuery)
+		return b.Get("/api/v1/me").Status
+	}
+	for _, step := range []struct {
+		reason string
+		do     func()
+		want   int
+	}{
+		{"the first secret", func() {}, http.StatusOK},
+		{"the provider has a new one, the portal not yet", func() { x.provider.ReplaceSecret("newer") }, http.StatusUnauthorized},
+		{"the portal has it, too", func() { x.secret.Store(new("newer")) }, http.StatusOK},
+		{"the file is gone", func() { x.secret.Store(nil) }, http.StatusUnauthorized},
+		{"the file is back", func() { x.secret.Store(new("newer")) }, http.StatusOK},
+	} {
+		step.do()
+		if got := login(); got != step.want {
+			t.Errorf("%s: %d, want %d", step.reason, got, step.want)
+		}
+	}
+}

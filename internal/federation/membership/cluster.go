@@ -17,13 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// Names in a member.
-const (
-	namespace     = "acp-system"
-	pusherAccount = "acp-pusher"
-	readerAccount = "acp-adapter"
-	fieldManager  = "kubectl-acp"
-)
+const fieldManager = "kubectl-acp"
 
 // tokenKey is the key in both Secrets.
 const tokenKey = "token"

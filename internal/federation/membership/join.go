@@ -20,10 +20,8 @@ import (
 	"github.com/acp-io/acp/deploy/rbac/member"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/federation/tokens"
 )
-
-// renewBefore is how long a token has to be good for to be kept.
-const renewBefore = 30 * 24 * time.Hour
 
 // Join makes a cluster a member.
 type Join struct {
@@ -34,6 +32,8 @@ type Join struct {
 	Member *rest.Config
 	// Keys are the labels that classes select pods by.
 	Keys []preflight.Key
+	// ClassLabels: who sets these labels on pods needs a right there.
+	ClassLabels bool
 	// Lifetime that is asked for the tokens; a cluster may give less.
 	Lifetime time.Duration
 	DryRun   bool
@@ -77,9 +77,18 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		return findings, err
 	}
 	if j.DryRun {
-		return findings, j.register(ctx, present, "", "", false)
+		err = j.register(ctx, "", "")
+	} else {
+		findings, err = j.withTokens(ctx, needs, findings)
 	}
-	return j.withTokens(ctx, present, needs, findings)
+	if err != nil {
+		return findings, err
+	}
+	// Last: until then KubeFed may be somebody there whom the guard does not know.
+	if err := bringGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, j.DryRun, j.step); err != nil || j.DryRun {
+		return findings, err
+	}
+	return j.Host.look(ctx, j.Cluster, needs)
 }
 
 // accounts makes those of KubeFed and of the adapter in the member, with their roles.
@@ -98,26 +107,26 @@ func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
 
 // accounts are the objects of a member, in the order in which they are needed.
 func accounts() ([]*unstructured.Unstructured, error) {
-	out := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": namespace}}}}
-	for _, account := range []string{pusherAccount, readerAccount} {
+	out := []*unstructured.Unstructured{{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": tokens.Namespace}}}}
+	for _, account := range []string{tokens.Pusher, tokens.Reader} {
 		out = append(out, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "ServiceAccount",
-			"metadata": map[string]any{"namespace": namespace, "name": account}}})
+			"metadata": map[string]any{"namespace": tokens.Namespace, "name": account}}})
 	}
 	roles, err := manifests(member.Files)
 	return append(out, roles...), err
 }
 
 // withTokens looks at the member as KubeFed and the adapter will, and registers it when that passes, too.
-func (j *Join) withTokens(ctx context.Context, present *unstructured.Unstructured, needs preflight.Needs, findings []preflight.Finding) ([]preflight.Finding, error) {
+func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings []preflight.Finding) ([]preflight.Finding, error) {
 	core, err := kubernetes.NewForConfig(j.Member)
 	if err != nil {
 		return findings, fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	pushing, renewed, err := j.token(ctx, core, j.Host.KubeFedNamespace, federation.PusherSecretName(j.Cluster.Name), pusherAccount)
+	pushing, err := j.token(ctx, core, j.Host.KubeFedNamespace, federation.PusherSecretName(j.Cluster.Name), tokens.Pusher)
 	if err != nil {
 		return findings, err
 	}
-	reading, _, err := j.token(ctx, core, j.Host.CredentialsNamespace, federation.SecretName(j.Cluster.Name), readerAccount)
+	reading, err := j.token(ctx, core, j.Host.CredentialsNamespace, federation.SecretName(j.Cluster.Name), tokens.Reader)
 	if err != nil {
 		return findings, err
 	}
@@ -140,29 +149,29 @@ func (j *Join) withTokens(ctx context.Context, present *unstructured.Unstructure
 	if !preflight.Passes(findings) {
 		return findings, ErrRefused
 	}
-	return findings, j.register(ctx, present, pushing, reading, renewed)
+	return findings, j.register(ctx, pushing, reading)
 }
 
 // token is the one that the host has, while it is good for long enough and still taken, or a new one.
-func (j *Join) token(ctx context.Context, core kubernetes.Interface, ns, name, account string) (token string, renewed bool, err error) {
+func (j *Join) token(ctx context.Context, core kubernetes.Interface, ns, name, account string) (token string, err error) {
 	if token, err = j.Host.token(ctx, ns, name); err != nil {
-		return "", false, err
+		return "", err
 	}
 	if token != "" && j.good(ctx, core, token) {
-		return token, false, nil
+		return token, nil
 	}
 	seconds := int64(j.Lifetime / time.Second)
-	got, err := core.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account,
+	got, err := core.CoreV1().ServiceAccounts(tokens.Namespace).CreateToken(ctx, account,
 		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
 	if err != nil {
-		return "", false, fmt.Errorf("make a token of %s in %s: %w", account, j.Cluster.Name, err)
+		return "", fmt.Errorf("make a token of %s in %s: %w", account, j.Cluster.Name, err)
 	}
-	return got.Status.Token, true, nil
+	return got.Status.Token, nil
 }
 
-// good asks the member whether it takes the token, which has to last.
+// good asks the member whether it takes the token, which has to last as long as it did already.
 func (j *Join) good(ctx context.Context, core kubernetes.Interface, token string) bool {
-	if ends, known := Expiry(token); known && ends.Before(j.Now().Add(renewBefore)) {
+	if tokens.SpanOf(token).Due(j.Now()) {
 		return false
 	}
 	r, err := core.AuthenticationV1().TokenReviews().Create(ctx,
@@ -171,7 +180,7 @@ func (j *Join) good(ctx context.Context, core kubernetes.Interface, token string
 }
 
 // register writes the host's side, the registration last.
-func (j *Join) register(ctx context.Context, present *unstructured.Unstructured, pushing, reading string, renewed bool) error {
+func (j *Join) register(ctx context.Context, pushing, reading string) error {
 	pusher, reader := federation.PusherSecretName(j.Cluster.Name), federation.SecretName(j.Cluster.Name)
 	for _, s := range []struct{ namespace, name, token string }{
 		{j.Host.KubeFedNamespace, pusher, pushing}, {j.Host.CredentialsNamespace, reader, reading},
@@ -192,11 +201,7 @@ func (j *Join) register(ctx context.Context, present *unstructured.Unstructured,
 		}
 		metadata["labels"] = labels
 	}
-	if at := renewal(present); renewed && present != nil {
-		metadata["annotations"] = map[string]any{federation.AnnotationRenewed: j.Now().UTC().Format(time.RFC3339)}
-	} else if at != "" {
-		metadata["annotations"] = map[string]any{federation.AnnotationRenewed: at}
-	}
+	metadata["annotations"] = map[string]any{federation.AnnotationRenewed: tokens.Fingerprint(pushing)}
 	spec := map[string]any{"apiEndpoint": j.Cluster.Endpoint, "caBundle": base64.StdEncoding.EncodeToString(j.Cluster.CABundle),
 		"secretRef": map[string]any{"name": pusher}}
 	if j.Cluster.ProxyURL != "" {
@@ -207,13 +212,6 @@ func (j *Join) register(ctx context.Context, present *unstructured.Unstructured,
 		return err
 	}
 	return j.Host.setLeaving(ctx, j.Cluster.Name, false) // who joins does not leave
-}
-
-func renewal(u *unstructured.Unstructured) string {
-	if u == nil {
-		return ""
-	}
-	return u.GetAnnotations()[federation.AnnotationRenewed]
 }
 
 func (j *Join) step(s Step, err error) error {

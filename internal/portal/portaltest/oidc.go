@@ -13,6 +13,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,7 +36,12 @@ type Provider struct {
 	Claims func(map[string]any)
 	// Sign makes the ID token of its claims; tests replace it by what an attacker would do.
 	Sign func(claims []byte) string
+	// secret of the portal, as ReplaceSecret left it.
+	secret atomic.Pointer[string]
 }
+
+// ReplaceSecret makes the portal's secret another one.
+func (p *Provider) ReplaceSecret(secret string) { p.secret.Store(&secret) }
 
 type login struct {
 	user, nonce, challenge, redirect string
@@ -51,6 +57,7 @@ func NewProvider(t testing.TB) *Provider {
 	}
 	p := &Provider{key: key, codes: map[string]login{}, Claims: func(map[string]any) {}}
 	p.Sign = func(claims []byte) string { return Signed(jose.RS256, p.key, "k", claims) }
+	p.ReplaceSecret(ClientSecret)
 	mux := http.NewServeMux()
 	mux.HandleFunc("/.well-known/openid-configuration", p.discovery)
 	mux.HandleFunc("/keys", p.keys)
@@ -98,7 +105,7 @@ func (p *Provider) token(w http.ResponseWriter, r *http.Request) {
 	delete(p.codes, r.FormValue("code"))
 	p.mu.Unlock()
 	sum := sha256.Sum256([]byte(r.FormValue("code_verifier")))
-	if !ok || id != ClientID || secret != ClientSecret || base64.RawURLEncoding.EncodeToString(sum[:]) != l.challenge || r.FormValue("redirect_uri") != l.redirect {
+	if !ok || id != ClientID || secret != *p.secret.Load() || base64.RawURLEncoding.EncodeToString(sum[:]) != l.challenge || r.FormValue("redirect_uri") != l.redirect {
 		answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 		return
 	}

@@ -347,4 +347,17 @@ export const saidInChinese: Record<string, string> = {
   "Only a grant can be revoked.": "只有授权可以回收。",
   "The replay took too long; try again in a moment.": "回放耗时过长，请稍后再试。",
   "What concerns others' applications is left out: the resource's owners, the security team and those who decide see it.": "与他人应用有关的内容未显示：资源负责人、安全团队和审批人可以看到。",
+  // The whole: members, statements, the downgrade.
+  "everything that it says is said by %s: remove it": "它的全部内容已由 {{1}} 表达，请删除它",
+  "where its resources are enforced it never allows anything, because of %s: remove one of them": "在其资源被强制的地方，由于 {{1}}，它从不放行任何访问，请删除其中之一",
+  "where its resources are enforced, a part of it is denied by %s: narrow one of them": "在其资源被强制的地方，它的一部分被 {{1}} 拒绝，请收窄其中之一",
+  "%s connections passed that the policies refuse, and %s were refused that they let through: look whether the member has what was written, and whether a policy that is not ACP's interferes.": "有 {{1}} 个策略拒绝的连接被放行，{{2}} 个策略放行的连接被拒绝：请检查成员集群的内容是否与写入的一致，以及是否有不属于 ACP 的策略干扰。",
+  "Nothing in this scope is enforced, so everything passes already.": "此范围内没有强制中的资源，全部访问已经放行。",
+  "No downgrade lasts in this scope.": "此范围内没有生效中的降级。",
+  "Another downgrade or its end is under way: wait until it is done.": "另一项降级或恢复正在进行：请等它完成。",
+  "A downgrade lasts at most 7 days: extend it later if it is still needed.": "一次降级最长 7 天：如仍需要，请之后再延长。",
+  "No onboarded resource is of the class %s.": "没有已接入的资源属于类别 {{1}}。",
+  "Only the security team can do this.": "只有安全团队可以执行此操作。",
+  "There is no such member.": "没有这个成员集群。",
+  "There is no such policy.": "没有这个策略。",
 };

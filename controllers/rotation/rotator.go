@@ -1,0 +1,157 @@
+package rotation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/utils/clock"
+
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/tokens"
+)
+
+// DefaultInterval is how soon a token that somebody else replaced reaches KubeFed.
+const DefaultInterval = time.Minute
+
+// tokenKey is the key in both Secrets.
+const tokenKey = "token"
+
+// Rotator looks at the tokens of all registered members again and again. It runs on the leader.
+type Rotator struct {
+	// Clusters are the registered members.
+	Clusters func() []federation.Cluster
+	// Secrets are those of the host.
+	Secrets typedv1.SecretsGetter
+	// KubeFedNamespace holds KubeFed's Secrets, CredentialsNamespace the adapter's.
+	KubeFedNamespace, CredentialsNamespace string
+	// Registrations tell KubeFed of a new token.
+	Registrations interface {
+		Announce(ctx context.Context, cluster, fingerprint string) error
+	}
+	Interval time.Duration
+	Clock    clock.WithTicker
+	Log      logr.Logger
+	Metrics  *Metrics
+}
+
+// Prepare completes a rotator.
+func (r *Rotator) Prepare() error {
+	if r.Clusters == nil || r.Secrets == nil || r.Registrations == nil || r.Clock == nil || r.Metrics == nil ||
+		r.KubeFedNamespace == "" || r.CredentialsNamespace == "" {
+		return errors.New("rotation: Clusters, Secrets, Registrations, Clock, Metrics and both namespaces are needed")
+	}
+	if r.Interval == 0 {
+		r.Interval = DefaultInterval
+	}
+	return nil
+}
+
+// +kubebuilder:rbac:groups="",namespace=kube-federation-system,resources=secrets,verbs=get;update
+// +kubebuilder:rbac:groups="",namespace=acp-system,resources=secrets,verbs=get;update
+// +kubebuilder:rbac:groups=core.kubefed.io,namespace=kube-federation-system,resources=kubefedclusters,verbs=get;patch
+
+// Start looks until the context ends.
+func (r *Rotator) Start(ctx context.Context) error {
+	ticker := r.Clock.NewTicker(r.Interval)
+	defer ticker.Stop()
+	for {
+		r.look(ctx)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C():
+		}
+	}
+}
+
+// look takes one member after the other: what is wrong with one delays the others by seconds, and tokens last for days.
+func (r *Rotator) look(ctx context.Context) {
+	clusters := r.Clusters()
+	for _, c := range clusters {
+		if ctx.Err() != nil {
+			return
+		}
+		if err := r.reader(ctx, c); err != nil {
+			r.failed(c, tokens.Reader, err)
+		}
+		if err := r.pusher(ctx, c); err != nil {
+			r.failed(c, tokens.Pusher, err)
+		}
+	}
+	r.Metrics.keep(clusters)
+}
+
+func (r *Rotator) failed(c federation.Cluster, account string, err error) {
+	if apierrors.IsConflict(err) || errors.Is(err, context.Canceled) {
+		return // somebody else wrote at the same time; the next look reads that
+	}
+	r.Metrics.failures.WithLabelValues(c.Name, account).Inc()
+	r.Log.Error(err, "Token cannot be renewed: when it ends the member is lost; `kubectl acp cluster join` makes new ones",
+		"member", c.Name, "account", account)
+}
+
+func (r *Rotator) reader(ctx context.Context, c federation.Cluster) error {
+	_, err := r.renew(ctx, c, r.CredentialsNamespace, federation.SecretName(c.Name), tokens.Reader)
+	return err
+}
+
+// pusher renews KubeFed's token when it is due. That KubeFed is told depends on the token that is there and on nothing
+// else, so a crash in between is made good, and a token that somebody else put there is told of, too.
+func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
+	token, err := r.renew(ctx, c, r.KubeFedNamespace, c.Secret, tokens.Pusher)
+	if token == "" {
+		return err
+	}
+	if print := tokens.Fingerprint(token); print != c.Told {
+		err = errors.Join(err, r.Registrations.Announce(ctx, c.Name, print))
+	}
+	return err
+}
+
+// renew returns the token that is in the Secret in the end; "": there is none.
+func (r *Rotator) renew(ctx context.Context, c federation.Cluster, namespace, name, account string) (string, error) {
+	secret, err := r.Secrets.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil // the member's state tells that
+	}
+	if err != nil {
+		return "", fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
+	}
+	token := string(secret.Data[tokenKey])
+	span := tokens.SpanOf(token)
+	r.Metrics.ends(c.Name, account, span)
+	if !span.Due(r.Clock.Now()) {
+		return token, nil
+	}
+	config, err := federation.RESTConfig(c, token)
+	if err != nil {
+		return token, err
+	}
+	next, err := tokens.Renew(ctx, config, account)
+	if err != nil {
+		return token, err
+	}
+	if err := r.write(ctx, secret, next); err != nil {
+		return token, err
+	}
+	r.Metrics.ends(c.Name, account, tokens.SpanOf(next))
+	r.Metrics.renewals.WithLabelValues(c.Name, account).Inc()
+	r.Log.Info("Renewed a token", "member", c.Name, "account", account, "until", tokens.SpanOf(next).Until)
+	return next, nil
+}
+
+// write replaces exactly what was read: nobody's newer token is lost.
+func (r *Rotator) write(ctx context.Context, secret *corev1.Secret, token string) error {
+	secret.Data[tokenKey] = []byte(token)
+	if _, err := r.Secrets.Secrets(secret.Namespace).Update(ctx, secret, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("write Secret %s/%s: %w", secret.Namespace, secret.Name, err)
+	}
+	return nil
+}

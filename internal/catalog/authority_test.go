@@ -1,0 +1,118 @@
+package catalog_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/catalog"
+)
+
+func TestAnOwnerWhoLeftIsReported(t *testing.T) {
+	w := newWorld(t)
+	w.sync("hr", company()...)
+	d := w.sync("hr", without(company(), "bob")...)
+	want := []catalog.Ref{{Kind: catalog.KindResource, ID: "cache"}}
+	if diff := cmp.Diff(want, d.Orphans); diff != "" {
+		t.Errorf("nobody decides for the resource: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(&catalog.Leaves{Owns: want}, d.Gone[0].Leaves); diff != "" {
+		t.Errorf("bob leaves it behind: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(want, w.Orphans()); diff != "" {
+		t.Errorf("and it stays reported: -want +got\n%s", diff)
+	}
+	if e, _ := w.Catalog().Resource("cache"); !slices.Equal(e.Owners, []catalog.Owner{user("bob")}) {
+		t.Errorf("the owner is shown, not dropped: %v", e.Owners)
+	}
+}
+
+func TestOwnershipIsInTheLedger(t *testing.T) {
+	w := newWorld(t)
+	w.sync("hr", company()...)
+	w.lines = nil
+	changed := without(company(), "cache")
+	changed = append(changed, owned(catalog.KindResource, "cache", cacheName, user("frank")))
+	changed[slices.IndexFunc(changed, func(r catalog.Record) bool { return r.ID == "zoe" })].Title = "Zoe"
+	d := w.sync("hr", changed...)
+	if refs(d.Updated) != "resource/cache person/zoe" || !d.Updated[0].Authority || d.Updated[1].Authority {
+		t.Errorf("the owner decides, a title does not: %+v", d.Updated)
+	}
+	if len(w.lines) != 2 {
+		t.Fatalf("one line for the sync and one for the owner: %+v", w.lines)
+	}
+	want := map[string]string{"source": "hr", "before": "name: " + cacheName + "; sensitivity: low; owners: user:bob", "after": "name: " + cacheName + "; sensitivity: low; owners: user:frank"}
+	if diff := cmp.Diff(want, w.lines[1].Details); diff != "" || w.lines[1].Actor != "dave" || w.lines[1].Object != "resource/cache" {
+		t.Errorf("%+v: -want +got\n%s", w.lines[1], diff)
+	}
+}
+
+// TestEnvironmentIsInTheLedger: approval policies look at it, so who moves an entity to another environment chooses who
+// is asked.
+func TestEnvironmentIsInTheLedger(t *testing.T) {
+	w := newWorld(t)
+	moved := company()
+	i := slices.IndexFunc(moved, func(r catalog.Record) bool { return r.ID == "cache" })
+	moved[i].Environment = "prod"
+	w.sync("hr", moved...)
+	w.lines = nil
+	moved[i].Environment = "dev"
+	w.sync("hr", moved...)
+	if len(w.lines) != 2 || !strings.Contains(w.lines[1].Details["before"], "environment: prod") || !strings.Contains(w.lines[1].Details["after"], "environment: dev") {
+		t.Errorf("before and after: %+v", w.lines)
+	}
+}
+
+func TestNobodyGivesAuthorityToHimself(t *testing.T) {
+	records := func(change func(map[string]*catalog.Record)) []catalog.Record {
+		all := company()
+		byID := map[string]*catalog.Record{}
+		for i := range all {
+			byID[all[i].ID] = &all[i]
+		}
+		change(byID)
+		return all
+	}
+	for name, tc := range map[string]struct {
+		reason  string
+		change  func(map[string]*catalog.Record)
+		refused string
+	}{
+		"owner":        {"he would decide over its grants", func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("dave")} }, "owner of resource/cache"},
+		"member":       {"he would own what the group owns", func(m map[string]*catalog.Record) { m["storage"].Members = []string{"dave"} }, "member of group/storage"},
+		"leader":       {"he would decide for alice", func(m map[string]*catalog.Record) { m["alice"].Leader = "dave" }, "leader of person/alice"},
+		"lead":         {"he would decide for bob", func(m map[string]*catalog.Record) { m["storage"].Lead = "dave" }, "leader of person/bob"},
+		"further up":   {"he would decide where frank may not", func(m map[string]*catalog.Record) { m["frank"].Leader = "dave" }, "leader of person/bob"},
+		"for another":  {"that is what he is there for", func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("zoe")} }, ""},
+		"less for him": {"he may give authority away", func(m map[string]*catalog.Record) { m["dave"].Groups = nil }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sync("hr", company()...)
+			_, token, err := w.Preview(t.Context(), dave, "hr", reading(records(tc.change)...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = w.Apply(t.Context(), dave, token, catalog.ApplyOptions{})
+			if tc.refused == "" {
+				if err != nil {
+					t.Errorf("%s: %v", tc.reason, err)
+				}
+				return
+			}
+			if !errors.Is(err, catalog.ErrForbidden) || !strings.Contains(err.Error(), tc.refused) {
+				t.Errorf("%s: want %q, got %v", tc.reason, tc.refused, err)
+			}
+			_, token, err = w.Preview(t.Context(), dora, "hr", reading(records(tc.change)...))
+			if err == nil {
+				_, err = w.Apply(t.Context(), dora, token, catalog.ApplyOptions{})
+			}
+			if err != nil {
+				t.Errorf("another one may: %v", err)
+			}
+		})
+	}
+}

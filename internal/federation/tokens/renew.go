@@ -1,0 +1,61 @@
+package tokens
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+)
+
+// Accounts in a member, both in Namespace.
+const (
+	Namespace = "acp-system"
+	// Pusher is the account that KubeFed writes with, Reader the one that the adapter reads back with.
+	Pusher = "acp-pusher"
+	Reader = "acp-adapter"
+)
+
+// ErrNotYounger: the member answered with a token that ends no later than the present one.
+var ErrNotYounger = errors.New("the member gives no token that ends later")
+
+// patience with a member's API server, for each of the calls.
+const patience = 10 * time.Second
+
+// Renew gets the next token of an account with its present one, which config holds, for as long again. The member was
+// asked whether it takes the new one before it is returned. An account may do that for itself and for no other.
+func Renew(ctx context.Context, config *rest.Config, account string) (string, error) {
+	present := SpanOf(config.BearerToken)
+	config = rest.CopyConfig(config)
+	config.Timeout = patience
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("the member's registration is unusable: %w", err)
+	}
+	seconds := int64(present.Lifetime() / time.Second)
+	got, err := client.CoreV1().ServiceAccounts(Namespace).CreateToken(ctx, account,
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("ask the member for a token of %s: %w", account, err)
+	}
+	next := got.Status.Token
+	if !SpanOf(next).Until.After(present.Until) {
+		return "", ErrNotYounger
+	}
+	config.BearerToken = next
+	if client, err = kubernetes.NewForConfig(config); err != nil {
+		return "", fmt.Errorf("the member's new token is unusable: %w", err)
+	}
+	who, err := client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return "", fmt.Errorf("try the new token of %s: %w", account, err)
+	}
+	if want := "system:serviceaccount:" + Namespace + ":" + account; who.Status.UserInfo.Username != want {
+		return "", fmt.Errorf("the new token is of %s, not of %s", who.Status.UserInfo.Username, want)
+	}
+	return next, nil
+}
