@@ -10,16 +10,20 @@ import (
 	"github.com/acp-io/acp/internal/words"
 )
 
-// rareWord is how many tickets may have a word, so that looking at them all beats the way that the list would go
-// without it. A word that more have soon fills a page on that way.
-const rareWord = 2000
+// A word is rare if so few tickets have it that looking at them all beats the way that the list would go without it: for
+// who sees everything through all tickets, for others through what is theirs. A word that more have soon fills a page on
+// that way.
+const rareOfAll, rareOfSome = 2000, 200
 
 // rarest is a word of the filter's text that few tickets have; empty: all have many, or there is no text.
 func rarest(tx *gorm.DB, f approval.Filter) (string, error) {
 	if f.Text == "" {
 		return "", nil
 	}
-	out, least := "", rareWord+1
+	out, least := "", rareOfAll+1
+	if f.VisibleTo != nil || f.Requester != "" {
+		least = rareOfSome + 1
+	}
 	for _, w := range words.Asked(f.Text) {
 		var n int
 		if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&n) },
