@@ -124,6 +124,15 @@ conformance: parts ## Compare decisions and renderings with Cilium's own engine 
 	@cd $(CONFORMANCE) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test -count=1 -v . -worlds $(WORLDS) -pairs pairs.tsv | { grep -vE '^ *=== RUN|^ +--- PASS' || true; }
 
+STEPS ?= 200
+SEED ?= 0
+DURATION ?= 0
+
+.PHONY: faults
+faults: build parts ## Break a fleet at random for STEPS steps (SEED= repeats a run, DURATION=1h runs that long)
+	@cd $(PLAYGROUND) && ../hack/step "fault drill" go build -o $(BIN)/ ./cmd/acp-faults
+	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION)
+
 FUZZTIME ?= 30s
 
 .PHONY: fuzz

@@ -175,6 +175,7 @@ func (f *fleet) startMember(name string) (*memberServer, error) {
 	if m.client, err = client.New(server.Config, client.Options{Scheme: f.scheme}); err != nil {
 		return nil, err
 	}
+	// The members' rights are partly in ACP's namespace there.
 	if err := m.client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: acpNS}}); err != nil {
 		return nil, err
 	}

@@ -69,6 +69,8 @@ type Board struct {
 	byPolicy map[string]map[string]struct{}
 	byObject map[string]string
 	byGroup  map[string]map[string]struct{}
+	// waiting are the policies that wait for the next report about a resource, which may not concern them.
+	waiting map[string]map[string]struct{}
 	// decided are the resources that were decided at least once, also those that there is nothing to report about.
 	decided map[string]struct{}
 }
@@ -76,7 +78,7 @@ type Board struct {
 // NewBoard makes an empty board.
 func NewBoard() *Board {
 	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{},
-		decided: map[string]struct{}{}}
+		waiting: map[string]map[string]struct{}{}, decided: map[string]struct{}{}}
 }
 
 // Put stores a report and returns the one before it.
@@ -132,6 +134,27 @@ func (b *Board) remove(resource string) (Report, bool) {
 		}
 	}
 	return old, true
+}
+
+// Await notes that a policy cannot be told of before the next report about each of some resources.
+func (b *Board) Await(policyName string, resources ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range resources {
+		if b.waiting[r] == nil {
+			b.waiting[r] = map[string]struct{}{}
+		}
+		b.waiting[r][policyName] = struct{}{}
+	}
+}
+
+// Awaited returns the policies that waited for the report about a resource, sorted, and forgets that they did.
+func (b *Board) Awaited(resource string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := slices.Sorted(maps.Keys(b.waiting[resource]))
+	delete(b.waiting, resource)
+	return out
 }
 
 // Get returns the report about a unit.

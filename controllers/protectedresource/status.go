@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +29,7 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
 	} else {
 		r.Board.Put(report)
 	}
-	r.Policies.Add(feed.Urgent, append(report.Policies(), before.Policies()...)...)
+	r.Policies.Add(feed.Urgent, slices.Concat(report.Policies(), before.Policies(), r.Board.Awaited(f.Resource))...)
 	r.tell(f, before, had, &report)
 	r.measure(f, &report)
 	if done.Plan.Kept && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
