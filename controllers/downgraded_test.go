@@ -2,6 +2,7 @@ package controllers_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,10 @@ func TestDowngradedMemberIsLeftAlone(t *testing.T) {
 		return ""
 	})
 
+	s.untilStanding("the member itself is downgraded, and not quarantined", "m2", func(m v1alpha1.MemberClusterStatus) bool {
+		return m.State == v1alpha1.MemberClusterDowngraded && m.Downgrade != nil && m.Downgrade.By == "alice"
+	})
+
 	// A revocation is not done there, and the policy says so.
 	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) {
 		p.Spec.Statements[0].Subjects = []v1alpha1.Subject{v1alpha1.Subject("trnv1:rsc:trip-com:" + s.service + ":sa:app/999")}
@@ -88,4 +93,15 @@ func TestDowngradedMemberIsLeftAlone(t *testing.T) {
 	other.untilPlaced("m1", "m2")
 	s.push()
 	s.untilStates("it is closed again, as it is wanted now", bothRealized)
+
+	orphan := target(federation.CiliumPolicy, "acp-nobody-asked")
+	orphan.Object["spec"] = audited
+	if err := m2.Create(s.ctx, orphan); err != nil {
+		t.Fatal(err)
+	}
+	s.untilStanding("what nothing asks for is told", "m2", func(m v1alpha1.MemberClusterStatus) bool {
+		return m.State == v1alpha1.MemberClusterReady && slices.ContainsFunc(m.Findings, func(x v1alpha1.MemberFinding) bool {
+			return x.Code == v1alpha1.FindingOrphan && x.Object == "acp-nobody-asked"
+		})
+	})
 }

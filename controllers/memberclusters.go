@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -13,7 +14,7 @@ import (
 func setUpMemberClusters(mgr manager.Manager, config Config, w *wake, ready func(context.Context) error) (*membercluster.Writer, error) {
 	writer := &membercluster.Writer{
 		Client: mgr.GetClient(), Fleet: w.fleet, Looked: w.inspector.Last, Board: w.board, Complete: w.complete, Ready: ready,
-		Identities: w.names.counted.Count, Clock: config.Clock, Every: config.Tell, Log: mgr.GetLogger().WithName("memberclusters"),
+		Identities: w.names.counted.Count, Orphans: w.orphans, Clock: config.Clock, Every: config.Tell, Log: mgr.GetLogger().WithName("memberclusters"),
 	}
 	if err := writer.Prepare(); err != nil {
 		return nil, err
@@ -40,4 +41,16 @@ func (w *wake) complete() bool {
 		}
 	}
 	return true
+}
+
+// orphans are the objects of a member under ACP's reserved name or with its label that nothing on the host asks for.
+func (w *wake) orphans(cluster string) []string {
+	if listed, _ := w.objects.State(); !listed {
+		return nil // who does not know what is asked for calls nothing an orphan
+	}
+	return slices.DeleteFunc(w.fleet.Reserved(cluster), func(name string) bool {
+		_, asked := w.objects.Get(name)
+		_, told := w.board.ResourceOf(name)
+		return asked || told
+	})
 }

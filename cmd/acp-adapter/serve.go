@@ -58,7 +58,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Cache:  cache.Options{HTTPClient: patient},
+		Cache:  cache.Options{HTTPClient: patient, DefaultTransform: cache.TransformStripManagedFields()},
 		Scheme: scheme, Logger: logger, HealthProbeBindAddress: o.healthAddress,
 		Metrics:        metricsserver.Options{BindAddress: o.metricsAddress},
 		LeaderElection: o.leaderElect, LeaderElectionID: "acp-adapter", LeaderElectionNamespace: o.credentialsNamespace,

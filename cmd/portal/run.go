@@ -25,6 +25,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
+	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
@@ -108,14 +109,11 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	credentials := credentialstore.New(db, ledgerstore.Append)
-	where, err := parseFlowStore(o.flowStore)
+	where, err := flowstore.Parse(o.flowStore, os.ReadFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("--flow-store: %w", err)
 	}
-	flows, err := where.open(ctx)
-	if err != nil {
-		return err
-	}
+	flows := openFlows(where)
 	defer func() { _ = flows.Close() }() // only read
 
 	trusted, err := proxies(o.trustedProxies)
@@ -205,6 +203,11 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
 	background.Go(func() { guard.Run(ctx) })
+	background.Go(func() {
+		if err := h.Happenings(ctx, told(db)); err != nil {
+			log.Error("what happens in members does not come into the ledger", "error", err)
+		}
+	})
 	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
 		background.Go(func() { run(ctx) })
 	}

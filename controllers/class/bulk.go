@@ -28,7 +28,14 @@ func propagated(pattern string, waiting []string) metav1.Condition {
 		return condition.True(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, "")
 	}
 	// All that wait share what KubeFed can do.
-	left := federation.BulkDuration(len(waiting)).Round(time.Second)
+	left := upTo(int(federation.BulkDuration(len(waiting)).Seconds()), int(showStep.Seconds()))
 	return condition.False(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagating,
-		fmt.Sprintf("%d units of the class wait to be written: about %.0f s; revocations and single grants do not wait for them", n, left.Seconds()))
+		fmt.Sprintf("up to %d units of the class wait to be written: about %d s; revocations and single grants do not wait for them",
+			upTo(n, int(showStep.Seconds())*federation.WritesPerSecond), left))
 }
+
+// showStep makes what is told change every so often, not with every unit: telling it wakes whoever tells it.
+const showStep = 5 * time.Second
+
+// upTo is n, or the next multiple of step.
+func upTo(n, step int) int { return (n + step - 1) / step * step }

@@ -24,9 +24,11 @@ func TestPropagated(t *testing.T) {
 		{"nothing waits", nil, metav1.ConditionTrue, ""},
 		{"a few are over in two seconds", waiting("redis", 40), metav1.ConditionTrue, ""},
 		{"many take their time", waiting("redis", 2000), metav1.ConditionFalse,
-			"2000 units of the class wait to be written: about 100 s; revocations and single grants do not wait for them"},
+			"up to 2000 units of the class wait to be written: about 100 s; revocations and single grants do not wait for them"},
+		{"the next of them is not worth a word", waiting("redis", 1923), metav1.ConditionFalse,
+			"up to 2000 units of the class wait to be written: about 100 s; revocations and single grants do not wait for them"},
 		{"those of another class are not its own, but come in between", append(waiting("redis", 100), waiting("mysql", 100)...), metav1.ConditionFalse,
-			"100 units of the class wait to be written: about 10 s; revocations and single grants do not wait for them"},
+			"up to 100 units of the class wait to be written: about 10 s; revocations and single grants do not wait for them"},
 		{"only another class changes", waiting("mysql", 100), metav1.ConditionTrue, ""},
 	} {
 		got := propagated("trnv1:rsc:trip-com:redis:clusters:*", c.waiting)

@@ -5,6 +5,7 @@ package feed
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
@@ -37,12 +38,18 @@ type Feed struct {
 	queue workqueue.TypedRateLimitingInterface[string]
 	early map[string]int
 	// asked are names that somebody waits for, and when he asked.
-	asked map[string]uint64
+	asked map[string]question
 	last  uint64
 }
 
+// question is the last of several about one name.
+type question struct {
+	number uint64
+	at     time.Time
+}
+
 // New makes an empty feed.
-func New() *Feed { return &Feed{early: map[string]int{}, asked: map[string]uint64{}} }
+func New() *Feed { return &Feed{early: map[string]int{}, asked: map[string]question{}} }
 
 // Add asks for the reconciliation of names with a priority. Many grants at once are bulk.
 func (f *Feed) Add(priority int, names ...string) {
@@ -61,8 +68,9 @@ func (f *Feed) Add(priority int, names ...string) {
 	}
 	if priority >= Grant && priority != Turn && len(names) <= Many {
 		f.last++
+		now := time.Now()
 		for _, n := range names {
-			f.asked[n] = f.last
+			f.asked[n] = question{f.last, now}
 		}
 	}
 	push(f.queue, priority, names)
@@ -72,14 +80,21 @@ func (f *Feed) Add(priority int, names ...string) {
 func (f *Feed) Asked(name string) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.asked[name]
+	return f.asked[name].number
+}
+
+// AskedAt is when he did; zero: nobody waits for it by itself.
+func (f *Feed) AskedAt(name string) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[name].at
 }
 
 // Answered: what was asked for until then is done. Who asked again meanwhile still waits.
 func (f *Feed) Answered(name string, asked uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.asked[name] == asked {
+	if f.asked[name].number == asked {
 		delete(f.asked, name)
 	}
 }

@@ -82,7 +82,7 @@ func (m *Measures) Member(resource string, before, now v1alpha1.ClusterState, at
 		if waits = !there; !waits {
 			return // it had it already
 		}
-		if asked.IsZero() {
+		if asked.IsZero() || asked.After(at) {
 			asked = at
 		}
 		w = wait{desired: now.DesiredRevision, since: asked}

@@ -24,6 +24,8 @@ type facts struct {
 	Look    member.Look
 	// Units is nil before every unit was decided once: what is counted then is less than there is.
 	Units *Units
+	// Orphans are objects that look like ACP's and that nothing asks for, by name.
+	Orphans []string
 	// Identities are nil when they were not read.
 	Identities *v1alpha1.MemberIdentities
 	Now        metav1.Time
@@ -72,7 +74,7 @@ func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterSta
 	name := f.Cluster.Name
 	silent := slices.IndexFunc(f.Look.Findings, func(p preflight.Finding) bool { return p.Code == preflight.Unreachable })
 	switch {
-	case f.Cluster.Held:
+	case f.Cluster.Held && f.Cluster.Downgrade == nil:
 		return v1alpha1.MemberClusterQuarantined, condition.Truncate(f.Cluster.Why + "; KubeFed is kept from it until that is mended, and what it has stays as it is")
 	case mark != nil:
 		return v1alpha1.MemberClusterDowngraded, condition.Truncate(fmt.Sprintf("it was turned to audit by hand%s: nothing is refused there and nothing is written there until "+
@@ -130,6 +132,7 @@ func (f *facts) findings(s *v1alpha1.MemberClusterStatus) []v1alpha1.MemberFindi
 		out = append(out, v1alpha1.MemberFinding{Code: p.Code, Severity: v1alpha1.FindingSeverity(p.Severity), Message: condition.Truncate(said(p)), Object: p.About})
 	}
 	out = append(out, filling(s)...)
+	out = append(out, orphaned(f.Orphans)...)
 	order := []v1alpha1.FindingSeverity{v1alpha1.FindingStops, v1alpha1.FindingFails, v1alpha1.FindingWarns}
 	slices.SortStableFunc(out, func(a, b v1alpha1.MemberFinding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))

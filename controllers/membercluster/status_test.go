@@ -1,6 +1,7 @@
 package membercluster
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -43,6 +44,9 @@ func TestState(t *testing.T) {
 		}, v1alpha1.MemberClusterUnreachable, "it refuses the token; check the token"},
 		{"leaving is worse than away", func(f *facts) { f.Seen, f.Cluster.Leaving = away, true }, v1alpha1.MemberClusterLeaving, "cluster leave m1"},
 		{"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Look.Mark = true, mark }, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
+		{"KubeFed is kept from a downgraded member, which is no quarantine", func(f *facts) {
+			f.Cluster.Held, f.Cluster.Downgrade, f.Look.Mark = true, mark, mark
+		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
 		{"a quarantine is the worst", func(f *facts) {
 			f.Cluster.Held, f.Cluster.Why, f.Look.Mark, f.Seen = true, "a kind is missing", mark, away
 		}, v1alpha1.MemberClusterQuarantined, "a kind is missing"},
@@ -57,6 +61,18 @@ func TestState(t *testing.T) {
 				t.Errorf("%s %q, %+v", s.State, s.Message, ready)
 			}
 		})
+	}
+}
+
+func TestOrphansAreFindings(t *testing.T) {
+	f := healthy()
+	for i := range mostOrphans + 2 {
+		f.Orphans = append(f.Orphans, fmt.Sprintf("acp-%02d", i))
+	}
+	s := f.status(&v1alpha1.MemberClusterStatus{})
+	if n := len(s.Findings); n != mostOrphans+1 || s.Findings[0].Object != "acp-00" || s.Findings[0].Code != v1alpha1.FindingOrphan ||
+		!strings.HasPrefix(s.Findings[mostOrphans].Message, "and 2 more") || s.State != v1alpha1.MemberClusterReady {
+		t.Errorf("%s, %+v", s.State, s.Findings)
 	}
 }
 

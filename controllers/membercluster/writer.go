@@ -41,7 +41,9 @@ type Writer struct {
 	Ready func(context.Context) error
 	// Identities counts those of a member; nil: they were not read.
 	Identities func(cluster string, limit int32) *v1alpha1.MemberIdentities
-	Clock      clock.PassiveClock
+	// Orphans are the objects in a member that look like ACP's and that nothing asks for, by name; nil: nobody looks for them.
+	Orphans func(cluster string) []string
+	Clock   clock.PassiveClock
 	// Every is the time between two looks, and the least between two writes about one member; 0 is DefaultEvery.
 	Every time.Duration
 	Log   logr.Logger
@@ -168,6 +170,9 @@ func (w *Writer) gather(c federation.Cluster, units map[string]*Units) (*facts, 
 		if f.Units = units[c.Name]; f.Units == nil {
 			f.Units = &Units{}
 		}
+	}
+	if units != nil && w.Orphans != nil {
+		f.Orphans = w.Orphans(c.Name)
 	}
 	f.Identities = w.Identities(c.Name, f.Look.IdentityLimit)
 	if f.Identities != nil {

@@ -289,6 +289,9 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 	case o.Object.Revision == s.Desired:
 		return v1alpha1.MemberRealized, ""
 	case o.Object.Revision != o.Object.Label:
+		if by := o.Object.Hand.String(); by != "" {
+			return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member by %s; KubeFed writes it again", s.named(), by)
+		}
 		return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member; KubeFed writes it again", s.named())
 	default:
 		return v1alpha1.MemberPending, s.waiting(s.older())

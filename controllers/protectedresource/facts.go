@@ -21,7 +21,9 @@ type facts struct {
 	// Resource is an exact name, or the wildcard of a unit that only allows.
 	Resource string
 	Now      time.Time
-	View     *index.View
+	// Asked is when somebody asked for a change of the unit that is not answered yet; zero: nobody waits.
+	Asked time.Time
+	View  *index.View
 	// Objects are the ProtectedResources that name the resource.
 	Objects []*v1alpha1.ProtectedResource
 

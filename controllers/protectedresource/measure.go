@@ -16,7 +16,7 @@ func (r *Reconciler) measure(f *facts, now *progress.Report) {
 		r.Measures.Gone(f.Resource)
 	}
 	for _, c := range now.Clusters {
-		r.Measures.Member(f.Resource, f.before(string(c.Name)), c, f.Now, time.Time{})
+		r.Measures.Member(f.Resource, f.before(string(c.Name)), c, f.Now, f.Asked)
 	}
 }
 
@@ -27,7 +27,7 @@ func (r *Reconciler) measureExpiry(f *facts, written *federation.Object) {
 	if i < 0 {
 		return
 	}
-	since := f.Existing[i].Written()
+	since := f.Existing[i].Written
 	for _, name := range federation.SplitNames(f.Existing[i].Meta.Annotations[federation.AnnotationPolicies]) {
 		p, _, ok := r.Index.Policy(name)
 		if !ok {

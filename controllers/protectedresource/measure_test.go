@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/federation"
 )
 
 func TestEnded(t *testing.T) {
@@ -38,20 +37,5 @@ func TestEnded(t *testing.T) {
 		if _, got := ended(&s, bobs, since, now); got != c.want {
 			t.Errorf("%s: %v", c.reason, got)
 		}
-	}
-}
-
-func TestWritten(t *testing.T) {
-	first, last := metav1.NewTime(time.Unix(100, 0)), metav1.NewTime(time.Unix(200, 0))
-	o := federation.Object{Meta: metav1.ObjectMeta{CreationTimestamp: first, ManagedFields: []metav1.ManagedFieldsEntry{
-		{Manager: v1alpha1.ManagedBy, Operation: metav1.ManagedFieldsOperationUpdate, Time: &last},
-		{Manager: "controller-manager", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", Time: &metav1.Time{Time: time.Unix(300, 0)}},
-	}}}
-	if got := o.Written(); !got.Equal(last.Time) {
-		t.Errorf("%v", got)
-	}
-	o.Meta.ManagedFields = nil
-	if got := o.Written(); !got.Equal(first.Time) {
-		t.Errorf("%v", got)
 	}
 }

@@ -15,6 +15,7 @@ import (
 const runbooks = "https://github.com/acp-io/acp/blob/main/docs/operations.md#"
 
 var (
+	discard = slog.New(slog.DiscardHandler)
 	heading = regexp.MustCompile(`(?m)^#### (ACP[A-Za-z]+)$`)
 	used    = regexp.MustCompile(`\$labels\.([a-z_]+)`)
 	grouped = regexp.MustCompile(`by \(([a-z, ]+)\)`)
@@ -27,7 +28,7 @@ func TestAlerts(t *testing.T) {
 	}
 	seen := map[string]bool{}
 	for _, file := range files(t, "deploy/alerts/*.yaml") {
-		groups, errs := rulefmt.Parse([]byte(read(t, file)), false, model.UTF8Validation, language, slog.New(slog.DiscardHandler))
+		groups, errs := rulefmt.Parse([]byte(read(t, file)), false, model.UTF8Validation, language, discard)
 		for _, err := range errs {
 			t.Errorf("%s: Prometheus does not take it: %v", file, err)
 		}

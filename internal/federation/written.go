@@ -3,14 +3,16 @@ package federation
 import (
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Written is when the adapter last wrote the object, to the second.
-func (o *Object) Written() time.Time {
-	at := o.Meta.CreationTimestamp.Time
-	for i := range o.Meta.ManagedFields {
-		if m := &o.Meta.ManagedFields[i]; m.Manager == v1alpha1.ManagedBy && m.Subresource == "" && m.Time != nil && m.Time.After(at) {
+// written reads from the managed fields when the adapter last wrote an object, to the second.
+func written(meta *metav1.ObjectMeta) time.Time {
+	at := meta.CreationTimestamp.Time
+	for i := range meta.ManagedFields {
+		if m := &meta.ManagedFields[i]; m.Manager == v1alpha1.ManagedBy && m.Subresource == "" && m.Time != nil && m.Time.After(at) {
 			at = m.Time.Time
 		}
 	}

@@ -13,6 +13,8 @@ import (
 const (
 	// unusedKept is how long an answer about unused statements counts: it looks at weeks.
 	unusedKept = 5 * time.Minute
+	// unusedRetry is when it is tried again after it failed.
+	unusedRetry = 30 * time.Second
 	// unusedPatience is how long it is waited for by who asks about policies; later askers find the answer.
 	unusedPatience = 10 * time.Second
 )
@@ -30,8 +32,8 @@ type analyses struct {
 	at     time.Time
 	issues map[policy.Ref][]governance.Issue
 
-	unusedMu    sync.Mutex
-	unusedAt    time.Time
+	looking     sync.Mutex // by who looks for what is unused; others take what is known
+	unusedNext  time.Time  // when it is looked for again
 	unused      map[policy.Ref]string
 	unusedKnown bool
 }
@@ -70,51 +72,62 @@ func (x *analyses) issuesOf(snap *policy.Snapshot, now time.Time) map[policy.Ref
 	return x.issues
 }
 
-// unusedStatements with why; false: the members were not watched well enough to tell.
+// unusedStatements with why; false: the members were not watched well enough to tell, or it is not known yet.
 func (a *api) unusedStatements(ctx context.Context, snap *policy.Snapshot) (map[policy.Ref]string, bool, error) {
 	x := &a.analyses
-	x.unusedMu.Lock()
-	defer x.unusedMu.Unlock()
 	now := a.Now()
-	if !x.unusedAt.IsZero() && now.Sub(x.unusedAt) < unusedKept && !now.Before(x.unusedAt) {
-		return x.unused, x.unusedKnown, nil
+	x.mu.Lock()
+	unused, known, fresh := x.unused, x.unusedKnown, now.Before(x.unusedNext) && x.unusedNext.Sub(now) <= unusedKept
+	x.mu.Unlock()
+	if fresh || !x.looking.TryLock() {
+		return unused, known, nil
 	}
+	defer x.looking.Unlock()
+	found, known, err := a.lookForUnused(ctx, snap, now)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err != nil {
+		x.unusedNext = now.Add(unusedRetry)
+		return x.unused, x.unusedKnown, err
+	}
+	x.unusedNext, x.unused, x.unusedKnown = now.Add(unusedKept), found, known
+	return found, known, nil
+}
+
+func (a *api) lookForUnused(ctx context.Context, snap *policy.Snapshot, now time.Time) (map[policy.Ref]string, bool, error) {
 	limited, cancel := context.WithTimeout(plain(ctx), unusedPatience)
 	defer cancel()
 	const window = defaultQuietDays * 24 * time.Hour
 	watch, err := insight.Watched(limited, a.Flows, now.Add(-window), now, nil)
+	if err != nil || !watch.Well() {
+		return nil, false, err
+	}
+	grants := map[policy.Ref]policy.Grant{}
+	var list []policy.Grant
+	for _, w := range snap.Statements() {
+		if g := grantFor(w.Ref.Policy, w.Statement); g.Resource != "" {
+			grants[w.Ref] = g
+			list = append(list, g)
+		}
+	}
+	from, err := a.originsOf(ctx, list)
 	if err != nil {
 		return nil, false, err
 	}
-	found := map[policy.Ref]string{}
-	if watch.Well() {
-		grants := map[policy.Ref]policy.Grant{}
-		var list []policy.Grant
-		for _, w := range snap.Statements() {
-			if g := grantFor(w.Ref.Policy, w.Statement); g.Resource != "" {
-				grants[w.Ref] = g
-				list = append(list, g)
+	all, err := insight.Unused(limited, a.Flows, insight.UnusedInput{Snapshot: snap, QuietFor: window, Now: now, Since: now.Add(-lastUseWithin),
+		Granted: func(ref policy.Ref) (time.Time, bool) {
+			t, i := from.itemOf(grants[ref])
+			if t == nil {
+				return time.Time{}, false
 			}
-		}
-		from, err := a.originsOf(ctx, list)
-		if err != nil {
-			return nil, false, err
-		}
-		all, err := insight.Unused(limited, a.Flows, insight.UnusedInput{Snapshot: snap, QuietFor: window, Now: now, Since: now.Add(-lastUseWithin),
-			Granted: func(ref policy.Ref) (time.Time, bool) {
-				t, i := from.itemOf(grants[ref])
-				if t == nil {
-					return time.Time{}, false
-				}
-				return grantedAt(t, i), true
-			}})
-		if err != nil {
-			return nil, false, err
-		}
-		for _, u := range all {
-			found[u.Ref] = u.Why
-		}
+			return grantedAt(t, i), true
+		}})
+	if err != nil {
+		return nil, false, err
 	}
-	x.unusedAt, x.unused, x.unusedKnown = now, found, watch.Well()
-	return found, x.unusedKnown, nil
+	found := make(map[policy.Ref]string, len(all))
+	for _, u := range all {
+		found[u.Ref] = u.Why
+	}
+	return found, true, nil
 }

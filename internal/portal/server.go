@@ -74,12 +74,12 @@ type Config struct {
 	Insight *rollout.Insight
 	Rollout *rollout.Service
 	// Downgrades are for many resources at once.
-	Downgrades   *rollout.Downgrades
-	Directory    *catalog.Service
-	Sessions     scs.CtxStore
-	SessionIdle  time.Duration
-	Issuer       string
-	ClientID     string
+	Downgrades  *rollout.Downgrades
+	Directory   *catalog.Service
+	Sessions    scs.CtxStore
+	SessionIdle time.Duration
+	Issuer      string
+	ClientID    string
 	// ClientSecret is asked for at each login, so that a new one needs no restart; nil: a public client.
 	ClientSecret func() (string, error)
 	Web          fs.FS // holds index.html, or not if the web application was not built

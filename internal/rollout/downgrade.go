@@ -159,7 +159,7 @@ func (d *Downgrades) start(ctx context.Context, want Run, reason string, audit *
 	}
 	if fresh {
 		if err := d.Store.Record(ctx, d.news(want, reason, objects)); err != nil {
-			d.finish(r)
+			d.forget(r)
 			return Run{}, err
 		}
 		go d.work(d.Running, r, reason, audit, objects, still)
@@ -188,6 +188,14 @@ func (d *Downgrades) claim(want Run) (r *run, fresh bool, err error) {
 	}
 	d.run = &run{Run: want, finished: make(chan struct{})}
 	return d.run, true, nil
+}
+
+// forget a run that did not begin.
+func (d *Downgrades) forget(r *run) {
+	d.mu.Lock()
+	d.run = nil
+	d.mu.Unlock()
+	close(r.finished)
 }
 
 func (d *Downgrades) finish(r *run) {

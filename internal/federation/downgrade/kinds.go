@@ -12,7 +12,6 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
-	"github.com/acp-io/acp/internal/federation"
 )
 
 // kind is one of policies, and how one of it is made to let everything through.
@@ -24,7 +23,7 @@ type kind struct {
 // kinds are those that ACP pushes. A cluster without one of them has nothing of it.
 func kinds() []kind {
 	return []kind{
-		{federation.CiliumPolicy.TargetResource, cilium.Audited},
+		{schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"}, cilium.Audited},
 		{schema.GroupVersionResource{Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"}, func(spec map[string]any) map[string]any {
 			out := maps.Clone(spec)
 			if out == nil {

@@ -3092,9 +3092,12 @@ type RolloutCard struct {
 	// Clusters mode and state in each targeted member
 	Clusters      []ClusterState `json:"clusters"`
 	EffectiveMode *Mode          `json:"effectiveMode,omitempty"`
-	Environment   *string        `json:"environment,omitempty"`
-	Evidence      *EvidenceScore `json:"evidence,omitempty"`
-	Guard         Guard          `json:"guard"`
+
+	// Enough whether it may be enforced: the score has reached the threshold, and no part of it is without any point. Absent: the flow store cannot be read
+	Enough      *bool          `json:"enough,omitempty"`
+	Environment *string        `json:"environment,omitempty"`
+	Evidence    *EvidenceScore `json:"evidence,omitempty"`
+	Guard       Guard          `json:"guard"`
 
 	// Hint what a person could do next, and why; nothing happens by itself
 	Hint *RolloutHint `json:"hint,omitempty"`
@@ -4241,7 +4244,7 @@ type ListTicketsParams struct {
 	State *[]TicketState         `form:"state,omitempty" json:"state,omitempty"`
 	Kind  *[]TicketKind          `form:"kind,omitempty" json:"kind,omitempty"`
 
-	// Q part of the reason, a ticket id, an application, a resource or a person
+	// Q a ticket id, or beginnings of words of the reason, the applications, the resources or the requester, all of which it must have; of Chinese any characters that follow each other
 	Q                     *string `form:"q,omitempty" json:"q,omitempty"`
 	Requester             *string `form:"requester,omitempty" json:"requester,omitempty"`
 	ExpiringWithinSeconds *int64  `form:"expiringWithinSeconds,omitempty" json:"expiringWithinSeconds,omitempty"`

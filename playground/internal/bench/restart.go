@@ -81,10 +81,10 @@ func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	return carrying()
 }
 
-// asked is what the adapter says that it asked API servers for, in all.
-type asked struct{ reads, writes, waiting float64 }
+// asked is what the adapter says that it asked API servers for and looked at, in all, and what is in its queues.
+type asked struct{ reads, writes, looks, waiting float64 }
 
-// quiet waits until the adapter writes nothing, has nothing to do, and asks for no more than its probes of the members do. It
+// quiet waits until the adapter looks at nothing, writes nothing, has nothing to do, and asks for no more than its probes of the members do. It
 // returns when that began, from an instant, and how much was written since the adapter's start.
 func (f *fleet) quiet(ctx context.Context, from time.Time) (time.Duration, int, error) {
 	ctx, cancel := context.WithTimeout(ctx, restartLimit)
@@ -110,10 +110,10 @@ func (f *fleet) quiet(ctx context.Context, from time.Time) (time.Duration, int, 
 			continue
 		}
 		seen = append(seen, sample{time.Now(), now})
-		for len(seen) > 0 && (time.Since(seen[0].at) > calm+lookForCalm || seen[0].writes != now.writes || seen[0].waiting > 0) {
+		for len(seen) > 0 && (time.Since(seen[0].at) > calm+lookForCalm || seen[0].writes != now.writes || seen[0].looks != now.looks || seen[0].waiting > 0) {
 			seen = seen[1:]
 		}
-		if len(seen) > 0 && time.Since(seen[0].at) >= calm && now.waiting == 0 && now.reads-seen[0].reads <= probes {
+		if len(seen) > 0 && time.Since(seen[0].at) >= calm && now.looks > 0 && now.waiting == 0 && now.reads-seen[0].reads <= probes {
 			return seen[0].at.Sub(from), int(now.writes), nil
 		}
 	}
@@ -146,6 +146,8 @@ func (f *fleet) asks(ctx context.Context) (asked, error) {
 			a.reads += value
 		case strings.HasPrefix(line, "rest_client_requests_total{"):
 			a.writes += value
+		case strings.HasPrefix(line, "controller_runtime_reconcile_total{"):
+			a.looks += value
 		case strings.HasPrefix(line, "workqueue_depth{"), strings.HasPrefix(line, "acp_bulk_waiting{"):
 			a.waiting += value
 		}

@@ -21,6 +21,7 @@ type Fleet struct {
 	Built parts.Built
 
 	supervisor *supervisor.Supervisor
+	guarded    bool
 	between    func(member, address string) (string, error)
 	appliers   map[string]*Applier
 }
@@ -48,6 +49,9 @@ type Config struct {
 	Repo       string
 	Built      parts.Built
 	Supervisor *supervisor.Supervisor
+	// Guarded: the members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group, also by the
+	// playground's administrator.
+	Guarded bool
 	// Between, when not nil, puts something between the host and a member: it is given the address of the member's API
 	// server and returns the one under which the member is registered.
 	Between func(member, address string) (string, error)
@@ -57,7 +61,7 @@ type Config struct {
 
 // New prepares a fleet: keys, tokens, ports, kubeconfigs, and the specs of its processes. It starts nothing.
 func New(c Config) (*Fleet, error) {
-	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, between: c.Between, appliers: map[string]*Applier{}}
+	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, guarded: c.Guarded, between: c.Between, appliers: map[string]*Applier{}}
 	var err error
 	if f.PKI, err = EnsurePKI(c.Layout.PKI()); err != nil {
 		return nil, err

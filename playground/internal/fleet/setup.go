@@ -123,6 +123,13 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		return err
 	}
 	objects = append(append(objects, manifest...), rbac...)
+	if f.guarded {
+		guard, err := ParseDir(filepath.Join(f.Repo, "deploy/guard"))
+		if err != nil {
+			return err
+		}
+		objects = append(objects, guard...)
+	}
 	if err := f.appliers[member].Apply(ctx, objects); err != nil {
 		return fmt.Errorf("set up member %s: %w", member, err)
 	}

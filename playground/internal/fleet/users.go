@@ -55,7 +55,7 @@ func users(cluster string) map[string]user {
 	}
 	return map[string]user{
 		Admin:     admin,
-		KubeFed:   serviceAccount(KubeFedNamespace, "kubefed"),
+		KubeFed:   serviceAccount(ACPNamespace, "acp-pusher"), // whom the guard admits
 		Adapter:   serviceAccount(ACPNamespace, "acp-adapter"),
 		Dataplane: serviceAccount("kube-system", "acp-dataplane"),
 	}

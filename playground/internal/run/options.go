@@ -34,6 +34,8 @@ type Options struct {
 	TrafficRate float64
 	// History is how many days of made-up flows a new flow store begins with; 0 is none.
 	History int
+	// Guard: the members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group.
+	Guard bool
 	// AdapterReplicas that elect a leader; at most 1 is one without an election.
 	AdapterReplicas int
 	// Between is that of fleet.Config.

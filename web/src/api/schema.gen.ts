@@ -2900,6 +2900,8 @@ export interface components {
             /** @description absent: the flow store cannot be read */
             score?: number;
             threshold?: number;
+            /** @description whether it may be enforced: the score has reached the threshold, and no part of it is without any point. Absent: the flow store cannot be read */
+            enough?: boolean;
             evidence?: components["schemas"]["EvidenceScore"];
             /** @description sentences; what is missing for the next stage */
             missing: string[];
@@ -3722,7 +3724,7 @@ export interface operations {
                 view?: "mine" | "approvals" | "decided" | "review" | "all";
                 state?: components["schemas"]["TicketState"][];
                 kind?: components["schemas"]["TicketKind"][];
-                /** @description part of the reason, a ticket id, an application, a resource or a person */
+                /** @description a ticket id, or beginnings of words of the reason, the applications, the resources or the requester, all of which it must have; of Chinese any characters that follow each other */
                 q?: string;
                 requester?: string;
                 expiringWithinSeconds?: number;
