@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -73,7 +72,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	}
 	return run.Up(ctx, run.Options{
 		Repo: o.Repo, StateDir: filepath.Join(dir, "state"), Port: port, PortExplicit: true, BinDir: o.BinDir, Self: o.Self,
-		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2,
+		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true,
 		Between: func(member, address string) (string, error) {
 			w, err := newWire(member, address)
 			if err != nil {
@@ -126,31 +125,8 @@ func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*w
 		if err := demo.Place(ctx, r.Fleet.AdminConfig(m), m, workloads); err != nil {
 			return nil, err
 		}
-		if err := guard(ctx, o.Repo, r.Fleet, m); err != nil {
-			return nil, err
-		}
 	}
 	return d, nil
-}
-
-// guard puts ACP's guard into a member, for the account that pushes in a playground.
-func guard(ctx context.Context, repo string, f *fleet.Fleet, member string) error {
-	data, err := os.ReadFile(filepath.Join(repo, "deploy/guard/guard.yaml"))
-	if err != nil {
-		return fmt.Errorf("read the guard: %w", err)
-	}
-	const pusher = "system:serviceaccount:acp-system:acp-pusher"
-	if !bytes.Contains(data, []byte(pusher)) {
-		return fmt.Errorf("the guard does not name the pusher %s", pusher)
-	}
-	objects, err := fleet.Parse("the guard", bytes.ReplaceAll(data, []byte(pusher), []byte("system:serviceaccount:kube-federation-system:kubefed")))
-	if err != nil {
-		return err
-	}
-	if err := f.Applier(member).Apply(ctx, objects); err != nil {
-		return fmt.Errorf("put the guard into %s: %w", member, err)
-	}
-	return nil
 }
 
 // begin brings in what the steps need, waits until it is in force, and lets the dogs out.

@@ -19,8 +19,6 @@ import (
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
-var protectedResource = v1alpha1.GroupVersion.WithResource("protectedresources")
-
 // What KubeFed leaves in a member, ACP does not: each trap is walked into twice, once in ACP's way, after which nothing is
 // left, and once past it, after which KubeFed has left the policy behind and ACP says so.
 func TestLeakTraps(t *testing.T) {
