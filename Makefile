@@ -5,7 +5,7 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 
 BIN := $(CURDIR)/bin
-GO_TEST_FLAGS ?= -race -shuffle=on
+GO_TEST_FLAGS ?= -race -shuffle=on -timeout=30m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X github.com/acp-io/acp/internal/version.version=$(VERSION)
 
