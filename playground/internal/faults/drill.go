@@ -131,7 +131,9 @@ func (d *drill) want(next *world) {
 		}
 	}
 	for _, dog := range d.dogs {
-		dog.release(func(a attempt) bool { return a.source.labels == nil && before.subjectAt(a.From) != d.meaning.subjectAt(a.From) })
+		dog.release(func(a attempt) bool {
+			return a.source.labels == nil && before.subjectAt(a.From) != d.meaning.subjectAt(a.From)
+		})
 	}
 }
 
