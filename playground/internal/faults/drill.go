@@ -121,6 +121,7 @@ func (d *drill) drop(ctx context.Context, obj runtime.Object) error {
 
 // want makes a world the wanted one, before anything of it is written.
 func (d *drill) want(next *world) {
+	before := d.meaning
 	d.world, d.meaning = next, next.meaning(d.known)
 	now := time.Now()
 	for _, w := range d.seen.add(next) {
@@ -128,6 +129,11 @@ func (d *drill) want(next *world) {
 		for _, dog := range d.dogs {
 			dog.expectAlso(m, now)
 		}
+	}
+	for _, dog := range d.dogs {
+		dog.release(func(a attempt) bool {
+			return a.source.labels == nil && before.subjectAt(a.From) != d.meaning.subjectAt(a.From)
+		})
 	}
 }
 

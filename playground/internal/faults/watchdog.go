@@ -50,6 +50,18 @@ func (w *watchdog) expectAlso(m meaning, now time.Time) {
 	w.may, w.must = may, must
 }
 
+// release lets some connections be lost until the member is as wanted again. An address that passes from one subject to
+// another is taken from the one's group before it is in force in the other's: in between it is nobody's, and refused.
+func (w *watchdog) release(of func(attempt) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	must := make([]bool, len(w.must))
+	for i, a := range w.attempts {
+		must[i] = w.must[i] && !of(a)
+	}
+	w.must = must
+}
+
 // forgive expects nothing of some connections until the member is as wanted again.
 func (w *watchdog) forgive(of func(attempt) bool) {
 	w.mu.Lock()

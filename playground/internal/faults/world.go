@@ -114,6 +114,12 @@ func (m meaning) passes(member string, a attempt, at time.Time) bool {
 	return len(q.Resources) == 0 || m.Decide(q).Word.LetsThrough()
 }
 
+// subjectAt is the subject of an address outside; "": nobody's.
+func (m meaning) subjectAt(address string) string {
+	subject, _ := m.SubjectOfAddress(netip.MustParseAddr(address))
+	return subject
+}
+
 // placed: a class has its units in a member.
 func placed(c *v1alpha1.ResourceClass, member string) bool {
 	p := c.Spec.Placement
