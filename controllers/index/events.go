@@ -289,7 +289,7 @@ func (x *Index) Turn(from, to time.Time) { x.turn(from, to, true) }
 func (x *Index) Overdue(now time.Time) { x.turn(time.Time{}, now, false) }
 
 func (x *Index) turn(from, to time.Time, begins bool) {
-	within := func(t *metav1.Time) bool { return t != nil && t.After(from) && !t.Time.After(to) }
+	within := func(t *metav1.Time) bool { return t != nil && t.After(from) && !t.After(to) }
 	begin, end := map[string]struct{}{}, map[string]struct{}{}
 	x.mu.RLock()
 	for _, p := range x.policies {

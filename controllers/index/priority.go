@@ -30,7 +30,7 @@ func statements(p *v1alpha1.AccessControlPolicy) map[string]*v1alpha1.Statement 
 		return out
 	}
 	for i := range p.Spec.Statements {
-		out[string(p.Spec.Statements[i].SID)] = &p.Spec.Statements[i]
+		out[p.Spec.Statements[i].SID] = &p.Spec.Statements[i]
 	}
 	return out
 }

@@ -24,8 +24,6 @@ type world struct {
 	admitted map[string]time.Time
 	owed     []string
 	since    map[string]time.Time
-	// longest wait of a revocation behind others, in objects.
-	ahead int
 }
 
 const step = 50 * time.Millisecond

@@ -36,7 +36,7 @@ func lastHand(u *unstructured.Unstructured) Hand {
 		if m.Subresource != "" || m.Time == nil || m.FieldsV1 == nil || !writes(m.FieldsV1) {
 			continue
 		}
-		size := len(m.FieldsV1.Raw)
+		size := len(m.FieldsV1.GetRawBytes())
 		if out.Manager == "" || m.Time.After(out.At) || m.Time.Time.Equal(out.At) && size < fewest {
 			out, fewest = Hand{Manager: clean(m.Manager), Operation: string(m.Operation), At: m.Time.Time}, size
 		}
@@ -46,7 +46,7 @@ func lastHand(u *unstructured.Unstructured) Hand {
 
 func writes(f *metav1.FieldsV1) bool {
 	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(f.Raw, &fields); err != nil {
+	if err := json.Unmarshal(f.GetRawBytes(), &fields); err != nil {
 		return false
 	}
 	for _, d := range decisive {

@@ -15,7 +15,7 @@ func TestLastHand(t *testing.T) {
 	}
 	entry := func(manager, fields, subresource string, when *metav1.Time) metav1.ManagedFieldsEntry {
 		return metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: subresource, Time: when,
-			FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+			FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	pushed := entry("hyperfed", `{"f:metadata":{"f:labels":{}},"f:spec":{".":{},"f:ingress":{},"f:endpointSelector":{}}}`, "", at(100))
 	for _, c := range []struct {

@@ -162,7 +162,7 @@ func (d *Downgrades) start(ctx context.Context, want Run, reason string, audit *
 			d.forget(r)
 			return Run{}, err
 		}
-		go d.work(d.Running, r, reason, audit, objects, still)
+		go d.work(d.Running, r, reason, audit, objects, still) //nolint:contextcheck // it outlives who asked for it
 	}
 	patience := time.NewTimer(d.Patience)
 	defer patience.Stop()
