@@ -133,7 +133,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	units := &protectedresource.Reconciler{
 		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
-		Line: w.pacing.line, Owes: w.pacing.object, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
+		Line: w.pacing.line, Owes: w.pacing.object, Settle: config.Pace.Settle, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}

@@ -98,7 +98,7 @@ func (r *Reconciler) bring(ctx context.Context, subject string, asked bool) (wai
 	if err != nil {
 		return false, err
 	}
-	if len(writes) > 0 && !r.Line.Ask(subject, r.order(writes, asked), r.Clock.Now()) {
+	if len(writes) > 0 && !r.Line.Ask(pace.Work{Unit: subject, Kind: r.order(writes, asked), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
 		return true, nil
 	}
 	if err := r.write(ctx, subject, writes); err != nil {

@@ -43,15 +43,19 @@ type Reconciler struct {
 	Board     *progress.Board
 	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is
 	// waited for.
-	Line  *pace.Line
-	Owes  func(object string)
-	Units *feed.Feed
+	Line *pace.Line
+	Owes func(object string)
+	// Settle is how long a change of an object waits at most for what KubeFed says about the one before.
+	Settle time.Duration
+	Units  *feed.Feed
 	// Measures count what happens to units.
 	Measures *measure.Measures
 	// Policies is told which policies a report concerns.
 	Policies *feed.Feed
 	Clock    clock.PassiveClock
 	Events   events.EventRecorder
+
+	settling settling
 }
 
 // workers reconcile different resources at the same time; they mostly wait for the host's API server.
@@ -108,7 +112,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 		}
 		err = errors.Join(err, statusErr)
 	}
-	if err == nil && f.firstGroups() {
+	if err == nil && (done.Soon || f.firstGroups()) {
 		// What happened to a group before the board knew that this unit refers to it woke nobody.
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}

@@ -286,7 +286,7 @@ func TestReplicas(t *testing.T) {
 		}
 		return replicas[0]
 	}
-	u := &units{T: t, ctx: ctx, f: f, host: as(t, f, Host), n: 60}
+	u := &units{T: t, ctx: ctx, f: f, host: as(t, f, Host), n: 100}
 	u.createAll()
 	u.untilMembers("every unit is there", func(_ int, ingress string) bool { return strings.Contains(ingress, "888") })
 	_, before := u.settle()
