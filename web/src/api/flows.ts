@@ -159,8 +159,9 @@ export function useRolloutCard(id: string) {
   });
 }
 
-export function useRollout(filter: RolloutFilter) {
+export function useRollout(filter: RolloutFilter, enabled = true) {
   return useInfiniteQuery({
+    enabled,
     queryKey: ["rollout", "list", filter],
     queryFn: ({ signal, pageParam }) => unwrap(client.GET("/rollout", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,

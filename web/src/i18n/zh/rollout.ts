@@ -172,7 +172,7 @@ export const rollout = {
     lookClients: "查看谁来过",
     lookEvidence: "查看欠缺什么",
     columnEmpty: "无",
-    showMore_other: "还有 {{count}} 个",
+    showMore_other: "还有 {{number}} 个",
     empty: "您还没有负责的资源。资源来自目录。",
     noMatch: "没有符合筛选条件的资源。",
     noFlows: "暂时无法读取流量，因此没有得分。阶段和模式仍是最新的。",
