@@ -89,7 +89,7 @@ export function RolloutPage() {
           <>
             {pages.some((page) => !page.flowsAvailable) && <Notice testId="flows-unavailable">{t("rollout.noFlows")}</Notice>}
             {cards.length > 0 ? (
-              <Board columns={board} selection={keys} onSelect={toggle} onAct={(card, verb) => setDoing({ verb, cards: [card] })} />
+              <Board key={search.toString()} columns={board} selection={keys} onSelect={toggle} onAct={(card, verb) => setDoing({ verb, cards: [card] })} />
             ) : (
               <EmptyState
                 action={
