@@ -4,6 +4,9 @@ import type { RolloutFilter } from "../api/flows";
 import type { RolloutCard, RolloutStage } from "../api/types";
 import { columns, stages } from "./rollout";
 
+/** As many more of a column at once as one can look through; thousands would make each keystroke slow. */
+export const unfolded = 50;
+
 export interface BoardColumn {
   stage: RolloutStage;
   cards: RolloutCard[];
@@ -21,12 +24,13 @@ export function useBoard(filter: RolloutFilter) {
   const first = all.data?.pages[0];
   const together = columns(cardsOf(all) ?? []);
   const apart = (stage: RolloutStage) => all.hasNextPage && shown.includes(stage) && (first?.stages[stage] ?? 0) > together[stage].length;
+  const column = (stage: RolloutStage): Parameters<typeof useRollout> => [{ ...filter, stage: [stage] }, { enabled: apart(stage), limit: unfolded }];
   const own = {
-    observe: useRollout({ ...filter, stage: ["observe"] }, apart("observe")),
-    initial: useRollout({ ...filter, stage: ["initial"] }, apart("initial")),
-    refine: useRollout({ ...filter, stage: ["refine"] }, apart("refine")),
-    announced: useRollout({ ...filter, stage: ["announced"] }, apart("announced")),
-    enforce: useRollout({ ...filter, stage: ["enforce"] }, apart("enforce")),
+    observe: useRollout(...column("observe")),
+    initial: useRollout(...column("initial")),
+    refine: useRollout(...column("refine")),
+    announced: useRollout(...column("announced")),
+    enforce: useRollout(...column("enforce")),
   };
   const board = shown.map((stage): BoardColumn => {
     const query = own[stage];

@@ -3,6 +3,7 @@ import { useState } from "react";
 import { useTranslation } from "react-i18next";
 import type { RolloutCard } from "../../api/types";
 import { cardKey } from "../../lib/rollout";
+import { unfolded } from "../../lib/use-board";
 import type { BoardColumn } from "../../lib/use-board";
 import { useWords } from "../../lib/use-words";
 import { Card } from "./Card";
@@ -18,8 +19,6 @@ interface Props {
 
 /** More of a column is shown on demand: the next one should not be far below on a narrow screen. */
 const folded = 8;
-/** As many more at once as one can look through; thousands would make each keystroke slow. */
-const unfolded = 50;
 
 interface ColumnProps extends Omit<Props, "columns"> {
   column: BoardColumn;
