@@ -149,10 +149,11 @@ parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the data
 	@$(BIN)/acp-playground parts
 
 .PHONY: bench
-bench: build parts postgres clickhouse ## Measure; prints lines "bench NAME VALUE UNIT"
+bench: build parts postgres clickhouse e2e/node_modules/.installed ## Measure; prints lines "bench NAME VALUE UNIT"
 	@cd $(PLAYGROUND) && go build -o $(BIN)/ ./cmd/acp-bench
 	@$(BIN)/acp-bench --bin-dir $(BIN)
 	@cd web && npm run --silent bench
+	@chromium="$$(hack/chromium)" && cd e2e && CHROMIUM="$$chromium" npm run --silent bench | grep '^bench '
 	@cd $(BENCH) && go build -o $(BIN)/acp-bench-core .
 	@$(BIN)/acp-bench-core
 	@KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
