@@ -64,7 +64,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		Scheme: scheme, Logger: logger, HealthProbeBindAddress: o.healthAddress,
 		Metrics:        metricsserver.Options{BindAddress: o.metricsAddress},
 		LeaderElection: o.leaderElect, LeaderElectionID: "acp-adapter", LeaderElectionNamespace: o.credentialsNamespace,
-		LeaderElectionReleaseOnCancel: true,
+		LeaderElectionReleaseOnCancel: true, LeaseDuration: &o.lease.duration, RenewDeadline: &o.lease.deadline, RetryPeriod: &o.lease.retry,
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)

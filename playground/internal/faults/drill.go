@@ -37,6 +37,10 @@ type drill struct {
 	meaning meaning
 	seen    seen
 	outage  *outage
+	// only outages with this in their name come.
+	only string
+	// clocks is the folder of the files that say how wrong each program's clock is.
+	clocks string
 	// turn is the order in which the kinds of outages come.
 	turn []int
 	// dropped are the names of what was deleted in the present outage, and may still be there until its end.

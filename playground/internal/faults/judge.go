@@ -103,7 +103,7 @@ func (d *drill) compare(member string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrong, now := map[string]string{}, time.Now()
+	wrong, now := map[string]string{}, d.now()
 	for i, a := range dog.attempts {
 		if got, want := passes(outcomes[i]), d.meaning.passes(member, a, now); got != want {
 			wrong[a.To] = fmt.Sprintf("%s is %s", a, outcomes[i])
@@ -178,7 +178,7 @@ func (d *drill) honestOf(o *v1alpha1.ProtectedResource, wrong map[string]map[str
 	class, covered := d.meaning.ResourceClassOf(string(wanted.Spec.Resource))
 	// While a member is away, the others keep what lets everybody in until it can be removed everywhere.
 	for _, m := range d.healthy() {
-		now := time.Now()
+		now := d.now()
 		mode := d.meaning.EffectiveMode(string(wanted.Spec.Resource), m, now)
 		needed := covered && placed(class, m) && mode != v1alpha1.ModeObserve
 		c, told := said[m]
