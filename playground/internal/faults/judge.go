@@ -121,6 +121,7 @@ func (d *drill) honest(ctx context.Context, wrong map[string]map[string]string) 
 	revisions := map[string][]string{}
 	for _, m := range fleet.Members() {
 		if present, err := d.managed(ctx, m); err == nil {
+			revisions[m] = []string{} // it was read, and may have nothing
 			for _, u := range present {
 				revisions[m] = append(revisions[m], u.GetLabels()[v1alpha1.LabelRevision])
 			}

@@ -162,6 +162,32 @@ func (d *drill) begin(ctx context.Context) error {
 	if err := d.settle(ctx, stormy); err != nil {
 		return fmt.Errorf("before the first step: %w", err)
 	}
+	if err := d.until(ctx, calm, d.nothingFound); err != nil {
+		return fmt.Errorf("before the first step: %w", err)
+	}
+	return nil
+}
+
+// nothingFound: of members that are set up well the adapter has nothing to say.
+func (d *drill) nothingFound(ctx context.Context) error {
+	list, err := d.host.Resource(v1alpha1.GroupVersion.WithResource("memberclusters")).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("read the MemberClusters: %w", err)
+	}
+	members := map[string]*v1alpha1.MemberCluster{}
+	for i := range list.Items {
+		if err := take(members, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	for _, m := range fleet.Members() {
+		switch told := members[m]; {
+		case told == nil || told.Status.State != v1alpha1.MemberClusterReady:
+			return fmt.Errorf("member %s is not told of as ready", m)
+		case len(told.Status.Findings) > 0:
+			return fmt.Errorf("member %s has nothing wrong, and the adapter found: %+v", m, told.Status.Findings)
+		}
+	}
 	return nil
 }
 
