@@ -180,8 +180,9 @@ func (d *drill) breakSomething(ctx context.Context) (string, error) {
 	}
 	b := all[d.turn[0]]
 	d.turn = d.turn[1:]
-	d.doing = b.name
+	d.doing, d.breaking = b.name, true
 	o, what, err := b.begin(ctx, d)
+	d.breaking = false
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", b.name, err)
 	}

@@ -55,7 +55,8 @@ func (w *watchdog) expectAlso(m meaning, now time.Time) {
 }
 
 // release lets some connections be lost until the member is as wanted again. An address that passes from one subject to
-// another is taken from the one's group before it is in force in the other's: in between it is nobody's, and refused.
+// another stays in the one's group until it is in force in the other's, but not for long: in an outage it may be nobody's in
+// between, and refused.
 func (w *watchdog) release(of func(attempt) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
