@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/patience"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -38,8 +39,8 @@ type Reconciler struct {
 	mu sync.Mutex
 	// rendered is what Render made of each subject's group, as it was last.
 	rendered map[string]rendering
-	// handing are the subjects whose addresses wait for their next subject, and since when.
-	handing map[string]time.Time
+	// handing are the subjects whose addresses wait for their next subject.
+	handing patience.Patience
 }
 
 type rendering struct {

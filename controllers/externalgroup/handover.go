@@ -46,22 +46,7 @@ func (r *Reconciler) handsOver(view *index.View, subject string) bool {
 
 // patient is waits, but for not longer than handoverPatience.
 func (r *Reconciler) patient(subject string, waits bool) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	since, known := r.handing[subject]
-	switch {
-	case !waits:
-		delete(r.handing, subject)
-		return false
-	case !known:
-		if r.handing == nil {
-			r.handing = map[string]time.Time{}
-		}
-		r.handing[subject] = r.Clock.Now()
-		return true
-	default:
-		return r.Clock.Now().Sub(since) < handoverPatience
-	}
+	return r.handing.Waits(subject, waits, r.Clock.Now(), handoverPatience)
 }
 
 func addressesIn(spec map[string]any) []netip.Prefix {

@@ -119,7 +119,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	var sight []sighting
 	for _, name := range objects {
 		s := sighting{Name: name, Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
-			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Waits}
+			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Waits, WaitsFor: done.WaitsFor}
 		if e := byName[name]; e != nil {
 			// What KubeFed says is about what was written before.
 			s.Propagated, s.Settled = e.Propagation.OK(cluster) && !done.Waits, e.Propagation.Seen && !done.Waits
@@ -255,8 +255,9 @@ type sighting struct {
 	MayHold bool
 	// Kept: the object stays as it is, because what it should be cannot be decided now.
 	Kept bool
-	// Waits: what it should be was not written yet, because KubeFed has enough to do.
-	Waits bool
+	// Waits: what it should be was not written yet, because KubeFed has enough to do, or because of the group WaitsFor.
+	Waits    bool
+	WaitsFor string
 	// Orphan: it stays because its ProtectedResource was removed by force.
 	Orphan bool
 	// Wildcard: it is of a wildcard, which has no ProtectedResource.
@@ -313,6 +314,8 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 // waiting adds KubeFed's word, when it says why.
 func (s *sighting) waiting(what string) string {
 	switch {
+	case s.WaitsFor != "":
+		return fmt.Sprintf("%s; it waits until group %s is there, or whom that stands for would be refused", what, s.WaitsFor)
 	case s.Waits:
 		return what + "; it waits for its turn behind changes that were asked for before"
 	case s.Word == "":

@@ -117,6 +117,7 @@ export const saidInChinese: Record<string, string> = {
   "%s is not there yet": "{{1}}还没有到达",
   "an older revision is there": "仍是较旧的版本",
   "%s is to be removed": "{{1}}将被删除",
+  "it waits until group %s is there, or whom that stands for would be refused": "它在等待地址组 {{1}} 到达，否则该组所代表的来源会被拒绝",
   "it waits for its turn behind changes that were asked for before": "它在等待：先前请求的变更先行",
   "KubeFed says %s": "KubeFed 的说法：{{1}}",
   "%s, or, if it is gone for good, name it in the annotation %s of the ProtectedResource": "{{1}}；如果它已永久下线，请在 ProtectedResource 的注解 {{2}} 中写上它",
