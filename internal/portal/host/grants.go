@@ -1,7 +1,6 @@
 package host
 
 import (
-
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/wallclock"
