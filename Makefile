@@ -91,6 +91,7 @@ clickhouse-server:
 test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers, race detector on
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test $(GO_TEST_FLAGS) ./...
+	go test -tags drill ./internal/wallclock
 
 .PHONY: test-playground
 test-playground: parts ## Tests of the playground and its dataplane emulator

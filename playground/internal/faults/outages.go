@@ -172,9 +172,14 @@ func killed(process string) func(context.Context, *drill) (*outage, string, erro
 	}
 }
 
+// outagesWith something in their name.
+func outagesWith(text string) []breakage {
+	return slices.DeleteFunc(breakages(), func(b breakage) bool { return !strings.Contains(b.name, text) })
+}
+
 // breakSomething begins an outage, of each kind once before any comes again.
 func (d *drill) breakSomething(ctx context.Context) (string, error) {
-	all := slices.DeleteFunc(breakages(), func(b breakage) bool { return !strings.Contains(b.name, d.only) })
+	all := outagesWith(d.only)
 	if len(d.turn) == 0 {
 		d.turn = d.Perm(len(all))
 	}

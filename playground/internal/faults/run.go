@@ -46,6 +46,9 @@ const (
 
 // Run starts a fleet, takes the steps, and is an error when anything happened that must not.
 func Run(ctx context.Context, o Options, out io.Writer) (err error) {
+	if len(outagesWith(o.Outages)) == 0 {
+		return fmt.Errorf("no outage has %q in its name", o.Outages)
+	}
 	dir, err := os.MkdirTemp("", "acp-faults-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the fleet: %w", err)
