@@ -50,6 +50,8 @@ type Config struct {
 	Pace pace.Limits
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
+	// Behind is how far this machine's clock is behind the host's, for the metrics; nil: it is not known.
+	Behind func() time.Duration
 }
 
 func (c Config) validate() error {
@@ -129,6 +131,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	measures, err := measure.New(config.Metrics)
 	if err != nil {
+		return err
+	}
+	if err := measure.Clock(config.Metrics, config.Behind); err != nil {
 		return err
 	}
 	units := &protectedresource.Reconciler{

@@ -25,11 +25,13 @@ type outcome struct {
 	// Existing are the Federated objects as they are now.
 	Existing []*federation.Object
 	Problem  *progress.Problem
-	// Waits: the plan is for later, because it is not urgent and KubeFed has enough to do, or because KubeFed is busy with the
-	// same object.
+	// Waits: the plan is for later, because it is not urgent and KubeFed has enough to do, because of WaitsFor, or because KubeFed is
+	// busy with the same object.
 	Waits bool
 	// Soon: nobody says when it is time.
 	Soon bool
+	// WaitsFor is a group without which the plan would refuse what it means to let in; "": none.
+	WaitsFor string
 }
 
 // act decides, and carries the decision out if it is the unit's turn. asked: somebody waits for this unit by itself. With a
@@ -48,11 +50,20 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		return out, err
 	}
 	out.Plan = p
+	kind := order(f, &p, asked)
+	missing := ""
+	if kind < pace.Revocation {
+		missing = closesWithout(f, &p)
+	}
+	if r.closing.Waits(f.Resource, missing != "", f.Now, closingPatience) {
+		out.Waits, out.WaitsFor = true, missing
+		return out, nil
+	}
 	if r.settling.unsettled(f.Existing, p.Writes, r.Settle) {
 		out.Waits, out.Soon = true, true
 		return out, nil
 	}
-	if len(p.Writes) > 0 && !r.Line.Ask(pace.Work{Unit: f.Resource, Kind: order(f, &p, asked), Members: federation.MembersOf(p.Writes)}, f.Now) {
+	if len(p.Writes) > 0 && !r.Line.Ask(pace.Work{Unit: f.Resource, Kind: kind, Members: federation.MembersOf(p.Writes)}, f.Now) {
 		out.Waits = true
 		return out, nil
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/measure"
 	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/patience"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
@@ -56,6 +57,8 @@ type Reconciler struct {
 	Events   events.EventRecorder
 
 	settling settling
+	// closing are the resources that would refuse what they mean to let in, and wait for it.
+	closing patience.Patience
 }
 
 // workers reconcile different resources at the same time; they mostly wait for the host's API server.
@@ -66,6 +69,9 @@ const attempts = 3
 
 // soon is when a decision that met a newer object is taken again, if no event comes first.
 const soon = 50 * time.Millisecond
+
+// later is when somebody looks whether the patience of what waits is over; what it waits for wakes it before.
+const later = time.Second
 
 // The finalizer is a patch of the object itself; its spec is never written.
 //
@@ -111,6 +117,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 			return reconcile.Result{RequeueAfter: soon}, err
 		}
 		err = errors.Join(err, statusErr)
+	}
+	if err == nil && done.WaitsFor != "" {
+		return reconcile.Result{RequeueAfter: later}, nil
 	}
 	if err == nil && (done.Soon || f.firstGroups()) {
 		// What happened to a group before the board knew that this unit refers to it woke nobody.

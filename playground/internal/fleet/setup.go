@@ -104,7 +104,7 @@ func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
 	}}
 }
 
-// setUpMember applies what a member needs: Cilium's CRDs and RBAC.
+// setUpMember applies what a member needs: Cilium's CRDs and configuration, and RBAC.
 func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 	out, err := exec.CommandContext(ctx, f.Built.Path(parts.Dataplane, parts.ACPDataplane), "crds").Output()
 	if err != nil {
@@ -122,7 +122,7 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 	if err != nil {
 		return err
 	}
-	objects = append(append(objects, manifest...), rbac...)
+	objects = append(append(append(objects, manifest...), rbac...), ciliumConfig(member))
 	if f.guarded {
 		guard, err := ParseDir(filepath.Join(f.Repo, "deploy/guard"))
 		if err != nil {
