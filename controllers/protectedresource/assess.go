@@ -29,6 +29,7 @@ func assess(f *facts, done *outcome) progress.Report {
 			r.SIDs[ref.Policy] = append(r.SIDs[ref.Policy], ref.SID)
 		}
 		r.Refused = append(slices.Clone(f.Unit.Refused), f.Refused...)
+		r.Leaves = f.Leaves
 		r.Revision, r.Entries = f.templateRevision(), f.Unit.Entries
 	}
 	for _, g := range f.Groups {
@@ -45,7 +46,13 @@ func objectNames(f *facts, p *plan, existing []*federation.Object) []string {
 	names := []string{objectName(f.Resource)}
 	names = slices.AppendSeq(names, maps.Keys(p.Desired))
 	for _, e := range existing {
-		names = append(names, e.Meta.Name)
+		names = append(names, e.Key())
+	}
+	for _, key := range objectKeys(f.Resource)[1:] {
+		// What nothing asks for any more, and a member has.
+		if slices.ContainsFunc(f.Clusters, func(c federation.Cluster) bool { return f.Observe(c.Name, key).Object != nil }) {
+			names = append(names, key)
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -92,7 +99,7 @@ func (f *facts) clusterStates(done *outcome, objects []string) []v1alpha1.Cluste
 	byName := map[string]*federation.Object{}
 	var clusters []string
 	for _, e := range done.Existing {
-		byName[e.Meta.Name] = e
+		byName[e.Key()] = e
 		clusters = append(clusters, f.ever(e)...)
 	}
 	clusters = append(clusters, f.ever(nil)...)
@@ -118,7 +125,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	p := &done.Plan
 	var sight []sighting
 	for _, name := range objects {
-		s := sighting{Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
+		s := sighting{What: what(name), Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
 			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Waits}
 		if e := byName[name]; e != nil {
 			// What KubeFed says is about what was written before.
@@ -182,10 +189,27 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	return out, true
 }
 
+// what an object is called beside the unit's Cilium policies, which are just the policy.
+func what(key string) string {
+	if name, ok := strings.CutPrefix(key, federation.IstioPolicy.Key("")); ok {
+		return federation.IstioPolicy.Target.Kind + " " + name
+	}
+	return ""
+}
+
 // enforcedIn tells whether what was read back from a member is all that decides there.
 func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
+	const nothing = "the policy is there, and the member enforces nothing of it: "
+	for _, name := range slices.Sorted(maps.Keys(f.Lacking)) {
+		if why := f.Lacking[name][cluster]; why != "" {
+			return v1alpha1.MemberPending, condition.Truncate(nothing + why)
+		}
+	}
+	if !f.enforcedBy(v1alpha1.EnforcerCilium) {
+		return v1alpha1.MemberRealized, ""
+	}
 	if why := f.Unenforced(cluster, f.Unit.Class); why != "" {
-		return v1alpha1.MemberPending, condition.Truncate("the policy is there, and the member enforces nothing of it: " + why)
+		return v1alpha1.MemberPending, condition.Truncate(nothing + why)
 	}
 	if by := f.Opened(cluster, f.Unit.LabelKey, f.Unit.LabelValue); by != "" {
 		const lets = "%s is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants"

@@ -41,8 +41,8 @@ type Capabilities struct {
 	// it may hold pods.
 	Ranges []netip.Prefix `json:"ranges,omitempty"`
 
-	// why says why there is no dataplane, when it is not because none was declared.
-	why string
+	// Why says why there is no dataplane, when it is not because none was declared.
+	Why string `json:"-"`
 }
 
 // Config is what the enforcer has to know about the members.
@@ -120,7 +120,7 @@ type profile struct {
 
 func (c *Capabilities) profile() profile {
 	if c.Dataplane == NoDataplane {
-		return profile{lacks: cmp.Or(c.why, "the member declares no Istio that enforces")}
+		return profile{lacks: cmp.Or(c.Why, "the member declares no Istio that enforces")}
 	}
 	if n, err := minor(c.Version); err != nil || n < oldest {
 		return profile{lacks: fmt.Sprintf("Istio %s is older than 1.%d", c.Version, oldest)}

@@ -31,7 +31,7 @@ func Declared(members map[string]string) Config {
 		if text := members[name]; text != "" {
 			read, err := ParseCapabilities(text)
 			if c = read; err != nil {
-				c = Capabilities{Dataplane: NoDataplane, why: fmt.Sprintf("what the member declares about its Istio cannot be read: %v", err)}
+				c = Capabilities{Dataplane: NoDataplane, Why: fmt.Sprintf("what the member declares about its Istio cannot be read: %v", err)}
 			}
 		}
 		out.Members[name] = c
