@@ -282,7 +282,7 @@ export const saidInChinese: Record<string, string> = {
   "must have at most %s bytes": "最多 {{1}} 字节",
   // The change that a ticket brings.
   "%s resources are concerned; the dataplane objects of the first %s are shown.": "涉及 {{1}} 个资源，仅显示前 {{2}} 个的数据面对象。",
-  "What %s is given depends on what each member can do, which only the adapter knows.": "下发给 {{1}} 的内容取决于各成员集群的能力，只有适配器知道。",
+  "What %s is given depends on what each member can do, and no member is known yet.": "下发给 {{1}} 的内容取决于各成员集群的能力，目前还没有已知的成员集群。",
   // Delegations.
   // Tokens.
   // The catalog.
