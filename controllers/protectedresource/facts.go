@@ -1,6 +1,7 @@
 package protectedresource
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -145,6 +146,26 @@ func (f *facts) targets() []string {
 // firstGroups tells that the unit refers to a group that it did not refer to when it was last reported.
 func (f *facts) firstGroups() bool {
 	return slices.ContainsFunc(f.Groups, func(g externalgroup.Object) bool { return !slices.Contains(f.Before.Groups, g.Name) })
+}
+
+// foldWildcards minds that only Cilium has objects for wildcards: others fold what they allow into the units of the resources
+// that they cover, whose objects hold these statements, too.
+func (f *facts) foldWildcards() {
+	if !f.Wanted {
+		return
+	}
+	if f.wildcard() {
+		f.Wanted = f.enforcedBy(v1alpha1.EnforcerCilium)
+		return
+	}
+	from := slices.Clone(f.Unit.From)
+	for i := range f.Unit.Statements {
+		if ref := f.Unit.Statements[i].Ref; !slices.Contains(from, ref) {
+			from = append(from, ref)
+		}
+	}
+	slices.SortFunc(from, func(a, b policy.Ref) int { return cmp.Or(strings.Compare(a.Policy, b.Policy), strings.Compare(a.SID, b.SID)) })
+	f.Unit.From = from
 }
 
 // enforcedBy tells whether the unit's class names an enforcer.

@@ -35,6 +35,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 		return nil, err
 	}
 	f.Unit, f.Wanted = f.View.CompileResource(resource, f.Now)
+	f.foldWildcards()
 	if f.Wanted {
 		r.render(f)
 		if err := r.groups(f); err != nil {

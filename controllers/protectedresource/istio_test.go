@@ -169,3 +169,23 @@ func TestRefusalsNameTheirMembers(t *testing.T) {
 		}
 	}
 }
+
+// What a wildcard allows is told of the resources that it covers, where Istio has it, and of the wildcard where Cilium has.
+func TestWildcardsAreFolded(t *testing.T) {
+	exact, wide := policy.Ref{Policy: "p", SID: "exact"}, policy.Ref{Policy: "a", SID: "wide"}
+	istioOnly, both := []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}
+	f := &facts{Resource: "r:x", Wanted: true, Unit: policy.Unit{Enforcers: both, From: []policy.Ref{exact}, Statements: []policy.UnitStatement{{Ref: exact}, {Ref: wide}}}}
+	f.foldWildcards()
+	if diff := cmp.Diff([]policy.Ref{wide, exact}, f.Unit.From); diff != "" || !f.Wanted {
+		t.Errorf("wanted %t, -want +got\n%s", f.Wanted, diff)
+	}
+	for _, c := range []struct {
+		enforcers []v1alpha1.EnforcerName
+		want      bool
+	}{{istioOnly, false}, {both, true}, {nil, true}} {
+		f := &facts{Resource: "r:*", Wanted: true, Unit: policy.Unit{Enforcers: c.enforcers}}
+		if f.foldWildcards(); f.Wanted != c.want {
+			t.Errorf("%v: a wildcard's unit is wanted: %t", c.enforcers, f.Wanted)
+		}
+	}
+}

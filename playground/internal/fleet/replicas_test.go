@@ -360,7 +360,7 @@ func quietMinute(t *testing.T, ctx context.Context, f *Fleet, replicas []*replic
 			count{who + " at the host", r.metrics, []string{`host="` + host + `"`}, 40},
 			count{who + " writes to the host", r.metrics, []string{`host="` + host + `"`, `method="P`}, 35})
 		for _, m := range Members() {
-			counts = append(counts, count{who + " at " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`}, 120},
+			counts = append(counts, count{who + " at " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`}, 150},
 				count{who + " writes to " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`, `method="P`}, 0})
 		}
 	}
