@@ -164,7 +164,9 @@ func (f *facts) foldWildcards() {
 			from = append(from, ref)
 		}
 	}
-	slices.SortFunc(from, func(a, b policy.Ref) int { return cmp.Or(strings.Compare(a.Policy, b.Policy), strings.Compare(a.SID, b.SID)) })
+	slices.SortFunc(from, func(a, b policy.Ref) int {
+		return cmp.Or(strings.Compare(a.Policy, b.Policy), strings.Compare(a.SID, b.SID))
+	})
 	f.Unit.From = from
 }
 
