@@ -30,11 +30,14 @@ var (
 	enforce, auditing, off = "Enforce", "Audit", "Observe"
 )
 
-// A resource whose class names both enforcers has a policy of each in every member, through the real KubeFed. No Istio runs
-// here: what is looked at are the policies that one would enforce.
-func TestIstio(t *testing.T) {
+// both are the principals of the two grants that there are at first.
+var both = []string{"*/sa/app-888", "*/sa/app-889"}
+
+// meshedFleet is a fleet with an enforced resource whose class names both enforcers, realized in every member.
+func meshedFleet(t *testing.T) *mesh {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
-	defer cancel()
+	t.Cleanup(cancel)
 	f, s := newFleet(t, t.TempDir())
 	if err := f.Up(ctx, nil); err != nil {
 		t.Fatal(err)
@@ -56,13 +59,34 @@ func TestIstio(t *testing.T) {
 	x.create(policyResource, "AccessControlPolicy", "meshed", map[string]any{"statements": []any{x.grant("one", "888"), x.grant("two", "889")}})
 	x.create(protectedResource, "ProtectedResource", "meshed", map[string]any{"resource": meshed, "mode": enforce})
 	x.unit = x.find()
-
-	both := []string{"*/sa/app-888", "*/sa/app-889"}
 	x.everywhere("the grants", "ALLOW", both...)
 	for _, m := range Members() {
 		x.present(m, x.unit) // Cilium's
 		x.state(x.unit, m, v1alpha1.MemberRealized)
 	}
+	return x
+}
+
+// A member that loses the kind of Istio's policies would stop the real KubeFed for that kind in every member. It is quarantined,
+// the other one gets what changes, and it comes back when it serves the kind again.
+func TestQuarantineOfAMemberWithoutIstiosKind(t *testing.T) {
+	x := meshedFleet(t)
+	x.must(x.f.Applier("m2").Client.Resource(crdResource).Delete(x.ctx, "authorizationpolicies.security.istio.io", metav1.DeleteOptions{}))
+	x.state(x.unit, "m2", v1alpha1.MemberQuarantined)
+	x.statements(x.grant("one", "888"))
+	x.policy("m1", "the grant", "ALLOW", both[0])
+	x.must(x.f.setUpMember(x.ctx, "m2"))
+	x.policy("m2", "the grant", "ALLOW", both[0])
+	x.state(x.unit, "m2", v1alpha1.MemberRealized)
+	x.statements(x.grant("two", "889"))
+	x.everywhere("the other grant", "ALLOW", both[1])
+}
+
+// A resource whose class names both enforcers has a policy of each in every member, through the real KubeFed. No Istio runs
+// here: what is looked at are the policies that one would enforce.
+func TestIstio(t *testing.T) {
+	x := meshedFleet(t)
+	ctx, f := x.ctx, x.f
 
 	t.Run("KubeFedLeavesNamespacesAlone", func(t *testing.T) {
 		for _, m := range Members() {
