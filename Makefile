@@ -176,6 +176,7 @@ generate: tools web/node_modules/.installed ## Write all generated code again
 	$(BIN)/controller-gen object paths=./api/...
 	$(BIN)/controller-gen crd paths=./api/... output:crd:dir=deploy/crds
 	$(BIN)/controller-gen rbac:roleName=acp-adapter paths=./controllers/... output:rbac:dir=deploy/rbac/host
+	hack/istio-kind > deploy/istio/authorizationpolicies.yaml
 	$(BIN)/oapi-codegen -config hack/openapi/server.yaml api/openapi.yaml
 	$(BIN)/oapi-codegen -config hack/openapi/client.yaml api/openapi.yaml
 	cd web && npm run --silent gen

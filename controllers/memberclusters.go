@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/acp-io/acp/controllers/membercluster"
+	"github.com/acp-io/acp/internal/federation"
 )
 
 // setUpMemberClusters adds what tells how each member stands.
@@ -35,7 +36,7 @@ func (w *wake) complete() bool {
 			return false
 		}
 	}
-	for _, o := range w.objects.List() {
+	for _, o := range w.carriers.List() {
 		if r := o.Resource(); r != "" && !w.board.Decided(r) {
 			return false
 		}
@@ -48,9 +49,15 @@ func (w *wake) orphans(cluster string) []string {
 	if listed, _ := w.objects.State(); !listed {
 		return nil // who does not know what is asked for calls nothing an orphan
 	}
-	return slices.DeleteFunc(w.fleet.Reserved(cluster), func(name string) bool {
-		_, asked := w.objects.Get(name)
-		_, told := w.board.ResourceOf(name)
+	reserved := w.fleet.Reserved(cluster)
+	if w.istio.carries() {
+		for _, name := range w.istio.fleet.Reserved(cluster) {
+			reserved = append(reserved, federation.IstioPolicy.Key(name))
+		}
+	}
+	return slices.DeleteFunc(reserved, func(key string) bool {
+		_, asked := w.carriers.Get(key)
+		_, told := w.board.ResourceOf(key)
 		return asked || told
 	})
 }

@@ -28,10 +28,14 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 	inspector := &member.Inspector{
 		Clusters: w.fleet.Clusters, Read: host.FactsOf, Timing: config.Looks, Log: mgr.GetLogger().WithName("members"),
 		Kinds: func() []federation.Kind {
+			out := []federation.Kind{federation.CiliumPolicy}
 			if x.CarriesGroups() {
-				return []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup}
+				out = append(out, federation.CiliumGroup)
 			}
-			return []federation.Kind{federation.CiliumPolicy}
+			if w.istio.carries() {
+				out = append(out, federation.IstioPolicy)
+			}
+			return out
 		},
 		Keys: func() []preflight.Key {
 			in := x.ClassesOnly()

@@ -36,7 +36,7 @@ func (p *pacing) object(name string) {
 // everything looks at all of them: members came or went.
 func (p *pacing) everything() {
 	for _, o := range p.objects.List() {
-		p.object(o.Meta.Name)
+		p.object(o.Key())
 	}
 }
 

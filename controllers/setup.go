@@ -28,7 +28,6 @@ import (
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/internal/enforcer"
-	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -98,7 +97,13 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	w.fleet = fleet
-	w.pacing = &pacing{line: pace.NewLine("policies", config.Pace), objects: objects, members: fleet, clock: config.Clock}
+	if w.istio, ready, err = setUpIstio(mgr, host, config, w, ready); err != nil {
+		return err
+	}
+	w.carriers = federation.Carriers{
+		{Kind: federation.CiliumPolicy, Host: objects, Members: fleet}, {Kind: federation.IstioPolicy, Host: w.istio.objects, Members: w.istio.fleet},
+	}
+	w.pacing = &pacing{line: pace.NewLine("policies", config.Pace), objects: w.carriers, members: w.carriers, clock: config.Clock}
 	if err := errors.Join(w.pacing.add(mgr, feeds.Units), w.pacing.show(mgr, x)); err != nil {
 		return err
 	}
@@ -137,16 +142,15 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
+		Client: mgr.GetClient(), Index: x, Fleet: w.carriers, Federated: w.carriers, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
 		Line: w.pacing.line, Owes: w.pacing.object, Settle: config.Pace.Settle, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
-		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
-		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
+		Enforcers: w.istio.drivers(), Clock: config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
 	if err := units.SetupWithManager(mgr, ready); err != nil {
 		return err
 	}
 	policies := &accesscontrolpolicy.Reconciler{
-		Client: mgr.GetClient(), Index: x, Board: board, Federated: objects, Units: feeds.Units, Clock: config.Clock,
+		Client: mgr.GetClient(), Index: x, Board: board, Federated: w.carriers, Units: feeds.Units, Clock: config.Clock,
 	}
 	if err := policies.SetupWithManager(mgr, feeds.Policies, ready); err != nil {
 		return err
@@ -181,13 +185,16 @@ func after(ready func(context.Context) error, known <-chan struct{}) func(contex
 
 // wake turns what happened in the host and in the members into the resources that have to be looked at.
 type wake struct {
-	index   *index.Index
-	board   *progress.Board
-	units   *feed.Feed
-	objects *federation.Objects
-	fleet   *federation.Fleet
-	pacing  *pacing
-	names   *names
+	index *index.Index
+	board *progress.Board
+	units *feed.Feed
+	// objects and fleet are those of Cilium's policies, by which the members are judged, and carriers those of all policies.
+	objects  *federation.Objects
+	fleet    *federation.Fleet
+	istio    *istio
+	carriers federation.Carriers
+	pacing   *pacing
+	names    *names
 	// inspector looks after the members themselves.
 	inspector *member.Inspector
 	// standing tells how they stand.
@@ -231,11 +238,11 @@ func (w *wake) member(cluster, object string) {
 		w.units.Add(feed.Urgent, resource)
 		return
 	}
-	if federated, ok := w.objects.Get(object); ok && federated.Resource() != "" {
+	if federated, ok := w.carriers.Get(object); ok && federated.Resource() != "" {
 		w.units.Add(feed.Urgent, federated.Resource())
 		return
 	}
-	if found := w.fleet.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(object, v1alpha1.ObjectPrefix)) {
+	if found := w.carriers.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(found.Name, v1alpha1.ObjectPrefix)) {
 		w.log.Info("A member has a policy under ACP's reserved name that nothing asks for: find out who wrote it, and delete it there",
 			"member", cluster, "policy", object)
 	}
@@ -254,7 +261,7 @@ func (w *wake) everything() {
 	w.pacing.everything()
 	w.index.Everything(feed.Bulk)
 	w.units.Add(feed.Bulk, w.board.Resources()...)
-	for _, o := range w.objects.List() {
+	for _, o := range w.carriers.List() {
 		// Also those that nothing asks for any more.
 		if r := o.Resource(); r != "" {
 			w.units.Add(feed.Bulk, r)

@@ -202,6 +202,11 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	IstioVersion string `json:"istioVersion,omitempty"`
+	// Istio is what the member declares of its Istio, from the annotation acp.io/istio of its KubeFedCluster.
+	//
+	// +kubebuilder:validation:MaxLength=8192
+	// +optional
+	Istio string `json:"istio,omitempty"`
 
 	// Findings, the worst first.
 	//

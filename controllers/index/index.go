@@ -224,6 +224,24 @@ func holds(o *v1alpha1.ProtectedResource) bool {
 	return slices.Contains(o.Finalizers, v1alpha1.FinalizerProtectedResource)
 }
 
+// Denied are the resources that statements deny, as they are written, sorted.
+func (x *Index) Denied() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var out []string
+	for _, p := range x.policies {
+		for i := range p.Spec.Statements {
+			if s := &p.Spec.Statements[i]; s.Effect == v1alpha1.EffectDeny {
+				for _, r := range s.Resources {
+					out = append(out, string(r))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // ClassesOnly returns the classes without policies and resources: what a unit without any statement is compiled from.
 func (x *Index) ClassesOnly() policy.Input {
 	x.mu.RLock()

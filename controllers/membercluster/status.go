@@ -31,6 +31,9 @@ type facts struct {
 	Now        metav1.Time
 }
 
+// mostDeclared is how long a declaration may be that the API takes.
+const mostDeclared = 8192
+
 // most is how many findings the API takes.
 const most = 64
 
@@ -42,6 +45,9 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 		Downgrade:         f.downgrade(before), Objects: before.Objects, PolicyMap: before.PolicyMap, Identities: before.Identities,
 	}
 	s.CiliumVersion, s.IstioVersion = short(f.Look.Cilium), short(f.Look.Istio)
+	if len(f.Cluster.Istio) <= mostDeclared {
+		s.Istio = f.Cluster.Istio
+	}
 	if f.Look.Kubernetes == "" { // it did not answer
 		s.CiliumVersion, s.IstioVersion, s.Guard = before.CiliumVersion, before.IstioVersion, cmp.Or(before.Guard, v1alpha1.GuardUnknown)
 	}

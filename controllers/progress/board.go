@@ -27,6 +27,8 @@ type Report struct {
 	Lingering []string
 	// Refused are statements that the unit lacks.
 	Refused []policy.Refusal
+	// Leaves says what a dataplane leaves open whatever the statements say.
+	Leaves []string
 	// Clusters are the members that the unit targets or was seen in.
 	Clusters []v1alpha1.ClusterState
 	// Problem is why the unit could not be written.

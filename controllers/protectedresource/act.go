@@ -41,7 +41,7 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 	if f.Problem != nil && len(f.Rendered) == 0 {
 		out.Plan = plan{Desired: map[string]map[string]string{}, Kept: true}
 		for _, e := range f.Existing {
-			out.Plan.Desired[e.Meta.Name] = f.present(e)
+			out.Plan.Desired[e.Key()] = f.present(e)
 		}
 		return out, nil
 	}
@@ -82,10 +82,10 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 				Message: fmt.Sprintf("the federated object %s could not be written; it is tried again, and the adapter's log has the error", next.Meta.Name)}
 			return out, err
 		}
-		log.FromContext(ctx).Info("Wrote federated object", "name", written.Meta.Name, "revision", written.Meta.Labels[v1alpha1.LabelRevision],
+		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
-		r.settling.written(written.Meta.Name)
-		r.Owes(written.Meta.Name)
+		r.settling.written(written.Key())
+		r.Owes(written.Key())
 		r.measureExpiry(f, written)
 		out.Existing = replace(out.Existing, written)
 	}
@@ -150,7 +150,7 @@ func (r *Reconciler) patch(ctx context.Context, old, next *v1alpha1.ProtectedRes
 func replace(all []*federation.Object, o *federation.Object) []*federation.Object {
 	out := []*federation.Object{o}
 	for _, e := range all {
-		if e.Meta.Name != o.Meta.Name {
+		if e.Key() != o.Key() {
 			out = append(out, e)
 		}
 	}

@@ -29,6 +29,7 @@ func assess(f *facts, done *outcome) progress.Report {
 			r.SIDs[ref.Policy] = append(r.SIDs[ref.Policy], ref.SID)
 		}
 		r.Refused = append(slices.Clone(f.Unit.Refused), f.Refused...)
+		r.Leaves = f.Leaves
 		r.Revision, r.Entries = f.templateRevision(), f.Unit.Entries
 	}
 	for _, g := range f.Groups {
@@ -45,7 +46,13 @@ func objectNames(f *facts, p *plan, existing []*federation.Object) []string {
 	names := []string{objectName(f.Resource)}
 	names = slices.AppendSeq(names, maps.Keys(p.Desired))
 	for _, e := range existing {
-		names = append(names, e.Meta.Name)
+		names = append(names, e.Key())
+	}
+	for _, key := range objectKeys(f.Resource)[1:] {
+		// What nothing asks for any more, and a member has.
+		if slices.ContainsFunc(f.Clusters, func(c federation.Cluster) bool { return f.Observe(c.Name, key).Object != nil }) {
+			names = append(names, key)
+		}
 	}
 	slices.Sort(names)
 	return slices.Compact(names)
@@ -92,7 +99,7 @@ func (f *facts) clusterStates(done *outcome, objects []string) []v1alpha1.Cluste
 	byName := map[string]*federation.Object{}
 	var clusters []string
 	for _, e := range done.Existing {
-		byName[e.Meta.Name] = e
+		byName[e.Key()] = e
 		clusters = append(clusters, f.ever(e)...)
 	}
 	clusters = append(clusters, f.ever(nil)...)
@@ -118,7 +125,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	p := &done.Plan
 	var sight []sighting
 	for _, name := range objects {
-		s := sighting{Name: name, Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
+		s := sighting{What: what(name), Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
 			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Waits, WaitsFor: done.WaitsFor}
 		if e := byName[name]; e != nil {
 			// What KubeFed says is about what was written before.
@@ -185,18 +192,6 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		out.Since = &now
 	}
 	return out, true
-}
-
-// enforcedIn tells whether what was read back from a member is all that decides there.
-func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
-	if why := f.Unenforced(cluster, f.Unit.Class); why != "" {
-		return v1alpha1.MemberPending, condition.Truncate("the policy is there, and the member enforces nothing of it: " + why)
-	}
-	if by := f.Opened(cluster, f.Unit.LabelKey, f.Unit.LabelValue); by != "" {
-		const lets = "%s is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants"
-		return v1alpha1.MemberOverridden, condition.Truncate(fmt.Sprintf(lets, by))
-	}
-	return v1alpha1.MemberRealized, ""
 }
 
 // groupsIn are the groups that the unit refers to, in a member that has to have it: without them the unit is not in force.

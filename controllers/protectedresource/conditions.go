@@ -39,7 +39,7 @@ func compiled(r *progress.Report) metav1.Condition {
 		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
 			"left out, see the policies' status.refused: "+strings.Join(names, ", "))
 	default:
-		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, "")
+		return condition.True(v1alpha1.ConditionCompiled, v1alpha1.ReasonCompiled, strings.Join(r.Leaves, "; "))
 	}
 }
 

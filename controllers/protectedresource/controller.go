@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/dataplane"
 	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
@@ -40,7 +41,7 @@ type Reconciler struct {
 	Opened func(cluster, key, value string) string
 	// Mark is that of a downgrade in a member; nil: there is none.
 	Mark      func(cluster string) *guard.Downgrade
-	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
+	Enforcers Enforcers
 	Board     *progress.Board
 	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is
 	// waited for.
@@ -59,6 +60,14 @@ type Reconciler struct {
 	settling settling
 	// closing are the resources that would refuse what they mean to let in, and wait for it.
 	closing patience.Patience
+}
+
+// Enforcers are those that are driven now.
+type Enforcers interface {
+	// Of is the enforcer of a name, or why there is none.
+	Of(name v1alpha1.EnforcerName, v *index.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *dataplane.Reason)
+	// Lacking says of members why they enforce nothing of what an enforcer gives them.
+	Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]string
 }
 
 // workers reconcile different resources at the same time; they mostly wait for the host's API server.

@@ -1,6 +1,7 @@
 package protectedresource
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -33,6 +34,12 @@ type facts struct {
 	// Rendered is the unit in the dataplane's terms, Refused what could not be expressed.
 	Rendered []enforcer.Rendered
 	Refused  []policy.Refusal
+	// Leaves says what a dataplane leaves open whatever is said.
+	Leaves []string
+	// Stays are the kinds of which nothing could be rendered though the class asks for it: what is there stays.
+	Stays []federation.Kind
+	// Lacking says of members, by enforcer, why they enforce nothing of what they are given.
+	Lacking map[v1alpha1.EnforcerName]map[string]string
 	// Groups are those that the unit refers to, and those that its rules select though they have to go.
 	Groups []externalgroup.Object
 	// Subjects are the external ones whose groups the unit refers to.
@@ -139,6 +146,56 @@ func (f *facts) targets() []string {
 // firstGroups tells that the unit refers to a group that it did not refer to when it was last reported.
 func (f *facts) firstGroups() bool {
 	return slices.ContainsFunc(f.Groups, func(g externalgroup.Object) bool { return !slices.Contains(f.Before.Groups, g.Name) })
+}
+
+// foldWildcards minds that only Cilium has objects for wildcards: others fold what they allow into the units of the resources
+// that they cover, whose objects hold these statements, too.
+func (f *facts) foldWildcards() {
+	if !f.Wanted {
+		return
+	}
+	if f.wildcard() {
+		f.Wanted = f.enforcedBy(v1alpha1.EnforcerCilium)
+		return
+	}
+	from := slices.Clone(f.Unit.From)
+	for i := range f.Unit.Statements {
+		if ref := f.Unit.Statements[i].Ref; !slices.Contains(from, ref) {
+			from = append(from, ref)
+		}
+	}
+	slices.SortFunc(from, func(a, b policy.Ref) int {
+		return cmp.Or(strings.Compare(a.Policy, b.Policy), strings.Compare(a.SID, b.SID))
+	})
+	f.Unit.From = from
+}
+
+// enforcedBy tells whether the unit's class names an enforcer.
+func (f *facts) enforcedBy(name v1alpha1.EnforcerName) bool {
+	return slices.Contains(f.Unit.Enforcers, name) || len(f.Unit.Enforcers) == 0 && name == v1alpha1.EnforcerCilium
+}
+
+// kinds of the enforcers' objects; all are written by one rule.
+var kinds = map[v1alpha1.EnforcerName]federation.Kind{v1alpha1.EnforcerCilium: federation.CiliumPolicy, v1alpha1.EnforcerIstio: federation.IstioPolicy}
+
+func kindOf(name v1alpha1.EnforcerName) federation.Kind { return kinds[name] }
+
+// renderedKind is the kind that carries a rendered object.
+func renderedKind(r *enforcer.Rendered) federation.Kind {
+	for _, k := range kinds {
+		if k.Target.Kind == r.Object.Kind {
+			return k
+		}
+	}
+	return federation.CiliumPolicy
+}
+
+func renderedKey(r *enforcer.Rendered) string { return renderedKind(r).Key(r.Object.Name) }
+
+// objectKeys are what the unit's objects, or the first of each kind, are found by.
+func objectKeys(resource string) []string {
+	name := objectName(resource)
+	return []string{federation.CiliumPolicy.Key(name), federation.IstioPolicy.Key(name)}
 }
 
 // objectName is what the unit's object, or the first of them, is called in the host and in the members.

@@ -1,9 +1,11 @@
 package protectedresource
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/progress"
@@ -18,7 +20,7 @@ var errNotReady = errors.New("the host's federated objects and members are not l
 
 // gather reads everything that a decision rests on.
 func (r *Reconciler) gather(resource string) (*facts, error) {
-	f := &facts{
+	f := &facts{Lacking: map[v1alpha1.EnforcerName]map[string]string{},
 		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.AskedAt(resource), View: r.Index.View(), Objects: r.Index.Protecting(resource),
 		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Unenforced: r.Unenforced, Opened: r.Opened, Mark: r.Mark,
 	}
@@ -33,6 +35,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 		return nil, err
 	}
 	f.Unit, f.Wanted = f.View.CompileResource(resource, f.Now)
+	f.foldWildcards()
 	if f.Wanted {
 		r.render(f)
 		if err := r.groups(f); err != nil {
@@ -75,9 +78,13 @@ func (r *Reconciler) told(f *facts) [][]v1alpha1.ClusterState {
 // existing are the Federated objects about the resource: those that say so, and the one that has its name.
 func (r *Reconciler) existing(resource string) []*federation.Object {
 	out := slices.Clone(r.Federated.Of(resource))
-	name := objectName(resource)
-	if byName, ok := r.Federated.Get(name); ok && r.taken(resource) == "" && !slices.ContainsFunc(out, func(o *federation.Object) bool { return o.Meta.Name == name }) {
-		out = append(out, byName)
+	if r.taken(resource) != "" {
+		return out
+	}
+	for _, key := range objectKeys(resource) {
+		if byName, ok := r.Federated.Get(key); ok && !slices.ContainsFunc(out, func(o *federation.Object) bool { return o.Key() == key }) {
+			out = append(out, byName)
+		}
 	}
 	return out
 }
@@ -85,15 +92,17 @@ func (r *Reconciler) existing(resource string) []*federation.Object {
 // taken names the other resource that the unit's object protects, which only a meddling hand brings about; whoever came
 // first keeps his protection.
 func (r *Reconciler) taken(resource string) string {
-	byName, ok := r.Federated.Get(objectName(resource))
-	if !ok {
-		return ""
+	for _, key := range objectKeys(resource) {
+		byName, ok := r.Federated.Get(key)
+		if !ok {
+			continue
+		}
+		other := byName.Resource()
+		if other != "" && other != resource && (len(r.Index.Protecting(other)) > 0 || r.Index.View().Names(other)) {
+			return other
+		}
 	}
-	other := byName.Resource()
-	if other == "" || other == resource || len(r.Index.Protecting(other)) == 0 && !r.Index.View().Names(other) {
-		return ""
-	}
-	return other
+	return ""
 }
 
 // propagator finds out whether KubeFed is there to carry anything.
@@ -125,25 +134,68 @@ func (r *Reconciler) render(f *facts) {
 	}
 	f.Placement = clusters
 	for _, name := range f.Unit.Enforcers {
-		e, ok := r.Enforcers[name]
-		if !ok {
-			f.Refused = append(f.Refused, unsupported(f.Unit, name)...)
-			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonStatementsRefused,
-				Message: fmt.Sprintf("class %s names the enforcer %s, which this adapter does not drive: nothing is enforced there", f.Unit.Class, name)}
+		e, why := r.Enforcers.Of(name, f.View, f.Clusters, f.Now)
+		switch {
+		case why != nil && why.Absent:
+			f.Refused = append(f.Refused, unsupported(f.Unit, name, why.Why)...)
+			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonStatementsRefused, Message: fmt.Sprintf("class %s names the enforcer %s: %s", f.Unit.Class, name, why.Why)}
+			continue
+		case why != nil:
+			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: fmt.Sprintf("enforcer %s: %s; the members keep what they have of it", name, why.Why)}
+			f.Stays = append(f.Stays, kindOf(name))
 			continue
 		}
 		out, err := e.Render(f.Unit)
 		if err != nil {
 			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("enforcer %s: %s", name, err)}
+			f.Stays = append(f.Stays, kindOf(name))
 			continue
 		}
 		f.Rendered = append(f.Rendered, out.Objects...)
-		f.Refused = append(f.Refused, out.Refused...)
+		f.Refused = append(f.Refused, refusals(&out, f.targets())...)
+		f.Leaves = append(f.Leaves, out.Unenforced...)
+		f.Lacking[name] = r.Enforcers.Lacking(name, f.Clusters)
 	}
+}
+
+// refusals are those of a rendering for the members that it goes to, each with the members that it is about, if not all.
+func refusals(r *enforcer.Rendering, targets []string) []policy.Refusal {
+	if len(r.RefusedIn) == 0 || len(targets) == 0 {
+		return r.Refused
+	}
+	members := map[policy.Refusal][]string{}
+	for _, c := range targets {
+		for _, refusal := range r.RefusedBy(c) {
+			members[refusal] = append(members[refusal], c)
+		}
+	}
+	var out []policy.Refusal
+	for refusal, in := range members {
+		if len(in) < len(targets) {
+			refusal.Message = fmt.Sprintf("in %s: %s", several(in), refusal.Message)
+		}
+		out = append(out, refusal)
+	}
+	slices.SortFunc(out, func(a, b policy.Refusal) int {
+		return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), strings.Compare(a.Message, b.Message))
+	})
+	return out
+}
+
+// several names some of many.
+func several(names []string) string {
+	const most = 5
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // groups gathers the groups that decide together with the unit.
 func (r *Reconciler) groups(f *facts) error {
+	if !f.enforcedBy(v1alpha1.EnforcerCilium) {
+		return nil // others write the addresses into the policies
+	}
 	f.Subjects = f.View.GroupsOf(&f.Unit)
 	for _, subject := range f.Subjects {
 		objects, err := r.Groups.Of(f.View, subject)
@@ -164,11 +216,11 @@ func (r *Reconciler) groups(f *facts) error {
 }
 
 // unsupported refuses every statement of a unit for a dataplane that nobody drives.
-func unsupported(u policy.Unit, name v1alpha1.EnforcerName) []policy.Refusal {
+func unsupported(u policy.Unit, name v1alpha1.EnforcerName, why string) []policy.Refusal {
 	var out []policy.Refusal
 	for _, ref := range u.From {
 		out = append(out, policy.Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: u.Resource,
-			Message: fmt.Sprintf("class %s names the enforcer %s, which this adapter does not drive: remove it from the class", u.Class, name)})
+			Message: fmt.Sprintf("class %s names the enforcer %s: %s", u.Class, name, why)})
 	}
 	return out
 }
@@ -178,8 +230,11 @@ func emptied(existing []*federation.Object) map[string]enforcer.Rendered {
 	out := map[string]enforcer.Rendered{}
 	for _, e := range existing {
 		// What cannot be emptied is taken away without that step.
+		if e.Kind != federation.CiliumPolicy {
+			continue
+		}
 		if r, ok := cilium.Emptied(e.Meta.Name, e.TemplateLabels[v1alpha1.LabelUnit], e.TemplateSpec); ok {
-			out[e.Meta.Name] = r
+			out[e.Key()] = r
 		}
 	}
 	return out
@@ -200,8 +255,8 @@ func (r *Reconciler) open(f *facts) map[string]enforcer.Rendered {
 	}
 	out := map[string]enforcer.Rendered{}
 	for _, name := range unit.Enforcers {
-		e, ok := r.Enforcers[name]
-		if !ok {
+		e, why := r.Enforcers.Of(name, f.View, f.Clusters, f.Now)
+		if why != nil {
 			continue
 		}
 		rendering, err := e.Render(unit)
@@ -209,7 +264,7 @@ func (r *Reconciler) open(f *facts) map[string]enforcer.Rendered {
 			continue // then the object is taken away without that step
 		}
 		for _, o := range rendering.Objects {
-			out[o.Object.Name] = o
+			out[renderedKey(&o)] = o
 		}
 	}
 	return out

@@ -34,7 +34,7 @@ func (f *facts) forgotten(cluster string) bool {
 // stillHeld are the members that may have the object and were not seen without it since KubeFed was told to remove it.
 func (f *facts) stillHeld(e *federation.Object) []string {
 	return slices.DeleteFunc(f.ever(e), func(c string) bool {
-		return !slices.Contains(e.Placement, c) && e.SeenWithout(f.Observe(c, e.Meta.Name))
+		return !slices.Contains(e.Placement, c) && e.SeenWithout(f.Observe(c, e.Key()))
 	})
 }
 

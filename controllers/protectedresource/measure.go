@@ -23,7 +23,7 @@ func (r *Reconciler) measure(f *facts, now *progress.Report) {
 // measureExpiry counts how late the write of an object took statements out whose time is over: those that ended since it
 // was last written, also by the process before.
 func (r *Reconciler) measureExpiry(f *facts, written *federation.Object) {
-	i := slices.IndexFunc(f.Existing, func(e *federation.Object) bool { return e.Meta.Name == written.Meta.Name })
+	i := slices.IndexFunc(f.Existing, func(e *federation.Object) bool { return e.Key() == written.Key() })
 	if i < 0 {
 		return
 	}

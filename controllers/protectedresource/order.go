@@ -7,6 +7,7 @@ import (
 	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -15,7 +16,7 @@ import (
 func order(f *facts, p *plan, asked bool) pace.Kind {
 	worst := enforcer.Gives
 	for _, next := range p.Writes {
-		worst = max(worst, effect(existing(f, next.Meta.Name), next))
+		worst = max(worst, effect(existing(f, next.Key()), next))
 	}
 	switch {
 	case worst == enforcer.Opens:
@@ -29,17 +30,22 @@ func order(f *facts, p *plan, asked bool) pace.Kind {
 	}
 }
 
+// effects tell what a new spec does, by kind.
+var effects = map[federation.Kind]func(before, after map[string]any) enforcer.Effect{
+	federation.CiliumPolicy: cilium.EffectOf, federation.IstioPolicy: istio.EffectOf,
+}
+
 // effect compares what each member has to have by an object with what it has to have by the next one. e may be nil.
 func effect(e, next *federation.Object) enforcer.Effect {
 	switch {
 	case e == nil:
 		return enforcer.Gives
-	case e.Foreign || e.Kind != federation.CiliumPolicy:
+	case e.Foreign || effects[e.Kind] == nil:
 		return enforcer.Takes // it may be: nobody can tell
 	}
 	worst := enforcer.Gives
 	for _, c := range slices.Concat(e.Placement, next.Placement) {
-		worst = max(worst, cilium.EffectOf(e.SpecIn(c), next.SpecIn(c)))
+		worst = max(worst, effects[e.Kind](e.SpecIn(c), next.SpecIn(c)))
 	}
 	return worst
 }

@@ -33,7 +33,7 @@ func decide(f *facts) (plan, error) {
 		// The ProtectedResource was removed by force, or its class is gone. What closes the resource stays.
 		p := plan{Desired: map[string]map[string]string{}, Kept: true}
 		for _, e := range f.Existing {
-			p.Desired[e.Meta.Name] = f.present(e)
+			p.Desired[e.Key()] = f.present(e)
 		}
 		return p, nil
 	}
@@ -45,9 +45,10 @@ func decideWanted(f *facts) (plan, error) {
 	wanted := map[string]bool{}
 	for i := range f.Rendered {
 		r := &f.Rendered[i]
-		wanted[r.Object.Name] = true
-		p.Desired[r.Object.Name] = desired(r, targets)
-		e := existing(f, r.Object.Name)
+		key := renderedKey(r)
+		wanted[key] = true
+		p.Desired[key] = desired(r, targets)
+		e := existing(f, key)
 		placed := f.placeable(e, targets)
 		if e == nil && len(placed) == 0 {
 			continue
@@ -64,7 +65,11 @@ func decideWanted(f *facts) (plan, error) {
 	var surplus []*federation.Object
 	replaced := maps.Clone(p.Desired)
 	for _, e := range f.Existing {
-		if wanted[e.Meta.Name] {
+		if wanted[e.Key()] {
+			continue
+		}
+		if slices.Contains(f.Stays, e.Kind) {
+			p.Desired[e.Key()] = f.present(e)
 			continue
 		}
 		// What a rendering lacks is said by its other objects, or only opened something, but it may be what closes a member
@@ -80,7 +85,7 @@ func decideWanted(f *facts) (plan, error) {
 			e = e.PlacedIn(needed, append(slices.Clone(e.Placement), f.stillHeld(e)...))
 			p.Writes = append(p.Writes, e)
 		}
-		p.Desired[e.Meta.Name] = f.present(e)
+		p.Desired[e.Key()] = f.present(e)
 	}
 	gone, err := decideRemoval(f, surplus)
 	if err != nil {
@@ -98,7 +103,7 @@ func decideWanted(f *facts) (plan, error) {
 func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 	p := plan{Desired: map[string]map[string]string{}}
 	for _, e := range objects {
-		open, renderable := f.Open[e.Meta.Name]
+		open, renderable := f.Open[e.Key()]
 		if len(e.Placement) > 0 && renderable {
 			placement := slices.DeleteFunc(slices.Clone(e.Placement), f.forgotten)
 			next := compose(f, &open, e, placement)
@@ -110,12 +115,12 @@ func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 				p.Writes = append(p.Writes, next)
 			}
 			want := desired(&open, placement)
-			if differs || !f.realized(map[string]map[string]string{e.Meta.Name: want}) {
-				p.Desired[e.Meta.Name] = want
+			if differs || !f.realized(map[string]map[string]string{e.Key(): want}) {
+				p.Desired[e.Key()] = want
 				continue
 			}
 		}
-		p.Desired[e.Meta.Name] = nil
+		p.Desired[e.Key()] = nil
 		switch {
 		case e.Meta.DeletionTimestamp != nil:
 		case len(e.Placement) > 0 || e.Foreign:
@@ -129,7 +134,7 @@ func decideRemoval(f *facts, objects []*federation.Object) (plan, error) {
 
 // compose makes the Federated object of a rendering, as the successor of e, which may be nil.
 func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []string) *federation.Object {
-	o := &federation.Object{Kind: federation.CiliumPolicy, TemplateLabels: r.Object.Labels, TemplateSpec: r.Object.Spec, Placement: targets}
+	o := &federation.Object{Kind: renderedKind(r), TemplateLabels: r.Object.Labels, TemplateSpec: r.Object.Spec, Placement: targets}
 	ever := slices.Clone(targets)
 	policies := policiesOf(f.Unit.From)
 	if e != nil {
@@ -137,7 +142,7 @@ func compose(f *facts, r *enforcer.Rendered, e *federation.Object, targets []str
 		ever = append(ever, f.stillHeld(e)...)
 		policies = append(policies, f.mayBeHeld(e)...)
 	}
-	o.Meta.Name = r.Object.Name
+	o.Meta.Name, o.Meta.Namespace = r.Object.Name, o.Kind.Namespace
 	o.Meta.Labels = federation.Overlay(o.Meta.Labels, r.Object.Labels)
 	o.Meta.Annotations = federation.Overlay(o.Meta.Annotations, map[string]string{
 		federation.AnnotationResource:   f.Resource,
@@ -166,9 +171,9 @@ func desired(r *enforcer.Rendered, targets []string) map[string]string {
 	return out
 }
 
-func existing(f *facts, name string) *federation.Object {
+func existing(f *facts, key string) *federation.Object {
 	for _, e := range f.Existing {
-		if e.Meta.Name == name {
+		if e.Key() == key {
 			return e
 		}
 	}

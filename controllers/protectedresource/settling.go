@@ -34,12 +34,12 @@ func (s *settling) unsettled(before, next []*federation.Object, limit time.Durat
 	defer s.mu.Unlock()
 	found := false
 	for _, o := range next {
-		name := o.Meta.Name
+		name := o.Key()
 		at, just := s.wrote[name]
 		if !just {
 			continue
 		}
-		said := slices.ContainsFunc(before, func(e *federation.Object) bool { return e.Meta.Name == name && e.Propagation.Seen })
+		said := slices.ContainsFunc(before, func(e *federation.Object) bool { return e.Key() == name && e.Propagation.Seen })
 		if said || time.Since(at) >= limit {
 			delete(s.wrote, name)
 			continue

@@ -11,12 +11,14 @@ import (
 
 const guardClassLabels = "let only those set the classes' labels on pods who have the right to (verb set on classlabels.acp.io); give the rights first"
 
+const bringIstio = "bring the kind of Istio's policies and the rights to it, before the host carries them (deploy/kubefed/istio); once it does, they are brought anyway"
+
 // checkFlags are those of cluster check.
 type checkFlags struct {
 	hostFlags
 	output
 	memberKubeconfig, memberContext string
-	fix, classLabels, dryRun        bool
+	fix, istio, classLabels, dryRun bool
 }
 
 func newClusterCheck(s Streams) *cobra.Command {
@@ -38,6 +40,7 @@ Exit code 1 when something stops or fails.`,
 	f.StringVar(&c.memberKubeconfig, "member-kubeconfig", "", "`FILE` with the member's context; empty: that of the host")
 	f.StringVar(&c.memberContext, "member-context", "", "`NAME` of the context of the member's administrator")
 	f.BoolVar(&c.classLabels, "guard-class-labels", false, guardClassLabels)
+	f.BoolVar(&c.istio, "istio", false, bringIstio)
 	f.BoolVar(&c.dryRun, "dry-run", false, "with --fix: tell what would be written; write nothing")
 	c.flag(cmd, asTable)
 	return cmd
@@ -51,8 +54,8 @@ func (c *checkFlags) run(cmd *cobra.Command, name string) error {
 	switch {
 	case c.fix && !member:
 		return usage("which cluster is to be mended? Give --member-context, --member-kubeconfig, or both")
-	case !c.fix && (member || c.classLabels || c.dryRun):
-		return usage("--member-context, --member-kubeconfig, --guard-class-labels and --dry-run go with --fix")
+	case !c.fix && (member || c.classLabels || c.istio || c.dryRun):
+		return usage("--member-context, --member-kubeconfig, --guard-class-labels, --istio and --dry-run go with --fix")
 	}
 	host, config, err := c.host()
 	if err != nil {
@@ -75,7 +78,11 @@ func (c *checkFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return invalid(err)
 	}
-	found := preflight.Assess(facts, preflight.Needs{Kinds: membership.Kinds(), Keys: labels, Others: others})
+	kinds, err := host.Needed(cmd.Context())
+	if err != nil {
+		return invalid(err)
+	}
+	found := preflight.Assess(facts, preflight.Needs{Kinds: kinds, Keys: labels, Others: others})
 	if err := c.findings(c.streams.Out, found); err != nil {
 		return err
 	}
@@ -91,7 +98,7 @@ func (c *checkFlags) mend(cmd *cobra.Command, host *membership.Host, name string
 	if err != nil {
 		return err
 	}
-	fix := &membership.Fix{Host: host, Name: name, Member: member, Keys: labels, ClassLabels: c.classLabels, DryRun: c.dryRun,
+	fix := &membership.Fix{Host: host, Name: name, Member: member, Keys: labels, ClassLabels: c.classLabels, Istio: c.istio, DryRun: c.dryRun,
 		Told: func(x membership.Step) { fmt.Fprintf(c.streams.Err, "%s: %s %s\n", x.In, x.Object, x.Done) }}
 	if err := fix.Run(cmd.Context()); err != nil {
 		return invalid(err)

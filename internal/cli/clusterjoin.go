@@ -20,7 +20,7 @@ type joinFlags struct {
 	endpoint, ca, proxy             string
 	labels                          map[string]string
 	lifetime                        time.Duration
-	classLabels, dryRun             bool
+	istio, classLabels, dryRun      bool
 }
 
 func newClusterJoin(s Streams) *cobra.Command {
@@ -48,6 +48,7 @@ Exit code 1 when preflight speaks against the cluster: then it is not registered
 	f.StringToStringVar(&j.labels, "label", nil, "`KEY=VALUE` of the registration, which classes place by; repeatable")
 	f.DurationVar(&j.lifetime, "token-lifetime", 7*24*time.Hour, "`TIME` that is asked for the tokens; a cluster may give less. The adapter renews them after half of it")
 	f.BoolVar(&j.classLabels, "guard-class-labels", false, guardClassLabels)
+	f.BoolVar(&j.istio, "istio", false, bringIstio)
 	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and tell what would be written; write nothing")
 	return cmd
 }
@@ -75,7 +76,7 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	join := &membership.Join{Host: host, Cluster: cluster, Member: member, Keys: labels, ClassLabels: j.classLabels, Lifetime: j.lifetime, DryRun: j.dryRun,
+	join := &membership.Join{Host: host, Cluster: cluster, Member: member, Keys: labels, ClassLabels: j.classLabels, Istio: j.istio, Lifetime: j.lifetime, DryRun: j.dryRun,
 		Now: j.streams.Now, Told: j.streams.step}
 	found, err := join.Run(cmd.Context())
 	for _, f := range found {

@@ -97,6 +97,9 @@ func (o *diffOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	if declared, err = withMembers(declared, after.Members); err != nil {
+		return err
+	}
 	d := difference{Connections: compareConnections(before.Input, after.Input, at), Statements: compareStatements(before.Input.Policies, after.Input.Policies)}
 	if d.Objects, err = compareObjects(before.Input, after.Input, at, declared); err != nil {
 		return err

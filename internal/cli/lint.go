@@ -84,6 +84,9 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if declared, err = withMembers(declared, set.Members); err != nil {
+		return err
+	}
 	findings, err := lint(set, at, declared)
 	if err != nil {
 		return err

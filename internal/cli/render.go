@@ -75,6 +75,9 @@ func (o *renderOptions) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if declared, err = withMembers(declared, set.Members); err != nil {
+		return err
+	}
 	snapshot := policy.NewSnapshot(set.Input)
 	r := renderer{snapshot: snapshot, at: at, only: only, declared: declared}
 	result, err := r.render()

@@ -37,6 +37,8 @@ type Cluster struct {
 	Why  string
 	// Downgrade is the mark because of which it is held; nil: it is held because of something else, or not at all.
 	Downgrade *guard.Downgrade
+	// Istio is what the member declares of its Istio; "": it has none that enforces.
+	Istio string
 	// Told is the fingerprint of the token that KubeFed was last told of; "": it was told of none.
 	Told string
 }
@@ -61,7 +63,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	return Cluster{Downgrade: mark, Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
 		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0,
 		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Held: held, Why: c.Annotations[AnnotationHeldBecause],
-		Told: c.Annotations[AnnotationRenewed]}, nil
+		Istio: c.Annotations[AnnotationIstio], Told: c.Annotations[AnnotationRenewed]}, nil
 }
 
 // ErrPlacement is a placement that cannot be resolved.
@@ -104,7 +106,7 @@ func (c Cluster) sameConnection(d Cluster) bool {
 
 // samePlace tells whether the same is to be placed there, and to be said of it.
 func (c Cluster) samePlace(d Cluster) bool {
-	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Held == d.Held && c.Why == d.Why && sameMark(c.Downgrade, d.Downgrade)
+	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Held == d.Held && c.Why == d.Why && c.Istio == d.Istio && sameMark(c.Downgrade, d.Downgrade)
 }
 
 func sameMark(a, b *guard.Downgrade) bool {

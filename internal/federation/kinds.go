@@ -19,8 +19,18 @@ type Kind struct {
 	FederatedResource schema.GroupVersionResource
 	// Namespaced: Target is a kind of namespaces, of which all are read.
 	Namespaced bool
-	// Namespace and Name, when set, are those of the only object that is read.
+	// Namespace, when set, is the only one of the members that is read, and that of the Federated objects on the host. Name,
+	// when set, is that of the only object that is read.
 	Namespace, Name string
+}
+
+// Key is what an object of the kind is found by among those of several kinds. The objects of a unit have one name in all
+// dataplanes.
+func (k Kind) Key(name string) string {
+	if k.Namespace == "" {
+		return name
+	}
+	return k.Namespace + "/" + name
 }
 
 // selector picks the only object that is read; "": all are.
@@ -45,6 +55,15 @@ var CiliumGroup = Kind{
 	TargetResource:    schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumcidrgroups"},
 	Federated:         schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "FederatedCiliumCIDRGroup"},
 	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumcidrgroups"},
+}
+
+// IstioPolicy carries Istio's policies, in its root namespace.
+var IstioPolicy = Kind{
+	Target:            schema.GroupVersionKind{Group: "security.istio.io", Version: "v1", Kind: "AuthorizationPolicy"},
+	TargetResource:    schema.GroupVersionResource{Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"},
+	Federated:         schema.GroupVersionKind{Group: "types.kubefed.io", Version: "v1beta1", Kind: "FederatedAuthorizationPolicy"},
+	FederatedResource: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedauthorizationpolicies"},
+	Namespace:         guard.IstioRoot,
 }
 
 // ciliumIdentity is Cilium's identity of like pods in a member. Agents write it; nothing carries it.
@@ -99,6 +118,9 @@ const (
 	// AnnotationRenewed is the fingerprint of the pusher's token. KubeFed does not watch Secrets, and takes a new one up when
 	// the annotations of the KubeFedCluster change.
 	AnnotationRenewed = "acp.io/token-renewed"
+	// AnnotationIstio is what the member declares of its Istio, as internal/enforcer/istio reads it. Without it the member
+	// has no Istio that enforces.
+	AnnotationIstio = "acp.io/istio"
 	// AnnotationHeld is the name of the Secret that KubeFed uses for the member when the adapter does not keep the two
 	// apart, and AnnotationHeldBecause says why it does. See Registrations.
 	AnnotationHeld        = "acp.io/quarantined-secret"

@@ -36,6 +36,9 @@ type Object struct {
 	Written time.Time
 }
 
+// Key is what the object is found by among those of several kinds.
+func (o *Object) Key() string { return o.Kind.Key(o.Meta.Name) }
+
 // Override replaces parts of the template for one member.
 type Override struct {
 	Spec   map[string]any

@@ -29,6 +29,9 @@ type Objects struct {
 // object is about, with empty strings when the view as a whole began to work or failed. A gone object has no resource.
 func NewObjects(host dynamic.Interface, kind Kind, log logr.Logger, changed func(name, resource string)) *Objects {
 	o := &Objects{kind: kind, client: host.Resource(kind.FederatedResource)}
+	if kind.Namespace != "" {
+		o.client = host.Resource(kind.FederatedResource).Namespace(kind.Namespace)
+	}
 	o.watch = NewWatch(o.client, kind.FederatedResource.Resource, log,
 		func(u *unstructured.Unstructured) (*Object, error) { return ParseObject(kind, u), nil },
 		func(name string) {

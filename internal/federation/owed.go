@@ -36,7 +36,7 @@ func Owed(o *Object, members Members) bool {
 		if slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Name == name && c.Held }) {
 			return false
 		}
-		seen := members.Observe(name, o.Meta.Name)
+		seen := members.Observe(name, o.Key())
 		return seen.Unknown || seen.Reachable && o.lacks(name, seen.Object)
 	})
 }

@@ -78,7 +78,7 @@ func (o *Object) PlacedIn(clusters, ever []string) *Object {
 // still must not make a member forgotten.
 func DeleteAbsent(ctx context.Context, host Host, members Members, o *Object, ever []string) error {
 	for _, c := range ever {
-		absent, err := members.Absent(ctx, c, o.Meta.Name)
+		absent, err := members.Absent(ctx, c, o.Key())
 		if err == nil && !absent {
 			err = fmt.Errorf("member %s still has it", c)
 		}

@@ -23,8 +23,8 @@ func (k Key) String() string { return k.Kind + "/" + k.Name }
 
 // Member is a member cluster and the labels that placements select by.
 type Member struct {
-	Name   string
-	Labels map[string]string
+	Name                string
+	Labels, Annotations map[string]string
 }
 
 // Set is everything that was read.
@@ -99,7 +99,7 @@ func (s *Set) add(u *unstructured.Unstructured, at Position) bool {
 	case "ApprovalPolicy":
 		s.Approvals, err = appended(s.Approvals, u)
 	case KubeFedCluster:
-		s.Members = append(s.Members, Member{Name: k.Name, Labels: u.GetLabels()})
+		s.Members = append(s.Members, Member{Name: k.Name, Labels: u.GetLabels(), Annotations: u.GetAnnotations()})
 	}
 	if err != nil {
 		s.report(at, k, false, "%v", err)

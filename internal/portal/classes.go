@@ -78,6 +78,15 @@ func (a *api) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequ
 	return openapi.GetTicketChange200JSONResponse(v), err
 }
 
+// declared is what the members declare of their Istio, by name.
+func (a *api) declared() map[string]string {
+	out := map[string]string{}
+	for _, m := range a.Host.Members() {
+		out[m.Name] = m.Status.Istio
+	}
+	return out
+}
+
 // changeView of items. Who reaches a resource beside what they ask for is shown as the resource's page shows it, and to
 // those who decide, because they have to know what they add to; once it is decided, they have not.
 func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approval.Item, decides bool) (openapi.ChangeView, error) {
@@ -97,7 +106,7 @@ func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approva
 		hidden = true
 		in = change.Hide(in, it.ResourceName, func(subject string) bool { return subject == it.ApplicationName || ownsApplication(c, who, subject) })
 	}
-	v := change.Of(snap, in, kind, items, a.Now())
+	v := change.Of(snap, in, a.declared(), kind, items, a.Now())
 	if hidden {
 		v.Say(change.Hidden)
 	}

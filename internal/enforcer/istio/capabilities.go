@@ -1,6 +1,7 @@
 package istio
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -39,6 +40,9 @@ type Capabilities struct {
 	// Ranges are the addresses of the member's pods and nodes. Without them no address range can be a subject, because
 	// it may hold pods.
 	Ranges []netip.Prefix `json:"ranges,omitempty"`
+
+	// Why says why there is no dataplane, when it is not because none was declared.
+	Why string `json:"-"`
 }
 
 // Config is what the enforcer has to know about the members.
@@ -116,7 +120,7 @@ type profile struct {
 
 func (c *Capabilities) profile() profile {
 	if c.Dataplane == NoDataplane {
-		return profile{lacks: "the member declares no Istio that enforces"}
+		return profile{lacks: cmp.Or(c.Why, "the member declares no Istio that enforces")}
 	}
 	if n, err := minor(c.Version); err != nil || n < oldest {
 		return profile{lacks: fmt.Sprintf("Istio %s is older than 1.%d", c.Version, oldest)}

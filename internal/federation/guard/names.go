@@ -14,8 +14,8 @@ const (
 	BreakGlass = "acp:break-glass"
 	// Mark is the ConfigMap whose presence says that the member is downgraded.
 	Mark = "acp-downgrade"
-	// istioRoot is Istio's root namespace, where ACP's AuthorizationPolicies are.
-	istioRoot = "istio-system"
+	// IstioRoot is Istio's root namespace, where ACP's AuthorizationPolicies are.
+	IstioRoot = "istio-system"
 )
 
 // Names of the policies; their bindings have the same.

@@ -56,7 +56,7 @@ func newMember(t *testing.T) *member {
 	}
 	server := testenv.Start(t, testenv.Options{CRDs: []string{"controllers/testdata/member", relative}})
 	core := kubernetes.NewForConfigOrDie(server.Config)
-	for _, n := range []string{Namespace, istioRoot, "shop"} {
+	for _, n := range []string{Namespace, IstioRoot, "shop"} {
 		if _, err := core.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: n}}, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestWritersAreRefused(t *testing.T) {
 		{"create with a label of ACP's", create(policies, "", object(policies, "", "new", open, "acp.io/unit=x")), ours},
 		{"create a group", create(groups, "", object(groups, "", "acp-new", map[string]any{"externalCIDRs": []any{}})), ours},
 		{"create a group that policies select", create(groups, "", object(groups, "", "sly", map[string]any{"externalCIDRs": []any{}}, "class.acp.io/app=")), ours},
-		{"create in Istio's root namespace", create(authorizations, istioRoot, object(authorizations, istioRoot, "acp-new", map[string]any{})), ours},
+		{"create in Istio's root namespace", create(authorizations, IstioRoot, object(authorizations, IstioRoot, "acp-new", map[string]any{})), ours},
 		{"a tenant's namespace is its own", create(authorizations, "shop", object(authorizations, "shop", "acp-new", map[string]any{})), anyone},
 		{"create something else", create(policies, "", object(policies, "", "others", open)), anyone},
 		{"change what has the reserved name", patch("acp-old", `{"spec":{"ingress":[{"fromEntities":["all"]}]}}`), ours},

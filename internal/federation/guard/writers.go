@@ -64,7 +64,7 @@ func writers() admission.ValidatingAdmissionPolicySpec {
 	fail, forbidden := admission.Fail, metav1.StatusReasonForbidden
 	return admission.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &fail,
-		MatchConstraints: match(append(guarded(), rule("", admission.NamespacedScope, "configmaps")), Namespace, istioRoot),
+		MatchConstraints: match(append(guarded(), rule("", admission.NamespacedScope, "configmaps")), Namespace, IstioRoot),
 		Variables: []admission.Variable{managed(), breakGlass(),
 			{Name: "configMap", Expression: "request.resource.resource == 'configmaps'"},
 			{Name: "mark", Expression: fmt.Sprintf("variables.configMap && request.namespace == '%s' && "+
@@ -87,7 +87,7 @@ func downgraded() admission.ValidatingAdmissionPolicySpec {
 	return admission.ValidatingAdmissionPolicySpec{
 		ParamKind:        &admission.ParamKind{APIVersion: "v1", Kind: "ConfigMap"},
 		FailurePolicy:    &fail,
-		MatchConstraints: match(guarded(), istioRoot),
+		MatchConstraints: match(guarded(), IstioRoot),
 		Variables:        []admission.Variable{{Name: "reason", Expression: "params == null ? '' : params.?data.?reason.orValue('')"}},
 		Validations: []admission.Validation{
 			{Expression: fmt.Sprintf("request.userInfo.?username.orValue('') != '%s'", Pusher), Reason: &forbidden,

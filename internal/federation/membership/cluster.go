@@ -22,9 +22,9 @@ const fieldManager = "kubectl-acp"
 // tokenKey is the key in both Secrets.
 const tokenKey = "token"
 
-// Kinds are what is pushed to every member.
+// Kinds are what may be pushed to members; Needed are those that are.
 func Kinds() []federation.Kind {
-	return []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup}
+	return []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup, federation.IstioPolicy}
 }
 
 // Host is the host cluster as its administrator sees it.
@@ -135,7 +135,9 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 	if err != nil {
 		return silent(err.Error())
 	}
-	return preflight.Read(ctx, c.Name, pusher, reader, Kinds())
+	f := preflight.Read(ctx, c.Name, pusher, reader, Kinds())
+	f.Istio.Declared = c.Istio
+	return f
 }
 
 // Others reads all registered members but one.

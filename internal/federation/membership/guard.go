@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,8 +30,10 @@ type Fix struct {
 	// Keys are the labels that classes select pods by; ClassLabels: who sets them on pods needs a right there.
 	Keys        []preflight.Key
 	ClassLabels bool
-	DryRun      bool
-	Told        func(Step)
+	// Istio: bring what Istio's policies need, too, although the host does not carry them yet.
+	Istio  bool
+	DryRun bool
+	Told   func(Step)
 }
 
 // Run does it.
@@ -58,6 +61,15 @@ func (f *Fix) Run(ctx context.Context) error {
 	}
 	for _, o := range all {
 		if err := told(bring(ctx, objects, f.Name, o, f.DryRun)); err != nil {
+			return err
+		}
+	}
+	kinds, err := f.Host.Needed(ctx)
+	if err != nil {
+		return err
+	}
+	if f.Istio || slices.ContainsFunc(kinds, isIstio) {
+		if err := bringIstio(ctx, objects, f.Name, f.DryRun, told); err != nil {
 			return err
 		}
 	}

@@ -34,6 +34,8 @@ type Join struct {
 	Keys []preflight.Key
 	// ClassLabels: who sets these labels on pods needs a right there.
 	ClassLabels bool
+	// Istio: bring what Istio's policies need, too, although the host does not carry them yet.
+	Istio bool
 	// Lifetime that is asked for the tokens; a cluster may give less.
 	Lifetime time.Duration
 	DryRun   bool
@@ -53,19 +55,25 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	if _, err := federation.RESTConfig(j.Cluster, ""); err != nil {
 		return nil, err
 	}
-	present, before, err := j.Host.registration(ctx, j.Cluster.Name)
+	present, registered, err := j.Host.registration(ctx, j.Cluster.Name)
 	if err != nil {
 		return nil, err
 	}
-	if present != nil && (before.Endpoint != j.Cluster.Endpoint || !bytes.Equal(before.CABundle, j.Cluster.CABundle)) {
-		return nil, fmt.Errorf("%s: %w (%s): let that one leave first, or choose another name", j.Cluster.Name, ErrOther, before.Endpoint)
+	if present != nil && (registered.Endpoint != j.Cluster.Endpoint || !bytes.Equal(registered.CABundle, j.Cluster.CABundle)) {
+		return nil, fmt.Errorf("%s: %w (%s): let that one leave first, or choose another name", j.Cluster.Name, ErrOther, registered.Endpoint)
 	}
 	others, err := j.Host.Others(ctx, j.Cluster.Name)
 	if err != nil {
 		return nil, err
 	}
-	needs := preflight.Needs{Kinds: Kinds(), Keys: j.Keys, Others: others}
-	findings := preflight.Assess(preflight.Read(ctx, j.Cluster.Name, j.Member, j.Member, needs.Kinds), needs)
+	kinds, err := j.Host.Needed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	needs := preflight.Needs{Kinds: kinds, Keys: j.Keys, Others: others}
+	// Istio's kind is brought, so at first nobody misses it.
+	before := preflight.Needs{Kinds: slices.DeleteFunc(slices.Clone(kinds), isIstio), Keys: j.Keys, Others: others}
+	findings := preflight.Assess(preflight.Read(ctx, j.Cluster.Name, j.Member, j.Member, before.Kinds), before)
 	if !preflight.Passes(findings) {
 		return findings, ErrRefused
 	}
@@ -75,6 +83,11 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	}
 	if err := j.accounts(ctx, objects); err != nil {
 		return findings, err
+	}
+	if j.Istio || slices.ContainsFunc(kinds, isIstio) {
+		if err := bringIstio(ctx, objects, j.Cluster.Name, j.DryRun, j.step); err != nil {
+			return findings, err
+		}
 	}
 	if j.DryRun {
 		err = j.register(ctx, "", "")
@@ -90,6 +103,8 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	}
 	return j.Host.look(ctx, j.Cluster, needs)
 }
+
+func isIstio(k federation.Kind) bool { return k == federation.IstioPolicy }
 
 // accounts makes those of KubeFed and of the adapter in the member, with their roles.
 func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
@@ -138,10 +153,12 @@ func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings [
 	if err != nil {
 		return findings, err
 	}
-	// The API server takes a moment to know new roles.
+	// The API server takes a moment to know new roles, and a new kind.
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, preflight.Timeout, true, func(context.Context) (bool, error) {
 		findings = preflight.Assess(preflight.Read(ctx, j.Cluster.Name, pusher, reader, needs.Kinds), needs)
-		return !slices.ContainsFunc(findings, func(f preflight.Finding) bool { return f.Code == preflight.KindForbidden }), nil
+		return !slices.ContainsFunc(findings, func(f preflight.Finding) bool {
+			return f.Code == preflight.KindForbidden || f.Code == preflight.KindMissing
+		}), nil
 	})
 	if err != nil && !wait.Interrupted(err) {
 		return findings, fmt.Errorf("look at the member as KubeFed will: %w", err)

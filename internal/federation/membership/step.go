@@ -56,6 +56,8 @@ var resources = map[string]schema.GroupVersionResource{
 	"RoleBinding":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 	"KubeFedCluster":     federation.ClusterResource,
 
+	"CustomResourceDefinition": {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+
 	"ValidatingAdmissionPolicy":        guard.PolicyResource,
 	"ValidatingAdmissionPolicyBinding": guard.BindingResource,
 }
@@ -148,14 +150,25 @@ func manifests(files fs.FS) ([]*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read the manifest %s: %w", name, err)
 		}
-		for doc := range strings.SplitSeq(string(text), "\n---\n") {
-			o := &unstructured.Unstructured{}
-			if err := yaml.Unmarshal([]byte(doc), &o.Object); err != nil {
-				return nil, fmt.Errorf("read the manifest %s: %w", name, err)
-			}
-			if len(o.Object) > 0 {
-				out = append(out, o)
-			}
+		objects, err := documents(name, text)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, objects...)
+	}
+	return out, nil
+}
+
+// documents reads the objects of one YAML file.
+func documents(name string, text []byte) ([]*unstructured.Unstructured, error) {
+	var out []*unstructured.Unstructured
+	for doc := range strings.SplitSeq(string(text), "\n---\n") {
+		o := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(doc), &o.Object); err != nil {
+			return nil, fmt.Errorf("read the manifest %s: %w", name, err)
+		}
+		if len(o.Object) > 0 {
+			out = append(out, o)
 		}
 	}
 	return out, nil

@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/version"
+
+	mesh "github.com/acp-io/acp/internal/enforcer/istio"
+	"github.com/acp-io/acp/internal/federation"
 )
 
 // Severity of a finding.
@@ -39,6 +42,7 @@ const (
 	OldServer         = "OldServer"
 	IstioUnsupported  = "IstioUnsupported"
 	IstioCapabilities = "IstioCapabilities"
+	IstioDeclaration  = "IstioDeclarationUnreadable"
 	GuardMissing      = "GuardMissing"
 	GuardChanged      = "GuardChanged"
 	GuardUnread       = "GuardUnread"
@@ -101,7 +105,7 @@ func listings(f Facts, n Needs) []Finding {
 		case Listed:
 		case NotServed:
 			out = append(out, Finding{Severity: Stops, Code: KindMissing, Message: fmt.Sprintf("it does not serve %s in version %s", name, gvr.Version),
-				Do: "install Cilium 1.19 or newer there, with its CRDs"})
+				Do: bringing(k)})
 		case Forbidden:
 			out = append(out, Finding{Severity: Stops, Code: KindForbidden, Message: fmt.Sprintf("the pusher may not list %s", name),
 				Do: "give the pusher's account its role again: kubectl acp cluster join does"})
@@ -111,6 +115,14 @@ func listings(f Facts, n Needs) []Finding {
 		}
 	}
 	return out
+}
+
+// bringing says how a kind comes to a cluster.
+func bringing(k federation.Kind) string {
+	if k == federation.IstioPolicy {
+		return "kubectl acp cluster check --fix brings the kind there; Istio itself is not needed"
+	}
+	return "install Cilium 1.19 or newer there, with its CRDs"
 }
 
 // settings looks for what makes enforcement a matter of words.
@@ -178,6 +190,12 @@ func versions(f Facts) []Finding {
 	if old(f.Version, oldestServer) {
 		out = append(out, Finding{Severity: Warns, Code: OldServer, Message: "Kubernetes " + f.Version + " has no stable admission policies: nothing guards the managed objects there",
 			Do: "upgrade to 1.30 or newer"})
+	}
+	if f.Istio.Declared != "" {
+		if _, err := mesh.ParseCapabilities(f.Istio.Declared); err != nil {
+			out = append(out, Finding{Severity: Fails, Code: IstioDeclaration, Message: fmt.Sprintf("what it declares about its Istio cannot be read, so every statement of classes with the enforcer istio is refused there: %v", err),
+				Do: "correct the annotation " + federation.AnnotationIstio + " of its KubeFedCluster"})
+		}
 	}
 	if f.Istio.Served && f.Istio.Unread == "" {
 		out = append(out, istio(f.Istio))

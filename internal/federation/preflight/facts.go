@@ -80,6 +80,8 @@ type Istio struct {
 	Version string
 	Ambient bool
 	Unread  string
+	// Declared is what the member declares, as its registration has it; "": nothing.
+	Declared string
 }
 
 // Needs are what a member has to have.

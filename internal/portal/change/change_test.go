@@ -3,6 +3,7 @@ package change
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -36,7 +37,7 @@ func grant(sid string) approval.Item {
 }
 
 func view(in policy.Input, kind approval.Kind, items ...approval.Item) View {
-	return Of(policy.NewSnapshot(in), in, kind, items, at)
+	return Of(policy.NewSnapshot(in), in, nil, kind, items, at)
 }
 
 func raw(t *testing.T, v any) json.RawMessage {
@@ -165,5 +166,28 @@ func TestLargePolicy(t *testing.T) {
 	}
 	if len(p.Spec.Statements) != mostStatements+10 {
 		t.Error("the input is not changed")
+	}
+}
+
+// A class that names Istio shows what each member is given, by what the members declare.
+func TestIstioIsShownAsTheMembersDeclare(t *testing.T) {
+	in := input()
+	in.ResourceClasses[0].Spec.Enforcers = append(in.ResourceClasses[0].Spec.Enforcers, v1alpha1.EnforcerIstio)
+	in.SubjectClasses[0].Spec.ServiceAccountTemplate = "app-{id}"
+	const able = `{"dataplane": "sidecar", "version": "1.31.1", "strictMTLS": true}`
+	v := Of(policy.NewSnapshot(in), in, map[string]string{"m1": able, "m2": able, "m3": ""}, approval.KindGrant, []approval.Item{grant("one")}, at)
+	i := slices.IndexFunc(v.Objects, func(o Object) bool { return o.Kind == "AuthorizationPolicy" })
+	if i < 0 {
+		t.Fatalf("no AuthorizationPolicy in %+v", v)
+	}
+	o := v.Objects[i]
+	if !strings.HasPrefix(o.Name, "istio-system/acp-") || strings.Contains(o.Before, "app-888") || !strings.Contains(o.After, `*/sa/app-888`) {
+		t.Errorf("%+v", o)
+	}
+	if !slices.ContainsFunc(v.Refused, func(s string) bool { return strings.HasPrefix(s, "m3: ") }) {
+		t.Errorf("the member without Istio refuses nothing: %q", v.Refused)
+	}
+	if v = view(in, approval.KindGrant, grant("one")); !strings.Contains(v.Message, "no member is known yet") {
+		t.Errorf("without members: %q", v.Message)
 	}
 }

@@ -2,6 +2,7 @@ package change
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -24,17 +26,20 @@ type key struct {
 type side struct {
 	objects map[key]string
 	refused map[string]bool
-	unknown map[v1alpha1.EnforcerName]bool // rendering needs what only the adapter knows
+	// capabilities are what the members declare, as the enforcer reads it; nil: nothing is known of any.
+	capabilities []byte
+	unknown      map[v1alpha1.EnforcerName]bool // rendering needs what nobody knows here
 }
 
 // dataplane adds the objects that differ.
-func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, at time.Time) {
+func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, declared map[string]string, at time.Time) {
 	names := sortedKeys(units)
 	if len(names) > mostUnits {
 		v.Say(fmt.Sprintf("%d resources are concerned; the dataplane objects of the first %d are shown.", len(names), mostUnits))
 		names = names[:mostUnits]
 	}
-	before, after := newSide(), newSide()
+	capabilities := capabilitiesOf(declared)
+	before, after := newSide(capabilities), newSide(capabilities)
 	for _, name := range names {
 		before.render(old, name, at)
 		after.render(new, name, at)
@@ -61,7 +66,7 @@ func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, at ti
 		}
 	}
 	for _, e := range slices.Sorted(maps.Keys(after.unknown)) {
-		v.Say(fmt.Sprintf("What %s is given depends on what each member can do, which only the adapter knows.", e))
+		v.Say(fmt.Sprintf("What %s is given depends on what each member can do, and no member is known yet.", e))
 	}
 }
 
@@ -73,8 +78,20 @@ func (v *View) Say(message string) {
 	v.Message += message
 }
 
-func newSide() *side {
-	return &side{objects: map[key]string{}, refused: map[string]bool{}, unknown: map[v1alpha1.EnforcerName]bool{}}
+// capabilitiesOf the members; nil: there are none, or they cannot be written down.
+func capabilitiesOf(declared map[string]string) []byte {
+	if len(declared) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(istio.Declared(declared))
+	if err != nil {
+		return nil
+	}
+	return text
+}
+
+func newSide(capabilities []byte) *side {
+	return &side{capabilities: capabilities, objects: map[key]string{}, refused: map[string]bool{}, unknown: map[v1alpha1.EnforcerName]bool{}}
 }
 
 func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
@@ -86,11 +103,15 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 		s.refused[r.Message] = true
 	}
 	for _, name := range u.Enforcers {
+		job := registry.Job{Snapshot: snap, Units: []policy.Unit{u}, At: at}
 		if name == v1alpha1.EnforcerIstio {
-			s.unknown[name] = true
-			continue
+			if s.capabilities == nil {
+				s.unknown[name] = true
+				continue
+			}
+			job.Declared = s.capabilities
 		}
-		plan, err := registry.Prepare(name, registry.Job{Snapshot: snap, Units: []policy.Unit{u}, At: at})
+		plan, err := registry.Prepare(name, job)
 		if err != nil {
 			s.refused[fmt.Sprintf("%s cannot be used: %v", name, err)] = true
 			continue

@@ -366,7 +366,7 @@ func quietMinute(t *testing.T, ctx context.Context, f *Fleet, replicas []*replic
 			count{who + " writes to the host", r.metrics, []string{`host="` + host + `"`, `method="P`}, []float64{45, 0}[i]})
 		for _, m := range Members() {
 			// The health of a member is asked for each kind that is watched; the leader looks at how it is set up, too.
-			counts = append(counts, count{who + " at " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`}, []float64{140, 120}[i]},
+			counts = append(counts, count{who + " at " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`}, []float64{170, 150}[i]},
 				count{who + " writes to " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`, `method="P`}, 0})
 		}
 	}

@@ -45,7 +45,7 @@ func (f *Fleet) setUpHost(ctx context.Context) error {
 		}
 		objects = append(objects, more...)
 	}
-	for _, dir := range []string{"deploy/kubefed", "deploy/crds", "deploy/rbac/host"} {
+	for _, dir := range []string{"deploy/kubefed", "deploy/kubefed/istio", "deploy/crds", "deploy/rbac/host"} {
 		more, err := ParseDir(filepath.Join(f.Repo, dir))
 		if err != nil {
 			return err
@@ -84,7 +84,7 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 			&unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "core.kubefed.io/v1beta1",
 				"kind":       "KubeFedCluster",
-				"metadata":   map[string]any{"name": m, "namespace": KubeFedNamespace},
+				"metadata":   map[string]any{"name": m, "namespace": KubeFedNamespace, "annotations": map[string]any{"acp.io/istio": declaredIstio}},
 				"spec": map[string]any{
 					"apiEndpoint": endpoint,
 					"caBundle":    base64.StdEncoding.EncodeToString(ca),
@@ -95,6 +95,10 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
+// declaredIstio is what the members declare about an Istio that no process here is: ACP writes policies for it, and nothing
+// but Istio itself could enforce them.
+const declaredIstio = `{"dataplane": "sidecar", "version": "1.31.1", "strictMTLS": true}`
+
 func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1",
@@ -104,7 +108,7 @@ func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
 	}}
 }
 
-// setUpMember applies what a member needs: Cilium's CRDs and configuration, and RBAC.
+// setUpMember applies what a member needs: Cilium's CRDs and configuration, the kind of Istio's policies, and RBAC.
 func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 	out, err := exec.CommandContext(ctx, f.Built.Path(parts.Dataplane, parts.ACPDataplane), "crds").Output()
 	if err != nil {
@@ -118,11 +122,15 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 	if err != nil {
 		return err
 	}
-	rbac, err := ParseDir(filepath.Join(f.Repo, "deploy/rbac/member"))
-	if err != nil {
-		return err
+	objects = append(objects, manifest...)
+	for _, dir := range []string{"deploy/rbac/member", "deploy/istio"} {
+		more, err := ParseDir(filepath.Join(f.Repo, dir))
+		if err != nil {
+			return err
+		}
+		objects = append(objects, more...)
 	}
-	objects = append(append(append(objects, manifest...), rbac...), ciliumConfig(member))
+	objects = append(objects, ciliumConfig(member))
 	if f.guarded {
 		guard, err := ParseDir(filepath.Join(f.Repo, "deploy/guard"))
 		if err != nil {

@@ -1,0 +1,124 @@
+package controllers
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/acp-io/acp/controllers/dataplane"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// istio is the way of Istio's policies to the members, where the host has it.
+type istio struct {
+	all     *wake
+	objects *federation.Objects
+	fleet   *federation.Fleet
+	root    *federation.Root
+	// known is closed when it is known whether the host carries Istio's policies, and carried when it does.
+	known, carried         chan struct{}
+	onceKnown, onceCarried sync.Once
+}
+
+// setUpIstio adds the carrying of Istio's policies. Without deploy/kubefed/istio on the host nothing runs but the question
+// whether it is there. The ready that it returns also waits for the answer.
+func setUpIstio(mgr manager.Manager, host dynamic.Interface, config Config, all *wake, ready func(context.Context) error) (*istio, func(context.Context) error, error) {
+	s := &istio{all: all, known: make(chan struct{}), carried: make(chan struct{})}
+	kind := federation.IstioPolicy
+	log := mgr.GetLogger().WithName("istio")
+	s.objects = federation.NewObjects(host, kind, log, s.federated)
+	s.root = federation.NewRoot(host, kind, log, s.rootChanged)
+	var err error
+	if s.fleet, err = federation.NewFleet(federation.FleetConfig{
+		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Kind: kind, Revision: enforcer.Revision, Probing: config.Probing, Log: log, Changed: s.member,
+	}); err != nil {
+		return nil, nil, err
+	}
+	for _, run := range []manager.Runnable{always(s.objects.Run), always(s.root.Run), always(s.read), manager.RunnableFunc(s.root.Keep)} {
+		if err := mgr.Add(run); err != nil {
+			return nil, nil, err
+		}
+	}
+	return s, after(ready, s.known), nil
+}
+
+// read reads the members back once the host carries something to them: before that they need not have the kind.
+func (s *istio) read(ctx context.Context) error {
+	select {
+	case <-s.carried:
+		return s.fleet.Run(ctx)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// carries tells whether the host carries Istio's policies.
+func (s *istio) carries() bool {
+	listed, _ := s.objects.State()
+	return listed
+}
+
+// drivers are the enforcers with what they need.
+func (s *istio) drivers() *dataplane.Drivers {
+	return &dataplane.Drivers{Index: s.all.index, Changed: s.all.everything, Carried: func() (bool, string) {
+		if !s.carries() {
+			return false, "the host does not carry its policies to the members: apply deploy/kubefed/istio, or take the enforcer out of the class"
+		}
+		return true, s.root.Problem()
+	}}
+}
+
+// federated: a Federated policy appeared, changed or went, or the kind was found or found missing.
+func (s *istio) federated(name, resource string) {
+	if name != "" {
+		s.all.federated(federation.IstioPolicy.Key(name), resource)
+		return
+	}
+	if s.carries() {
+		s.onceCarried.Do(func() { close(s.carried) })
+	}
+	s.all.inspector.Wake()
+	s.look()
+}
+
+func (s *istio) rootChanged() { s.look() }
+
+// look tells when everything is known, and wakes whoever decides by it.
+func (s *istio) look() {
+	listed, err := s.objects.State()
+	if (listed || err != nil) && s.root.Known() {
+		s.onceKnown.Do(func() { close(s.known) })
+	}
+	s.all.everything()
+}
+
+// member: an object in a member did, or the member itself.
+func (s *istio) member(cluster, object string) {
+	if object == "" {
+		s.all.everything()
+		return
+	}
+	s.all.member(cluster, federation.IstioPolicy.Key(object))
+}
+
+// errNotCarried: what nobody carries is in no member.
+var errNotCarried = errors.New("the host carries no such objects")
+
+// ifCarried are the members of which something can be heard.
+type ifCarried struct {
+	federation.Members
+	carries func() bool
+}
+
+// Registry fails while nothing is carried.
+func (m ifCarried) Registry() (bool, error) {
+	if !m.carries() {
+		return false, errNotCarried
+	}
+	return m.Members.Registry()
+}

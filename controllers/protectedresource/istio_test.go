@@ -1,0 +1,191 @@
+package protectedresource
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const meshKey = "istio-system/acp-x"
+
+// meshed are the facts about an enforced unit of a class that names both enforcers, whose objects have one name.
+func meshed(t *testing.T) *facts {
+	t.Helper()
+	render := func(o enforcer.Object) enforcer.Rendered {
+		o.Name, o.Spec = "acp-x", map[string]any{"kind": o.Kind}
+		r, err := enforcer.Render(o, "x", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	return &facts{Resource: "r:*", Wanted: true, View: index.New(index.NewFeeds()).View(), Placement: []string{"m1"}, Revision: enforcer.Revision,
+		Unit:     policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
+		Rendered: []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
+		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Unenforced: func(_, _ string) string { return "" }, Opened: func(_, _, _ string) string { return "" },
+		Observe: func(string, string) federation.Observation {
+			return federation.Observation{Registered: true, Reachable: true}
+		}}
+}
+
+func TestBothDataplanesHaveTheirObject(t *testing.T) {
+	p, err := decide(meshed(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, w := range p.Writes {
+		got = append(got, w.Kind.Federated.Kind+" "+w.Meta.Namespace+" "+w.Meta.Name)
+	}
+	if diff := cmp.Diff([]string{"FederatedCiliumClusterwideNetworkPolicy  acp-x", "FederatedAuthorizationPolicy istio-system acp-x"}, got); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if len(p.Desired) != 2 || p.Desired["acp-x"]["m1"] == p.Desired[meshKey]["m1"] {
+		t.Errorf("%v", p.Desired)
+	}
+}
+
+// An enforcer that cannot render just now must not cost a member what it has of it: that would open one of the two doors.
+func TestWhatCannotBeRenderedStays(t *testing.T) {
+	for _, stays := range []bool{true, false} {
+		f := meshed(t)
+		f.Rendered = f.Rendered[:1]
+		there := &federation.Object{Kind: federation.IstioPolicy, Placement: []string{"m1"}, TemplateSpec: map[string]any{"action": "ALLOW"},
+			Meta: metav1.ObjectMeta{Name: "acp-x", Namespace: "istio-system", ResourceVersion: "1"}}
+		f.Existing = []*federation.Object{there}
+		f.Observe = func(_, object string) federation.Observation { // Cilium's is in force, so nothing waits for it
+			o := &federation.Observed{Name: "acp-x", Revision: f.Rendered[0].Revision, Label: f.Rendered[0].Revision}
+			if object == meshKey {
+				o.Revision = enforcer.Revision(there.TemplateSpec)
+			}
+			return federation.Observation{Registered: true, Reachable: true, Object: o}
+		}
+		if stays {
+			f.Stays = []federation.Kind{federation.IstioPolicy}
+		}
+		p, err := decide(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		taken := false
+		for _, w := range p.Writes {
+			taken = taken || w.Key() == meshKey && len(w.Placement) == 0
+		}
+		if taken == stays {
+			t.Errorf("stays %t: taken away %t", stays, taken)
+		}
+		if _, desired := p.Desired[meshKey]["m1"]; desired != stays {
+			t.Errorf("stays %t: desired %t", stays, desired)
+		}
+	}
+}
+
+// A member is as its worse dataplane is.
+func TestTheWorseDataplaneCounts(t *testing.T) {
+	for _, c := range []struct {
+		reason string
+		change func(f *facts, seen map[string]*federation.Observed)
+		want   v1alpha1.MemberState
+		says   string
+	}{
+		{"both are as they have to be", func(*facts, map[string]*federation.Observed) {}, v1alpha1.MemberRealized, ""},
+		{"Istio's is not there", func(_ *facts, seen map[string]*federation.Observed) { seen[meshKey] = nil }, v1alpha1.MemberPending, "AuthorizationPolicy acp-x is not there yet"},
+		{"Istio's was changed by hand", func(_ *facts, seen map[string]*federation.Observed) { seen[meshKey].Revision = "other" }, v1alpha1.MemberDrifted, "AuthorizationPolicy acp-x was changed"},
+		{"Cilium's is not there", func(_ *facts, seen map[string]*federation.Observed) { seen["acp-x"] = nil }, v1alpha1.MemberPending, "the policy is not there yet"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f := meshed(t)
+			seen := map[string]*federation.Observed{}
+			for i := range f.Rendered {
+				r := &f.Rendered[i]
+				seen[renderedKey(r)] = &federation.Observed{Name: "acp-x", Revision: r.Revision, Label: r.Revision}
+			}
+			c.change(f, seen)
+			f.Observe = func(_, object string) federation.Observation {
+				return federation.Observation{Registered: true, Reachable: true, Object: seen[object]}
+			}
+			p, err := decide(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			states := f.clusterStates(&outcome{Plan: p}, objectNames(f, &p, nil))
+			if len(states) != 1 || states[0].State != c.want || !strings.Contains(states[0].Message, c.says) {
+				t.Errorf("%+v, want %s %q", states, c.want, c.says)
+			}
+		})
+	}
+}
+
+func TestEnforcedByWhom(t *testing.T) {
+	audit := func(_, _ string) string { return "Cilium's audit mode is on" }
+	for _, c := range []struct {
+		reason    string
+		enforcers []v1alpha1.EnforcerName
+		lacking   string
+		want      v1alpha1.MemberState
+	}{
+		{"Cilium lets everything through", []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}, "", v1alpha1.MemberPending},
+		{"that is none of Istio's business", []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, "", v1alpha1.MemberRealized},
+		{"the member has no Istio", []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, "it declares none", v1alpha1.MemberPending},
+	} {
+		f := meshed(t)
+		f.Unit.Enforcers, f.Unenforced = c.enforcers, audit
+		if c.lacking != "" {
+			f.Lacking[v1alpha1.EnforcerIstio] = map[string]string{"m1": c.lacking}
+		}
+		if state, message := f.enforcedIn("m1"); state != c.want {
+			t.Errorf("%s: %s (%s), want %s", c.reason, state, message, c.want)
+		}
+	}
+}
+
+func TestRefusalsNameTheirMembers(t *testing.T) {
+	no := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "a"}, Message: "no Istio"}
+	other := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "b"}, Message: "a range"}
+	named := func(r policy.Refusal, where string) policy.Refusal {
+		r.Message = where + r.Message
+		return r
+	}
+	r := &enforcer.Rendering{Refused: []policy.Refusal{other}, RefusedIn: map[string][]policy.Refusal{"m2": {no, other}, "m3": {no, other}, "m9": {no}}}
+	for _, c := range []struct {
+		reason  string
+		targets []string
+		want    []policy.Refusal
+	}{
+		{"of all members it is said without names", []string{"m1"}, []policy.Refusal{other}},
+		{"what some refuse names them, and who is no target is not named", []string{"m1", "m2", "m3"}, []policy.Refusal{named(no, "in m2, m3: "), other}},
+		{"all targets refuse it", []string{"m2", "m3"}, []policy.Refusal{no, other}},
+	} {
+		if diff := cmp.Diff(c.want, refusals(r, c.targets)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", c.reason, diff)
+		}
+	}
+}
+
+// What a wildcard allows is told of the resources that it covers, where Istio has it, and of the wildcard where Cilium has.
+func TestWildcardsAreFolded(t *testing.T) {
+	exact, wide := policy.Ref{Policy: "p", SID: "exact"}, policy.Ref{Policy: "a", SID: "wide"}
+	istioOnly, both := []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}
+	f := &facts{Resource: "r:x", Wanted: true, Unit: policy.Unit{Enforcers: both, From: []policy.Ref{exact}, Statements: []policy.UnitStatement{{Ref: exact}, {Ref: wide}}}}
+	f.foldWildcards()
+	if diff := cmp.Diff([]policy.Ref{wide, exact}, f.Unit.From); diff != "" || !f.Wanted {
+		t.Errorf("wanted %t, -want +got\n%s", f.Wanted, diff)
+	}
+	for _, c := range []struct {
+		enforcers []v1alpha1.EnforcerName
+		want      bool
+	}{{istioOnly, false}, {both, true}, {nil, true}} {
+		f := &facts{Resource: "r:*", Wanted: true, Unit: policy.Unit{Enforcers: c.enforcers}}
+		if f.foldWildcards(); f.Wanted != c.want {
+			t.Errorf("%v: a wildcard's unit is wanted: %t", c.enforcers, f.Wanted)
+		}
+	}
+}

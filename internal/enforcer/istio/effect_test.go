@@ -1,0 +1,80 @@
+package istio
+
+import (
+	"testing"
+
+	"github.com/acp-io/acp/internal/enforcer"
+)
+
+func TestEffectOf(t *testing.T) {
+	to := []any{map[string]any{"operation": map[string]any{"ports": []any{"6379"}}}}
+	by := func(names ...any) any {
+		return map[string]any{"from": []any{map[string]any{"source": map[string]any{"principals": names}}}, "to": to}
+	}
+	policy := func(action string, rules ...any) map[string]any {
+		s := map[string]any{"selector": map[string]any{"matchLabels": map[string]any{"k": "v"}}, "action": action}
+		if len(rules) > 0 {
+			s["rules"] = rules
+		}
+		return s
+	}
+	other := policy(allow, by("a"))
+	other["selector"] = map[string]any{"matchLabels": map[string]any{"k": "w"}}
+	anyone := map[string]any{"to": to}
+	cases := map[string]struct {
+		reason        string
+		before, after map[string]any
+		want          enforcer.Effect
+	}{
+		"Grant":         {"one more name in a rule takes nothing from anybody", policy(allow, by("a")), policy(allow, by("a", "b")), enforcer.Gives},
+		"Revocation":    {"a name is gone from a rule", policy(allow, by("a", "b")), policy(allow, by("b")), enforcer.Takes},
+		"LastOne":       {"nobody is left", policy(allow, by("a")), policy(allow), enforcer.Takes},
+		"Exchange":      {"one comes and one goes", policy(allow, by("a")), policy(allow, by("b")), enforcer.Takes},
+		"Anyone":        {"a rule for anyone does not hold the one by name, as far as is looked", policy(allow, by("a")), policy(allow, anyone), enforcer.Takes},
+		"NotAnyone":     {"anyone was let in", policy(allow, anyone), policy(allow, by("a")), enforcer.Takes},
+		"Closed":        {"a workload becomes closed", policy(audit, by("a")), policy(allow), enforcer.Gives},
+		"New":           {"there was nothing", nil, policy(allow, by("a")), enforcer.Gives},
+		"Audited":       {"what was closed is open", policy(allow, by("a")), policy(audit, by("a")), enforcer.Opens},
+		"Gone":          {"what was closed has no policy", policy(allow, by("a")), nil, enforcer.Opens},
+		"AuditChanges":  {"what decides nothing takes nothing", policy(audit, by("a")), policy(audit), enforcer.Gives},
+		"NewDeny":       {"somebody is denied", nil, policy(deny, by("a")), enforcer.Takes},
+		"DenyInEnforce": {"somebody is denied who was audited", policy(audit, by("a")), policy(deny, by("a")), enforcer.Takes},
+		"MoreDenied":    {"one more is denied", policy(deny, by("a")), policy(deny, by("a", "b")), enforcer.Takes},
+		"LessDenied":    {"one is not denied any more", policy(deny, by("a", "b")), policy(deny, by("a")), enforcer.Gives},
+		"DenyGone":      {"nobody is denied", policy(deny, by("a")), policy(audit), enforcer.Gives},
+		"OtherPods":     {"other pods are meant", policy(allow, by("a")), other, enforcer.Takes},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if got := EffectOf(tc.before, tc.after); got != tc.want {
+				t.Errorf("%s: effect %d, want %d", tc.reason, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestDeclared(t *testing.T) {
+	const able = `{"dataplane": "sidecar", "version": "1.31.1"}`
+	c := Declared(map[string]string{"m1": able, "m2": able, "m3": "", "m4": `{"dataplan": "sidecar"}`, "m5": `{"dataplane": "ambient", "version": "1.28"}`})
+	for member, want := range map[string]string{
+		"m1": "", "m2": "",
+		"m3": "the member declares no Istio that enforces",
+		"m5": "Istio 1.28 is older than 1.29",
+	} {
+		if got := c.Lacks(member); got != want {
+			t.Errorf("%s lacks %q, want %q", member, got, want)
+		}
+	}
+	if c.Lacks("m4") == "" {
+		t.Error("what cannot be read is taken for a capability")
+	}
+	if c.Default.Dataplane != Sidecar {
+		t.Errorf("the default is %s, want that of most members", c.Default.Dataplane)
+	}
+	if d := Declared(nil); d.Lacks("m1") == "" {
+		t.Error("nobody declared anything, and something can be enforced")
+	}
+	if _, err := New(c); err != nil {
+		t.Errorf("the configuration is refused: %v", err)
+	}
+}

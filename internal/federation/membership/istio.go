@@ -1,0 +1,69 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/acp-io/acp/deploy/istio"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// Needed are the kinds that are pushed to every member now: Istio's only where the host carries it.
+func (h *Host) Needed(ctx context.Context) ([]federation.Kind, error) {
+	out := []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup}
+	k := federation.IstioPolicy
+	_, err := h.dynamic.Resource(k.FederatedResource).Namespace(k.Namespace).List(ctx, metav1.ListOptions{Limit: 1})
+	switch {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		return out, nil
+	case err != nil:
+		return nil, fmt.Errorf("find out whether the host carries Istio's policies: %w", err)
+	}
+	return append(out, k), nil
+}
+
+// istioRoles are the root namespace and the roles of a member.
+func istioRoles() ([]*unstructured.Unstructured, error) { return documents("roles.yaml", istio.Roles) }
+
+// bringIstio makes what a member needs so that Istio's policies can be pushed to it, whether it has an Istio or not: KubeFed
+// asks every member for the kind. A kind that is there stays as Istio made it.
+func bringIstio(ctx context.Context, objects dynamic.Interface, cluster string, dry bool, told func(Step, error) error) error {
+	kinds, err := documents("authorizationpolicies.yaml", istio.Kind)
+	if err != nil {
+		return err
+	}
+	for _, o := range kinds {
+		r, err := client(objects, o)
+		if err != nil {
+			return err
+		}
+		if _, err := r.Get(ctx, o.GetName(), metav1.GetOptions{}); err == nil {
+			err = told(Step{In: cluster, Object: title(o), Done: Unchanged}, nil)
+			if err != nil {
+				return err
+			}
+			continue
+		} else if !apierrors.IsNotFound(err) {
+			return fmt.Errorf("read %s in %s: %w", title(o), cluster, err)
+		}
+		if err := told(bring(ctx, objects, cluster, o, dry)); err != nil {
+			return err
+		}
+	}
+	roles, err := istioRoles()
+	if err != nil {
+		return err
+	}
+	for _, o := range roles {
+		if err := told(bring(ctx, objects, cluster, o, dry)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

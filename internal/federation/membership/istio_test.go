@@ -1,0 +1,106 @@
+package membership
+
+import (
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/preflight"
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+// A member without Istio gets the kind and the rights to it, because KubeFed asks every member for it; and no more rights than
+// that.
+func TestIstioIsBrought(t *testing.T) {
+	ctx := t.Context()
+	alone, err := testenv.New(testenv.Options{CRDs: []string{"controllers/testdata/member"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := alone.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	var steps []Step
+	j := joining(t, "meshed", &steps)
+	j.Member, j.Cluster.Endpoint, j.Cluster.CABundle, j.Istio = alone.Config, alone.Config.Host, alone.Config.CAData, true
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	made := map[string]Done{}
+	for _, s := range steps {
+		made[s.Object] = s.Done
+	}
+	const kind = "CustomResourceDefinition authorizationpolicies.security.istio.io"
+	if made[kind] != Created || made["Role istio-system/acp-pusher"] != Created {
+		t.Errorf("%v", steps)
+	}
+	steps = nil
+	if err := (&Fix{Host: j.Host, Name: "meshed", Member: alone.Config, Istio: true, Told: func(s Step) { steps = append(steps, s) }}).Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if c := counts(steps); c[Unchanged] != len(steps) {
+		t.Errorf("the second time: %v", steps)
+	}
+
+	facts, err := j.Host.Facts(ctx, "meshed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := preflight.Assess(facts, preflight.Needs{Kinds: Kinds()}); !preflight.Passes(found) {
+		t.Errorf("%+v", found)
+	}
+
+	token, err := j.Host.token(ctx, kubeFedNamespace, federation.PusherSecretName("meshed"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := federation.RESTConfig(j.Cluster, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pusher := kubernetes.NewForConfigOrDie(config)
+	for _, c := range []struct {
+		verb, group, resource, namespace string
+		may                              bool
+	}{
+		{"list", "security.istio.io", "authorizationpolicies", "", true},
+		{"update", "security.istio.io", "authorizationpolicies", "istio-system", true},
+		{"update", "security.istio.io", "authorizationpolicies", "shop", false},
+		{"delete", "", "namespaces", "", false},
+		{"update", "", "namespaces", "", false},
+		{"create", "", "namespaces", "", false},
+	} {
+		r, err := pusher.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+			ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: c.verb, Group: c.group, Resource: c.resource, Namespace: c.namespace}}}, metav1.CreateOptions{})
+		if err != nil || r.Status.Allowed != c.may {
+			t.Errorf("%+v: %v, %v", c, r.Status, err)
+		}
+	}
+
+	// A kind that Istio installed stays as it is.
+	objects, err := dynamic.NewForConfig(alone.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds := objects.Resource(resources["CustomResourceDefinition"])
+	crd, err := crds.Get(ctx, "authorizationpolicies.security.istio.io", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd.SetLabels(map[string]string{"app.kubernetes.io/managed-by": "Helm"})
+	if crd, err = crds.Update(ctx, crd, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if after, err := crds.Get(ctx, crd.GetName(), metav1.GetOptions{}); err != nil || after.GetResourceVersion() != crd.GetResourceVersion() {
+		t.Errorf("it was changed: %v", err)
+	}
+}
