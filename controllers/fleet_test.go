@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -34,6 +35,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers"
 	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -56,6 +58,10 @@ type fleet struct {
 	// adapter stops the adapter that runs, as is what it logs in as.
 	adapter func() error
 	as      *rest.Config
+	// pace of the adapters that are started from now on.
+	pace pace.Limits
+	// metrics are those of the adapter that runs.
+	metrics *prometheus.Registry
 }
 
 type memberServer struct {
@@ -90,6 +96,8 @@ func TestMain(m *testing.M) {
 
 func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, err error) {
 	f = &fleet{scheme: runtime.NewScheme(), members: map[string]*memberServer{},
+		// KubeFed is played, and nobody plays it for what other tests left behind.
+		pace:  pace.Limits{Owed: 1 << 20, Patience: time.Hour},
 		clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second))}
 	var stops []func() error
 	stop = func() error {
@@ -167,6 +175,10 @@ func (f *fleet) startMember(name string) (*memberServer, error) {
 	if m.client, err = client.New(server.Config, client.Options{Scheme: f.scheme}); err != nil {
 		return nil, err
 	}
+	// The members' rights are partly in ACP's namespace there.
+	if err := m.client.Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: acpNS}}); err != nil {
+		return nil, err
+	}
 	if err := apply(m.client, "deploy/rbac/member"); err != nil {
 		return nil, err
 	}
@@ -205,10 +217,12 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
+	f.metrics = prometheus.NewRegistry()
 	ctx, cancel := context.WithCancel(context.Background())
-	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock,
+	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, Pace: f.pace, Metrics: f.metrics,
 		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
-		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond}}); err != nil {
+		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond},
+		Tell:    200 * time.Millisecond}); err != nil {
 		cancel()
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
@@ -31,14 +32,19 @@ func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all
 	if err != nil {
 		return nil, nil, err
 	}
+	w.pacing = &pacing{line: pace.NewLine("groups", config.Pace), objects: w.objects, members: fleet, clock: config.Clock}
+	if err := w.pacing.add(mgr, groups); err != nil {
+		return nil, nil, err
+	}
 	for _, run := range []manager.Runnable{always(w.objects.Run), always(fleet.Run)} {
 		if err := mgr.Add(run); err != nil {
 			return nil, nil, err
 		}
 	}
-	both := after(ready, w.known)
-	r := &externalgroup.Reconciler{Index: all.index, Fleet: fleet, Federated: w.objects, Render: cilium.RenderGroup}
-	return r, both, r.SetupWithManager(mgr, groups, both)
+	both := acquainted(after(ready, w.known), all.fleet, fleet)
+	r := &externalgroup.Reconciler{Index: all.index, Fleet: fleet, Federated: w.objects, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
+		Line: w.pacing.line, Owes: w.pacing.object, Subjects: groups, Clock: config.Clock}
+	return r, both, r.SetupWithManager(mgr, both)
 }
 
 // wakeGroups turns what happened to groups into the subjects and the resources that have to be looked at.
@@ -46,6 +52,7 @@ type wakeGroups struct {
 	all     *wake
 	groups  *feed.Feed
 	objects *federation.Objects
+	pacing  *pacing
 	known   chan struct{}
 	once    sync.Once
 }
@@ -59,6 +66,7 @@ func (w *wakeGroups) federated(name, subject string) {
 		w.everything()
 		return
 	}
+	w.pacing.object(name)
 	w.look(name, subject)
 }
 
@@ -68,6 +76,7 @@ func (w *wakeGroups) member(_, object string) {
 		w.everything()
 		return
 	}
+	w.pacing.object(object)
 	subject := ""
 	if o, ok := w.objects.Get(object); ok {
 		subject = o.Resource()
@@ -86,6 +95,7 @@ func (w *wakeGroups) look(name, subject string) {
 }
 
 func (w *wakeGroups) everything() {
+	w.pacing.everything()
 	w.all.index.EveryWorkload()
 	for _, o := range w.objects.List() {
 		// Also those of subjects that have no workload any more.

@@ -38,6 +38,7 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 			return preflight.Keys(in.ResourceClasses, in.SubjectClasses)
 		},
 		Changed:       func(string) { w.everything() },
+		Looked:        w.retell,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
 	}
 	if err := inspector.Prepare(); err != nil {
@@ -56,13 +57,32 @@ func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
 	if err != nil {
 		return fmt.Errorf("make a client of the host cluster: %w", err)
 	}
+	metrics, err := rotation.NewMetrics(config.Metrics)
+	if err != nil {
+		return err
+	}
 	rotator := &rotation.Rotator{
 		Clusters: w.fleet.Clusters, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
-		Interval:      config.TokenChecks, Clock: config.Clock, Log: mgr.GetLogger().WithName("tokens"), Metrics: rotation.SharedMetrics(),
+		Interval:      config.TokenChecks, Clock: config.Clock, Log: mgr.GetLogger().WithName("tokens"), Metrics: metrics,
 	}
 	if err := rotator.Prepare(); err != nil {
 		return err
 	}
 	return mgr.Add(rotator)
+}
+
+// setUpMarks adds what follows the marks of downgrades.
+func setUpMarks(mgr manager.Manager, host dynamic.Interface, config Config, w *wake) (*federation.Marks, error) {
+	marks, err := federation.NewMarks(federation.FleetConfig{Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+		Probing: config.Probing.Seldom(), Log: mgr.GetLogger().WithName("marks"), Changed: func(_, object string) {
+			if object != "" {
+				w.inspector.Wake()
+				w.everything()
+			}
+		}})
+	if err != nil {
+		return nil, err
+	}
+	return marks, mgr.Add(always(marks.Run))
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/membercluster"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -23,9 +24,11 @@ import (
 type names struct {
 	index      *index.Index
 	identities *federation.Identities
-	objects    *federation.Objects
-	log        logr.Logger
-	wake       chan struct{}
+	// counted are the identities as numbers.
+	counted *membercluster.Identities
+	objects *federation.Objects
+	log     logr.Logger
+	wake    chan struct{}
 	// missing are the members whose labels were never read, as last told.
 	missing []string
 	// known is closed when the index was told for the first time.
@@ -41,7 +44,8 @@ func setUpNames(mgr manager.Manager, host dynamic.Interface, config Config, all 
 	n := &names{index: all.index, objects: all.objects, log: mgr.GetLogger().WithName("names"), wake: make(chan struct{}, 1), known: make(chan struct{})}
 	identities, err := federation.NewIdentities(federation.FleetConfig{
 		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
-		Probing: config.Probing, Log: n.log, Changed: func(_, _ string) {
+		Probing: config.Probing.Seldom(), Log: n.log, Changed: func(cluster, _ string) {
+			n.counted.Changed(cluster)
 			n.again()
 			all.openings.again()
 		},
@@ -49,7 +53,7 @@ func setUpNames(mgr manager.Manager, host dynamic.Interface, config Config, all 
 	if err != nil {
 		return nil, err
 	}
-	n.identities, all.names = identities, n
+	n.identities, n.counted, all.names = identities, &membercluster.Identities{Each: identities.Each}, n
 	for _, run := range []manager.Runnable{always(identities.Run), always(n.run)} {
 		if err := mgr.Add(run); err != nil {
 			return nil, err

@@ -46,7 +46,7 @@ func setUpOpenings(mgr manager.Manager, host dynamic.Interface, config Config, a
 	var err error
 	if o.policies, err = federation.NewOpenings(federation.FleetConfig{
 		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
-		Probing: config.Probing, Log: mgr.GetLogger().WithName("openings"), Changed: func(_, _ string) { o.again() },
+		Probing: config.Probing.Seldom(), Log: mgr.GetLogger().WithName("openings"), Changed: func(_, _ string) { o.again() },
 	}); err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -20,7 +21,10 @@ import (
 	"github.com/acp-io/acp/controllers/class"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/measure"
 	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/membercluster"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -36,8 +40,14 @@ type Config struct {
 	Probing federation.Probing
 	// Looks at the members; the zero value is member.DefaultTiming.
 	Looks member.Timing
+	// Tell is the time between two writes about one member; the zero value is membercluster.DefaultEvery.
+	Tell time.Duration
+	// Metrics are registered here; nil: nowhere.
+	Metrics prometheus.Registerer
 	// TokenChecks is the time between two looks at the members' tokens; zero is rotation.DefaultInterval.
 	TokenChecks time.Duration
+	// Pace is how much KubeFed may owe before what is not urgent waits; the zero value is pace.DefaultLimits.
+	Pace pace.Limits
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 }
@@ -62,6 +72,9 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
+	if config.Pace == (pace.Limits{}) {
+		config.Pace = pace.DefaultLimits
+	}
 	host, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("make a client of the host cluster: %w", err)
@@ -83,10 +96,17 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 		return err
 	}
 	w.fleet = fleet
+	w.pacing = &pacing{line: pace.NewLine("policies", config.Pace), objects: objects, members: fleet, clock: config.Clock}
+	if err := errors.Join(w.pacing.add(mgr, feeds.Units), w.pacing.show(mgr, x)); err != nil {
+		return err
+	}
 	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
 		return err
 	}
 	if err := setUpRotation(mgr, config, w); err != nil {
+		return err
+	}
+	if w.marks, err = setUpMarks(mgr, host, config, w); err != nil {
 		return err
 	}
 	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
@@ -104,12 +124,20 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
+	if w.standing, err = setUpMemberClusters(mgr, config, w, ready); err != nil {
+		return err
+	}
+	measures, err := measure.New(config.Metrics)
+	if err != nil {
+		return err
+	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Policies: feeds.Policies, Groups: groups, Unenforced: w.inspector.Unenforced, Opened: w.openings.by,
+		Client: mgr.GetClient(), Index: x, Fleet: fleet, Federated: objects, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
+		Line: w.pacing.line, Owes: w.pacing.object, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
 		Enforcers: map[v1alpha1.EnforcerName]enforcer.Enforcer{v1alpha1.EnforcerCilium: cilium.Enforcer{}},
 		Clock:     config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
-	if err := units.SetupWithManager(mgr, feeds.Units, ready); err != nil {
+	if err := units.SetupWithManager(mgr, ready); err != nil {
 		return err
 	}
 	policies := &accesscontrolpolicy.Reconciler{
@@ -121,7 +149,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := approvalpolicy.Setup(mgr, config.Clock); err != nil {
 		return err
 	}
-	return class.Setup(mgr, x, feeds, config.Clock, ready)
+	return class.Setup(mgr, x, feeds, config.Clock, w.pacing.line.Waiting, ready)
 }
 
 // always runs on every replica, so that a new leader knows the fleet at once.
@@ -153,11 +181,16 @@ type wake struct {
 	units   *feed.Feed
 	objects *federation.Objects
 	fleet   *federation.Fleet
+	pacing  *pacing
 	names   *names
 	// inspector looks after the members themselves.
 	inspector *member.Inspector
-	openings  *openings
-	log       logr.Logger
+	// standing tells how they stand.
+	standing *membercluster.Writer
+	openings *openings
+	// marks are those of downgrades.
+	marks *federation.Marks
+	log   logr.Logger
 }
 
 // federated: a Federated object appeared, changed or went.
@@ -168,6 +201,7 @@ func (w *wake) federated(name, resource string) {
 		w.everything()
 		return
 	}
+	w.pacing.object(name)
 	if known, ok := w.board.ResourceOf(name); ok {
 		w.units.Add(feed.Urgent, known)
 	}
@@ -183,9 +217,11 @@ func (w *wake) member(cluster, object string) {
 			w.tell(cluster)
 		}
 		w.inspector.Wake()
+		w.standing.Wake()
 		w.everything()
 		return
 	}
+	w.pacing.object(object)
 	if resource, ok := w.board.ResourceOf(object); ok {
 		w.units.Add(feed.Urgent, resource)
 		return
@@ -206,7 +242,11 @@ func (w *wake) tell(cluster string) {
 	w.log.Info("Member", "member", cluster, "registered", o.Registered, "reachable", o.Reachable, "message", o.Message)
 }
 
+// retell: something was found in a member.
+func (w *wake) retell() { w.standing.Wake() }
+
 func (w *wake) everything() {
+	w.pacing.everything()
 	w.index.Everything(feed.Bulk)
 	w.units.Add(feed.Bulk, w.board.Resources()...)
 	for _, o := range w.objects.List() {

@@ -46,6 +46,11 @@ test('the playground has weeks to look at: one resource can be closed at once, a
     const { items } = await get<{ items: { sid: string }[] }>(bob, 'resources/orders-cache/unused');
     expect(items.map((item) => item.sid)).toContain('refunds-uses-orders-cache');
   });
+  await test.step('the dataplanes did what the policies said, also before they had the first ones', async () => {
+    const since = new Date(Date.now() - 24 * 3_600_000).toISOString();
+    const { items } = await get<{ items: unknown[] }>(bob, `flows?resource=bobs-cluster&disagree=true&since=${since}`);
+    expect(items).toEqual([]);
+  });
   await test.step('live flows go on where the history ends', async () => {
     const since = new Date(Date.now() - 14 * 24 * 3_600_000).toISOString();
     await expect

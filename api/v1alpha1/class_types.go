@@ -148,7 +148,7 @@ type ResourceClassSpec struct {
 type ClassStatus struct {
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
-	// Conditions: Accepted.
+	// Conditions: Accepted, and Propagated of a resource class, which tells how long a change of many resources still takes.
 	//
 	// +listType=map
 	// +listMapKey=type

@@ -60,6 +60,8 @@ const (
 	FindingIdentitiesFull = "IdentitiesFull"
 	// FindingPolicyMapFilling: the heaviest unit fills more than half of a workload's policy map.
 	FindingPolicyMapFilling = "PolicyMapFilling"
+	// FindingOrphan: a policy looks like ACP's, by its name or its label, and nothing on the host asks for it.
+	FindingOrphan = "Orphan"
 )
 
 // MemberFinding is one thing that was found in a member.

@@ -36,6 +36,13 @@ type TemporaryAudit struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	By string `json:"by"`
+
+	// Scope is the downgrade of many resources that this is a part of: all, or class/ and the class's name. Empty: the
+	// resource alone.
+	//
+	// +kubebuilder:validation:MaxLength=260
+	// +optional
+	Scope string `json:"scope,omitempty"`
 }
 
 // ProtectedResourceSpec is the desired protection of one server.
@@ -63,7 +70,7 @@ type ProtectedResourceSpec struct {
 
 // MemberState is what was read back from one member cluster.
 //
-// +kubebuilder:validation:Enum=Pending;Realized;Drifted;Unreachable;Leaked;Overridden;Quarantined
+// +kubebuilder:validation:Enum=Pending;Realized;Drifted;Unreachable;Leaked;Overridden;Quarantined;Downgraded
 type MemberState string
 
 const (
@@ -81,6 +88,8 @@ const (
 	MemberOverridden MemberState = "Overridden"
 	// MemberQuarantined: the member is kept out because it failed its preflight.
 	MemberQuarantined MemberState = "Quarantined"
+	// MemberDowngraded: somebody opened the member by hand, and nothing is written to it until that is ended.
+	MemberDowngraded MemberState = "Downgraded"
 )
 
 // ClusterState is the truth about one unit in one member cluster.

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -57,7 +58,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return err
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
-		Cache:  cache.Options{HTTPClient: patient},
+		Cache:  cache.Options{HTTPClient: patient, DefaultTransform: cache.TransformStripManagedFields()},
 		Scheme: scheme, Logger: logger, HealthProbeBindAddress: o.healthAddress,
 		Metrics:        metricsserver.Options{BindAddress: o.metricsAddress},
 		LeaderElection: o.leaderElect, LeaderElectionID: "acp-adapter", LeaderElectionNamespace: o.credentialsNamespace,
@@ -67,7 +68,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
-		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace, TokenChecks: o.tokenChecks,
+		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace, TokenChecks: o.tokenChecks, Metrics: metrics.Registry,
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}

@@ -57,7 +57,7 @@ func TestClickHouseFromEndToEnd(t *testing.T) {
 		t.Errorf("kubectl acp flows (-want +got)\n%s%s", diff, out.String())
 	}
 
-	o, err := clickhouse.ParseDSN(dsn)
+	o, err := clickhouse.ParseDSN(dsn, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/exporter"
+	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/hubble"
 	"github.com/acp-io/acp/internal/audit/policies"
 	"github.com/acp-io/acp/internal/audit/rollup"
@@ -31,7 +32,7 @@ import (
 type collector struct {
 	o      options
 	log    *slog.Logger
-	store  closingWriter
+	store  flowstore.Writer
 	writer audit.Writer // the store, behind the spool where there is one
 	spool  *spool.Spool
 	totals *rollup.Aggregator
@@ -44,9 +45,9 @@ type collector struct {
 	states  map[string]func() hubble.State
 }
 
-// collect wires and runs the parts, and stops them in the order in which flows pass through them.
-func collect(ctx context.Context, o options, stdout io.Writer, log *slog.Logger) error {
-	reg := prometheus.NewRegistry()
+// collect wires and runs the parts, and stops them in the order in which flows pass through them. What is counted is in the
+// registry.
+func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io.Writer, log *slog.Logger) error {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	c := &collector{o: o, log: log, metrics: hubble.NewMetrics(reg), states: map[string]func() hubble.State{}}
@@ -62,7 +63,7 @@ func collect(ctx context.Context, o options, stdout io.Writer, log *slog.Logger)
 	if c.source, err = policies.New(policies.Config{Host: host, Log: log}); err != nil {
 		return err
 	}
-	if c.store, err = o.store.open(ctx, log); err != nil {
+	if c.store, err = openStore(ctx, o.store, log); err != nil {
 		return err
 	}
 	defer func() {

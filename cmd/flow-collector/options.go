@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/hubble"
 )
 
@@ -23,7 +24,7 @@ type member struct{ name, address, file string }
 
 type options struct {
 	kubeconfig    string
-	store         storeOptions
+	store         flowstore.Address
 	members       []member
 	tls           hubble.TLSFiles
 	healthAddress string
@@ -92,8 +93,8 @@ func parse(args []string, out io.Writer) (options, error) {
 		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
 	}
 	var err error
-	if o.store, err = parseStore(store); err != nil {
-		return o, err
+	if o.store, err = flowstore.Parse(store, os.ReadFile); err != nil {
+		return o, fmt.Errorf("--store: %w", err)
 	}
 	if o.members, err = parseMembers(relays, exporters); err != nil {
 		return o, err
@@ -105,7 +106,7 @@ func parse(args []string, out io.Writer) (options, error) {
 		return o, err
 	}
 	if o.flows = hubble.Keep(flows); flows == "" {
-		o.flows = o.store.keeps()
+		o.flows = keeps(o.store)
 	}
 	return o, o.validate()
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -35,7 +36,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	log := logger(o, stderr)
-	if err := collect(ctx, o, stdout, log); err != nil {
+	if err := collect(ctx, o, prometheus.NewRegistry(), stdout, log); err != nil {
 		fmt.Fprintf(stderr, "flow-collector: %v\n", err)
 		return exitError
 	}

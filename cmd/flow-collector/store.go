@@ -3,70 +3,26 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
-	"github.com/acp-io/acp/internal/audit/clickhouse"
+	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/hubble"
-	"github.com/acp-io/acp/internal/audit/sqlite"
 )
 
-// storeOptions are what --store names.
-type storeOptions struct {
-	sqlite     string // the file; empty: the other one
-	clickhouse clickhouse.Options
-}
-
-// parseStore reads the flag, or the file that it names after an @: passwords do not belong on a command line.
-func parseStore(s string) (storeOptions, error) {
-	if file, ok := strings.CutPrefix(s, "@"); ok {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return storeOptions{}, fmt.Errorf("--store: read the address: %w", err)
-		}
-		s = strings.TrimSpace(string(b))
-	}
-	kind, rest, _ := strings.Cut(s, ":")
-	switch kind {
-	case "sqlite":
-		if rest != "" {
-			return storeOptions{sqlite: rest}, nil
-		}
-	case "clickhouse", "http", "https":
-		o, err := clickhouse.ParseDSN(s)
-		if err != nil {
-			return storeOptions{}, fmt.Errorf("--store: %w", err)
-		}
-		return storeOptions{clickhouse: o}, nil
-	}
-	return storeOptions{}, errors.New("--store: give it as sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE or @FILE with one of these in it")
-}
-
 // keeps is which flows are stored one by one when nobody says so: a file for one machine is no place for all of them.
-func (o storeOptions) keeps() hubble.Keep {
-	if o.sqlite != "" {
+func keeps(where flowstore.Address) hubble.Keep {
+	if where.Embedded() {
 		return hubble.KeepRefused
 	}
 	return hubble.KeepAll
 }
 
-// closingWriter is what the collector needs of a store.
-type closingWriter interface {
-	audit.Writer
-	Close() error
-}
-
-// open opens the store. A server may be away at first: what is counted waits for it, in the spool where there is one.
-func (o storeOptions) open(ctx context.Context, log *slog.Logger) (closingWriter, error) {
-	if o.sqlite != "" {
-		return sqlite.Open(ctx, o.sqlite)
-	}
-	s := &remoteStore{open: func(ctx context.Context) (closingWriter, error) { return clickhouse.Open(ctx, o.clickhouse) }}
+// openStore opens the store. A server may be away at first: what is counted waits for it, in the spool where there is one.
+func openStore(ctx context.Context, where flowstore.Address, log *slog.Logger) (flowstore.Writer, error) {
+	s := &remoteStore{open: where.Open}
 	if _, err := s.get(ctx); err != nil {
 		if !errors.Is(err, audit.ErrUnavailable) {
 			return nil, err
@@ -78,10 +34,10 @@ func (o storeOptions) open(ctx context.Context, log *slog.Logger) (closingWriter
 
 // remoteStore opens a store when it is first reached.
 type remoteStore struct {
-	open func(context.Context) (closingWriter, error)
+	open func(context.Context) (flowstore.Writer, error)
 
 	mu    sync.Mutex
-	store closingWriter
+	store flowstore.Writer
 	tried time.Time
 	err   error
 }
@@ -89,7 +45,7 @@ type remoteStore struct {
 // openEvery is the time between two attempts: each costs a connection.
 const openEvery = 2 * time.Second
 
-func (s *remoteStore) get(ctx context.Context) (closingWriter, error) {
+func (s *remoteStore) get(ctx context.Context) (flowstore.Writer, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.store != nil {

@@ -44,17 +44,19 @@ func BenchmarkPortal(b *testing.B) {
 	for kind, dsn := range map[string]func(testing.TB) string{"sqlite": databasetest.SQLite, "postgres": testenv.DurablePostgres} {
 		b.Run(kind, func(b *testing.B) {
 			few := open(b, config, provider, folder, dsn(b), fewTickets)
-			small := few.lists()
+			_, small, rowsOfFew := few.lists()
 			few.stop()
 			m := open(b, config, provider, folder, dsn(b), manyTickets)
 			nothing := m.nothing()
-			list := m.lists()
+			first, list, rows := m.lists()
+			find := m.finds()
 			search := m.searches()
 			submit, made := m.submits()
 			decide := m.decisions(made)
 			m.stop()
 			fmt.Printf("bench portal_list_growth_%s %.1f x\n", kind, list.p99/small.p99)
-			for name, x := range map[string]figure{"nothing": nothing, "list_tickets": list, "search": search, "submit": submit, "decide": decide} {
+			fmt.Printf("bench portal_list_rows_growth_%s %.1f x\n", kind, rows/rowsOfFew)
+			for name, x := range map[string]figure{"nothing": nothing, "list_first": first, "list_tickets": list, "find_tickets": find, "search": search, "submit": submit, "decide": decide} {
 				fmt.Printf("bench portal_%s_p99_%s %.1f ms\n", name, kind, x.p99)
 				fmt.Printf("bench portal_%s_cpu_%s %.2f ms\n", name, kind, x.cpu)
 			}
@@ -121,6 +123,10 @@ var old = []string{
  CASE state WHEN 'pending' THEN '' ELSE ',"Votes":[{"Person":"u' || l || '","Approve":true,"At":"2025-01-02T03:04:05Z"}]' END || '},{"Name":"owner","State":"' ||
  CASE state WHEN 'pending' THEN 'waiting' ELSE 'approved' END || '","Approvers":["u' || (5 * o) || '","u' || (5 * o + 1) || '","u' || (5 * o + 2) || '"],"Quorum":1}]}'
  FROM (SELECT number, state, number % 2000 / 5 + 400 * (number / 2000 % 25) AS a, number * 13 % 10000 AS r, number % 2000 / 5 * 5 AS l, number * 13 % 10000 * 7 % 400 AS o FROM tickets) AS x`,
+	`INSERT INTO ticket_words SELECT t.number, w.word FROM tickets t CROSS JOIN (SELECT 'the' AS word UNION ALL SELECT 'checkout' UNION ALL SELECT 'needs' UNION ALL SELECT 'it'
+ UNION ALL SELECT 'app' UNION ALL SELECT 'cache') AS w`,
+	`INSERT INTO ticket_words SELECT number, requester FROM tickets`,
+	`INSERT INTO ticket_words SELECT number, '' || (number * 13 % 10000) FROM tickets`,
 	`INSERT INTO concerns SELECT number, 0, 'u' || (number % 2000 / 5 * 5), 'named' FROM tickets WHERE number % 5 > 0`,
 	`INSERT INTO concerns SELECT number, 0, 'u' || (number % 2000 / 5 * 5), CASE state WHEN 'pending' THEN 'waits' ELSE 'decided' END FROM tickets WHERE number % 5 > 0`,
 	`INSERT INTO concerns SELECT number, 0, 'u' || (number * 13 % 10000 * 7 % 400 * 5 + 3), 'named' FROM tickets`,
@@ -227,13 +233,29 @@ func (m *measurement) nothing() figure {
 	return m.all(60, func(c, i int) portaltest.Answer { return m.people[c][i%2].Get("/healthz") }, http.StatusOK)
 }
 
-func (m *measurement) lists() figure {
+// lists returns what a page costs that nobody has seen before, what one costs that was seen, and how many tickets are on
+// a page.
+func (m *measurement) lists() (first, again figure, rows float64) {
 	views := []string{"mine", "approvals", "decided", "all", "mine&state=pending", "all&state=effective"}
 	list := func(c, i int) portaltest.Answer {
 		return m.people[c][i%2].Get("/api/v1/tickets?limit=25&view=" + views[i/2%len(views)])
 	}
-	m.all(2*len(views), list, http.StatusOK) // what a portal that was just started has to load
-	return m.all(5*2*len(views), list, http.StatusOK)
+	first = m.all(2*len(views), list, http.StatusOK)
+	again = m.all(5*2*len(views), list, http.StatusOK)
+	for i := range 2 * len(views) {
+		var page struct{ Items []struct{ ID string } }
+		list(0, i).Into(m.b, &page)
+		rows += float64(len(page.Items)) / float64(2*len(views))
+	}
+	return first, again, rows
+}
+
+// finds are searches for tickets, by words that all have, that few have, and beginnings of them.
+func (m *measurement) finds() figure {
+	words := []string{"checkout", "checkout+4711", "47", "u" + fmt.Sprint(groups), "need+cache", "nothing+of+this"}
+	return m.all(5*len(words), func(c, i int) portaltest.Answer {
+		return m.people[c][i%2].Get("/api/v1/tickets?limit=25&view=all&q=" + words[i%len(words)])
+	}, http.StatusOK)
 }
 
 func (m *measurement) searches() figure {

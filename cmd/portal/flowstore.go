@@ -2,69 +2,26 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
-	"github.com/acp-io/acp/internal/audit/clickhouse"
-	"github.com/acp-io/acp/internal/audit/sqlite"
+	"github.com/acp-io/acp/internal/audit/flowstore"
 )
 
-// flowStore is what --flow-store names.
-type flowStore struct {
-	sqlite     string // the file; empty: the other one
-	clickhouse clickhouse.Options
-}
-
-// parseFlowStore reads the flag, or the file that it names after an @: passwords do not belong on a command line.
-func parseFlowStore(s string) (flowStore, error) {
-	if file, ok := strings.CutPrefix(s, "@"); ok {
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return flowStore{}, fmt.Errorf("--flow-store: read the address: %w", err)
-		}
-		s = strings.TrimSpace(string(b))
-	}
-	kind, rest, _ := strings.Cut(s, ":")
-	switch kind {
-	case "sqlite":
-		if rest != "" {
-			return flowStore{sqlite: rest}, nil
-		}
-	case "clickhouse", "http", "https":
-		o, err := clickhouse.ParseDSN(s)
-		if err != nil {
-			return flowStore{}, fmt.Errorf("--flow-store: %w", err)
-		}
-		return flowStore{clickhouse: o}, nil
-	}
-	return flowStore{}, errors.New("--flow-store: give it as sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE or @FILE with one of these in it")
-}
-
-type closingReader interface {
-	audit.Reader
-	Close() error
-}
-
-// open is the store, whether it is there already or not: without flows people are served all the same.
-func (f flowStore) open(ctx context.Context) (closingReader, error) {
-	if f.sqlite != "" {
-		return sqlite.OpenReader(ctx, f.sqlite)
-	}
-	return &remoteFlows{open: func(ctx context.Context) (closingReader, error) { return clickhouse.OpenReader(ctx, f.clickhouse) }, now: time.Now}, nil
+// openFlows is the store, whether it is there already or not: without flows people are served all the same.
+func openFlows(where flowstore.Address) *remoteFlows {
+	return &remoteFlows{open: where.OpenReader, now: time.Now}
 }
 
 // remoteFlows opens a store when it is first reached.
 type remoteFlows struct {
-	open func(context.Context) (closingReader, error)
+	open func(context.Context) (flowstore.Reader, error)
 	now  func() time.Time
 
 	mu    sync.Mutex
-	store closingReader
+	store flowstore.Reader
 	tried time.Time
 	err   error
 }
@@ -75,7 +32,7 @@ const (
 	reopenPatience = 3 * time.Second
 )
 
-func (r *remoteFlows) get(ctx context.Context) (closingReader, error) {
+func (r *remoteFlows) get(ctx context.Context) (flowstore.Reader, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.store != nil {

@@ -5,36 +5,21 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/audittest"
-	"github.com/acp-io/acp/internal/audit/clickhouse"
+	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/sqlite"
 	"github.com/acp-io/acp/internal/testenv"
 )
-
-func TestFlowStoreAddress(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "address")
-	if err := os.WriteFile(file, []byte("clickhouse://acp:hush@127.0.0.1:9000/flows\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	for address, want := range map[string]string{"sqlite:x.db": "", "clickhouse://acp@127.0.0.1:9000/flows": "", "@" + file: "",
-		"sqlite:": "give it as", "mysql:x": "give it as", "": "give it as", "clickhouse://h:9000": "needs a host and a database", "@" + file + "x": "read the address"} {
-		_, err := parseFlowStore(address)
-		if (err == nil) != (want == "") || err != nil && (!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hush")) {
-			t.Errorf("%q: %v", address, err)
-		}
-	}
-}
 
 // TestFlowStoreThatComesLater: the portal starts without it, asks no more often than it should, and reads it once it is there.
 func TestFlowStoreThatComesLater(t *testing.T) {
 	now, tried := time.Now(), 0
 	away := errors.New("no server")
-	r := &remoteFlows{now: func() time.Time { return now }, open: func(ctx context.Context) (closingReader, error) {
+	r := &remoteFlows{now: func() time.Time { return now }, open: func(ctx context.Context) (flowstore.Reader, error) {
 		if tried++; away != nil {
 			return nil, away
 		}
@@ -73,19 +58,16 @@ func TestFlowStoreInClickHouse(t *testing.T) {
 	if err := os.WriteFile(file, []byte(dsn+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	where, err := parseFlowStore("@" + file)
+	where, err := flowstore.Parse("@"+file, os.ReadFile)
 	if err != nil {
 		t.Fatal(err)
 	}
-	reader, err := where.open(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader := openFlows(where)
 	defer reader.Close()
 	if _, err := reader.LastFlow(t.Context()); !errors.Is(err, audit.ErrUnavailable) {
 		t.Errorf("no collector has written yet: %v, want ErrUnavailable", err)
 	}
-	store, err := clickhouse.Open(t.Context(), where.clickhouse)
+	store, err := where.Open(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

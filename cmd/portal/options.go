@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/database"
 )
@@ -123,8 +124,10 @@ func (o *options) check() error {
 			return errors.New("--database has a password, which every user of the machine could read: put the URL into a file and name that with --database-url-file")
 		}
 	}
-	_, err := parseFlowStore(o.flowStore)
-	return err
+	if _, err := flowstore.Parse(o.flowStore, os.ReadFile); err != nil {
+		return fmt.Errorf("--flow-store: %w", err)
+	}
+	return nil
 }
 
 // here tells whether only this machine can reach an address.

@@ -25,6 +25,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
+	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/credential"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
@@ -52,15 +53,22 @@ const (
 	resyncEvery  = 30 * time.Second
 	pruneEvery   = 10 * time.Minute
 	guardEvery   = 10 * time.Second
-	jobLease     = 5 * time.Second // more than a write may take
-	workers      = 4               // jobs of one resource are done in order, those of others beside them
+	// downgradePatience is how long who downgrades waits for all of it; the rest goes on.
+	downgradePatience = 5 * time.Second
+	jobLease          = 5 * time.Second // more than a write may take
+	workers           = 4               // jobs of one resource are done in order, those of others beside them
 	// gcPercent: what the portal keeps is small beside what its answers are made of and leave at once; a heap half as large
 	// again is worth half the collecting. GOGC says otherwise.
 	gcPercent = 200
 )
 
-// run wires the parts together and serves until the context ends.
+// run serves until the context ends.
 func run(ctx context.Context, o options, log *slog.Logger) error {
+	return operate(ctx, o, prometheus.NewRegistry(), log)
+}
+
+// operate wires the parts together and serves until the context ends. What is counted is in the registry.
+func operate(ctx context.Context, o options, registry *prometheus.Registry, log *slog.Logger) error {
 	ctrllog.SetLogger(logr.FromSlogHandler(log.Handler()))
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
@@ -101,21 +109,17 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		return err
 	}
 	credentials := credentialstore.New(db, ledgerstore.Append)
-	where, err := parseFlowStore(o.flowStore)
+	where, err := flowstore.Parse(o.flowStore, os.ReadFile)
 	if err != nil {
-		return err
+		return fmt.Errorf("--flow-store: %w", err)
 	}
-	flows, err := where.open(ctx)
-	if err != nil {
-		return err
-	}
+	flows := openFlows(where)
 	defer func() { _ = flows.Close() }() // only read
 
 	trusted, err := proxies(o.trustedProxies)
 	if err != nil {
 		return err
 	}
-	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metricsListener, err := listenMetrics(ctx, o.metricsAddress)
 	if err != nil {
@@ -137,10 +141,15 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
+	times := portal.NewTicketTimes(registry)
 	var outbox []*approval.Worker
 	states := rolloutstore.New(db)
 	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: time.Now})
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: time.Now, OnChange: hub.Ticket,
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: time.Now,
+		OnChange: func(t *approval.Ticket) {
+			hub.Ticket(t)
+			times.Changed(t)
+		},
 		Wake: func() {
 			for _, w := range outbox {
 				w.Wake()
@@ -154,6 +163,8 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
 	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: time.Now, Log: log})
+	downgrades := &rollout.Downgrades{Service: rollout.NewService(rollout.Config{Store: states, Switch: h.Urgent(), Host: h, Catalog: directory.Catalog, Now: time.Now, Log: log}),
+		Objects: portal.ProtectedBy(h), ClassOf: h.ClassOf, Patience: downgradePatience, Running: ctx}
 	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Enforced, Every: guardEvery, Log: log}
 	for i := range workers {
 		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
@@ -173,7 +184,7 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
+	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Downgrades: downgrades, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
 		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
@@ -192,6 +203,11 @@ func run(ctx context.Context, o options, log *slog.Logger) error {
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
 	background.Go(func() { guard.Run(ctx) })
+	background.Go(func() {
+		if err := h.Happenings(ctx, told(db)); err != nil {
+			log.Error("what happens in members does not come into the ledger", "error", err)
+		}
+	})
 	for _, run := range notifier(notifications, store, directory.Catalog, channels, publicURL, replica, hub.Inbox, log) {
 		background.Go(func() { run(ctx) })
 	}

@@ -56,7 +56,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 		return reconcile.Result{}, nil
 	}
 	if stale := f.stale(); len(stale) > 0 {
-		// The reports of these units wake this policy again.
+		// The reports of these units wake this policy again, also when they have nothing of it.
+		r.Board.Await(name, stale...)
 		r.Units.Add(feed.Urgent, stale...)
 		return reconcile.Result{}, nil
 	}

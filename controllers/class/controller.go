@@ -32,7 +32,9 @@ type Reconciler struct {
 	Client client.Client
 	Index  *index.Index
 	Clock  clock.PassiveClock
-	kind   string
+	// Waiting are the resources whose units wait to be written for KubeFed.
+	Waiting func() []string
+	kind    string
 	// get returns a copy of an object, and where its generation and its conditions are told.
 	get func(x *index.Index, name string) (o client.Object, generation *int64, conditions *[]metav1.Condition, ok bool)
 }
@@ -44,7 +46,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses/status;subjectclasses/status;externalworkloads/status,verbs=update
 
 // Setup registers one controller per kind.
-func Setup(mgr manager.Manager, x *index.Index, feeds index.Feeds, time clock.PassiveClock, ready func(context.Context) error) error {
+func Setup(mgr manager.Manager, x *index.Index, feeds index.Feeds, time clock.PassiveClock, waiting func() []string, ready func(context.Context) error) error {
 	for _, k := range []struct {
 		kind string
 		feed *feed.Feed
@@ -54,7 +56,7 @@ func Setup(mgr manager.Manager, x *index.Index, feeds index.Feeds, time clock.Pa
 		{"SubjectClass", feeds.SubjectClasses, subjectClass},
 		{"ExternalWorkload", feeds.Workloads, workload},
 	} {
-		r := &Reconciler{Client: mgr.GetClient(), Index: x, Clock: time, kind: k.kind, get: k.get}
+		r := &Reconciler{Client: mgr.GetClient(), Index: x, Clock: time, Waiting: waiting, kind: k.kind, get: k.get}
 		if err := k.feed.Drive(mgr, feed.Controller{Name: k.kind, Key: "name", Reconciler: r}, ready); err != nil {
 			return err
 		}
@@ -102,7 +104,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 			return reconcile.Result{RequeueAfter: retry(err)}, ignoreConflict(err)
 		}
 	}
-	next := condition.Set(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), accepted(o, holder, r.Index.View().ProblemsOf(r.kind, name)))
+	told := []metav1.Condition{accepted(o, holder, r.Index.View().ProblemsOf(r.kind, name))}
+	if c, ok := o.(*v1alpha1.ResourceClass); ok {
+		told = append(told, propagated(string(c.Spec.Pattern), r.Waiting()))
+	}
+	next := condition.Set(*conditions, o.GetGeneration(), metav1.NewTime(r.Clock.Now()), told...)
 	if *generation == o.GetGeneration() && equality.Semantic.DeepEqual(*conditions, next) {
 		return reconcile.Result{}, nil
 	}

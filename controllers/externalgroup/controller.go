@@ -3,14 +3,17 @@ package externalgroup
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -22,6 +25,15 @@ type Reconciler struct {
 	Fleet     federation.Members
 	Federated federation.Host
 	Render    func(policy.ExternalGroup) (enforcer.Rendering, error)
+	// Effect compares what a member has to have with what it has to have next.
+	Effect func(before, after map[string]any) enforcer.Effect
+	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Subjects knows who is
+	// waited for.
+	Line     *pace.Line
+	Owes     func(object string)
+	Subjects *feed.Feed
+
+	Clock clock.PassiveClock
 
 	mu sync.Mutex
 	// rendered is what Render made of each subject's group, as it was last.
@@ -43,9 +55,9 @@ const (
 
 // +kubebuilder:rbac:groups=types.kubefed.io,resources=federatedciliumcidrgroups,verbs=get;list;watch;create;update;delete
 
-// SetupWithManager registers the controller; its requests come from groups when ready returns.
-func (r *Reconciler) SetupWithManager(mgr manager.Manager, groups *feed.Feed, ready func(context.Context) error) error {
-	return groups.Drive(mgr, feed.Controller{Name: "externalgroup", Key: "subject", Workers: workers, Reconciler: r}, ready)
+// SetupWithManager registers the controller; its requests come from Subjects when ready returns.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Context) error) error {
+	return r.Subjects.Drive(mgr, feed.Controller{Name: "externalgroup", Key: "subject", Workers: workers, Reconciler: r}, ready)
 }
 
 // Reconcile brings the groups of one subject forward.
@@ -58,9 +70,16 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 	if !r.Index.CarriesGroups() {
 		return reconcile.Result{}, nil
 	}
+	asked, waits := r.Subjects.Asked(subject), false
 	err := federation.ErrStale
 	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
-		err = r.bring(ctx, subject)
+		waits, err = r.bring(ctx, subject, asked != 0)
+	}
+	if !waits {
+		r.Line.Done(subject)
+		if err == nil {
+			r.Subjects.Answered(subject, asked)
+		}
 	}
 	if errors.Is(err, federation.ErrStale) {
 		return reconcile.Result{RequeueAfter: soon}, nil
@@ -68,22 +87,52 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 	return reconcile.Result{}, err
 }
 
-func (r *Reconciler) bring(ctx context.Context, subject string) error {
+// bring does what has to be done for a subject, if it is its turn. asked: somebody waits for this subject by itself.
+func (r *Reconciler) bring(ctx context.Context, subject string, asked bool) (waits bool, err error) {
 	view := r.Index.View()
-	if err := r.Ensure(ctx, view, subject); err != nil {
-		return err
-	}
 	wanted, err := r.render(view, subject)
 	if err != nil {
-		return err
+		return false, err
+	}
+	writes, err := r.writes(view, subject, wanted)
+	if err != nil {
+		return false, err
+	}
+	if len(writes) > 0 && !r.Line.Ask(subject, r.order(writes, asked), r.Clock.Now()) {
+		return true, nil
+	}
+	if err := r.write(ctx, subject, writes); err != nil {
+		return false, err
 	}
 	for _, e := range r.Federated.Of(subject) {
 		if names(wanted, e.Meta.Name) {
 			continue
 		}
 		if err := r.remove(ctx, e); err != nil {
-			return err
+			return false, err
 		}
 	}
-	return nil
+	return false, nil
+}
+
+// order tells what kind of work it is to write objects.
+func (r *Reconciler) order(writes []*federation.Object, asked bool) pace.Kind {
+	worst := enforcer.Gives
+	for _, next := range writes {
+		e, exists := r.Federated.Get(next.Meta.Name)
+		if !exists {
+			continue
+		}
+		for _, c := range slices.Concat(e.Placement, next.Placement) {
+			worst = max(worst, r.Effect(e.SpecIn(c), next.SpecIn(c)))
+		}
+	}
+	switch {
+	case worst > enforcer.Gives:
+		return pace.Revocation
+	case asked:
+		return pace.Grant
+	default:
+		return pace.Bulk
+	}
 }

@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"net/netip"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -90,7 +93,8 @@ func newMachines(t testing.TB, count, subjects int) *machines {
 	feeds := index.NewFeeds()
 	m := &machines{TB: t, host: &store{objects: map[string]*federation.Object{}}, index: index.New(feeds),
 		queues: map[string]workqueue.TypedRateLimitingInterface[string]{}}
-	m.groups = &Reconciler{Index: m.index, Fleet: two{}, Federated: m.host, Render: cilium.RenderGroup}
+	m.groups = &Reconciler{Index: m.index, Fleet: two{}, Federated: m.host, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
+		Line: pace.NewLine("test", pace.Limits{Owed: 1, Patience: time.Hour}), Owes: func(string) {}, Subjects: feeds.Groups, Clock: clock.RealClock{}}
 	if _, err := m.index.Listen(t.Context(), &m.objects); err != nil {
 		t.Fatal(err)
 	}

@@ -87,15 +87,29 @@ func (r *Reconciler) Ensure(ctx context.Context, view *index.View, subject strin
 	if err != nil {
 		return err
 	}
-	for i := range rendered {
-		if err := r.ensure(ctx, view, subject, &rendered[i].Object); err != nil {
-			return err
-		}
+	writes, err := r.writes(view, subject, rendered)
+	if err != nil {
+		return err
 	}
-	return nil
+	return r.write(ctx, subject, writes)
 }
 
-// placement are all members but those that are leaving; one that is quarantined stays where it is, in or out.
+// writes are the objects of a subject that are not on the host as they have to be, as they have to be.
+func (r *Reconciler) writes(view *index.View, subject string, rendered []enforcer.Rendered) ([]*federation.Object, error) {
+	var out []*federation.Object
+	for i := range rendered {
+		next, err := r.next(view, subject, &rendered[i].Object)
+		if err != nil {
+			return nil, err
+		}
+		if next != nil {
+			out = append(out, next)
+		}
+	}
+	return out, nil
+}
+
+// placement are all members but those that are leaving; one that is held stays where it is, in or out.
 func (r *Reconciler) placement(e *federation.Object) []string {
 	var out []string
 	for _, c := range r.Fleet.Clusters() {
@@ -106,7 +120,8 @@ func (r *Reconciler) placement(e *federation.Object) []string {
 	return out
 }
 
-func (r *Reconciler) ensure(ctx context.Context, view *index.View, subject string, o *enforcer.Object) error {
+// next is an object as it has to be; nil: it is like that.
+func (r *Reconciler) next(view *index.View, subject string, o *enforcer.Object) (*federation.Object, error) {
 	e, exists := r.Federated.Get(o.Name)
 	clusters := r.placement(e)
 	next := &federation.Object{Kind: federation.CiliumGroup, TemplateLabels: o.Labels, TemplateSpec: o.Spec, Placement: clusters}
@@ -114,7 +129,7 @@ func (r *Reconciler) ensure(ctx context.Context, view *index.View, subject strin
 	if exists {
 		if other := e.Resource(); other != "" && other != subject {
 			if _, alive := view.Group(other); alive {
-				return fmt.Errorf("group %s of %s: %w", o.Name, subject, ErrTaken)
+				return nil, fmt.Errorf("group %s of %s: %w", o.Name, subject, ErrTaken)
 			}
 		}
 		next.Kind, next.Meta = e.Kind, *e.Meta.DeepCopy()
@@ -126,13 +141,20 @@ func (r *Reconciler) ensure(ctx context.Context, view *index.View, subject strin
 		federation.AnnotationResource: subject, federation.AnnotationEverPlaced: federation.JoinNames(ever)})
 	differs, err := federation.Differs(e, next)
 	if err != nil || !differs && !e.Releases(next, r.Fleet.Clusters()) {
-		return err
+		return nil, err
 	}
-	written, err := r.Federated.Apply(ctx, next)
-	if err != nil {
-		return err
+	return next, nil
+}
+
+func (r *Reconciler) write(ctx context.Context, subject string, writes []*federation.Object) error {
+	for _, next := range writes {
+		written, err := r.Federated.Apply(ctx, next)
+		if err != nil {
+			return err
+		}
+		r.Owes(written.Meta.Name)
+		log.FromContext(ctx).Info("Wrote federated group", "name", written.Meta.Name, "subject", subject,
+			"revision", written.Meta.Labels[v1alpha1.LabelRevision], "placement", written.Placement)
 	}
-	log.FromContext(ctx).Info("Wrote federated group", "name", o.Name, "subject", subject,
-		"revision", written.Meta.Labels[v1alpha1.LabelRevision], "placement", written.Placement)
 	return nil
 }

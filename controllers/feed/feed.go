@@ -5,41 +5,98 @@ package feed
 import (
 	"context"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Priorities. The queue hands out the higher first.
+// Priorities. The queue hands out the higher first. They say what a change looks like from outside; what it is shows when
+// the unit was compiled.
 const (
-	// Urgent: somebody changed something, or a member did.
+	// Downgrade: somebody wants something open that is closed.
+	Downgrade = 300
+	// Revocation: somebody may lose access.
+	Revocation = 200
+	// Turn: it waited for its turn, which is now. There are never many, and KubeFed may have nothing else to do.
+	Turn = 150
+	// Grant: any other change that somebody asked for.
+	Grant = 100
+	// Urgent: nobody asked for anything, but something happened in the host or in a member that has to be told.
 	Urgent = 0
 	// Bulk: everything is looked at again, for example at the start.
 	Bulk = -100
 )
 
+// Many names at once are not what somebody waits for; he waits for all of them.
+const Many = 40
+
 // Feed collects names until its controller starts, and passes them on from then on. It is safe for concurrent use.
 type Feed struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[string]
-	early map[string]struct{}
+	early map[string]int
+	// asked are names that somebody waits for, and when he asked.
+	asked map[string]question
+	last  uint64
+}
+
+// question is the last of several about one name.
+type question struct {
+	number uint64
+	at     time.Time
 }
 
 // New makes an empty feed.
-func New() *Feed { return &Feed{early: map[string]struct{}{}} }
+func New() *Feed { return &Feed{early: map[string]int{}, asked: map[string]question{}} }
 
-// Add asks for the reconciliation of names with a priority.
+// Add asks for the reconciliation of names with a priority. Many grants at once are bulk.
 func (f *Feed) Add(priority int, names ...string) {
+	if priority == Grant && len(names) > Many {
+		priority = Bulk
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.queue == nil {
 		for _, n := range names {
-			f.early[n] = struct{}{}
+			if before, ok := f.early[n]; !ok || before < priority {
+				f.early[n] = priority
+			}
 		}
 		return
 	}
+	if priority >= Grant && priority != Turn && len(names) <= Many {
+		f.last++
+		now := time.Now()
+		for _, n := range names {
+			f.asked[n] = question{f.last, now}
+		}
+	}
 	push(f.queue, priority, names)
+}
+
+// Asked tells whether somebody waits for a name by itself, by a number that Answered takes; 0: nobody does.
+func (f *Feed) Asked(name string) uint64 {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[name].number
+}
+
+// AskedAt is when he did; zero: nobody waits for it by itself.
+func (f *Feed) AskedAt(name string) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.asked[name].at
+}
+
+// Answered: what was asked for until then is done. Who asked again meanwhile still waits.
+func (f *Feed) Answered(name string, asked uint64) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.asked[name].number == asked {
+		delete(f.asked, name)
+	}
 }
 
 // Source is what the controller watches. It starts when ready returns.
@@ -51,12 +108,17 @@ func (f *Feed) Source(ready func(context.Context) error) source.TypedSource[stri
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		f.queue = q
-		names := make([]string, 0, len(f.early))
-		for n := range f.early {
-			names = append(names, n)
+		byPriority := map[int][]string{}
+		for n, priority := range f.early {
+			if priority < Revocation {
+				priority = Bulk // whoever asked did so of the process before
+			}
+			byPriority[priority] = append(byPriority[priority], n)
 		}
 		f.early = nil
-		push(q, Bulk, names)
+		for priority, names := range byPriority {
+			push(q, priority, names)
+		}
 		return nil
 	})
 }

@@ -26,6 +26,7 @@ func (c *Clock) Start(ctx context.Context) error {
 	if err := c.Ready(ctx); err != nil {
 		return err
 	}
+	c.Index.Overdue(seen)
 	for {
 		sleep := longest
 		if next, ok := c.Index.View().NextChange(seen); ok {

@@ -10,9 +10,9 @@ import (
 // differ wakes whoever tells of what differs between two views. What a change reaches is not always what it names: a
 // refused deny reaches allows, a new name prefixes, an address the groups of others.
 func (f *Feeds) differ(before, now *View) {
-	f.Units.Add(feed.Urgent, policy.Changed(before.Snapshot, now.Snapshot)...)
+	f.Units.Add(feed.Grant, policy.Changed(before.Snapshot, now.Snapshot)...)
 	f.Policies.Add(feed.Urgent, differing(before.refusals, now.refusals, slices.Equal)...)
-	f.Groups.Add(feed.Urgent, differing(before.groups, now.groups, policy.ExternalGroup.Equal)...)
+	f.Groups.Add(feed.Grant, differing(before.groups, now.groups, policy.ExternalGroup.Equal)...)
 	for _, o := range differing(before.problems, now.problems, slices.Equal) {
 		switch o.Kind {
 		case "ExternalWorkload":

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
@@ -116,7 +117,9 @@ func (x *Index) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 		x.coveredBy(units, now)
 	}
 	x.mu.Unlock()
-	x.feeds.Units.Add(feed.Urgent, slices.Collect(maps.Keys(units))...)
+	if len(units) > 0 {
+		x.feeds.Units.Add(policyPriority(old, now), slices.Collect(maps.Keys(units))...)
+	}
 	x.feeds.Policies.Add(feed.Urgent, name)
 }
 
@@ -190,7 +193,7 @@ func (x *Index) resourceChanged(old, now *v1alpha1.ProtectedResource) {
 		classes = slices.Collect(maps.Keys(x.classes))
 	}
 	x.mu.Unlock()
-	x.feeds.Units.Add(feed.Urgent, slices.Collect(maps.Keys(units))...)
+	x.feeds.Units.Add(resourcePriority(old, now), slices.Collect(maps.Keys(units))...)
 	x.feeds.ResourceClasses.Add(feed.Urgent, classes...)
 }
 
@@ -223,7 +226,7 @@ func classChanged[T interface {
 	x.mu.Unlock()
 	own.Add(feed.Urgent, append(all, name)...)
 	x.EveryWorkload()
-	x.Everything(feed.Urgent)
+	x.Everything(feed.Bulk)
 }
 
 // Everything asks for the reconciliation of all units and policies.
@@ -262,7 +265,7 @@ func (x *Index) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
 	x.mu.Unlock()
 	x.feeds.Workloads.Add(feed.Urgent, name)
 	if now == nil { // nobody looks at it any more, and so makes a view
-		x.feeds.Groups.Add(feed.Urgent, string(old.Spec.Subject))
+		x.feeds.Groups.Add(feed.Revocation, string(old.Spec.Subject))
 	}
 }
 
@@ -278,26 +281,36 @@ func (x *Index) EveryWorkload() {
 	x.feeds.Groups.Add(feed.Bulk, subjects...)
 }
 
-// Turn asks for what changes by itself in (from, to]: statements that begin or end, temporary audits that end.
-func (x *Index) Turn(from, to time.Time) {
-	within := func(t time.Time) bool { return t.After(from) && !t.After(to) }
-	units := map[string]struct{}{}
+// Turn asks for what changes by itself in (from, to]: statements that begin or end, temporary audits that end. What ends
+// comes before what begins.
+func (x *Index) Turn(from, to time.Time) { x.turn(from, to, true) }
+
+// Overdue asks for what ended until now, before anything else: nobody may have looked when it did.
+func (x *Index) Overdue(now time.Time) { x.turn(time.Time{}, now, false) }
+
+func (x *Index) turn(from, to time.Time, begins bool) {
+	within := func(t *metav1.Time) bool { return t != nil && t.After(from) && !t.After(to) }
+	begin, end := map[string]struct{}{}, map[string]struct{}{}
 	x.mu.RLock()
 	for _, p := range x.policies {
 		for i := range p.Spec.Statements {
 			s := &p.Spec.Statements[i]
-			if (s.NotBefore != nil && within(s.NotBefore.Time)) || (s.NotAfter != nil && within(s.NotAfter.Time)) {
-				x.coveredByStatement(units, s)
+			if begins && within(s.NotBefore) {
+				x.coveredByStatement(begin, s)
+			}
+			if within(s.NotAfter) {
+				x.coveredByStatement(end, s)
 			}
 		}
 	}
 	for _, r := range x.resources {
-		if a := r.Spec.TemporaryAudit; a != nil && within(a.Until.Time) {
-			units[string(r.Spec.Resource)] = struct{}{}
+		if a := r.Spec.TemporaryAudit; a != nil && within(&a.Until) {
+			end[string(r.Spec.Resource)] = struct{}{}
 		}
 	}
 	x.mu.RUnlock()
-	x.feeds.Units.Add(feed.Urgent, slices.Collect(maps.Keys(units))...)
+	x.feeds.Units.Add(feed.Revocation, slices.Collect(maps.Keys(end))...)
+	x.feeds.Units.Add(feed.Grant, slices.Collect(maps.Keys(begin))...)
 }
 
 // bump begins a new version; the caller holds the lock.

@@ -5,6 +5,7 @@ package index
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -128,6 +129,13 @@ func (v *View) SubjectOf(id string) string {
 	}
 }
 
+// Resources are those that ProtectedResources name, in no order.
+func (x *Index) Resources() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.named))
+}
+
 // Names tells whether a unit of that name, which ends with a wildcard, has statements.
 func (v *View) Names(wildcard string) bool {
 	return slices.Contains(v.WildcardUnits(wildcard), wildcard)
@@ -163,7 +171,7 @@ func (x *Index) Carry(groups bool) {
 		x.since[p] = x.version
 	}
 	x.mu.Unlock()
-	x.Everything(feed.Urgent)
+	x.Everything(feed.Bulk)
 	x.EveryWorkload()
 }
 
@@ -234,6 +242,14 @@ func (x *Index) SubjectClass(name string) (*v1alpha1.SubjectClass, bool) {
 
 func (x *Index) Workload(name string) (*v1alpha1.ExternalWorkload, bool) {
 	return lookup(x, x.workloads, name)
+}
+
+// EveryResourceClass asks for all resource classes.
+func (x *Index) EveryResourceClass() {
+	x.mu.RLock()
+	names := slices.Collect(maps.Keys(x.classes))
+	x.mu.RUnlock()
+	x.feeds.ResourceClasses.Add(feed.Urgent, names...)
 }
 
 func lookup[T any](x *Index, m map[string]T, name string) (T, bool) {

@@ -59,4 +59,9 @@ func (i *Inspector) forget(registered map[string]history) {
 			delete(i.unfit, c)
 		}
 	}
+	for c := range i.looks {
+		if _, ok := registered[c]; !ok {
+			delete(i.looks, c)
+		}
+	}
 }

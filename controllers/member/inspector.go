@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
@@ -36,9 +37,12 @@ type Inspector struct {
 	Keys func() []preflight.Key
 	// Changed is called when a member began or ceased to enforce what is pushed to it.
 	Changed func(cluster string)
+	// Looked is called after each look at all of them.
+	Looked func()
 	// Registrations keep KubeFed from members.
 	Registrations interface {
 		Hold(ctx context.Context, cluster, why string) error
+		HoldDowngraded(ctx context.Context, cluster string, mark guard.Downgrade) error
 		Release(ctx context.Context, cluster string) error
 	}
 	Timing Timing
@@ -49,6 +53,7 @@ type Inspector struct {
 
 	mu    sync.RWMutex
 	unfit map[string][]preflight.Finding
+	looks map[string]Look
 }
 
 // Prepare completes an inspector.
@@ -60,6 +65,7 @@ func (i *Inspector) Prepare() error {
 		i.Timing = DefaultTiming
 	}
 	i.wake, i.histories, i.unfit = make(chan struct{}, 1), map[string]history{}, map[string][]preflight.Finding{}
+	i.looks = map[string]Look{}
 	return nil
 }
 
@@ -123,29 +129,40 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	}
 	seen := map[string]history{}
 	for n, c := range clusters {
-		findings := preflight.Assess(facts[n], preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts})
+		needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts}
+		findings := preflight.Assess(facts[n], needs)
 		i.note(c.Name, findings)
+		i.remember(facts[n], needs, findings)
 		next, do, why := judge(i.histories[c.Name], c.Held, findings)
+		do = heed(c, &facts[n], do)
 		seen[c.Name] = next
 		undecided := do == keep && (next.Bad > 0 || c.Held && next.Good > 0)
-		if err := i.act(ctx, c, do, why); err != nil {
+		if err := i.act(ctx, c, do, why, facts[n].Mark); err != nil {
 			undecided = true
 		}
 		again = again || undecided
 	}
 	i.histories = seen
 	i.forget(seen)
+	if i.Looked != nil {
+		i.Looked()
+	}
 	return again
 }
 
-func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why string) error {
+func (i *Inspector) act(ctx context.Context, c federation.Cluster, do action, why string, mark *guard.Downgrade) error {
 	var err error
 	switch do {
 	case hold:
-		if c.Held && c.Why == why {
+		if c.Held && c.Why == why && c.Downgrade == nil {
 			return nil
 		}
 		err = i.Registrations.Hold(ctx, c.Name, why)
+	case spare:
+		if c.Downgrade != nil && c.Downgrade.Same(*mark) {
+			return nil
+		}
+		why, err = mark.String(), i.Registrations.HoldDowngraded(ctx, c.Name, *mark)
 	case release:
 		err = i.Registrations.Release(ctx, c.Name)
 	case keep:

@@ -3,6 +3,7 @@ package member
 import (
 	"slices"
 
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
@@ -22,7 +23,25 @@ const (
 	keep    action = ""
 	hold    action = "hold"
 	release action = "release"
+	// spare holds a member that is downgraded.
+	spare action = "spare"
 )
+
+// heed takes the mark of a downgrade into account. A member that stops KubeFed is quarantined whatever else holds; one that
+// was held because of a mark is let back only by who saw that the mark is gone. It is pure.
+func heed(c federation.Cluster, f *preflight.Facts, do action) action {
+	switch {
+	case f.Silent != "" || do == hold:
+		return do
+	case f.Mark != nil:
+		return spare
+	case c.Downgrade != nil && f.MarkUnread != "":
+		return keep
+	case c.Downgrade != nil:
+		return release
+	}
+	return do
+}
 
 // judge decides about one look at a member, and why. It is pure.
 func judge(h history, held bool, findings []preflight.Finding) (next history, do action, why string) {

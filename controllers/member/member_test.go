@@ -11,8 +11,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
@@ -104,11 +106,35 @@ func (h *host) set(call, cluster string, held bool, why string) error {
 }
 
 func (h *host) Hold(_ context.Context, cluster, why string) error {
-	return h.set("hold", cluster, true, why)
+	if err := h.set("hold", cluster, true, why); err != nil {
+		return err
+	}
+	return h.mark(cluster, nil)
+}
+
+func (h *host) HoldDowngraded(_ context.Context, cluster string, mark guard.Downgrade) error {
+	if err := h.set("spare", cluster, true, mark.String()); err != nil {
+		return err
+	}
+	return h.mark(cluster, &mark)
+}
+
+func (h *host) mark(cluster string, mark *guard.Downgrade) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.clusters {
+		if h.clusters[i].Name == cluster {
+			h.clusters[i].Downgrade = mark
+		}
+	}
+	return nil
 }
 
 func (h *host) Release(_ context.Context, cluster string) error {
-	return h.set("release", cluster, false, "")
+	if err := h.set("release", cluster, false, ""); err != nil {
+		return err
+	}
+	return h.mark(cluster, nil)
 }
 
 func kinds() []federation.Kind { return []federation.Kind{federation.CiliumPolicy} }
@@ -192,6 +218,41 @@ func TestInspectorHoldsAndReleases(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A member that somebody opened by hand is kept from KubeFed until the mark is seen to be gone.
+func TestInspectorHeedsTheMark(t *testing.T) {
+	h := &host{clusters: []federation.Cluster{{Name: "m1"}}}
+	facts := preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}}
+	i := &Inspector{Clusters: h.members, Kinds: kinds, Keys: keys, Registrations: h, Log: logr.Discard(),
+		Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	mark := guard.Downgrade{By: "alice", Reason: "r"}
+	other := guard.Downgrade{By: "bob", Reason: "s"}
+	for _, c := range []struct {
+		reason string
+		change func()
+		want   []string
+	}{
+		{"a mark", func() { facts.Mark = &mark }, []string{"spare m1"}},
+		{"it is not written again and again", func() {}, nil},
+		{"a mark that says something else", func() { facts.Mark = &other }, []string{"spare m1"}},
+		{"a member that does not answer says nothing", func() { facts.Mark, facts.Silent = nil, "away" }, nil},
+		{"nor one whose mark may not be read", func() { facts.Silent, facts.MarkUnread = "", "forbidden" }, nil},
+		{"what stops KubeFed for all counts more", func() { facts.Mark, facts.MarkUnread, facts.Kinds[0].Result = &mark, "", preflight.NotServed }, []string{"hold m1"}},
+		{"and less when it is mended", func() { facts.Kinds[0].Result = preflight.Listed }, []string{"spare m1"}},
+		{"the mark is gone", func() { facts.Mark = nil }, []string{"release m1"}},
+		{"a member without a mark is nobody's business", func() {}, nil},
+	} {
+		before := len(h.called())
+		c.change()
+		i.look(t.Context())
+		if d := cmp.Diff(c.want, h.called()[before:], cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("%s: %s", c.reason, d)
+		}
+	}
 }
 
 func TestInspectorNeedsItsParts(t *testing.T) {

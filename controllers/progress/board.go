@@ -36,6 +36,8 @@ type Report struct {
 	// Groups are the external subjects whose groups the unit refers to, or did in a revision that some member may still
 	// have, sorted.
 	Groups []string
+	// Entries are what the unit needs of a workload's policy map, estimated.
+	Entries int
 }
 
 // Problem is a reason for the condition Compiled to be False.
@@ -67,11 +69,16 @@ type Board struct {
 	byPolicy map[string]map[string]struct{}
 	byObject map[string]string
 	byGroup  map[string]map[string]struct{}
+	// waiting are the policies that wait for the next report about a resource, which may not concern them.
+	waiting map[string]map[string]struct{}
+	// decided are the resources that were decided at least once, also those that there is nothing to report about.
+	decided map[string]struct{}
 }
 
 // NewBoard makes an empty board.
 func NewBoard() *Board {
-	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{}}
+	return &Board{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{},
+		waiting: map[string]map[string]struct{}{}, decided: map[string]struct{}{}}
 }
 
 // Put stores a report and returns the one before it.
@@ -79,6 +86,7 @@ func (b *Board) Put(r Report) (before Report, had bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	before, had = b.remove(r.Resource)
+	b.decided[r.Resource] = struct{}{}
 	b.reports[r.Resource] = r
 	for _, p := range r.Policies() {
 		if b.byPolicy[p] == nil {
@@ -102,6 +110,7 @@ func (b *Board) Put(r Report) (before Report, had bool) {
 func (b *Board) Drop(resource string) (before Report, had bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.decided[resource] = struct{}{}
 	return b.remove(resource)
 }
 
@@ -127,12 +136,51 @@ func (b *Board) remove(resource string) (Report, bool) {
 	return old, true
 }
 
+// Await notes that a policy cannot be told of before the next report about each of some resources.
+func (b *Board) Await(policyName string, resources ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range resources {
+		if b.waiting[r] == nil {
+			b.waiting[r] = map[string]struct{}{}
+		}
+		b.waiting[r][policyName] = struct{}{}
+	}
+}
+
+// Awaited returns the policies that waited for the report about a resource, sorted, and forgets that they did.
+func (b *Board) Awaited(resource string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := slices.Sorted(maps.Keys(b.waiting[resource]))
+	delete(b.waiting, resource)
+	return out
+}
+
 // Get returns the report about a unit.
 func (b *Board) Get(resource string) (Report, bool) {
 	b.mu.RLock()
 	defer b.mu.RUnlock()
 	r, ok := b.reports[resource]
 	return r, ok
+}
+
+// Decided tells whether a resource was decided at least once since the start.
+func (b *Board) Decided(resource string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	_, ok := b.decided[resource]
+	return ok
+}
+
+// Each calls do with every report, which it must not keep or change. It must not call the board.
+func (b *Board) Each(do func(*Report)) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for resource := range b.reports {
+		r := b.reports[resource]
+		do(&r)
+	}
 }
 
 // Concerning returns the reports that concern a policy, by resource.

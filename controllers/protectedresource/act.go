@@ -24,10 +24,13 @@ type outcome struct {
 	// Existing are the Federated objects as they are now.
 	Existing []*federation.Object
 	Problem  *progress.Problem
+	// Waits: the plan is for later, because it is not urgent and KubeFed has enough to do.
+	Waits bool
 }
 
-// act decides, and carries the decision out. With a problem nothing is written: what is there stays.
-func (r *Reconciler) act(ctx context.Context, f *facts) (outcome, error) {
+// act decides, and carries the decision out if it is the unit's turn. asked: somebody waits for this unit by itself. With a
+// problem nothing is written: what is there stays.
+func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, error) {
 	out := outcome{Existing: f.Existing, Problem: f.Problem}
 	if f.Problem != nil && len(f.Rendered) == 0 {
 		out.Plan = plan{Desired: map[string]map[string]string{}, Kept: true}
@@ -41,6 +44,10 @@ func (r *Reconciler) act(ctx context.Context, f *facts) (outcome, error) {
 		return out, err
 	}
 	out.Plan = p
+	if len(p.Writes) > 0 && !r.Line.Ask(f.Resource, order(f, &p, asked), f.Now) {
+		out.Waits = true
+		return out, nil
+	}
 	if err := r.hold(ctx, f, &p); err != nil {
 		return out, err
 	}
@@ -58,6 +65,8 @@ func (r *Reconciler) act(ctx context.Context, f *facts) (outcome, error) {
 		}
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Meta.Name, "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
+		r.Owes(written.Meta.Name)
+		r.measureExpiry(f, written)
 		out.Existing = replace(out.Existing, written)
 	}
 	for _, gone := range p.Deletes {

@@ -15,26 +15,26 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// assess tells the truth about the unit. existing are the Federated objects as they are after the plan was carried
-// out. It is pure.
-func assess(f *facts, p *plan, existing []*federation.Object, problem *progress.Problem) progress.Report {
-	r := progress.Report{Resource: f.Resource, Version: f.View.Version, Wanted: f.Wanted, Problem: problem,
+// assess tells the truth about the unit after the plan was carried out, or put off. It is pure.
+func assess(f *facts, done *outcome) progress.Report {
+	p, existing := &done.Plan, done.Existing
+	r := progress.Report{Resource: f.Resource, Version: f.View.Version, Wanted: f.Wanted, Problem: done.Problem,
 		SIDs: map[string][]string{}, Objects: objectNames(f, p, existing)}
 	switch {
 	case p.Kept:
 		// What the members have is what they had, whatever the policies say now.
-		r.SIDs, r.Revision = f.Before.SIDs, f.Before.Revision
+		r.SIDs, r.Revision, r.Entries = f.Before.SIDs, f.Before.Revision, f.Before.Entries
 	case f.Wanted:
 		for _, ref := range f.Unit.From {
 			r.SIDs[ref.Policy] = append(r.SIDs[ref.Policy], ref.SID)
 		}
 		r.Refused = append(slices.Clone(f.Unit.Refused), f.Refused...)
-		r.Revision = f.templateRevision()
+		r.Revision, r.Entries = f.templateRevision(), f.Unit.Entries
 	}
 	for _, g := range f.Groups {
 		r.Groups = append(r.Groups, g.Name)
 	}
-	r.Clusters = f.clusterStates(p, existing, r.Objects)
+	r.Clusters = f.clusterStates(done, r.Objects)
 	if !r.Realized() {
 		r.Lingering = lingering(r.SIDs, existing)
 	}
@@ -88,15 +88,15 @@ func lingering(sids map[string][]string, existing []*federation.Object) []string
 }
 
 // clusterStates lists every member that has to have the unit, has it, or may have it.
-func (f *facts) clusterStates(p *plan, existing []*federation.Object, objects []string) []v1alpha1.ClusterState {
+func (f *facts) clusterStates(done *outcome, objects []string) []v1alpha1.ClusterState {
 	byName := map[string]*federation.Object{}
 	var clusters []string
-	for _, e := range existing {
+	for _, e := range done.Existing {
 		byName[e.Meta.Name] = e
 		clusters = append(clusters, f.ever(e)...)
 	}
 	clusters = append(clusters, f.ever(nil)...)
-	for _, d := range p.Desired {
+	for _, d := range done.Plan.Desired {
 		clusters = slices.AppendSeq(clusters, maps.Keys(d))
 	}
 	for _, c := range f.Placement {
@@ -107,20 +107,22 @@ func (f *facts) clusterStates(p *plan, existing []*federation.Object, objects []
 	slices.Sort(clusters)
 	var out []v1alpha1.ClusterState
 	for _, c := range slices.Compact(clusters) {
-		if s, relevant := f.clusterState(p, byName, objects, c); relevant {
+		if s, relevant := f.clusterState(done, byName, objects, c); relevant {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, objects []string, cluster string) (v1alpha1.ClusterState, bool) {
+func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object, objects []string, cluster string) (v1alpha1.ClusterState, bool) {
+	p := &done.Plan
 	var sight []sighting
 	for _, name := range objects {
 		s := sighting{Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
-			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard()}
+			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Waits}
 		if e := byName[name]; e != nil {
-			s.Propagated, s.Settled = e.Propagation.OK(cluster), e.Propagation.Seen
+			// What KubeFed says is about what was written before.
+			s.Propagated, s.Settled = e.Propagation.OK(cluster) && !done.Waits, e.Propagation.Seen && !done.Waits
 			s.Word = e.Propagation.Clusters[cluster]
 			s.MayHold = slices.Contains(f.ever(e), cluster)
 		} else {
@@ -159,6 +161,9 @@ func (f *facts) clusterState(p *plan, byName map[string]*federation.Object, obje
 	}
 	if out.State == v1alpha1.MemberRealized && out.Mode == v1alpha1.ModeEnforce && f.Wanted {
 		out.State, out.Message = f.enforcedIn(cluster)
+	}
+	if why := f.downgraded(cluster); why != "" {
+		out.State, out.Message = v1alpha1.MemberDowngraded, condition.Truncate(why)
 	}
 	if why := f.quarantined(cluster); why != "" {
 		// Whatever it has now, nobody brings it what comes next.
@@ -241,6 +246,8 @@ type sighting struct {
 	MayHold bool
 	// Kept: the object stays as it is, because what it should be cannot be decided now.
 	Kept bool
+	// Waits: what it should be was not written yet, because KubeFed has enough to do.
+	Waits bool
 	// Orphan: it stays because its ProtectedResource was removed by force.
 	Orphan bool
 	// Wildcard: it is of a wildcard, which has no ProtectedResource.
@@ -265,6 +272,8 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 	case s.Orphan && o.Object != nil:
 		return v1alpha1.MemberLeaked, "the ProtectedResource was removed by force; the member stays closed: create the ProtectedResource again, " +
 			"set it to Observe, and delete it then"
+	case s.Desired == "" && s.Waits:
+		return v1alpha1.MemberPending, s.waiting(s.what() + " is to be removed")
 	case s.Desired == "" && o.Object == nil:
 		return v1alpha1.MemberPending, "KubeFed has not confirmed the removal"
 	case s.Desired == "" && (!s.Settled || s.Word == federation.WaitingForRemoval):
@@ -280,6 +289,9 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 	case o.Object.Revision == s.Desired:
 		return v1alpha1.MemberRealized, ""
 	case o.Object.Revision != o.Object.Label:
+		if by := o.Object.Hand.String(); by != "" {
+			return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member by %s; KubeFed writes it again", s.named(), by)
+		}
 		return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member; KubeFed writes it again", s.named())
 	default:
 		return v1alpha1.MemberPending, s.waiting(s.older())
@@ -288,7 +300,10 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 
 // waiting adds KubeFed's word, when it says why.
 func (s *sighting) waiting(what string) string {
-	if s.Word == "" {
+	switch {
+	case s.Waits:
+		return what + "; it waits for its turn behind changes that were asked for before"
+	case s.Word == "":
 		return what
 	}
 	return fmt.Sprintf("%s; KubeFed says %s", what, s.Word)

@@ -17,9 +17,12 @@ import (
 	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/measure"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 )
 
 // Reconciler reconciles resources by name, so that two ProtectedResources of one name are one matter.
@@ -33,9 +36,18 @@ type Reconciler struct {
 	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
 	Unenforced func(cluster, class string) string
 	// Opened names a policy that is not ACP's and opens the pods with a label in a member; "": there is none.
-	Opened    func(cluster, key, value string) string
+	Opened func(cluster, key, value string) string
+	// Mark is that of a downgrade in a member; nil: there is none.
+	Mark      func(cluster string) *guard.Downgrade
 	Enforcers map[v1alpha1.EnforcerName]enforcer.Enforcer
 	Board     *progress.Board
+	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is
+	// waited for.
+	Line  *pace.Line
+	Owes  func(object string)
+	Units *feed.Feed
+	// Measures count what happens to units.
+	Measures *measure.Measures
 	// Policies is told which policies a report concerns.
 	Policies *feed.Feed
 	Clock    clock.PassiveClock
@@ -60,15 +72,16 @@ const soon = 50 * time.Millisecond
 //
 // +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch;update
 
-// SetupWithManager registers the controller; its requests come from units when ready returns.
-func (r *Reconciler) SetupWithManager(mgr manager.Manager, units *feed.Feed, ready func(context.Context) error) error {
-	return units.Drive(mgr, feed.Controller{Name: "protectedresource", Key: "resource", Workers: workers, Reconciler: r}, ready)
+// SetupWithManager registers the controller; its requests come from Units when ready returns.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Context) error) error {
+	return r.Units.Drive(mgr, feed.Controller{Name: "protectedresource", Key: "resource", Workers: workers, Reconciler: r}, ready)
 }
 
 // Reconcile brings one resource forward and tells how far it is.
 func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.Result, error) {
 	var f *facts
 	var done outcome
+	asked := r.Units.Asked(resource)
 	err := federation.ErrStale
 	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
 		if f, err = r.gather(resource); errors.Is(err, errNotReady) {
@@ -76,7 +89,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 		} else if err != nil {
 			return reconcile.Result{}, err
 		}
-		done, err = r.act(ctx, f)
+		done, err = r.act(ctx, f, asked != 0)
+	}
+	if !done.Waits {
+		r.Line.Done(resource)
+		if err == nil {
+			r.Units.Answered(resource, asked)
+		}
 	}
 	if errors.Is(err, federation.ErrStale) || errors.Is(err, errConflict) {
 		log.FromContext(ctx).V(1).Info("Deciding again", "because", err.Error())

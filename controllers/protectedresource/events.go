@@ -14,7 +14,7 @@ const (
 	// EventRealized: every member has the unit as it is now.
 	EventRealized = "Realized"
 	// EventMember is the prefix of the events about one member: MemberDrifted, MemberLeaked, MemberUnreachable,
-	// MemberQuarantined, MemberOverridden.
+	// MemberQuarantined, MemberOverridden, MemberDowngraded.
 	EventMember = "Member"
 )
 
@@ -40,7 +40,7 @@ func changes(before progress.Report, now *progress.Report) []v1alpha1.ClusterSta
 	var out []v1alpha1.ClusterState
 	for _, c := range now.Clusters {
 		switch c.State {
-		case v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable, v1alpha1.MemberQuarantined, v1alpha1.MemberOverridden:
+		case v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable, v1alpha1.MemberQuarantined, v1alpha1.MemberOverridden, v1alpha1.MemberDowngraded:
 			if was[c.Name] != c.State {
 				out = append(out, c)
 			}

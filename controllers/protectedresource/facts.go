@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -20,7 +21,9 @@ type facts struct {
 	// Resource is an exact name, or the wildcard of a unit that only allows.
 	Resource string
 	Now      time.Time
-	View     *index.View
+	// Asked is when somebody asked for a change of the unit that is not answered yet; zero: nobody waits.
+	Asked time.Time
+	View  *index.View
 	// Objects are the ProtectedResources that name the resource.
 	Objects []*v1alpha1.ProtectedResource
 
@@ -52,6 +55,8 @@ type facts struct {
 	Unenforced func(cluster, class string) string
 	// Opened names a policy that is not ACP's and opens the pods with a label in a member; "": there is none.
 	Opened func(cluster, key, value string) string
+	// Mark is that of a downgrade in a member, as it was read there; nil: none was.
+	Mark func(cluster string) *guard.Downgrade
 	// ObserveGroup tells what a member has of a group.
 	ObserveGroup func(cluster, object string) federation.Observation
 	// Revision computes the revision of a spec.
@@ -76,20 +81,42 @@ func asks(o *v1alpha1.ProtectedResource) bool {
 		slices.ContainsFunc(o.Spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode != v1alpha1.ModeObserve })
 }
 
-// quarantined says why KubeFed is kept from a member; "": it is not.
+// downgraded says that somebody opened a member by hand; "": nobody did.
+func (f *facts) downgraded(cluster string) string {
+	var mark *guard.Downgrade
+	if f.Mark != nil {
+		mark = f.Mark(cluster)
+	}
+	for i := range f.Clusters {
+		if c := &f.Clusters[i]; mark == nil && c.Name == cluster {
+			mark = c.Downgrade
+		}
+	}
+	if mark == nil {
+		return ""
+	}
+	return fmt.Sprintf("member %s is %s: it lets everything through and gets no changes until kubectl acp resume", cluster, mark)
+}
+
+// held tells whether KubeFed is kept from a member, or will be.
+func (f *facts) held(cluster string) bool {
+	return f.quarantined(cluster) != "" || f.downgraded(cluster) != ""
+}
+
+// quarantined says why KubeFed is kept from a member that was not downgraded; "": it is not.
 func (f *facts) quarantined(cluster string) string {
 	for i := range f.Clusters {
-		if c := &f.Clusters[i]; c.Name == cluster && c.Held {
+		if c := &f.Clusters[i]; c.Name == cluster && c.Held && c.Downgrade == nil {
 			return fmt.Sprintf("member %s is quarantined and gets no changes: %s; it comes back by itself when that is mended", cluster, c.Why)
 		}
 	}
 	return ""
 }
 
-// placeable are the targets that an object can be placed in now: a quarantined member stays where it is, in or out.
+// placeable are the targets that an object can be placed in now: a held member stays where it is, in or out.
 func (f *facts) placeable(e *federation.Object, targets []string) []string {
 	return slices.DeleteFunc(slices.Clone(targets), func(c string) bool {
-		return f.quarantined(c) != "" && (e == nil || !slices.Contains(e.Placement, c))
+		return f.held(c) && (e == nil || !slices.Contains(e.Placement, c))
 	})
 }
 

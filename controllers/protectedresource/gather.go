@@ -19,8 +19,8 @@ var errNotReady = errors.New("the host's federated objects and members are not l
 // gather reads everything that a decision rests on.
 func (r *Reconciler) gather(resource string) (*facts, error) {
 	f := &facts{
-		Resource: resource, Now: r.Clock.Now(), View: r.Index.View(), Objects: r.Index.Protecting(resource),
-		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Unenforced: r.Unenforced, Opened: r.Opened,
+		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.AskedAt(resource), View: r.Index.View(), Objects: r.Index.Protecting(resource),
+		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Unenforced: r.Unenforced, Opened: r.Opened, Mark: r.Mark,
 	}
 	f.Before, _ = r.Board.Get(resource)
 	f.Existing = r.existing(resource)

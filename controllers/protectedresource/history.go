@@ -55,11 +55,7 @@ func (f *facts) goneEverywhere(e *federation.Object) bool {
 func (f *facts) present(e *federation.Object) map[string]string {
 	out := map[string]string{}
 	for _, c := range e.Placement {
-		spec := e.TemplateSpec
-		if o := e.Overrides[c]; o.Spec != nil {
-			spec = o.Spec
-		}
-		out[c] = f.Revision(spec)
+		out[c] = f.Revision(e.SpecIn(c))
 	}
 	return out
 }

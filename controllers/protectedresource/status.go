@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -21,15 +22,16 @@ import (
 // report is the only place that tells: the board, the policies that the unit concerns, the status, the events, and, at
 // the very end, the finalizer.
 func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
-	report := assess(f, &done.Plan, done.Existing, done.Problem)
+	report := assess(f, &done)
 	before, had := r.Board.Get(f.Resource)
 	if len(f.Objects) == 0 && !f.View.Names(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
 		r.Board.Drop(f.Resource)
 	} else {
 		r.Board.Put(report)
 	}
-	r.Policies.Add(feed.Urgent, append(report.Policies(), before.Policies()...)...)
+	r.Policies.Add(feed.Urgent, slices.Concat(report.Policies(), before.Policies(), r.Board.Awaited(f.Resource))...)
 	r.tell(f, before, had, &report)
+	r.measure(f, &report)
 	if done.Plan.Kept && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
 		log.FromContext(ctx).Info("A ProtectedResource was removed by force; its resource stays closed: create it again, set it to Observe, and delete it then",
 			"resource", f.Resource, "federated", done.Existing[0].Meta.Name)

@@ -1,10 +1,10 @@
 package rotation
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/tokens"
@@ -19,8 +19,8 @@ type Metrics struct {
 	known map[string]bool
 }
 
-// NewMetrics registers them.
-func NewMetrics(to prometheus.Registerer) *Metrics {
+// NewMetrics registers them; with nil nowhere.
+func NewMetrics(to prometheus.Registerer) (*Metrics, error) {
 	labels := []string{"cluster", "account"}
 	m := &Metrics{
 		until: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_member_token_end_timestamp_seconds",
@@ -29,12 +29,16 @@ func NewMetrics(to prometheus.Registerer) *Metrics {
 		failures: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_member_token_failures_total", Help: "Attempts to renew a token, or to tell KubeFed of it, that failed."}, labels),
 		known:    map[string]bool{},
 	}
-	to.MustRegister(m.until, m.renewals, m.failures)
-	return m
+	if to == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.until, m.renewals, m.failures} {
+		if err := to.Register(c); err != nil {
+			return nil, fmt.Errorf("register the metrics of the tokens: %w", err)
+		}
+	}
+	return m, nil
 }
-
-// SharedMetrics are those of the process, in controller-runtime's registry, where one process may set up more than once.
-var SharedMetrics = sync.OnceValue(func() *Metrics { return NewMetrics(metrics.Registry) })
 
 func (m *Metrics) ends(cluster, account string, s tokens.Span) {
 	m.mu.Lock()

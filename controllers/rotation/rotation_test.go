@@ -82,10 +82,14 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	w := &world{t: t, core: kubernetes.NewForConfigOrDie(server.Config), clock: clocktesting.NewFakeClock(time.Now()), told: &told{}}
 	w.cluster = federation.Cluster{Name: "m1", Endpoint: server.Config.Host, CABundle: server.Config.CAData, Secret: "acp-pusher-m1"}
+	metrics, err := NewMetrics(prometheus.NewRegistry())
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.Rotator = &Rotator{
 		Clusters: func() []federation.Cluster { return []federation.Cluster{w.cluster} }, Secrets: w.core.CoreV1(),
 		KubeFedNamespace: kubeFed, CredentialsNamespace: tokens.Namespace, Registrations: w.told,
-		Clock: w.clock, Log: testr.New(t), Metrics: NewMetrics(prometheus.NewRegistry()),
+		Clock: w.clock, Log: testr.New(t), Metrics: metrics,
 	}
 	if err := w.Prepare(); err != nil {
 		t.Fatal(err)

@@ -62,15 +62,20 @@ func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 		}
 	}
 	m.Withdraw = t.Requester == a.ID && it.State == StatePending
-	m.Revoke = t.Kind.Access() && it.State.Grants() && (a.Security || ownsItem(c, a.ID, *it))
+	m.Revoke = t.Kind.Access() && it.State.Grants() && (a.Security || ownsItem(c, a.ID, it))
 	return m
 }
 
 // involved tells whether a ticket is a person's business: he asked, decides, decided, owns what it is about, or stands
 // for somebody who decides.
 func involved(c *catalog.Catalog, a Actor, t *Ticket) bool {
-	if t.Requester == a.ID || slices.ContainsFunc(t.Items, func(it Item) bool { return ownsItem(c, a.ID, it) }) {
+	if t.Requester == a.ID {
 		return true
+	}
+	for i := range t.Items {
+		if ownsItem(c, a.ID, &t.Items[i]) {
+			return true
+		}
 	}
 	return slices.ContainsFunc(t.Concerns(), func(x Concern) bool {
 		return x.Person == a.ID || x.Role == RoleNamed && slices.Contains(a.StandsFor, x.Person)
@@ -188,7 +193,7 @@ func approversOf(c *catalog.Catalog, from v1alpha1.Approver, requester string, a
 	return nil
 }
 
-func ownsItem(c *catalog.Catalog, person string, it Item) bool {
+func ownsItem(c *catalog.Catalog, person string, it *Item) bool {
 	if app, ok := c.Application(it.Application); ok && app.Name == it.ApplicationName && c.Owns(person, app) {
 		return true
 	}

@@ -32,7 +32,7 @@ type Score struct {
 // Override is a security administrator's decision to close a resource without evidence enough.
 type Override struct {
 	Reason   string
-	Evidence string // what there was, for the ledger: "41 of 70", or that nothing is known
+	Evidence string // what there was, for the ledger: "41 of 70", "81 of 70, a part without any point", or that nothing is known
 }
 
 func (o *Override) because() string {
@@ -69,6 +69,9 @@ func (x *asking) mayClose(res catalog.Entity, c *Change) (*Override, error) {
 	o := &Override{Reason: reason, Evidence: "unknown"}
 	if err == nil {
 		o.Evidence = fmt.Sprintf("%d of %d", score.Value, score.Threshold)
+		if score.Value >= score.Threshold {
+			o.Evidence += ", a part without any point"
+		}
 	}
 	return o, nil
 }

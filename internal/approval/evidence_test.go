@@ -39,6 +39,7 @@ func mode(m v1alpha1.Mode, clusters map[string]v1alpha1.Mode) approval.Request {
 // TestEnforceNeedsEvidence: whoever closes a resource needs evidence enough, or an administrator's reason.
 func TestEnforceNeedsEvidence(t *testing.T) {
 	little := approval.Score{Value: 41, Threshold: 70, Missing: []string{"m1 was watched on 3 of 14 days."}}
+	partly := approval.Score{Value: 81, Threshold: 70, Missing: []string{"Half of the connections have no name."}}
 	enough := approval.Score{Value: 70, Threshold: 70, Enough: true}
 	override := func(r approval.Request) approval.Request { r.Override = "an incident"; return r }
 	for name, tc := range map[string]struct {
@@ -55,6 +56,8 @@ func TestEnforceNeedsEvidence(t *testing.T) {
 		"unknown":             {"no flows are no evidence", flows{err: errors.New("away")}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeEvidence, ""},
 		"owner's override":    {"only administrators override", flows{score: little}, "bob", override(mode(v1alpha1.ModeEnforce, nil)), approval.CodeEvidence, ""},
 		"override":            {"with a reason they may", flows{score: little}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", "41 of 70"},
+		"a part is empty":     {"a score does not make up for what is not known at all", flows{score: partly}, "bob", mode(v1alpha1.ModeEnforce, nil), approval.CodeEvidence, ""},
+		"override of a part":  {"the ledger says what it was", flows{score: partly}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", "81 of 70, a part without any point"},
 		"override of unknown": {"also when nothing is known", flows{err: errors.New("away")}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", "unknown"},
 		"needless override":   {"is not kept, since nothing was overridden", flows{score: enough}, "erin", override(mode(v1alpha1.ModeEnforce, nil)), "", ""},
 		"audit":               {"opening needs no evidence", flows{score: little}, "bob", mode(v1alpha1.ModeObserve, nil), "", ""},

@@ -2,7 +2,8 @@ package approval
 
 import (
 	"slices"
-	"strings"
+
+	"github.com/acp-io/acp/internal/words"
 )
 
 // Matches is what a Filter means, but for its order and its page.
@@ -14,7 +15,7 @@ func (f Filter) Matches(t *Ticket) bool {
 		})
 	}
 	switch {
-	case len(f.Numbers) > 0 && !slices.Contains(f.Numbers, t.Number), f.Text != "" && !mentions(t, strings.ToLower(f.Text)),
+	case len(f.Numbers) > 0 && !slices.Contains(f.Numbers, t.Number), f.Text != "" && !mentions(t, f.Text),
 		f.Requester != "" && t.Requester != f.Requester,
 		len(f.Kinds) > 0 && !slices.Contains(f.Kinds, t.Kind),
 		len(f.States) > 0 && !slices.Contains(f.States, t.State()),
@@ -36,13 +37,19 @@ func (f Filter) Matches(t *Ticket) bool {
 	return slices.ContainsFunc(t.Items, func(it Item) bool { return f.matchesItem(it) })
 }
 
-// mentions tells whether a text is part of the reason or of an id.
-func mentions(t *Ticket, text string) bool {
+// Words are what a ticket is searched by: of its reason, and of the ids of the requester, applications and resources.
+func (t *Ticket) Words() []string {
 	in := []string{t.Reason, t.Requester}
 	for _, it := range t.Items {
 		in = append(in, it.Application, it.Resource)
 	}
-	return slices.ContainsFunc(in, func(s string) bool { return strings.Contains(strings.ToLower(s), text) })
+	return words.Of(in...)
+}
+
+// mentions tells whether a ticket has words that begin with all that somebody typed.
+func mentions(t *Ticket, typed string) bool {
+	asked := words.Asked(typed)
+	return len(asked) > 0 && words.Found(t.Words(), asked)
 }
 
 func (f Filter) matchesItem(it Item) bool {

@@ -71,12 +71,16 @@ var sumOrder = []State{StatePending, StateFailed, StateApproved, StateApplying, 
 
 // State is the sum of the items' states.
 func (t *Ticket) State() State {
-	for _, s := range sumOrder {
-		if slices.ContainsFunc(t.Items, func(it Item) bool { return it.State == s }) {
-			return s
+	first := len(sumOrder)
+	for i := range t.Items {
+		if at := slices.Index(sumOrder[:first], t.Items[i].State); at >= 0 {
+			first = at
 		}
 	}
-	return StateWithdrawn
+	if first == len(sumOrder) {
+		return StateWithdrawn
+	}
+	return sumOrder[first]
 }
 
 // ID is the ticket's name for people: T-42.

@@ -19,6 +19,8 @@ type Evaluator interface {
 	Decide(q policy.Query) policy.Decision
 	// NextChange is the first instant later than after at which the same question may get another answer; false: never.
 	NextChange(after time.Time) (time.Time, bool)
+	// LastChange is the last such instant that is not later than at; false: there is none.
+	LastChange(at time.Time) (time.Time, bool)
 }
 
 var _ Evaluator = (*policy.Snapshot)(nil)

@@ -109,7 +109,7 @@ invalid, 4 the portal refused or could not be reached.`,
 		c.GroupID = "policies"
 		root.AddCommand(c)
 	}
-	for _, c := range []*cobra.Command{newCluster(s)} {
+	for _, c := range []*cobra.Command{newCluster(s), newDowngrade(s), newResume(s)} {
 		c.GroupID = "members"
 		root.AddCommand(c)
 	}

@@ -73,51 +73,6 @@ func newCluster(s Streams) *cobra.Command {
 	return cmd
 }
 
-func newClusterCheck(s Streams) *cobra.Command {
-	h, o := &hostFlags{streams: s}, &output{}
-	cmd := &cobra.Command{
-		Use:   "check NAME",
-		Short: "Tell what speaks against a registered member",
-		Long: `Reads the member with the tokens that KubeFed and the adapter use, and tells what would stop KubeFed for every member
-(Stops), what would not be enforced there (Fails), and what else is worth knowing (Warns). Nothing is changed.
-
-Exit code 1 when something stops or fails.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			host, config, err := h.host()
-			if err != nil {
-				return err
-			}
-			labels, err := keys(cmd, config)
-			if err != nil {
-				return err
-			}
-			facts, err := host.Facts(cmd.Context(), args[0])
-			if err != nil {
-				return invalid(err)
-			}
-			others, err := host.Others(cmd.Context(), args[0])
-			if err != nil {
-				return invalid(err)
-			}
-			found := preflight.Assess(facts, preflight.Needs{Kinds: membership.Kinds(), Keys: labels, Others: others})
-			if err := o.findings(s.Out, found); err != nil {
-				return err
-			}
-			if !preflight.Passes(found) {
-				return errFindings
-			}
-			return nil
-		},
-	}
-	h.flags(cmd)
-	o.flag(cmd, asTable)
-	return cmd
-}
-
 // findings writes what preflight found.
 func (o *output) findings(w io.Writer, found []preflight.Finding) error {
 	if o.format != asTable {

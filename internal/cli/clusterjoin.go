@@ -20,7 +20,7 @@ type joinFlags struct {
 	endpoint, ca, proxy             string
 	labels                          map[string]string
 	lifetime                        time.Duration
-	dryRun                          bool
+	classLabels, dryRun             bool
 }
 
 func newClusterJoin(s Streams) *cobra.Command {
@@ -29,7 +29,8 @@ func newClusterJoin(s Streams) *cobra.Command {
 		Use:   "join NAME --member-context CONTEXT",
 		Short: "Make a cluster a member, when nothing speaks against it",
 		Long: `Checks the cluster, makes the accounts of KubeFed and of the adapter in it with the least rights, looks at the cluster
-again with their tokens, and only then registers it: Secrets and KubeFedCluster on the host. What is there already stays, so the
+again with their tokens, and only then registers it: Secrets and KubeFedCluster on the host. Last it brings the guard, which
+lets only KubeFed and the group acp:break-glass change there what ACP manages. What is there already stays, so the
 command can be repeated after an interruption, after an upgrade, and to make tokens again that have ended. The adapter renews them
 when half of their time is over, each with itself.
 
@@ -46,6 +47,7 @@ Exit code 1 when preflight speaks against the cluster: then it is not registered
 	f.StringVar(&j.proxy, "proxy-url", "", "`URL` of the HTTP proxy to the member, such as Konnectivity's")
 	f.StringToStringVar(&j.labels, "label", nil, "`KEY=VALUE` of the registration, which classes place by; repeatable")
 	f.DurationVar(&j.lifetime, "token-lifetime", 7*24*time.Hour, "`TIME` that is asked for the tokens; a cluster may give less. The adapter renews them after half of it")
+	f.BoolVar(&j.classLabels, "guard-class-labels", false, guardClassLabels)
 	f.BoolVar(&j.dryRun, "dry-run", false, "check the cluster and tell what would be written; write nothing")
 	return cmd
 }
@@ -73,7 +75,7 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	join := &membership.Join{Host: host, Cluster: cluster, Member: member, Keys: labels, Lifetime: j.lifetime, DryRun: j.dryRun,
+	join := &membership.Join{Host: host, Cluster: cluster, Member: member, Keys: labels, ClassLabels: j.classLabels, Lifetime: j.lifetime, DryRun: j.dryRun,
 		Now: j.streams.Now, Told: j.streams.step}
 	found, err := join.Run(cmd.Context())
 	for _, f := range found {

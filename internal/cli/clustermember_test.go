@@ -9,10 +9,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	admissionv1 "k8s.io/client-go/kubernetes/typed/admissionregistration/v1"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -82,6 +86,23 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	if code, out, errs := cluster(at, "check", "m1"); code != ExitFine || out != "nothing speaks against it\n" {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
+	// Somebody takes the guard away; it is told, and brought back.
+	bindings := admissionClient(t, member.Config)
+	if err := bindings.Delete(ctx, guard.Writers, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if code, out, errs := cluster(at, "check", "m1"); code != ExitFine || !strings.Contains(out, preflight.GuardMissing) || !strings.Contains(out, "ValidatingAdmissionPolicyBinding acp-guard") {
+		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := cluster(in, "check", "m1", "--fix", "--dry-run"); code != ExitFine || !strings.Contains(errs, "ValidatingAdmissionPolicyBinding acp-guard to be written") || !strings.Contains(out, preflight.GuardMissing) {
+		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+	if code, out, errs := cluster(in, "check", "m1", "--fix", "--guard-class-labels"); code != ExitFine || out != "nothing speaks against it\n" || !strings.Contains(errs, "ValidatingAdmissionPolicyBinding acp-guard created") {
+		t.Errorf("code %d\n%s%s", code, out, errs)
+	}
+	if _, err := bindings.Get(ctx, guard.ClassLabels, metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
 	cilium.Data["policy-audit-mode"] = "true"
 	if err := inMember.Update(ctx, cilium); err != nil {
 		t.Fatal(err)
@@ -97,11 +118,23 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 	if code, out, errs := cluster(in, "leave", "m1"); code != ExitFine || !strings.Contains(out, "KubeFedCluster kube-federation-system/m1 removed") {
 		t.Errorf("code %d\n%s%s", code, out, errs)
 	}
+	if left, err := bindings.List(ctx, metav1.ListOptions{}); err != nil || len(left.Items) != 0 {
+		t.Errorf("a guard without a member: %v, %v", left, err)
+	}
 	for reason, args := range map[string][]string{
-		"which cluster?": {"join", "m1"}, "less than a day": {"join", "m1", "--member-context", "x", "--token-lifetime", "1h"},
+		"which cluster?": {"join", "m1"}, "is to be mended": {"check", "m1", "--fix"}, "go with --fix": {"check", "m1", "--dry-run"}, "less than a day": {"join", "m1", "--member-context", "x", "--token-lifetime", "1h"},
 	} {
 		if code, _, errs := cluster(at, args...); code != ExitUsage || !strings.Contains(errs, reason) {
 			t.Errorf("%v: code %d, %s", args, code, errs)
 		}
 	}
+}
+
+func admissionClient(t *testing.T, c *rest.Config) admissionv1.ValidatingAdmissionPolicyBindingInterface {
+	t.Helper()
+	clients, err := kubernetes.NewForConfig(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return clients.AdmissionregistrationV1().ValidatingAdmissionPolicyBindings()
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -113,11 +114,12 @@ func (o *flowSource) check() error {
 
 // open opens the store; the caller closes it.
 func (o *flowSource) open(ctx context.Context) (flowstore.Reader, error) {
-	r, err := flowstore.OpenReader(ctx, o.store)
-	switch {
-	case errors.Is(err, flowstore.ErrAddress):
+	where, err := flowstore.Parse(o.store, os.ReadFile)
+	if err != nil {
 		return nil, usage("--store: %v", err)
-	case err != nil:
+	}
+	r, err := where.OpenReader(ctx)
+	if err != nil {
 		return nil, invalid(err)
 	}
 	return r, nil

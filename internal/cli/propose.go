@@ -52,7 +52,7 @@ a catalog id. The exit code is 1 when there is something to add, or a source wit
 	f := cmd.Flags()
 	f.StringVar(&o.resource, "resource", "", "`NAME` of the resource (required)")
 	f.StringVar(&o.reviewed, "reviewed", "", "`INSTANT|SPAN` of the last review: only what Audit lets in, and was first seen later; with --store")
-	f.Int64Var(&o.least, "min-count", 0, "leave out clients with fewer `CONNECTIONS`; with --store")
+	f.Int64Var(&o.least, "min-count", 0, "leave out clients with fewer `CONNECTIONS`, unless one that was opened before is still in use; with --store")
 	return cmd
 }
 

@@ -79,7 +79,7 @@ func (db *DB) Postgres() bool { return db.postgres }
 // wait at the same time share a commit. f uses tx as it is given (its context outlives the caller's), begins no other
 // Write, and may be run a second time, so it changes nothing that it has not read in the same run.
 func (db *DB) Write(ctx context.Context, f func(tx *gorm.DB) error) error {
-	return translate(db.group.do(ctx, f))
+	return translate(db.group.do(ctx, &write{f: f}))
 }
 
 // attempts of a transaction that PostgreSQL ends to let another one pass (a deadlock).

@@ -3,7 +3,6 @@ package database
 import (
 	"context"
 	"errors"
-	"strconv"
 	"sync"
 	"time"
 
@@ -18,8 +17,8 @@ const (
 )
 
 // group lets writers that wait at the same time share one transaction, and so one wait for the disk. Each has a
-// savepoint of its own: what one does wrong, the others do not notice. Whoever comes while nobody writes does the
-// work of all that wait; the others wait for their result.
+// savepoint of its own, or shares one with those of its batch: what one does wrong, the others do not notice. Whoever
+// comes while nobody writes does the work of all that wait; the others wait for their result.
 type group struct {
 	db      *gorm.DB
 	turn    chan struct{}
@@ -29,6 +28,7 @@ type group struct {
 
 type write struct {
 	f     func(tx *gorm.DB) error
+	batch batch         // nil: of none
 	done  chan struct{} // closed when the rest is set
 	err   error
 	panic any
@@ -36,11 +36,11 @@ type write struct {
 
 func newGroup(db *gorm.DB) *group { return &group{db: db, turn: make(chan struct{}, 1)} }
 
-func (g *group) do(ctx context.Context, f func(tx *gorm.DB) error) error {
+func (g *group) do(ctx context.Context, w *write) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	w := &write{f: f, done: make(chan struct{})}
+	w.done = make(chan struct{})
 	g.mu.Lock()
 	g.waiting = append(g.waiting, w)
 	g.mu.Unlock()
@@ -134,22 +134,43 @@ func (g *group) together(ctx context.Context, writes []*write) bool {
 	if tx.Error != nil {
 		return answer(writes, tx.Error)
 	}
-	for i, w := range writes {
-		name := "w" + strconv.Itoa(i)
-		_, err := Exec(tx, "SAVEPOINT "+name)
-		if err == nil {
-			end := "RELEASE SAVEPOINT "
-			if w.panic, w.err = guarded(w.f, tx); w.err != nil {
-				end = "ROLLBACK TO SAVEPOINT "
-			}
-			_, err = Exec(tx, end+name)
-		}
-		if err != nil || again(w.err) {
+	for _, some := range batches(writes) {
+		if !saved(tx, some) {
 			tx.Rollback()
 			return false
 		}
 	}
 	return answer(writes, tx.Commit().Error)
+}
+
+// saved does the writes of a batch as one, and one by one if that fails. It reports whether the transaction can go on.
+func saved(tx *gorm.DB, some []*write) bool {
+	if len(some) > 1 {
+		panicked, err, ok := step(tx, func(tx *gorm.DB) error { return some[0].batch.all(tx, some) })
+		if !ok || panicked == nil && err == nil {
+			return ok
+		}
+	}
+	for _, w := range some {
+		var ok bool
+		if w.panic, w.err, ok = step(tx, w.f); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// step does something with a savepoint to which it goes back if that fails.
+func step(tx *gorm.DB, f func(tx *gorm.DB) error) (panicked any, err error, ok bool) {
+	if _, err := Exec(tx, "SAVEPOINT w"); err != nil {
+		return nil, err, false
+	}
+	end := "RELEASE SAVEPOINT w"
+	if panicked, err = guarded(f, tx); err != nil {
+		end = "ROLLBACK TO SAVEPOINT w"
+	}
+	_, failed := Exec(tx, end)
+	return panicked, err, failed == nil && !again(err)
 }
 
 // answer gives the writes that were right so far the result of all.

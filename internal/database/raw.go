@@ -44,8 +44,8 @@ const insertAtOnce = 500
 // has added.
 func Insert(tx *gorm.DB, into, rest string, rows [][]any) (n int64, err error) {
 	for some := range slices.Chunk(rows, insertAtOnce) {
-		row := "(" + Marks(len(some[0])) + ")"
-		added, err := Exec(tx, "INSERT INTO "+into+" VALUES "+row+strings.Repeat(", "+row, len(some)-1)+rest, slices.Concat(some...)...)
+		table, args := Table(tx, some)
+		added, err := Exec(tx, "INSERT INTO "+into+" "+table+rest, args...)
 		if err != nil {
 			return n, err
 		}

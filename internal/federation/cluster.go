@@ -3,6 +3,7 @@ package federation
 import (
 	"bytes"
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,6 +16,7 @@ import (
 	fedv1beta1 "sigs.k8s.io/kubefed/pkg/apis/core/v1beta1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation/guard"
 )
 
 // Cluster is a member as its KubeFedCluster registers it.
@@ -33,6 +35,8 @@ type Cluster struct {
 	// Held: KubeFed is kept from the member, because of Why.
 	Held bool
 	Why  string
+	// Downgrade is the mark because of which it is held; nil: it is held because of something else, or not at all.
+	Downgrade *guard.Downgrade
 	// Told is the fingerprint of the token that KubeFed was last told of; "": it was told of none.
 	Told string
 }
@@ -47,7 +51,14 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	if kept := c.Annotations[AnnotationHeld]; secret == heldSecret && kept != "" {
 		secret, held = kept, true
 	}
-	return Cluster{Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
+	var mark *guard.Downgrade
+	if text, downgraded := c.Annotations[AnnotationDowngraded]; downgraded && held {
+		mark = &guard.Downgrade{}
+		if err := json.Unmarshal([]byte(text), mark); err != nil {
+			mark = &guard.Downgrade{} // what counts is that there is one
+		}
+	}
+	return Cluster{Downgrade: mark, Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
 		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0,
 		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Held: held, Why: c.Annotations[AnnotationHeldBecause],
 		Told: c.Annotations[AnnotationRenewed]}, nil
@@ -93,5 +104,9 @@ func (c Cluster) sameConnection(d Cluster) bool {
 
 // samePlace tells whether the same is to be placed there, and to be said of it.
 func (c Cluster) samePlace(d Cluster) bool {
-	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Held == d.Held && c.Why == d.Why
+	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Held == d.Held && c.Why == d.Why && sameMark(c.Downgrade, d.Downgrade)
+}
+
+func sameMark(a, b *guard.Downgrade) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.Same(*b))
 }

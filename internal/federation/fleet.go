@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/acp-io/acp/api/v1alpha1"
 )
 
 // SecretName is the Secret on the host, in the credentials namespace, that holds the adapter's token for a member.
@@ -68,6 +71,23 @@ func NewFleet(config FleetConfig) (*Fleet, error) {
 func (f *Fleet) Observe(cluster, object string) Observation {
 	o, m := f.observe(cluster)
 	return withObject(o, m, object)
+}
+
+// Reserved are the names of a member's objects that have ACP's label or begin as its names do, sorted. Of a member that cannot
+// be read now none are told.
+func (f *Fleet) Reserved(cluster string) []string {
+	o, m := f.observe(cluster)
+	if !o.Reachable {
+		return nil
+	}
+	var out []string
+	m.watch.each(func(found Observed) {
+		if found.Managed || strings.HasPrefix(found.Name, v1alpha1.ObjectPrefix) {
+			out = append(out, found.Name)
+		}
+	})
+	slices.Sort(out)
+	return out
 }
 
 // withObject adds what the member has of an object to what is known of the member.
@@ -187,7 +207,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 	old := f.members[c.Name]
 	if old != nil && old.token == secret.value && old.cluster.sameConnection(c) {
 		same := old.cluster.samePlace(c)
-		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why = c.Labels, c.Leaving, c.Held, c.Why
+		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why, old.cluster.Downgrade = c.Labels, c.Leaving, c.Held, c.Why, c.Downgrade
 		return !same
 	}
 	m, why := f.connect(c, secret.value)
@@ -250,9 +270,10 @@ func (f *fleet[T]) observe(cluster string) (Observation, *member[T]) {
 		return Observation{Registered: true, Message: why}, nil
 	}
 	if _, registered := f.clusters.Get(cluster); registered {
-		return Observation{Registered: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}, nil
+		return Observation{Registered: true, Unknown: true, Message: fmt.Sprintf("member %s was not contacted yet", cluster)}, nil
 	}
-	return Observation{Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}, nil
+	listed, _ := f.Registry()
+	return Observation{Unknown: !listed, Message: fmt.Sprintf("no KubeFedCluster %s in namespace %s: register the cluster", cluster, f.config.KubeFedNamespace)}, nil
 }
 
 // Absent asks a member itself, past every cache, whether it does not have an object.

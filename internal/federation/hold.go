@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/acp-io/acp/internal/federation/guard"
 )
 
 // heldSecret is the Secret of a member that is held. There is none of that name, and nobody may make one.
@@ -29,14 +31,27 @@ type Registrations struct {
 // Hold keeps KubeFed from a member, and notes why.
 func (r Registrations) Hold(ctx context.Context, cluster, why string) error {
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
-		return heldSecret, map[string]any{AnnotationHeld: c.Secret, AnnotationHeldBecause: why}, !c.Held || c.Why != why
+		return heldSecret, map[string]any{AnnotationHeld: c.Secret, AnnotationHeldBecause: why, AnnotationDowngraded: nil}, !c.Held || c.Why != why || c.Downgrade != nil
+	})
+}
+
+// HoldDowngraded keeps KubeFed from a member that is downgraded. Where the member has a guard, KubeFed is refused there,
+// object by object and again and again, which takes its time from the other members; without one it would close what was opened.
+func (r Registrations) HoldDowngraded(ctx context.Context, cluster string, mark guard.Downgrade) error {
+	text, err := json.Marshal(mark)
+	if err != nil {
+		return fmt.Errorf("encode the mark of member %s: %w", cluster, err)
+	}
+	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
+		return heldSecret, map[string]any{AnnotationHeld: c.Secret, AnnotationHeldBecause: mark.String(), AnnotationDowngraded: string(text)},
+			!c.Held || c.Downgrade == nil || !c.Downgrade.Same(mark)
 	})
 }
 
 // Release lets KubeFed back to a member.
 func (r Registrations) Release(ctx context.Context, cluster string) error {
 	return r.change(ctx, cluster, func(c Cluster) (secret string, annotations map[string]any, needed bool) {
-		return c.Secret, map[string]any{AnnotationHeld: nil, AnnotationHeldBecause: nil}, c.Held
+		return c.Secret, map[string]any{AnnotationHeld: nil, AnnotationHeldBecause: nil, AnnotationDowngraded: nil}, c.Held
 	})
 }
 

@@ -1,6 +1,11 @@
 package federation
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/acp-io/acp/internal/federation/guard"
+)
 
 // Kind pairs an object kind of the members with the Federated kind of the host that carries it.
 type Kind struct {
@@ -14,6 +19,16 @@ type Kind struct {
 	FederatedResource schema.GroupVersionResource
 	// Namespaced: Target is a kind of namespaces, of which all are read.
 	Namespaced bool
+	// Namespace and Name, when set, are those of the only object that is read.
+	Namespace, Name string
+}
+
+// selector picks the only object that is read; "": all are.
+func (k Kind) selector() string {
+	if k.Name == "" {
+		return ""
+	}
+	return fields.OneTermEqualSelector("metadata.name", k.Name).String()
 }
 
 // CiliumPolicy carries Cilium's cluster-wide policies.
@@ -52,6 +67,10 @@ var (
 	}
 )
 
+// downgradeMark is the mark of a downgrade in a member.
+var downgradeMark = Kind{Target: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, TargetResource: guard.MarkResource,
+	Namespace: guard.Namespace, Name: guard.Mark}
+
 var (
 	clusterResource = schema.GroupVersionResource{Group: "core.kubefed.io", Version: "v1beta1", Resource: "kubefedclusters"}
 	secretResource  = schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -84,6 +103,8 @@ const (
 	// apart, and AnnotationHeldBecause says why it does. See Registrations.
 	AnnotationHeld        = "acp.io/quarantined-secret"
 	AnnotationHeldBecause = "acp.io/quarantined-because"
+	// AnnotationDowngraded is what the mark of a downgrade in the member says, when that is why the two are kept apart.
+	AnnotationDowngraded = "acp.io/downgraded"
 )
 
 // PusherSecretName is the Secret on the host, in KubeFed's namespace, that `kubectl acp cluster join` makes for KubeFed's

@@ -29,6 +29,15 @@ type Probing struct {
 // over in a second or two, for an outage.
 var DefaultProbing = Probing{Interval: 2 * time.Second, Timeout: 3 * time.Second, Failures: 2}
 
+// Seldom is a fifth as often, for what nothing waits for: each kind that is read in a member is probed by itself.
+func (p Probing) Seldom() Probing {
+	if p == (Probing{}) {
+		p = DefaultProbing
+	}
+	p.Interval *= 5
+	return p
+}
+
 // member watches the objects of one kind in one member, parsed to T, with one set of credentials.
 type member[T any] struct {
 	cluster Cluster
@@ -68,8 +77,11 @@ func newMember[T any](c Cluster, token string, kind Kind, parse func(*unstructur
 	}
 	m := &member[T]{cluster: c, token: token, kind: kind, probing: probing, log: log, changed: changed,
 		client: client.Resource(kind.TargetResource), http: httpClient, why: errNotProbed}
+	if kind.Namespace != "" {
+		m.client = client.Resource(kind.TargetResource).Namespace(kind.Namespace)
+	}
 	m.watch = NewWatch(m.client, kind.TargetResource.Resource, log, parse, changed)
-	m.watch.everyNamespace = kind.Namespaced
+	m.watch.everyNamespace, m.watch.only = kind.Namespaced, kind.selector()
 	return m, nil
 }
 
@@ -173,7 +185,7 @@ func (m *member[T]) staleFor(probes int) int {
 func (m *member[T]) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, m.probing.Timeout)
 	defer cancel()
-	_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1})
+	_, err := m.client.List(ctx, metav1.ListOptions{Limit: 1, FieldSelector: m.watch.only})
 	return err
 }
 
@@ -202,11 +214,11 @@ func (m *member[T]) observe() Observation {
 	synced, watchErr := m.watch.State()
 	switch {
 	case !alive:
-		o.Message = m.explain(why)
+		o.Message, o.Unknown = m.explain(why), errors.Is(why, errNotProbed)
 	case !synced && watchErr != nil:
 		o.Message = m.explain(watchErr)
 	case !synced:
-		o.Message = fmt.Sprintf("member %s is being listed", m.cluster.Name)
+		o.Message, o.Unknown = fmt.Sprintf("member %s is being listed", m.cluster.Name), true
 	default:
 		o.Reachable = true
 	}

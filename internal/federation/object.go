@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,6 +32,8 @@ type Object struct {
 	// Foreign: somebody else put something there that ACP never writes (a cluster selector, other override paths), or
 	// that cannot be read. The object has to be written again even if the rest is as wanted.
 	Foreign bool
+	// Written is when the adapter last wrote the object, to the second; it is read, never written.
+	Written time.Time
 }
 
 // Override replaces parts of the template for one member.
@@ -110,6 +113,17 @@ func (o *Object) Unstructured() (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
+// SpecIn is what a member has to have by the object; nil: nothing.
+func (o *Object) SpecIn(cluster string) map[string]any {
+	if !slices.Contains(o.Placement, cluster) {
+		return nil
+	}
+	if own := o.Overrides[cluster].Spec; own != nil {
+		return own
+	}
+	return o.TemplateSpec
+}
+
 // SameSpec tells whether two objects ask the same of KubeFed. The comparison is of the JSON, so that numbers are
 // equal whatever Go type they have on this side of the API server.
 func SameSpec(a, b *Object) (bool, error) {
@@ -156,6 +170,9 @@ func ParseObject(kind Kind, u *unstructured.Unstructured) *Object {
 	}
 	o := &Object{Kind: kind, Meta: w.ObjectMeta, TemplateLabels: w.Spec.Template.Metadata.Labels,
 		TemplateSpec: w.Spec.Template.Spec, Propagation: w.Status.propagation(w.Generation)}
+	o.Written = written(&o.Meta)
+	// They are most of a small object, nobody here reads more of them, and an update without them leaves them alone.
+	o.Meta.ManagedFields = nil
 	o.Foreign = w.Spec.Placement.Clusters == nil || w.Spec.Placement.ClusterSelector != nil
 	o.Foreign = o.Foreign || moreThanWritten(u)
 	for _, c := range w.Spec.Placement.Clusters {

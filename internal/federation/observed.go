@@ -15,6 +15,8 @@ type Observed struct {
 	Label string
 	// Managed: the object carries ACP's label.
 	Managed bool
+	// Hand is whoever changed the object last, when it is not as its label says.
+	Hand Hand
 	// Invalid is the dataplane's complaint, when it wrote that it does not accept the object.
 	Invalid string
 }
@@ -25,6 +27,9 @@ type Observation struct {
 	Registered bool
 	// Reachable: the member answers, and its objects are listed and watched.
 	Reachable bool
+	// Unknown: the members' registrations were not listed yet, or the member is being asked for the first time, or anew after an
+	// outage, and has neither answered nor failed.
+	Unknown bool
 	// Message says why the member is not reachable, and what to do.
 	Message string
 	// Object is what is there; nil: nothing. It means nothing unless Reachable.
@@ -45,8 +50,12 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 		}
 	}
 	labels := u.GetLabels()
+	revision, hand := r(spec), Hand{}
+	if revision != labels[v1alpha1.LabelRevision] {
+		hand = lastHand(u)
+	}
 	return Observed{
-		Name: u.GetName(), Revision: r(spec), Label: labels[v1alpha1.LabelRevision],
+		Hand: hand, Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],
 		Managed: labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy, Invalid: invalid(u),
 	}, nil
 }

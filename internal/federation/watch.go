@@ -32,6 +32,8 @@ type Watch[T any] struct {
 	group func(T) string
 	// everyNamespace: the objects are those of all namespaces, so their names are no keys.
 	everyNamespace bool
+	// only is a field selector: of the objects that are not selected nothing is known.
+	only string
 
 	mu     sync.RWMutex
 	items  map[string]item[T]
@@ -59,6 +61,7 @@ func NewWatch[T any](client dynamic.ResourceInterface, what string, log logr.Log
 func (w *Watch[T]) Run(ctx context.Context) {
 	lw := lister{&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			o.FieldSelector = w.only
 			list, err := w.client.List(ctx, o)
 			if err != nil && ctx.Err() == nil {
 				w.fail(err)
@@ -66,6 +69,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+			o.FieldSelector = w.only
 			return w.client.Watch(ctx, o)
 		},
 	}}

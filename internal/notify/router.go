@@ -89,15 +89,7 @@ func (r *Router) Drain(ctx context.Context) error {
 
 // route changes, up to one of which cannot be told now whom it is for.
 func (r *Router) route(ctx context.Context, changes []Change) error {
-	var some []Routed
-	var failed error
-	for _, c := range changes {
-		var postings []Posting
-		if postings, failed = r.told(ctx, c); failed != nil {
-			break
-		}
-		some = append(some, Routed{c, postings})
-	}
+	some, failed := r.told(ctx, changes)
 	if len(some) > 0 {
 		if err := r.Store.Route(ctx, some...); err != nil {
 			return errors.Join(failed, err)
@@ -113,22 +105,44 @@ func (r *Router) route(ctx context.Context, changes []Change) error {
 	return failed
 }
 
-func (r *Router) told(ctx context.Context, c Change) ([]Posting, error) {
-	messages, err := r.messages(ctx, c)
-	if err != nil {
-		if !r.Gone(err) {
-			return nil, err
-		}
-		r.Log.Error("nobody is told of a change, because what changed is not there", "ticket", c.Ticket, "delegation", c.Delegation, "error", err)
-	}
-	return r.postings(ctx, messages)
-}
-
-func (r *Router) messages(ctx context.Context, c Change) ([]Message, error) {
+// told finds out who is told what; the error is of the first change of which that cannot be found out.
+func (r *Router) told(ctx context.Context, changes []Change) (some []Routed, failed error) {
 	people, err := r.People(ctx)
 	if err != nil {
 		return nil, err
 	}
+	messages := make([][]Message, 0, len(changes))
+	var persons []string
+	for _, c := range changes {
+		var of []Message
+		if of, failed = r.messages(ctx, c, people); failed != nil {
+			if !r.Gone(failed) {
+				break
+			}
+			r.Log.Error("nobody is told of a change, because what changed is not there", "ticket", c.Ticket, "delegation", c.Delegation, "error", failed)
+			of, failed = nil, nil
+		}
+		messages = append(messages, of)
+		for _, m := range of {
+			if m.Person != "" {
+				persons = append(persons, m.Person)
+			}
+		}
+	}
+	chosen := map[string]Preferences{}
+	if len(persons) > 0 {
+		slices.Sort(persons)
+		if chosen, err = r.Store.Preferences(ctx, slices.Compact(persons)...); err != nil {
+			return nil, err
+		}
+	}
+	for i, of := range messages {
+		some = append(some, Routed{changes[i], r.postings(of, chosen)})
+	}
+	return some, failed
+}
+
+func (r *Router) messages(ctx context.Context, c Change, people People) ([]Message, error) {
 	if c.Bulletin != nil {
 		return ForBulletin(*c.Bulletin, people), nil
 	}
@@ -146,22 +160,8 @@ func (r *Router) messages(ctx context.Context, c Change) ([]Message, error) {
 	return For(t, c.First, c.Last, people), nil
 }
 
-func (r *Router) postings(ctx context.Context, messages []Message) ([]Posting, error) {
-	var people []string
-	for _, m := range messages {
-		if m.Person != "" {
-			people = append(people, m.Person)
-		}
-	}
-	if len(messages) == 0 {
-		return nil, nil
-	}
-	chosen, err := r.Store.Preferences(ctx, people...)
-	if err != nil {
-		return nil, err
-	}
+func (r *Router) postings(messages []Message, chosen map[string]Preferences) (out []Posting) {
 	now := r.Now()
-	var out []Posting
 	for _, m := range messages {
 		if m.Person == "" {
 			for _, b := range r.Broadcasts {
@@ -182,7 +182,7 @@ func (r *Router) postings(ctx context.Context, messages []Message) ([]Posting, e
 			}
 		}
 	}
-	return out, nil
+	return out
 }
 
 // wants tells whether anybody is told something of the kinds.

@@ -269,6 +269,28 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
+func TestLastChange(t *testing.T) {
+	s := NewSnapshot(world(say("a", Allow, app888, "redis:connect", bobs, from(hours(1)), until(hours(3)))))
+	for name, tc := range map[string]struct {
+		reason string
+		at     time.Duration
+		want   time.Duration
+		ok     bool
+	}{
+		"Before":  {"nothing has changed yet", 59 * time.Minute, 0, false},
+		"Instant": {"the instant itself counts", time.Hour, time.Hour, true},
+		"Between": {"the begin was the last one", 2 * time.Hour, time.Hour, true},
+		"After":   {"the end was", 9 * time.Hour, 3 * time.Hour, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, ok := s.LastChange(noon.Add(tc.at))
+			if ok != tc.ok || ok && got.Sub(noon) != tc.want {
+				t.Errorf("%s: %s, %t; want %s, %t", tc.reason, got.Sub(noon), ok, tc.want, tc.ok)
+			}
+		})
+	}
+}
+
 func TestNextChange(t *testing.T) {
 	s := NewSnapshot(world(say("a", Allow, app888, "redis:connect", bobs, from(hours(1)), until(hours(3))),
 		say("b", Allow, app888, "redis:connect", bobs, from(hours(1))), protect(bobs, v1alpha1.ModeEnforce, auditUntil(hours(2)))))

@@ -9,11 +9,11 @@ import (
 )
 
 const (
-	// maxEntries is what the policy map of a workload holds by default.
-	maxEntries = 16384
+	// MapEntries is what the policy map of a workload holds by default.
+	MapEntries = 16384
 	// warnEntries is where a unit gets a warning, fullEntries what allows may fill.
-	warnEntries = maxEntries / 2
-	fullEntries = maxEntries / 10 * 9
+	warnEntries = MapEntries / 2
+	fullEntries = MapEntries / 10 * 9
 )
 
 // entries estimates what a rule needs in a workload's policy map: one entry for every peer identity and masked range

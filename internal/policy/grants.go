@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -49,6 +50,25 @@ func (s *Snapshot) WhatCanReach(subject string, at time.Time) []Grant {
 		}
 	}
 	return sortedGrants(out)
+}
+
+// Grants are what all statements give and take, one Grant per subject and resource as written, by policy and sid. Expired
+// statements are left out. There may be many more than statements: the caller stops when he has enough.
+func (s *Snapshot) Grants(at time.Time) iter.Seq[Grant] {
+	return func(yield func(Grant) bool) {
+		for _, st := range s.statements {
+			if st.expired(at) {
+				continue
+			}
+			for _, sub := range st.written.Subjects {
+				for _, r := range st.written.Resources {
+					if !yield(s.grant(st, string(sub), string(r), string(r), at)) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 func (st *statement) expired(at time.Time) bool {

@@ -162,6 +162,18 @@ func (s *Snapshot) NextChange(after time.Time) (time.Time, bool) {
 	return s.changes[i], true
 }
 
+// LastChange is the last such instant that is not later than at; false: there is none.
+func (s *Snapshot) LastChange(at time.Time) (time.Time, bool) {
+	i, found := slices.BinarySearchFunc(s.changes, at, time.Time.Compare)
+	if found {
+		return s.changes[i], true
+	}
+	if i == 0 {
+		return time.Time{}, false
+	}
+	return s.changes[i-1], true
+}
+
 // Refusals are the statements that no unit holds, by policy and sid. What only one unit lacks is in Unit.Refused.
 func (s *Snapshot) Refusals() []Refusal { return slices.Clone(s.refusals) }
 

@@ -47,6 +47,7 @@ type fakeHost struct {
 	input     policy.Input
 	away      time.Time
 	approvals []*v1alpha1.ApprovalPolicy
+	members   []*v1alpha1.MemberCluster
 }
 
 func (h *fakeHost) AwaySince() time.Time {
@@ -59,6 +60,12 @@ func (h *fakeHost) Input() (policy.Input, bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.input, true
+}
+
+func (h *fakeHost) Members() []*v1alpha1.MemberCluster {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.members
 }
 
 func (h *fakeHost) Ready() bool { return true }
@@ -256,8 +263,13 @@ func newSite(t *testing.T) *site {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	x.end = cancel
+	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: x.host, Host: x.host, Catalog: directory.Catalog, Now: x.now, Log: log})
+	classOf := func(resource string) string {
+		s, _ := x.host.Snapshot()
+		return classesOf(s)(resource)
+	}
 	x.Server, err = New(ctx, Config{PublicURL: public, Tickets: tickets, Host: x.host, Flows: x.flows, EvidenceWindow: 14 * 24 * time.Hour, Insight: x.insight,
-		Rollout: rollout.NewService(rollout.Config{Store: states, Switch: x.host, Host: x.host, Catalog: directory.Catalog, Now: x.now, Log: log}), Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
+		Rollout: rollouts, Downgrades: &rollout.Downgrades{Service: rollouts, Objects: ProtectedBy(x.host), ClassOf: classOf, Patience: 10 * time.Second, Running: ctx}, Directory: directory, Once: oncestore.New(db), Inbox: inbox, Workloads: registrar, Ledger: breakable{ledgerstore.NewReader(db), &x.broken}, Sessions: credentials.Manager(), Credentials: &credential.Service{Store: credentials, Now: x.now}, SessionIdle: time.Hour,
 		Issuer: x.provider.URL, ClientID: portaltest.ClientID, ClientSecret: x.clientSecret, Hub: hub, Now: x.now, Log: log,
 		Web: fstest.MapFS{"index.html": {Data: []byte(`<meta name="csp-nonce" content="__CSP_NONCE__">`)}, "assets/app-1a2b.js": {Data: []byte("js")}, "favicon.svg": {Data: []byte("<svg/>")}, ".gitkeep": {}}})
 	if err != nil {

@@ -59,6 +59,8 @@ func TestOthersObjects(t *testing.T) {
 		"deleteWorkload":   {"vm-1", "vm-2", nil, 404},
 		"previewSync":      {"files", "none", map[string]any{}, 403},
 		"applySync":        {"files", "none", map[string]any{"token": "t"}, 403},
+		"getMember":        {"m1", "none", nil, 403},
+		"getPolicy":        {"by-hand", "none", nil, 403},
 		"deleteEntity":     {"application/app-888", "application/none", map[string]any{"reason": "r"}, 403},
 	}
 	for _, r := range routes {
@@ -71,7 +73,7 @@ func TestOthersObjects(t *testing.T) {
 				t.Fatalf("%s %s has no row here: whose objects are they?", r.Method, r.Path)
 			}
 			said := func(id string) string {
-				a := erin.Call(r.Method, strings.NewReplacer(":kind/:id", id, ":id", id).Replace(r.Path), tc.body, http.Header{"X-Acp-Request": {"1"}})
+				a := erin.Call(r.Method, strings.NewReplacer(":kind/:id", id, ":id", id, ":member", id, ":name", id).Replace(r.Path), tc.body, http.Header{"X-Acp-Request": {"1"}})
 				var p map[string]any
 				a.Into(t, &p)
 				delete(p, "requestId")

@@ -191,7 +191,7 @@ func (a *api) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 		out.TemporaryAudit = a.temporaryAudit(c, in.Protection)
 	}
 	if x := in.Assessment; x != nil {
-		out.Score, out.Clients, out.Newcomers, out.Unattributed = &x.Value, len(x.Clients), len(x.Newcomers), &x.Unattributed
+		out.Score, out.Enough, out.Clients, out.Newcomers, out.Unattributed = &x.Value, &x.Enough, len(x.Clients), len(x.Newcomers), &x.Unattributed
 	}
 	if n := in.State.Announcement; n != nil {
 		out.Announcement = &openapi.Announcement{At: n.At.UTC(), By: personOf(c, n.By), Message: n.Message, Told: n.Told}

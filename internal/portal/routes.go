@@ -130,6 +130,17 @@ var routes = []route{
 	{Method: "PUT", Path: apiBase + "/rollout/:id/guard", Operation: "putRolloutGuard", Who: changer, Scope: rolloutWrite, Rule: "owners, security", Costs: &budgetSwitches},
 	{Method: "POST", Path: apiBase + "/tickets/impact", Operation: "previewImpact", Who: changer, Scope: read, Rule: "as asking for it; lines of what the caller owns", Costs: &budgetReplays},
 	{Method: "GET", Path: apiBase + "/tickets/:id/impact", Operation: "getTicketImpact", Who: person, Scope: read, Rule: "who may see the ticket; lines of what the caller owns or decides", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/fleet", Operation: "listFleet", Who: person, Scope: read, Rule: "security, auditors"},
+	{Method: "GET", Path: apiBase + "/fleet/:member", Operation: "getMember", Who: person, Scope: read, Rule: "security, auditors"},
+	{Method: "GET", Path: apiBase + "/access", Operation: "listAccess", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/access/graph", Operation: "getAccessGraph", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/access/path", Operation: "getAccessPath", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/policies", Operation: "listPolicies", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/policies/:name", Operation: "getPolicy", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/findings", Operation: "listFindings", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/downgrade", Operation: "getDowngrade", Who: person, Scope: read, Rule: "security, auditors"},
+	{Method: "POST", Path: apiBase + "/downgrade", Operation: "startDowngrade", Who: changer, Scope: noToken, Rule: "security", Costs: &budgetSwitches},
+	{Method: "DELETE", Path: apiBase + "/downgrade", Operation: "resumeDowngrade", Who: changer, Scope: noToken, Rule: "security", Costs: &budgetSwitches},
 	{Method: "GET", Path: apiBase + "/events", Operation: "streamEvents", Who: person, Scope: read, Rule: "what the caller may see"},
 }
 

@@ -40,6 +40,8 @@ type Host interface {
 	Input() (policy.Input, bool)
 	// ApprovalPolicies that there are, in no order.
 	ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error)
+	// Members of the fleet as the adapter reports on them, in no order; none before it does.
+	Members() []*v1alpha1.MemberCluster
 	Ready() bool
 	// AwaySince is since when the host cluster does not answer; zero: it does. What the others return is from then.
 	AwaySince() time.Time
@@ -69,13 +71,15 @@ type Config struct {
 	// EvidenceWindow is the past that scores, replays and proposals look at.
 	EvidenceWindow time.Duration
 	// Insight is what the flows say about resources, Rollout what people do with that.
-	Insight      *rollout.Insight
-	Rollout      *rollout.Service
-	Directory    *catalog.Service
-	Sessions     scs.CtxStore
-	SessionIdle  time.Duration
-	Issuer       string
-	ClientID     string
+	Insight *rollout.Insight
+	Rollout *rollout.Service
+	// Downgrades are for many resources at once.
+	Downgrades  *rollout.Downgrades
+	Directory   *catalog.Service
+	Sessions    scs.CtxStore
+	SessionIdle time.Duration
+	Issuer      string
+	ClientID    string
 	// ClientSecret is asked for at each login, so that a new one needs no restart; nil: a public client.
 	ClientSecret func() (string, error)
 	Web          fs.FS // holds index.html, or not if the web application was not built
@@ -111,6 +115,7 @@ type Server struct {
 	metrics  *metrics
 	replays  replays
 	turns    turns
+	analyses analyses
 	stop     context.Context
 }
 

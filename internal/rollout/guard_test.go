@@ -2,6 +2,8 @@ package rollout_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +12,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -253,5 +256,25 @@ func TestSetGuardIsBounded(t *testing.T) {
 		if _, err := w.SetGuard(t.Context(), bob, w.entity(), s); approval.CodeOf(err) != approval.CodeInvalid {
 			t.Errorf("%s: %v", reason, err)
 		}
+	}
+}
+
+// TestTheGuardIsNoPerson: whoever is called like it is a person all the same.
+func TestTheGuardIsNoPerson(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeEnforce)
+	_, name, _ := strings.Cut(rollout.GuardName, ":")
+	if _, err := w.TemporaryAudit(t.Context(), approval.Actor{ID: name, Security: true}, w.entity(), rollout.Audit{Until: w.now.Add(48 * time.Hour), Reason: "an outage"}); err != nil {
+		t.Fatal(err)
+	}
+	w.look()
+	if w.stopped() || len(w.told()["stopped"]) > 0 {
+		t.Errorf("the temporary audit of a person is taken for a stop: %v", w.told())
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "people.yaml"), []byte("{kind: User, metadata: {name: \""+rollout.GuardName+"\"}}"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := catalog.Read(dir); err == nil {
+		t.Error("a catalog can have a person with the guard's name")
 	}
 }

@@ -122,6 +122,8 @@ func work(a *Assessment) (Hint, bool) {
 		return Hint{Code: CodeReview, Text: fmt.Sprintf("%d clients that were seen are allowed by no statement: adopt them, or tell their owners.", len(a.Newcomers))}, true
 	case a.Unattributed > 0 && !a.Enough:
 		return Hint{Code: CodeRegister, Text: fmt.Sprintf("%d sources have no name: register them, or find out what they are.", a.Unattributed)}, true
+	case !a.Enough && a.Value >= a.Threshold:
+		return Hint{Code: CodeWait, Text: "A part of the evidence has no point: nothing is enforced before that is mended."}, true
 	case !a.Enough:
 		return Hint{Code: CodeWait, Text: fmt.Sprintf("The evidence is %d of %d: wait until more was seen.", a.Value, a.Threshold)}, true
 	}

@@ -20,6 +20,7 @@ func TestStages(t *testing.T) {
 	}
 	enough := &rollout.Assessment{Score: approval.Score{Value: 80, Threshold: 70, Enough: true}}
 	little := &rollout.Assessment{Score: approval.Score{Value: 30, Threshold: 70, Missing: []string{"It was watched on 3 of 14 days."}}}
+	partly := &rollout.Assessment{Score: approval.Score{Value: 81, Threshold: 70, Missing: []string{"Half of the clients came lately."}}}
 	newcomers := &rollout.Assessment{Score: enough.Score, Newcomers: []string{cart}}
 	lost := &rollout.Assessment{Score: little.Score, Unattributed: 2}
 	announced := rollout.State{Announcement: &rollout.Announcement{At: now}}
@@ -35,6 +36,7 @@ func TestStages(t *testing.T) {
 		"observe":      {"onboarded, and only watched", rollout.Input{Protection: protect(v1alpha1.ModeObserve)}, rollout.StageObserve, rollout.CodePropose, 0},
 		"initial":      {"too little is known", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: little}, rollout.StageInitial, rollout.CodeWait, 2},
 		"no flows":     {"nothing is known", rollout.Input{Protection: protect(v1alpha1.ModeAudit)}, rollout.StageInitial, rollout.CodeWait, 1},
+		"partly":       {"the score is enough, but a part of it is empty", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: partly}, rollout.StageInitial, rollout.CodeWait, 2},
 		"nameless":     {"sources without a name", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: lost}, rollout.StageInitial, rollout.CodeRegister, 2},
 		"refine":       {"clients that Enforce would refuse", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: newcomers}, rollout.StageRefine, rollout.CodeReview, 1},
 		"refined":      {"nothing is left to review", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: enough}, rollout.StageRefine, rollout.CodeAnnounce, 1},

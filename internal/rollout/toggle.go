@@ -23,8 +23,8 @@ const (
 	maxReason = 1024
 )
 
-// GuardName is who did it when the guard began a temporary audit.
-const GuardName = "rollout-guard"
+// GuardName is who did it when the guard began a temporary audit. No person of a catalog can have it: ids have no colon.
+const GuardName = "acp:rollout-guard"
 
 // Audit is a temporary audit that somebody wishes for.
 type Audit struct {

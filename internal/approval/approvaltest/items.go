@@ -30,7 +30,9 @@ func items(t *testing.T, ctx context.Context, s approval.Store) {
 	second.Target = &approval.Target{Ticket: 1, Item: 3}
 	x := approval.NewTicket(approval.Draft{Kind: approval.KindGrant, Requester: "alice", Reason: "because", Items: []approval.Item{Item("a", "r"), second}}, Start)
 	n := create(t, ctx, s, x).Number
-	other := create(t, ctx, s, Ticket("c", "r", "")).Number
+	chinese := Ticket("c", "r", "")
+	chinese.Reason = "because of 订单缓存"
+	other := create(t, ctx, s, chinese).Number
 	approve(t, ctx, s, n, "carol", "bob")
 	update(t, ctx, s, n, func(x *approval.Ticket) error {
 		x.Written(0, "p", approval.Written{Generation: 1, UID: "u"}, Start)
@@ -49,9 +51,14 @@ func items(t *testing.T, ctx context.Context, s approval.Store) {
 		"target":              {"the grant that it is about", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 3}}, []int64{n}},
 		"other target":        {"another item of that ticket", approval.Filter{Target: &approval.Target{Ticket: 1, Item: 0}}, nil},
 		"numbers":             {"those that are named", approval.Filter{Numbers: []int64{n, 999}}, []int64{n}},
-		"reason":              {"part of it, in any case", approval.Filter{Text: "ECAUS"}, []int64{other, n}},
+		"reason":              {"a word of it, in any case", approval.Filter{Text: "BECAUS"}, []int64{other, n}},
+		"part of a word":      {"not its beginning", approval.Filter{Text: "ecaus"}, nil},
+		"two words":           {"it has both", approval.Filter{Text: "beca q"}, []int64{n}},
+		"chinese":             {"two characters that follow each other", approval.Filter{Text: "单缓"}, []int64{other}},
+		"a chinese character": {"the last of the word", approval.Filter{Text: "存"}, []int64{other}},
+		"nothing":             {"there is nothing to search by", approval.Filter{Text: "%"}, nil},
 		"an item's resource":  {"part of its id", approval.Filter{Text: "q"}, []int64{n}},
-		"no wildcard":         {"what people type is no pattern", approval.Filter{Text: "be%"}, nil},
+		"no wildcard":         {"what people type is no pattern", approval.Filter{Text: "b%e"}, nil},
 		"oldest":              {"the first of them", approval.Filter{Oldest: true, Limit: 1}, []int64{n}},
 		"oldest that waits":   {"the first of those", approval.Filter{Oldest: true, Limit: 1, WaitsFor: &approval.Waits{Person: "dan"}}, []int64{n}},
 		"due":                 {"the step's deadline is the next", approval.Filter{DueBy: Start.Add(time.Hour)}, []int64{n}},

@@ -21,18 +21,39 @@ const (
 	ofDelegation = 0 // the ticket of a change that is about a delegation
 )
 
-// changed tells all replicas that a ticket has a new version. Its caller has the ledger's lock: writers of changes go one
-// after the other from there to their commit, so a change can be seen only when all with lower numbers can.
-func changed(tx *gorm.DB, ticket int64) error {
-	var seq int64
-	if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&seq) }, "INSERT INTO changes (ticket) VALUES (?) RETURNING seq", ticket); err != nil {
-		return err
+// tell all replicas that tickets have new versions. Its caller has the ledger's lock: writers of changes go one after the
+// other from there to their commit, so a change can be seen only when all with lower numbers can.
+func tell(tx *gorm.DB, tickets ...*approval.Ticket) error {
+	rows := make([][]any, len(tickets))
+	for i, t := range tickets {
+		rows[i] = []any{t.Number}
 	}
-	if seq%changesKnown != 0 {
-		return nil
+	return tellOf(tx, rows)
+}
+
+// tellDelegation is tell for a delegation.
+func tellDelegation(tx *gorm.DB) error { return tellOf(tx, [][]any{{ofDelegation}}) }
+
+func tellOf(tx *gorm.DB, rows [][]any) error {
+	for some := range slices.Chunk(rows, changesKnown) {
+		table, args := database.Table(tx, some)
+		var last int64
+		if err := database.Rows(tx, func(rows *sql.Rows) error {
+			var seq int64
+			err := rows.Scan(&seq)
+			last = max(last, seq)
+			return err
+		}, "INSERT INTO changes (ticket) "+table+" RETURNING seq", args...); err != nil {
+			return err
+		}
+		if (last-int64(len(some)))/changesKnown == last/changesKnown {
+			continue
+		}
+		if _, err := database.Exec(tx, "DELETE FROM changes WHERE seq <= ?", last-changesStored); err != nil {
+			return err
+		}
 	}
-	_, err := database.Exec(tx, "DELETE FROM changes WHERE seq <= ?", seq-changesStored)
-	return err
+	return nil
 }
 
 // changes is what a replica knows of what was changed lately, by itself or by others. Whatever is kept in memory of

@@ -40,20 +40,15 @@ func claimedBy(tx *gorm.DB, claims []approval.Claim) (int64, error) {
 	return 0, nil
 }
 
-// claim takes the ticket's claims and returns those of which some belong to others.
-func claim(tx *gorm.DB, t *approval.Ticket) (taken []approval.Claim, err error) {
-	for some := range slices.Chunk(t.Claims(), fillAtOnce) {
-		rows := make([][]any, len(some))
-		for i, c := range some {
-			rows[i] = []any{c.Application, c.Resource, c.Action, t.Number}
-		}
-		n, err := database.Insert(tx, "claims (application, resource, action, ticket)", " ON CONFLICT DO NOTHING", rows)
-		if err != nil {
-			return nil, err
-		}
-		if n != int64(len(rows)) {
-			taken = append(taken, some...)
+// claim takes the tickets' claims, and tells whether it got all of them. Of two tickets that claim the same, the first
+// gets it.
+func claim(tx *gorm.DB, tickets []*approval.Ticket) (all bool, err error) {
+	var rows [][]any
+	for _, t := range tickets {
+		for _, c := range t.Claims() {
+			rows = append(rows, []any{c.Application, c.Resource, c.Action, t.Number})
 		}
 	}
-	return taken, nil
+	n, err := database.Insert(tx, "claims (application, resource, action, ticket)", " ON CONFLICT DO NOTHING", rows)
+	return n == int64(len(rows)), err
 }

@@ -2,18 +2,21 @@ package gormstore
 
 import (
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/words"
 )
 
-func list(tx *gorm.DB, f approval.Filter) *gorm.DB {
+// list is the query of a list. rare is a word of its text that few tickets have; empty: there is none.
+func list(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {
 	q := tx.Model(&ticketRow{})
-	if ways, rest := walks(f); len(ways) == 1 && ways[0].table == "" {
+	if ways, rest := walks(f, rare); len(ways) == 1 && ways[0].table == "" {
 		q = after(where(q.Where(ways[0].where, ways[0].args...), rest), f, "tickets.number")
 	} else {
-		numbers, args := union(tx, f, f.Limit)
+		numbers, args := union(tx, f, rare, f.Limit)
 		q = q.Where("number IN ("+numbers+")", args...)
 	}
 	switch {
@@ -37,23 +40,23 @@ const visibleTo = `tickets.requester = @p
  OR EXISTS (SELECT 1 FROM concerns c WHERE c.ticket = tickets.number AND (c.person = @p OR c.person IN @for AND c.role = 'named'))
  OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (i.application_name IN @apps OR i.resource_name IN @res))`
 
-// matching has no index: it looks at the tickets that the other conditions leave, newest first, until the page is full.
-const matching = `LOWER(tickets.reason) LIKE @t ESCAPE '!' OR LOWER(tickets.requester) LIKE @t ESCAPE '!'
- OR EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND (LOWER(i.application) LIKE @t ESCAPE '!' OR LOWER(i.resource) LIKE @t ESCAPE '!'))`
-
-// where is what walks do not see to; of who waits they see to all. SQLite, which knows nothing of how many tickets have
-// a state, must not leave the walk for the state's index: a column with a plus is not looked up.
-func where(q *gorm.DB, f approval.Filter) *gorm.DB {
-	column := "tickets."
-	if q.Name() == "sqlite" {
-		column = "+tickets."
+// beside is what keeps SQLite, which knows nothing of how many tickets have a state, from leaving the walk for the
+// index of a column: one with a plus is not looked up.
+func beside(tx *gorm.DB) string {
+	if tx.Name() == "sqlite" {
+		return "+"
 	}
+	return ""
+}
+
+// where is what walks do not see to; of who waits they see to all.
+func where(q *gorm.DB, f approval.Filter) *gorm.DB {
+	column := beside(q) + "tickets."
 	if len(f.Numbers) > 0 {
 		q = q.Where("tickets.number IN ?", f.Numbers)
 	}
 	if f.Text != "" {
-		part := strings.NewReplacer("!", "!!", "%", "!%", "_", "!_").Replace(strings.ToLower(f.Text))
-		q = q.Where(matching, map[string]any{"t": "%" + part + "%"})
+		q = having(q, words.Asked(f.Text))
 	}
 	if f.Requester != "" {
 		q = q.Where(column+"requester = ?", f.Requester)
@@ -70,37 +73,44 @@ func where(q *gorm.DB, f approval.Filter) *gorm.DB {
 	if v := f.VisibleTo; v != nil {
 		q = q.Where(visibleTo, map[string]any{"p": v.Person, "for": v.StandsFor, "apps": v.Applications, "res": v.Resources})
 	}
-	if conditions, args := ofItem(f); len(conditions) > 0 {
+	if conditions, args := ofItem(f, "i."); len(conditions) > 0 {
 		q = q.Where("EXISTS (SELECT 1 FROM items i WHERE i.ticket = tickets.number AND "+strings.Join(conditions, " AND ")+")", args...)
 	}
 	return q
 }
 
-// ofItem are the conditions that one item must meet together.
-func ofItem(f approval.Filter) (conditions []string, args []any) {
-	add := func(condition string, values ...any) {
-		conditions, args = append(conditions, condition), append(args, values...)
+// ofItem are the conditions that one item must meet together, whose columns are written behind a prefix.
+func ofItem(f approval.Filter, prefix string) (conditions []string, args []any) {
+	add := func(column, condition string, value any) {
+		conditions, args = append(conditions, prefix+column+condition), append(args, value)
 	}
 	if len(f.ItemStates) > 0 {
-		add("i.state IN ?", f.ItemStates)
+		add("state", " IN ?", f.ItemStates)
 	}
 	if f.Application != "" {
-		add("i.application = ?", f.Application)
+		add("application", " = ?", f.Application)
 	}
 	if f.Resource != "" {
-		add("i.resource = ?", f.Resource)
+		add("resource", " = ?", f.Resource)
 	}
 	if f.Policy != "" {
-		add("i.policy = ?", f.Policy)
+		add("policy", " = ?", f.Policy)
 	}
 	if f.Target != nil {
-		add("i.target_ticket = ? AND i.target_item = ?", f.Target.Ticket, f.Target.Item)
+		add("target_ticket", " = ?", f.Target.Ticket)
+		add("target_item", " = ?", f.Target.Item)
 	}
 	if !f.DueBy.IsZero() {
-		add("i.due_at > 0 AND i.due_at <= ?", micros(f.DueBy))
+		add("due_at", " BETWEEN 1 AND ?", micros(f.DueBy))
 	}
 	if !f.ExpiresBy.IsZero() {
-		add("i.expires_at > 0 AND i.expires_at <= ?", micros(f.ExpiresBy))
+		add("expires_at", " BETWEEN 1 AND ?", micros(f.ExpiresBy))
 	}
 	return conditions, args
+}
+
+// exceptItem is a filter without its conditions of one item.
+func exceptItem(f approval.Filter) approval.Filter {
+	f.ItemStates, f.Application, f.Resource, f.Policy, f.Target, f.DueBy, f.ExpiresBy = nil, "", "", "", nil, time.Time{}, time.Time{}
+	return f
 }

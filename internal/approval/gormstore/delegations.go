@@ -59,7 +59,7 @@ func delegated(tx *gorm.DB, d approval.Delegation) error {
 	if err := ledgerstore.Append(tx, d.LedgerEntry()); err != nil {
 		return err
 	}
-	return changed(tx, ofDelegation)
+	return tellDelegation(tx)
 }
 
 // Delegations implements approval.Store. Each call of the portal asks for whom its caller stands, so that is kept.

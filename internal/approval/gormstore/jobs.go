@@ -78,12 +78,12 @@ func (s *Store) giveBack(ctx context.Context, j *approval.Job, change func(*appr
 		if res.RowsAffected != 1 {
 			return approval.ErrLeaseLost
 		}
-		t, err = update(tx, j.Ticket, change)
+		t, err = s.updateOne(tx, j.Ticket, change)
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	t.Stored()
+	s.stored(t)
 	return t, nil
 }

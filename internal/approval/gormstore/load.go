@@ -14,33 +14,37 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// Get implements approval.Store.
+// Get implements approval.Store. Mostly the ticket was read or written before in its present version.
 func (s *Store) Get(ctx context.Context, number int64) (t *approval.Ticket, err error) {
-	err = s.read(ctx, func(tx *gorm.DB) error {
-		t, err = load(tx, number, false)
+	var rows []ticketRow
+	if err = s.readOne(ctx, func(tx *gorm.DB) (err error) {
+		rows, err = ticketRows(tx, "number = ?", number)
 		return err
-	})
-	return t, err
-}
-
-// load a ticket. For an update it is locked where a database has many writers.
-func load(tx *gorm.DB, number int64, update bool) (*approval.Ticket, error) {
-	which := "number = ?"
-	if update && tx.Name() != "sqlite" {
-		which += " FOR UPDATE"
-	}
-	rows, err := ticketRows(tx, which, number)
-	if err != nil {
+	}); err != nil {
 		return nil, err
 	}
 	if len(rows) == 0 {
-		return nil, gorm.ErrRecordNotFound
+		return nil, approval.NotFound()
 	}
-	out, err := fill(tx, rows)
-	if err != nil {
-		return nil, err
+	if t, ok := s.pages.get(rows[0]); ok {
+		return t.Clone(), nil
 	}
-	return out[0], nil
+	err = s.read(ctx, func(tx *gorm.DB) error {
+		rows, err := ticketRows(tx, "number = ?", number) // of the same instant as its parts
+		if err != nil {
+			return err
+		}
+		all, err := s.pages.tickets(tx, rows, true)
+		if err == nil && len(all) == 0 {
+			err = gorm.ErrRecordNotFound
+		}
+		if err != nil {
+			return err
+		}
+		t = all[0].Clone()
+		return nil
+	})
+	return t, err
 }
 
 const ticketColumns = "number, kind, state, version, requester, reason, idempotency_key, break_glass, created_at, updated_at"
@@ -114,7 +118,11 @@ func someOf(numbers []int64) (marks string, args []any) {
 
 // listed are the rows of a list.
 func listed(tx *gorm.DB, f approval.Filter) (out []ticketRow, err error) {
-	rows, err := list(tx, f).Select(ticketColumns).Rows()
+	rare, err := rarest(tx, f)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := list(tx, f, rare).Select(ticketColumns).Rows()
 	if err != nil {
 		return nil, err
 	}
@@ -139,7 +147,7 @@ func (s *Store) List(ctx context.Context, f approval.Filter) (out []*approval.Ti
 
 // selected reads a list.
 func (s *Store) selected(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
-	if !f.Passing && len(f.Numbers) == 0 && f.Policy == "" {
+	if !f.Passing && len(f.Numbers) == 0 && f.Policy == "" && f.Text == "" {
 		// Most tickets were shown before, and then the one query that names their versions is all.
 		if out, err = s.seen(ctx, f); err != nil || out != nil {
 			return out, err
@@ -156,8 +164,9 @@ func (s *Store) selected(ctx context.Context, f approval.Filter) (out []*approva
 	return out, err
 }
 
-// seen is a list all of whose tickets were seen in their present versions; nil: some were not.
-func (s *Store) seen(ctx context.Context, f approval.Filter) ([]*approval.Ticket, error) {
+// seen is a list with the tickets that were seen in their present versions, and the others as they are a moment later;
+// nil: one of those has changed in that moment.
+func (s *Store) seen(ctx context.Context, f approval.Filter) (out []*approval.Ticket, err error) {
 	var rows []ticketRow
 	if err := s.readOne(ctx, func(tx *gorm.DB) (err error) {
 		rows, err = listed(tx, f)
@@ -165,19 +174,51 @@ func (s *Store) seen(ctx context.Context, f approval.Filter) ([]*approval.Ticket
 	}); err != nil {
 		return nil, err
 	}
-	out := make([]*approval.Ticket, len(rows))
+	out = make([]*approval.Ticket, len(rows))
+	var unseen []int64
 	for i, r := range rows {
 		var ok bool
 		if out[i], ok = s.pages.get(r); !ok {
+			unseen = append(unseen, r.Number)
+		}
+	}
+	if len(unseen) == 0 {
+		return out, nil
+	}
+	if len(unseen) > fillAtOnce {
+		return nil, nil
+	}
+	read := map[int64]*approval.Ticket{}
+	if err := s.read(ctx, func(tx *gorm.DB) error {
+		in, args := someOf(unseen)
+		now, err := ticketRows(tx, "number IN ("+in+")", args...)
+		if err != nil {
+			return err
+		}
+		tickets, err := s.pages.tickets(tx, now, f.Limit > 0)
+		for _, t := range tickets {
+			read[t.Number] = t
+		}
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	for i, r := range rows {
+		if out[i] != nil {
+			continue
+		}
+		t := read[r.Number]
+		if t == nil || t.Version != r.Version || micros(t.UpdatedAt) != r.UpdatedAt {
 			return nil, nil
 		}
+		out[i] = t
 	}
 	return out, nil
 }
 
-func count(tx *gorm.DB, f approval.Filter) *gorm.DB {
+func count(tx *gorm.DB, f approval.Filter, rare string) *gorm.DB {
 	f.After, f.ByUpdate = approval.Cursor{}, false
-	numbers, args := union(tx, f, approval.CountLimit)
+	numbers, args := union(tx, f, rare, approval.CountLimit)
 	return tx.Table("("+numbers+" LIMIT ?) AS t", append(args, approval.CountLimit)...)
 }
 
@@ -186,8 +227,12 @@ func (s *Store) Count(ctx context.Context, filters ...approval.Filter) ([]int, e
 	out := make([]int, len(filters))
 	err := s.read(ctx, func(tx *gorm.DB) error {
 		for i, f := range filters {
+			rare, err := rarest(tx, f)
+			if err != nil {
+				return err
+			}
 			var n int64
-			if err := count(tx, f).Count(&n).Error; err != nil {
+			if err := count(tx, f, rare).Count(&n).Error; err != nil {
 				return err
 			}
 			out[i] = int(n)

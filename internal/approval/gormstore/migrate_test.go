@@ -2,8 +2,10 @@ package gormstore
 
 import (
 	"database/sql"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -64,6 +66,7 @@ func TestTicketsOfBeforeAreMoved(t *testing.T) {
 		"named":   {"who is named sees it", approval.Filter{VisibleTo: &approval.Visible{Person: "bob"}}, []int64{4, 3, 2, 1}},
 		"due":     {"the grant for an hour ends", approval.Filter{DueBy: at(61)}, []int64{2}},
 		"policy":  {"where the grant is", approval.Filter{Policy: "p-r2"}, []int64{2}},
+		"words":   {"what it is about", approval.Filter{Text: "BECAUSE r2"}, []int64{2}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, err := s.List(t.Context(), tc.f)
@@ -98,4 +101,41 @@ func TestTicketsOfBeforeAreMoved(t *testing.T) {
 	if _, ok, err := sessions.New(db, nil).Manager().FindCtx(t.Context(), "token"); err != nil || !ok {
 		t.Errorf("who is logged in stays so: %v, %v", ok, err)
 	}
+}
+
+// Tickets of before the words are found by them.
+func TestTicketsOfBeforeAreFound(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		db := databasetest.Open(t, dsn)
+		var long strings.Builder // has more words than one statement writes
+		for i := range approval.MaxText {
+			long.WriteRune('一' + rune(i))
+		}
+		for i, reason := range []string{"it's for $1 and ?", long.String()} {
+			x := approvaltest.Ticket(fmt.Sprint("a", i), "r", "")
+			x.Reason = reason
+			if _, err := New(db).Create(t.Context(), x); err != nil {
+				t.Fatal(err)
+			}
+		}
+		had := rowsOf(t, db, "ticket_words")
+		for _, sql := range []string{"DELETE FROM ticket_words", "DELETE FROM goose_db_version WHERE version_id = 202611210756"} {
+			if err := exec(t, db, sql); err != nil {
+				t.Fatal(err)
+			}
+		}
+		again := databasetest.Open(t, dsn)
+		if n := rowsOf(t, again, "ticket_words"); n != had || n < approval.MaxText {
+			t.Errorf("%d words, want %d", n, had)
+		}
+		for typed, want := range map[string]int64{"its for": 0, "it s for 1": 1, "一丁": 2} {
+			list, err := New(again).List(t.Context(), approval.Filter{Text: typed})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(list) > 1 || len(list) == 1 && list[0].Number != want || len(list) == 0 && want > 0 {
+				t.Errorf("%q: %d tickets, want ticket %d", typed, len(list), want)
+			}
+		}
+	})
 }

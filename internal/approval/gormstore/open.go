@@ -13,16 +13,20 @@ import (
 
 // Store implements approval.Store.
 type Store struct {
-	db      *database.DB
-	pages   pages
-	changes *changes
-	lists   lists
-	given   *lru.Cache // person to *given
+	db          *database.DB
+	creations   *database.Batch[*creation]
+	transitions *database.Batch[*transition]
+	pages       pages
+	changes     *changes
+	lists       lists
+	given       *lru.Cache // person to *given
 }
 
 // New is the store of an open database, which its opener closes.
 func New(db *database.DB) *Store {
-	return &Store{db, newPages(), newChanges(), newLists(), lru.New(keepPeople)}
+	s := &Store{db: db, creations: database.NewBatch(db, createAll), pages: newPages(), changes: newChanges(), lists: newLists(), given: lru.New(keepPeople)}
+	s.transitions = database.NewBatch(db, s.updateAll)
+	return s
 }
 
 // Ping implements approval.Store.

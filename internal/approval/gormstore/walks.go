@@ -3,10 +3,12 @@ package gormstore
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/words"
 )
 
 // A walk is one way through an index that leads to the tickets of a list, newest first, so that a page costs what it
@@ -16,68 +18,73 @@ type walk struct {
 	table string // items or concerns, as d; empty: the tickets themselves
 	where string
 	args  []any
+	// own: d is the item that the filter's conditions of one item are about, not another one of the same ticket.
+	own bool
+	// ranges: it is several ranges of the index, which have no order together.
+	ranges bool
 }
 
 // walks picks the narrowest way to what a filter selects, and returns what is left to be looked at on the way.
-func walks(f approval.Filter) (ways []walk, rest approval.Filter) {
+// A rare word, if it has one, is nearly all of what there is to look at.
+func walks(f approval.Filter, rare string) (ways []walk, rest approval.Filter) {
 	// What waits for a person, was decided or asked for by him, he may see.
 	if v := f.VisibleTo; v != nil && (f.Requester == v.Person || f.DecidedBy == v.Person ||
 		f.WaitsFor != nil && f.WaitsFor.Person == v.Person && sameSet(f.WaitsFor.StandsFor, v.StandsFor)) {
 		f.VisibleTo = nil
 	}
-	switch conditions, _ := ofItem(f); {
+	switch {
 	case f.WaitsFor != nil:
 		ways = waiting(f)
 		f.WaitsFor, f.ItemStates = nil, nil
 	case len(f.Numbers) > 0:
-		ways = []walk{{"", "tickets.number IN ?", []any{f.Numbers}}}
+		ways = []walk{ofTickets("tickets.number IN ?", f.Numbers)}
 		f.Numbers = nil
+	case rare != "":
+		ways = []walk{{table: "ticket_words", where: "d.word >= ? AND d.word < ?", args: []any{rare, words.End(rare)}, ranges: true}}
 	case f.DecidedBy != "":
 		ways = []walk{concern(f.DecidedBy, approval.RoleDecided)}
 		f.DecidedBy = ""
 	case f.Target != nil:
-		ways = []walk{{"items", "d.target_ticket > 0 AND d.target_ticket = ? AND d.target_item = ?", []any{f.Target.Ticket, f.Target.Item}}}
+		ways = []walk{ofItems("d.target_ticket > 0 AND d.target_ticket = ? AND d.target_item = ?", f.Target.Ticket, f.Target.Item)}
+		f.Target = nil
 	case f.Policy != "":
-		ways = []walk{{"items", "d.policy = ?", []any{f.Policy}}}
+		ways = []walk{ofItems("d.policy = ?", f.Policy)}
+		f.Policy = ""
 	case !f.DueBy.IsZero():
-		ways = []walk{{"items", "d.due_at > 0 AND d.due_at <= ?", []any{micros(f.DueBy)}}}
+		ways = []walk{ofItems("d.due_at > 0 AND d.due_at <= ?", micros(f.DueBy))}
+		f.DueBy = time.Time{}
 	case f.Requester != "":
-		ways = []walk{{"", "tickets.requester = ?", []any{f.Requester}}}
+		ways = []walk{ofTickets("tickets.requester = ?", f.Requester)}
 		f.Requester = ""
 	case f.Application != "":
-		ways = []walk{{"items", "d.application = ?", []any{f.Application}}}
-		if len(conditions) == 1 {
-			f.Application = ""
-		}
+		ways = []walk{ofItems("d.application = ?", f.Application)}
+		f.Application = ""
 	case f.Resource != "":
-		ways = []walk{{"items", "d.resource = ?", []any{f.Resource}}}
-		if len(conditions) == 1 {
-			f.Resource = ""
-		}
+		ways = []walk{ofItems("d.resource = ?", f.Resource)}
+		f.Resource = ""
 	case !f.ExpiresBy.IsZero():
-		ways = []walk{{"items", "d.expires_at > 0 AND d.expires_at <= ?", []any{micros(f.ExpiresBy)}}}
+		ways = []walk{ofItems("d.expires_at > 0 AND d.expires_at <= ?", micros(f.ExpiresBy))}
+		f.ExpiresBy = time.Time{}
 	case f.VisibleTo != nil:
 		ways = visible(*f.VisibleTo)
 		f.VisibleTo = nil
 	case len(f.ItemStates) > 0:
 		for _, s := range f.ItemStates {
-			ways = append(ways, walk{"items", "d.state = ?", []any{s}})
+			ways = append(ways, ofItems("d.state = ?", s))
 		}
-		if len(conditions) == 1 {
-			f.ItemStates = nil
-		}
+		f.ItemStates = nil
 	case len(f.States) > 0:
 		for _, s := range f.States {
-			ways = append(ways, walk{"", "tickets.state = ?", []any{s}})
+			ways = append(ways, ofTickets("tickets.state = ?", s))
 		}
 		f.States = nil
 	case len(f.Kinds) > 0:
 		for _, k := range f.Kinds {
-			ways = append(ways, walk{"", "tickets.kind = ?", []any{k}})
+			ways = append(ways, ofTickets("tickets.kind = ?", k))
 		}
 		f.Kinds = nil
 	default:
-		ways = []walk{{where: "1 = 1"}}
+		ways = []walk{ofTickets("1 = 1")}
 	}
 	return ways, f
 }
@@ -86,8 +93,15 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }
 
+func ofTickets(where string, args ...any) walk { return walk{where: where, args: args} }
+
+// ofItems is a walk through the items that are meant.
+func ofItems(where string, args ...any) walk {
+	return walk{table: "items", where: where, args: args, own: true}
+}
+
 func concern(person string, role approval.Role) walk {
-	return walk{"concerns", "d.person = ? AND d.role = ?", []any{person, role}}
+	return walk{table: "concerns", where: "d.person = ? AND d.role = ?", args: []any{person, role}}
 }
 
 // waiting: an item is nobody's concern who asked for it; who stands for another decides neither what he asked for
@@ -96,8 +110,8 @@ func waiting(f approval.Filter) []walk {
 	w := f.WaitsFor
 	ways := []walk{concern(w.Person, approval.RoleWaits)}
 	for _, p := range w.StandsFor {
-		ways = append(ways, walk{"concerns", `d.person = ? AND d.role = 'waits' AND tickets.requester <> ?
- AND NOT EXISTS (SELECT 1 FROM concerns x WHERE x.person = ? AND x.role = 'decided' AND x.ticket = d.ticket AND x.item = d.item)`, []any{p, w.Person, w.Person}})
+		ways = append(ways, walk{table: "concerns", where: `d.person = ? AND d.role = 'waits' AND tickets.requester <> ?
+ AND NOT EXISTS (SELECT 1 FROM concerns x WHERE x.person = ? AND x.role = 'decided' AND x.ticket = d.ticket AND x.item = d.item)`, args: []any{p, w.Person, w.Person}})
 	}
 	if len(f.ItemStates) > 0 {
 		for i := range ways {
@@ -109,7 +123,7 @@ func waiting(f approval.Filter) []walk {
 }
 
 func visible(v approval.Visible) []walk {
-	ways := []walk{{"", "tickets.requester = ?", []any{v.Person}}}
+	ways := []walk{ofTickets("tickets.requester = ?", v.Person)}
 	for _, r := range []approval.Role{approval.RoleWaits, approval.RoleNamed, approval.RoleDecided} {
 		ways = append(ways, concern(v.Person, r))
 	}
@@ -117,10 +131,10 @@ func visible(v approval.Visible) []walk {
 		ways = append(ways, concern(p, approval.RoleNamed))
 	}
 	for some := range slices.Chunk(v.Applications, fillAtOnce) {
-		ways = append(ways, walk{"items", "d.application_name IN ?", []any{padded(some)}})
+		ways = append(ways, walk{table: "items", where: "d.application_name IN ?", args: []any{padded(some)}, ranges: true})
 	}
 	for some := range slices.Chunk(v.Resources, fillAtOnce) {
-		ways = append(ways, walk{"items", "d.resource_name IN ?", []any{padded(some)}})
+		ways = append(ways, walk{table: "items", where: "d.resource_name IN ?", args: []any{padded(some)}, ranges: true})
 	}
 	return ways
 }
@@ -142,6 +156,12 @@ func padded[T any](values []T) []T {
 func (w walk) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB {
 	number := "tickets.number"
 	q := tx.Table("tickets")
+	var conditions []string
+	var values []any
+	if w.own {
+		conditions, values = ofItem(rest, beside(tx)+"d.")
+		rest = exceptItem(rest)
+	}
 	if w.table != "" {
 		number = "d.ticket"
 		q = tx.Table(w.table + " AS d")
@@ -152,13 +172,16 @@ func (w walk) numbers(tx *gorm.DB, f, rest approval.Filter, limit int) *gorm.DB 
 		}
 	}
 	q = where(q.Where(w.where, w.args...), rest)
+	if len(conditions) > 0 {
+		q = q.Where(strings.Join(conditions, " AND "), values...)
+	}
 	direction := " DESC"
 	if f.Oldest {
 		direction = ""
 	}
 	order := number + direction
-	if strings.HasSuffix(w.where, " IN ?") && tx.Name() != "sqlite" {
-		// Several ranges of an index have no order together. PostgreSQL would rather walk through everything in the right
+	if w.ranges && tx.Name() != "sqlite" {
+		// PostgreSQL would rather walk through everything in the right
 		// order and hope for enough of them; an expression has no index. SQLite sorts once for the groups and for the order
 		// if they are the same.
 		order = number + " + 0" + direction
@@ -191,13 +214,13 @@ func after(q *gorm.DB, f approval.Filter, number string) *gorm.DB {
 
 // looksAtTickets tells whether where has a condition for the filter.
 func looksAtTickets(f approval.Filter) bool {
-	conditions, _ := ofItem(f)
+	conditions, _ := ofItem(f, "")
 	return len(f.Numbers) > 0 || f.Text != "" || f.Requester != "" || len(f.Kinds) > 0 || len(f.States) > 0 || f.DecidedBy != "" || f.VisibleTo != nil || len(conditions) > 0
 }
 
 // union is the query of the walks' tickets, as column n.
-func union(tx *gorm.DB, f approval.Filter, limit int) (string, []any) {
-	ways, rest := walks(f)
+func union(tx *gorm.DB, f approval.Filter, rare string, limit int) (string, []any) {
+	ways, rest := walks(f, rare)
 	parts, args := make([]string, len(ways)), make([]any, len(ways))
 	for i, w := range ways {
 		parts[i] = "SELECT n FROM (?) AS w"

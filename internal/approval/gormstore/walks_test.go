@@ -28,6 +28,8 @@ var many = []string{
  SELECT t.number, 0, t.state, 'a' || (t.number % 10000), 'name:a' || (t.number % 10000), 'r' || (t.number * 7 % 10000), 'name:r' || (t.number * 7 % 10000),
   'p-r' || (t.number * 7 % 10000), CASE WHEN t.number % 100 = 0 THEN t.number - 1 ELSE 0 END, 0, t.number * 1000,
   CASE WHEN t.state = 'effective' THEN t.number * 1000 ELSE 0 END, '{"State":"x"}' FROM tickets t`,
+	`INSERT INTO ticket_words SELECT number, 'r' FROM tickets`,
+	`INSERT INTO ticket_words SELECT number, 'w' || number FROM tickets`,
 	`INSERT INTO concerns SELECT number, 0, 'd' || (number % 40), 'named' FROM tickets`,
 	`INSERT INTO concerns SELECT number, 0, 'sec', 'named' FROM tickets WHERE number % 3 = 0`,
 	`INSERT INTO concerns SELECT number, 0, 'd' || (number % 40), 'waits' FROM tickets WHERE state = 'pending'`,
@@ -77,6 +79,11 @@ func TestListsWalkIndices(t *testing.T) {
 		"decisions of pending":     {WaitsFor: &approval.Waits{Person: "d10", StandsFor: []string{"d3"}}, ItemStates: []approval.State{approval.StatePending}},
 		"a number":                 {Numbers: []int64{77}, VisibleTo: person},
 		"words in mine":            {Requester: "p7", Text: "r", VisibleTo: person},
+		"common words":             {Text: "r", VisibleTo: person},
+		"common words of all":      {Text: "r"},
+		"rare words":               {Text: "w777 r", VisibleTo: person},
+		"rare words of all":        {Text: "w777 r"},
+		"rare words, page":         {Text: "w777", After: middle},
 		"decided":                  {DecidedBy: "d3", VisibleTo: &approval.Visible{Person: "d3"}},
 		"decided, page":            {DecidedBy: "d3", After: middle},
 		"visible to me":            {VisibleTo: person},
@@ -102,12 +109,18 @@ func TestListsWalkIndices(t *testing.T) {
 		for name, f := range filters {
 			f.Limit = 26
 			t.Run(name, func(t *testing.T) {
-				walked(t, db, name, func(tx *gorm.DB) *gorm.DB { return list(tx, f).Find(&[]ticketRow{}) })
+				walked(t, db, name, func(tx *gorm.DB) *gorm.DB {
+					rare, err := rarest(tx, f)
+					if err != nil {
+						t.Fatal(err)
+					}
+					return list(tx, f, rare).Find(&[]ticketRow{})
+				})
 			})
 		}
 		for _, name := range []string{"waits for me", "waits by delegation", "mine, pending", "visible to me"} {
 			t.Run("count "+name, func(t *testing.T) {
-				walked(t, db, name, func(tx *gorm.DB) *gorm.DB { var n int64; return count(tx, filters[name]).Count(&n) })
+				walked(t, db, name, func(tx *gorm.DB) *gorm.DB { var n int64; return count(tx, filters[name], "").Count(&n) })
 			})
 		}
 	})
@@ -117,7 +130,7 @@ func TestListsWalkIndices(t *testing.T) {
 const rowsOfAPage = 8000
 
 // inOrder is what SQLite calls it when there is nothing to search by, and a walk in the list's order ends with the page.
-var inOrder = map[string]string{"all": "SCAN tickets", "all by update": "SCAN tickets USING INDEX tickets_updated"}
+var inOrder = map[string]string{"all": "SCAN tickets", "common words of all": "SCAN tickets", "all by update": "SCAN tickets USING INDEX tickets_updated"}
 
 // wide are indices in which a value may have many tickets, so that only a list of that value may walk through them.
 var wide = regexp.MustCompile(`tickets_(state|kind)\b`)

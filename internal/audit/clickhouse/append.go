@@ -33,19 +33,24 @@ func (s *Store) append(ctx context.Context, b *audit.Batch) error {
 	}
 	needed := map[edgeID]dated{}
 	entries, spans := s.entriesOf(b, needed)
-	flows := flowsOf(b, needed)
 	for i := range b.Flows {
 		entries.at(b.Flows[i].Time) // the batch's own row has to stay for as long as its flows
-	}
-	if err := s.writeEdges(ctx, needed); err != nil {
-		return fmt.Errorf("edges: %w", err)
 	}
 	number, err := attempt(s.now())
 	if err != nil {
 		return err
 	}
-	if err := s.writeFlows(ctx, flows, number); err != nil {
-		return fmt.Errorf("flows: %w", err)
+	ofFlows, err := s.writeFlows(ctx, b.Flows, number)
+	if err != nil {
+		return err
+	}
+	for _, m := range ofFlows {
+		for _, d := range m {
+			need(needed, d)
+		}
+	}
+	if err := s.writeEdges(ctx, needed); err != nil {
+		return fmt.Errorf("edges: %w", err)
 	}
 	entries.batch(b, number)
 	// The token makes the server drop the block if the same batch is on its way to it already.

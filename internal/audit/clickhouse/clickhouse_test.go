@@ -1,6 +1,7 @@
 package clickhouse
 
 import (
+	"os"
 	"testing"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 
 func options(t testing.TB, dsn string) Options {
 	t.Helper()
-	o, err := ParseDSN(dsn)
+	o, err := ParseDSN(dsn, os.ReadFile)
 	if err != nil {
 		t.Fatalf("ParseDSN: %v", err)
 	}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -33,7 +32,8 @@ var clusterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,127}$`)
 // ParseDSN reads clickhouse://USER:PASSWORD@HOST:PORT[,HOST:PORT]/DATABASE?..., or the same with http or https. Its own
 // parameters are password_file, cluster, flows_ttl_days and rollups_ttl_days; the others are the driver's: secure, skip_verify,
 // dial_timeout, compress. No error repeats the password.
-func ParseDSN(dsn string) (Options, error) {
+// The file of the password is read with the function given.
+func ParseDSN(dsn string, readFile func(name string) ([]byte, error)) (Options, error) {
 	o := Options{settle: defaultSettle}
 	u, err := url.Parse(dsn)
 	if err != nil { // its text would have the password
@@ -72,7 +72,7 @@ func ParseDSN(dsn string) (Options, error) {
 		return o, fmt.Errorf("the address of the flow store: %s", strings.ReplaceAll(err.Error(), u.String(), u.Redacted()))
 	}
 	if file != "" {
-		b, err := os.ReadFile(file)
+		b, err := readFile(file)
 		if err != nil {
 			return o, fmt.Errorf("password_file: %w", err)
 		}

@@ -194,7 +194,7 @@ type flowsQuery struct {
 
 func (q flowsQuery) toSQL() statement {
 	// Only attempts that arrived with their batch are shown.
-	s := selectBy(q.filter, "slot", slotWidth, fmt.Sprintf("batch IN (SELECT toUInt64(first_seen) FROM entries WHERE kind = %d)", kindBatch))
+	s := selectBy(q.filter, "slot", slotWidth, fmt.Sprintf("batch IN (SELECT toString(first_seen) FROM entries WHERE kind = %d)", kindBatch))
 	// The window is in minutes: slots alone are too coarse.
 	since, until := q.filter.Window()
 	if !since.IsZero() {

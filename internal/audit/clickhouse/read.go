@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
-	"strings"
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
@@ -251,64 +250,6 @@ func (q queries) Resume(ctx context.Context, source string) (audit.Resume, error
 		return nil
 	})
 	return r, err
-}
-
-// Losses implements audit.Reader.
-func (q queries) Losses(ctx context.Context, lq audit.LossQuery) (audit.LossPage, error) {
-	var page audit.LossPage
-	after, err := cursor(lq.Cursor, func(string) bool { return true })
-	if err != nil {
-		return page, err
-	}
-	limit := lq.Limited()
-	var next audit.Cursor
-	err = q.losses(ctx, lossesQuery{lq, after, limit + 1}, func(l audit.Loss, tie string) {
-		if len(page.Items) == limit {
-			page.Next = next.String()
-			return
-		}
-		next = audit.Cursor{At: micros(l.To), Tie: tie}
-		page.Items = append(page.Items, l)
-	})
-	return page, err
-}
-
-func (q queries) losses(ctx context.Context, lq lossesQuery, each func(audit.Loss, string)) error {
-	return q.each(ctx, "losses", lq.toSQL(), func(rows driverRows) error {
-		var l audit.Loss
-		var key, tie string
-		var from, to int64
-		if err := rows.Scan(&l.Cluster, &key, &l.Count, &from, &to, &tie); err != nil {
-			return err
-		}
-		node, reason, _ := strings.Cut(key, "\x00")
-		l.Node, l.Reason, l.From, l.To = node, audit.LossReason(reason), fromMicros(from), fromMicros(to)
-		each(l, tie)
-		return nil
-	})
-}
-
-// Coverage implements audit.Reader.
-func (q queries) Coverage(ctx context.Context, since, until time.Time) ([]audit.Coverage, error) {
-	var losses []audit.Loss
-	if err := q.losses(ctx, lossesQuery{LossQuery: audit.LossQuery{Since: since, Until: until}}, func(l audit.Loss, _ string) { losses = append(losses, l) }); err != nil {
-		return nil, err
-	}
-	var watched []audit.Watch
-	err := q.each(ctx, "watched spans", watchedQuery{since, until}.toSQL(), func(rows driverRows) error {
-		var w audit.Watch
-		var from, to int64
-		if err := rows.Scan(&w.Source, &from, &to); err != nil {
-			return err
-		}
-		w.From, w.To = fromMicros(from), fromMicros(to)
-		watched = append(watched, w)
-		return nil
-	})
-	if err != nil {
-		return nil, err
-	}
-	return audit.Cover(since, until, watched, losses), nil
 }
 
 // cursor refuses one whose tie another list has made.

@@ -1,9 +1,7 @@
 package clickhouse
 
 import (
-	"context"
 	"encoding/binary"
-	"net/netip"
 	"strconv"
 	"time"
 
@@ -19,7 +17,7 @@ type entries struct {
 
 	kinds               []uint8
 	sources, keys       []string
-	edges               []edgeID
+	edges               [][]byte
 	buckets             []int64
 	counts              []int64
 	firstSeen, lastSeen []int64
@@ -30,7 +28,7 @@ type entries struct {
 type entry struct {
 	kind        uint8
 	source, key string
-	edge        edgeID
+	edge        []byte
 	bucket      int64
 	count       int64
 	first, last int64
@@ -51,12 +49,12 @@ func (e *entries) columns() []any {
 	for i := range written {
 		written[i] = e.newest.time()
 	}
-	return []any{written, e.kinds, e.sources, asBytes(e.edges), e.buckets, e.keys, e.counts, e.firstSeen, e.lastSeen, e.payloads}
+	return []any{written, e.kinds, e.sources, e.edges, e.buckets, e.keys, e.counts, e.firstSeen, e.lastSeen, e.payloads}
 }
 
 func newEntries(n int) *entries {
 	return &entries{
-		kinds: make([]uint8, 0, n), sources: make([]string, 0, n), keys: make([]string, 0, n), edges: make([]edgeID, 0, n), buckets: make([]int64, 0, n),
+		kinds: make([]uint8, 0, n), sources: make([]string, 0, n), keys: make([]string, 0, n), edges: make([][]byte, 0, n), buckets: make([]int64, 0, n),
 		counts: make([]int64, 0, n), firstSeen: make([]int64, 0, n), lastSeen: make([]int64, 0, n), payloads: make([]string, 0, n),
 	}
 }
@@ -70,8 +68,8 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]dated) (*entries, []
 		var id edgeID
 		id, buf = idOf(&r.Edge, buf)
 		out.at(r.Bucket)
-		need(needed, id, &r.Edge, dayOf(r.Bucket))
-		out.add(entry{kind: kindRollup, edge: id, bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)})
+		need(needed, dated{id, &r.Edge, dayOf(r.Bucket)})
+		out.add(entry{kind: kindRollup, edge: id[:], bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)})
 	}
 	for _, l := range b.Losses {
 		out.at(l.To)
@@ -93,9 +91,9 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]dated) (*entries, []
 	return out, spans
 }
 
-func need(needed map[edgeID]dated, id edgeID, e *audit.Edge, day dayNumber) {
-	if have, ok := needed[id]; !ok || have.day < day {
-		needed[id] = dated{id, e, day}
+func need(needed map[edgeID]dated, d dated) {
+	if have, ok := needed[d.id]; !ok || have.day < d.day {
+		needed[d.id] = d
 	}
 }
 
@@ -157,68 +155,4 @@ func (s *Store) grow(watched []audit.Watch) []audit.Watch {
 		out = append(out, w)
 	}
 	return out
-}
-
-// asBytes is what the driver takes for a column of a fixed width.
-func asBytes(ids []edgeID) [][]byte {
-	out := make([][]byte, len(ids))
-	for i := range ids {
-		out[i] = ids[i][:]
-	}
-	return out
-}
-
-// as16 is the unspecified address for none.
-func as16(a netip.Addr) [16]byte {
-	if !a.IsValid() {
-		return [16]byte{}
-	}
-	return a.As16()
-}
-
-type flowColumns struct {
-	slots, counts  []int64
-	micros         []uint32
-	edges          []edgeID
-	nodes, reasons []string
-	sources, dests [][16]byte
-	ports          []uint16
-}
-
-// slotWidth is how flows are kept together; a time within it fits 32 bits.
-const slotWidth = time.Hour
-
-func flowsOf(b *audit.Batch, needed map[edgeID]dated) *flowColumns {
-	n := len(b.Flows)
-	out := &flowColumns{
-		slots: make([]int64, 0, n), micros: make([]uint32, 0, n), counts: make([]int64, 0, n), edges: make([]edgeID, 0, n), nodes: make([]string, 0, n),
-		reasons: make([]string, 0, n), sources: make([][16]byte, 0, n), dests: make([][16]byte, 0, n), ports: make([]uint16, 0, n),
-	}
-	var buf []byte
-	for i := range b.Flows {
-		f := &b.Flows[i]
-		var id edgeID
-		id, buf = idOf(&f.Edge, buf)
-		need(needed, id, &f.Edge, dayOf(f.Time))
-		at := micros(f.Time)
-		within := at % slotWidth.Microseconds()
-		out.slots, out.micros = append(out.slots, (at-within)/1_000_000), append(out.micros, uint32(within))
-		out.counts, out.ports = append(out.counts, f.Count), append(out.ports, f.SourcePort)
-		out.edges = append(out.edges, id)
-		out.nodes, out.reasons = append(out.nodes, f.Node), append(out.reasons, f.Reason)
-		out.sources, out.dests = append(out.sources, as16(f.SourceAddress)), append(out.dests, as16(f.DestinationAddress))
-	}
-	return out
-}
-
-func (s *Store) writeFlows(ctx context.Context, f *flowColumns, number uint64) error {
-	if len(f.micros) == 0 {
-		return nil
-	}
-	numbers := make([]uint64, len(f.micros))
-	for i := range numbers {
-		numbers[i] = number
-	}
-	return s.insert(ctx, "INSERT INTO flows (slot, edge, micros, node, source_address, destination_address, source_port, count, reason, batch)", "",
-		f.slots, asBytes(f.edges), f.micros, f.nodes, f.sources, f.dests, f.ports, f.counts, f.reasons, numbers)
 }

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -21,7 +22,16 @@ type heard struct {
 	mu    sync.Mutex
 	grown chan struct{}
 	lines []string
+	// damaged is to be read when following has ended.
+	damaged []damage
 }
+
+type damage struct {
+	until time.Time
+	why   error
+}
+
+func (h *heard) damage(until time.Time, why error) { h.damaged = append(h.damaged, damage{until, why}) }
 
 func newHeard() *heard { return &heard{grown: make(chan struct{})} }
 
@@ -87,7 +97,7 @@ func follow(t *testing.T, path string) (*heard, func() error) {
 	h := newHeard()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- (&File{Path: path, Poll: time.Millisecond}).Follow(ctx, h.take) }()
+	go func() { done <- (&File{Path: path, Poll: time.Millisecond}).Follow(ctx, h.take, h.damage) }()
 	stop := sync.OnceValue(func() error { cancel(); return <-done })
 	t.Cleanup(func() { _ = stop() })
 	return h, stop
@@ -152,12 +162,53 @@ func TestRotationByTruncation(t *testing.T) {
 	h.until(t, "a", "b", "c")
 }
 
-func TestDamagedFileIsSaid(t *testing.T) {
-	dir := t.TempDir()
-	write(t, filepath.Join(dir, "events-1.log.gz"), "not compressed")
-	err := (&File{Path: filepath.Join(dir, "events.log")}).Follow(t.Context(), func([]byte) {})
-	if err == nil || !strings.Contains(err.Error(), "events-1.log.gz") {
-		t.Errorf("Follow: %v, want an error that names the file", err)
+// TestDamagedFile is read up to the damage, said, and passed by: the files after it are not kept waiting.
+func TestDamagedFile(t *testing.T) {
+	var whole bytes.Buffer
+	z := gzip.NewWriter(&whole)
+	if _, err := z.Write([]byte("a\nb\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Flush(); err != nil { // what is before is readable when the rest is not
+		t.Fatal(err)
+	}
+	before := whole.Len()
+	if _, err := z.Write([]byte("lost\nlost\n")); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	changed := func(at int, to byte) []byte { b := bytes.Clone(whole.Bytes()); b[at] = to; return b }
+	const noBlock = 7 // the last block, of the kind that there is none of
+	for name, tc := range map[string]struct {
+		reason  string
+		content []byte
+		want    []string
+	}{
+		"Text":     {"it was never compressed", []byte("no gzip at all"), nil},
+		"Empty":    {"the disk was full when it was compressed", nil, nil},
+		"Cut":      {"compressing was interrupted", whole.Bytes()[:before+3], []string{"a", "b"}},
+		"Changed":  {"a byte is another one", changed(before, noBlock), []string{"a", "b"}},
+		"Checksum": {"all can be read, and is not what was written", changed(whole.Len()-6, ^whole.Bytes()[whole.Len()-6]), []string{"a", "b", "lost", "lost"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			bad := filepath.Join(dir, "events-1.log.gz")
+			write(t, bad, string(tc.content))
+			write(t, filepath.Join(dir, "events-2.log"), "next\n")
+			write(t, filepath.Join(dir, "events.log"), "newest\n")
+			info, err := os.Stat(bad)
+			if err != nil {
+				t.Fatal(err)
+			}
+			h, stop := follow(t, filepath.Join(dir, "events.log"))
+			h.until(t, append(tc.want, "next", "newest")...)
+			_ = stop()
+			if len(h.damaged) != 1 || !h.damaged[0].until.Equal(info.ModTime()) || !strings.Contains(h.damaged[0].why.Error(), "events-1.log.gz") {
+				t.Errorf("%s, said was %v; want once, with the file's name and time", tc.reason, h.damaged)
+			}
+		})
 	}
 }
 
@@ -171,7 +222,7 @@ func TestStream(t *testing.T) {
 		_ = w.Close()
 	}()
 	s := &Stream{R: r}
-	err := s.Follow(t.Context(), func(b []byte) { got = append(got, string(b)) })
+	err := s.Follow(t.Context(), func(b []byte) { got = append(got, string(b)) }, nil)
 	if !errors.Is(err, ErrEnded) || s.Again() {
 		t.Errorf("Follow: %v, Again: %v; want the end, once", err, s.Again())
 	}

@@ -1,6 +1,7 @@
 package exporter
 
 import (
+	"compress/flate"
 	"compress/gzip"
 	"context"
 	"errors"
@@ -26,9 +27,10 @@ type File struct {
 // Again implements hubble.Lines: every Follow begins with the oldest rotated file.
 func (*File) Again() bool { return true }
 
-// Follow hands over each line until the context ends or reading fails.
-func (f *File) Follow(ctx context.Context, take func([]byte)) error {
-	r := &reader{File: *f, lines: lines{take: take}, buffer: make([]byte, chunk), done: map[string]bool{}}
+// Follow hands over each line until the context ends or reading fails. Of a rotated file that is damaged it hands over what
+// comes before the damage, says so, and goes on with the next one.
+func (f *File) Follow(ctx context.Context, take func([]byte), damaged func(until time.Time, why error)) error {
+	r := &reader{File: *f, lines: lines{take: take}, damaged: damaged, buffer: make([]byte, chunk), done: map[string]bool{}}
 	if r.Poll <= 0 {
 		r.Poll = 250 * time.Millisecond
 	}
@@ -52,10 +54,11 @@ func (f *File) Follow(ctx context.Context, take func([]byte)) error {
 
 type reader struct {
 	File
-	lines  lines
-	buffer []byte
-	file   *os.File
-	offset int64
+	lines   lines
+	damaged func(until time.Time, why error)
+	buffer  []byte
+	file    *os.File
+	offset  int64
 	// done are the names of rotated files that were read, without .gz.
 	done map[string]bool
 }
@@ -185,17 +188,33 @@ func (r *reader) whole(ctx context.Context, path string) error {
 	if strings.HasSuffix(path, ".gz") {
 		z, err := gzip.NewReader(file)
 		if err != nil {
-			return fmt.Errorf("read a rotated file of the exporter: %s: %w", path, err)
+			return r.broken(file, err)
 		}
 		defer z.Close()
 		content = z
 	}
 	var offset int64
-	err = r.read(ctx, content, &offset)
-	r.lines.end()
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+	if err := r.read(ctx, content, &offset); err != nil {
+		return r.broken(file, err)
 	}
+	r.lines.end()
+	return nil
+}
+
+// broken says that a rotated file is damaged, from where it was read to. Another error is returned: the file may be readable
+// at the next attempt.
+func (r *reader) broken(file *os.File, err error) error {
+	err = fmt.Errorf("read a rotated file of the exporter: %s: %w", file.Name(), err)
+	var corrupt flate.CorruptInputError
+	if !errors.Is(err, gzip.ErrHeader) && !errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &corrupt) {
+		return err
+	}
+	r.lines.forget()
+	info, e := file.Stat()
+	if e != nil {
+		return fmt.Errorf("look at a rotated file of the exporter: %w", e)
+	}
+	r.damaged(info.ModTime(), err)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 )
 
 // ErrEnded: the stream is over and cannot be read again.
@@ -20,7 +21,7 @@ const chunk = 256 << 10
 
 // Follow hands over each line until the context ends, or returns ErrEnded. A read that waits cannot be ended, so it is left
 // behind: this is for a stream that lasts as long as the program.
-func (s *Stream) Follow(ctx context.Context, take func([]byte)) error {
+func (s *Stream) Follow(ctx context.Context, take func([]byte), _ func(time.Time, error)) error {
 	type piece struct {
 		b   []byte
 		err error

@@ -1,5 +1,5 @@
-// Package flowstore opens a flow store by its address, for programs that do not care which one it is. It knows every
-// backend and nothing else does by way of it.
+// Package flowstore owns the address of a flow store: it reads it and opens the store that it names, for programs that do not
+// care which one it is. It knows every backend, and nothing else does by way of it.
 package flowstore
 
 import (
@@ -20,33 +20,78 @@ type Reader interface {
 	io.Closer
 }
 
-// Forms of an address, for the help of a flag.
-const Forms = "sqlite:FILE or clickhouse://USER@HOST:PORT/DATABASE"
-
-// OpenReader opens the store for reading. A file that is not there yet is no error here: its queries return
-// audit.ErrUnavailable until it is. A server that is not there is audit.ErrUnavailable at once. No error repeats a password.
-func OpenReader(ctx context.Context, address string) (Reader, error) {
-	kind, rest, _ := strings.Cut(address, ":")
-	switch {
-	case kind == "sqlite" && rest != "":
-		return opened(sqlite.OpenReader(ctx, rest))
-	case kind == "clickhouse", kind == "http", kind == "https":
-		o, err := clickhouse.ParseDSN(address)
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrAddress, err)
-		}
-		return opened(clickhouse.OpenReader(ctx, o))
-	}
-	return nil, fmt.Errorf("%w: give %s", ErrAddress, Forms)
+// Writer is the collector's side of a store.
+type Writer interface {
+	audit.Writer
+	io.Closer
 }
+
+// Forms of an address, for the help of a flag.
+const Forms = "sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE or @FILE with one of these in it"
 
 // ErrAddress: the address is of no store.
 var ErrAddress = errors.New("not the address of a flow store")
 
-// opened keeps a failed store from becoming an interface that is not nil.
-func opened[R Reader](r R, err error) (Reader, error) {
+// Address names a store.
+type Address struct {
+	sqlite     string // the file; empty: the other one
+	clickhouse clickhouse.Options
+}
+
+// Parse reads an address, or the file that it names after an @: passwords do not belong on a command line. Files are read with
+// the function given. Its errors are ErrAddress, and none repeats a password.
+func Parse(address string, readFile func(name string) ([]byte, error)) (Address, error) {
+	if file, ok := strings.CutPrefix(address, "@"); ok {
+		b, err := readFile(file)
+		if err != nil {
+			return Address{}, fmt.Errorf("%w: read it from the file: %w", ErrAddress, err)
+		}
+		address = strings.TrimSpace(string(b))
+	}
+	kind, rest, _ := strings.Cut(address, ":")
+	switch {
+	case kind == "sqlite" && rest != "":
+		return Address{sqlite: rest}, nil
+	case kind == "clickhouse", kind == "http", kind == "https":
+		o, err := clickhouse.ParseDSN(address, readFile)
+		if err != nil {
+			return Address{}, fmt.Errorf("%w: %w", ErrAddress, err)
+		}
+		return Address{clickhouse: o}, nil
+	}
+	return Address{}, fmt.Errorf("%w: give it as %s", ErrAddress, Forms)
+}
+
+// Embedded tells a file of this machine, which is no place for every single flow of a fleet, from a server.
+func (a Address) Embedded() bool { return a.sqlite != "" }
+
+// OpenReader opens the store for reading. A file that is not there yet is no error here: its queries return
+// audit.ErrUnavailable until it is. A server that is not there is audit.ErrUnavailable at once.
+func (a Address) OpenReader(ctx context.Context) (Reader, error) {
+	var r Reader
+	var err error
+	if a.Embedded() {
+		r, err = sqlite.OpenReader(ctx, a.sqlite)
+	} else {
+		r, err = clickhouse.OpenReader(ctx, a.clickhouse)
+	}
 	if err != nil {
 		return nil, err
 	}
 	return r, nil
+}
+
+// Open opens the store for writing, and brings its schema up to date. A server that is not there is audit.ErrUnavailable.
+func (a Address) Open(ctx context.Context) (Writer, error) {
+	var w Writer
+	var err error
+	if a.Embedded() {
+		w, err = sqlite.Open(ctx, a.sqlite)
+	} else {
+		w, err = clickhouse.Open(ctx, a.clickhouse)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
 }

@@ -2,6 +2,7 @@ package flowstore
 
 import (
 	"errors"
+	"io/fs"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -9,33 +10,73 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-func TestOpenReader(t *testing.T) {
+// files are those that an address may name.
+func files(name string) ([]byte, error) {
+	switch name {
+	case "/run/address":
+		return []byte("clickhouse://acp:hush@127.0.0.1:1/flows?dial_timeout=1s\n"), nil
+	case "/run/password":
+		return []byte("hush\n"), nil
+	case "/run/nonsense":
+		return []byte("clickhouse://acp:hush@127.0.0.1:x/flows"), nil
+	}
+	return nil, fs.ErrNotExist
+}
+
+func TestAddress(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, address string
-		opens           bool
-		want            error
+		problem         string // with the address; "": none
+		away            bool   // it is opened for reading only when it is there
 	}{
-		"SQLite":     {reason: "a file that comes later", address: "sqlite:" + filepath.Join(t.TempDir(), "flows.db"), opens: true},
-		"NoFile":     {reason: "the file has no name", address: "sqlite:", want: ErrAddress},
-		"Other":      {reason: "no such backend", address: "mysql://a:secret@h/d", want: ErrAddress},
-		"Empty":      {reason: "nothing", want: ErrAddress},
-		"ClickHouse": {reason: "nobody listens there", address: "clickhouse://a:secret@127.0.0.1:1/d?dial_timeout=1s", want: audit.ErrUnavailable},
-		"NoDSN":      {reason: "not readable", address: "clickhouse://a:secret@127.0.0.1:x/d", want: ErrAddress},
+		"SQLite":     {reason: "a file that comes later", address: "sqlite:" + filepath.Join(t.TempDir(), "flows.db")},
+		"ClickHouse": {reason: "nobody listens there", address: "clickhouse://a:hush@127.0.0.1:1/d?dial_timeout=1s", away: true},
+		"HTTP":       {reason: "its other protocol, and its password in a file", address: "http://a@127.0.0.1:1/d?dial_timeout=1s&password_file=/run/password", away: true},
+		"File":       {reason: "the address is in a file", address: "@/run/address", away: true},
+		"NoFile":     {reason: "there is no such file", address: "@/run/none", problem: "read it from the file"},
+		"Nonsense":   {reason: "what the file has is not readable", address: "@/run/nonsense", problem: "cannot be read"},
+		"NoName":     {reason: "the file has no name", address: "sqlite:", problem: "give it as"},
+		"Other":      {reason: "no such backend", address: "mysql://a:hush@h/d", problem: "give it as"},
+		"Empty":      {reason: "nothing", problem: "give it as"},
+		"NoDatabase": {reason: "a server has several", address: "clickhouse://a:hush@h:9000", problem: "needs a host and a database"},
+		"NoPort":     {reason: "not readable", address: "clickhouse://a:hush@127.0.0.1:x/d", problem: "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, err := OpenReader(t.Context(), tc.address)
-			if (err == nil) != tc.opens || !errors.Is(err, tc.want) || (r != nil) != tc.opens {
-				t.Fatalf("%s: %v, %v; want %v", tc.reason, r, err, tc.want)
+			a, err := Parse(tc.address, files)
+			if (err == nil) != (tc.problem == "") || err != nil && (!errors.Is(err, ErrAddress) || !strings.Contains(err.Error(), tc.problem) || strings.Contains(err.Error(), "hush")) {
+				t.Fatalf("%s: %v; want %q, without the password", tc.reason, err, tc.problem)
 			}
-			if err != nil && strings.Contains(err.Error(), "secret") {
-				t.Errorf("the error tells the password: %v", err)
-			}
-			if r == nil {
+			if err != nil {
 				return
+			}
+			if a.Embedded() == tc.away {
+				t.Errorf("%s: Embedded = %v", tc.reason, a.Embedded())
+			}
+			r, err := a.OpenReader(t.Context())
+			if tc.away {
+				if r != nil || !errors.Is(err, audit.ErrUnavailable) || strings.Contains(err.Error(), "hush") {
+					t.Errorf("%s: %v, %v; want ErrUnavailable, without the password", tc.reason, r, err)
+				}
+				w, err := a.Open(t.Context())
+				if w != nil || !errors.Is(err, audit.ErrUnavailable) || strings.Contains(err.Error(), "hush") {
+					t.Errorf("%s, for writing: %v, %v; want ErrUnavailable, without the password", tc.reason, w, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
 			}
 			defer r.Close()
 			if _, err := r.LastFlow(t.Context()); !errors.Is(err, audit.ErrUnavailable) {
 				t.Errorf("reading what is not there: %v", err)
+			}
+			w, err := a.Open(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer w.Close()
+			if _, err := r.LastFlow(t.Context()); err != nil {
+				t.Errorf("reading what is there: %v", err)
 			}
 		})
 	}

@@ -32,9 +32,13 @@ type ruling struct {
 	reason  string
 	refused bool
 	flows   prometheus.Counter
-	// disagreements is nil when the dataplane does what the policies say. Before settled it may only be behind a change.
+	// disagreements is nil when the dataplane does what the policies say.
 	disagreements prometheus.Counter
-	settled       time.Time
+	// behind, when set, is in force until settled: the dataplane does what the policies said before a change.
+	behind  *ruling
+	settled time.Time
+	// followed counts what a ruling that is such a one decides; nil for others.
+	followed prometheus.Counter
 	// shown is the newest hour in which something was counted for it.
 	shown int64
 }
@@ -42,15 +46,17 @@ type ruling struct {
 // book holds the rulings of one epoch, for a span in which no statement of it begins or ends.
 type book struct {
 	audit.Epoch
-	// from is inclusive, until exclusive; zero: no bound.
-	from, until time.Time
+	// index of the epoch among those that there are.
+	index int
+	// start is inclusive, until exclusive; zero: no bound.
+	start, until time.Time
 	// known is false when the policies of the time are no longer kept, so that later ones decide.
 	known   bool
 	rulings map[pair]*ruling
 }
 
 func (b *book) covers(at time.Time) bool {
-	return !at.Before(b.from) && (b.until.IsZero() || at.Before(b.until))
+	return !at.Before(b.start) && (b.until.IsZero() || at.Before(b.until))
 }
 
 // books remembers decisions. Two are kept, for the flows before and after a change come mixed; all are dropped when the
@@ -76,22 +82,16 @@ func (b *books) at(epochs []audit.Epoch, at time.Time) *book {
 		return second
 	}
 	next := b.begin(at)
-	for _, old := range b.open {
-		// Nothing changes between two instants that have the same next change.
-		if old != nil && old.known == next.known && old.Since.Equal(next.Since) && old.until.Equal(next.until) {
-			old.from = next.from
-			return b.at(epochs, at)
-		}
-	}
 	b.open[0], b.open[1] = next, b.open[0]
 	return next
 }
 
 func (b *books) begin(at time.Time) *book {
-	next := &book{from: at, rulings: map[pair]*ruling{}}
+	next := &book{rulings: map[pair]*ruling{}}
 	for i, e := range b.epochs {
-		next.Epoch, next.known = e, !at.Before(e.Since)
+		next.Epoch, next.index, next.known = e, i, !at.Before(e.Since)
 		if next.known {
+			next.start = begins(e, at)
 			if i > 0 {
 				next.until = b.epochs[i-1].Since
 			}
@@ -99,53 +99,77 @@ func (b *books) begin(at time.Time) *book {
 		}
 		next.until = e.Since // in case that it is the oldest one
 	}
+	if !next.known {
+		next.start, _ = next.LastChange(at)
+	}
 	if change, ok := next.NextChange(at); ok && (next.until.IsZero() || change.Before(next.until)) {
 		next.until = change
 	}
 	return next
 }
 
-// rule decides the connections of a pair, as at the instant.
+// begins is since when the epoch has said what it says at the instant; zero: for ever.
+func begins(e audit.Epoch, at time.Time) time.Time {
+	if change, ok := e.LastChange(at); ok && change.After(e.Since) {
+		return change
+	}
+	return e.Since
+}
+
+// rule decides the connections of a pair, as at the instant: with the policies of the time, but where the dataplane does not
+// know a change yet, with those that it has.
 func (b *books) rule(k *book, p pair, at time.Time) *ruling {
-	if r := k.rulings[p]; r != nil {
-		return r
+	r := k.rulings[p]
+	if r == nil {
+		o := audit.Observation{Time: at, Cluster: b.member, Source: *p.from, Destination: *p.to, Protocol: p.transport.protocol(), Verdict: verdictOf(p.verdict)}
+		o.Source.Address, o.Destination.Port, o.Destination.Cluster = p.address, p.port, b.member
+		record := audit.Attribute(k.Evaluator, o)
+		r = b.ruling(k.Evaluator, record)
+		if record.Disagrees() {
+			r.disagreements = b.metrics.disagreements.WithLabelValues(b.labels(record)...)
+			r.behind, r.settled = b.behind(k, o)
+		}
+		if len(k.rulings) >= b.limit {
+			clear(k.rulings)
+		}
+		k.rulings[p] = r
 	}
-	o := audit.Observation{Time: at, Cluster: b.member, Source: *p.from, Destination: *p.to, Protocol: p.transport.protocol(), Verdict: verdictOf(p.verdict)}
-	o.Source.Address, o.Destination.Port, o.Destination.Cluster = p.address, p.port, b.member
-	record := audit.Attribute(k.Evaluator, o)
-	labels := []string{b.member, string(record.Word), string(record.Verdict)}
-	r := &ruling{
-		tally: audit.Tally{Edges: record.Edges(k.Evaluator)}, reason: record.Reason,
-		refused: !record.Word.LetsThrough() || record.Verdict == audit.VerdictDropped, flows: b.metrics.flows.WithLabelValues(labels...),
+	if r.behind != nil && at.Before(r.settled) {
+		return r.behind
 	}
-	if record.Disagrees() {
-		r.disagreements = b.metrics.disagreements.WithLabelValues(labels...)
-		r.settled = b.settled(k, o)
-	}
-	if len(k.rulings) >= b.limit {
-		clear(k.rulings)
-	}
-	k.rulings[p] = r
 	return r
 }
 
-// settled is until when the disagreement may be that of a dataplane which does not know a change yet: it still does what an
-// epoch said that ended a short time ago.
-func (b *books) settled(k *book, o audit.Observation) time.Time {
-	ended := time.Time{}
-	older := false
-	for _, e := range b.epochs {
-		if older && o.Time.Sub(ended) < transition && !audit.Attribute(e.Evaluator, o).Disagrees() {
-			return ended.Add(transition)
+func (b *books) ruling(e audit.Evaluator, record audit.Record) *ruling {
+	return &ruling{
+		tally: audit.Tally{Edges: record.Edges(e)}, reason: record.Reason,
+		refused: !record.Word.LetsThrough() || record.Verdict == audit.VerdictDropped, flows: b.metrics.flows.WithLabelValues(b.labels(record)...),
+	}
+}
+
+func (b *books) labels(r audit.Record) []string {
+	return []string{b.member, string(r.Word), string(r.Verdict)}
+}
+
+// behind looks for a dataplane that does not know a change yet: it still does what the policies said before one. Nil: it does
+// what they have not said in the transition before the book. The ruling counts until the instant.
+func (b *books) behind(k *book, o audit.Observation) (*ruling, time.Time) {
+	change := k.start
+	for i := k.index; k.known && !change.IsZero() && k.start.Sub(change) < transition; {
+		o.Time = change.Add(-1)
+		for i < len(b.epochs) && b.epochs[i].Since.After(o.Time) {
+			i++
 		}
-		older = older || e.Since.Equal(k.Since)
-		ended = e.Since
+		if i == len(b.epochs) {
+			break
+		}
+		e := b.epochs[i]
+		if record := audit.Attribute(e.Evaluator, o); !record.Disagrees() {
+			r := b.ruling(e.Evaluator, record)
+			r.followed = b.metrics.behind.WithLabelValues(b.member)
+			return r, change.Add(transition)
+		}
+		change = begins(e, o.Time)
 	}
-	// A statement that began or ended in this epoch is a change too.
-	before := o
-	before.Time = o.Time.Add(-transition)
-	if change, ok := k.NextChange(before.Time); ok && !change.After(o.Time) && !audit.Attribute(k.Evaluator, before).Disagrees() {
-		return change.Add(transition)
-	}
-	return time.Time{}
+	return nil, time.Time{}
 }

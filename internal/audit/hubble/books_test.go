@@ -118,14 +118,18 @@ func TestDisagreementsThatLast(t *testing.T) {
 		epochs []audit.Epoch
 		after  time.Duration
 		want   float64
+		word   policy.Word
 	}{
-		"Transition": {"the dataplane still does what the policies said", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 30 * time.Second, 0},
-		"Lasting":    {"it has had the time", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 40 * time.Second, 1},
-		"Never":      {"it never said so", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed()}}, 5 * time.Second, 1},
+		"Transition": {"the dataplane still does what the policies said", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 30 * time.Second, 0, policy.Unmanaged},
+		"Lasting":    {"it has had the time", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 40 * time.Second, 1, policy.DefaultDenied},
+		"Never":      {"it never said so", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed()}}, 5 * time.Second, 1, policy.DefaultDenied},
 		"Unrelated": {"changes of others do not hide it", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed(), Since: change.Add(-10 * time.Second)},
-			{Evaluator: snapshot(), Since: change.Add(-time.Hour)}}, 30 * time.Second, 1},
-		"GrantEnds": {"a statement has just ended", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 20 * time.Second, 0},
-		"Ended":     {"long ago", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 50 * time.Second, 1},
+			{Evaluator: snapshot(), Since: change.Add(-time.Hour)}}, 30 * time.Second, 1, policy.DefaultDenied},
+		"GrantEnds": {"a statement has just ended", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 20 * time.Second, 0, policy.Allowed},
+		"Between": {"of several changes, what was said before the one that it still follows", []audit.Epoch{{Evaluator: closed(), Since: change},
+			{Evaluator: closed(allow("x")), Since: change.Add(-10 * time.Second)}, {Evaluator: closed(), Since: change.Add(-20 * time.Second)}, {Evaluator: snapshot()}},
+			5 * time.Second, 0, policy.Allowed},
+		"Ended": {"long ago", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 50 * time.Second, 1, policy.DefaultDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := newLedger()
@@ -134,6 +138,14 @@ func TestDisagreementsThatLast(t *testing.T) {
 			take(intakeOf(t, &cfg, audit.Resume{}), verdict(1, when(change.Add(tc.after))))
 			if got := testutil.ToFloat64(cfg.Metrics.disagreements.WithLabelValues("m1", string(policy.DefaultDenied), string(audit.VerdictForwarded))); got != tc.want {
 				t.Errorf("%s: %v disagreements, want %v", tc.reason, got, tc.want)
+			}
+			if got := testutil.ToFloat64(cfg.Metrics.behind.WithLabelValues("m1")); got != 1-tc.want {
+				t.Errorf("%s: %v behind a change, want %v", tc.reason, got, 1-tc.want)
+			}
+			for e := range l.edges {
+				if e.Decision != tc.word {
+					t.Errorf("%s: stored as %s, want %s", tc.reason, e.Decision, tc.word)
+				}
 			}
 		})
 	}
@@ -171,20 +183,39 @@ func TestWhatIsRememberedIsWhatWouldBeDecided(t *testing.T) {
 			}
 		})
 		take(in, f)
-		e := epochs[len(epochs)-1]
-		for _, newer := range epochs {
-			if !at.Before(newer.Since) {
-				e = newer
-				break
-			}
-		}
-		for _, edge := range audit.Attribute(e.Evaluator, observationOf(f)).Edges(e.Evaluator) {
+		for _, edge := range edgesOf(epochs, observationOf(f)) {
 			want[edge]++
 		}
 	}
 	if diff := cmp.Diff(want, l.edges); diff != "" {
 		t.Errorf("counts (-decided by themselves +remembered):\n%s", diff)
 	}
+}
+
+// edgesOf decides a connection by itself. All changes are at whole seconds, so it asks about each second of the transition.
+func edgesOf(epochs []audit.Epoch, o audit.Observation) []audit.Edge {
+	at := func(t time.Time) (e audit.Epoch, known bool) {
+		for _, e := range epochs {
+			if !t.Before(e.Since) {
+				return e, true
+			}
+		}
+		return epochs[len(epochs)-1], false
+	}
+	e, known := at(o.Time)
+	now := audit.Attribute(e.Evaluator, o)
+	for ago := time.Duration(0); known && now.Disagrees() && ago < transition; ago += time.Second {
+		before := o
+		before.Time = o.Time.Add(-ago - 1)
+		var older audit.Epoch
+		if older, known = at(before.Time); !known {
+			break
+		}
+		if r := audit.Attribute(older.Evaluator, before); !r.Disagrees() {
+			return r.Edges(older.Evaluator)
+		}
+	}
+	return now.Edges(e.Evaluator)
 }
 
 // changing policies are those that the slice holds now.

@@ -43,7 +43,8 @@ type Evaluators interface {
 // Lines are events as the lines that Hubble's exporter writes.
 type Lines interface {
 	// Follow hands over each line without its end until the context ends or reading fails. The line is valid during the call.
-	Follow(ctx context.Context, take func(line []byte)) error
+	// Where lines cannot be read, and nobody knows how many, it says why and until when they were written, and goes on.
+	Follow(ctx context.Context, take func(line []byte), damaged func(until time.Time, why error)) error
 	// Again tells that every Follow begins with the oldest line that there is. Without it a Follow that returns is the last.
 	Again() bool
 }
@@ -302,9 +303,14 @@ func (f *Follower) lines(ctx context.Context, t *intake, beside *sync.WaitGroup)
 		t.since = t.seen.forget()
 	}
 	f.follows(ctx, t, beside)
+	a := scanAhead(t.takeLine)
+	defer a.close()
 	err = f.cfg.Lines.Follow(ctx, func(line []byte) {
 		received = true
-		t.takeLine(line)
+		a.line(line)
+	}, func(until time.Time, why error) {
+		a.drain() // it comes after these lines
+		t.damaged(until, why)
 	})
 	return received, sessionError(ctx, err)
 }

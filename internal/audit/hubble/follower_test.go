@@ -279,6 +279,7 @@ func TestDecidedAtATimeThatHasCome(t *testing.T) {
 type evaluatorFunc func(policy.Query) policy.Decision
 
 func (f evaluatorFunc) NextChange(time.Time) (time.Time, bool)               { return time.Time{}, false }
+func (f evaluatorFunc) LastChange(time.Time) (time.Time, bool)               { return time.Time{}, false }
 func (f evaluatorFunc) SubjectsOf(map[string]string) []string                { return nil }
 func (f evaluatorFunc) ResourcesOf(map[string]string) []string               { return nil }
 func (f evaluatorFunc) SubjectOfAddress(netip.Addr) (string, bool)           { return "", false }

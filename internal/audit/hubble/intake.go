@@ -63,17 +63,16 @@ func (t *intake) takeResponse(b []byte) {
 }
 
 // takeLine takes an event as Hubble's exporter writes it.
-func (t *intake) takeLine(b []byte) {
-	if len(b) == 0 {
+func (t *intake) takeLine(s *scannedLine) {
+	if len(s.line) == 0 {
 		return
 	}
-	t.event = event{}
-	if err := scanLine(b, &t.event); err == nil {
-		t.takeFlow(&t.event)
+	if s.err == nil {
+		t.takeFlow(&s.event)
 		return
 	}
 	var x observerpb.ExportEvent
-	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, &x); err != nil {
+	if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(s.line, &x); err != nil {
 		t.cfg.Sink.Lose(*t.unreadable(nil, t.cfg.Now(), err))
 		return
 	}
@@ -149,6 +148,21 @@ func (t *intake) first(id uint64, at, now time.Time) {
 	}
 }
 
+// damaged is called where a source has lines that cannot be read. What was written before it was last read, was read.
+func (t *intake) damaged(until time.Time, why error) {
+	if until.Before(t.since) {
+		return
+	}
+	t.cfg.Log.Warn("flows are lost, and nobody knows how many: a file is damaged; it is passed by", "error", why)
+	t.counters.damaged.Inc()
+	until = earlier(until, t.cfg.Now()).UTC()
+	from := until
+	if !t.seen.position.IsZero() {
+		from = earlier(t.seen.position, until)
+	}
+	t.cfg.Sink.Lose(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: from, To: until})
+}
+
 // count counts an event that can stand for a connection.
 func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	source, destination, err := e.addresses()
@@ -197,8 +211,11 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	r := t.books.rule(k, p, at)
 	n := e.count()
 	r.flows.Add(float64(n))
-	if r.disagreements != nil && !at.Before(r.settled) {
+	if r.disagreements != nil {
 		r.disagreements.Add(float64(n))
+	}
+	if r.followed != nil {
+		r.followed.Add(float64(n))
 	}
 	r.shown = max(r.shown, hourOf(at))
 	taken.Tally, taken.Count = &r.tally, n

@@ -8,7 +8,9 @@ type Metrics struct {
 	skipped       *prometheus.CounterVec
 	repeated      *prometheus.CounterVec
 	late          *prometheus.CounterVec
+	damaged       *prometheus.CounterVec
 	disagreements *prometheus.CounterVec
+	behind        *prometheus.CounterVec
 	connected     *prometheus.GaugeVec
 	position      *prometheus.GaugeVec
 }
@@ -25,13 +27,17 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			Help: "Events that were delivered again after a reconnect or a restart and not counted again."}, []string{"cluster"}),
 		late: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_decided_late_total",
 			Help: "Connections so old that the policies of their time are no longer kept: they are decided with the oldest that are."}, []string{"cluster"}),
+		damaged: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_files_damaged_total",
+			Help: "Rotated files of an exporter that could not be read to their end: how many flows are lost is not known."}, []string{"cluster"}),
 		disagreements: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_disagreements_total",
 			Help: "Connections that the dataplane treated otherwise than the policies say, and also otherwise than they said in the 35 seconds before. What lasts is an alarm."},
 			[]string{"cluster", "decision", "verdict"}),
+		behind: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_behind_change_total",
+			Help: "Connections that the dataplane treated as the policies said up to 35 seconds before: they are decided with those."}, []string{"cluster"}),
 		connected: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_connected", Help: "1 while the member's flows are received."}, []string{"cluster"}),
 		position:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_position_seconds", Help: "Time up to which the member's flows were taken in."}, []string{"cluster"}),
 	}
-	reg.MustRegister(m.flows, m.skipped, m.repeated, m.late, m.disagreements, m.connected, m.position)
+	reg.MustRegister(m.flows, m.skipped, m.repeated, m.late, m.damaged, m.disagreements, m.behind, m.connected, m.position)
 	return m
 }
 
@@ -39,10 +45,11 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 type counters struct {
 	skipped        [skips]prometheus.Counter
 	repeated, late prometheus.Counter
+	damaged        prometheus.Counter
 }
 
 func (m *Metrics) of(member string) *counters {
-	c := &counters{repeated: m.repeated.WithLabelValues(member), late: m.late.WithLabelValues(member)}
+	c := &counters{repeated: m.repeated.WithLabelValues(member), late: m.late.WithLabelValues(member), damaged: m.damaged.WithLabelValues(member)}
 	for why := skipNone + 1; why < skips; why++ {
 		c.skipped[why] = m.skipped.WithLabelValues(member, skipNames[why])
 	}

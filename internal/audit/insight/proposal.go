@@ -97,7 +97,7 @@ type ProposeInput struct {
 	Since, Until time.Time
 	// Now is the instant at which the policies are asked.
 	Now time.Time
-	// MinCount leaves out clients with fewer connections in the window; 0: none.
+	// MinCount leaves out clients with fewer connections in the window, but not those that still use one of before it; 0: none.
 	MinCount int64
 }
 

@@ -84,6 +84,8 @@ type line struct {
 	ports       map[portKey]int64
 	clients     map[string]struct{}
 	open        bool
+	// alive tells that connections of before the window are still in use: they count for nothing, however many they are.
+	alive bool
 }
 
 func newGathering(in *ProposeInput) *gathering {
@@ -149,9 +151,10 @@ func entry[K comparable](m map[K]*line, key K) *line {
 }
 
 func (l *line) see(t *audit.Total, state State, by policy.Decision) {
-	if l.count == 0 || t.FirstSeen.Before(l.first) {
+	if l.first.IsZero() || t.FirstSeen.Before(l.first) {
 		l.first = t.FirstSeen
 	}
+	l.alive = l.alive || t.Count == 0
 	l.last = later(l.last, t.LastSeen)
 	l.count += t.Count
 	for _, d := range t.Days {
@@ -183,7 +186,7 @@ func (l *line) evidence(observed int) Seen {
 func (g *gathering) finish(observed int) Proposal {
 	p := Proposal{Resource: g.in.Resource, Since: g.in.Since, Until: g.in.Until, Lines: []ProposalLine{}, Unattributed: []UnattributedLine{}, UnknownPorts: []UnknownPort{}}
 	for key, l := range g.lines {
-		if l.count < g.in.MinCount {
+		if l.count < g.in.MinCount && !l.alive {
 			continue
 		}
 		line := ProposalLine{Subject: key.subject, Action: key.action, Requests: l.requests, State: l.state(), Evidence: l.evidence(observed)}

@@ -236,6 +236,22 @@ func TestProposeLeavesOutRareClients(t *testing.T) {
 	}
 }
 
+func TestProposeKeepsOpenPools(t *testing.T) {
+	pool := flows(edge(app+"pool", bobs, 6379, policy.Audited), 0, every(3)...)
+	s := with(world(), protect(bobs, v1alpha1.ModeAudit))
+	p := must[Proposal](t)(Propose(t.Context(), store(watched(14, "m1"), pool, flows(edge(app+"once", bobs, 6379, policy.Audited), 1, 2)),
+		ProposeInput{Snapshot: s, Resource: bobs, Now: now, MinCount: 10}))
+	if len(p.Lines) != 1 || p.Lines[0].Subject != app+"pool" {
+		t.Fatalf("lines %+v, want the client whose pool was opened before anything was counted", p.Lines)
+	}
+	if e := p.Lines[0].Evidence; e.Count != 0 || e.Days != 3 || e.First.IsZero() || !e.First.Before(e.Last) {
+		t.Errorf("evidence %+v, want three days without a new connection", e)
+	}
+	if got := p.Lines[0].Evidence.String(); !strings.HasPrefix(got, "open connections, ") {
+		t.Errorf("said as %q", got)
+	}
+}
+
 func TestPolicyForManySubjects(t *testing.T) {
 	p := Proposal{Resource: bobs}
 	for _, action := range []string{"redis:a-b", "redis:a.b", "redis:connect"} {

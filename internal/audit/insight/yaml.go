@@ -83,11 +83,14 @@ func portText(proto v1alpha1.Protocol, port uint16) string {
 
 // String says what was seen, for people.
 func (s Seen) String() string {
-	noun := "connections"
-	if s.Count == 1 {
-		noun = "connection"
+	what := fmt.Sprintf("%d connections", s.Count)
+	switch s.Count {
+	case 0: // opened before the window, and in use
+		what = "open connections"
+	case 1:
+		what = "1 connection"
 	}
-	return fmt.Sprintf("%d %s, first %s, last %s, on %d of %d days, in %s", s.Count, noun, instant(s.First), instant(s.Last), s.Days, s.DaysObserved, strings.Join(s.Clusters, " "))
+	return fmt.Sprintf("%s, first %s, last %s, on %d of %d days, in %s", what, instant(s.First), instant(s.Last), s.Days, s.DaysObserved, strings.Join(s.Clusters, " "))
 }
 
 func instant(t time.Time) string { return t.UTC().Format("2006-01-02 15:04") }

@@ -177,13 +177,18 @@ func (s *Source) rebuild(ctx context.Context, r client.Reader) error {
 	if err != nil {
 		return err
 	}
-	first := s.put(policy.NewSnapshot(in), s.cfg.Now())
-	if first {
-		s.clearProblem()
-		s.cfg.Log.Info("policies were read; flows are decided with them", "policies", len(in.Policies), "resourceClasses", len(in.ResourceClasses),
-			"subjectClasses", len(in.SubjectClasses), "resources", len(in.Resources), "externalWorkloads", len(in.Workloads))
-		close(s.ready)
+	now := s.cfg.Now()
+	if s.Snapshot() != nil {
+		s.put(policy.NewSnapshot(in), now)
+		return nil
 	}
+	epochs := past(in, now)
+	s.epochs.Store(&epochs)
+	s.snapshot.Store(epochs[0].Evaluator.(*policy.Snapshot))
+	s.clearProblem()
+	s.cfg.Log.Info("policies were read; flows are decided with them", "policies", len(in.Policies), "resourceClasses", len(in.ResourceClasses),
+		"subjectClasses", len(in.SubjectClasses), "resources", len(in.Resources), "externalWorkloads", len(in.Workloads))
+	close(s.ready)
 	return nil
 }
 
@@ -193,11 +198,10 @@ const (
 	keptFor    = 10 * time.Minute
 )
 
-// put makes the snapshot the present one, and reports whether it is the first.
-func (s *Source) put(p *policy.Snapshot, now time.Time) (first bool) {
+// put makes the snapshot the present one.
+func (s *Source) put(p *policy.Snapshot, now time.Time) {
 	epochs := []audit.Epoch{{Evaluator: p, Since: now}}
-	past := s.Epochs()
-	for i, e := range past {
+	for i, e := range s.Epochs() {
 		// The one before was in force until the one after it began.
 		if ended := epochs[i].Since; len(epochs) == keptEpochs || now.Sub(ended) > keptFor {
 			break
@@ -206,5 +210,4 @@ func (s *Source) put(p *policy.Snapshot, now time.Time) (first bool) {
 	}
 	s.epochs.Store(&epochs)
 	s.snapshot.Store(p)
-	return len(past) == 0
 }

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// rowsPerInsert is how many rows one statement adds: more makes each row hardly cheaper.
-	rowsPerInsert = 200
+	// rowsPerInsert is how many rows one statement adds. The driver looks for each value among all that are bound, so more rows
+	// make each of them dearer again.
+	rowsPerInsert = 60
 	// unfolded is how long after its end an hour is folded: what comes later is added to minutes and hours.
 	unfolded = time.Hour
 	// foldsPerAppend bounds what one batch has to wait for.

@@ -32,6 +32,8 @@ type Join struct {
 	Member *rest.Config
 	// Keys are the labels that classes select pods by.
 	Keys []preflight.Key
+	// ClassLabels: who sets these labels on pods needs a right there.
+	ClassLabels bool
 	// Lifetime that is asked for the tokens; a cluster may give less.
 	Lifetime time.Duration
 	DryRun   bool
@@ -75,9 +77,18 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 		return findings, err
 	}
 	if j.DryRun {
-		return findings, j.register(ctx, "", "")
+		err = j.register(ctx, "", "")
+	} else {
+		findings, err = j.withTokens(ctx, needs, findings)
 	}
-	return j.withTokens(ctx, needs, findings)
+	if err != nil {
+		return findings, err
+	}
+	// Last: until then KubeFed may be somebody there whom the guard does not know.
+	if err := bringGuard(ctx, objects, j.Cluster.Name, j.Keys, j.ClassLabels, j.DryRun, j.step); err != nil || j.DryRun {
+		return findings, err
+	}
+	return j.Host.look(ctx, j.Cluster, needs)
 }
 
 // accounts makes those of KubeFed and of the adapter in the member, with their roles.

@@ -21,6 +21,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
@@ -230,6 +231,11 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 	if err != nil {
 		return err
 	}
+	guarding, err := guard.Objects([]string{"any"}) // whatever its keys are
+	if err != nil {
+		return err
+	}
+	all = append(all, guarding...)
 	slices.Reverse(all)
 	for _, o := range all {
 		if o.GetKind() == "Namespace" {

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,6 +22,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
 	"github.com/acp-io/acp/internal/federation/tokens"
 	"github.com/acp-io/acp/internal/testenv"
@@ -116,8 +118,15 @@ func TestJoinIsRepeatableAndLeastPrivileged(t *testing.T) {
 	if err != nil {
 		t.Fatalf("%v, %v", err, findings)
 	}
-	if last := steps[len(steps)-1]; last.Object != "KubeFedCluster "+kubeFedNamespace+"/joins" || last.Done != Created {
-		t.Errorf("the registration is not last: %v", steps)
+	registered := slices.IndexFunc(steps, func(s Step) bool { return s.Object == "KubeFedCluster "+kubeFedNamespace+"/joins" && s.Done == Created })
+	for i, s := range steps {
+		if guarding := strings.HasPrefix(s.Object, "ValidatingAdmissionPolicy"); registered < 0 || guarding != (i > registered) {
+			t.Errorf("the registration is not after everything that it needs and before the guard: %v", steps)
+			break
+		}
+	}
+	if len(findings) != 1 || findings[0].Code != preflight.ConfigUnread {
+		t.Errorf("%+v", findings)
 	}
 	facts, err := j.Host.Facts(ctx, "joins")
 	if err != nil || !preflight.Passes(preflight.Assess(facts, preflight.Needs{Kinds: Kinds()})) {
@@ -213,10 +222,49 @@ func TestJoinKeepsANameToItsCluster(t *testing.T) {
 	}
 }
 
+// A guard that would keep KubeFed out is not brought.
+func TestFixRefusesAnotherPusher(t *testing.T) {
+	ctx := t.Context()
+	var steps []Step
+	j := joining(t, "byhand", &steps)
+	if _, err := j.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	f := &Fix{Host: j.Host, Name: "byhand", Member: memberServer.Config, Told: func(s Step) { steps = append(steps, s) }}
+	steps = nil
+	if err := f.Run(ctx); err != nil || counts(steps)[Unchanged] != len(steps) || len(steps) < 15 {
+		t.Errorf("nothing was to mend: %v, %v", err, steps)
+	}
+	reading, err := j.Host.token(ctx, acpNamespace, federation.SecretName("byhand"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := toUnstructured(secret(kubeFedNamespace, "acp-pusher-byhand", reading))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bring(ctx, j.Host.dynamic, "host", other, false); err != nil {
+		t.Fatal(err)
+	}
+	steps = nil
+	if err := f.Run(ctx); !errors.Is(err, ErrOtherPusher) || !strings.Contains(err.Error(), "acp-system:acp-adapter") {
+		t.Errorf("%v", err)
+	}
+	if slices.ContainsFunc(steps, func(s Step) bool { return strings.HasPrefix(s.Object, "Validating") }) {
+		t.Errorf("%v", steps)
+	}
+	f.Name = "nobody"
+	if err := f.Run(ctx); !errors.Is(err, ErrUnregistered) {
+		t.Errorf("%v", err)
+	}
+}
+
 // policyIn puts a policy of ACP into the member, and returns how to remove it.
 func policyIn(t *testing.T, name string) (remove func()) {
 	t.Helper()
-	r := dynamic.NewForConfigOrDie(memberServer.Config).Resource(federation.CiliumPolicy.TargetResource)
+	glass := rest.CopyConfig(memberServer.Config) // past the guard
+	glass.Impersonate = rest.ImpersonationConfig{UserName: "alice", Groups: []string{guard.BreakGlass, "system:masters"}}
+	r := dynamic.NewForConfigOrDie(glass).Resource(federation.CiliumPolicy.TargetResource)
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy",
 		"metadata": map[string]any{"name": name, "labels": map[string]any{v1alpha1.LabelManagedBy: v1alpha1.ManagedBy}}, "spec": map[string]any{}}}
 	if _, err := r.Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
@@ -298,7 +346,7 @@ func TestLeaveWaitsUntilNothingIsLeft(t *testing.T) {
 			t.Errorf("the Secret %s is still there: %v", name, err)
 		}
 	}
-	if c := counts(steps); c[Removed] != len(steps) {
+	if c := counts(steps); c[Absent] != 2 || c[Removed] != len(steps)-2 { // nobody asked for the policy about class labels
 		t.Errorf("%v", steps)
 	}
 	steps = nil

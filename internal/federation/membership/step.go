@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 )
 
 // Done is what became of an object.
@@ -32,6 +33,8 @@ const (
 	Would Done = "to be written"
 	// WouldGo is what would be removed.
 	WouldGo Done = "to be removed"
+	// Unserved is what a cluster that is too old cannot have.
+	Unserved Done = "not served there"
 )
 
 // Step is one object that was brought into one cluster, or taken out of it.
@@ -52,6 +55,9 @@ var resources = map[string]schema.GroupVersionResource{
 	"Role":               {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "roles"},
 	"RoleBinding":        {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
 	"KubeFedCluster":     federation.ClusterResource,
+
+	"ValidatingAdmissionPolicy":        guard.PolicyResource,
+	"ValidatingAdmissionPolicyBinding": guard.BindingResource,
 }
 
 func client(c dynamic.Interface, o *unstructured.Unstructured) (dynamic.ResourceInterface, error) {

@@ -39,6 +39,10 @@ const (
 	OldServer         = "OldServer"
 	IstioUnsupported  = "IstioUnsupported"
 	IstioCapabilities = "IstioCapabilities"
+	GuardMissing      = "GuardMissing"
+	GuardChanged      = "GuardChanged"
+	GuardUnread       = "GuardUnread"
+	MemberDowngraded  = "Downgraded"
 )
 
 // Finding is one thing that was found, and what to do about it.
@@ -69,6 +73,7 @@ func Assess(f Facts, n Needs) []Finding {
 	out = append(out, settings(f, n)...)
 	out = append(out, uniqueness(f, n.Others)...)
 	out = append(out, versions(f)...)
+	out = append(out, guarded(f, n)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})

@@ -1,12 +1,15 @@
 package preflight
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 )
 
 var needs = Needs{Kinds: []federation.Kind{federation.CiliumPolicy, federation.CiliumGroup},
@@ -14,7 +17,11 @@ var needs = Needs{Kinds: []federation.Kind{federation.CiliumPolicy, federation.C
 
 // healthy is a member without anything to tell.
 func healthy() Facts {
-	return Facts{Member: "m1", Version: "v1.36.3",
+	guarding, err := guard.Objects(nil)
+	if err != nil {
+		panic(err)
+	}
+	return Facts{Guard: Guard{Objects: guarding}, Member: "m1", Version: "v1.36.3",
 		Kinds:  []Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: Listed}, {Resource: federation.CiliumGroup.TargetResource, Result: Listed}},
 		Cilium: Cilium{Version: "v1.20.2", ClusterName: "c1", ClusterID: "1"}}
 }
@@ -51,6 +58,15 @@ func TestAssess(t *testing.T) {
 		{reason: "an old Cilium, where a peer means all clusters", change: func(f *Facts) { f.Cilium.Version = "v1.18.4" }, want: []found{{Fails, OldCilium, ""}}},
 		{reason: "a build of one's own has no version to compare", change: func(f *Facts) { f.Cilium.Version = "main" }, passes: true},
 		{reason: "an old API server has no guard", change: func(f *Facts) { f.Version = "v1.29.4" }, want: []found{{Warns, OldServer, ""}}, passes: true},
+		{reason: "no guard", change: func(f *Facts) { f.Guard.Objects = nil }, want: []found{{Warns, GuardMissing, ""}}, passes: true},
+		{reason: "a guard that was softened", change: func(f *Facts) {
+			softened := f.Guard.Objects[1].DeepCopy()
+			delete(softened.Object, "spec")
+			f.Guard.Objects = append([]*unstructured.Unstructured{softened}, f.Guard.Objects...)
+			f.Guard.Objects = slices.Delete(f.Guard.Objects, 2, 3)
+		}, want: []found{{Warns, GuardChanged, ""}}, passes: true},
+		{reason: "a guard that may not be read", change: func(f *Facts) { f.Guard = Guard{Unread: "forbidden"} }, want: []found{{Warns, GuardUnread, ""}}, passes: true},
+		{reason: "a downgrade", change: func(f *Facts) { f.Mark = &guard.Downgrade{By: "alice"} }, want: []found{{Warns, MemberDowngraded, ""}}, passes: true},
 		{reason: "an old Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.28.1"} }, want: []found{{Warns, IstioUnsupported, ""}}, passes: true},
 		{reason: "a new Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.31.1", Ambient: true} }, want: []found{{Warns, IstioCapabilities, ""}}, passes: true},
 		{reason: "the worst first", change: func(f *Facts) { f.Version, f.Cilium.Audit, f.Kinds[0].Result = "v1.29.0", true, Forbidden },

@@ -1,9 +1,11 @@
 package preflight
 
 import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
 )
 
 // Facts are what was read from one cluster.
@@ -17,6 +19,17 @@ type Facts struct {
 	Kinds  []Listing
 	Cilium Cilium
 	Istio  Istio
+	Guard  Guard
+	// Mark is that of a downgrade; nil: there is none. MarkUnread says why it is not known; "": it is.
+	Mark       *guard.Downgrade
+	MarkUnread string
+}
+
+// Guard is what the member has of the policies that guard the managed objects.
+type Guard struct {
+	Objects []*unstructured.Unstructured
+	// Unread says why they are not known; "": they are.
+	Unread string
 }
 
 // Listing is what a LIST of one kind led to.
@@ -47,6 +60,8 @@ type Cilium struct {
 	Version string
 	// ClusterName and ClusterID as configured; agents without them have "default" and "0".
 	ClusterName, ClusterID string
+	// MaxClusters of a mesh, as configured; agents without the setting have 255.
+	MaxClusters string
 	// Labels is the filter of identity labels, as in the ConfigMap.
 	Labels string
 	// LabelsFile: the base of the filter comes from a file that the ConfigMap does not show.

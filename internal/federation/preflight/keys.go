@@ -23,3 +23,13 @@ func Keys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass
 	}
 	return out
 }
+
+// Labels are those of keys, sorted, each once.
+func Labels(keys []Key) []string {
+	var out []string
+	for _, k := range keys {
+		out = append(out, k.Label)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}

@@ -45,6 +45,11 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 		f.Silent = err.Error()
 		return f
 	}
+	reading, err := dynamic.NewForConfig(bounded(reader))
+	if err != nil {
+		f.Silent = err.Error()
+		return f
+	}
 	pushing, err := kubernetes.NewForConfig(bounded(pusher))
 	if err != nil {
 		f.Silent = err.Error()
@@ -66,6 +71,8 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 	}
 	f.Cilium = readCilium(ctx, clients)
 	f.Istio = readIstio(ctx, clients)
+	f.Guard = readGuard(ctx, reading)
+	f.Mark, f.MarkUnread = readMark(ctx, reading)
 	return f
 }
 
@@ -120,7 +127,7 @@ func readCilium(ctx context.Context, c kubernetes.Interface) Cilium {
 
 // ParseCilium reads the agents' ConfigMap.
 func ParseCilium(data map[string]string) Cilium {
-	out := Cilium{ClusterName: data["cluster-name"], ClusterID: data["cluster-id"], Labels: data["labels"],
+	out := Cilium{ClusterName: data["cluster-name"], ClusterID: data["cluster-id"], MaxClusters: data["max-connected-clusters"], Labels: data["labels"],
 		LabelsFile: data["label-prefix-file"] != "", Audit: isTrue(data["policy-audit-mode"]), Never: strings.EqualFold(data["enable-policy"], "never")}
 	if out.ClusterName == "" {
 		out.ClusterName = "default"
@@ -148,6 +155,18 @@ func unread(err error, what string) string {
 		return "the " + what + " may not be read"
 	}
 	return fmt.Sprintf("the %s cannot be read: %s", what, plain(err))
+}
+
+// CiliumVersion asks a cluster which version its agents have.
+func CiliumVersion(ctx context.Context, c kubernetes.Interface) (string, error) {
+	agents, err := c.AppsV1().DaemonSets(ciliumNamespace).Get(ctx, ciliumAgents, metav1.GetOptions{})
+	if err != nil {
+		return "", errors.New(unread(err, "DaemonSet "+ciliumNamespace+"/"+ciliumAgents))
+	}
+	if v := imageVersion(agents); v != "" {
+		return v, nil
+	}
+	return "", fmt.Errorf("the image of the DaemonSet %s/%s has no version", ciliumNamespace, ciliumAgents)
 }
 
 func imageVersion(d *appsv1.DaemonSet) string {

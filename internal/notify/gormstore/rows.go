@@ -81,13 +81,15 @@ func (r row) message() notify.Message {
 	return notify.Message{Person: r.Person, Event: r.Event, Kind: r.Kind, At: instant(r.At), Ticket: r.Ticket, Facts: r.Facts}
 }
 
-// Enqueue writes the ticket's new events to the outbox, in the transaction that stores them.
-func Enqueue(tx *gorm.DB, t *approval.Ticket) error {
-	first, last, ok := notify.News(t)
-	if !ok {
-		return nil
+// Enqueue writes the tickets' new events to the outbox, in the transaction that stores them.
+func Enqueue(tx *gorm.DB, tickets ...*approval.Ticket) error {
+	var rows [][]any
+	for _, t := range tickets {
+		if first, last, ok := notify.News(t); ok {
+			rows = append(rows, []any{t.Number, first, last, 0})
+		}
 	}
-	_, err := database.Insert(tx, outbox, "", [][]any{{t.Number, first, last, 0}})
+	_, err := database.Insert(tx, outbox, "", rows)
 	return err
 }
 

@@ -33,6 +33,7 @@ var ErrKindMissing = errors.New("a kind of ACP is not installed in the host clus
 type Host struct {
 	config *rest.Config
 	client client.Client
+	urgent client.Client // not paced
 	cache  cache.Cache
 	log    *slog.Logger
 
@@ -73,11 +74,12 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 		return nil, fmt.Errorf("make the host cluster's cache: %w", err)
 	}
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // workloads are paced where they are written
+	config.QPS = -1 // workloads are paced where they are written, and a downgrade must not wait
 	unpaced, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's client: %w", err)
 	}
+	h.urgent = unpaced
 	h.workloads = newWorkloads(unpaced, h.cache, log)
 	return h, nil
 }
@@ -105,7 +107,7 @@ func (h *Host) AwaySince() time.Time {
 // CheckKinds asks the API server for ACP's kinds. ErrKindMissing names the files to apply; other errors mean that the
 // API server cannot be reached now.
 func (h *Host) CheckKinds(ctx context.Context) error {
-	missing, err := hostcluster.Unserved(ctx, h.config, hostcluster.WithApprovals())
+	missing, err := hostcluster.Unserved(ctx, h.config, hostcluster.WithMembers())
 	if err != nil {
 		return err
 	}
@@ -138,7 +140,7 @@ func (h *Host) Run(ctx context.Context) error {
 	if err := h.cache.IndexField(ctx, &v1alpha1.ProtectedResource{}, indexResource, resourceOf); err != nil {
 		return fmt.Errorf("index protected resources: %w", err)
 	}
-	for _, k := range hostcluster.WithApprovals() {
+	for _, k := range hostcluster.WithMembers() {
 		inf, err := h.cache.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", k.Plural, err)

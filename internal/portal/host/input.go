@@ -45,3 +45,28 @@ func (h *Host) Enforced() ([]string, bool) {
 	slices.Sort(names)
 	return slices.Compact(names), true
 }
+
+// Members of the fleet as the adapter reports on them; none before the host cluster was seen.
+func (h *Host) Members() []*v1alpha1.MemberCluster {
+	if !h.Ready() {
+		return nil
+	}
+	var list v1alpha1.MemberClusterList
+	if err := h.cache.List(context.Background(), &list, client.UnsafeDisableDeepCopy); err != nil { // of a synced cache it waits for nothing
+		h.log.Error("the host cluster's cache cannot be listed", "error", err)
+		return nil
+	}
+	return pointers(list.Items)
+}
+
+// ClassOf a resource; empty: none covers it, or the host cluster was not seen yet.
+func (h *Host) ClassOf(resource string) string {
+	s, ok := h.Snapshot()
+	if !ok {
+		return ""
+	}
+	if c, ok := s.ResourceClassOf(resource); ok {
+		return c.Name
+	}
+	return ""
+}

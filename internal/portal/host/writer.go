@@ -36,6 +36,10 @@ type Writer struct {
 // Writer of this host cluster.
 func (h *Host) Writer() *Writer { return &Writer{Client: h.client} }
 
+// Urgent is a Writer that is not paced, for who opens many resources in an emergency. The API server still gives everyone
+// his share.
+func (h *Host) Urgent() *Writer { return &Writer{Client: h.urgent} }
+
 // Put implements approval.PolicyWriter.
 func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {
 	return w.edit(ctx, name, resource, true, check, func(p *v1alpha1.AccessControlPolicy) {

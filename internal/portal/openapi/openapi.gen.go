@@ -36,6 +36,36 @@ func (e AccessEffect) Valid() bool {
 	}
 }
 
+// Defines values for AccessNodeKind.
+const (
+	AccessNodeKindAnyone      AccessNodeKind = "anyone"
+	AccessNodeKindApplication AccessNodeKind = "application"
+	AccessNodeKindCidr        AccessNodeKind = "cidr"
+	AccessNodeKindOther       AccessNodeKind = "other"
+	AccessNodeKindResource    AccessNodeKind = "resource"
+	AccessNodeKindWildcard    AccessNodeKind = "wildcard"
+)
+
+// Valid indicates whether the value is a known member of the AccessNodeKind enum.
+func (e AccessNodeKind) Valid() bool {
+	switch e {
+	case AccessNodeKindAnyone:
+		return true
+	case AccessNodeKindApplication:
+		return true
+	case AccessNodeKindCidr:
+		return true
+	case AccessNodeKindOther:
+		return true
+	case AccessNodeKindResource:
+		return true
+	case AccessNodeKindWildcard:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for BulkDecisionDecision.
 const (
 	BulkDecisionDecisionApprove BulkDecisionDecision = "approve"
@@ -101,6 +131,7 @@ func (e ClassInfoKind) Valid() bool {
 
 // Defines values for ClusterStateState.
 const (
+	ClusterStateStateDowngraded  ClusterStateState = "Downgraded"
 	ClusterStateStateDrifted     ClusterStateState = "Drifted"
 	ClusterStateStateLeaked      ClusterStateState = "Leaked"
 	ClusterStateStateOverridden  ClusterStateState = "Overridden"
@@ -113,6 +144,8 @@ const (
 // Valid indicates whether the value is a known member of the ClusterStateState enum.
 func (e ClusterStateState) Valid() bool {
 	switch e {
+	case ClusterStateStateDowngraded:
+		return true
 	case ClusterStateStateDrifted:
 		return true
 	case ClusterStateStateLeaked:
@@ -177,6 +210,24 @@ func (e Decision) Valid() bool {
 	case DecisionDenied:
 		return true
 	case DecisionUnmanaged:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for DowngradeScope.
+const (
+	DowngradeScopeAll   DowngradeScope = "all"
+	DowngradeScopeClass DowngradeScope = "class"
+)
+
+// Valid indicates whether the value is a known member of the DowngradeScope enum.
+func (e DowngradeScope) Valid() bool {
+	switch e {
+	case DowngradeScopeAll:
+		return true
+	case DowngradeScopeClass:
 		return true
 	default:
 		return false
@@ -297,6 +348,102 @@ func (e EventKind) Valid() bool {
 	}
 }
 
+// Defines values for FindingKind.
+const (
+	FindingKindCapacity     FindingKind = "capacity"
+	FindingKindDisagreement FindingKind = "disagreement"
+	FindingKindDowngraded   FindingKind = "downgraded"
+	FindingKindDrift        FindingKind = "drift"
+	FindingKindGuard        FindingKind = "guard"
+	FindingKindLeak         FindingKind = "leak"
+	FindingKindOrphan       FindingKind = "orphan"
+	FindingKindOverridden   FindingKind = "overridden"
+	FindingKindPreflight    FindingKind = "preflight"
+	FindingKindQuarantined  FindingKind = "quarantined"
+	FindingKindRefused      FindingKind = "refused"
+	FindingKindRejected     FindingKind = "rejected"
+	FindingKindUnreachable  FindingKind = "unreachable"
+)
+
+// Valid indicates whether the value is a known member of the FindingKind enum.
+func (e FindingKind) Valid() bool {
+	switch e {
+	case FindingKindCapacity:
+		return true
+	case FindingKindDisagreement:
+		return true
+	case FindingKindDowngraded:
+		return true
+	case FindingKindDrift:
+		return true
+	case FindingKindGuard:
+		return true
+	case FindingKindLeak:
+		return true
+	case FindingKindOrphan:
+		return true
+	case FindingKindOverridden:
+		return true
+	case FindingKindPreflight:
+		return true
+	case FindingKindQuarantined:
+		return true
+	case FindingKindRefused:
+		return true
+	case FindingKindRejected:
+		return true
+	case FindingKindUnreachable:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for FindingSeverity.
+const (
+	FindingSeverityFails FindingSeverity = "Fails"
+	FindingSeverityStops FindingSeverity = "Stops"
+	FindingSeverityWarns FindingSeverity = "Warns"
+)
+
+// Valid indicates whether the value is a known member of the FindingSeverity enum.
+func (e FindingSeverity) Valid() bool {
+	switch e {
+	case FindingSeverityFails:
+		return true
+	case FindingSeverityStops:
+		return true
+	case FindingSeverityWarns:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GuardState.
+const (
+	GuardStateChanged GuardState = "Changed"
+	GuardStateMissing GuardState = "Missing"
+	GuardStatePresent GuardState = "Present"
+	GuardStateUnknown GuardState = "Unknown"
+)
+
+// Valid indicates whether the value is a known member of the GuardState enum.
+func (e GuardState) Valid() bool {
+	switch e {
+	case GuardStateChanged:
+		return true
+	case GuardStateMissing:
+		return true
+	case GuardStatePresent:
+		return true
+	case GuardStateUnknown:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for MeLanguage.
 const (
 	MeLanguageEn MeLanguage = "en"
@@ -309,6 +456,36 @@ func (e MeLanguage) Valid() bool {
 	case MeLanguageEn:
 		return true
 	case MeLanguageZh:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for MemberHealth.
+const (
+	MemberHealthDowngraded  MemberHealth = "Downgraded"
+	MemberHealthLeaving     MemberHealth = "Leaving"
+	MemberHealthQuarantined MemberHealth = "Quarantined"
+	MemberHealthReady       MemberHealth = "Ready"
+	MemberHealthUnknown     MemberHealth = "Unknown"
+	MemberHealthUnreachable MemberHealth = "Unreachable"
+)
+
+// Valid indicates whether the value is a known member of the MemberHealth enum.
+func (e MemberHealth) Valid() bool {
+	switch e {
+	case MemberHealthDowngraded:
+		return true
+	case MemberHealthLeaving:
+		return true
+	case MemberHealthQuarantined:
+		return true
+	case MemberHealthReady:
+		return true
+	case MemberHealthUnknown:
+		return true
+	case MemberHealthUnreachable:
 		return true
 	default:
 		return false
@@ -426,6 +603,30 @@ func (e OwnerRefKind) Valid() bool {
 	case OwnerRefKindGroup:
 		return true
 	case OwnerRefKindPerson:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PolicyOriginKind.
+const (
+	PolicyOriginKindGitops  PolicyOriginKind = "gitops"
+	PolicyOriginKindKubectl PolicyOriginKind = "kubectl"
+	PolicyOriginKindOther   PolicyOriginKind = "other"
+	PolicyOriginKindPortal  PolicyOriginKind = "portal"
+)
+
+// Valid indicates whether the value is a known member of the PolicyOriginKind enum.
+func (e PolicyOriginKind) Valid() bool {
+	switch e {
+	case PolicyOriginKindGitops:
+		return true
+	case PolicyOriginKindKubectl:
+		return true
+	case PolicyOriginKindOther:
+		return true
+	case PolicyOriginKindPortal:
 		return true
 	default:
 		return false
@@ -663,6 +864,57 @@ func (e Sensitivity) Valid() bool {
 	}
 }
 
+// Defines values for StatementEffect.
+const (
+	StatementEffectAllow StatementEffect = "Allow"
+	StatementEffectDeny  StatementEffect = "Deny"
+)
+
+// Valid indicates whether the value is a known member of the StatementEffect enum.
+func (e StatementEffect) Valid() bool {
+	switch e {
+	case StatementEffectAllow:
+		return true
+	case StatementEffectDeny:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for StatementIssueKind.
+const (
+	StatementIssueKindContradictory StatementIssueKind = "contradictory"
+	StatementIssueKindExpired       StatementIssueKind = "expired"
+	StatementIssueKindExpiring      StatementIssueKind = "expiring"
+	StatementIssueKindRedundant     StatementIssueKind = "redundant"
+	StatementIssueKindRefused       StatementIssueKind = "refused"
+	StatementIssueKindShadowed      StatementIssueKind = "shadowed"
+	StatementIssueKindUnused        StatementIssueKind = "unused"
+)
+
+// Valid indicates whether the value is a known member of the StatementIssueKind enum.
+func (e StatementIssueKind) Valid() bool {
+	switch e {
+	case StatementIssueKindContradictory:
+		return true
+	case StatementIssueKindExpired:
+		return true
+	case StatementIssueKindExpiring:
+		return true
+	case StatementIssueKindRedundant:
+		return true
+	case StatementIssueKindRefused:
+		return true
+	case StatementIssueKindShadowed:
+		return true
+	case StatementIssueKindUnused:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for StepOnTimeout.
 const (
 	StepOnTimeoutDeny     StepOnTimeout = "Deny"
@@ -708,6 +960,33 @@ func (e StepState) Valid() bool {
 	case StepStateTimedOut:
 		return true
 	case StepStateWaiting:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SubjectKind.
+const (
+	SubjectKindAnyone      SubjectKind = "anyone"
+	SubjectKindApplication SubjectKind = "application"
+	SubjectKindCidr        SubjectKind = "cidr"
+	SubjectKindOther       SubjectKind = "other"
+	SubjectKindWildcard    SubjectKind = "wildcard"
+)
+
+// Valid indicates whether the value is a known member of the SubjectKind enum.
+func (e SubjectKind) Valid() bool {
+	switch e {
+	case SubjectKindAnyone:
+		return true
+	case SubjectKindApplication:
+		return true
+	case SubjectKindCidr:
+		return true
+	case SubjectKindOther:
+		return true
+	case SubjectKindWildcard:
 		return true
 	default:
 		return false
@@ -1131,9 +1410,127 @@ type Access struct {
 // AccessEffect defines model for Access.Effect.
 type AccessEffect string
 
+// AccessChain defines model for AccessChain.
+type AccessChain struct {
+	Steps []AccessEdge `json:"steps"`
+}
+
+// AccessEdge defines model for AccessEdge.
+type AccessEdge struct {
+	Actions []string `json:"actions"`
+	Class   *string  `json:"class,omitempty"`
+
+	// Counting it decides connections now
+	Counting bool            `json:"counting"`
+	Effect   StatementEffect `json:"effect"`
+
+	// LastUsed of a connection that this statement let in or refused; absent: none was seen in the last 31 days, or the flows are not known
+	LastUsed *time.Time `json:"lastUsed,omitempty"`
+
+	// Mode of the resource now; absent: a wildcard
+	Mode          *Mode        `json:"mode,omitempty"`
+	NotAfter      *time.Time   `json:"notAfter,omitempty"`
+	NotBefore     *time.Time   `json:"notBefore,omitempty"`
+	Origin        PolicyOrigin `json:"origin"`
+	Policy        string       `json:"policy"`
+	Resource      CatalogRef   `json:"resource"`
+	ResourceTeams []OwnerRef   `json:"resourceTeams"`
+	Sid           string       `json:"sid"`
+	Subject       CatalogRef   `json:"subject"`
+	SubjectKind   SubjectKind  `json:"subjectKind"`
+	SubjectTeams  []OwnerRef   `json:"subjectTeams"`
+
+	// Ticket the ticket that asked for it
+	Ticket *string `json:"ticket,omitempty"`
+
+	// Wildcard the resource is a wildcard
+	Wildcard bool `json:"wildcard"`
+}
+
+// AccessEdgeList defines model for AccessEdgeList.
+type AccessEdgeList struct {
+	// FlowsAvailable the last use is known
+	FlowsAvailable bool         `json:"flowsAvailable"`
+	Items          []AccessEdge `json:"items"`
+	NextCursor     *string      `json:"nextCursor,omitempty"`
+
+	// Total rows on all pages
+	Total int `json:"total"`
+}
+
+// AccessGraph defines model for AccessGraph.
+type AccessGraph struct {
+	// Cut there are more links than are shown: narrow the filter
+	Cut   bool         `json:"cut"`
+	Links []AccessLink `json:"links"`
+	Nodes []AccessNode `json:"nodes"`
+	Teams []OwnerRef   `json:"teams"`
+
+	// Total links that the filter finds
+	Total int `json:"total"`
+}
+
+// AccessLink defines model for AccessLink.
+type AccessLink struct {
+	// Allow one of them allows
+	Allow *bool `json:"allow,omitempty"`
+
+	// Counting one of them decides connections now
+	Counting *bool `json:"counting,omitempty"`
+
+	// Deny one of them denies
+	Deny *bool `json:"deny,omitempty"`
+
+	// From place in `nodes`
+	From       int `json:"from"`
+	Statements int `json:"statements"`
+
+	// To place in `nodes`
+	To int `json:"to"`
+
+	// Wildcard an end is a wildcard
+	Wildcard *bool `json:"wildcard,omitempty"`
+}
+
 // AccessList defines model for AccessList.
 type AccessList struct {
 	Items []Access `json:"items"`
+}
+
+// AccessNode defines model for AccessNode.
+type AccessNode struct {
+	Class *string `json:"class,omitempty"`
+
+	// Id catalog id
+	Id   *string        `json:"id,omitempty"`
+	Kind AccessNodeKind `json:"kind"`
+	Mode *Mode          `json:"mode,omitempty"`
+	Name string         `json:"name"`
+
+	// Teams places in `teams`
+	Teams *[]int `json:"teams,omitempty"`
+	Title string `json:"title"`
+}
+
+// AccessNodeKind defines model for AccessNode.Kind.
+type AccessNodeKind string
+
+// AccessPath defines model for AccessPath.
+type AccessPath struct {
+	// Against denies between the two
+	Against []AccessEdge `json:"against"`
+
+	// Chains ways over others, the shortest first: each step is an allow, whose resource is the next one's subject
+	Chains []AccessChain `json:"chains"`
+
+	// Cut there may be more or longer ways
+	Cut       bool           `json:"cut"`
+	Decisions []PathDecision `json:"decisions"`
+
+	// Direct allows between the two
+	Direct []AccessEdge `json:"direct"`
+	From   CatalogRef   `json:"from"`
+	To     CatalogRef   `json:"to"`
 }
 
 // ActionInfo defines model for ActionInfo.
@@ -1141,6 +1538,19 @@ type ActionInfo struct {
 	// Name Example: redis:connect
 	Name  string   `json:"name"`
 	Ports []string `json:"ports"`
+}
+
+// ActiveDowngrade resources that one downgrade opened
+type ActiveDowngrade struct {
+	By    Person  `json:"by"`
+	Class *string `json:"class,omitempty"`
+
+	// Effective of which every member was read back
+	Effective *int           `json:"effective,omitempty"`
+	Reason    string         `json:"reason"`
+	Resources int            `json:"resources"`
+	Scope     DowngradeScope `json:"scope"`
+	Until     time.Time      `json:"until"`
 }
 
 // Announcement defines model for Announcement.
@@ -1439,6 +1849,75 @@ type DeviceToken struct {
 	Token     string    `json:"token"`
 }
 
+// Downgrade defines model for Downgrade.
+type Downgrade struct {
+	Active  []ActiveDowngrade `json:"active"`
+	CanAct  bool              `json:"canAct"`
+	Class   *string           `json:"class,omitempty"`
+	Classes []DowngradeClass  `json:"classes"`
+
+	// Direct there are so many that the adapter writes into the members itself, which is faster
+	Direct bool `json:"direct"`
+
+	// Enforced of which some member enforces, so that a downgrade would open them
+	Enforced int `json:"enforced"`
+
+	// Members that enforce one of them
+	Members []string `json:"members"`
+
+	// Open of which a temporary audit opens them now
+	Open int `json:"open"`
+
+	// Resources onboarded resources in the scope
+	Resources int `json:"resources"`
+
+	// Run the last downgrade or resumption that this replica was asked for, in its scope
+	Run   *DowngradeRun  `json:"run,omitempty"`
+	Scope DowngradeScope `json:"scope"`
+
+	// Seconds until the last one is open by KubeFed, which writes 20 objects per second to each member
+	Seconds float32 `json:"seconds"`
+}
+
+// DowngradeClass defines model for DowngradeClass.
+type DowngradeClass struct {
+	Enforced int    `json:"enforced"`
+	Name     string `json:"name"`
+	Open     int    `json:"open"`
+}
+
+// DowngradeFailure defines model for DowngradeFailure.
+type DowngradeFailure struct {
+	Message  string     `json:"message"`
+	Resource CatalogRef `json:"resource"`
+}
+
+// DowngradeRun the last downgrade or resumption that this replica was asked for, in its scope
+type DowngradeRun struct {
+	By   Person `json:"by"`
+	Done int    `json:"done"`
+
+	// Failed the first 100; do the same again to try them again
+	Failed      []DowngradeFailure `json:"failed"`
+	FailedTotal *int               `json:"failedTotal,omitempty"`
+
+	// FinishedAt absent: it goes on
+	FinishedAt *time.Time `json:"finishedAt,omitempty"`
+	Resume     bool       `json:"resume"`
+	StartedAt  time.Time  `json:"startedAt"`
+	Total      int        `json:"total"`
+}
+
+// DowngradeScope defines model for DowngradeScope.
+type DowngradeScope string
+
+// EndDowngrade defines model for EndDowngrade.
+type EndDowngrade struct {
+	Class  *string        `json:"class,omitempty"`
+	Reason string         `json:"reason"`
+	Scope  DowngradeScope `json:"scope"`
+}
+
 // EndTemporaryAudit defines model for EndTemporaryAudit.
 type EndTemporaryAudit struct {
 	Reason          string  `json:"reason"`
@@ -1527,6 +2006,56 @@ type EvidenceScore struct {
 	Threshold     int        `json:"threshold"`
 	Value         int        `json:"value"`
 	WindowSeconds int64      `json:"windowSeconds"`
+}
+
+// Finding defines model for Finding.
+type Finding struct {
+	// Count with disagreement: connections of the last day
+	Count *int64 `json:"count,omitempty"`
+	Id    string `json:"id"`
+
+	// Kind drift: what is in a member is not what was written; leak: something is there that should not be; orphan: nothing in the host cluster is behind it; overridden: a foreign policy allows more; quarantined, unreachable, downgraded: members; preflight: what a member lacks; guard: of the admission policy; refused: a statement that is enforced nowhere; rejected: an object that the adapter does not accept; disagreement: the dataplane does something else than the policies say; capacity: identities or policy maps run out
+	Kind   FindingKind `json:"kind"`
+	Member *string     `json:"member,omitempty"`
+
+	// Message what is the case, and what to do
+	Message  string      `json:"message"`
+	Object   *string     `json:"object,omitempty"`
+	Policy   *string     `json:"policy,omitempty"`
+	Resource *CatalogRef `json:"resource,omitempty"`
+
+	// Severity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: somebody should look
+	Severity FindingSeverity `json:"severity"`
+	Sid      *string         `json:"sid,omitempty"`
+	Since    *time.Time      `json:"since,omitempty"`
+}
+
+// FindingKind drift: what is in a member is not what was written; leak: something is there that should not be; orphan: nothing in the host cluster is behind it; overridden: a foreign policy allows more; quarantined, unreachable, downgraded: members; preflight: what a member lacks; guard: of the admission policy; refused: a statement that is enforced nowhere; rejected: an object that the adapter does not accept; disagreement: the dataplane does something else than the policies say; capacity: identities or policy maps run out
+type FindingKind string
+
+// FindingList defines model for FindingList.
+type FindingList struct {
+	// FlowsAvailable disagreements are known
+	FlowsAvailable bool      `json:"flowsAvailable"`
+	Items          []Finding `json:"items"`
+
+	// Kinds how many there are of each kind, whatever kinds are asked for
+	Kinds      map[string]int `json:"kinds"`
+	NextCursor *string        `json:"nextCursor,omitempty"`
+
+	// Total on all pages
+	Total int `json:"total"`
+}
+
+// FindingSeverity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: somebody should look
+type FindingSeverity string
+
+// Fleet defines model for Fleet.
+type Fleet struct {
+	Items []Member `json:"items"`
+
+	// Reported the adapter reports on members; without, only their names and what is behind are known
+	Reported bool `json:"reported"`
 }
 
 // FlowConnectionList defines model for FlowConnectionList.
@@ -1649,6 +2178,9 @@ type Guard struct {
 	WindowSeconds int64      `json:"windowSeconds"`
 }
 
+// GuardState of the admission policy that protects what ACP wrote there
+type GuardState string
+
 // Home defines model for Home.
 type Home struct {
 	Denied []DeniedConnection `json:"denied"`
@@ -1670,6 +2202,23 @@ type Home struct {
 	// Waiting at most 10, oldest first
 	Waiting      []Ticket `json:"waiting"`
 	WaitingCount *int     `json:"waitingCount,omitempty"`
+}
+
+// IdentityLabel defines model for IdentityLabel.
+type IdentityLabel struct {
+	Key string `json:"key"`
+
+	// Values how many different ones the member has
+	Values int `json:"values"`
+}
+
+// IdentityUse defines model for IdentityUse.
+type IdentityUse struct {
+	// Labels the labels that take most values, most first; in the list of members without any
+	Labels     []IdentityLabel `json:"labels"`
+	Limit      int             `json:"limit"`
+	ObservedAt *time.Time      `json:"observedAt,omitempty"`
+	Used       int             `json:"used"`
 }
 
 // Impact defines model for Impact.
@@ -1860,6 +2409,92 @@ type Me struct {
 // MeLanguage absent: the browser's
 type MeLanguage string
 
+// Member defines model for Member.
+type Member struct {
+	// Behind resources and wildcards of which it was not seen with the wanted revision
+	Behind        int     `json:"behind"`
+	CiliumVersion *string `json:"ciliumVersion,omitempty"`
+
+	// Downgrade the mark of a downgrade that somebody made in the member itself
+	Downgrade *MemberDowngrade `json:"downgrade,omitempty"`
+
+	// Fails findings by which something there is not enforced
+	Fails int `json:"fails"`
+
+	// Guard of the admission policy that protects what ACP wrote there
+	Guard             GuardState   `json:"guard"`
+	Identities        *IdentityUse `json:"identities,omitempty"`
+	IstioVersion      *string      `json:"istioVersion,omitempty"`
+	KubernetesVersion *string      `json:"kubernetesVersion,omitempty"`
+
+	// Message one sentence, with what to do
+	Message *string `json:"message,omitempty"`
+	Name    string  `json:"name"`
+
+	// Objects objects of ACP in the member, by state
+	Objects    *MemberObjects `json:"objects,omitempty"`
+	ObservedAt *time.Time     `json:"observedAt,omitempty"`
+
+	// PolicyMap estimate of the heaviest unit
+	PolicyMap *PolicyMapUse `json:"policyMap,omitempty"`
+
+	// Since of the state
+	Since *time.Time `json:"since,omitempty"`
+
+	// State the worst that holds, in the order Quarantined, Downgraded, Leaving, Unreachable, Ready; Unknown: the adapter has not reported on it
+	State MemberHealth `json:"state"`
+
+	// Stops findings that keep it out
+	Stops int `json:"stops"`
+	Warns int `json:"warns"`
+}
+
+// MemberDetail defines model for MemberDetail.
+type MemberDetail struct {
+	Findings []MemberFinding `json:"findings"`
+	Member   Member          `json:"member"`
+
+	// Units what is not Realized there, the first 200
+	Units      []MemberUnit `json:"units"`
+	UnitsTotal int          `json:"unitsTotal"`
+}
+
+// MemberDowngrade the mark of a downgrade that somebody made in the member itself
+type MemberDowngrade struct {
+	By     *string    `json:"by,omitempty"`
+	Reason string     `json:"reason"`
+	Since  *time.Time `json:"since,omitempty"`
+}
+
+// MemberFinding defines model for MemberFinding.
+type MemberFinding struct {
+	Code    string  `json:"code"`
+	Message string  `json:"message"`
+	Object  *string `json:"object,omitempty"`
+
+	// Severity Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: somebody should look
+	Severity FindingSeverity `json:"severity"`
+}
+
+// MemberHealth the worst that holds, in the order Quarantined, Downgraded, Leaving, Unreachable, Ready; Unknown: the adapter has not reported on it
+type MemberHealth string
+
+// MemberObjects objects of ACP in the member, by state
+type MemberObjects struct {
+	Drifted    int `json:"drifted"`
+	Leaked     int `json:"leaked"`
+	Managed    int `json:"managed"`
+	Overridden int `json:"overridden"`
+	Pending    int `json:"pending"`
+	Realized   int `json:"realized"`
+}
+
+// MemberUnit defines model for MemberUnit.
+type MemberUnit struct {
+	Resource CatalogRef   `json:"resource"`
+	State    ClusterState `json:"state"`
+}
+
 // Mode defines model for Mode.
 type Mode string
 
@@ -1906,6 +2541,17 @@ type NewDelegation struct {
 type NewDevice struct {
 	// Client what calls, for people, for example kubectl-acp on alices-laptop
 	Client *string `json:"client,omitempty"`
+}
+
+// NewDowngrade defines model for NewDowngrade.
+type NewDowngrade struct {
+	// Class with scope class
+	Class  *string        `json:"class,omitempty"`
+	Reason string         `json:"reason"`
+	Scope  DowngradeScope `json:"scope"`
+
+	// Until at most 7 days from now
+	Until time.Time `json:"until"`
 }
 
 // NewGuard defines model for NewGuard.
@@ -2047,6 +2693,20 @@ type OwnerRef struct {
 // OwnerRefKind defines model for OwnerRef.Kind.
 type OwnerRefKind string
 
+// PathDecision what is decided of a new connection
+type PathDecision struct {
+	Action string `json:"action"`
+
+	// Cluster the resource's member; empty: wherever it has no mode of its own
+	Cluster  string   `json:"cluster"`
+	Decision Decision `json:"decision"`
+	Mode     *Mode    `json:"mode,omitempty"`
+
+	// Policy whose statement decided
+	Policy *string `json:"policy,omitempty"`
+	Sid    *string `json:"sid,omitempty"`
+}
+
 // Person defines model for Person.
 type Person struct {
 	DisplayName string  `json:"displayName"`
@@ -2069,6 +2729,74 @@ type PersonList struct {
 	NextCursor *string  `json:"nextCursor,omitempty"`
 }
 
+// PolicyDetail defines model for PolicyDetail.
+type PolicyDetail struct {
+	// Managers who wrote which part last, as the host cluster recorded it
+	Managers    []PolicyManager   `json:"managers"`
+	Policy      PolicySummary     `json:"policy"`
+	Statements  []PolicyStatement `json:"statements"`
+	UnusedKnown bool              `json:"unusedKnown"`
+
+	// Yaml the object as kubectl would apply it
+	Yaml *string `json:"yaml,omitempty"`
+}
+
+// PolicyList defines model for PolicyList.
+type PolicyList struct {
+	// Issues statements by issue, in all policies
+	Issues     map[string]int  `json:"issues"`
+	Items      []PolicySummary `json:"items"`
+	NextCursor *string         `json:"nextCursor,omitempty"`
+
+	// Total policies on all pages
+	Total int `json:"total"`
+
+	// UnusedKnown the flows were watched well enough to tell what is unused
+	UnusedKnown bool `json:"unusedKnown"`
+}
+
+// PolicyManager defines model for PolicyManager.
+type PolicyManager struct {
+	At        *time.Time `json:"at,omitempty"`
+	Name      string     `json:"name"`
+	Operation string     `json:"operation"`
+}
+
+// PolicyMapUse estimate of the heaviest unit
+type PolicyMapUse struct {
+	Highest int     `json:"highest"`
+	Limit   int     `json:"limit"`
+	Unit    *string `json:"unit,omitempty"`
+}
+
+// PolicyOrigin defines model for PolicyOrigin.
+type PolicyOrigin struct {
+	// At when it last did
+	At *time.Time `json:"at,omitempty"`
+
+	// Kind portal: by a ticket; gitops: a deployment tool applied it; kubectl: by hand; other: some other program
+	Kind PolicyOriginKind `json:"kind"`
+
+	// Manager the field manager that wrote the statements, or the tool that tracks the object
+	Manager *string `json:"manager,omitempty"`
+}
+
+// PolicyOriginKind portal: by a ticket; gitops: a deployment tool applied it; kubectl: by hand; other: some other program
+type PolicyOriginKind string
+
+// PolicyStatement defines model for PolicyStatement.
+type PolicyStatement struct {
+	Actions   []string         `json:"actions"`
+	Effect    StatementEffect  `json:"effect"`
+	Issues    []StatementIssue `json:"issues"`
+	NotAfter  *time.Time       `json:"notAfter,omitempty"`
+	NotBefore *time.Time       `json:"notBefore,omitempty"`
+	Resources []CatalogRef     `json:"resources"`
+	Sid       string           `json:"sid"`
+	Subjects  []CatalogRef     `json:"subjects"`
+	Ticket    *string          `json:"ticket,omitempty"`
+}
+
 // PolicyStep defines model for PolicyStep.
 type PolicyStep struct {
 	Approvers   []string `json:"approvers"`
@@ -2079,6 +2807,30 @@ type PolicyStep struct {
 
 	// Timeout for example: after 72h escalate to group:security
 	Timeout *string `json:"timeout,omitempty"`
+}
+
+// PolicySummary defines model for PolicySummary.
+type PolicySummary struct {
+	// Accepted false when the adapter refuses the whole or a part
+	Accepted  bool       `json:"accepted"`
+	CreatedAt *time.Time `json:"createdAt,omitempty"`
+
+	// Issues statements by issue; those without are left out
+	Issues map[string]int `json:"issues"`
+
+	// Message why it is not accepted or not realized yet
+	Message *string      `json:"message,omitempty"`
+	Name    string       `json:"name"`
+	Origin  PolicyOrigin `json:"origin"`
+
+	// Realized every targeted member was seen with it; absent: it is in no member
+	Realized *bool `json:"realized,omitempty"`
+
+	// Resources what the statements are about, the first three
+	Resources      *[]CatalogRef `json:"resources,omitempty"`
+	ResourcesTotal *int          `json:"resourcesTotal,omitempty"`
+	Statements     int           `json:"statements"`
+	Subjects       *int          `json:"subjects,omitempty"`
 }
 
 // Preferences defines model for Preferences.
@@ -2340,9 +3092,12 @@ type RolloutCard struct {
 	// Clusters mode and state in each targeted member
 	Clusters      []ClusterState `json:"clusters"`
 	EffectiveMode *Mode          `json:"effectiveMode,omitempty"`
-	Environment   *string        `json:"environment,omitempty"`
-	Evidence      *EvidenceScore `json:"evidence,omitempty"`
-	Guard         Guard          `json:"guard"`
+
+	// Enough whether it may be enforced: the score has reached the threshold, and no part of it is without any point. Absent: the flow store cannot be read
+	Enough      *bool          `json:"enough,omitempty"`
+	Environment *string        `json:"environment,omitempty"`
+	Evidence    *EvidenceScore `json:"evidence,omitempty"`
+	Guard       Guard          `json:"guard"`
 
 	// Hint what a person could do next, and why; nothing happens by itself
 	Hint *RolloutHint `json:"hint,omitempty"`
@@ -2478,6 +3233,28 @@ type SessionList struct {
 	Items []SessionInfo `json:"items"`
 }
 
+// StatementEffect defines model for StatementEffect.
+type StatementEffect string
+
+// StatementIssue defines model for StatementIssue.
+type StatementIssue struct {
+	// Kind shadowed: denies take away everything; contradictory: a part; redundant: others say the same; refused: enforced nowhere; unused: without traffic while watched well; expiring: within 14 days
+	Kind    StatementIssueKind `json:"kind"`
+	Message string             `json:"message"`
+
+	// Others the statements that make it so
+	Others *[]StatementRef `json:"others,omitempty"`
+}
+
+// StatementIssueKind shadowed: denies take away everything; contradictory: a part; redundant: others say the same; refused: enforced nowhere; unused: without traffic while watched well; expiring: within 14 days
+type StatementIssueKind string
+
+// StatementRef defines model for StatementRef.
+type StatementRef struct {
+	Policy string `json:"policy"`
+	Sid    string `json:"sid"`
+}
+
 // Step defines model for Step.
 type Step struct {
 	// Approvers who may decide this step
@@ -2506,6 +3283,9 @@ type StepOnTimeout string
 
 // StepState defines model for StepState.
 type StepState string
+
+// SubjectKind defines model for SubjectKind.
+type SubjectKind string
 
 // SyncApply defines model for SyncApply.
 type SyncApply struct {
@@ -2877,6 +3657,36 @@ type Cursor = string
 // DecisionFilter defines model for DecisionFilter.
 type DecisionFilter = []Decision
 
+// EdgeBroad defines model for EdgeBroad.
+type EdgeBroad = bool
+
+// EdgeClass defines model for EdgeClass.
+type EdgeClass = string
+
+// EdgeEffect defines model for EdgeEffect.
+type EdgeEffect = StatementEffect
+
+// EdgeExpires defines model for EdgeExpires.
+type EdgeExpires = int
+
+// EdgeMode defines model for EdgeMode.
+type EdgeMode = []Mode
+
+// EdgeOrigin defines model for EdgeOrigin.
+type EdgeOrigin = []PolicyOriginKind
+
+// EdgeResource defines model for EdgeResource.
+type EdgeResource = string
+
+// EdgeSubject defines model for EdgeSubject.
+type EdgeSubject = string
+
+// EdgeTeam defines model for EdgeTeam.
+type EdgeTeam = string
+
+// EdgeText defines model for EdgeText.
+type EdgeText = string
+
 // FlowAction defines model for FlowAction.
 type FlowAction = []string
 
@@ -2942,6 +3752,77 @@ type TicketId = string
 
 // WindowSince defines model for WindowSince.
 type WindowSince = time.Time
+
+// ListAccessParams defines parameters for ListAccess.
+type ListAccessParams struct {
+	// Subject a resource name or an application's catalog id; what covers it by a wildcard counts
+	Subject *EdgeSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a resource's catalog id; what covers it by a wildcard counts
+	Resource *EdgeResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Team a person or group that owns one of the two ends, as `person:ID` or `group:ID`
+	Team *EdgeTeam `form:"team,omitempty" json:"team,omitempty"`
+
+	// Class the class of the resource
+	Class *EdgeClass `form:"class,omitempty" json:"class,omitempty"`
+
+	// Mode the mode of the resource now
+	Mode   *EdgeMode   `form:"mode,omitempty" json:"mode,omitempty"`
+	Effect *EdgeEffect `form:"effect,omitempty" json:"effect,omitempty"`
+	Origin *EdgeOrigin `form:"origin,omitempty" json:"origin,omitempty"`
+
+	// Broad only wildcards, prefixes, address ranges and anyone
+	Broad *EdgeBroad `form:"broad,omitempty" json:"broad,omitempty"`
+
+	// ExpiresWithinDays only what ends within so many days
+	ExpiresWithinDays *EdgeExpires `form:"expiresWithinDays,omitempty" json:"expiresWithinDays,omitempty"`
+
+	// Q part of a name, title, policy or action, without regard to case
+	Q *EdgeText `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// GetAccessGraphParams defines parameters for GetAccessGraph.
+type GetAccessGraphParams struct {
+	// Subject a resource name or an application's catalog id; what covers it by a wildcard counts
+	Subject *EdgeSubject `form:"subject,omitempty" json:"subject,omitempty"`
+
+	// Resource a resource name or a resource's catalog id; what covers it by a wildcard counts
+	Resource *EdgeResource `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// Team a person or group that owns one of the two ends, as `person:ID` or `group:ID`
+	Team *EdgeTeam `form:"team,omitempty" json:"team,omitempty"`
+
+	// Class the class of the resource
+	Class *EdgeClass `form:"class,omitempty" json:"class,omitempty"`
+
+	// Mode the mode of the resource now
+	Mode   *EdgeMode   `form:"mode,omitempty" json:"mode,omitempty"`
+	Effect *EdgeEffect `form:"effect,omitempty" json:"effect,omitempty"`
+	Origin *EdgeOrigin `form:"origin,omitempty" json:"origin,omitempty"`
+
+	// Broad only wildcards, prefixes, address ranges and anyone
+	Broad *EdgeBroad `form:"broad,omitempty" json:"broad,omitempty"`
+
+	// ExpiresWithinDays only what ends within so many days
+	ExpiresWithinDays *EdgeExpires `form:"expiresWithinDays,omitempty" json:"expiresWithinDays,omitempty"`
+
+	// Q part of a name, title, policy or action, without regard to case
+	Q *EdgeText `form:"q,omitempty" json:"q,omitempty"`
+}
+
+// GetAccessPathParams defines parameters for GetAccessPath.
+type GetAccessPathParams struct {
+	// From a resource name, or a catalog id of an application
+	From string `form:"from" json:"from"`
+
+	// To a resource name, or a catalog id of a resource
+	To string `form:"to" json:"to"`
+}
 
 // ListApplicationsParams defines parameters for ListApplications.
 type ListApplicationsParams struct {
@@ -3011,6 +3892,29 @@ type ListDelegationsParams struct {
 type CreateDelegationParams struct {
 	// IdempotencyKey the same key from the same caller gives the same answer again
 	IdempotencyKey *IdempotencyKey `json:"Idempotency-Key,omitempty"`
+}
+
+// GetDowngradeParams defines parameters for GetDowngrade.
+type GetDowngradeParams struct {
+	Scope *DowngradeScope `form:"scope,omitempty" json:"scope,omitempty"`
+
+	// Class with scope class: which
+	Class *string `form:"class,omitempty" json:"class,omitempty"`
+}
+
+// ListFindingsParams defines parameters for ListFindings.
+type ListFindingsParams struct {
+	Kind *[]FindingKind `form:"kind,omitempty" json:"kind,omitempty"`
+
+	// Member only what is about this member
+	Member *string `form:"member,omitempty" json:"member,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
 // ListFlowsParams defines parameters for ListFlows.
@@ -3231,6 +4135,21 @@ type ListPeopleParams struct {
 	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
 }
 
+// ListPoliciesParams defines parameters for ListPolicies.
+type ListPoliciesParams struct {
+	Origin *[]PolicyOriginKind `form:"origin,omitempty" json:"origin,omitempty"`
+
+	// Issue only policies with a statement of which one of these holds
+	Issue *[]StatementIssueKind `form:"issue,omitempty" json:"issue,omitempty"`
+
+	// Q part of a name or title
+	Q *Query `form:"q,omitempty" json:"q,omitempty"`
+
+	// Cursor nextCursor of the page before
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+	Limit  *Limit  `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
 // ListResourcesParams defines parameters for ListResources.
 type ListResourcesParams struct {
 	Class       *string                         `form:"class,omitempty" json:"class,omitempty"`
@@ -3325,7 +4244,7 @@ type ListTicketsParams struct {
 	State *[]TicketState         `form:"state,omitempty" json:"state,omitempty"`
 	Kind  *[]TicketKind          `form:"kind,omitempty" json:"kind,omitempty"`
 
-	// Q part of the reason, a ticket id, an application, a resource or a person
+	// Q a ticket id, or beginnings of words of the reason, the applications, the resources or the requester, all of which it must have; of Chinese any characters that follow each other
 	Q                     *string `form:"q,omitempty" json:"q,omitempty"`
 	Requester             *string `form:"requester,omitempty" json:"requester,omitempty"`
 	ExpiringWithinSeconds *int64  `form:"expiringWithinSeconds,omitempty" json:"expiringWithinSeconds,omitempty"`
@@ -3426,6 +4345,12 @@ type PreviewSyncJSONRequestBody = SyncInput
 // CreateDelegationJSONRequestBody defines body for CreateDelegation for application/json ContentType.
 type CreateDelegationJSONRequestBody = NewDelegation
 
+// ResumeDowngradeJSONRequestBody defines body for ResumeDowngrade for application/json ContentType.
+type ResumeDowngradeJSONRequestBody = EndDowngrade
+
+// StartDowngradeJSONRequestBody defines body for StartDowngrade for application/json ContentType.
+type StartDowngradeJSONRequestBody = NewDowngrade
+
 // MarkInboxJSONRequestBody defines body for MarkInbox for application/json ContentType.
 type MarkInboxJSONRequestBody = MarkInbox
 
@@ -3491,6 +4416,15 @@ type SyncWorkloadsJSONRequestBody = SyncWorkloads
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// ListAccess Who can reach what, one row per subject, resource and statement (security, auditors)
+	// (GET /access)
+	ListAccess(c *gin.Context, params ListAccessParams)
+	// GetAccessGraph The same as a graph, statements between the same two put together (security, auditors)
+	// (GET /access/graph)
+	GetAccessGraph(c *gin.Context, params GetAccessGraphParams)
+	// GetAccessPath How one can reach another, directly or over others that are both client and server (security, auditors)
+	// (GET /access/path)
+	GetAccessPath(c *gin.Context, params GetAccessPathParams)
 	// ListApplications Applications, filtered
 	// (GET /applications)
 	ListApplications(c *gin.Context, params ListApplicationsParams)
@@ -3554,9 +4488,27 @@ type ServerInterface interface {
 	// EndDelegation End a delegation now
 	// (DELETE /delegations/{id})
 	EndDelegation(c *gin.Context, id Id)
+	// ResumeDowngrade End what a downgrade opened, so that the resources' own modes count again (security)
+	// (DELETE /downgrade)
+	ResumeDowngrade(c *gin.Context)
+	// GetDowngrade What a downgrade would open, and what is open by one (security, auditors)
+	// (GET /downgrade)
+	GetDowngrade(c *gin.Context, params GetDowngradeParams)
+	// StartDowngrade Turn everything, or all resources of a class, to temporary audit at once (security)
+	// (POST /downgrade)
+	StartDowngrade(c *gin.Context)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(c *gin.Context)
+	// ListFindings What is not as it should be, in the whole fleet (security, auditors)
+	// (GET /findings)
+	ListFindings(c *gin.Context, params ListFindingsParams)
+	// ListFleet The member clusters as the adapter last saw them (security, auditors)
+	// (GET /fleet)
+	ListFleet(c *gin.Context)
+	// GetMember One member with its findings, what consumes its identities, and what is not as it should be there (security, auditors)
+	// (GET /fleet/{member})
+	GetMember(c *gin.Context, member string)
 	// ListFlows Connections of the window, each edge once with its total, the one seen last first
 	// (GET /flows)
 	ListFlows(c *gin.Context, params ListFlowsParams)
@@ -3629,6 +4581,12 @@ type ServerInterface interface {
 	// GetPerson A person with leader, groups and what he owns
 	// (GET /people/{id})
 	GetPerson(c *gin.Context, id Id)
+	// ListPolicies Every AccessControlPolicy with who wrote it and what is odd about it (security, auditors)
+	// (GET /policies)
+	ListPolicies(c *gin.Context, params ListPoliciesParams)
+	// GetPolicy One policy, statement by statement (security, auditors)
+	// (GET /policies/{name})
+	GetPolicy(c *gin.Context, name string)
 	// ListResources Resources, filtered
 	// (GET /resources)
 	ListResources(c *gin.Context, params ListResourcesParams)
@@ -3744,6 +4702,255 @@ type ServerInterfaceWrapper struct {
 }
 
 type MiddlewareFunc func(c *gin.Context)
+
+// ListAccess operation middleware
+func (siw *ServerInterfaceWrapper) ListAccess(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAccessParams
+
+	// ------------- Optional query parameter "subject" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subject", c.Request.URL.Query(), &params.Subject, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter subject: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "resource" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resource", c.Request.URL.Query(), &params.Resource, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter resource: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "team" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "team", c.Request.URL.Query(), &params.Team, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter team: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "class" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "class", c.Request.URL.Query(), &params.Class, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter class: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "mode" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mode", c.Request.URL.Query(), &params.Mode, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter mode: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "effect" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "effect", c.Request.URL.Query(), &params.Effect, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter effect: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "origin" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "origin", c.Request.URL.Query(), &params.Origin, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter origin: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "broad" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "broad", c.Request.URL.Query(), &params.Broad, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter broad: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "expiresWithinDays" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "expiresWithinDays", c.Request.URL.Query(), &params.ExpiresWithinDays, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter expiresWithinDays: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListAccess(c, params)
+}
+
+// GetAccessGraph operation middleware
+func (siw *ServerInterfaceWrapper) GetAccessGraph(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetAccessGraphParams
+
+	// ------------- Optional query parameter "subject" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subject", c.Request.URL.Query(), &params.Subject, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter subject: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "resource" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resource", c.Request.URL.Query(), &params.Resource, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter resource: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "team" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "team", c.Request.URL.Query(), &params.Team, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter team: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "class" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "class", c.Request.URL.Query(), &params.Class, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter class: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "mode" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "mode", c.Request.URL.Query(), &params.Mode, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter mode: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "effect" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "effect", c.Request.URL.Query(), &params.Effect, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter effect: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "origin" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "origin", c.Request.URL.Query(), &params.Origin, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter origin: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "broad" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "broad", c.Request.URL.Query(), &params.Broad, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter broad: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "expiresWithinDays" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "expiresWithinDays", c.Request.URL.Query(), &params.ExpiresWithinDays, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter expiresWithinDays: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetAccessGraph(c, params)
+}
+
+// GetAccessPath operation middleware
+func (siw *ServerInterfaceWrapper) GetAccessPath(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetAccessPathParams
+
+	// ------------- Required query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "from", c.Request.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter from: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Required query parameter "to" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "to", c.Request.URL.Query(), &params.To, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter to: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetAccessPath(c, params)
+}
 
 // ListApplications operation middleware
 func (siw *ServerInterfaceWrapper) ListApplications(c *gin.Context) {
@@ -4344,6 +5551,67 @@ func (siw *ServerInterfaceWrapper) EndDelegation(c *gin.Context) {
 	siw.Handler.EndDelegation(c, id)
 }
 
+// ResumeDowngrade operation middleware
+func (siw *ServerInterfaceWrapper) ResumeDowngrade(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ResumeDowngrade(c)
+}
+
+// GetDowngrade operation middleware
+func (siw *ServerInterfaceWrapper) GetDowngrade(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetDowngradeParams
+
+	// ------------- Optional query parameter "scope" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "scope", c.Request.URL.Query(), &params.Scope, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter scope: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "class" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "class", c.Request.URL.Query(), &params.Class, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter class: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetDowngrade(c, params)
+}
+
+// StartDowngrade operation middleware
+func (siw *ServerInterfaceWrapper) StartDowngrade(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.StartDowngrade(c)
+}
+
 // StreamEvents operation middleware
 func (siw *ServerInterfaceWrapper) StreamEvents(c *gin.Context) {
 
@@ -4355,6 +5623,103 @@ func (siw *ServerInterfaceWrapper) StreamEvents(c *gin.Context) {
 	}
 
 	siw.Handler.StreamEvents(c)
+}
+
+// ListFindings operation middleware
+func (siw *ServerInterfaceWrapper) ListFindings(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListFindingsParams
+
+	// ------------- Optional query parameter "kind" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "kind", c.Request.URL.Query(), &params.Kind, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter kind: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "member" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "member", c.Request.URL.Query(), &params.Member, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter member: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListFindings(c, params)
+}
+
+// ListFleet operation middleware
+func (siw *ServerInterfaceWrapper) ListFleet(c *gin.Context) {
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListFleet(c)
+}
+
+// GetMember operation middleware
+func (siw *ServerInterfaceWrapper) GetMember(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "member" -------------
+	var member string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "member", c.Param("member"), &member, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter member: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetMember(c, member)
 }
 
 // ListFlows operation middleware
@@ -5376,6 +6741,90 @@ func (siw *ServerInterfaceWrapper) GetPerson(c *gin.Context) {
 	}
 
 	siw.Handler.GetPerson(c, id)
+}
+
+// ListPolicies operation middleware
+func (siw *ServerInterfaceWrapper) ListPolicies(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListPoliciesParams
+
+	// ------------- Optional query parameter "origin" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "origin", c.Request.URL.Query(), &params.Origin, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter origin: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "issue" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "issue", c.Request.URL.Query(), &params.Issue, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter issue: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "q" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "q", c.Request.URL.Query(), &params.Q, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter q: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", c.Request.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter cursor: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", c.Request.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter limit: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.ListPolicies(c, params)
+}
+
+// GetPolicy operation middleware
+func (siw *ServerInterfaceWrapper) GetPolicy(c *gin.Context) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "name" -------------
+	var name string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "name", c.Param("name"), &name, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandler(c, fmt.Errorf("Invalid format for parameter name: %w", err), http.StatusBadRequest)
+		return
+	}
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		middleware(c)
+		if c.IsAborted() {
+			return
+		}
+	}
+
+	siw.Handler.GetPolicy(c, name)
 }
 
 // ListResources operation middleware
@@ -6704,10 +8153,138 @@ func RegisterHandlersWithOptions(router gin.IRouter, si ServerInterface, options
 	router.PUT(options.BaseURL+"/rollout/:id/guard", wrapper.PutRolloutGuard)
 	router.POST(options.BaseURL+"/tickets/impact", wrapper.PreviewImpact)
 	router.GET(options.BaseURL+"/tickets/:id/impact", wrapper.GetTicketImpact)
+	router.GET(options.BaseURL+"/fleet", wrapper.ListFleet)
+	router.GET(options.BaseURL+"/fleet/:member", wrapper.GetMember)
+	router.GET(options.BaseURL+"/access", wrapper.ListAccess)
+	router.GET(options.BaseURL+"/access/graph", wrapper.GetAccessGraph)
+	router.GET(options.BaseURL+"/access/path", wrapper.GetAccessPath)
+	router.GET(options.BaseURL+"/policies", wrapper.ListPolicies)
+	router.GET(options.BaseURL+"/policies/:name", wrapper.GetPolicy)
+	router.GET(options.BaseURL+"/findings", wrapper.ListFindings)
+	router.DELETE(options.BaseURL+"/downgrade", wrapper.ResumeDowngrade)
+	router.GET(options.BaseURL+"/downgrade", wrapper.GetDowngrade)
+	router.POST(options.BaseURL+"/downgrade", wrapper.StartDowngrade)
 	router.GET(options.BaseURL+"/events", wrapper.StreamEvents)
 }
 
 type ProblemApplicationProblemPlusJSONResponse Problem
+
+type ListAccessRequestObject struct {
+	Params ListAccessParams
+}
+
+type ListAccessResponseObject interface {
+	VisitListAccessResponse(w http.ResponseWriter) error
+}
+
+type ListAccess200JSONResponse AccessEdgeList
+
+func (response ListAccess200JSONResponse) VisitListAccessResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAccessdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListAccessdefaultApplicationProblemPlusJSONResponse) VisitListAccessResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAccessGraphRequestObject struct {
+	Params GetAccessGraphParams
+}
+
+type GetAccessGraphResponseObject interface {
+	VisitGetAccessGraphResponse(w http.ResponseWriter) error
+}
+
+type GetAccessGraph200JSONResponse AccessGraph
+
+func (response GetAccessGraph200JSONResponse) VisitGetAccessGraphResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAccessGraphdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetAccessGraphdefaultApplicationProblemPlusJSONResponse) VisitGetAccessGraphResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAccessPathRequestObject struct {
+	Params GetAccessPathParams
+}
+
+type GetAccessPathResponseObject interface {
+	VisitGetAccessPathResponse(w http.ResponseWriter) error
+}
+
+type GetAccessPath200JSONResponse AccessPath
+
+func (response GetAccessPath200JSONResponse) VisitGetAccessPathResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAccessPathdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetAccessPathdefaultApplicationProblemPlusJSONResponse) VisitGetAccessPathResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
 
 type ListApplicationsRequestObject struct {
 	Params ListApplicationsParams
@@ -7514,6 +9091,123 @@ func (response EndDelegationdefaultApplicationProblemPlusJSONResponse) VisitEndD
 	return err
 }
 
+type ResumeDowngradeRequestObject struct {
+	Body *ResumeDowngradeJSONRequestBody
+}
+
+type ResumeDowngradeResponseObject interface {
+	VisitResumeDowngradeResponse(w http.ResponseWriter) error
+}
+
+type ResumeDowngrade200JSONResponse Downgrade
+
+func (response ResumeDowngrade200JSONResponse) VisitResumeDowngradeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ResumeDowngradedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ResumeDowngradedefaultApplicationProblemPlusJSONResponse) VisitResumeDowngradeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDowngradeRequestObject struct {
+	Params GetDowngradeParams
+}
+
+type GetDowngradeResponseObject interface {
+	VisitGetDowngradeResponse(w http.ResponseWriter) error
+}
+
+type GetDowngrade200JSONResponse Downgrade
+
+func (response GetDowngrade200JSONResponse) VisitGetDowngradeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetDowngradedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetDowngradedefaultApplicationProblemPlusJSONResponse) VisitGetDowngradeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StartDowngradeRequestObject struct {
+	Body *StartDowngradeJSONRequestBody
+}
+
+type StartDowngradeResponseObject interface {
+	VisitStartDowngradeResponse(w http.ResponseWriter) error
+}
+
+type StartDowngrade200JSONResponse Downgrade
+
+func (response StartDowngrade200JSONResponse) VisitStartDowngradeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StartDowngradedefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response StartDowngradedefaultApplicationProblemPlusJSONResponse) VisitStartDowngradeResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type StreamEventsRequestObject struct {
 }
 
@@ -7570,6 +9264,122 @@ type StreamEventsdefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response StreamEventsdefaultApplicationProblemPlusJSONResponse) VisitStreamEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFindingsRequestObject struct {
+	Params ListFindingsParams
+}
+
+type ListFindingsResponseObject interface {
+	VisitListFindingsResponse(w http.ResponseWriter) error
+}
+
+type ListFindings200JSONResponse FindingList
+
+func (response ListFindings200JSONResponse) VisitListFindingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFindingsdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListFindingsdefaultApplicationProblemPlusJSONResponse) VisitListFindingsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFleetRequestObject struct {
+}
+
+type ListFleetResponseObject interface {
+	VisitListFleetResponse(w http.ResponseWriter) error
+}
+
+type ListFleet200JSONResponse Fleet
+
+func (response ListFleet200JSONResponse) VisitListFleetResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListFleetdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListFleetdefaultApplicationProblemPlusJSONResponse) VisitListFleetResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMemberRequestObject struct {
+	Member string `json:"member"`
+}
+
+type GetMemberResponseObject interface {
+	VisitGetMemberResponse(w http.ResponseWriter) error
+}
+
+type GetMember200JSONResponse MemberDetail
+
+func (response GetMember200JSONResponse) VisitGetMemberResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetMemberdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetMemberdefaultApplicationProblemPlusJSONResponse) VisitGetMemberResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -8511,6 +10321,84 @@ type GetPersondefaultApplicationProblemPlusJSONResponse struct {
 }
 
 func (response GetPersondefaultApplicationProblemPlusJSONResponse) VisitGetPersonResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPoliciesRequestObject struct {
+	Params ListPoliciesParams
+}
+
+type ListPoliciesResponseObject interface {
+	VisitListPoliciesResponse(w http.ResponseWriter) error
+}
+
+type ListPolicies200JSONResponse PolicyList
+
+func (response ListPolicies200JSONResponse) VisitListPoliciesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListPoliciesdefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response ListPoliciesdefaultApplicationProblemPlusJSONResponse) VisitListPoliciesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(response.StatusCode)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPolicyRequestObject struct {
+	Name string `json:"name"`
+}
+
+type GetPolicyResponseObject interface {
+	VisitGetPolicyResponse(w http.ResponseWriter) error
+}
+
+type GetPolicy200JSONResponse PolicyDetail
+
+func (response GetPolicy200JSONResponse) VisitGetPolicyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetPolicydefaultApplicationProblemPlusJSONResponse struct {
+	Body       Problem
+	StatusCode int
+}
+
+func (response GetPolicydefaultApplicationProblemPlusJSONResponse) VisitGetPolicyResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
@@ -9900,6 +11788,15 @@ func (response DeleteWorkloaddefaultApplicationProblemPlusJSONResponse) VisitDel
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
+	// ListAccess Who can reach what, one row per subject, resource and statement (security, auditors)
+	// (GET /access)
+	ListAccess(ctx context.Context, request ListAccessRequestObject) (ListAccessResponseObject, error)
+	// GetAccessGraph The same as a graph, statements between the same two put together (security, auditors)
+	// (GET /access/graph)
+	GetAccessGraph(ctx context.Context, request GetAccessGraphRequestObject) (GetAccessGraphResponseObject, error)
+	// GetAccessPath How one can reach another, directly or over others that are both client and server (security, auditors)
+	// (GET /access/path)
+	GetAccessPath(ctx context.Context, request GetAccessPathRequestObject) (GetAccessPathResponseObject, error)
 	// ListApplications Applications, filtered
 	// (GET /applications)
 	ListApplications(ctx context.Context, request ListApplicationsRequestObject) (ListApplicationsResponseObject, error)
@@ -9963,9 +11860,27 @@ type StrictServerInterface interface {
 	// EndDelegation End a delegation now
 	// (DELETE /delegations/{id})
 	EndDelegation(ctx context.Context, request EndDelegationRequestObject) (EndDelegationResponseObject, error)
+	// ResumeDowngrade End what a downgrade opened, so that the resources' own modes count again (security)
+	// (DELETE /downgrade)
+	ResumeDowngrade(ctx context.Context, request ResumeDowngradeRequestObject) (ResumeDowngradeResponseObject, error)
+	// GetDowngrade What a downgrade would open, and what is open by one (security, auditors)
+	// (GET /downgrade)
+	GetDowngrade(ctx context.Context, request GetDowngradeRequestObject) (GetDowngradeResponseObject, error)
+	// StartDowngrade Turn everything, or all resources of a class, to temporary audit at once (security)
+	// (POST /downgrade)
+	StartDowngrade(ctx context.Context, request StartDowngradeRequestObject) (StartDowngradeResponseObject, error)
 	// StreamEvents Server-sent events about what the caller may see
 	// (GET /events)
 	StreamEvents(ctx context.Context, request StreamEventsRequestObject) (StreamEventsResponseObject, error)
+	// ListFindings What is not as it should be, in the whole fleet (security, auditors)
+	// (GET /findings)
+	ListFindings(ctx context.Context, request ListFindingsRequestObject) (ListFindingsResponseObject, error)
+	// ListFleet The member clusters as the adapter last saw them (security, auditors)
+	// (GET /fleet)
+	ListFleet(ctx context.Context, request ListFleetRequestObject) (ListFleetResponseObject, error)
+	// GetMember One member with its findings, what consumes its identities, and what is not as it should be there (security, auditors)
+	// (GET /fleet/{member})
+	GetMember(ctx context.Context, request GetMemberRequestObject) (GetMemberResponseObject, error)
 	// ListFlows Connections of the window, each edge once with its total, the one seen last first
 	// (GET /flows)
 	ListFlows(ctx context.Context, request ListFlowsRequestObject) (ListFlowsResponseObject, error)
@@ -10038,6 +11953,12 @@ type StrictServerInterface interface {
 	// GetPerson A person with leader, groups and what he owns
 	// (GET /people/{id})
 	GetPerson(ctx context.Context, request GetPersonRequestObject) (GetPersonResponseObject, error)
+	// ListPolicies Every AccessControlPolicy with who wrote it and what is odd about it (security, auditors)
+	// (GET /policies)
+	ListPolicies(ctx context.Context, request ListPoliciesRequestObject) (ListPoliciesResponseObject, error)
+	// GetPolicy One policy, statement by statement (security, auditors)
+	// (GET /policies/{name})
+	GetPolicy(ctx context.Context, request GetPolicyRequestObject) (GetPolicyResponseObject, error)
 	// ListResources Resources, filtered
 	// (GET /resources)
 	ListResources(ctx context.Context, request ListResourcesRequestObject) (ListResourcesResponseObject, error)
@@ -10200,6 +12121,84 @@ type strictHandler struct {
 	ssi         StrictServerInterface
 	middlewares []StrictMiddlewareFunc
 	options     StrictGinServerOptions
+}
+
+// ListAccess operation middleware
+func (sh *strictHandler) ListAccess(ctx *gin.Context, params ListAccessParams) {
+	var request ListAccessRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAccess(ctx, request.(ListAccessRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAccess")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListAccessResponseObject); ok {
+		if err := validResponse.VisitListAccessResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetAccessGraph operation middleware
+func (sh *strictHandler) GetAccessGraph(ctx *gin.Context, params GetAccessGraphParams) {
+	var request GetAccessGraphRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAccessGraph(ctx, request.(GetAccessGraphRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAccessGraph")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetAccessGraphResponseObject); ok {
+		if err := validResponse.VisitGetAccessGraphResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetAccessPath operation middleware
+func (sh *strictHandler) GetAccessPath(ctx *gin.Context, params GetAccessPathParams) {
+	var request GetAccessPathRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAccessPath(ctx, request.(GetAccessPathRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAccessPath")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetAccessPathResponseObject); ok {
+		if err := validResponse.VisitGetAccessPathResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
 }
 
 // ListApplications operation middleware
@@ -10796,6 +12795,94 @@ func (sh *strictHandler) EndDelegation(ctx *gin.Context, id Id) {
 	}
 }
 
+// ResumeDowngrade operation middleware
+func (sh *strictHandler) ResumeDowngrade(ctx *gin.Context) {
+	var request ResumeDowngradeRequestObject
+
+	var body ResumeDowngradeJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ResumeDowngrade(ctx, request.(ResumeDowngradeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ResumeDowngrade")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ResumeDowngradeResponseObject); ok {
+		if err := validResponse.VisitResumeDowngradeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetDowngrade operation middleware
+func (sh *strictHandler) GetDowngrade(ctx *gin.Context, params GetDowngradeParams) {
+	var request GetDowngradeRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetDowngrade(ctx, request.(GetDowngradeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetDowngrade")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetDowngradeResponseObject); ok {
+		if err := validResponse.VisitGetDowngradeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// StartDowngrade operation middleware
+func (sh *strictHandler) StartDowngrade(ctx *gin.Context) {
+	var request StartDowngradeRequestObject
+
+	var body StartDowngradeJSONRequestBody
+	if err := ctx.ShouldBindJSON(&body); err != nil {
+		sh.options.RequestErrorHandlerFunc(ctx, err)
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.StartDowngrade(ctx, request.(StartDowngradeRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StartDowngrade")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(StartDowngradeResponseObject); ok {
+		if err := validResponse.VisitStartDowngradeResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // StreamEvents operation middleware
 func (sh *strictHandler) StreamEvents(ctx *gin.Context) {
 	var request StreamEventsRequestObject
@@ -10813,6 +12900,82 @@ func (sh *strictHandler) StreamEvents(ctx *gin.Context) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(StreamEventsResponseObject); ok {
 		if err := validResponse.VisitStreamEventsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListFindings operation middleware
+func (sh *strictHandler) ListFindings(ctx *gin.Context, params ListFindingsParams) {
+	var request ListFindingsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListFindings(ctx, request.(ListFindingsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListFindings")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListFindingsResponseObject); ok {
+		if err := validResponse.VisitListFindingsResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListFleet operation middleware
+func (sh *strictHandler) ListFleet(ctx *gin.Context) {
+	var request ListFleetRequestObject
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListFleet(ctx, request.(ListFleetRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListFleet")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListFleetResponseObject); ok {
+		if err := validResponse.VisitListFleetResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetMember operation middleware
+func (sh *strictHandler) GetMember(ctx *gin.Context, member string) {
+	var request GetMemberRequestObject
+
+	request.Member = member
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMember(ctx, request.(GetMemberRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMember")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetMemberResponseObject); ok {
+		if err := validResponse.VisitGetMemberResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {
@@ -11445,6 +13608,58 @@ func (sh *strictHandler) GetPerson(ctx *gin.Context, id Id) {
 		sh.options.HandlerErrorFunc(ctx, err)
 	} else if validResponse, ok := response.(GetPersonResponseObject); ok {
 		if err := validResponse.VisitGetPersonResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListPolicies operation middleware
+func (sh *strictHandler) ListPolicies(ctx *gin.Context, params ListPoliciesParams) {
+	var request ListPoliciesRequestObject
+
+	request.Params = params
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.ListPolicies(ctx, request.(ListPoliciesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListPolicies")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(ListPoliciesResponseObject); ok {
+		if err := validResponse.VisitListPoliciesResponse(ctx.Writer); err != nil {
+			sh.options.ResponseErrorHandlerFunc(ctx, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(ctx, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetPolicy operation middleware
+func (sh *strictHandler) GetPolicy(ctx *gin.Context, name string) {
+	var request GetPolicyRequestObject
+
+	request.Name = name
+
+	handler := func(ctx *gin.Context, request interface{}) (interface{}, error) {
+		return sh.ssi.GetPolicy(ctx, request.(GetPolicyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetPolicy")
+	}
+
+	response, err := handler(ctx, request)
+
+	if err != nil {
+		sh.options.HandlerErrorFunc(ctx, err)
+	} else if validResponse, ok := response.(GetPolicyResponseObject); ok {
+		if err := validResponse.VisitGetPolicyResponse(ctx.Writer); err != nil {
 			sh.options.ResponseErrorHandlerFunc(ctx, err)
 		}
 	} else if response != nil {

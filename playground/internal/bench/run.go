@@ -17,6 +17,10 @@ type Options struct {
 	Repo    string
 	BinDir  string
 	Tickets int
+	// Only are the parts to measure; none is all.
+	Only []string
+	// Units change at once, Pushes one after the other, and Resources are there when the adapter is restarted.
+	Units, Pushes, Resources int
 }
 
 // Run starts a fleet twice, the second time warm, measures it and prints the figures to out and progress to progress.
@@ -56,7 +60,39 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 		}
 	}()
 	fmt.Fprintf(out, "bench run_ready_warm %.1f s\n", f.took.Seconds())
+	for _, p := range parts() {
+		if !o.wants(p.name) {
+			continue
+		}
+		if err := p.measure(ctx, o, f, out, progress); err != nil {
+			return fmt.Errorf("measure %s: %w", p.name, err)
+		}
+	}
+	return nil
+}
 
+// part of a run. The later ones leave more behind.
+type part struct {
+	name    string
+	measure func(ctx context.Context, o Options, f *fleet, out, progress io.Writer) error
+}
+
+func parts() []part {
+	return []part{{"tickets", tickets}, {"toggles", toggles}, {"rss", wholeFleet}, {"push", push}, {"restart", restart}}
+}
+
+// Parts are the names for Options.Only.
+func Parts() []string {
+	var names []string
+	for _, p := range parts() {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+func (o *Options) wants(part string) bool { return len(o.Only) == 0 || slices.Contains(o.Only, part) }
+
+func tickets(ctx context.Context, o Options, f *fleet, out, progress io.Writer) error {
 	fmt.Fprintf(progress, "%d tickets, one after the other …\n", o.Tickets)
 	samples, err := approveToRealized(ctx, f.ready.PortalURL, o.Tickets+1)
 	if err != nil {
@@ -76,15 +112,21 @@ func Run(ctx context.Context, o Options, out, progress io.Writer) (err error) {
 	}
 	fmt.Fprintf(out, "bench approve_to_realized_p50 %.0f ms\n", millis(quantile(updates, 0.50)))
 	fmt.Fprintf(out, "bench approve_to_realized_p99 %.0f ms\n", millis(quantile(updates, 0.99)))
+	return nil
+}
 
+func toggles(ctx context.Context, o Options, f *fleet, out, progress io.Writer) error {
 	fmt.Fprintf(progress, "%d temporary audits, one after the other …\n", o.Tickets)
-	toggles, err := toggleToRealized(ctx, f.ready.PortalURL, o.Tickets)
+	times, err := toggleToRealized(ctx, f.ready.PortalURL, o.Tickets)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "bench toggle_to_realized_p50 %.0f ms\n", millis(quantile(toggles, 0.50)))
-	fmt.Fprintf(out, "bench toggle_to_realized_p99 %.0f ms\n", millis(quantile(toggles, 0.99)))
+	fmt.Fprintf(out, "bench toggle_to_realized_p50 %.0f ms\n", millis(quantile(times, 0.50)))
+	fmt.Fprintf(out, "bench toggle_to_realized_p99 %.0f ms\n", millis(quantile(times, 0.99)))
+	return nil
+}
 
+func wholeFleet(ctx context.Context, _ Options, f *fleet, out, _ io.Writer) error {
 	rss, err := f.rss(ctx)
 	if err != nil {
 		return err

@@ -21,6 +21,8 @@ type Fleet struct {
 	Built parts.Built
 
 	supervisor *supervisor.Supervisor
+	guarded    bool
+	between    func(member, address string) (string, error)
 	appliers   map[string]*Applier
 }
 
@@ -47,13 +49,19 @@ type Config struct {
 	Repo       string
 	Built      parts.Built
 	Supervisor *supervisor.Supervisor
+	// Guarded: the members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group, also by the
+	// playground's administrator.
+	Guarded bool
+	// Between, when not nil, puts something between the host and a member: it is given the address of the member's API
+	// server and returns the one under which the member is registered.
+	Between func(member, address string) (string, error)
 	// ExtraPorts are purposes of others, chosen together with the fleet's own.
 	ExtraPorts []string
 }
 
 // New prepares a fleet: keys, tokens, ports, kubeconfigs, and the specs of its processes. It starts nothing.
 func New(c Config) (*Fleet, error) {
-	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, appliers: map[string]*Applier{}}
+	f := &Fleet{Layout: c.Layout, Repo: c.Repo, Built: c.Built, supervisor: c.Supervisor, guarded: c.Guarded, between: c.Between, appliers: map[string]*Applier{}}
 	var err error
 	if f.PKI, err = EnsurePKI(c.Layout.PKI()); err != nil {
 		return nil, err
@@ -86,6 +94,11 @@ func New(c Config) (*Fleet, error) {
 
 // Applier of a cluster.
 func (f *Fleet) Applier(cluster string) *Applier { return f.appliers[cluster] }
+
+// SetUpMember brings what a member needs back to what it was at the start.
+func (f *Fleet) SetUpMember(ctx context.Context, member string) error {
+	return f.setUpMember(ctx, member)
+}
 
 // Up starts the fleet and waits until KubeFed takes care of ready members. Children get at most the context's time.
 // member, when not nil, is called for each member as soon as its API server serves the CRDs, beside the others.

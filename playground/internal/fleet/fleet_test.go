@@ -35,6 +35,17 @@ func (p testProgress) End(parts.Part, time.Duration, error)    {}
 
 func newFleet(t *testing.T, dir string) (*Fleet, *supervisor.Supervisor) {
 	t.Helper()
+	return newFleetWith(t, dir, false)
+}
+
+// newGuardedFleet is one whose members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group.
+func newGuardedFleet(t *testing.T, dir string) (*Fleet, *supervisor.Supervisor) {
+	t.Helper()
+	return newFleetWith(t, dir, true)
+}
+
+func newFleetWith(t *testing.T, dir string, guarded bool) (*Fleet, *supervisor.Supervisor) {
+	t.Helper()
 	repo, err := filepath.Abs("../../..")
 	if err != nil {
 		t.Fatal(err)
@@ -56,7 +67,7 @@ func newFleet(t *testing.T, dir string) (*Fleet, *supervisor.Supervisor) {
 		t.Logf("%s: %s", e.Name, e.Text)
 	}})
 	t.Cleanup(s.Close)
-	f, err := New(Config{Layout: layout, Repo: repo, Built: built, Supervisor: s})
+	f, err := New(Config{Layout: layout, Repo: repo, Built: built, Supervisor: s, Guarded: guarded})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -104,13 +103,8 @@ func pushedWith(t *testing.T, ctx context.Context, f *Fleet, member string) stri
 // startAdapter builds and runs the real adapter until the test ends.
 func startAdapter(t *testing.T, f *Fleet, flags ...string) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "acp-adapter")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/acp-adapter")
-	build.Dir = f.Repo
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build the adapter: %v\n%s", err, out)
-	}
-	adapter := exec.CommandContext(t.Context(), binary, append([]string{"--kubeconfig", f.Layout.Kubeconfig(Adapter), "--health-address=0", "--metrics-address=0", "--leader-elect=false"}, flags...)...)
+	adapter := exec.CommandContext(t.Context(), buildAdapter(t, f),
+		append([]string{"--kubeconfig", f.Layout.Kubeconfig(Adapter), "--health-address=0", "--metrics-address=0", "--leader-elect=false"}, flags...)...)
 	adapter.Stderr = logWriter{t}
 	if err := adapter.Start(); err != nil {
 		t.Fatal(err)

@@ -70,6 +70,14 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 	}
 	var out []*unstructured.Unstructured
 	for _, m := range Members() {
+		endpoint := f.url(m)
+		if f.between != nil {
+			address, err := f.between(m, f.Ports.Address("apiserver-"+m))
+			if err != nil {
+				return nil, fmt.Errorf("register member %s: %w", m, err)
+			}
+			endpoint = "https://" + address
+		}
 		out = append(out,
 			tokenSecret(KubeFedNamespace, "kubefed-"+m, f.Tokens[m][KubeFed]),
 			tokenSecret(ACPNamespace, "acp-reader-"+m, f.Tokens[m][Adapter]),
@@ -78,7 +86,7 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 				"kind":       "KubeFedCluster",
 				"metadata":   map[string]any{"name": m, "namespace": KubeFedNamespace},
 				"spec": map[string]any{
-					"apiEndpoint": f.url(m),
+					"apiEndpoint": endpoint,
 					"caBundle":    base64.StdEncoding.EncodeToString(ca),
 					"secretRef":   map[string]any{"name": "kubefed-" + m},
 				},
@@ -115,6 +123,13 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		return err
 	}
 	objects = append(append(objects, manifest...), rbac...)
+	if f.guarded {
+		guard, err := ParseDir(filepath.Join(f.Repo, "deploy/guard"))
+		if err != nil {
+			return err
+		}
+		objects = append(objects, guard...)
+	}
 	if err := f.appliers[member].Apply(ctx, objects); err != nil {
 		return fmt.Errorf("set up member %s: %w", member, err)
 	}

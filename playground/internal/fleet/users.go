@@ -1,11 +1,13 @@
 package fleet
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -53,7 +55,7 @@ func users(cluster string) map[string]user {
 	}
 	return map[string]user{
 		Admin:     admin,
-		KubeFed:   serviceAccount(KubeFedNamespace, "kubefed"),
+		KubeFed:   serviceAccount(ACPNamespace, "acp-pusher"), // whom the guard admits
 		Adapter:   serviceAccount(ACPNamespace, "acp-adapter"),
 		Dataplane: serviceAccount("kube-system", "acp-dataplane"),
 	}
@@ -77,15 +79,13 @@ func EnsureTokens(l Layout) (Tokens, error) {
 		if tokens[cluster] == nil {
 			tokens[cluster] = map[string]string{}
 		}
-		var csv strings.Builder
-		for short, u := range users(cluster) {
+		for short := range users(cluster) {
 			if tokens[cluster][short] == "" {
 				tokens[cluster][short] = rand.Text()
 			}
-			fmt.Fprintf(&csv, "%s,%s,%s,%q\n", tokens[cluster][short], u.name, short, strings.Join(u.groups, ","))
 		}
-		if err := writeAtomically(l.tokenFile(cluster), []byte(csv.String())); err != nil {
-			return nil, fmt.Errorf("write the token file of %s: %w", cluster, err)
+		if err := tokens.write(l, cluster); err != nil {
+			return nil, err
 		}
 	}
 	if data, err = json.Marshal(tokens); err != nil {
@@ -95,6 +95,33 @@ func EnsureTokens(l Layout) (Tokens, error) {
 		return nil, fmt.Errorf("write the tokens: %w", err)
 	}
 	return tokens, nil
+}
+
+// write makes the token file of a cluster, without those of some users.
+func (t Tokens) write(l Layout, cluster string, without ...string) error {
+	var csv strings.Builder
+	for short, u := range users(cluster) {
+		if !slices.Contains(without, short) {
+			fmt.Fprintf(&csv, "%s,%s,%s,%q\n", t[cluster][short], u.name, short, strings.Join(u.groups, ","))
+		}
+	}
+	if err := writeAtomically(l.tokenFile(cluster), []byte(csv.String())); err != nil {
+		return fmt.Errorf("write the token file of %s: %w", cluster, err)
+	}
+	return nil
+}
+
+// Revoke makes the tokens of some users worthless in a cluster, by their short names, and those of all others good again.
+// The API server reads its tokens when it starts, so it is started again.
+func (f *Fleet) Revoke(ctx context.Context, cluster string, users ...string) error {
+	if err := f.Tokens.write(f.Layout, cluster, users...); err != nil {
+		return err
+	}
+	name := "apiserver-" + cluster
+	if err := f.supervisor.Stop(name); err != nil {
+		return err
+	}
+	return f.supervisor.StartAndWait(ctx, name)
 }
 
 func (l Layout) tokenFile(cluster string) string { return l.File("tokens-" + cluster + ".csv") }

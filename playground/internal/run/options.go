@@ -1,11 +1,15 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/acp-io/acp/playground/internal/fleet"
+	"github.com/acp-io/acp/playground/internal/supervisor"
 )
 
 // DefaultPort is the portal's.
@@ -30,8 +34,23 @@ type Options struct {
 	TrafficRate float64
 	// History is how many days of made-up flows a new flow store begins with; 0 is none.
 	History int
+	// Guard: the members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group.
+	Guard bool
+	// AdapterReplicas that elect a leader; at most 1 is one without an election.
+	AdapterReplicas int
+	// Between is that of fleet.Config.
+	Between func(member, address string) (string, error)
+	// Started is called once everything is ready, and with its return the run ends; nil: it lasts as long as its context.
+	Started func(ctx context.Context, r Running) error
 	// Self is the path of the running program, which is also the OIDC provider.
 	Self string
+}
+
+// Running is a run that is ready.
+type Running struct {
+	Fleet      *fleet.Fleet
+	Supervisor *supervisor.Supervisor
+	PortalURL  string
 }
 
 // FindRepo walks up from dir to the root of the repository.

@@ -30,8 +30,11 @@ func acpPrograms() []string { return []string{programAdapter, programCollector, 
 const oidcClientID = "acp-portal"
 
 // Purposes of ports beside the fleet's own. The portal's is chosen by the user.
-func extraPorts() []string {
-	p := []string{"oidc", "adapter-health", "adapter-metrics", "flow-collector-health"}
+func (r *runner) extraPorts() []string {
+	p := []string{"oidc", "flow-collector-health"}
+	for _, a := range r.adapters() {
+		p = append(p, a+"-health", a+"-metrics")
+	}
 	for _, m := range fleet.Members() {
 		p = append(p, "dataplane-"+m)
 	}
@@ -49,7 +52,10 @@ func (r *runner) addPrograms() error {
 		specs = append(specs, r.dataplane(m))
 	}
 	if !r.WithoutACP {
-		specs = append(specs, r.adapter(), r.collector(), r.portal(secret))
+		for _, name := range r.adapters() {
+			specs = append(specs, r.adapter(name))
+		}
+		specs = append(specs, r.collector(), r.portal(secret))
 	}
 	for _, s := range specs {
 		if err := r.supervisor.Add(s); err != nil {
@@ -105,15 +111,24 @@ func (r *runner) dataplane(member string) supervisor.Spec {
 	}
 }
 
-func (r *runner) adapter() supervisor.Spec {
-	health := r.fleet.Ports.Address("adapter-health")
+// adapters are the names of the adapter's processes.
+func (r *runner) adapters() []string {
+	names := []string{"adapter"}
+	for i := 2; i <= r.AdapterReplicas; i++ {
+		names = append(names, "adapter-"+strconv.Itoa(i))
+	}
+	return names
+}
+
+func (r *runner) adapter(name string) supervisor.Spec {
+	health := r.fleet.Ports.Address(name + "-health")
 	return supervisor.Spec{
-		Name: "adapter", Layer: fleet.LayerControlPlane, Path: filepath.Join(r.BinDir, programAdapter),
+		Name: name, Layer: fleet.LayerControlPlane, Path: filepath.Join(r.BinDir, programAdapter),
 		Args: []string{
 			"--kubeconfig=" + r.layout.Kubeconfig(fleet.Adapter),
 			"--kubefed-namespace=" + fleet.KubeFedNamespace, "--credentials-namespace=" + fleet.ACPNamespace,
-			"--health-address=" + health, "--metrics-address=" + r.fleet.Ports.Address("adapter-metrics"),
-			"--leader-elect=false",
+			"--health-address=" + health, "--metrics-address=" + r.fleet.Ports.Address(name+"-metrics"),
+			"--leader-elect=" + strconv.FormatBool(r.AdapterReplicas > 1),
 		},
 		Ready: func(ctx context.Context) error {
 			return fleet.GetOK(ctx, http.DefaultClient, "http://"+health+"/readyz", "")

@@ -68,7 +68,7 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 	sup := supervisor.New(supervisor.Config{RunDir: layout.Run(), LogDir: layout.Logs(), Report: p.Event})
 	defer sup.Close()
 	r := &runner{Options: o, printer: p, layout: layout, supervisor: sup}
-	r.fleet, err = fleet.New(fleet.Config{Layout: layout, Repo: o.Repo, Built: built, Supervisor: sup, ExtraPorts: extraPorts()})
+	r.fleet, err = fleet.New(fleet.Config{Layout: layout, Repo: o.Repo, Built: built, Supervisor: sup, Guarded: o.Guard, Between: o.Between, ExtraPorts: r.extraPorts()})
 	if err != nil {
 		return err
 	}
@@ -92,6 +92,9 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 	took := time.Since(began)
 	if err := r.announce(took); err != nil {
 		return err
+	}
+	if o.Started != nil {
+		return o.Started(ctx, Running{Fleet: r.fleet, Supervisor: sup, PortalURL: r.portalURL()})
 	}
 	select {
 	case err := <-control:
@@ -175,7 +178,7 @@ func (r *runner) start(ctx context.Context) error {
 		names = append(names, "dataplane-"+m)
 	}
 	if !r.WithoutACP {
-		names = append(names, "adapter", "flow-collector", "portal")
+		names = append(append(names, r.adapters()...), "flow-collector", "portal")
 	}
 	if err := r.supervisor.StartAndWait(ctx, names...); err != nil {
 		return err

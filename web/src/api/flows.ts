@@ -150,6 +150,15 @@ export interface RolloutFilter {
   q?: string;
 }
 
+/** Where one resource is on its way, and what is next. */
+export function useRolloutCard(id: string) {
+  return useQuery({
+    queryKey: ["rollout", "card", id],
+    queryFn: ({ signal }) => unwrap(client.GET("/rollout/{id}", { signal, params: { path: { id } } })),
+    refetchInterval: 30_000,
+  });
+}
+
 export function useRollout(filter: RolloutFilter) {
   return useInfiniteQuery({
     queryKey: ["rollout", "list", filter],

@@ -1310,6 +1310,178 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/fleet": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The member clusters as the adapter last saw them (security, auditors) */
+        get: operations["listFleet"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/fleet/{member}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster's name */
+                member: string;
+            };
+            cookie?: never;
+        };
+        /** One member with its findings, what consumes its identities, and what is not as it should be there (security, auditors) */
+        get: operations["getMember"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/access": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Who can reach what, one row per subject, resource and statement (security, auditors) */
+        get: operations["listAccess"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/access/graph": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The same as a graph, statements between the same two put together (security, auditors)
+         * @description Edges name their ends by their place in `nodes`, which keeps ten thousand of them small.
+         */
+        get: operations["getAccessGraph"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/access/path": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How one can reach another, directly or over others that are both client and server (security, auditors) */
+        get: operations["getAccessPath"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policies": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Every AccessControlPolicy with who wrote it and what is odd about it (security, auditors) */
+        get: operations["listPolicies"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/policies/{name}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the object's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        /** One policy, statement by statement (security, auditors) */
+        get: operations["getPolicy"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/findings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What is not as it should be, in the whole fleet (security, auditors) */
+        get: operations["listFindings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/downgrade": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What a downgrade would open, and what is open by one (security, auditors) */
+        get: operations["getDowngrade"];
+        put?: never;
+        /**
+         * Turn everything, or all resources of a class, to temporary audit at once (security)
+         * @description Each resource that some member enforces gets the same temporary audit. What has one that ends later keeps it. The answer comes
+         *     when all are written, or after a few seconds, and the rest goes on; ask GET for its progress. Calling it again with the
+         *     same end does what is left and nothing twice. A single resource is opened by its own temporary audit.
+         */
+        post: operations["startDowngrade"];
+        /**
+         * End what a downgrade opened, so that the resources' own modes count again (security)
+         * @description Temporary audits that owners began by themselves stay. Calling it again does what is left.
+         */
+        delete: operations["resumeDowngrade"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/events": {
         parameters: {
             query?: never;
@@ -1425,7 +1597,7 @@ export interface components {
         ClusterState: {
             cluster: string;
             /** @enum {string} */
-            state: "Pending" | "Realized" | "Drifted" | "Unreachable" | "Leaked" | "Overridden" | "Quarantined";
+            state: "Pending" | "Realized" | "Drifted" | "Unreachable" | "Leaked" | "Overridden" | "Quarantined" | "Downgraded";
             mode?: components["schemas"]["Mode"];
             desiredRevision?: string;
             observedRevision?: string;
@@ -2728,6 +2900,8 @@ export interface components {
             /** @description absent: the flow store cannot be read */
             score?: number;
             threshold?: number;
+            /** @description whether it may be enforced: the score has reached the threshold, and no part of it is without any point. Absent: the flow store cannot be read */
+            enough?: boolean;
             evidence?: components["schemas"]["EvidenceScore"];
             /** @description sentences; what is missing for the next stage */
             missing: string[];
@@ -2813,6 +2987,414 @@ export interface components {
             item?: number;
             reason: string;
         };
+        /**
+         * @description the worst that holds, in the order Quarantined, Downgraded, Leaving, Unreachable, Ready; Unknown: the adapter has not reported on it
+         * @enum {string}
+         */
+        MemberHealth: "Ready" | "Unreachable" | "Quarantined" | "Downgraded" | "Leaving" | "Unknown";
+        /**
+         * @description of the admission policy that protects what ACP wrote there
+         * @enum {string}
+         */
+        GuardState: "Present" | "Missing" | "Changed" | "Unknown";
+        IdentityLabel: {
+            key: string;
+            /** @description how many different ones the member has */
+            values: number;
+        };
+        IdentityUse: {
+            used: number;
+            limit: number;
+            /** @description the labels that take most values, most first; in the list of members without any */
+            labels: components["schemas"]["IdentityLabel"][];
+            /** Format: date-time */
+            observedAt?: string;
+        };
+        /** @description objects of ACP in the member, by state */
+        MemberObjects: {
+            managed: number;
+            realized: number;
+            pending: number;
+            drifted: number;
+            leaked: number;
+            overridden: number;
+        };
+        /** @description estimate of the heaviest unit */
+        PolicyMapUse: {
+            highest: number;
+            limit: number;
+            unit?: string;
+        };
+        /** @description the mark of a downgrade that somebody made in the member itself */
+        MemberDowngrade: {
+            /** Format: date-time */
+            since?: string;
+            by?: string;
+            reason: string;
+        };
+        Member: {
+            name: string;
+            state: components["schemas"]["MemberHealth"];
+            /**
+             * Format: date-time
+             * @description of the state
+             */
+            since?: string;
+            /** @description one sentence, with what to do */
+            message?: string;
+            kubernetesVersion?: string;
+            ciliumVersion?: string;
+            istioVersion?: string;
+            guard: components["schemas"]["GuardState"];
+            identities?: components["schemas"]["IdentityUse"];
+            objects?: components["schemas"]["MemberObjects"];
+            policyMap?: components["schemas"]["PolicyMapUse"];
+            /** @description findings that keep it out */
+            stops: number;
+            /** @description findings by which something there is not enforced */
+            fails: number;
+            warns: number;
+            /** @description resources and wildcards of which it was not seen with the wanted revision */
+            behind: number;
+            downgrade?: components["schemas"]["MemberDowngrade"];
+            /** Format: date-time */
+            observedAt?: string;
+        };
+        Fleet: {
+            items: components["schemas"]["Member"][];
+            /** @description the adapter reports on members; without, only their names and what is behind are known */
+            reported: boolean;
+        };
+        MemberFinding: {
+            code: string;
+            severity: components["schemas"]["FindingSeverity"];
+            message: string;
+            object?: string;
+        };
+        MemberUnit: {
+            resource: components["schemas"]["CatalogRef"];
+            state: components["schemas"]["ClusterState"];
+        };
+        MemberDetail: {
+            member: components["schemas"]["Member"];
+            findings: components["schemas"]["MemberFinding"][];
+            /** @description what is not Realized there, the first 200 */
+            units: components["schemas"]["MemberUnit"][];
+            unitsTotal: number;
+        };
+        /** @enum {string} */
+        StatementEffect: "Allow" | "Deny";
+        /**
+         * @description portal: by a ticket; gitops: a deployment tool applied it; kubectl: by hand; other: some other program
+         * @enum {string}
+         */
+        PolicyOriginKind: "portal" | "gitops" | "kubectl" | "other";
+        PolicyOrigin: {
+            kind: components["schemas"]["PolicyOriginKind"];
+            /** @description the field manager that wrote the statements, or the tool that tracks the object */
+            manager?: string;
+            /**
+             * Format: date-time
+             * @description when it last did
+             */
+            at?: string;
+        };
+        /** @enum {string} */
+        SubjectKind: "application" | "cidr" | "anyone" | "wildcard" | "other";
+        AccessEdge: {
+            subject: components["schemas"]["CatalogRef"];
+            subjectKind: components["schemas"]["SubjectKind"];
+            subjectTeams: components["schemas"]["OwnerRef"][];
+            resource: components["schemas"]["CatalogRef"];
+            resourceTeams: components["schemas"]["OwnerRef"][];
+            /** @description the resource is a wildcard */
+            wildcard: boolean;
+            class?: string;
+            /** @description of the resource now; absent: a wildcard */
+            mode?: components["schemas"]["Mode"];
+            effect: components["schemas"]["StatementEffect"];
+            actions: string[];
+            policy: string;
+            sid: string;
+            origin: components["schemas"]["PolicyOrigin"];
+            /** @description the ticket that asked for it */
+            ticket?: string;
+            /** @description it decides connections now */
+            counting: boolean;
+            /** Format: date-time */
+            notBefore?: string;
+            /** Format: date-time */
+            notAfter?: string;
+            /**
+             * Format: date-time
+             * @description of a connection that this statement let in or refused; absent: none was seen in the last 31 days, or the flows are not known
+             */
+            lastUsed?: string;
+        };
+        AccessEdgeList: {
+            items: components["schemas"]["AccessEdge"][];
+            /** @description rows on all pages */
+            total: number;
+            nextCursor?: string;
+            /** @description the last use is known */
+            flowsAvailable: boolean;
+        };
+        AccessNode: {
+            name: string;
+            title: string;
+            /** @description catalog id */
+            id?: string;
+            /** @enum {string} */
+            kind: "application" | "resource" | "cidr" | "anyone" | "wildcard" | "other";
+            /** @description places in `teams` */
+            teams?: number[];
+            mode?: components["schemas"]["Mode"];
+            class?: string;
+        };
+        AccessLink: {
+            /** @description place in `nodes` */
+            from: number;
+            /** @description place in `nodes` */
+            to: number;
+            statements: number;
+            /** @description one of them denies */
+            deny?: boolean;
+            /** @description one of them allows */
+            allow?: boolean;
+            /** @description an end is a wildcard */
+            wildcard?: boolean;
+            /** @description one of them decides connections now */
+            counting?: boolean;
+        };
+        AccessGraph: {
+            nodes: components["schemas"]["AccessNode"][];
+            links: components["schemas"]["AccessLink"][];
+            teams: components["schemas"]["OwnerRef"][];
+            /** @description links that the filter finds */
+            total: number;
+            /** @description there are more links than are shown: narrow the filter */
+            cut: boolean;
+        };
+        /** @description what is decided of a new connection */
+        PathDecision: {
+            /** @description the resource's member; empty: wherever it has no mode of its own */
+            cluster: string;
+            action: string;
+            mode?: components["schemas"]["Mode"];
+            decision: components["schemas"]["Decision"];
+            /** @description whose statement decided */
+            policy?: string;
+            sid?: string;
+        };
+        AccessChain: {
+            steps: components["schemas"]["AccessEdge"][];
+        };
+        AccessPath: {
+            from: components["schemas"]["CatalogRef"];
+            to: components["schemas"]["CatalogRef"];
+            decisions: components["schemas"]["PathDecision"][];
+            /** @description allows between the two */
+            direct: components["schemas"]["AccessEdge"][];
+            /** @description denies between the two */
+            against: components["schemas"]["AccessEdge"][];
+            /** @description ways over others, the shortest first: each step is an allow, whose resource is the next one's subject */
+            chains: components["schemas"]["AccessChain"][];
+            /** @description there may be more or longer ways */
+            cut: boolean;
+        };
+        /**
+         * @description shadowed: denies take away everything; contradictory: a part; redundant: others say the same; refused: enforced nowhere; unused: without traffic while watched well; expiring: within 14 days
+         * @enum {string}
+         */
+        StatementIssueKind: "shadowed" | "contradictory" | "redundant" | "refused" | "unused" | "expiring" | "expired";
+        PolicySummary: {
+            name: string;
+            origin: components["schemas"]["PolicyOrigin"];
+            statements: number;
+            subjects?: number;
+            /** @description what the statements are about, the first three */
+            resources?: components["schemas"]["CatalogRef"][];
+            resourcesTotal?: number;
+            /** @description statements by issue; those without are left out */
+            issues: {
+                [key: string]: number;
+            };
+            /** @description false when the adapter refuses the whole or a part */
+            accepted: boolean;
+            /** @description why it is not accepted or not realized yet */
+            message?: string;
+            /** @description every targeted member was seen with it; absent: it is in no member */
+            realized?: boolean;
+            /** Format: date-time */
+            createdAt?: string;
+        };
+        PolicyList: {
+            items: components["schemas"]["PolicySummary"][];
+            nextCursor?: string;
+            /** @description policies on all pages */
+            total: number;
+            /** @description statements by issue, in all policies */
+            issues: {
+                [key: string]: number;
+            };
+            /** @description the flows were watched well enough to tell what is unused */
+            unusedKnown: boolean;
+        };
+        StatementRef: {
+            policy: string;
+            sid: string;
+        };
+        StatementIssue: {
+            kind: components["schemas"]["StatementIssueKind"];
+            message: string;
+            /** @description the statements that make it so */
+            others?: components["schemas"]["StatementRef"][];
+        };
+        PolicyStatement: {
+            sid: string;
+            effect: components["schemas"]["StatementEffect"];
+            subjects: components["schemas"]["CatalogRef"][];
+            actions: string[];
+            resources: components["schemas"]["CatalogRef"][];
+            /** Format: date-time */
+            notBefore?: string;
+            /** Format: date-time */
+            notAfter?: string;
+            ticket?: string;
+            issues: components["schemas"]["StatementIssue"][];
+        };
+        PolicyManager: {
+            name: string;
+            operation: string;
+            /** Format: date-time */
+            at?: string;
+        };
+        PolicyDetail: {
+            policy: components["schemas"]["PolicySummary"];
+            statements: components["schemas"]["PolicyStatement"][];
+            /** @description who wrote which part last, as the host cluster recorded it */
+            managers: components["schemas"]["PolicyManager"][];
+            unusedKnown: boolean;
+            /** @description the object as kubectl would apply it */
+            yaml?: string;
+        };
+        /**
+         * @description drift: what is in a member is not what was written; leak: something is there that should not be; orphan: nothing in the host cluster is behind it; overridden: a foreign policy allows more; quarantined, unreachable, downgraded: members; preflight: what a member lacks; guard: of the admission policy; refused: a statement that is enforced nowhere; rejected: an object that the adapter does not accept; disagreement: the dataplane does something else than the policies say; capacity: identities or policy maps run out
+         * @enum {string}
+         */
+        FindingKind: "leak" | "drift" | "orphan" | "overridden" | "quarantined" | "downgraded" | "unreachable" | "preflight" | "guard" | "refused" | "rejected" | "disagreement" | "capacity";
+        /**
+         * @description Stops: a whole member is kept out; Fails: something is not enforced, or open; Warns: somebody should look
+         * @enum {string}
+         */
+        FindingSeverity: "Stops" | "Fails" | "Warns";
+        Finding: {
+            id: string;
+            kind: components["schemas"]["FindingKind"];
+            severity: components["schemas"]["FindingSeverity"];
+            /** @description what is the case, and what to do */
+            message: string;
+            member?: string;
+            resource?: components["schemas"]["CatalogRef"];
+            policy?: string;
+            sid?: string;
+            object?: string;
+            /**
+             * Format: int64
+             * @description with disagreement: connections of the last day
+             */
+            count?: number;
+            /** Format: date-time */
+            since?: string;
+        };
+        FindingList: {
+            items: components["schemas"]["Finding"][];
+            nextCursor?: string;
+            /** @description how many there are of each kind, whatever kinds are asked for */
+            kinds: {
+                [key: string]: number;
+            };
+            /** @description on all pages */
+            total: number;
+            /** @description disagreements are known */
+            flowsAvailable: boolean;
+        };
+        /** @enum {string} */
+        DowngradeScope: "all" | "class";
+        NewDowngrade: {
+            scope: components["schemas"]["DowngradeScope"];
+            /** @description with scope class */
+            class?: string;
+            /**
+             * Format: date-time
+             * @description at most 7 days from now
+             */
+            until: string;
+            reason: string;
+        };
+        EndDowngrade: {
+            scope: components["schemas"]["DowngradeScope"];
+            class?: string;
+            reason: string;
+        };
+        DowngradeFailure: {
+            resource: components["schemas"]["CatalogRef"];
+            message: string;
+        };
+        /** @description the last downgrade or resumption that this replica was asked for, in its scope */
+        DowngradeRun: {
+            resume: boolean;
+            /** Format: date-time */
+            startedAt: string;
+            /**
+             * Format: date-time
+             * @description absent: it goes on
+             */
+            finishedAt?: string;
+            by: components["schemas"]["Person"];
+            total: number;
+            done: number;
+            /** @description the first 100; do the same again to try them again */
+            failed: components["schemas"]["DowngradeFailure"][];
+            failedTotal?: number;
+        };
+        /** @description resources that one downgrade opened */
+        ActiveDowngrade: {
+            scope: components["schemas"]["DowngradeScope"];
+            class?: string;
+            /** Format: date-time */
+            until: string;
+            reason: string;
+            by: components["schemas"]["Person"];
+            resources: number;
+            /** @description of which every member was read back */
+            effective?: number;
+        };
+        DowngradeClass: {
+            name: string;
+            enforced: number;
+            open: number;
+        };
+        Downgrade: {
+            scope: components["schemas"]["DowngradeScope"];
+            class?: string;
+            /** @description onboarded resources in the scope */
+            resources: number;
+            /** @description of which some member enforces, so that a downgrade would open them */
+            enforced: number;
+            /** @description of which a temporary audit opens them now */
+            open: number;
+            /** @description that enforce one of them */
+            members: string[];
+            /** @description until the last one is open by KubeFed, which writes 20 objects per second to each member */
+            seconds: number;
+            /** @description there are so many that the adapter writes into the members itself, which is faster */
+            direct: boolean;
+            classes: components["schemas"]["DowngradeClass"][];
+            active: components["schemas"]["ActiveDowngrade"][];
+            run?: components["schemas"]["DowngradeRun"];
+            canAct: boolean;
+        };
     };
     responses: {
         /** @description What went wrong and what to do */
@@ -2868,6 +3450,24 @@ export interface components {
         FlowText: string;
         /** @description without traffic for so many days */
         QuietDays: number;
+        /** @description a resource name or an application's catalog id; what covers it by a wildcard counts */
+        EdgeSubject: string;
+        /** @description a resource name or a resource's catalog id; what covers it by a wildcard counts */
+        EdgeResource: string;
+        /** @description a person or group that owns one of the two ends, as `person:ID` or `group:ID` */
+        EdgeTeam: string;
+        /** @description the class of the resource */
+        EdgeClass: string;
+        /** @description the mode of the resource now */
+        EdgeMode: components["schemas"]["Mode"][];
+        EdgeEffect: components["schemas"]["StatementEffect"];
+        EdgeOrigin: components["schemas"]["PolicyOriginKind"][];
+        /** @description only wildcards, prefixes, address ranges and anyone */
+        EdgeBroad: boolean;
+        /** @description only what ends within so many days */
+        EdgeExpires: number;
+        /** @description part of a name, title, policy or action, without regard to case */
+        EdgeText: string;
         DecisionFilter: components["schemas"]["Decision"][];
     };
     requestBodies: never;
@@ -3124,7 +3724,7 @@ export interface operations {
                 view?: "mine" | "approvals" | "decided" | "review" | "all";
                 state?: components["schemas"]["TicketState"][];
                 kind?: components["schemas"]["TicketKind"][];
-                /** @description part of the reason, a ticket id, an application, a resource or a person */
+                /** @description a ticket id, or beginnings of words of the reason, the applications, the resources or the requester, all of which it must have; of Chinese any characters that follow each other */
                 q?: string;
                 requester?: string;
                 expiringWithinSeconds?: number;
@@ -5010,6 +5610,319 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Impact"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listFleet: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description All of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Fleet"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getMember: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the cluster's name */
+                member: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The member */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemberDetail"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listAccess: {
+        parameters: {
+            query?: {
+                /** @description a resource name or an application's catalog id; what covers it by a wildcard counts */
+                subject?: components["parameters"]["EdgeSubject"];
+                /** @description a resource name or a resource's catalog id; what covers it by a wildcard counts */
+                resource?: components["parameters"]["EdgeResource"];
+                /** @description a person or group that owns one of the two ends, as `person:ID` or `group:ID` */
+                team?: components["parameters"]["EdgeTeam"];
+                /** @description the class of the resource */
+                class?: components["parameters"]["EdgeClass"];
+                /** @description the mode of the resource now */
+                mode?: components["parameters"]["EdgeMode"];
+                effect?: components["parameters"]["EdgeEffect"];
+                origin?: components["parameters"]["EdgeOrigin"];
+                /** @description only wildcards, prefixes, address ranges and anyone */
+                broad?: components["parameters"]["EdgeBroad"];
+                /** @description only what ends within so many days */
+                expiresWithinDays?: components["parameters"]["EdgeExpires"];
+                /** @description part of a name, title, policy or action, without regard to case */
+                q?: components["parameters"]["EdgeText"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page by subject and resource */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessEdgeList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAccessGraph: {
+        parameters: {
+            query?: {
+                /** @description a resource name or an application's catalog id; what covers it by a wildcard counts */
+                subject?: components["parameters"]["EdgeSubject"];
+                /** @description a resource name or a resource's catalog id; what covers it by a wildcard counts */
+                resource?: components["parameters"]["EdgeResource"];
+                /** @description a person or group that owns one of the two ends, as `person:ID` or `group:ID` */
+                team?: components["parameters"]["EdgeTeam"];
+                /** @description the class of the resource */
+                class?: components["parameters"]["EdgeClass"];
+                /** @description the mode of the resource now */
+                mode?: components["parameters"]["EdgeMode"];
+                effect?: components["parameters"]["EdgeEffect"];
+                origin?: components["parameters"]["EdgeOrigin"];
+                /** @description only wildcards, prefixes, address ranges and anyone */
+                broad?: components["parameters"]["EdgeBroad"];
+                /** @description only what ends within so many days */
+                expiresWithinDays?: components["parameters"]["EdgeExpires"];
+                /** @description part of a name, title, policy or action, without regard to case */
+                q?: components["parameters"]["EdgeText"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The graph */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessGraph"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getAccessPath: {
+        parameters: {
+            query: {
+                /** @description a resource name, or a catalog id of an application */
+                from: string;
+                /** @description a resource name, or a catalog id of a resource */
+                to: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What lets it through and what stands against it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AccessPath"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listPolicies: {
+        parameters: {
+            query?: {
+                origin?: components["schemas"]["PolicyOriginKind"][];
+                /** @description only policies with a statement of which one of these holds */
+                issue?: components["schemas"]["StatementIssueKind"][];
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page by name */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getPolicy: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description the object's name */
+                name: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The policy */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PolicyDetail"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    listFindings: {
+        parameters: {
+            query?: {
+                kind?: components["schemas"]["FindingKind"][];
+                /** @description only what is about this member */
+                member?: string;
+                /** @description part of a name or title */
+                q?: components["parameters"]["Query"];
+                /** @description nextCursor of the page before */
+                cursor?: components["parameters"]["Cursor"];
+                limit?: components["parameters"]["Limit"];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description One page, the worst first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["FindingList"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    getDowngrade: {
+        parameters: {
+            query?: {
+                scope?: components["schemas"]["DowngradeScope"];
+                /** @description with scope class: which */
+                class?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The extent */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Downgrade"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    startDowngrade: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["NewDowngrade"];
+            };
+        };
+        responses: {
+            /** @description The extent afterwards */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Downgrade"];
+                };
+            };
+            default: components["responses"]["Problem"];
+        };
+    };
+    resumeDowngrade: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["EndDowngrade"];
+            };
+        };
+        responses: {
+            /** @description The extent afterwards */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Downgrade"];
                 };
             };
             default: components["responses"]["Problem"];

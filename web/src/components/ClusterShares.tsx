@@ -1,6 +1,7 @@
 import { useTranslation } from "react-i18next";
 import type { ClusterShare } from "../lib/fold";
 import { useWords } from "../lib/use-words";
+import { Count } from "./Count";
 import classes from "./Tables.module.css";
 import { Ago } from "./Time";
 
@@ -9,7 +10,7 @@ export function ClusterShares({ shares }: { shares: ClusterShare[] }) {
   const { t } = useTranslation();
   const words = useWords();
   const names = shares.map((share) => share.cluster).join(", ");
-  const counts = shares.map((share) => `${share.cluster}: ${words.number(share.count)}`).join("\n");
+  const counts = shares.map((share) => `${share.cluster}: ${share.count === 0 ? t("connections.open") : words.number(share.count)}`).join("\n");
   return (
     <details className={classes.shares} data-testid="cluster-shares">
       <summary title={counts}>{names}</summary>
@@ -18,7 +19,7 @@ export function ClusterShares({ shares }: { shares: ClusterShare[] }) {
           const away = share.from.filter((cluster) => cluster !== share.cluster);
           return (
             <li key={share.cluster}>
-              <strong>{share.cluster}</strong> {words.number(share.count)} · <Ago at={share.lastSeen} />
+              <strong>{share.cluster}</strong> <Count of={share.count} /> · <Ago at={share.lastSeen} />
               {away.length > 0 && <span> · {t(away.length === share.from.length ? "connections.from" : "connections.alsoFrom", { cluster: words.list(away) })}</span>}
             </li>
           );

@@ -9,6 +9,7 @@ import { useWords } from "../lib/use-words";
 import { DecisionBadge } from "./Badge";
 import { ClusterChips } from "./ClusterStates";
 import { ClusterShares } from "./ClusterShares";
+import { Count } from "./Count";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState, Notice } from "./Feedback";
@@ -45,7 +46,7 @@ function Verdict({ row }: { row: FoldedConnection }) {
       {row.letThrough === 0 && row.verdicts.map((verdict) => <span key={verdict} className={classes.muted} data-testid="verdict" data-value={verdict}>{t(`verdict.${verdict}`)}</span>)}
       {row.letThrough > 0 && (
         <span className={classes.muted} title={t("connections.letThroughHelp")} data-testid="let-through">
-          {row.letThrough === row.count ? t("connections.letThroughAll") : t("connections.letThrough", { number: words.number(row.letThrough) })}
+          {row.count === 0 || row.letThrough === row.count ? t("connections.letThroughAll") : t("connections.letThrough", { number: words.number(row.letThrough) })}
         </span>
       )}
     </span>
@@ -125,7 +126,7 @@ export function ConnectionsTable({ list, peer, label, empty, request = false, li
     },
     { key: "decision", header: t("connections.decision"), cell: (row) => <Verdict row={row} /> },
     { key: "cluster", header: t("connections.cluster"), cell: (row) => <ClusterShares shares={row.clusters} /> },
-    { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count) },
+    { key: "count", header: t("connections.count"), end: true, cell: (row) => <Count of={row.count} /> },
     { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} /> },
     {
       key: "why",

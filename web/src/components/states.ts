@@ -62,6 +62,7 @@ export const clusterLooks: Record<ClusterState["state"], Look> = {
   Leaked: { tone: "bad", icon: IconAlertTriangle },
   Overridden: { tone: "warn", icon: IconAlertTriangle },
   Quarantined: { tone: "warn", icon: IconLock },
+  Downgraded: { tone: "bad", icon: IconAlertTriangle },
 };
 
 export const decisionLooks: Record<Decision, Look> = {

@@ -30,7 +30,7 @@ export interface StepSum {
 
 /** The least advanced one speaks for all: what still waits is what people look for. */
 const stepOrder: StepState[] = ["rejected", "timed-out", "current", "waiting", "skipped", "approved"];
-const clusterOrder: ClusterState["state"][] = ["Leaked", "Unreachable", "Quarantined", "Drifted", "Overridden", "Pending", "Realized"];
+const clusterOrder: ClusterState["state"][] = ["Leaked", "Downgraded", "Unreachable", "Quarantined", "Drifted", "Overridden", "Pending", "Realized"];
 
 const first = <T>(order: T[], a: T, b: T): T => (order.indexOf(a) <= order.indexOf(b) ? a : b);
 

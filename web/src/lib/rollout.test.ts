@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { RolloutCard } from "../api/types";
 import { card } from "../testing/fixtures";
-import { advanceBody, clustersOf, columns, lacking, missingOf, split, usualTarget } from "./rollout";
+import { advanceBody, anchors, clustersOf, columns, lacking, missingOf, split, usualTarget, verbOf } from "./rollout";
 
 const of = (id: string, over: Partial<RolloutCard> = {}) => card({ resource: { id, name: id, title: id }, ...over });
 const ids = (cards: RolloutCard[]) => cards.map(({ resource }) => resource.id);
@@ -25,6 +25,29 @@ describe("what is missing", () => {
   });
 });
 
+describe("a hint", () => {
+  const hinted = (code: NonNullable<RolloutCard["hint"]>["code"], over: Partial<RolloutCard> = {}) => of("a", { hint: { code, text: "" }, ...over });
+
+  it.each([
+    ["onboard", "advance"],
+    ["announce", "announce"],
+    ["enforce", "advance"],
+    ["stopped", "guard"],
+    ["review", undefined],
+    ["done", undefined],
+  ] as const)("%s is done by %s", (code, want) => {
+    expect(verbOf(hinted(code))).toBe(want);
+  });
+
+  it("offers nothing that the reader may not do", () => {
+    expect(verbOf(hinted("enforce", { can: { announce: false, advance: false, guard: false, toggle: false, override: false } }))).toBeUndefined();
+  });
+
+  it("leads to the clients or to the evidence", () => {
+    expect([anchors.review, anchors.wait, anchors.done]).toEqual(["#proposal", "#evidence", undefined]);
+  });
+});
+
 describe("a selection", () => {
   const may = { announce: true, advance: true, guard: true, toggle: true, override: false };
   it("is split by what may be done with each", () => {
@@ -42,7 +65,7 @@ describe("a selection", () => {
   });
 
   it("counts those without evidence enough, and those of which nobody knows", () => {
-    expect(ids(lacking([of("a", { score: 69 }), of("b", { score: 70 }), of("c", { score: undefined })]))).toEqual(["a", "c"]);
+    expect(ids(lacking([of("a", { score: 81, enough: false }), of("b", { score: 70, enough: true }), of("c", { score: undefined, enough: undefined })]))).toEqual(["a", "c"]);
   });
 
   it("names each member once", () => {
@@ -55,15 +78,24 @@ describe("the change to replay", () => {
     ["in every member", [], { resource: "a", mode: "Enforce" }],
     ["in one member only", ["m1"], { resource: "a", mode: "Audit", clusterModes: { m1: "Enforce" } }],
   ] as const)("%s", (_, clusters, item) => {
-    expect(advanceBody([of("a")], "enforce", [...clusters])).toEqual({ kind: "mode", items: [item] });
+    expect(advanceBody("mode", [of("a")], "enforce", [...clusters])).toEqual({ kind: "mode", items: [item] });
   });
 
   it("leaves members that differ already as they are", () => {
     const staged = of("a", { clusters: [{ cluster: "m1", state: "Realized", mode: "Enforce" }, { cluster: "m2", state: "Realized", mode: "Audit" }] });
-    expect(advanceBody([staged], "enforce", ["m2"])?.items).toEqual([{ resource: "a", mode: "Audit", clusterModes: { m1: "Enforce", m2: "Enforce" } }]);
+    expect(advanceBody("mode", [staged], "enforce", ["m2"])?.items).toEqual([{ resource: "a", mode: "Audit", clusterModes: { m1: "Enforce", m2: "Enforce" } }]);
   });
 
-  it("is none for what is not onboarded", () => {
-    expect(advanceBody([of("a", { onboarded: false })], "initial", [])).toBeUndefined();
+  it.each([
+    ["in every member", [], { resource: "b", mode: "Enforce" }],
+    ["in one member only, watched in the others", ["m1"], { resource: "b", mode: "Observe", clusterModes: { m1: "Enforce" } }],
+  ] as const)("is an onboarding of what is not onboarded, %s", (_, clusters, item) => {
+    const cards = [of("a"), of("b", { onboarded: false, mode: "Observe", clusters: [] })];
+    expect(advanceBody("onboard", cards, "enforce", [...clusters])).toEqual({ kind: "onboard", items: [item] });
+    expect(advanceBody("mode", cards, "enforce", [])?.items?.map(({ resource }) => resource)).toEqual(["a"]);
+  });
+
+  it("is none of a kind that no card needs", () => {
+    expect(advanceBody("onboard", [of("a")], "initial", [])).toBeUndefined();
   });
 });

@@ -32,8 +32,8 @@ export function split(cards: RolloutCard[], verb: BulkVerb): { able: RolloutCard
 /** Every member that any of the cards has. */
 export const clustersOf = (cards: RolloutCard[]): string[] => [...new Set(cards.flatMap(({ clusters }) => clusters.map((each) => each.cluster)))].sort();
 
-/** Those that may not be enforced without an override; of one without a score it is not known, so it counts. */
-export const lacking = (cards: RolloutCard[]): RolloutCard[] => cards.filter(({ score, threshold }) => score === undefined || score < (threshold ?? 0));
+/** Those that may not be enforced without an override; of one that could not be assessed it is not known, so it counts. */
+export const lacking = (cards: RolloutCard[]): RolloutCard[] => cards.filter(({ enough }) => enough !== true);
 
 /** What is missing, but for what the hint says already. */
 export const missingOf = ({ missing, hint }: RolloutCard): string[] => missing.filter((each) => each !== hint?.text);
@@ -46,16 +46,28 @@ export function usualTarget(cards: RolloutCard[]): Target {
 
 const modeIn = (card: RolloutCard, { mode }: ClusterState): Mode => mode ?? card.mode;
 
-/** The change as a request, for a replay; what is not onboarded has nothing to replay. */
-export function advanceBody(cards: RolloutCard[], target: Target, clusters: string[]): Draftable | undefined {
+/** The change as a request of one kind, for a replay: a resource that is not onboarded yet is onboarded by it. */
+export function advanceBody(kind: "mode" | "onboard", cards: RolloutCard[], target: Target, clusters: string[]): Draftable | undefined {
   const mode = modeOf(target);
   const items = cards
-    .filter((card) => card.onboarded !== false && card.resource.id !== undefined)
+    .filter((card) => (card.onboarded === false) === (kind === "onboard") && card.resource.id !== undefined)
     .slice(0, basketLimit)
     .map((card) => {
       if (clusters.length === 0) return { resource: card.resource.id, mode };
+      if (kind === "onboard") return { resource: card.resource.id, mode: card.mode, clusterModes: Object.fromEntries(clusters.map((each) => [each, mode] as const).filter(() => mode !== card.mode)) };
       const wanted = card.clusters.map((each) => [each.cluster, clusters.includes(each.cluster) ? mode : modeIn(card, each)] as const);
       return { resource: card.resource.id, mode: card.mode, clusterModes: Object.fromEntries(wanted.filter(([, each]) => each !== card.mode)) };
     });
-  return items.length > 0 ? { kind: "mode", items } : undefined;
+  return items.length > 0 ? { kind, items } : undefined;
+}
+
+/** Where a hint leads on the resource's page, for what it asks for is done there. */
+export const anchors: Record<string, string> = { onboard: "", propose: "", review: "#proposal", register: "#proposal", wait: "#evidence" };
+
+const verbs: Record<string, BulkVerb | "guard"> = { onboard: "advance", propose: "advance", announce: "announce", enforce: "advance", widen: "advance", stopped: "guard" };
+
+/** What a hint asks for that is done in a dialog, as far as the reader may. */
+export function verbOf({ hint, can }: RolloutCard): BulkVerb | "guard" | undefined {
+  const verb = verbs[hint?.code ?? ""];
+  return verb !== undefined && can[verb] ? verb : undefined;
 }

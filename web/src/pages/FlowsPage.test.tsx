@@ -110,6 +110,7 @@ describe("without rows", () => {
   it.each([
     ["says that all agree", "/flows?disagree=true", {}, "In this window the dataplane did what the policies say"],
     ["says that the filters match nothing", "/flows?q=nobody", {}, "No connection of this window matches"],
+    ["says which single flows are kept, and where all are counted", "/flows?tab=raw&resource=bobs-cluster", { "GET /flows/raw": () => ({ body: { ...span, items: [] } }) }, "--flows"],
     ["says that the store is away", "/flows", { "GET /flows": () => ({ body: { ...span, available: false, items: [] } }) }, "connections"],
     ["says what went wrong", "/flows", { "GET /flows": () => problem(503, "store-unavailable") }, "Try again"],
   ] as const)("%s", async (_, at, over, want) => {

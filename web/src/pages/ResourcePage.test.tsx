@@ -1,7 +1,8 @@
 import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Access, Me, Resource } from "../api/types";
-import { app888, bobsCluster, connection, me, resource } from "../testing/fixtures";
+import { app888, bobsCluster, card, connection, me, resource } from "../testing/fixtures";
 import { renderPage, serve } from "../testing/render";
 import { ResourcePage } from "./ResourcePage";
 
@@ -56,5 +57,40 @@ describe("protection", () => {
     open(over, roles);
     await screen.findByTestId("protection");
     await waitFor(() => expect(asks()).toEqual(want));
+  });
+});
+
+describe("the next step", () => {
+  const open = (of: Partial<ReturnType<typeof card>>, over: Partial<Resource> = { mine: true }) => {
+    const calls = serve({
+      "GET /resources/bobs-cluster": () => ({ body: resource(over) }),
+      "GET /resources/bobs-cluster/access": () => ({ body: { items: [] } }),
+      "GET /resources/bobs-cluster/connections": () => ({ body: { items: [], available: true, since: "2026-11-19T10:00:00Z" } }),
+      "GET /rollout/bobs-cluster": () => ({ body: card(of) }),
+      "GET /tickets": () => ({ body: { items: [] } }),
+    });
+    renderPage(<ResourcePage />, { path: "/resources/:id", at: "/resources/bobs-cluster" });
+    return calls;
+  };
+
+  it("says where the resource is, what is next, and begins it", async () => {
+    open({ stage: "refine", hint: { code: "announce", next: "announced", text: "Tell them." } });
+    const step = within(await screen.findByTestId("next-step"));
+    expect(step.getByText("Refine")).toHaveAttribute("aria-current", "step");
+    expect(step.getByTestId("next-hint")).toHaveTextContent("Tell them.");
+    await userEvent.click(step.getByTestId("next-announce"));
+    expect(await screen.findByTestId("announce-message")).toBeVisible();
+  });
+
+  it("leads to the clients where these are next", async () => {
+    open({ hint: { code: "review", text: "Adopt them." } });
+    expect(await screen.findByTestId("next-look")).toHaveAttribute("href", "#proposal");
+    expect(screen.queryByTestId("next-advance")).toBeNull();
+  });
+
+  it("is nobody’s who does not answer for the resource", async () => {
+    const calls = open({}, { mine: false });
+    await screen.findByTestId("protection");
+    expect(calls.some(({ path }) => path === "/rollout/bobs-cluster")).toBe(false);
   });
 });

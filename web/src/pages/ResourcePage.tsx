@@ -19,6 +19,7 @@ import { Page, Section } from "../components/Page";
 import { ProtectionPanel } from "../components/ProtectionPanel";
 import { RequestAccessLink } from "../components/RequestAccessLink";
 import tables from "../components/Tables.module.css";
+import { NextStep } from "../components/rollout/NextStep";
 import { TicketsSection } from "../components/TicketsSection";
 import { useWords } from "../lib/use-words";
 
@@ -70,6 +71,7 @@ function Sections({ resource }: { resource: Resource }) {
   const closed = protection?.effectiveMode === "Enforce";
   return (
     <>
+      {answers && resource.class && <NextStep resource={resource} />}
       <Section title={t("resource.who")} count={access.data?.items.length} aside={resource.mine ? undefined : t("resource.othersHidden")} testId="access">
         <Loaded query={access}>
           {({ items }) =>

@@ -10,14 +10,12 @@ import { EmptyState, Loaded, Notice } from "../components/Feedback";
 import { LoadMore } from "../components/LoadMore";
 import { oversees } from "../components/Overseers";
 import { Page } from "../components/Page";
-import { AdvanceDialog } from "../components/rollout/AdvanceDialog";
-import { AnnounceDialog } from "../components/rollout/AnnounceDialog";
 import { Board } from "../components/rollout/Board";
-import { GuardDialog } from "../components/rollout/GuardDialog";
+import { Dialogs } from "../components/rollout/Dialogs";
+import type { Doing } from "../components/rollout/Dialogs";
 import classes from "../components/rollout/Rollout.module.css";
 import { SearchField } from "../components/SearchField";
 import { cardKey, split, stages } from "../lib/rollout";
-import type { BulkVerb } from "../lib/rollout";
 import { among, useFilters } from "../lib/use-filters";
 import type { FilterChange } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
@@ -51,18 +49,6 @@ function useSelection(cards: RolloutCard[]) {
       }),
     set: (all: RolloutCard[]) => setPicked(new Set(all.map(cardKey))),
   };
-}
-
-interface Doing {
-  verb: BulkVerb | "guard";
-  cards: RolloutCard[];
-}
-
-function Dialogs({ doing, onClose }: { doing: Doing | undefined; onClose: (done: boolean) => void }) {
-  const [first] = doing?.cards ?? [];
-  if (doing?.verb === "advance") return <AdvanceDialog cards={doing.cards} onClose={onClose} />;
-  if (doing?.verb === "announce") return <AnnounceDialog cards={doing.cards} onClose={onClose} />;
-  return doing && first ? <GuardDialog card={first} onClose={() => onClose(false)} /> : null;
 }
 
 /** Where each resource is on the way to Enforce, what it lacks, and the next step for many at once. */

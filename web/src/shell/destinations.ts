@@ -1,5 +1,5 @@
 /** Where one can go from anywhere, and for whom. */
-import { IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconDatabase, IconHome, IconKey, IconListDetails, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconUserCog, IconUserShare } from "@tabler/icons-react";
+import { IconAlertTriangle, IconArrowsExchange, IconBell, IconBook2, IconChecklist, IconDatabase, IconHome, IconGavel, IconKey, IconLifebuoy, IconListDetails, IconMap2, IconNetwork, IconPlugConnectedX, IconScale, IconServer2, IconStack2, IconStairsUp, IconTerminal2, IconUserCog, IconUserShare } from "@tabler/icons-react";
 import type { Icon } from "@tabler/icons-react";
 import { useMe } from "../api/queries";
 import type { Role } from "../api/types";
@@ -19,6 +19,11 @@ const governing = [
   { to: "/rollout", key: "rollout", icon: IconStairsUp, roles: ["resource-owner", ...overseers] as const },
   { to: "/flows", key: "flows", icon: IconArrowsExchange, roles: undefined },
   { to: "/unused", key: "unused", icon: IconPlugConnectedX, roles: ["application-owner", "resource-owner", ...overseers] as const },
+  { to: "/fleet", key: "fleet", icon: IconNetwork, roles: overseers },
+  { to: "/access", key: "accessMap", icon: IconMap2, roles: overseers },
+  { to: "/access-policies", key: "accessPolicies", icon: IconGavel, roles: overseers },
+  { to: "/findings", key: "findings", icon: IconAlertTriangle, roles: overseers },
+  { to: "/downgrade", key: "downgrade", icon: IconLifebuoy, roles: overseers },
   { to: "/delegations", key: "delegations", icon: IconUserShare, roles: undefined },
   { to: "/workloads", key: "workloads", icon: IconServer2, roles: ["application-owner", ...overseers] as const },
   { to: "/policies", key: "policies", icon: IconScale, roles: undefined },

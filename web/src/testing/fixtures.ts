@@ -113,6 +113,7 @@ export function card(over: Partial<RolloutCard> = {}): RolloutCard {
     stage: "refine",
     score: 82,
     threshold: 70,
+    enough: true,
     missing: [],
     mode: "Audit",
     effectiveMode: "Audit",

@@ -17,6 +17,8 @@ Object.defineProperty(window, "matchMedia", {
 window.ResizeObserver = NoResizeObserver;
 window.HTMLElement.prototype.scrollIntoView = () => {};
 window.scrollTo = () => {};
+// There is nothing to draw on.
+window.HTMLCanvasElement.prototype.getContext = () => null;
 Object.defineProperty(document, "fonts", { value: { addEventListener() {}, removeEventListener() {} } });
 
 // A busy machine is no reason to fail; what never comes still does.

@@ -16,6 +16,7 @@ import (
 
 const usage = `usage: acp-dataplane COMMAND [flags]
   run    serve one member until SIGTERM (run --help lists the flags)
+  ask    decide the connections that are asked on standard input with what is in force in one member, and change nothing
   crds   print the CRDs that a member needs
 `
 
@@ -40,6 +41,8 @@ func dispatch(ctx context.Context, args []string) error {
 	switch command {
 	case "run":
 		return run(ctx, args[1:])
+	case "ask":
+		return ask(ctx, args[1:], os.Stdin, os.Stdout)
 	case "crds":
 		return crds.Write(os.Stdout)
 	case "help", "-h", "--help":

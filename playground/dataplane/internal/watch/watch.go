@@ -40,6 +40,8 @@ type Watcher struct {
 	Mesh    *mesh.Mesh
 	Engine  *engine.Engine
 	Log     *slog.Logger
+	// Silent: it only looks; what agents write into their member is left to another.
+	Silent bool
 
 	identities *identities
 }
@@ -70,7 +72,9 @@ func (w *Watcher) Start(ctx context.Context) error {
 		return fmt.Errorf("wait for the objects of %s: %w", w.Cluster, context.Cause(ctx))
 	}
 	// Only now it is known which of the identities that were published before are nobody's any more.
-	go w.identities.run(ctx)
+	if !w.Silent {
+		go w.identities.run(ctx)
+	}
 	return nil
 }
 
@@ -120,7 +124,9 @@ func (w *Watcher) apply(update mesh.IdentityUpdate) {
 func (w *Watcher) policies(ctx context.Context, client dynamic.Interface) ([]cache.InformerSynced, error) {
 	factory := dynamicinformer.NewDynamicSharedInformerFactory(client, 0)
 	validity := newValidity(client.Resource(policyResource), w.Log)
-	go validity.run(ctx)
+	if !w.Silent {
+		go validity.run(ctx)
+	}
 	policies, err := factory.ForResource(policyResource).Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc: func(obj any) { w.setPolicy(obj, validity) },
 		UpdateFunc: func(before, obj any) {

@@ -7,9 +7,15 @@ import classes from "./Evidence.module.css";
 
 const partNames = ["observed", "weekly", "loss", "newcomers", "unattributed", "long-lived"] as const;
 
-export function ScoreBar({ value, of = 100, threshold }: { value: number; of?: number; threshold?: number | undefined }) {
+interface Bar {
+  value: number;
+  of?: number;
+  threshold?: number | undefined;
+  enough: boolean;
+}
+
+export function ScoreBar({ value, of = 100, threshold, enough }: Bar) {
   const share = (part: number) => `${of === 0 ? 0 : Math.min(100, (part / of) * 100)}%`;
-  const enough = threshold === undefined ? value >= of : value >= threshold;
   return (
     <div className={classes.bar} data-enough={enough} aria-hidden>
       <span style={{ width: share(value) }} />
@@ -32,16 +38,16 @@ export function EvidencePanel({ score }: { score: EvidenceScore }) {
         <span className={classes.value}>
           {score.value} <small>/ 100</small>
         </span>
-        <Word tone={score.enough ? "ok" : "warn"} word={t(score.enough ? "evidence.enough" : "evidence.notEnough", { threshold: score.threshold })} value={score.enough ? "enough" : "missing"} testId="evidence-enough" />
+        <Word tone={score.enough ? "ok" : "warn"} word={t(score.enough ? "evidence.enough" : score.value < score.threshold ? "evidence.notEnough" : "evidence.partLacking", { threshold: score.threshold })} value={score.enough ? "enough" : "missing"} testId="evidence-enough" />
         <span className={tables.muted}>{t("evidence.window", { duration: words.duration(score.windowSeconds) })}</span>
       </div>
-      <ScoreBar value={score.value} threshold={score.threshold} />
+      <ScoreBar value={score.value} threshold={score.threshold} enough={score.enough} />
       <dl className={classes.parts}>
         {score.parts.map((part) => (
           <div key={part.name} data-testid={`evidence-${part.name}`}>
             <dt>{nameOf(part.name)}</dt>
             <dd className={classes.track}>
-              <ScoreBar value={part.points} of={part.of} />
+              <ScoreBar value={part.points} of={part.of} enough={part.points >= part.of} />
             </dd>
             <dd className={classes.points}>{t("evidence.points", { points: part.points, of: part.of })}</dd>
             <dd className={`${classes.missing} ${tables.muted}`}>{part.missing ? words.said(part.missing) : t("evidence.full")}</dd>

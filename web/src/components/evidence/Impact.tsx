@@ -1,9 +1,10 @@
-import { IconDoorEnter, IconInfoCircle, IconPlugConnectedX } from "@tabler/icons-react";
+import { IconDoorEnter, IconEyeExclamation, IconInfoCircle, IconPlugConnectedX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Impact as ImpactData, ImpactLine } from "../../api/types";
 import { lossReasons } from "../../lib/coverage";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
+import { Count } from "../Count";
 import { DataTable } from "../DataTable";
 import { Notice } from "../Feedback";
 import { Owners, RefName } from "../Names";
@@ -17,7 +18,6 @@ const lineKey = (line: ImpactLine) => [line.cluster, line.subject.name || line.s
 
 function Lines({ lines, label }: { lines: ImpactLine[]; label: string }) {
   const { t } = useTranslation();
-  const words = useWords();
   return (
     <DataTable
       label={label}
@@ -38,7 +38,7 @@ function Lines({ lines, label }: { lines: ImpactLine[]; label: string }) {
         { key: "resource", header: t("connections.peerResource"), cell: (line) => <RefName kind="resources" about={line.resource} /> },
         { key: "action", header: t("connections.action"), cell: (line) => <span className={tables.stack}>{line.action && <code className={tables.code}>{line.action}</code>}<span className={tables.muted}>{`${line.port}/${line.protocol}`}</span></span> },
         { key: "change", header: t("impact.change"), cell: (line) => <span className={tables.badges}><DecisionBadge decision={line.before} /><span aria-hidden>→</span><DecisionBadge decision={line.after} /></span> },
-        { key: "count", header: t("connections.count"), end: true, cell: (line) => words.number(line.count) },
+        { key: "count", header: t("connections.count"), end: true, cell: (line) => <Count of={line.count} /> },
         { key: "seen", header: t("impact.seen"), cell: (line) => <span className={tables.stack}><Ago at={line.lastSeen} /><span className={tables.muted}>{t("evidence.first")} <Ago at={line.firstSeen} /></span></span> },
         { key: "cluster", header: t("connections.cluster"), cell: (line) => line.cluster },
       ]}
@@ -93,6 +93,9 @@ function Uncertain({ impact }: { impact: ImpactData }) {
   );
 }
 
+/** What would pass as before, but be reported as what Enforce refuses: what Audit is for. */
+const reported = ({ otherwise = [] }: ImpactData) => otherwise.filter(({ before, after }) => after === "audited" && before !== after);
+
 /** What the change would have done to the connections of the last days. */
 export function Impact({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
@@ -115,6 +118,11 @@ export function Impact({ impact }: { impact: ImpactData }) {
           <Lines lines={impact.newlyAllowed} label={t("impact.letIn")} />
         </Section>
       )}
+      {reported(impact).length > 0 && (
+        <Section title={t("impact.reported")} count={reported(impact).length} aside={t("impact.reportedHelp")} testId="newly-reported">
+          <Lines lines={reported(impact)} label={t("impact.reported")} />
+        </Section>
+      )}
       {(impact.evidence ?? []).map(({ resource, score }) => (
         <Section key={resource.name} title={t("impact.evidenceOf", { resource: resource.title })} aside={t("impact.evidenceHelp")}>
           <EvidencePanel score={score} />
@@ -127,20 +135,31 @@ export function Impact({ impact }: { impact: ImpactData }) {
 
 const shortest = 4;
 
+/** Whom lines are of, each once; of many, some and how many more. */
+function useNames() {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (lines: ImpactData["newlyDenied"], atLeast = 0) => {
+    const clients = [...new Map(lines.map((line) => [line.subject.name || line.subject.title, line.subject.title])).values()];
+    return words.list(clients.length > shortest ? [...clients.slice(0, shortest), t("impact.others", { count: Math.max(atLeast, clients.length) - shortest })] : clients);
+  };
+}
+
 /** The same in a few lines, beside a form or a decision. */
 export function ImpactShort({ impact }: { impact: ImpactData }) {
   const { t } = useTranslation();
   const words = useWords();
+  const namesOf = useNames();
   if (!impact.available) return <p className={tables.muted} data-testid="impact-short">{impact.message ? words.said(impact.message) : t("connections.unavailable")}</p>;
   const { denied, allowed, newlyDenied, uncertain } = impact;
-  const clients = [...new Map(newlyDenied.map((line) => [line.subject.name || line.subject.title, line.subject.title])).values()];
-  const named = clients.length > shortest ? [...clients.slice(0, shortest), t("impact.others", { count: Math.max(denied.clients, clients.length) - shortest })] : clients;
+  const told = reported(impact);
+  const passing = told.reduce((sum, { count }) => sum + count, 0);
   return (
     <ul className={classes.short} data-testid="impact-short">
-      {denied.connections > 0 ? (
+      {denied.connections > 0 || newlyDenied.length > 0 ? (
         <li className={classes.cut} data-testid="short-denied">
           <IconPlugConnectedX size={15} aria-hidden />
-          <span>{t("impact.shortDenied", { count: denied.connections, number: words.number(denied.connections), clients: words.list(named) })}</span>
+          <span>{t(denied.connections > 0 ? "impact.shortDenied" : "impact.shortDeniedOpen", { count: denied.connections, number: words.number(denied.connections), clients: namesOf(newlyDenied, denied.clients) })}</span>
         </li>
       ) : (
         <li className={classes.quiet}>
@@ -152,6 +171,12 @@ export function ImpactShort({ impact }: { impact: ImpactData }) {
         <li className={classes.let} data-testid="short-allowed">
           <IconDoorEnter size={15} aria-hidden />
           <span>{t("impact.shortAllowed", { count: allowed.connections, number: words.number(allowed.connections) })}</span>
+        </li>
+      )}
+      {told.length > 0 && (
+        <li className={classes.quiet} data-testid="short-reported">
+          <IconEyeExclamation size={15} aria-hidden />
+          <span>{t("impact.shortReported", { count: passing, number: words.number(passing), clients: namesOf(told) })}</span>
         </li>
       )}
       {uncertain.length > 0 && (

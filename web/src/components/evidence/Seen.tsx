@@ -11,7 +11,7 @@ export function Seen({ evidence }: { evidence: SeenEvidence }) {
   return (
     <span className={tables.stack}>
       <span className={tables.number}>
-        {t("evidence.seen", { count: evidence.count, number: words.number(evidence.count) })} · {t("evidence.days", { count: evidence.daysObserved, days: evidence.days })}
+        {evidence.count === 0 ? <span title={t("connections.openHelp")}>{t("evidence.open")}</span> : t("evidence.seen", { count: evidence.count, number: words.number(evidence.count) })} · {t("evidence.days", { count: evidence.daysObserved, days: evidence.days })}
       </span>
       <span className={tables.muted}>
         {t("evidence.first")} <Ago at={evidence.firstSeen} /> · {t("evidence.last")} <Ago at={evidence.lastSeen} /> · {words.list(evidence.clusters)}

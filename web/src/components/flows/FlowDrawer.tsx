@@ -6,8 +6,8 @@ import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { CatalogRef, Connection } from "../../api/types";
 import { isRefused } from "../../lib/fold";
-import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
+import { Count } from "../Count";
 import { Notice } from "../Feedback";
 import { CopyName, PersonName, RefName } from "../Names";
 import { RequestAccessLink } from "../RequestAccessLink";
@@ -32,7 +32,6 @@ function End({ kind, about }: { kind: "applications" | "resources"; about: Catal
 
 function Flow({ row }: { row: Connection }) {
   const { t } = useTranslation();
-  const words = useWords();
   return (
     <Step icon={IconArrowRight} title={t("flows.chain.flow")} testId="chain-flow">
       <dl className={classes.facts}>
@@ -52,7 +51,7 @@ function Flow({ row }: { row: Connection }) {
         <dt>{t("flows.verdict")}</dt>
         <dd><Verdict verdict={row.verdict} disagrees={row.disagrees} /></dd>
         <dt>{t("connections.count")}</dt>
-        <dd>{words.number(row.count)}</dd>
+        <dd><Count of={row.count} /></dd>
         <dt>{t("flows.firstSeen")}</dt>
         <dd><At at={row.firstSeen} /></dd>
         <dt>{t("connections.lastSeen")}</dt>

@@ -3,8 +3,8 @@ import { IconChevronRight } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import type { Connection } from "../../api/types";
 import { connectionKey } from "../../lib/connection-key";
-import { useWords } from "../../lib/use-words";
 import { DecisionBadge, Word } from "../Badge";
+import { Count } from "../Count";
 import { DataTable } from "../DataTable";
 import { RefName } from "../Names";
 import tables from "../Tables.module.css";
@@ -19,7 +19,6 @@ export function Verdict({ verdict, disagrees }: Pick<Connection, "verdict" | "di
 /** Each row is one way from a client to a resource; a row opens what decided about it and who wanted it so. */
 export function FlowTable({ rows, label, onOpen }: { rows: Connection[]; label: string; onOpen: (key: string) => void }) {
   const { t } = useTranslation();
-  const words = useWords();
   return (
     <DataTable
       label={label}
@@ -54,7 +53,7 @@ export function FlowTable({ rows, label, onOpen }: { rows: Connection[]; label: 
           ),
         },
         { key: "cluster", header: t("connections.cluster"), nowrap: true, cell: (row) => (row.sourceCluster && row.sourceCluster !== row.cluster ? `${row.sourceCluster} → ${row.cluster}` : row.cluster) },
-        { key: "count", header: t("connections.count"), end: true, cell: (row) => words.number(row.count) },
+        { key: "count", header: t("connections.count"), end: true, cell: (row) => <Count of={row.count} /> },
         { key: "seen", header: t("connections.lastSeen"), nowrap: true, cell: (row) => <Ago at={row.lastSeen} /> },
         {
           key: "open",

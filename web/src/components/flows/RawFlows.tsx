@@ -1,7 +1,8 @@
+import { Button } from "@mantine/core";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
 import { useRawFlows } from "../../api/flows";
 import type { CatalogRef, RawFlow } from "../../api/types";
-import { isFiltered } from "../../lib/flow-filter";
 import type { FlowFilter } from "../../lib/flow-filter";
 import { useWords } from "../../lib/use-words";
 import { DecisionBadge } from "../Badge";
@@ -60,6 +61,24 @@ function RawTable({ rows }: { rows: RawFlow[] }) {
   );
 }
 
+/** Most stores keep only some flows one by one; every one of them is among the connections. */
+function NoneKept({ search }: { search: URLSearchParams }) {
+  const { t } = useTranslation();
+  const counted = new URLSearchParams(search);
+  counted.delete("tab");
+  return (
+    <EmptyState
+      action={
+        <Button component={Link} to={{ search: counted.toString() }} variant="default" data-testid="raw-connections">
+          {t("flows.rawConnections")}
+        </Button>
+      }
+    >
+      {t("flows.rawEmpty")}
+    </EmptyState>
+  );
+}
+
 /** Flow by flow, with addresses and nodes; kept for days, not for weeks. */
 export function RawFlows({ filter, search }: { filter: FlowFilter; search: URLSearchParams }) {
   const { t } = useTranslation();
@@ -71,7 +90,7 @@ export function RawFlows({ filter, search }: { filter: FlowFilter; search: URLSe
         {(data) => {
           if (data.pages.some((page) => !page.available)) return <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>;
           const rows = data.pages.flatMap((page) => page.items);
-          return rows.length === 0 ? <EmptyState>{t(isFiltered(search) ? "flows.noMatch" : "flows.rawEmpty")}</EmptyState> : <RawTable rows={rows} />;
+          return rows.length === 0 ? <NoneKept search={search} /> : <RawTable rows={rows} />;
         }}
       </Loaded>
       <LoadMore query={query} />

@@ -37,7 +37,7 @@ export function Threshold({ resource, ...override }: OverrideProps & { resource:
       {!score.enough && (
         <Notice>
           <span className={tables.sentence}>
-            {t("override.missing", { value: score.value, threshold: score.threshold })} {!security && t("override.askSecurity")} <Link to={`/resources/${encodeURIComponent(resource)}#proposal`}>{t("override.review")}</Link>
+            {t(score.value < score.threshold ? "override.missing" : "override.partLacking", { value: score.value, threshold: score.threshold })} {!security && t("override.askSecurity")} <Link to={`/resources/${encodeURIComponent(resource)}#proposal`}>{t("override.review")}</Link>
           </span>
         </Notice>
       )}

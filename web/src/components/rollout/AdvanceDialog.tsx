@@ -20,6 +20,19 @@ interface Props {
   onClose: (done: boolean) => void;
 }
 
+/** What the change would have done to the connections of the last days; of what is not onboarded yet, what onboarding it so would have. */
+function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
+  const { t } = useTranslation();
+  const { data } = useReplay(advanceBody(kind, cards, target, clusters));
+  if (!data) return null;
+  return (
+    <div data-testid={`replayed-${kind}`}>
+      <Text size="xs" c="dimmed" fw={560} mb={4}>{t(kind === "mode" ? "impact.short" : "impact.shortOnboard")}</Text>
+      <ImpactShort impact={data} />
+    </div>
+  );
+}
+
 /** Asks for another mode for several resources, one ticket each; says what it affects before, and what became of each afterwards. */
 export function AdvanceDialog({ cards, onClose }: Props) {
   const { t } = useTranslation();
@@ -33,7 +46,6 @@ export function AdvanceDialog({ cards, onClose }: Props) {
   const [reason, setReason] = useState("");
   const [override, setOverride] = useState<string>();
   const [tried, setTried] = useState(false);
-  const replay = useReplay(advanceBody(able, target, clusters));
   const unknown = target === "enforce" ? lacking(able) : [];
   const mayOverride = unknown.length > 0 && unknown.every(({ can }) => can.override);
 
@@ -72,12 +84,8 @@ export function AdvanceDialog({ cards, onClose }: Props) {
             </Stack>
           </Radio.Group>
           <MultiSelect label={t("rollout.advance.clusters")} description={t("rollout.advance.clustersHelp")} placeholder={clusters.length === 0 ? t("rollout.advance.everyCluster") : undefined} data={clustersOf(able)} value={clusters} onChange={setClusters} clearable data-testid="advance-clusters" />
-          {replay.data && (
-            <div>
-              <Text size="xs" c="dimmed" fw={560} mb={4}>{t("impact.short")}</Text>
-              <ImpactShort impact={replay.data} />
-            </div>
-          )}
+          <Replayed kind="mode" cards={able} target={target} clusters={clusters} />
+          <Replayed kind="onboard" cards={able} target={target} clusters={clusters} />
           {unknown.length > 0 && <Notice testId="advance-lacking">{t("rollout.advance.lacking", { count: unknown.length, names: words.list(unknown.slice(0, 5).map(({ resource }) => resource.title)) })}</Notice>}
           {mayOverride && <Override value={override} onChange={setOverride} />}
           <Textarea

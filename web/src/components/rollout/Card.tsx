@@ -3,7 +3,7 @@ import { IconDots } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
 import type { RolloutCard } from "../../api/types";
-import { missingOf } from "../../lib/rollout";
+import { anchors, missingOf } from "../../lib/rollout";
 import { useWords } from "../../lib/use-words";
 import badge from "../Badge.module.css";
 import { Word } from "../Badge";
@@ -58,9 +58,6 @@ function Actions({ card, onAct }: { card: RolloutCard; onAct: (action: CardActio
   );
 }
 
-/** Where the hint leads: what it asks for is done on the resource's page. */
-const anchors: Record<string, string> = { onboard: "", propose: "#proposal", review: "#proposal", register: "#proposal", wait: "#evidence" };
-
 interface Props {
   card: RolloutCard;
   selected: boolean;
@@ -90,10 +87,10 @@ export function Card({ card, selected, onSelect, onAct }: Props) {
         <Actions card={card} onAct={onAct} />
       </div>
       <div className={classes.scoreLine}>
-        {card.score === undefined ? <span>{t("rollout.noScore")}</span> : <ScoreBar value={card.score} threshold={card.threshold} />}
+        {card.score === undefined ? <span>{t("rollout.noScore")}</span> : <ScoreBar value={card.score} threshold={card.threshold} enough={card.enough === true} />}
         {card.score !== undefined && (
           <span data-testid="card-score" data-value={card.score}>
-            {t("rollout.score", { value: card.score, threshold: card.threshold ?? 0 })}
+            {t("rollout.score", { value: card.score })}
           </span>
         )}
       </div>

@@ -86,6 +86,7 @@ export const common = {
     Leaked: "Leaked",
     Overridden: "Overridden",
     Quarantined: "Quarantined",
+    Downgraded: "Downgraded",
   },
   clusterHelp: {
     Pending: "Not read back from the member yet.",
@@ -96,6 +97,7 @@ export const common = {
     Leaked: "Still present in the member though it should be gone.",
     Overridden: "Another policy in the member allows more than this one.",
     Quarantined: "The member is kept out of changes for now.",
+    Downgraded: "An operator opened the member by hand: it lets everything through and takes no changes until that is ended.",
   },
   decision: {
     allowed: "allowed",

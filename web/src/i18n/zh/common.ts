@@ -85,6 +85,7 @@ export const common = {
     Leaked: "残留",
     Overridden: "被覆盖",
     Quarantined: "已隔离",
+    Downgraded: "已降级",
   },
   clusterHelp: {
     Pending: "尚未从成员集群回读到应有的内容。",
@@ -95,6 +96,7 @@ export const common = {
     Leaked: "本应删除，但成员集群中仍然存在。",
     Overridden: "成员集群中另有策略放行了更多访问。",
     Quarantined: "该成员集群暂不接收变更。",
+    Downgraded: "运维人员手动放开了该成员集群：在结束降级之前，它放行一切访问，也不接收变更。",
   },
   decision: {
     allowed: "允许",

@@ -1,6 +1,7 @@
 import { catalog } from "./catalog";
 import { common } from "./common";
 import { decisions } from "./decisions";
+import { fleet } from "./fleet";
 import { flows } from "./flows";
 import { governance } from "./governance";
 import { own } from "./own";
@@ -8,4 +9,4 @@ import { request } from "./request";
 import { rollout } from "./rollout";
 import { tickets } from "./tickets";
 
-export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...rollout };
+export const zh = { ...common, ...catalog, ...tickets, ...decisions, ...request, ...own, ...governance, ...flows, ...fleet, ...rollout };

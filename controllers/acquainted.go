@@ -1,0 +1,42 @@
+package controllers
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// acquaintance is how long a start waits for members that neither answer nor fail: a revocation must not wait for them.
+const acquaintance = 10 * time.Second
+
+// acquainted is ready and then waits until every member was read or found unreadable. Before that each status would tell of
+// members that were not contacted yet, and once more of what they have: two writes for each resource, and none is news.
+func acquainted(ready func(context.Context) error, fleets ...federation.Members) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := ready(ctx); err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(ctx, acquaintance)
+		defer cancel()
+		look := time.NewTicker(20 * time.Millisecond)
+		defer look.Stop()
+		for slices.ContainsFunc(fleets, strange) {
+			select {
+			case <-look.C:
+			case <-ctx.Done():
+				return nil // if everything ends, the controllers see that themselves
+			}
+		}
+		return nil
+	}
+}
+
+// strange tells whether some member was not heard of yet.
+func strange(fleet federation.Members) bool {
+	if listed, err := fleet.Registry(); !listed {
+		return err == nil
+	}
+	return slices.ContainsFunc(fleet.Clusters(), func(c federation.Cluster) bool { return fleet.Observe(c.Name, "").Unknown })
+}

@@ -1,0 +1,41 @@
+package class
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// propagated tells how long a change of many resources of a class still takes. A few that wait a second are not worth a word.
+// It is pure.
+func propagated(pattern string, waiting []string) metav1.Condition {
+	n := 0
+	if class, err := policy.ParseName(pattern); err == nil {
+		for _, w := range waiting {
+			if resource, err := policy.ParseName(w); err == nil && class.Covers(resource) {
+				n++
+			}
+		}
+	}
+	if n <= feed.Many {
+		return condition.True(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, "")
+	}
+	// All that wait share what KubeFed can do.
+	left := upTo(int(federation.BulkDuration(len(waiting)).Seconds()), int(showStep.Seconds()))
+	return condition.False(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagating,
+		fmt.Sprintf("up to %d units of the class wait to be written: about %d s; revocations and single grants do not wait for them",
+			upTo(n, int(showStep.Seconds())*federation.WritesPerSecond), left))
+}
+
+// showStep makes what is told change every so often, not with every unit: telling it wakes whoever tells it.
+const showStep = 5 * time.Second
+
+// upTo is n, or the next multiple of step.
+func upTo(n, step int) int { return (n + step - 1) / step * step }

@@ -1,0 +1,59 @@
+package membercluster
+
+import (
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Units is what is placed in one member, or was.
+type Units struct {
+	Objects v1alpha1.MemberObjects
+	// States counts them by state.
+	States map[v1alpha1.MemberState]int
+	// Heaviest is the unit that needs most of a workload's policy map; nil: none is placed.
+	Heaviest *v1alpha1.MemberPolicyMap
+}
+
+// count goes through the board once, for all members.
+func count(board *progress.Board) map[string]*Units {
+	out := map[string]*Units{}
+	board.Each(func(r *progress.Report) {
+		for i := range r.Clusters {
+			c := &r.Clusters[i]
+			u := out[string(c.Name)]
+			if u == nil {
+				u = &Units{States: map[v1alpha1.MemberState]int{}}
+				out[string(c.Name)] = u
+			}
+			u.add(r, c)
+		}
+	})
+	return out
+}
+
+func (u *Units) add(r *progress.Report, c *v1alpha1.ClusterState) {
+	u.States[c.State]++
+	o := &u.Objects
+	o.Managed++
+	switch c.State {
+	case v1alpha1.MemberRealized:
+		o.Realized++
+	case v1alpha1.MemberDrifted:
+		o.Drifted++
+	case v1alpha1.MemberLeaked:
+		o.Leaked++
+	case v1alpha1.MemberOverridden:
+		o.Overridden++
+	default:
+		o.Pending++
+	}
+	if c.DesiredRevision == "" {
+		return
+	}
+	n := int32(min(r.Entries, 1<<30))
+	// Of equal ones always the same, whatever the order of the board.
+	if h := u.Heaviest; h == nil || n > h.Highest || n == h.Highest && r.Resource < h.Unit {
+		u.Heaviest = &v1alpha1.MemberPolicyMap{Highest: n, Limit: policy.MapEntries, Unit: r.Resource}
+	}
+}

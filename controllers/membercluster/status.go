@@ -1,0 +1,160 @@
+package membercluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+// facts are what is known of one member at one moment.
+type facts struct {
+	Cluster federation.Cluster
+	Seen    federation.Observation
+	Look    member.Look
+	// Units is nil before every unit was decided once: what is counted then is less than there is.
+	Units *Units
+	// Orphans are objects that look like ACP's and that nothing asks for, by name.
+	Orphans []string
+	// Identities are nil when they were not read.
+	Identities *v1alpha1.MemberIdentities
+	Now        metav1.Time
+}
+
+// most is how many findings the API takes.
+const most = 64
+
+// status is the whole status of a MemberCluster. It is pure. What is not known now is as it was before.
+func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClusterStatus {
+	s := v1alpha1.MemberClusterStatus{
+		KubernetesVersion: short(cmp.Or(f.Look.Kubernetes, before.KubernetesVersion)),
+		Guard:             guardState(f.Look.Guard),
+		Downgrade:         f.downgrade(before), Objects: before.Objects, PolicyMap: before.PolicyMap, Identities: before.Identities,
+	}
+	s.CiliumVersion, s.IstioVersion = short(f.Look.Cilium), short(f.Look.Istio)
+	if f.Look.Kubernetes == "" { // it did not answer
+		s.CiliumVersion, s.IstioVersion, s.Guard = before.CiliumVersion, before.IstioVersion, cmp.Or(before.Guard, v1alpha1.GuardUnknown)
+	}
+	if f.Units != nil {
+		s.Objects, s.PolicyMap = f.Units.Objects, f.Units.Heaviest
+	}
+	if f.Identities != nil && !sameIdentities(f.Identities, before.Identities) {
+		s.Identities = f.Identities
+	}
+	s.State, s.Message = f.state(s.Downgrade)
+	s.Findings = f.findings(&s)
+	s.Since = before.Since
+	if s.Since == nil || before.State != s.State {
+		s.Since = &f.Now
+	}
+	ready := condition.False(v1alpha1.ConditionReady, string(s.State), s.Message)
+	if s.State == v1alpha1.MemberClusterReady {
+		ready = condition.True(v1alpha1.ConditionReady, string(s.State), "")
+	}
+	s.Conditions = condition.Set(before.Conditions, 0, f.Now, ready)
+	s.ObservedAt = before.ObservedAt
+	if !equality.Semantic.DeepEqual(s, *before) {
+		s.ObservedAt = &f.Now
+	}
+	return s
+}
+
+// state is the worst that holds, and what to do about it.
+func (f *facts) state(mark *v1alpha1.MemberDowngrade) (v1alpha1.MemberClusterState, string) {
+	name := f.Cluster.Name
+	silent := slices.IndexFunc(f.Look.Findings, func(p preflight.Finding) bool { return p.Code == preflight.Unreachable })
+	switch {
+	case f.Cluster.Held && f.Cluster.Downgrade == nil:
+		return v1alpha1.MemberClusterQuarantined, condition.Truncate(f.Cluster.Why + "; KubeFed is kept from it until that is mended, and what it has stays as it is")
+	case mark != nil:
+		return v1alpha1.MemberClusterDowngraded, condition.Truncate(fmt.Sprintf("it was turned to audit by hand%s: nothing is refused there and nothing is written there until "+
+			"kubectl acp resume", because(mark)))
+	case f.Cluster.Leaving:
+		return v1alpha1.MemberClusterLeaving, fmt.Sprintf("it is being taken out of the fleet: kubectl acp cluster leave %s finishes that", name)
+	case !f.Seen.Reachable:
+		return v1alpha1.MemberClusterUnreachable, condition.Truncate(f.Seen.Message)
+	case silent >= 0:
+		// It can be read, and KubeFed cannot write to it.
+		return v1alpha1.MemberClusterUnreachable, condition.Truncate(said(f.Look.Findings[silent]))
+	}
+	return v1alpha1.MemberClusterReady, ""
+}
+
+// downgrade is the mark of a member, as it was read or as KubeFed is kept from the member because of it. A mark that cannot be
+// read now is where it was.
+func (f *facts) downgrade(before *v1alpha1.MemberClusterStatus) *v1alpha1.MemberDowngrade {
+	mark := f.Look.Mark
+	switch {
+	case mark == nil && f.Cluster.Downgrade != nil:
+		mark = f.Cluster.Downgrade
+	case mark == nil && f.Look.Marked:
+		return nil
+	case mark == nil:
+		return before.Downgrade
+	}
+	since := metav1.NewTime(mark.Since)
+	return &v1alpha1.MemberDowngrade{Since: &since, By: strings.ToValidUTF8(mark.By[:min(len(mark.By), 253)], ""), Reason: condition.Truncate(mark.Reason)}
+}
+
+func guardState(s guard.State) v1alpha1.GuardState {
+	switch s {
+	case guard.Present:
+		return v1alpha1.GuardPresent
+	case guard.Missing:
+		return v1alpha1.GuardMissing
+	case guard.Changed:
+		return v1alpha1.GuardChanged
+	}
+	return v1alpha1.GuardUnknown
+}
+
+func because(d *v1alpha1.MemberDowngrade) string {
+	out := ""
+	if d.By != "" {
+		out += " by " + d.By
+	}
+	if d.Reason != "" {
+		out += " (" + d.Reason + ")"
+	}
+	return out
+}
+
+// findings are the preflight's and those of what fills up, the worst first.
+func (f *facts) findings(s *v1alpha1.MemberClusterStatus) []v1alpha1.MemberFinding {
+	var out []v1alpha1.MemberFinding
+	for _, p := range f.Look.Findings {
+		out = append(out, v1alpha1.MemberFinding{Code: p.Code, Severity: v1alpha1.FindingSeverity(p.Severity), Message: condition.Truncate(said(p)), Object: p.About})
+	}
+	out = append(out, filling(s)...)
+	out = append(out, orphaned(f.Orphans)...)
+	order := []v1alpha1.FindingSeverity{v1alpha1.FindingStops, v1alpha1.FindingFails, v1alpha1.FindingWarns}
+	slices.SortStableFunc(out, func(a, b v1alpha1.MemberFinding) int {
+		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
+	})
+	return out[:min(len(out), most)]
+}
+
+// said is a finding with what to do about it.
+func said(f preflight.Finding) string {
+	if f.Do == "" || f.Do == "nothing" {
+		return f.Message
+	}
+	return f.Message + "; " + f.Do
+}
+
+// short is a version as the API takes it.
+func short(version string) string { return strings.ToValidUTF8(version[:min(len(version), 63)], "") }
+
+func sameIdentities(a, b *v1alpha1.MemberIdentities) bool {
+	return a != nil && b != nil && a.Used == b.Used && a.Limit == b.Limit && slices.Equal(a.Labels, b.Labels)
+}

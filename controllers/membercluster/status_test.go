@@ -1,0 +1,210 @@
+package membercluster
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+var (
+	earlier = metav1.NewTime(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
+	now     = metav1.NewTime(earlier.Add(time.Hour))
+)
+
+func healthy() *facts {
+	return &facts{Cluster: federation.Cluster{Name: "m1"}, Seen: federation.Observation{Registered: true, Reachable: true},
+		Look: member.Look{Kubernetes: "v1.36.3", Cilium: "v1.20.2", IdentityLimit: 65536, Guard: guard.Present, Marked: true}, Units: &Units{}, Now: now}
+}
+
+func TestState(t *testing.T) {
+	away := federation.Observation{Registered: true, Message: "member m1 does not answer at https://m1"}
+	mark := &guard.Downgrade{By: "dave", Reason: "an outage"}
+	for _, c := range []struct {
+		reason string
+		change func(*facts)
+		state  v1alpha1.MemberClusterState
+		says   string
+	}{
+		{"nothing is wrong", func(*facts) {}, v1alpha1.MemberClusterReady, ""},
+		{"it cannot be read", func(f *facts) { f.Seen = away }, v1alpha1.MemberClusterUnreachable, "does not answer"},
+		{"KubeFed's token is refused", func(f *facts) {
+			f.Look.Findings = []preflight.Finding{{Severity: preflight.Stops, Code: preflight.Unreachable, Message: "it refuses the token", Do: "check the token"}}
+		}, v1alpha1.MemberClusterUnreachable, "it refuses the token; check the token"},
+		{"leaving is worse than away", func(f *facts) { f.Seen, f.Cluster.Leaving = away, true }, v1alpha1.MemberClusterLeaving, "cluster leave m1"},
+		{"a downgrade is worse than leaving", func(f *facts) { f.Cluster.Leaving, f.Look.Mark = true, mark }, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
+		{"KubeFed is kept from a downgraded member, which is no quarantine", func(f *facts) {
+			f.Cluster.Held, f.Cluster.Downgrade, f.Look.Mark = true, mark, mark
+		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
+		{"KubeFed is kept from it because of the mark", func(f *facts) {
+			f.Cluster.Held, f.Cluster.Why, f.Cluster.Downgrade, f.Seen, f.Look.Marked = true, "it is downgraded", mark, away, false
+		}, v1alpha1.MemberClusterDowngraded, "by dave (an outage)"},
+		{"a quarantine is the worst", func(f *facts) {
+			f.Cluster.Held, f.Cluster.Why, f.Look.Mark, f.Seen = true, "a kind is missing", mark, away
+		}, v1alpha1.MemberClusterQuarantined, "a kind is missing"},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f := healthy()
+			c.change(f)
+			s := f.status(&v1alpha1.MemberClusterStatus{})
+			ready := meta.FindStatusCondition(s.Conditions, v1alpha1.ConditionReady)
+			if s.State != c.state || (s.Message == "") != (c.says == "") || !strings.Contains(s.Message, c.says) ||
+				ready == nil || (ready.Status == metav1.ConditionTrue) != (c.state == v1alpha1.MemberClusterReady) || ready.Reason != string(c.state) {
+				t.Errorf("%s %q, %+v", s.State, s.Message, ready)
+			}
+		})
+	}
+}
+
+func TestOrphansAreFindings(t *testing.T) {
+	f := healthy()
+	for i := range mostOrphans + 2 {
+		f.Orphans = append(f.Orphans, fmt.Sprintf("acp-%02d", i))
+	}
+	s := f.status(&v1alpha1.MemberClusterStatus{})
+	if n := len(s.Findings); n != mostOrphans+1 || s.Findings[0].Object != "acp-00" || s.Findings[0].Code != v1alpha1.FindingOrphan ||
+		!strings.HasPrefix(s.Findings[mostOrphans].Message, "and 2 more") || s.State != v1alpha1.MemberClusterReady {
+		t.Errorf("%s, %+v", s.State, s.Findings)
+	}
+}
+
+func TestStatusKeepsWhatIsNotKnownNow(t *testing.T) {
+	f := healthy()
+	f.Units = &Units{Objects: v1alpha1.MemberObjects{Managed: 2, Realized: 2}}
+	f.Identities = &v1alpha1.MemberIdentities{Used: 5, Limit: 10, ObservedAt: earlier}
+	f.Now = earlier
+	before := f.status(&v1alpha1.MemberClusterStatus{})
+
+	again := *f
+	again.Now, again.Identities = now, &v1alpha1.MemberIdentities{Used: 5, Limit: 10, ObservedAt: now}
+	if d := cmp.Diff(before, again.status(&before)); d != "" {
+		t.Errorf("time alone is a difference:\n%s", d)
+	}
+
+	gone := *f
+	gone.Now, gone.Look, gone.Units, gone.Identities = now, member.Look{}, nil, nil
+	gone.Seen = federation.Observation{Registered: true, Message: "away"}
+	after := gone.status(&before)
+	if d := cmp.Diff(before, after, cmpopts.IgnoreFields(v1alpha1.MemberClusterStatus{}, "State", "Since", "Message", "Conditions", "ObservedAt")); d != "" {
+		t.Errorf("what was known is lost:\n%s", d)
+	}
+	if after.Since == nil || !after.Since.Equal(&now) || !after.ObservedAt.Equal(&now) || !before.Since.Equal(&earlier) {
+		t.Errorf("since %v, observed %v, before %v", after.Since, after.ObservedAt, before.Since)
+	}
+
+	upgraded := *f
+	upgraded.Look.Cilium = ""
+	if s := upgraded.status(&before); s.CiliumVersion != "" {
+		t.Errorf("it answers, and has no Cilium that is known, and %q is told", s.CiliumVersion)
+	}
+}
+
+func TestGuardAndDowngrade(t *testing.T) {
+	mark := &guard.Downgrade{Since: earlier.Time, By: strings.Repeat("d", 300), Reason: strings.Repeat("r", 2000)}
+	for _, c := range []struct {
+		reason string
+		before v1alpha1.MemberClusterStatus
+		look   func(*member.Look)
+		guard  v1alpha1.GuardState
+		marked bool
+	}{
+		{"all is well", v1alpha1.MemberClusterStatus{}, func(*member.Look) {}, v1alpha1.GuardPresent, false},
+		{"the guard is gone", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *member.Look) { l.Guard = guard.Missing }, v1alpha1.GuardMissing, false},
+		{"it is another", v1alpha1.MemberClusterStatus{}, func(l *member.Look) { l.Guard = guard.Changed }, v1alpha1.GuardChanged, false},
+		{"it may not be read", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *member.Look) { l.Guard = guard.Unknown }, v1alpha1.GuardUnknown, false},
+		{"nobody answers", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *member.Look) { *l = member.Look{Guard: guard.Unknown} }, v1alpha1.GuardPresent, false},
+		{"nobody ever did", v1alpha1.MemberClusterStatus{}, func(l *member.Look) { *l = member.Look{Guard: guard.Unknown} }, v1alpha1.GuardUnknown, false},
+		{"a mark is there", v1alpha1.MemberClusterStatus{}, func(l *member.Look) { l.Mark = mark }, v1alpha1.GuardPresent, true},
+		{"and went", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(*member.Look) {}, v1alpha1.GuardPresent, false},
+		{"and cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(l *member.Look) { l.Marked = false }, v1alpha1.GuardPresent, true},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f := healthy()
+			c.look(&f.Look)
+			s := f.status(&c.before)
+			if s.Guard != c.guard || (s.Downgrade != nil) != c.marked || (s.State == v1alpha1.MemberClusterDowngraded) != c.marked {
+				t.Errorf("%s, %+v, %s", s.Guard, s.Downgrade, s.State)
+			}
+			if d := s.Downgrade; d != nil && (len(d.By) > 253 || len(d.Reason) > 1024) {
+				t.Errorf("too long for the API: %d and %d", len(d.By), len(d.Reason))
+			}
+		})
+	}
+}
+
+func TestFindings(t *testing.T) {
+	f := healthy()
+	f.Look.Findings = []preflight.Finding{
+		{Severity: preflight.Fails, Code: preflight.LabelNotIdentity, About: "redis", Message: "the label is not there", Do: "add it"},
+		{Severity: preflight.Warns, Code: preflight.IstioCapabilities, Message: "Istio is there", Do: "nothing"},
+	}
+	f.Look.Guard = guard.Missing
+	f.Identities = &v1alpha1.MemberIdentities{Used: 91, Limit: 100, Labels: []v1alpha1.IdentityLabel{{Key: "build", Values: 80}}}
+	f.Units.Heaviest = &v1alpha1.MemberPolicyMap{Highest: 9000, Limit: 16384, Unit: "r"}
+	s := f.status(&v1alpha1.MemberClusterStatus{})
+	var got []string
+	for _, x := range s.Findings {
+		got = append(got, string(x.Severity)+" "+x.Code+" "+x.Object)
+	}
+	want := []string{"Fails LabelNotInIdentities redis", "Fails IdentitiesFull build", "Warns IstioCapabilities ", "Warns PolicyMapFilling r"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+	if s.Findings[0].Message != "the label is not there; add it" || s.Findings[2].Message != "Istio is there" || s.Guard != v1alpha1.GuardMissing {
+		t.Errorf("%+v", s)
+	}
+	for range 100 {
+		f.Look.Findings = append(f.Look.Findings, preflight.Finding{Severity: preflight.Warns, Code: "More"})
+	}
+	if s := f.status(&v1alpha1.MemberClusterStatus{}); len(s.Findings) != most || s.Findings[1].Code != v1alpha1.FindingIdentitiesFull {
+		t.Errorf("%d findings", len(s.Findings))
+	}
+}
+
+func TestFilling(t *testing.T) {
+	for _, c := range []struct {
+		reason     string
+		used       int32
+		highest    int32
+		identities string
+		policyMap  bool
+	}{
+		{"little is used", 10, 10, "", false},
+		{"at the mark nothing is said", 70, 50, "", false},
+		{"above it", 71, 51, v1alpha1.FindingIdentitiesFilling, true},
+		{"at the second mark", 90, 100, v1alpha1.FindingIdentitiesFilling, true},
+		{"and above", 91, 100, v1alpha1.FindingIdentitiesFull, true},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			s := &v1alpha1.MemberClusterStatus{Identities: &v1alpha1.MemberIdentities{Used: c.used, Limit: 100}, PolicyMap: &v1alpha1.MemberPolicyMap{Highest: c.highest, Limit: 100}}
+			var want []string
+			if c.identities != "" {
+				want = append(want, c.identities)
+			}
+			if c.policyMap {
+				want = append(want, v1alpha1.FindingPolicyMapFilling)
+			}
+			var got []string
+			for _, f := range filling(s) {
+				got = append(got, f.Code)
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Error(d)
+			}
+		})
+	}
+	if got := filling(&v1alpha1.MemberClusterStatus{}); len(got) != 0 {
+		t.Errorf("nothing was read, and %v is said", got)
+	}
+}

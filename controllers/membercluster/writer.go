@@ -1,0 +1,211 @@
+package membercluster
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// Fleet is the registry of the members.
+type Fleet interface {
+	Registry() (listed bool, err error)
+	Clusters() []federation.Cluster
+	Observe(cluster, object string) federation.Observation
+}
+
+// Writer keeps the MemberClusters. It runs on the leader.
+type Writer struct {
+	Client client.Client
+	Fleet  Fleet
+	// Looked is what the preflight last found in a member; false: it has not looked yet.
+	Looked func(cluster string) (member.Look, bool)
+	Board  *progress.Board
+	// Complete tells whether every unit was decided at least once. It is asked until it says so.
+	Complete func() bool
+	// Ready waits until the host's objects are listed.
+	Ready func(context.Context) error
+	// Identities counts those of a member; nil: they were not read.
+	Identities func(cluster string, limit int32) *v1alpha1.MemberIdentities
+	// Orphans are the objects in a member that look like ACP's and that nothing asks for, by name; nil: nobody looks for them.
+	Orphans func(cluster string) []string
+	Clock   clock.PassiveClock
+	// Every is the time between two looks, and the least between two writes about one member; 0 is DefaultEvery.
+	Every time.Duration
+	Log   logr.Logger
+
+	wake     chan struct{}
+	written  map[string]time.Time
+	complete bool
+
+	mu     sync.RWMutex
+	latest map[string]latest
+}
+
+// latest is what was last found of a member, for the metrics.
+type latest struct {
+	Status v1alpha1.MemberClusterStatus
+	States map[v1alpha1.MemberState]int
+}
+
+// DefaultEvery bounds how old a MemberCluster is, and how often it is written.
+const DefaultEvery = 10 * time.Second
+
+// Prepare completes a writer.
+func (w *Writer) Prepare() error {
+	if w.Client == nil || w.Fleet == nil || w.Looked == nil || w.Board == nil || w.Complete == nil || w.Ready == nil || w.Identities == nil || w.Clock == nil {
+		return errors.New("membercluster: Client, Fleet, Looked, Board, Complete, Ready, Identities and Clock are needed")
+	}
+	if w.Every == 0 {
+		w.Every = DefaultEvery
+	}
+	w.wake, w.written = make(chan struct{}, 1), map[string]time.Time{}
+	return nil
+}
+
+// Wake asks for a look soon: a member was registered, lost or found again.
+func (w *Writer) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
+
+// +kubebuilder:rbac:groups=acp.io,resources=memberclusters,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=acp.io,resources=memberclusters/status,verbs=update
+
+// Start looks until the context ends.
+func (w *Writer) Start(ctx context.Context) error {
+	if err := w.Ready(ctx); err != nil {
+		return err
+	}
+	ticker := time.NewTicker(w.Every)
+	defer ticker.Stop()
+	for {
+		if err := w.look(ctx); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) {
+			w.Log.Error(err, "MemberClusters cannot be written; they are tried again")
+		}
+		// Many members may wake at once.
+		rest := time.NewTimer(w.Every / 10)
+		select {
+		case <-ctx.Done():
+			rest.Stop()
+			return nil
+		case <-rest.C:
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wake:
+		case <-ticker.C:
+		}
+	}
+}
+
+// look tells of every member once, and removes what is told of those that are gone.
+func (w *Writer) look(ctx context.Context) error {
+	if listed, _ := w.Fleet.Registry(); !listed {
+		return nil // who is not listed now is not gone
+	}
+	var list v1alpha1.MemberClusterList
+	if err := w.Client.List(ctx, &list); err != nil {
+		return fmt.Errorf("list the MemberClusters: %w", err)
+	}
+	had := map[string]*v1alpha1.MemberCluster{}
+	for i := range list.Items {
+		had[list.Items[i].Name] = &list.Items[i]
+	}
+	var units map[string]*Units
+	if w.complete = w.complete || w.Complete(); w.complete {
+		units = count(w.Board)
+	}
+	var errs []error
+	found := map[string]latest{}
+	for _, c := range w.Fleet.Clusters() {
+		o := had[c.Name]
+		delete(had, c.Name)
+		f, ok := w.gather(c, units)
+		if !ok {
+			continue
+		}
+		now, err := w.tell(ctx, o, f)
+		errs = append(errs, err)
+		found[c.Name] = latest{Status: now}
+		if f.Units != nil {
+			found[c.Name] = latest{Status: now, States: f.Units.States}
+		}
+	}
+	for name, o := range had {
+		delete(w.written, name)
+		errs = append(errs, client.IgnoreNotFound(w.Client.Delete(ctx, o)))
+	}
+	w.mu.Lock()
+	w.latest = found
+	w.mu.Unlock()
+	return errors.Join(errs...)
+}
+
+// gather reads what is known of a member. Before the preflight looked, nothing is told: it would be half of the truth.
+func (w *Writer) gather(c federation.Cluster, units map[string]*Units) (*facts, bool) {
+	f := &facts{Cluster: c, Seen: w.Fleet.Observe(c.Name, ""), Now: metav1.NewTime(w.Clock.Now().Truncate(time.Second))}
+	var looked bool
+	if f.Look, looked = w.Looked(c.Name); !looked {
+		return nil, false
+	}
+	if units != nil {
+		if f.Units = units[c.Name]; f.Units == nil {
+			f.Units = &Units{}
+		}
+	}
+	if units != nil && w.Orphans != nil {
+		f.Orphans = w.Orphans(c.Name)
+	}
+	f.Identities = w.Identities(c.Name, f.Look.IdentityLimit)
+	if f.Identities != nil {
+		f.Identities.ObservedAt = f.Now
+	}
+	return f, true
+}
+
+// tell writes the MemberCluster if it differs and was not written a moment ago, and returns how the member stands.
+func (w *Writer) tell(ctx context.Context, had *v1alpha1.MemberCluster, f *facts) (v1alpha1.MemberClusterStatus, error) {
+	name := f.Cluster.Name
+	o := &v1alpha1.MemberCluster{}
+	if had != nil {
+		o = had
+	}
+	now := f.status(&o.Status)
+	if had != nil && equality.Semantic.DeepEqual(o.Status, now) || time.Since(w.written[name]) < w.Every*9/10 {
+		return now, nil
+	}
+	if had == nil {
+		o.Name = name
+		err := w.Client.Create(ctx, o)
+		if apierrors.IsAlreadyExists(err) {
+			err = w.Client.Get(ctx, types.NamespacedName{Name: name}, o) // the list was older than that
+		}
+		if err != nil {
+			return now, fmt.Errorf("make MemberCluster %s: %w", name, err)
+		}
+	}
+	o.Status = now
+	if err := w.Client.Status().Update(ctx, o); err != nil {
+		return now, client.IgnoreNotFound(fmt.Errorf("write the status of MemberCluster %s: %w", name, err))
+	}
+	w.written[name] = time.Now()
+	return now, nil
+}

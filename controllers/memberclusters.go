@@ -1,0 +1,56 @@
+package controllers
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/acp-io/acp/controllers/membercluster"
+)
+
+// setUpMemberClusters adds what tells how each member stands.
+func setUpMemberClusters(mgr manager.Manager, config Config, w *wake, ready func(context.Context) error) (*membercluster.Writer, error) {
+	writer := &membercluster.Writer{
+		Client: mgr.GetClient(), Fleet: w.fleet, Looked: w.inspector.Last, Board: w.board, Complete: w.complete, Ready: ready,
+		Identities: w.names.counted.Count, Orphans: w.orphans, Clock: config.Clock, Every: config.Tell, Log: mgr.GetLogger().WithName("memberclusters"),
+	}
+	if err := writer.Prepare(); err != nil {
+		return nil, err
+	}
+	if config.Metrics != nil {
+		if err := config.Metrics.Register(writer); err != nil {
+			return nil, fmt.Errorf("register the metrics of members: %w", err)
+		}
+	}
+	return writer, mgr.Add(writer)
+}
+
+// complete tells whether everything that is placed, or was, has been decided since the start. Who counts units before that
+// counts too few.
+func (w *wake) complete() bool {
+	for _, r := range w.index.Resources() {
+		if !w.board.Decided(r) {
+			return false
+		}
+	}
+	for _, o := range w.objects.List() {
+		if r := o.Resource(); r != "" && !w.board.Decided(r) {
+			return false
+		}
+	}
+	return true
+}
+
+// orphans are the objects of a member under ACP's reserved name or with its label that nothing on the host asks for.
+func (w *wake) orphans(cluster string) []string {
+	if listed, _ := w.objects.State(); !listed {
+		return nil // who does not know what is asked for calls nothing an orphan
+	}
+	return slices.DeleteFunc(w.fleet.Reserved(cluster), func(name string) bool {
+		_, asked := w.objects.Get(name)
+		_, told := w.board.ResourceOf(name)
+		return asked || told
+	})
+}

@@ -1,0 +1,18 @@
+package controllers_test
+
+import (
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/acp-io/acp/internal/metrictest"
+)
+
+func TestMetricsAreDocumented(t *testing.T) {
+	library, ok := metrics.Registry.(prometheus.Collector)
+	if !ok {
+		t.Fatalf("controller-runtime's registry is a %T", metrics.Registry)
+	}
+	metrictest.Compare(t, "adapter", shared.metrics, library)
+}

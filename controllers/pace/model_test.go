@@ -1,0 +1,191 @@
+package pace
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	clocktesting "k8s.io/utils/clock/testing"
+)
+
+// world is a KubeFed that writes one object in each step while it works, behind an adapter that takes its time.
+type world struct {
+	t      *testing.T
+	line   *Line
+	limits Limits
+	now    time.Time
+	random *rand.Rand
+
+	// asked are units that nobody wrote yet, admitted those that may be written, owed what KubeFed has in hand, in order.
+	asked    map[string]Kind
+	admitted map[string]time.Time
+	owed     []string
+	since    map[string]time.Time
+}
+
+const step = 50 * time.Millisecond
+
+// counted is what the line must count, found out in another way.
+func (w *world) counted() int {
+	n := 0
+	for _, at := range w.admitted {
+		if w.now.Sub(at) < w.limits.Patience {
+			n++
+		}
+	}
+	for _, at := range w.since {
+		if w.now.Sub(at) < w.limits.Patience {
+			n++
+		}
+	}
+	return n
+}
+
+func (w *world) ask(unit string, kind Kind) {
+	before := w.counted()
+	_, had := w.admitted[unit]
+	may := w.line.Ask(unit, kind, w.now)
+	switch {
+	case had:
+		if !may {
+			w.t.Fatalf("%s was let through and waits now", unit)
+		}
+	case may && kind < Revocation && before >= w.limits.Owed:
+		w.t.Fatalf("a %s may go with %d on their way", kind, before)
+	case !may && kind >= Revocation:
+		w.t.Fatalf("a %s waits", kind)
+	case may:
+		w.admitted[unit] = w.now
+		delete(w.asked, unit)
+	default:
+		w.asked[unit] = max(w.asked[unit], kind)
+	}
+}
+
+func (w *world) next() {
+	before, next := w.counted(), w.line.Next(w.now)
+	if before+len(next) > max(before, w.limits.Owed) {
+		w.t.Fatalf("%d more may go with %d on their way", len(next), before)
+	}
+	for _, turn := range next {
+		if _, waits := w.asked[turn.Unit]; !waits {
+			w.t.Fatalf("it is the turn of %s, which does not wait", turn.Unit)
+		}
+		delete(w.asked, turn.Unit)
+		w.admitted[turn.Unit] = w.now
+	}
+}
+
+// write lets the adapter write some of what it may.
+func (w *world) write(all bool) {
+	for unit := range w.admitted {
+		if !all && w.random.IntN(3) == 0 {
+			continue
+		}
+		if w.random.IntN(10) > 0 {
+			w.line.Owe(unit, true, w.now)
+			if _, had := w.since[unit]; !had {
+				w.since[unit] = w.now
+				w.owed = append(w.owed, unit)
+			}
+		}
+		w.line.Done(unit)
+		delete(w.admitted, unit)
+	}
+}
+
+func (w *world) kubefed() {
+	if len(w.owed) == 0 {
+		return
+	}
+	w.line.Owe(w.owed[0], false, w.now)
+	delete(w.since, w.owed[0])
+	w.owed = w.owed[1:]
+}
+
+// TestLineModel: whatever comes in whatever order, no more is on its way than the limits say, urgent work never waits, and in
+// the end nobody waits, even if KubeFed never writes again.
+func TestLineModel(t *testing.T) {
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			limits := Limits{Owed: 1 + int(seed%12), Patience: time.Duration(1+seed%7) * time.Second}
+			w := &world{t: t, line: NewLine("test", limits), limits: limits, now: noon, random: rand.New(rand.NewPCG(seed, 1)),
+				asked: map[string]Kind{}, admitted: map[string]time.Time{}, since: map[string]time.Time{}}
+			works := true
+			for range 600 {
+				w.now = w.now.Add(step)
+				if w.random.IntN(40) == 0 {
+					works = !works
+				}
+				for range w.random.IntN(4) {
+					kinds := []Kind{Bulk, Bulk, Bulk, Grant, Grant, Revocation, Downgrade}
+					w.ask(fmt.Sprint("unit", w.random.IntN(300)), kinds[w.random.IntN(len(kinds))])
+				}
+				if w.random.IntN(100) == 0 {
+					for i := range 150 {
+						w.ask(fmt.Sprint("unit", i), Bulk)
+					}
+				}
+				w.next()
+				w.write(false)
+				if works {
+					w.kubefed()
+				}
+			}
+			works = seed%2 == 0 // the others end with a KubeFed that is gone
+			left := len(w.asked) + len(w.admitted)
+			turns := (left + len(w.owed)) * 2
+			if !works {
+				turns = (left/limits.Owed + 2) * int(limits.Patience/step+1)
+			}
+			for range turns {
+				w.now = w.now.Add(step)
+				w.next()
+				w.write(true)
+				if works {
+					w.kubefed()
+				}
+			}
+			if len(w.asked) > 0 || len(w.line.Waiting()) > 0 {
+				t.Errorf("%d of %d still wait", len(w.asked), left)
+			}
+		})
+	}
+}
+
+// TestRun: whoever waits is called, when what is ahead is done and when it has grown old.
+func TestRun(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	c := clocktesting.NewFakeClock(noon)
+	l := NewLine("test", Limits{Owed: 1, Patience: 5 * time.Second})
+	l.Owe("object", true, c.Now())
+	l.Ask("a", Bulk, c.Now())
+	l.Ask("b", Bulk, c.Now())
+	called := make(chan Turn)
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := l.Run(ctx, c, func(turn Turn) { called <- turn }); err != nil {
+			t.Error(err)
+		}
+	})
+	defer running.Wait()
+	defer cancel()
+	l.Owe("object", false, c.Now())
+	if got := <-called; got.Unit != "a" {
+		t.Fatalf("%s is called", got.Unit)
+	}
+	for !c.HasWaiters() { // until it sleeps
+		select {
+		case got := <-called:
+			t.Fatalf("%s is called while a is on its way", got.Unit)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	c.Step(5 * time.Second)
+	if got := <-called; got.Unit != "b" {
+		t.Fatalf("%s is called", got.Unit)
+	}
+}

@@ -1,0 +1,53 @@
+package protectedresource
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// measure counts what differs from what was last told.
+func (r *Reconciler) measure(f *facts, now *progress.Report) {
+	if len(now.Clusters) == 0 {
+		r.Measures.Gone(f.Resource)
+	}
+	for _, c := range now.Clusters {
+		r.Measures.Member(f.Resource, f.before(string(c.Name)), c, f.Now, f.Asked)
+	}
+}
+
+// measureExpiry counts how late the write of an object took statements out whose time is over: those that ended since it
+// was last written, also by the process before.
+func (r *Reconciler) measureExpiry(f *facts, written *federation.Object) {
+	i := slices.IndexFunc(f.Existing, func(e *federation.Object) bool { return e.Meta.Name == written.Meta.Name })
+	if i < 0 {
+		return
+	}
+	since := f.Existing[i].Written
+	for _, name := range federation.SplitNames(f.Existing[i].Meta.Annotations[federation.AnnotationPolicies]) {
+		p, _, ok := r.Index.Policy(name)
+		if !ok {
+			continue
+		}
+		for s := range p.Spec.Statements {
+			if end, ok := ended(&p.Spec.Statements[s], f.Resource, since, f.Now); ok {
+				r.Measures.Expired(r.Clock.Since(end))
+			}
+		}
+	}
+}
+
+// ended tells whether a statement about a resource ended in (since, now], and when.
+func ended(s *v1alpha1.Statement, resource string, since, now time.Time) (time.Time, bool) {
+	if s.NotAfter == nil || !s.NotAfter.After(since) || s.NotAfter.After(now) {
+		return time.Time{}, false
+	}
+	return s.NotAfter.Time, slices.ContainsFunc(s.Resources, func(n v1alpha1.ResourceName) bool {
+		stem, wildcard := strings.CutSuffix(string(n), "*")
+		return string(n) == resource || wildcard && strings.HasPrefix(resource, stem)
+	})
+}

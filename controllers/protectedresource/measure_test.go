@@ -1,0 +1,41 @@
+package protectedresource
+
+import (
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+func TestEnded(t *testing.T) {
+	const bobs = "trnv1:rsc:trip-com:redis:clusters:bobs"
+	since := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	now := since.Add(time.Minute)
+	at := func(d time.Duration) *metav1.Time {
+		x := metav1.NewTime(since.Add(d))
+		return &x
+	}
+	for _, c := range []struct {
+		reason   string
+		end      *metav1.Time
+		resource v1alpha1.ResourceName
+		want     bool
+	}{
+		{"it has no end", nil, bobs, false},
+		{"it ended before the last write", at(-time.Second), bobs, false},
+		{"the last write took it out", at(0), bobs, false},
+		{"it ended since", at(time.Second), bobs, true},
+		{"it ends now", at(time.Minute), bobs, true},
+		{"it has not ended", at(2 * time.Minute), bobs, false},
+		{"it is about all of them", at(time.Second), "trnv1:rsc:trip-com:redis:clusters:*", true},
+		{"it is about others", at(time.Second), "trnv1:rsc:trip-com:redis:clusters:bobs2", false},
+		{"it is about others by prefix", at(time.Second), "trnv1:rsc:trip-com:redis:clusters:c*", false},
+	} {
+		s := v1alpha1.Statement{NotAfter: c.end, Resources: []v1alpha1.ResourceName{c.resource}}
+		if _, got := ended(&s, bobs, since, now); got != c.want {
+			t.Errorf("%s: %v", c.reason, got)
+		}
+	}
+}

@@ -1,0 +1,62 @@
+package gormstore
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database/databasetest"
+)
+
+// TestWordsFindWhatMayBeSeen: whichever way a search goes, it finds the tickets that the filter means, and no other.
+func TestWordsFindWhatMayBeSeen(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		o, s := newOffice(t), New(databasetest.Open(t, dsn))
+		var all []*approval.Ticket
+		for range 60 {
+			x := o.ticket()
+			x.Reason = o.one("the checkout needs it", "订单缓存", "要用缓存的订单", "the orders' cache", "needs a cache") + " " + o.one("", "at once", "for a1")
+			x, err := s.Create(t.Context(), x)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, x)
+		}
+		slices.Reverse(all)
+		for _, text := range []string{"the", "che nee", "缓存", "订", "存", "a1", "a", "ann r2", "cache once", "nothing", "%", "a%"} {
+			for _, f := range o.filters() {
+				f.Text, f.Limit, f.ByUpdate, f.After = text, 0, false, approval.Cursor{}
+				var want []int64
+				for _, x := range all {
+					if f.Matches(x) {
+						want = append(want, x.Number)
+					}
+				}
+				var got [2][]int64
+				if err := s.db.Read(t.Context(), func(tx *gorm.DB) error {
+					rare, err := rarest(tx, f)
+					if err != nil {
+						return err
+					}
+					for i, way := range []string{"", rare} {
+						if err := list(tx, f, way).Pluck("number", &got[i]).Error; err != nil {
+							return err
+						}
+					}
+					return nil
+				}); err != nil {
+					t.Fatal(err)
+				}
+				for i, way := range []string{"through what he may see", "through those with the word"} {
+					if d := cmp.Diff(want, got[i], cmpopts.EquateEmpty()); d != "" {
+						t.Errorf("%q, %s, %+v: (-want +got)\n%s", text, way, f, d)
+					}
+				}
+			}
+		}
+	})
+}

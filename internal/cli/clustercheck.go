@@ -1,0 +1,100 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/acp-io/acp/internal/federation/membership"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+const guardClassLabels = "let only those set the classes' labels on pods who have the right to (verb set on classlabels.acp.io); give the rights first"
+
+// checkFlags are those of cluster check.
+type checkFlags struct {
+	hostFlags
+	output
+	memberKubeconfig, memberContext string
+	fix, classLabels, dryRun        bool
+}
+
+func newClusterCheck(s Streams) *cobra.Command {
+	c := &checkFlags{hostFlags: hostFlags{streams: s}}
+	cmd := &cobra.Command{
+		Use:   "check NAME",
+		Short: "Tell what speaks against a registered member",
+		Long: `Reads the member with the tokens that KubeFed and the adapter use, and tells what would stop KubeFed for every member
+(Stops), what would not be enforced there (Fails), and what else is worth knowing (Warns). Nothing is changed, unless with --fix:
+that brings the member the accounts' roles and the guard of the managed objects as they have to be, and looks then.
+
+Exit code 1 when something stops or fails.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return c.run(cmd, args[0]) },
+	}
+	c.flags(cmd)
+	f := cmd.Flags()
+	f.BoolVar(&c.fix, "fix", false, "bring the member the roles and the guard; needs --member-context or --member-kubeconfig")
+	f.StringVar(&c.memberKubeconfig, "member-kubeconfig", "", "`FILE` with the member's context; empty: that of the host")
+	f.StringVar(&c.memberContext, "member-context", "", "`NAME` of the context of the member's administrator")
+	f.BoolVar(&c.classLabels, "guard-class-labels", false, guardClassLabels)
+	f.BoolVar(&c.dryRun, "dry-run", false, "with --fix: tell what would be written; write nothing")
+	c.flag(cmd, asTable)
+	return cmd
+}
+
+func (c *checkFlags) run(cmd *cobra.Command, name string) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	member := c.memberContext != "" || c.memberKubeconfig != ""
+	switch {
+	case c.fix && !member:
+		return usage("which cluster is to be mended? Give --member-context, --member-kubeconfig, or both")
+	case !c.fix && (member || c.classLabels || c.dryRun):
+		return usage("--member-context, --member-kubeconfig, --guard-class-labels and --dry-run go with --fix")
+	}
+	host, config, err := c.host()
+	if err != nil {
+		return err
+	}
+	labels, err := keys(cmd, config)
+	if err != nil {
+		return err
+	}
+	if c.fix {
+		if err := c.mend(cmd, host, name, labels); err != nil {
+			return err
+		}
+	}
+	facts, err := host.Facts(cmd.Context(), name)
+	if err != nil {
+		return invalid(err)
+	}
+	others, err := host.Others(cmd.Context(), name)
+	if err != nil {
+		return invalid(err)
+	}
+	found := preflight.Assess(facts, preflight.Needs{Kinds: membership.Kinds(), Keys: labels, Others: others})
+	if err := c.findings(c.streams.Out, found); err != nil {
+		return err
+	}
+	if !preflight.Passes(found) {
+		return errFindings
+	}
+	return nil
+}
+
+// mend tells what it does beside the findings, which programs read.
+func (c *checkFlags) mend(cmd *cobra.Command, host *membership.Host, name string, labels []preflight.Key) error {
+	member, err := kubeconfig(either(c.memberKubeconfig, c.kubeconfig), c.memberContext)
+	if err != nil {
+		return err
+	}
+	fix := &membership.Fix{Host: host, Name: name, Member: member, Keys: labels, ClassLabels: c.classLabels, DryRun: c.dryRun,
+		Told: func(x membership.Step) { fmt.Fprintf(c.streams.Err, "%s: %s %s\n", x.In, x.Object, x.Done) }}
+	if err := fix.Run(cmd.Context()); err != nil {
+		return invalid(err)
+	}
+	return nil
+}

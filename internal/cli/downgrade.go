@@ -1,0 +1,197 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/internal/federation/downgrade"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+// downgradeFlags are those of downgrade and resume.
+type downgradeFlags struct {
+	streams             Streams
+	kubeconfig, context string
+	reason              string
+	yes, dryRun         bool
+	nodes               bool
+	cilium              string
+}
+
+func (d *downgradeFlags) member(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&d.kubeconfig, "kubeconfig", "", "`FILE` with the member's context; empty: as kubectl does")
+	f.StringVar(&d.context, "context", "", "`NAME` of the member's context")
+}
+
+func newDowngrade(s Streams) *cobra.Command {
+	d := &downgradeFlags{streams: s}
+	cmd := &cobra.Command{
+		Use:   "downgrade --context MEMBER --reason REASON",
+		Short: "Open everything that ACP closes in one member, without the control plane",
+		Long: `For an emergency in which the control plane is gone, or wrong. Turns every policy that ACP manages in the member to what Audit
+renders: no default deny, no denies, no rules about requests; clients are let in whoever they are. A mark is left first: while it
+is there the member's guard refuses KubeFed, and the adapter, when it is back, keeps its hands off and says so. It lasts until
+kubectl acp resume.
+
+You act as a member of the group acp:break-glass: be in it, or be allowed to impersonate it, as an administrator is. With a healthy
+control plane use the portal: that has an end, and people see it.
+
+With --nodes, what to do on each node when the member's API server is gone, too, is printed, for the Cilium that runs there or
+that --cilium-version names. Nothing is changed.
+
+Exit code 1 when you did not agree, or something stays closed.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if d.nodes {
+				return d.procedure(cmd)
+			}
+			return d.run(cmd)
+		},
+	}
+	d.member(cmd)
+	f := cmd.Flags()
+	f.StringVar(&d.reason, "reason", "", "`TEXT` that says why; everyone who meets the mark reads it")
+	f.BoolVar(&d.yes, "yes", false, "do not ask")
+	f.BoolVar(&d.dryRun, "dry-run", false, "tell what would be opened; change nothing")
+	f.BoolVar(&d.nodes, "nodes", false, "print what to do on each node instead")
+	f.StringVar(&d.cilium, "cilium-version", "", "with --nodes: `VERSION` of the agents; empty: ask the member")
+	return cmd
+}
+
+// contact says who acts where. A current context is nobody's intention.
+func (d *downgradeFlags) contact(ctx context.Context) (*downgrade.Operator, error) {
+	if d.context == "" && d.kubeconfig == "" {
+		return nil, usage("which member? Give --context, --kubeconfig, or both")
+	}
+	config, err := kubeconfig(d.kubeconfig, d.context)
+	if err != nil {
+		return nil, err
+	}
+	operator, err := downgrade.NewOperator(ctx, config)
+	switch {
+	case errors.Is(err, downgrade.ErrNotAdmitted):
+		return nil, invalid(err)
+	case err != nil:
+		return nil, invalid(fmt.Errorf("%w\nif the member's API server is gone, too: kubectl acp downgrade --nodes", err))
+	}
+	return operator, nil
+}
+
+func (d *downgradeFlags) title() string { return either(d.context, "the member") }
+
+func (d *downgradeFlags) run(cmd *cobra.Command) error {
+	if strings.TrimSpace(d.reason) == "" && !d.dryRun {
+		return usage("why? Give --reason")
+	}
+	ctx := cmd.Context()
+	operator, err := d.contact(ctx)
+	if err != nil {
+		return err
+	}
+	extent, err := operator.Look(ctx)
+	if err != nil {
+		return invalid(err)
+	}
+	out := d.streams.Out
+	fmt.Fprintf(out, "%s has %d policies of ACP, and %d of them refuse clients or requests; all of these would be opened for everyone\n", d.title(), extent.Policies, extent.Closing)
+	if extent.Mark != nil {
+		fmt.Fprintf(out, "it is %s already; that mark stays\n", extent.Mark)
+	}
+	if d.dryRun {
+		return nil
+	}
+	if !d.yes && !d.agrees() {
+		fmt.Fprintln(d.streams.Err, "nothing was changed")
+		return errFindings
+	}
+	result, err := (&downgrade.Downgrade{Operator: operator, Reason: d.reason, Now: d.streams.Now, Opened: func(written int, took time.Duration) {
+		fmt.Fprintf(out, "%s: %d policies were opened in %.1f s; looking whether that stays\n", d.title(), written, took.Seconds())
+	}}).Run(ctx)
+	if err != nil {
+		return &failure{code: ExitFindings, err: fmt.Errorf("%w\nthe mark is there; run the command again", err)}
+	}
+	if result.Guarded {
+		fmt.Fprintln(out, "the guard there refuses KubeFed: it stays so until kubectl acp resume")
+	} else {
+		fmt.Fprintln(out, "the guard was not seen to refuse KubeFed; nobody closed anything again while it was looked at, and the adapter, when it runs, keeps its hands off until kubectl acp resume")
+	}
+	return nil
+}
+
+// agrees asks for the member's name, which nobody types by accident.
+func (d *downgradeFlags) agrees() bool {
+	word := either(d.context, "yes")
+	fmt.Fprintf(d.streams.Err, "type %s to go on: ", word)
+	line, err := bufio.NewReader(d.streams.In).ReadString('\n')
+	return strings.TrimSpace(line) == word && (err == nil || line != "")
+}
+
+func (d *downgradeFlags) procedure(cmd *cobra.Command) error {
+	version := d.cilium
+	if version == "" {
+		if d.context == "" && d.kubeconfig == "" {
+			return usage("which Cilium runs there? Give --cilium-version, or --context to ask")
+		}
+		config, err := kubeconfig(d.kubeconfig, d.context)
+		if err != nil {
+			return err
+		}
+		if version, err = installed(cmd.Context(), config); err != nil {
+			return invalid(fmt.Errorf("%w: give --cilium-version", err))
+		}
+	}
+	text, err := downgrade.Nodes(version)
+	if err != nil {
+		return invalid(err)
+	}
+	return write(d.streams.Out, []byte(text))
+}
+
+// installed asks the member which Cilium runs there.
+func installed(ctx context.Context, config *rest.Config) (string, error) {
+	config = rest.CopyConfig(config)
+	config.Timeout = preflight.Timeout
+	clients, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return "", fmt.Errorf("the member's configuration cannot be used: %w", err)
+	}
+	return preflight.CiliumVersion(ctx, clients)
+}
+
+func newResume(s Streams) *cobra.Command {
+	d := &downgradeFlags{streams: s}
+	cmd := &cobra.Command{
+		Use:   "resume --context MEMBER",
+		Short: "End a downgrade: let the control plane close again what it should",
+		Long: `Takes away the mark that kubectl acp downgrade left. The adapter then lets KubeFed back to the member, which brings the policies
+as they are now; until then everything stays open. Without a control plane nothing is brought back.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			operator, err := d.contact(cmd.Context())
+			if err != nil {
+				return err
+			}
+			mark, err := operator.Resume(cmd.Context())
+			if errors.Is(err, downgrade.ErrNotDowngraded) {
+				fmt.Fprintf(s.Out, "%s is not downgraded\n", d.title())
+				return nil
+			}
+			if err != nil {
+				return invalid(err)
+			}
+			fmt.Fprintf(s.Out, "%s was %s; the control plane, when it runs, closes again what it should: kubectl get protectedresources on the host tells when\n", d.title(), mark)
+			return nil
+		},
+	}
+	d.member(cmd)
+	return cmd
+}

@@ -1,0 +1,92 @@
+package downgrade
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+)
+
+// kind is one of policies, and how one of it is made to let everything through.
+type kind struct {
+	resource schema.GroupVersionResource
+	opened   func(spec map[string]any) map[string]any
+}
+
+// kinds are those that ACP pushes. A cluster without one of them has nothing of it.
+func kinds() []kind {
+	return []kind{
+		{schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"}, cilium.Audited},
+		{schema.GroupVersionResource{Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"}, func(spec map[string]any) map[string]any {
+			out := maps.Clone(spec)
+			if out == nil {
+				out = map[string]any{}
+			}
+			out["action"] = "AUDIT" // which decides nothing
+			return out
+		}},
+	}
+}
+
+// managed tells whether ACP put an object there. In namespaces the name alone says nothing: tenants choose names, too.
+func managed(u *unstructured.Unstructured) bool {
+	return u.GetLabels()[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy ||
+		u.GetNamespace() == "" && strings.HasPrefix(u.GetName(), v1alpha1.ObjectPrefix)
+}
+
+// open is the object as it lets everything through; false: it does already. Cilium takes rules from spec and from specs, of
+// which ACP writes only the first.
+func (k kind) open(u *unstructured.Unstructured) (*unstructured.Unstructured, bool, error) {
+	next := u.DeepCopy()
+	spec, _, err := unstructured.NestedMap(u.Object, "spec")
+	if err != nil {
+		return nil, false, fmt.Errorf("read the spec of %s: %w", u.GetName(), err)
+	}
+	opened := k.opened(spec)
+	next.Object["spec"] = opened
+	more, had := u.Object["specs"].([]any)
+	if had {
+		all := make([]any, 0, len(more))
+		for _, s := range more {
+			one, ok := s.(map[string]any)
+			if !ok {
+				return nil, false, fmt.Errorf("read the specs of %s: one is not an object", u.GetName())
+			}
+			all = append(all, k.opened(one))
+		}
+		next.Object["specs"] = all
+		if spec == nil {
+			delete(next.Object, "spec")
+		}
+	}
+	same, err := equal(u.Object, next.Object)
+	if err != nil || same {
+		return nil, false, err
+	}
+	labels := next.GetLabels()
+	if labels[v1alpha1.LabelRevision] != "" {
+		// The label tells the revision that is there, or it would look as if a hand had slipped.
+		labels[v1alpha1.LabelRevision] = enforcer.Revision(opened)
+		next.SetLabels(labels)
+	}
+	return next, true, nil
+}
+
+func equal(a, b map[string]any) (bool, error) {
+	x, err := json.Marshal(a)
+	if err != nil {
+		return false, fmt.Errorf("compare a policy: %w", err)
+	}
+	y, err := json.Marshal(b)
+	if err != nil {
+		return false, fmt.Errorf("compare a policy: %w", err)
+	}
+	return string(x) == string(y), nil
+}

@@ -1,0 +1,74 @@
+package downgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/internal/federation/guard"
+)
+
+// ErrNotAdmitted: the operator is not in the break-glass group, and may not act as if.
+var ErrNotAdmitted = errors.New("you are not in the group " + guard.BreakGlass + " there, and may not impersonate it")
+
+// Operator is somebody in a member who may break the glass.
+type Operator struct {
+	// Name is who it is, for the mark.
+	Name string
+	// base are the credentials without impersonation.
+	base   *rest.Config
+	client dynamic.Interface
+}
+
+// NewOperator asks the member who the credentials are. One who is not in the break-glass group acts with it by
+// impersonation, as an administrator may; the member's audit log has both.
+func NewOperator(ctx context.Context, config *rest.Config) (*Operator, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // the API server limits fairly by itself
+	who, err := identity(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	out := &Operator{Name: who.Username, base: config}
+	if !slices.Contains(who.Groups, guard.BreakGlass) {
+		config = as(config, who.Username, append(who.Groups, guard.BreakGlass)...)
+		if _, err := identity(ctx, config); apierrors.IsForbidden(err) {
+			return nil, fmt.Errorf("%w: %w", ErrNotAdmitted, err)
+		} else if err != nil {
+			return nil, err
+		}
+	}
+	if out.client, err = dynamic.NewForConfig(config); err != nil {
+		return nil, fmt.Errorf("the member's configuration cannot be used: %w", err)
+	}
+	return out, nil
+}
+
+func identity(ctx context.Context, config *rest.Config) (authenticationv1.UserInfo, error) {
+	core, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return authenticationv1.UserInfo{}, fmt.Errorf("the member's configuration cannot be used: %w", err)
+	}
+	review, err := core.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err != nil {
+		return authenticationv1.UserInfo{}, fmt.Errorf("ask the member who you are: %w", err)
+	}
+	return review.Status.UserInfo, nil
+}
+
+// as impersonates; groups that the API server adds by itself are no groups to ask for.
+func as(config *rest.Config, user string, groups ...string) *rest.Config {
+	out := rest.CopyConfig(config)
+	out.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: slices.DeleteFunc(slices.Clone(groups), func(g string) bool {
+		return g == "system:authenticated"
+	})}
+	return out
+}

@@ -1,0 +1,287 @@
+package downgrade
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation/guard"
+)
+
+const (
+	// page is how many objects one answer holds.
+	page = 500
+	// workers write at the same time.
+	workers = 16
+	// attempts at one object that somebody else writes to at the same time.
+	attempts     = 5
+	fieldManager = "kubectl-acp-downgrade"
+)
+
+// Extent is what a member has of ACP.
+type Extent struct {
+	// Policies that ACP manages, and how many of them refuse something.
+	Policies, Closing int
+	// Mark is that of a downgrade which is under way; nil: there is none.
+	Mark *guard.Downgrade
+}
+
+// Look tells the extent. Nothing is changed.
+func (o *Operator) Look(ctx context.Context) (Extent, error) {
+	var out Extent
+	err := o.each(ctx, func(k kind, u *unstructured.Unstructured) error {
+		out.Policies++
+		_, closing, err := k.open(u)
+		if closing {
+			out.Closing++
+		}
+		return err
+	})
+	if err != nil {
+		return out, err
+	}
+	out.Mark, err = o.mark(ctx)
+	return out, err
+}
+
+func (o *Operator) mark(ctx context.Context) (*guard.Downgrade, error) {
+	u, err := o.client.Resource(guard.MarkResource).Namespace(guard.Namespace).Get(ctx, guard.Mark, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil //nolint:nilnil // no mark and no error is what there mostly is
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the mark of a downgrade: %w", err)
+	}
+	d := guard.ParseMark(u)
+	return &d, nil
+}
+
+// each calls do with everything that ACP manages.
+func (o *Operator) each(ctx context.Context, do func(kind, *unstructured.Unstructured) error) error {
+	for _, k := range kinds() {
+		for next := ""; ; {
+			list, err := o.client.Resource(k.resource).List(ctx, metav1.ListOptions{Limit: page, Continue: next})
+			if apierrors.IsNotFound(err) || meta.IsNoMatchError(err) {
+				break // not installed, so nothing of it was pushed
+			}
+			if err != nil {
+				return fmt.Errorf("list the member's %s: %w", k.resource.Resource, err)
+			}
+			for i := range list.Items {
+				if u := &list.Items[i]; managed(u) {
+					if err := do(k, u); err != nil {
+						return err
+					}
+				}
+			}
+			if next = list.GetContinue(); next == "" {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// Settling bounds how long it is watched whether somebody writes the policies again, where no guard was seen to refuse that.
+// KubeFed writes what was changed by hand ten seconds later.
+const Settling = 15 * time.Second
+
+// interval between two looks.
+const interval = time.Second
+
+// Downgrade opens a member.
+type Downgrade struct {
+	Operator *Operator
+	Reason   string
+	Now      func() time.Time
+	// Settling; the zero value is the package's.
+	Settling time.Duration
+	// Opened is called once, when everything lets everything through for the first time.
+	Opened func(written int, took time.Duration)
+}
+
+// Result of a downgrade.
+type Result struct {
+	// Written are the policies that were changed, those that were written again included.
+	Written int
+	// Guarded: the member was seen to refuse the pusher, so nobody writes the policies again.
+	Guarded bool
+}
+
+// Run does it. It can be repeated: a mark that is there keeps its time and its reason.
+func (d *Downgrade) Run(ctx context.Context) (Result, error) {
+	began := d.Now()
+	if err := d.leaveMark(ctx); err != nil {
+		return Result{}, err
+	}
+	var out Result
+	written, err := d.Operator.open(ctx)
+	if out.Written = written; err != nil {
+		return out, err
+	}
+	if d.Opened != nil {
+		d.Opened(written, d.Now().Sub(began))
+	}
+	rounds := int(d.Settling / interval)
+	if d.Settling == 0 {
+		rounds = int(Settling / interval)
+	}
+	// The guard takes a moment to know the mark; until then somebody may have written what was opened already.
+	for quiet := 0; ; quiet++ {
+		guarded := d.Operator.refusesPusher(ctx)
+		written, err := d.Operator.open(ctx)
+		if out.Written += written; err != nil {
+			return out, err
+		}
+		if written > 0 {
+			quiet = 0
+		}
+		if out.Guarded = guarded; guarded || quiet >= rounds {
+			return out, nil
+		}
+		if !pause(ctx, interval) {
+			return out, ctx.Err()
+		}
+	}
+}
+
+// leaveMark comes first: what is opened after it is not closed again by who sees it.
+func (d *Downgrade) leaveMark(ctx context.Context) error {
+	mark := guard.Downgrade{Since: d.Now(), By: d.Operator.Name, Reason: d.Reason}.Object()
+	_, err := d.Operator.client.Resource(guard.MarkResource).Namespace(guard.Namespace).Create(ctx, mark, metav1.CreateOptions{FieldManager: fieldManager})
+	switch {
+	case err == nil || apierrors.IsAlreadyExists(err):
+		return nil
+	case apierrors.IsNotFound(err):
+		return fmt.Errorf("leave the mark in the member (kubectl create namespace %s makes its place): %w", guard.Namespace, err)
+	default:
+		return fmt.Errorf("leave the mark in the member: %w", err)
+	}
+}
+
+// ErrNotDowngraded: there is no mark.
+var ErrNotDowngraded = errors.New("this cluster is not downgraded")
+
+// Resume takes the mark away, and returns what it said. It closes nothing: the control plane brings what it should be.
+func (o *Operator) Resume(ctx context.Context) (guard.Downgrade, error) {
+	mark, err := o.mark(ctx)
+	if err != nil {
+		return guard.Downgrade{}, err
+	}
+	if mark == nil {
+		return guard.Downgrade{}, ErrNotDowngraded
+	}
+	err = o.client.Resource(guard.MarkResource).Namespace(guard.Namespace).Delete(ctx, guard.Mark, metav1.DeleteOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		return *mark, fmt.Errorf("take the mark away: %w", err)
+	}
+	return *mark, nil
+}
+
+// open writes everything that refuses something, and returns how many that were. One that cannot be written keeps none of
+// the others.
+func (o *Operator) open(ctx context.Context) (int, error) {
+	type work struct {
+		kind   kind
+		object *unstructured.Unstructured
+	}
+	var mu sync.Mutex
+	var errs []error
+	written := 0
+	todo := make(chan work)
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for w := range todo {
+				changed, err := o.openOne(ctx, w.kind, w.object)
+				mu.Lock()
+				if err != nil {
+					errs = append(errs, err)
+				} else if changed {
+					written++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	err := o.each(ctx, func(k kind, u *unstructured.Unstructured) error {
+		select {
+		case todo <- work{k, u}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	close(todo)
+	running.Wait()
+	if len(errs) > maxErrors {
+		errs = append(errs[:maxErrors], fmt.Errorf("and %d more", len(errs)-maxErrors))
+	}
+	return written, errors.Join(append(errs, err)...)
+}
+
+// maxErrors are told.
+const maxErrors = 5
+
+func (o *Operator) openOne(ctx context.Context, k kind, u *unstructured.Unstructured) (bool, error) {
+	client := dynamic.ResourceInterface(o.client.Resource(k.resource))
+	if u.GetNamespace() != "" {
+		client = o.client.Resource(k.resource).Namespace(u.GetNamespace())
+	}
+	name := u.GetName()
+	for try := 1; ; try++ {
+		next, closing, err := k.open(u)
+		if err != nil || !closing {
+			return false, err
+		}
+		_, err = client.Update(ctx, next, metav1.UpdateOptions{FieldManager: fieldManager})
+		switch {
+		case err == nil:
+			return true, nil
+		case apierrors.IsNotFound(err):
+			return false, nil
+		case !apierrors.IsConflict(err) || try == attempts:
+			return false, fmt.Errorf("open %s %s: %w", k.resource.Resource, name, err)
+		}
+		if u, err = client.Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			return false, nil
+		} else if err != nil {
+			return false, fmt.Errorf("read %s %s: %w", k.resource.Resource, name, err)
+		}
+	}
+}
+
+// refusesPusher asks the guard, as the pusher, without writing anything. Who may not impersonate the pusher does not know.
+func (o *Operator) refusesPusher(ctx context.Context) bool {
+	account := strings.Split(strings.TrimPrefix(guard.Pusher, "system:serviceaccount:"), ":")
+	client, err := dynamic.NewForConfig(as(o.base, guard.Pusher, "system:serviceaccounts", "system:serviceaccounts:"+account[0]))
+	if err != nil {
+		return false
+	}
+	k := kinds()[0]
+	probe := &unstructured.Unstructured{Object: map[string]any{"apiVersion": k.resource.GroupVersion().String(), "kind": "CiliumClusterwideNetworkPolicy",
+		"metadata": map[string]any{"name": v1alpha1.ObjectPrefix + "downgrade-probe"}, "spec": k.opened(map[string]any{"endpointSelector": map[string]any{}})}}
+	_, err = client.Resource(k.resource).Create(ctx, probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "'"+guard.Downgraded+"'")
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}

@@ -1,0 +1,96 @@
+package guard
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+var update = flag.Bool("update", false, "rewrite deploy/guard")
+
+// deploy/guard is for those who apply files; the example of class labels is for reading, because the keys are the fleet's own.
+func TestFilesAreWhatIsRendered(t *testing.T) {
+	for file, keys := range map[string][]string{"deploy/guard/guard.yaml": nil, "internal/federation/guard/testdata/class-labels.yaml": {"com.trip/redis-cluster", "com.trip/appid"}} {
+		objects, err := Objects(keys)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if keys != nil {
+			objects = objects[len(objects)-2:]
+		}
+		got := "# Rendered by internal/federation/guard; go test ./internal/federation/guard -update writes it again.\n"
+		for i, o := range objects {
+			text, err := yaml.Marshal(o.Object)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if i > 0 {
+				got += "---\n"
+			}
+			got += string(text)
+		}
+		path := filepath.Join(testenv.Root(), file)
+		if *update {
+			if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(string(want), got); d != "" {
+			t.Errorf("%s is stale: run go test ./internal/federation/guard -update\n%s", file, d)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	keys := []string{"com.trip/appid"}
+	plain, err := Objects(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := Objects(keys)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Objects([]string{"com.trip/other"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := plain[1].DeepCopy()
+	if err := unstructured.SetNestedStringSlice(edited.Object, []string{"Audit"}, "spec", "validationActions"); err != nil {
+		t.Fatal(err)
+	}
+	foreign := &unstructured.Unstructured{Object: map[string]any{"kind": kindPolicy, "metadata": map[string]any{"name": "others"}}}
+	for _, c := range []struct {
+		reason string
+		found  []*unstructured.Unstructured
+		want   State
+	}{
+		{"nothing is there", nil, Missing},
+		{"all is as rendered, others' policies do not matter", append([]*unstructured.Unstructured{foreign}, plain...), Present},
+		{"the policy about class labels is nobody's duty", plain, Present},
+		{"and is compared where it is", all, Present},
+		{"with the keys of the classes", other, Changed},
+		{"a policy without binding refuses nothing", []*unstructured.Unstructured{plain[0], plain[2], plain[3]}, Missing},
+		{"a binding that only warns", []*unstructured.Unstructured{plain[0], edited, plain[2], plain[3]}, Changed},
+		{"half of the policy about class labels", all[:len(all)-1], Missing},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			got, message := Judge(c.found, keys)
+			if got != c.want || (got == Present) != (message == "") {
+				t.Errorf("%s, %q; want %s", got, message, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,56 @@
+package guard
+
+import (
+	"fmt"
+
+	admission "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Objects are the policies and their bindings, a policy before its binding. keys are the labels of the classes if these
+// are to be guarded, too; none: they are not.
+func Objects(keys []string) ([]*unstructured.Unstructured, error) {
+	type part struct {
+		name  string
+		spec  admission.ValidatingAdmissionPolicySpec
+		param *admission.ParamRef
+	}
+	parts := []part{{Writers, writers(), nil}, {Downgraded, downgraded(), markParam()}}
+	if len(keys) > 0 {
+		parts = append(parts, part{ClassLabels, classLabels(keys), nil})
+	}
+	var out []*unstructured.Unstructured
+	for _, p := range parts {
+		meta := metav1.TypeMeta{APIVersion: admission.SchemeGroupVersion.String()}
+		meta.Kind = kindPolicy
+		policy, err := toUnstructured(&admission.ValidatingAdmissionPolicy{TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: p.name}, Spec: p.spec})
+		if err != nil {
+			return nil, err
+		}
+		meta.Kind = kindBinding
+		binding, err := toUnstructured(&admission.ValidatingAdmissionPolicyBinding{TypeMeta: meta, ObjectMeta: metav1.ObjectMeta{Name: p.name},
+			Spec: admission.ValidatingAdmissionPolicyBindingSpec{PolicyName: p.name, ParamRef: p.param, ValidationActions: []admission.ValidationAction{admission.Deny}}})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, policy, binding)
+	}
+	return out, nil
+}
+
+const (
+	kindPolicy  = "ValidatingAdmissionPolicy"
+	kindBinding = "ValidatingAdmissionPolicyBinding"
+)
+
+func toUnstructured(o runtime.Object) (*unstructured.Unstructured, error) {
+	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("encode %T: %w", o, err)
+	}
+	unstructured.RemoveNestedField(m, "metadata", "creationTimestamp")
+	unstructured.RemoveNestedField(m, "status")
+	return &unstructured.Unstructured{Object: m}, nil
+}

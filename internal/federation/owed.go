@@ -1,0 +1,44 @@
+package federation
+
+import (
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// WritesPerSecond is how many objects of one kind KubeFed writes into each member: its clients are limited to that.
+const WritesPerSecond = 20
+
+// BulkDuration is how long KubeFed takes to bring n objects to the members, which it writes beside each other.
+func BulkDuration(n int) time.Duration {
+	return time.Duration(max(n, 0)) * time.Second / WritesPerSecond
+}
+
+// Owed tells whether KubeFed still has to bring an object, as it is now, to a member that can be read, or was not read yet.
+// What KubeFed said that it is done with, with or without success, is not owed, nor what no member lacks.
+func Owed(o *Object, members Members) bool {
+	if o == nil || o.Propagation.Seen || o.Meta.DeletionTimestamp != nil {
+		return false
+	}
+	clusters := members.Clusters()
+	return slices.ContainsFunc(o.Ever(), func(name string) bool {
+		if slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Name == name && c.Held }) {
+			return false
+		}
+		seen := members.Observe(name, o.Meta.Name)
+		return seen.Unknown || seen.Reachable && o.lacks(name, seen.Object)
+	})
+}
+
+// lacks compares revisions as the labels tell them: whether the spec is as it says is another question.
+func (o *Object) lacks(cluster string, found *Observed) bool {
+	if !slices.Contains(o.Placement, cluster) {
+		return found != nil
+	}
+	want := o.TemplateLabels[v1alpha1.LabelRevision]
+	if own, ok := o.Overrides[cluster].Labels[v1alpha1.LabelRevision]; ok {
+		want = own
+	}
+	return found == nil || found.Label != want
+}

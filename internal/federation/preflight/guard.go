@@ -1,0 +1,75 @@
+package preflight
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/acp-io/acp/internal/federation/guard"
+)
+
+// GuardState tells how the guard of a member stands, and in a sentence what is wrong.
+func GuardState(f Facts, n Needs) (guard.State, string) {
+	if f.Silent != "" || f.Guard.Unread != "" {
+		return guard.Unknown, f.Guard.Unread
+	}
+	return guard.Judge(f.Guard.Objects, Labels(n.Keys))
+}
+
+const repair = "kubectl acp cluster check --fix brings it there"
+
+// guarded looks for the policies that keep hands off the managed objects, and for the mark that keeps KubeFed off them.
+func guarded(f Facts, n Needs) []Finding {
+	var out []Finding
+	if f.Mark != nil {
+		out = append(out, Finding{Severity: Warns, Code: MemberDowngraded, Message: "it is " + f.Mark.String() + ": nothing is refused there",
+			Do: "kubectl acp resume there, when the reason is gone"})
+	}
+	if old(f.Version, oldestServer) {
+		return out // which is a finding of its own
+	}
+	state, message := GuardState(f, n)
+	switch state {
+	case guard.Missing:
+		out = append(out, Finding{Severity: Warns, Code: GuardMissing, Message: message, Do: repair})
+	case guard.Changed:
+		out = append(out, Finding{Severity: Warns, Code: GuardChanged, Message: message, Do: repair})
+	case guard.Unknown:
+		out = append(out, Finding{Severity: Warns, Code: GuardUnread, Message: "what guards the managed objects was not read: " + message, Do: "apply deploy/rbac/member there"})
+	case guard.Present:
+	}
+	return out
+}
+
+// readGuard reads the policies that are rendered, and no others: the account may read no others.
+func readGuard(ctx context.Context, c dynamic.Interface) Guard {
+	var out Guard
+	for _, name := range []string{guard.Writers, guard.Downgraded, guard.ClassLabels} {
+		for _, gvr := range []schema.GroupVersionResource{guard.PolicyResource, guard.BindingResource} {
+			o, err := c.Resource(gvr).Get(ctx, name, metav1.GetOptions{})
+			switch {
+			case err == nil:
+				out.Objects = append(out.Objects, o)
+			case !apierrors.IsNotFound(err):
+				return Guard{Unread: unread(err, gvr.Resource+" "+name)}
+			}
+		}
+	}
+	return out
+}
+
+// readMark reads the mark of a downgrade.
+func readMark(ctx context.Context, c dynamic.Interface) (*guard.Downgrade, string) {
+	mark, err := c.Resource(guard.MarkResource).Namespace(guard.Namespace).Get(ctx, guard.Mark, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		d := guard.ParseMark(mark)
+		return &d, ""
+	case apierrors.IsNotFound(err):
+		return nil, ""
+	}
+	return nil, unread(err, "ConfigMap "+guard.Namespace+"/"+guard.Mark)
+}

@@ -1,0 +1,185 @@
+package governance
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// FindingKind is what is not as it should be.
+type FindingKind string
+
+const (
+	Leak         FindingKind = "leak"
+	Drift        FindingKind = "drift"
+	Orphan       FindingKind = "orphan"
+	Overridden   FindingKind = "overridden"
+	Quarantined  FindingKind = "quarantined"
+	Downgraded   FindingKind = "downgraded"
+	Unreachable  FindingKind = "unreachable"
+	Preflight    FindingKind = "preflight"
+	Guard        FindingKind = "guard"
+	NotPushed    FindingKind = "refused"
+	Rejected     FindingKind = "rejected"
+	Disagreement FindingKind = "disagreement"
+	Capacity     FindingKind = "capacity"
+)
+
+// FindingKinds are all of them.
+func FindingKinds() []FindingKind {
+	return []FindingKind{Leak, Drift, Orphan, Overridden, Quarantined, Downgraded, Unreachable, Preflight, Guard, NotPushed, Rejected, Disagreement, Capacity}
+}
+
+// Finding is one thing that somebody should look at.
+type Finding struct {
+	Kind     FindingKind
+	Severity v1alpha1.FindingSeverity
+	Message  string
+	// Member, Resource, the statement and Object are what it is about; each may be empty.
+	Member, Resource string
+	Statement        policy.Ref
+	Object           string
+	Since            time.Time
+	// Count of connections, with a disagreement.
+	Count int64
+}
+
+// Key orders findings by severity and kind, and is different for different ones.
+func (f *Finding) Key() string {
+	rank := map[v1alpha1.FindingSeverity]int{v1alpha1.FindingStops: 0, v1alpha1.FindingFails: 1, v1alpha1.FindingWarns: 2}[f.Severity]
+	return fmt.Sprintf("%d/%02d/%s", rank, slices.Index(FindingKinds(), f.Kind), strings.Join([]string{f.Member, f.Resource, f.Statement.Policy, f.Statement.SID, f.Object}, "/"))
+}
+
+// SortFindings by Key; of equal ones the first stays.
+func SortFindings(in []Finding) []Finding {
+	slices.SortStableFunc(in, func(a, b Finding) int { return cmp.Compare(a.Key(), b.Key()) })
+	return slices.CompactFunc(in, func(a, b Finding) bool { return a.Key() == b.Key() })
+}
+
+// Findings from what the adapter wrote into statuses, not sorted. What the flows say is added by who has them.
+func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
+	var out []Finding
+	known := map[string]bool{}
+	for _, m := range members {
+		known[m.Name] = true
+		out = append(out, ofMember(m)...)
+	}
+	for _, r := range in.Resources {
+		for i := range r.Status.Clusters {
+			out = append(out, ofState(string(r.Spec.Resource), &r.Status.Clusters[i], known)...)
+		}
+		out = append(out, rejected("ProtectedResource/"+r.Name, string(r.Spec.Resource), r.Status.Conditions)...)
+	}
+	for _, p := range in.Policies {
+		for i := range p.Status.Units {
+			u := &p.Status.Units[i]
+			if !strings.HasSuffix(string(u.Resource), "*") {
+				continue // its ProtectedResource says the same
+			}
+			for j := range u.Clusters {
+				out = append(out, ofState(string(u.Resource), &u.Clusters[j], known)...)
+			}
+		}
+		for _, r := range p.Status.Refused {
+			out = append(out, Finding{Kind: NotPushed, Severity: v1alpha1.FindingFails, Message: r.Message, Statement: policy.Ref{Policy: p.Name, SID: r.SID}, Object: r.Reason})
+		}
+		if len(p.Status.Refused) == 0 {
+			out = append(out, rejected("AccessControlPolicy/"+p.Name, "", p.Status.Conditions)...)
+		}
+	}
+	for _, c := range in.ResourceClasses {
+		out = append(out, rejected("ResourceClass/"+c.Name, "", c.Status.Conditions)...)
+	}
+	for _, c := range in.SubjectClasses {
+		out = append(out, rejected("SubjectClass/"+c.Name, "", c.Status.Conditions)...)
+	}
+	return out
+}
+
+// ofState of one unit in one member. What holds for the whole member is said once, by the member.
+func ofState(resource string, c *v1alpha1.ClusterState, known map[string]bool) []Finding {
+	f := Finding{Severity: v1alpha1.FindingFails, Message: c.Message, Member: string(c.Name), Resource: resource}
+	if c.Since != nil {
+		f.Since = c.Since.Time
+	}
+	switch c.State {
+	case v1alpha1.MemberLeaked:
+		f.Kind = Leak
+	case v1alpha1.MemberDrifted:
+		f.Kind = Drift
+	case v1alpha1.MemberOverridden:
+		f.Kind = Overridden
+	case v1alpha1.MemberQuarantined, v1alpha1.MemberUnreachable:
+		if known[f.Member] {
+			return nil
+		}
+		known[f.Member] = true
+		f.Kind, f.Resource = Unreachable, ""
+		if c.State == v1alpha1.MemberQuarantined {
+			f.Kind, f.Severity = Quarantined, v1alpha1.FindingStops
+		}
+	default:
+		return nil
+	}
+	return []Finding{f}
+}
+
+func rejected(object, resource string, conditions []metav1.Condition) []Finding {
+	c := meta.FindStatusCondition(conditions, v1alpha1.ConditionAccepted)
+	if c == nil || c.Status != metav1.ConditionFalse {
+		return nil
+	}
+	return []Finding{{Kind: Rejected, Severity: v1alpha1.FindingFails, Message: c.Message, Resource: resource, Object: object, Since: c.LastTransitionTime.Time}}
+}
+
+// codes that are no preflight's.
+var codes = map[string]FindingKind{
+	v1alpha1.FindingIdentitiesFilling: Capacity,
+	v1alpha1.FindingIdentitiesFull:    Capacity,
+	v1alpha1.FindingPolicyMapFilling:  Capacity,
+}
+
+func ofMember(m *v1alpha1.MemberCluster) []Finding {
+	s := &m.Status
+	var out []Finding
+	for _, f := range s.Findings {
+		kind, ok := codes[f.Code]
+		switch {
+		case ok:
+		case strings.HasPrefix(f.Code, "Guard"):
+			kind = Guard
+		case strings.HasPrefix(f.Code, "Orphan"):
+			kind = Orphan
+		default:
+			kind = Preflight
+		}
+		object := f.Code
+		if f.Object != "" {
+			object += " " + f.Object
+		}
+		out = append(out, Finding{Kind: kind, Severity: f.Severity, Message: f.Message, Member: m.Name, Object: object})
+	}
+	f := Finding{Severity: v1alpha1.FindingFails, Member: m.Name, Message: s.Message}
+	if s.Since != nil {
+		f.Since = s.Since.Time
+	}
+	switch s.State {
+	case v1alpha1.MemberClusterQuarantined:
+		f.Kind, f.Severity = Quarantined, v1alpha1.FindingStops
+	case v1alpha1.MemberClusterDowngraded:
+		f.Kind = Downgraded
+	case v1alpha1.MemberClusterUnreachable:
+		f.Kind = Unreachable
+	default:
+		return out
+	}
+	return append(out, f)
+}

@@ -1,0 +1,29 @@
+package governance
+
+// Link is everything that is said between one subject and one resource.
+type Link struct {
+	From, To    string
+	Statements  int
+	Allow, Deny bool
+	Counting    bool
+	// Broad: an end stands for more than one name.
+	Broad bool
+}
+
+// Links puts edges together, which must be ordered by subject and resource.
+func Links(edges []Edge) []Link {
+	var out []Link
+	for i := range edges {
+		e := &edges[i]
+		if n := len(out); n == 0 || out[n-1].From != e.Subject || out[n-1].To != e.Resource {
+			out = append(out, Link{From: e.Subject, To: e.Resource})
+		}
+		l := &out[len(out)-1]
+		l.Statements++
+		l.Allow = l.Allow || e.Effect == "Allow"
+		l.Deny = l.Deny || e.Effect == "Deny"
+		l.Counting = l.Counting || e.Counting
+		l.Broad = l.Broad || e.Broad()
+	}
+	return out
+}

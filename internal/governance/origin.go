@@ -1,0 +1,84 @@
+package governance
+
+import (
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// OriginKind is the way by which a policy came into the host cluster.
+type OriginKind string
+
+const (
+	FromPortal  OriginKind = "portal"
+	FromGitOps  OriginKind = "gitops"
+	FromKubectl OriginKind = "kubectl"
+	FromOther   OriginKind = "other"
+)
+
+// Origin of a policy, as the host cluster recorded it. It is for people: whoever may write policies may also claim
+// another name for himself, so nothing is decided by it.
+type Origin struct {
+	Kind OriginKind
+	// Manager is the field manager that wrote the statements last, or the tool that tracks the object; empty: not known.
+	Manager string
+	At      time.Time
+}
+
+// trackers are labels and annotations by which deployment tools recognise what they applied.
+var trackers = map[string]string{
+	"argocd.argoproj.io/tracking-id":   "Argo CD",
+	"argocd.argoproj.io/instance":      "Argo CD",
+	"kustomize.toolkit.fluxcd.io/name": "Flux",
+	"helm.toolkit.fluxcd.io/name":      "Flux",
+	"meta.helm.sh/release-name":        "Helm",
+	"config.k8s.io/owning-inventory":   "kpt",
+	"configsync.gke.io/resource-id":    "Config Sync",
+	"configmanagement.gke.io/managed":  "Config Sync",
+	"fleet.cattle.io/bundle-id":        "Fleet",
+}
+
+// deployers are beginnings of the field managers of such tools.
+var deployers = []string{"argocd", "kustomize-controller", "helm", "flux", "Terraform", "pulumi", "kpt", "configsync"}
+
+// OriginOf a policy.
+func OriginOf(p *v1alpha1.AccessControlPolicy) Origin {
+	out := Origin{Kind: FromOther, At: p.CreationTimestamp.Time}
+	for i := range p.ManagedFields {
+		m := &p.ManagedFields[i]
+		if m.Subresource != "" || m.FieldsV1 == nil || !strings.Contains(string(m.FieldsV1.Raw), `"f:statements"`) {
+			continue
+		}
+		if m.Time == nil || m.Time.Time.Before(out.At) && out.Manager != "" {
+			continue
+		}
+		out.Manager, out.At = m.Manager, m.Time.Time
+	}
+	tracker := ""
+	for key, tool := range trackers {
+		if p.Labels[key] != "" || p.Annotations[key] != "" {
+			tracker = max(tracker, tool) // of several always the same one
+		}
+	}
+	switch {
+	case p.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedByPortal:
+		out.Kind = FromPortal
+	case tracker != "":
+		out.Kind, out.Manager = FromGitOps, tracker
+	case begins(out.Manager, deployers):
+		out.Kind = FromGitOps
+	case strings.HasPrefix(out.Manager, "kubectl"):
+		out.Kind = FromKubectl
+	}
+	return out
+}
+
+func begins(text string, heads []string) bool {
+	for _, h := range heads {
+		if strings.HasPrefix(text, h) {
+			return true
+		}
+	}
+	return false
+}

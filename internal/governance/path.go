@@ -1,0 +1,173 @@
+package governance
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Bounds of a search for ways over others.
+const (
+	mostSteps  = 6
+	mostChains = 10
+	mostLooked = 2_000
+)
+
+// Path is how one reaches another.
+type Path struct {
+	Decisions []Ruling
+	// Direct are the allows between the two, Against the denies; by Key.
+	Direct, Against []Edge
+	// Chains are ways over others, the shortest first: the resource of each step is the subject of the next.
+	Chains [][]Edge
+	// Cut tells that there may be more or longer chains.
+	Cut bool
+}
+
+// Ruling is what is decided of a new connection by one action.
+type Ruling struct {
+	// Cluster is empty for every member that has no mode of its own.
+	Cluster string
+	Action  string
+	Mode    v1alpha1.Mode
+	policy.Decision
+}
+
+// FindPath between two exact names; from may also be an address range. Clusters are the members in which the resource has
+// a mode of its own.
+func FindPath(s *policy.Snapshot, from, to string, clusters []string, at time.Time) (Path, error) {
+	target, err := policy.ParseName(to)
+	switch {
+	case err != nil:
+		return Path{}, err
+	case target.Wildcard || target.IsPrefix():
+		return Path{}, fmt.Errorf("%w %q: what is to be reached is one exact name", policy.ErrInvalidName, to)
+	}
+	source, err := policy.ParseName(from)
+	switch {
+	case err != nil:
+		return Path{}, err
+	case source.Wildcard:
+		return Path{}, fmt.Errorf("%w %q: who is to reach it is one exact name", policy.ErrInvalidName, from)
+	}
+	f := finder{describer: describer{s: s, at: at, resources: map[string]seen{}, subjects: map[string]Kind{}}}
+	p := Path{Decisions: rulings(s, source, to, clusters, at)}
+	for _, g := range s.WhoCanReach(to, at) {
+		if !Covers(g.Subject, from) {
+			continue
+		}
+		if e := f.edge(g); g.Effect == policy.Deny {
+			p.Against = append(p.Against, e)
+		} else {
+			p.Direct = append(p.Direct, e)
+		}
+	}
+	if !source.IsPrefix() {
+		p.Chains, p.Cut = f.chains(from, to)
+	}
+	return p, nil
+}
+
+// rulings decide each action of the resource's class, by its base mode and in each of the clusters.
+func rulings(s *policy.Snapshot, source policy.Name, to string, clusters []string, at time.Time) []Ruling {
+	class, ok := s.ResourceClassOf(to)
+	if !ok {
+		return nil
+	}
+	var out []Ruling
+	for _, c := range append([]string{""}, clusters...) {
+		for _, a := range class.Spec.Actions {
+			if len(a.Ports) == 0 {
+				continue
+			}
+			q := policy.Query{Resources: []string{to}, Cluster: c, Protocol: a.Ports[0].Protocol, Port: uint16(a.Ports[0].Port), At: at}
+			if q.Protocol == "" {
+				q.Protocol = v1alpha1.ProtocolTCP
+			}
+			if prefix, err := source.ParsePrefix(); err == nil {
+				q.Source = prefix.Addr()
+			} else {
+				q.Subjects = []string{source.String()}
+			}
+			out = append(out, Ruling{Cluster: c, Action: a.Name, Mode: s.EffectiveMode(to, c, at), Decision: s.Decide(q)})
+		}
+	}
+	return out
+}
+
+type finder struct {
+	describer
+	looked int
+}
+
+// way is a chain under construction.
+type way struct {
+	steps []Edge
+	names []string
+}
+
+// chains are found breadth first over names that are a resource of one statement and a subject of another.
+func (f *finder) chains(from, to string) (found [][]Edge, cut bool) {
+	between := f.between(from, to)
+	if len(between) == 0 {
+		return nil, false
+	}
+	candidates := append(between, to)
+	open := []way{{names: []string{from}}}
+	for len(open) > 0 {
+		w := open[0]
+		open = open[1:]
+		last := w.names[len(w.names)-1]
+		for _, name := range candidates {
+			if slices.Contains(w.names, name) || len(w.steps) == 0 && name == to {
+				continue // in circles, or not over anybody
+			}
+			if f.looked++; f.looked > mostLooked || len(found) == mostChains {
+				return found, true
+			}
+			e, ok := f.step(last, name)
+			switch {
+			case !ok:
+			case name == to:
+				found = append(found, append(slices.Clone(w.steps), e))
+			case len(w.steps)+2 <= mostSteps: // with the last one
+				open = append(open, way{append(slices.Clone(w.steps), e), append(slices.Clone(w.names), name)})
+			default:
+				cut = true
+			}
+		}
+	}
+	return found, cut
+}
+
+// between are the names that can be in the middle: clients that are servers, too. Sorted.
+func (f *finder) between(from, to string) []string {
+	names := map[string]bool{}
+	for _, w := range f.s.Statements() {
+		for _, sub := range w.Statement.Subjects {
+			name := string(sub)
+			if name == from || name == to || names[name] || strings.HasSuffix(name, "*") {
+				continue
+			}
+			if _, ok := f.s.ResourceClassOf(name); ok {
+				names[name] = true
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// step is an allow in force from one name to another.
+func (f *finder) step(from, to string) (Edge, bool) {
+	for _, g := range f.s.WhoCanReach(to, f.at) {
+		if g.Effect == policy.Allow && g.Counting && Covers(g.Subject, from) {
+			return f.edge(g), true
+		}
+	}
+	return Edge{}, false
+}

@@ -1,0 +1,245 @@
+package portal
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const (
+	listAccess = "access"
+	// mostLinks of a graph are shown; more cannot be looked at, and make an answer of many megabytes.
+	mostLinks = 20_000
+	// maxAccessText of a filter, in bytes.
+	maxAccessText = 512
+)
+
+// edges that a filter finds, ordered; cut tells that there are too many to look at all of them.
+func (a *api) edges(ctx context.Context, p openapi.GetAccessGraphParams) (edges []governance.Edge, cut bool, err error) {
+	if err := governs(actor(ctx)); err != nil {
+		return nil, false, err
+	}
+	snap, err := a.snapshot()
+	if err != nil {
+		return nil, false, err
+	}
+	f, err := a.accessFilter(p)
+	if err != nil {
+		return nil, false, err
+	}
+	edges, cut = governance.Edges(snap, a.Now(), f.keep)
+	return edges, cut, plain(ctx).Err()
+}
+
+// accessFilter of the access map.
+type accessFilter struct {
+	c                 *catalog.Catalog
+	subject, resource string
+	team              *catalog.Owner
+	class, effect     string
+	modes             []openapi.Mode
+	origins           []openapi.PolicyOriginKind
+	broad             bool
+	before            time.Time // zero: whatever their end
+	part              string
+	policies          map[string]governance.OriginKind
+	texts             map[string]string
+}
+
+func (a *api) accessFilter(p openapi.GetAccessGraphParams) (*accessFilter, error) {
+	f := &accessFilter{c: a.Catalog(), class: value(p.Class), effect: string(value(p.Effect)), modes: value(p.Mode), origins: value(p.Origin), broad: value(p.Broad),
+		part: strings.ToLower(value(p.Q)), texts: map[string]string{}}
+	for name, text := range map[string]string{"subject": value(p.Subject), "resource": value(p.Resource), "class": f.class, "team": value(p.Team), "q": f.part} {
+		if len(text) > maxAccessText {
+			return nil, badParameter(name, "is too long")
+		}
+	}
+	if p.Effect != nil && !p.Effect.Valid() {
+		return nil, badParameter("effect", "must be Allow or Deny")
+	}
+	for _, m := range f.modes {
+		if !m.Valid() {
+			return nil, badParameter("mode", "must be one of Observe, Audit, Enforce")
+		}
+	}
+	for _, o := range f.origins {
+		if !o.Valid() {
+			return nil, badParameter("origin", "must be one of portal, gitops, kubectl, other")
+		}
+	}
+	if p.ExpiresWithinDays != nil {
+		if *p.ExpiresWithinDays < 1 || *p.ExpiresWithinDays > 366 {
+			return nil, badParameter("expiresWithinDays", "must be between 1 and 366")
+		}
+		f.before = a.Now().Add(time.Duration(*p.ExpiresWithinDays) * 24 * time.Hour)
+	}
+	f.subject = nameOf(value(p.Subject), f.c.Application)
+	f.resource = nameOf(value(p.Resource), f.c.Resource)
+	if t := value(p.Team); t != "" {
+		kind, id, ok := strings.Cut(t, ":")
+		if !ok || id == "" || kind != string(catalog.OwnerPerson) && kind != string(catalog.OwnerGroup) {
+			return nil, badParameter("team", "must be person: or group: and an id")
+		}
+		f.team = &catalog.Owner{Kind: catalog.OwnerKind(kind), ID: id}
+	}
+	if len(f.origins) > 0 {
+		in, _ := a.Host.Input()
+		f.policies = make(map[string]governance.OriginKind, len(in.Policies))
+		for _, p := range in.Policies {
+			f.policies[p.Name] = governance.OriginOf(p).Kind
+		}
+	}
+	return f, nil
+}
+
+// nameOf takes a catalog id for the resource name of what it means.
+func nameOf(text string, find func(string) (catalog.Entity, bool)) string {
+	if e, ok := find(text); ok {
+		return e.Name
+	}
+	return text
+}
+
+// keep tells whether an edge passes.
+func (f *accessFilter) keep(e *governance.Edge) bool {
+	switch {
+	case f.subject != "" && !matchesEnd(e.Subject, f.subject), f.resource != "" && !matchesEnd(e.Resource, f.resource), f.class != "" && e.Class != f.class,
+		f.effect != "" && string(e.Effect) != f.effect, f.broad && !e.Broad(), len(f.modes) > 0 && !slices.Contains(f.modes, openapi.Mode(e.Mode)),
+		len(f.origins) > 0 && !slices.Contains(f.origins, openapi.PolicyOriginKind(f.policies[e.Ref.Policy])), !f.before.IsZero() && (e.NotAfter.IsZero() || e.NotAfter.After(f.before)),
+		f.team != nil && !f.owned(e.Subject) && !f.owned(e.Resource):
+		return false
+	}
+	return f.part == "" || strings.Contains(f.text(e.Subject), f.part) || strings.Contains(f.text(e.Resource), f.part) || strings.Contains(e.Ref.Policy+"/"+e.Ref.SID, f.part) ||
+		slices.ContainsFunc(e.Actions, func(x string) bool { return strings.Contains(x, f.part) })
+}
+
+// matchesEnd tells whether an end as written is the name that is looked for, or covers it.
+func matchesEnd(written, name string) bool {
+	return written == name || governance.Covers(written, name)
+}
+
+func (f *accessFilter) owned(name string) bool {
+	e, ok := f.c.ByName(name)
+	return ok && slices.Contains(e.Owners, *f.team)
+}
+
+// text of an end in which words are looked for.
+func (f *accessFilter) text(name string) string {
+	text, ok := f.texts[name]
+	if !ok {
+		text = strings.ToLower(name)
+		if e, known := f.c.ByName(name); known {
+			text += "\n" + strings.ToLower(e.Title+"\n"+e.ID)
+		}
+		f.texts[name] = text
+	}
+	return text
+}
+
+// ListAccess implements openapi.StrictServerInterface.
+func (a *api) ListAccess(ctx context.Context, r openapi.ListAccessRequestObject) (openapi.ListAccessResponseObject, error) {
+	p := r.Params
+	edges, _, err := a.edges(ctx, openapi.GetAccessGraphParams{Subject: p.Subject, Resource: p.Resource, Team: p.Team, Class: p.Class, Mode: p.Mode, Effect: p.Effect,
+		Origin: p.Origin, Broad: p.Broad, ExpiresWithinDays: p.ExpiresWithinDays, Q: p.Q})
+	if err != nil {
+		return nil, err
+	}
+	shown, next, err := page(listAccess, edges, func(e governance.Edge) string { return e.Key() }, func(governance.Edge, string) bool { return true }, nil, p.Cursor, p.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out := openapi.ListAccess200JSONResponse{Total: len(edges), NextCursor: next}
+	used, err := a.lastUses(ctx, shown)
+	if err == nil {
+		out.FlowsAvailable = true
+	} else if !errors.Is(err, audit.ErrUnavailable) {
+		a.Log.Debug("last uses are not known", "error", err)
+	}
+	out.Items, err = a.edgeViews(ctx, shown, used)
+	return out, err
+}
+
+// lastUse tells when a statement decided between two names.
+type lastUse map[governance.Use]time.Time
+
+// lastUses of edges: of exact resources by what reached them, of wildcards by what their subjects reached.
+func (a *api) lastUses(ctx context.Context, edges []governance.Edge) (lastUse, error) {
+	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	defer cancel()
+	now := a.Now()
+	uses := governance.NewUses(edges)
+	for _, f := range uses.Filters() {
+		f.Since, f.Until = now.Add(-maxWindow), now
+		if err := a.Flows.Totals(limited, f, func(t audit.Total) error {
+			uses.Add(t.Subject, t.Resource, t.Statement, t.LastSeen)
+			return nil
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return uses.Last(), nil
+}
+
+// edgeViews with the ticket that each came from.
+func (a *api) edgeViews(ctx context.Context, edges []governance.Edge, used lastUse) ([]openapi.AccessEdge, error) {
+	grants := make([]policy.Grant, len(edges))
+	for i := range edges {
+		grants[i] = edges[i].Grant
+	}
+	from, err := a.originsOf(ctx, grants)
+	if err != nil {
+		return nil, err
+	}
+	c := a.Catalog()
+	written := map[string]openapi.PolicyOrigin{}
+	out := make([]openapi.AccessEdge, 0, len(edges))
+	for i := range edges {
+		e := &edges[i]
+		origin, ok := written[e.Ref.Policy]
+		if !ok {
+			origin = a.originOfPolicy(e.Ref.Policy)
+			written[e.Ref.Policy] = origin
+		}
+		x := openapi.AccessEdge{Subject: catalogRef(c, e.Subject), SubjectKind: openapi.SubjectKind(e.SubjectKind), SubjectTeams: teamsOf(c, e.Subject), Resource: catalogRef(c, e.Resource),
+			ResourceTeams: teamsOf(c, e.Resource), Wildcard: e.Wildcard, Class: optional(e.Class), Effect: openapi.StatementEffect(e.Effect), Actions: append([]string{}, e.Actions...),
+			Policy: e.Ref.Policy, Sid: e.Ref.SID, Origin: origin, Counting: e.Counting, NotBefore: when(e.NotBefore), NotAfter: when(e.NotAfter)}
+		if e.Mode != "" {
+			x.Mode = new(openapi.Mode(e.Mode))
+		}
+		if t, _ := from.itemOf(e.Grant); t != nil {
+			x.Ticket = new(t.ID())
+		}
+		if at, ok := used[governance.UseOf(e)]; ok {
+			x.LastUsed = when(at)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+func teamsOf(c *catalog.Catalog, name string) []openapi.OwnerRef {
+	if e, ok := c.ByName(name); ok {
+		return ownersOf(c, e)
+	}
+	return []openapi.OwnerRef{}
+}
+
+func (a *api) originOfPolicy(name string) openapi.PolicyOrigin {
+	p, ok := a.Host.Cached(name)
+	if !ok {
+		return openapi.PolicyOrigin{Kind: openapi.PolicyOriginKindOther}
+	}
+	return originView(governance.OriginOf(p))
+}
+
+func originView(o governance.Origin) openapi.PolicyOrigin {
+	return openapi.PolicyOrigin{Kind: openapi.PolicyOriginKind(o.Kind), Manager: optional(o.Manager), At: when(o.At)}
+}

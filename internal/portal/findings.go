@@ -1,0 +1,124 @@
+package portal
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+const (
+	listFindings = "findings"
+	// lastingFor is how long connections have to be treated otherwise than the policies say. Members take up a change, and
+	// the labels of a pod, within about 35 s; what disagrees meanwhile is no finding.
+	lastingFor = 2 * time.Minute
+)
+
+// ListFindings implements openapi.StrictServerInterface.
+func (a *api) ListFindings(ctx context.Context, r openapi.ListFindingsRequestObject) (openapi.ListFindingsResponseObject, error) {
+	for _, k := range value(r.Params.Kind) {
+		if !k.Valid() {
+			return nil, badParameter("kind", "is not a kind of findings")
+		}
+	}
+	in, members, err := a.wholeFleet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	all := governance.Findings(in, members)
+	out := openapi.ListFindings200JSONResponse{Items: []openapi.Finding{}, Kinds: map[string]int{}, FlowsAvailable: true}
+	disagreeing, err := a.lastingDisagreements(ctx)
+	if err != nil {
+		if err := plain(ctx).Err(); err != nil {
+			return nil, err
+		}
+		a.Log.Debug("disagreements are not known", "error", err)
+		out.FlowsAvailable = false
+	}
+	all = governance.SortFindings(append(all, disagreeing...))
+	c := a.Catalog()
+	part, member := strings.ToLower(value(r.Params.Q)), value(r.Params.Member)
+	all = slices.DeleteFunc(all, func(f governance.Finding) bool {
+		if member != "" && f.Member != member {
+			return true
+		}
+		text := f.Message + "\n" + f.Member + "\n" + f.Resource + "\n" + f.Statement.String() + "\n" + f.Object + "\n" + catalogRef(c, f.Resource).Title
+		return part != "" && !strings.Contains(strings.ToLower(text), part)
+	})
+	for _, f := range all {
+		out.Kinds[string(f.Kind)]++
+	}
+	if want := value(r.Params.Kind); len(want) > 0 {
+		all = slices.DeleteFunc(all, func(f governance.Finding) bool { return !slices.Contains(want, openapi.FindingKind(f.Kind)) })
+	}
+	shown, next, err := page(listFindings, all, func(f governance.Finding) string { return f.Key() }, func(governance.Finding, string) bool { return true }, nil, r.Params.Cursor, r.Params.Limit)
+	if err != nil {
+		return nil, err
+	}
+	out.NextCursor, out.Total = next, len(all)
+	for _, f := range shown {
+		x := openapi.Finding{Id: f.Key(), Kind: openapi.FindingKind(f.Kind), Severity: openapi.FindingSeverity(f.Severity), Message: f.Message, Member: optional(f.Member),
+			Policy: optional(f.Statement.Policy), Sid: optional(f.Statement.SID), Object: optional(f.Object), Since: when(f.Since)}
+		if f.Resource != "" {
+			x.Resource = new(catalogRef(c, f.Resource))
+		}
+		if f.Count > 0 {
+			x.Count = &f.Count
+		}
+		out.Items = append(out.Items, x)
+	}
+	return out, nil
+}
+
+// lastingDisagreements are those, of the last day, by resource and member.
+func (a *api) lastingDisagreements(ctx context.Context) ([]governance.Finding, error) {
+	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	defer cancel()
+	now := a.Now()
+	type place struct{ resource, member string }
+	type span struct {
+		first, last time.Time
+		passed, n   int64
+	}
+	found := map[place]*span{}
+	err := a.Flows.Totals(limited, audit.Filter{Since: now.Add(-deniedWindow), Until: now, Disagree: true}, func(t audit.Total) error {
+		if t.Resource == "" {
+			return nil
+		}
+		k := place{t.Resource, t.Cluster}
+		s := found[k]
+		if s == nil {
+			s = &span{first: t.FirstSeen}
+			found[k] = s
+		}
+		if t.FirstSeen.Before(s.first) {
+			s.first = t.FirstSeen
+		}
+		if t.LastSeen.After(s.last) {
+			s.last = t.LastSeen
+		}
+		s.n += t.Count
+		if !t.Decision.LetsThrough() {
+			s.passed += t.Count
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	var out []governance.Finding
+	for k, s := range found {
+		if s.last.Sub(s.first) < lastingFor {
+			continue
+		}
+		out = append(out, governance.Finding{Kind: governance.Disagreement, Severity: v1alpha1.FindingFails, Member: k.member, Resource: k.resource, Since: s.first, Count: s.n,
+			Message: fmt.Sprintf("%d connections passed that the policies refuse, and %d were refused that they let through: look whether the member has what was written, and whether a policy that is not ACP's interferes.", s.passed, s.n-s.passed)})
+	}
+	return out, nil
+}

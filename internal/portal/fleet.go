@@ -1,0 +1,141 @@
+package portal
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/openapi"
+)
+
+// mostUnits of a member that are not as they should be are listed.
+const mostUnits = 200
+
+// wholeFleet is what those who govern ask about the members.
+func (a *api) wholeFleet(ctx context.Context) (policy.Input, []*v1alpha1.MemberCluster, error) {
+	if err := governs(actor(ctx)); err != nil {
+		return policy.Input{}, nil, err
+	}
+	if _, err := a.snapshot(); err != nil {
+		return policy.Input{}, nil, err
+	}
+	in, _ := a.Host.Input()
+	return in, a.Host.Members(), nil
+}
+
+// ListFleet implements openapi.StrictServerInterface.
+func (a *api) ListFleet(ctx context.Context, _ openapi.ListFleetRequestObject) (openapi.ListFleetResponseObject, error) {
+	in, members, err := a.wholeFleet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	units := governance.Units(in)
+	out := openapi.ListFleet200JSONResponse{Items: []openapi.Member{}, Reported: len(members) > 0}
+	for _, m := range withUnreported(members, units) {
+		x := memberOf(m, units[m.Name])
+		if x.Identities != nil {
+			x.Identities.Labels = []openapi.IdentityLabel{}
+		}
+		out.Items = append(out.Items, x)
+	}
+	return out, nil
+}
+
+// withUnreported adds the members that are only known from what is placed in them, and sorts all by name.
+func withUnreported(members []*v1alpha1.MemberCluster, units map[string][]governance.Unit) []*v1alpha1.MemberCluster {
+	out := slices.Clone(members)
+	for name := range units {
+		if !slices.ContainsFunc(members, func(m *v1alpha1.MemberCluster) bool { return m.Name == name }) {
+			out = append(out, &v1alpha1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.MemberCluster) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// GetMember implements openapi.StrictServerInterface.
+func (a *api) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (openapi.GetMemberResponseObject, error) {
+	in, members, err := a.wholeFleet(ctx)
+	if err != nil {
+		return nil, err
+	}
+	units := governance.Units(in)
+	all := withUnreported(members, units)
+	i := slices.IndexFunc(all, func(m *v1alpha1.MemberCluster) bool { return m.Name == r.Member })
+	if i < 0 {
+		return nil, problemf(http.StatusNotFound, "not-found", "There is no such member.")
+	}
+	m := all[i]
+	out := openapi.GetMember200JSONResponse{Member: memberOf(m, units[m.Name]), Findings: []openapi.MemberFinding{}, Units: []openapi.MemberUnit{}}
+	for _, f := range m.Status.Findings {
+		out.Findings = append(out.Findings, openapi.MemberFinding{Code: f.Code, Severity: openapi.FindingSeverity(f.Severity), Message: f.Message, Object: optional(f.Object)})
+	}
+	c := a.Catalog()
+	for _, u := range units[m.Name] {
+		if u.State.State == v1alpha1.MemberRealized && !u.Behind() {
+			continue
+		}
+		if out.UnitsTotal++; len(out.Units) < mostUnits {
+			out.Units = append(out.Units, openapi.MemberUnit{Resource: catalogRef(c, u.Resource), State: clustersOf([]v1alpha1.ClusterState{*u.State})[0]})
+		}
+	}
+	return out, nil
+}
+
+func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member {
+	s := &m.Status
+	out := openapi.Member{Name: m.Name, State: openapi.MemberHealth(s.State), Since: instant(s.Since), Message: optional(s.Message), KubernetesVersion: optional(s.KubernetesVersion),
+		CiliumVersion: optional(s.CiliumVersion), IstioVersion: optional(s.IstioVersion), Guard: openapi.GuardState(s.Guard), ObservedAt: instant(s.ObservedAt)}
+	if out.State == "" {
+		out.State = openapi.MemberHealthUnknown
+	}
+	if out.Guard == "" {
+		out.Guard = openapi.GuardStateUnknown
+	}
+	for _, f := range s.Findings {
+		switch f.Severity {
+		case v1alpha1.FindingStops:
+			out.Stops++
+		case v1alpha1.FindingFails:
+			out.Fails++
+		default:
+			out.Warns++
+		}
+	}
+	for i := range units {
+		if units[i].Behind() {
+			out.Behind++
+		}
+	}
+	if id := s.Identities; id != nil {
+		out.Identities = &openapi.IdentityUse{Used: int(id.Used), Limit: int(id.Limit), ObservedAt: instant(&id.ObservedAt), Labels: []openapi.IdentityLabel{}}
+		for _, l := range id.Labels {
+			out.Identities.Labels = append(out.Identities.Labels, openapi.IdentityLabel{Key: l.Key, Values: int(l.Values)})
+		}
+	}
+	if s.State != "" {
+		o := s.Objects
+		out.Objects = &openapi.MemberObjects{Managed: int(o.Managed), Realized: int(o.Realized), Pending: int(o.Pending), Drifted: int(o.Drifted), Leaked: int(o.Leaked), Overridden: int(o.Overridden)}
+	}
+	if p := s.PolicyMap; p != nil {
+		out.PolicyMap = &openapi.PolicyMapUse{Highest: int(p.Highest), Limit: int(p.Limit), Unit: optional(p.Unit)}
+	}
+	if d := s.Downgrade; d != nil {
+		out.Downgrade = &openapi.MemberDowngrade{Since: instant(d.Since), By: optional(d.By), Reason: d.Reason}
+	}
+	return out
+}
+
+func instant(t *metav1.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	return when(t.Time)
+}

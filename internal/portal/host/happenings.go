@@ -1,0 +1,99 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/client-go/kubernetes"
+	toolscache "k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Happening is what the adapter saw in a member and the portal had no part in.
+type Happening struct {
+	// ID is that of the Event: the same happening is told again after a restart.
+	ID string
+	At time.Time
+	// Resource is the name of the ProtectedResource, Reason the Event's, as MemberDrifted, and Note its sentence, which begins
+	// with the member's name.
+	Resource, Reason, Note string
+}
+
+const (
+	// adapter is who reports, in the namespace of Events about objects that have none.
+	adapter         = "acp-adapter"
+	eventsNamespace = metav1.NamespaceDefault
+	// memberReason begins the reasons of the adapter's Events about one member (controllers/protectedresource).
+	memberReason = "Member"
+)
+
+// happening reads an Event; false: it is not one of the adapter's about a member.
+func happening(e *eventsv1.Event) (Happening, bool) {
+	if e.ReportingController != adapter || !strings.HasPrefix(e.Reason, memberReason) || e.Regarding.Kind != "ProtectedResource" || e.UID == "" {
+		return Happening{}, false
+	}
+	at := e.EventTime.Time
+	if at.IsZero() {
+		at = e.CreationTimestamp.Time
+	}
+	return Happening{ID: string(e.UID), At: at, Resource: e.Regarding.Name, Reason: e.Reason, Note: e.Note}, true
+}
+
+// Happenings follows the adapter's Events about members until the context ends, and calls record for each, again when it
+// fails, and once more for each that is still there after a restart. Events are kept for an hour: what happened while no
+// portal ran for longer than that is not told.
+func (h *Host) Happenings(ctx context.Context, record func(context.Context, Happening) error) error {
+	clients, err := kubernetes.NewForConfig(h.config)
+	if err != nil {
+		return fmt.Errorf("make a client for events: %w", err)
+	}
+	return follow(ctx, clients, record, h.log)
+}
+
+func follow(ctx context.Context, clients kubernetes.Interface, record func(context.Context, Happening) error, log *slog.Logger) error {
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemExponentialFailureRateLimiter[string](time.Second, time.Minute))
+	lw := toolscache.NewFilteredListWatchFromClient(clients.EventsV1().RESTClient(), "events", eventsNamespace, func(o *metav1.ListOptions) {
+		o.FieldSelector = fields.OneTermEqualSelector("regarding.kind", "ProtectedResource").String()
+	})
+	informer := toolscache.NewSharedIndexInformer(lw, &eventsv1.Event{}, 0, nil)
+	add := func(o any) {
+		if e, ok := o.(*eventsv1.Event); ok {
+			if _, about := happening(e); about {
+				queue.Add(e.Name)
+			}
+		}
+	}
+	// An Event that is told again within minutes is counted in the one that is there.
+	if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{AddFunc: add}); err != nil {
+		return fmt.Errorf("watch events: %w", err)
+	}
+	go informer.Run(ctx.Done())
+	go func() {
+		<-ctx.Done()
+		queue.ShutDown()
+	}()
+	for {
+		name, over := queue.Get()
+		if over {
+			return nil
+		}
+		o, _, err := informer.GetIndexer().GetByKey(eventsNamespace + "/" + name)
+		if e, ok := o.(*eventsv1.Event); ok && err == nil {
+			one, _ := happening(e)
+			err = record(ctx, one)
+		}
+		if err != nil && ctx.Err() == nil {
+			log.Error("what happened in a member is not in the ledger yet; it is tried again", "event", name, "error", err)
+			queue.AddRateLimited(name)
+		} else {
+			queue.Forget(name)
+		}
+		queue.Done(name)
+	}
+}

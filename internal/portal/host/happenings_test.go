@@ -1,0 +1,75 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/acp-io/acp/internal/portal/host"
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+// Only the adapter's Events about members are told, one that could not be recorded again, and all of them after a restart.
+func TestHappeningsOfMembers(t *testing.T) {
+	server := testenv.Start(t, testenv.Options{})
+	clients := kubernetes.NewForConfigOrDie(server.Config)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	at := metav1.NewMicroTime(time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC))
+	create := func(name, controller, reason, kind string) *eventsv1.Event {
+		t.Helper()
+		e, err := clients.EventsV1().Events("default").Create(ctx, &eventsv1.Event{ObjectMeta: metav1.ObjectMeta{Name: name}, EventTime: at, ReportingController: controller,
+			ReportingInstance: "x", Action: "Reconcile", Type: "Warning", Reason: reason, Note: "m2: " + name,
+			Regarding: corev1.ObjectReference{Kind: kind, Name: "bobs", APIVersion: "acp.io/v1alpha1"}}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	drifted := create("drifted", "acp-adapter", "MemberDrifted", "ProtectedResource")
+	create("of-another", "somebody", "MemberDrifted", "ProtectedResource")
+	create("realized", "acp-adapter", "Realized", "ProtectedResource")
+	create("of-a-pod", "acp-adapter", "MemberDrifted", "Pod")
+	want := host.Happening{ID: string(drifted.UID), At: at.Time, Resource: "bobs", Reason: "MemberDrifted", Note: "m2: drifted"}
+
+	h, err := host.New(server.Config, func(string) {}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, restart := range []string{"first", "again"} {
+		running, stop := context.WithCancel(ctx)
+		told, ended := make(chan host.Happening, 10), make(chan error, 1)
+		failed := false
+		go func() {
+			ended <- h.Happenings(running, func(_ context.Context, x host.Happening) error {
+				if !failed {
+					failed = true
+					return errors.New("the database is away")
+				}
+				told <- x
+				return nil
+			})
+		}()
+		select {
+		case got := <-told:
+			got.At = got.At.UTC()
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s: %s", restart, d)
+			}
+		case <-ctx.Done():
+			t.Fatalf("%s: nothing was told", restart)
+		}
+		stop()
+		if err := <-ended; err != nil || len(told) != 0 {
+			t.Errorf("%s: %v, and %d more", restart, err, len(told))
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package portal
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/governance"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	// unusedKept is how long an answer about unused statements counts: it looks at weeks.
+	unusedKept = 5 * time.Minute
+	// unusedRetry is when it is tried again after it failed.
+	unusedRetry = 30 * time.Second
+	// unusedPatience is how long it is waited for by who asks about policies; later askers find the answer.
+	unusedPatience = 10 * time.Second
+)
+
+// oddities are the issues of all statements.
+type oddities struct {
+	by          map[policy.Ref][]governance.Issue
+	unusedKnown bool
+}
+
+// analyses keeps what takes long to find out.
+type analyses struct {
+	mu     sync.Mutex
+	of     *policy.Snapshot
+	at     time.Time
+	issues map[policy.Ref][]governance.Issue
+
+	looking     sync.Mutex // by who looks for what is unused; others take what is known
+	unusedNext  time.Time  // when it is looked for again
+	unused      map[policy.Ref]string
+	unusedKnown bool
+}
+
+// issues of all statements, with those that were not used.
+func (a *api) issues(ctx context.Context) (oddities, error) {
+	snap, err := a.snapshot()
+	if err != nil {
+		return oddities{}, err
+	}
+	found := a.analyses.issuesOf(snap, a.Now())
+	unused, known, err := a.unusedStatements(ctx, snap)
+	if err != nil {
+		if err := plain(ctx).Err(); err != nil {
+			return oddities{}, err
+		}
+		a.Log.Debug("what is unused is not known", "error", err)
+	}
+	out := oddities{by: make(map[policy.Ref][]governance.Issue, len(found)+len(unused)), unusedKnown: known}
+	for ref, list := range found {
+		out.by[ref] = list[:len(list):len(list)]
+	}
+	for ref, why := range unused {
+		out.by[ref] = append(out.by[ref], governance.Issue{Kind: governance.Unused, Message: why})
+	}
+	return out, nil
+}
+
+// issuesOf a snapshot; what ends soon is looked at again each minute.
+func (x *analyses) issuesOf(snap *policy.Snapshot, now time.Time) map[policy.Ref][]governance.Issue {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.of != snap || now.Sub(x.at) > time.Minute || now.Before(x.at) {
+		x.of, x.at, x.issues = snap, now, governance.Issues(snap, now)
+	}
+	return x.issues
+}
+
+// unusedStatements with why; false: the members were not watched well enough to tell, or it is not known yet.
+func (a *api) unusedStatements(ctx context.Context, snap *policy.Snapshot) (map[policy.Ref]string, bool, error) {
+	x := &a.analyses
+	now := a.Now()
+	x.mu.Lock()
+	unused, known, fresh := x.unused, x.unusedKnown, now.Before(x.unusedNext) && x.unusedNext.Sub(now) <= unusedKept
+	x.mu.Unlock()
+	if fresh || !x.looking.TryLock() {
+		return unused, known, nil
+	}
+	defer x.looking.Unlock()
+	found, known, err := a.lookForUnused(ctx, snap, now)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if err != nil {
+		x.unusedNext = now.Add(unusedRetry)
+		return x.unused, x.unusedKnown, err
+	}
+	x.unusedNext, x.unused, x.unusedKnown = now.Add(unusedKept), found, known
+	return found, known, nil
+}
+
+func (a *api) lookForUnused(ctx context.Context, snap *policy.Snapshot, now time.Time) (map[policy.Ref]string, bool, error) {
+	limited, cancel := context.WithTimeout(plain(ctx), unusedPatience)
+	defer cancel()
+	const window = defaultQuietDays * 24 * time.Hour
+	watch, err := insight.Watched(limited, a.Flows, now.Add(-window), now, nil)
+	if err != nil || !watch.Well() {
+		return nil, false, err
+	}
+	grants := map[policy.Ref]policy.Grant{}
+	var list []policy.Grant
+	for _, w := range snap.Statements() {
+		if g := grantFor(w.Ref.Policy, w.Statement); g.Resource != "" {
+			grants[w.Ref] = g
+			list = append(list, g)
+		}
+	}
+	from, err := a.originsOf(ctx, list)
+	if err != nil {
+		return nil, false, err
+	}
+	all, err := insight.Unused(limited, a.Flows, insight.UnusedInput{Snapshot: snap, QuietFor: window, Now: now, Since: now.Add(-lastUseWithin),
+		Granted: func(ref policy.Ref) (time.Time, bool) {
+			t, i := from.itemOf(grants[ref])
+			if t == nil {
+				return time.Time{}, false
+			}
+			return grantedAt(t, i), true
+		}})
+	if err != nil {
+		return nil, false, err
+	}
+	found := make(map[policy.Ref]string, len(all))
+	for _, u := range all {
+		found[u.Ref] = u.Why
+	}
+	return found, true, nil
+}

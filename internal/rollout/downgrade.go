@@ -1,0 +1,278 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+)
+
+const (
+	// switchedAtOnce objects are written at the same time.
+	switchedAtOnce = 8
+	// linesAtOnce of the ledger are written in one transaction before the objects that they are about.
+	linesAtOnce = 200
+	// keptFailures of a run are named; the others are counted.
+	keptFailures = 100
+)
+
+// Downgrades turn many resources to temporary audit, and back. What is open is in the objects alone, so that every
+// replica, and one that was started anew, tells the same; only the progress of what it does is kept by each.
+type Downgrades struct {
+	*Service
+	// Objects are all ProtectedResources, which nobody may change; false: the host cluster was not seen yet.
+	Objects func() ([]*v1alpha1.ProtectedResource, bool)
+	// ClassOf a resource; empty: none covers it.
+	ClassOf func(resource string) string
+	// Patience is how long the caller waits for all of them.
+	Patience time.Duration
+	// Running ends what goes on without a caller.
+	Running context.Context
+
+	mu  sync.Mutex
+	run *run
+}
+
+// Last run of this replica; false: none.
+func (d *Downgrades) Last() (Run, bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.run == nil {
+		return Run{}, false
+	}
+	return d.run.state(), true
+}
+
+// MayDowngrade tells who may act for the whole.
+func MayDowngrade(a approval.Actor) bool { return a.Security && !a.Auditor }
+
+// Begin opens every resource in a scope until an instant. What is open for as long already stays as it is.
+func (d *Downgrades) Begin(ctx context.Context, a approval.Actor, scope Scope, want Audit) (Run, error) {
+	reason, err := d.allowedAll(a, want.Reason, "Say why everything may pass: everybody concerned reads it.")
+	if err != nil {
+		return Run{}, err
+	}
+	now := d.Now()
+	until := want.Until.UTC().Truncate(time.Second) // what the objects can say
+	switch {
+	case !until.After(now):
+		return Run{}, invalid("until", "The end must be in the future.")
+	case until.Sub(now) > MaxTemporaryAudit:
+		return Run{}, invalid("until", "A downgrade lasts at most 7 days: extend it later if it is still needed.")
+	}
+	audit := &v1alpha1.TemporaryAudit{Until: metav1.NewTime(until), Reason: reason, By: a.ID, Scope: scope.String()}
+	enforced := 0
+	objects, err := d.within(scope, func(spec v1alpha1.ProtectedResourceSpec) bool {
+		if Enforces(spec) {
+			enforced++
+		}
+		return opens(spec, audit)
+	})
+	if err != nil {
+		return Run{}, err
+	}
+	if enforced == 0 {
+		return Run{}, failf(approval.CodeConflict, "Nothing in this scope is enforced, so everything passes already.")
+	}
+	return d.start(ctx, Run{Scope: scope, Until: until, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, audit, objects,
+		func(spec v1alpha1.ProtectedResourceSpec) bool { return opens(spec, audit) })
+}
+
+// opens tells whether a downgrade changes anything for a resource.
+func opens(spec v1alpha1.ProtectedResourceSpec, audit *v1alpha1.TemporaryAudit) bool {
+	return Enforces(spec) && (spec.TemporaryAudit == nil || spec.TemporaryAudit.Until.Before(&audit.Until))
+}
+
+// Resume ends what downgrades opened in a scope. What an owner opened stays open.
+func (d *Downgrades) Resume(ctx context.Context, a approval.Actor, scope Scope, reason string) (Run, error) {
+	reason, err := d.allowedAll(a, reason, "Say why it ends: everybody concerned reads it.")
+	if err != nil {
+		return Run{}, err
+	}
+	now := d.Now()
+	closes := func(spec v1alpha1.ProtectedResourceSpec) bool {
+		if !Active(spec, now) {
+			return false
+		}
+		_, downgraded := ParseScope(spec.TemporaryAudit.Scope)
+		return downgraded
+	}
+	objects, err := d.within(scope, closes)
+	if err != nil {
+		return Run{}, err
+	}
+	if len(objects) == 0 {
+		if last, ok := d.Last(); ok && last.Resume && last.Scope == scope && last.FailedTotal == 0 {
+			return last, nil // it was done already
+		}
+		return Run{}, failf(approval.CodeConflict, "No downgrade lasts in this scope.")
+	}
+	return d.start(ctx, Run{Scope: scope, Resume: true, By: a.ID, StartedAt: now.UTC(), Total: len(objects)}, reason, nil, objects, closes)
+}
+
+func (d *Downgrades) allowedAll(a approval.Actor, reason, why string) (string, error) {
+	switch {
+	case a.Auditor:
+		return "", approval.AuditorsOnlyRead()
+	case !MayDowngrade(a):
+		return "", failf(approval.CodeForbidden, "Only the security team can do this.")
+	}
+	return reasonOf(reason, why)
+}
+
+// within a scope, what is to be switched.
+func (d *Downgrades) within(scope Scope, wanted func(v1alpha1.ProtectedResourceSpec) bool) ([]*v1alpha1.ProtectedResource, error) {
+	all, ok := d.Objects()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	var out []*v1alpha1.ProtectedResource
+	known := scope.Class == ""
+	for _, o := range all {
+		class := d.ClassOf(string(o.Spec.Resource))
+		if !scope.Has(class) {
+			continue
+		}
+		known = true
+		if wanted(o.Spec) {
+			out = append(out, o)
+		}
+	}
+	if !known {
+		return nil, invalid("class", "No onboarded resource is of the class %q.", scope.Class)
+	}
+	return out, nil
+}
+
+// start a run, or join the one that does the same, and wait for it a while. One runs at a time: two that cross would
+// leave each resource to chance.
+func (d *Downgrades) start(ctx context.Context, want Run, reason string, audit *v1alpha1.TemporaryAudit, objects []*v1alpha1.ProtectedResource, still func(v1alpha1.ProtectedResourceSpec) bool) (Run, error) {
+	r, fresh, err := d.claim(want)
+	if err != nil {
+		return Run{}, err
+	}
+	if fresh {
+		if err := d.Store.Record(ctx, d.news(want, reason, objects)); err != nil {
+			d.forget(r)
+			return Run{}, err
+		}
+		go d.work(d.Running, r, reason, audit, objects, still) //nolint:contextcheck // it outlives who asked for it
+	}
+	patience := time.NewTimer(d.Patience)
+	defer patience.Stop()
+	select {
+	case <-r.finished:
+	case <-patience.C:
+	case <-ctx.Done(): // it goes on; who asks again is told
+	}
+	return r.state(), nil
+}
+
+func (d *Downgrades) claim(want Run) (r *run, fresh bool, err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.run != nil {
+		last := d.run.state()
+		if last.FinishedAt.IsZero() {
+			if last.Scope == want.Scope && last.Resume == want.Resume && last.Until.Equal(want.Until) {
+				return d.run, false, nil
+			}
+			return nil, false, failf(approval.CodeConflict, "Another downgrade or its end is under way: wait until it is done.")
+		}
+	}
+	d.run = &run{Run: want, finished: make(chan struct{})}
+	return d.run, true, nil
+}
+
+// forget a run that did not begin.
+func (d *Downgrades) forget(r *run) {
+	d.mu.Lock()
+	d.run = nil
+	d.mu.Unlock()
+	close(r.finished)
+}
+
+func (d *Downgrades) finish(r *run) {
+	r.mu.Lock()
+	r.FinishedAt = d.Now().UTC()
+	r.mu.Unlock()
+	close(r.finished)
+}
+
+// work switches the objects. The ledger has the lines of each portion before the host cluster has the changes.
+func (d *Downgrades) work(ctx context.Context, r *run, reason string, audit *v1alpha1.TemporaryAudit, objects []*v1alpha1.ProtectedResource, still func(v1alpha1.ProtectedResourceSpec) bool) {
+	defer d.finish(r)
+	action := "resource.temporary-audit"
+	details := map[string]string{"reason": reason, "downgrade": r.Scope.String()}
+	if r.Resume {
+		action = "resource.temporary-audit-ended"
+	} else {
+		details["until"] = audit.Until.UTC().Format(time.RFC3339)
+	}
+	for some := range slices.Chunk(objects, linesAtOnce) {
+		n := News{}
+		for _, o := range some {
+			n.Entries = append(n.Entries, d.lineOf(r.By, action, o, details))
+		}
+		if err := d.Store.Record(ctx, n); err != nil {
+			d.Log.Error("a downgrade cannot be recorded, so it is not done", "error", err)
+			for _, o := range some {
+				r.fail(o, err)
+			}
+			continue
+		}
+		var failed sync.Map
+		var busy sync.WaitGroup
+		turns := make(chan struct{}, switchedAtOnce)
+		for _, o := range some {
+			turns <- struct{}{}
+			busy.Go(func() {
+				defer func() { <-turns }()
+				if err := d.toggle(ctx, o, audit, still); err != nil {
+					failed.Store(o, true)
+					r.fail(o, told(d.entityOf(o), err))
+					return
+				}
+				r.mu.Lock()
+				r.Done++
+				r.mu.Unlock()
+			})
+		}
+		busy.Wait()
+		undone := News{}
+		for _, o := range some {
+			if _, ok := failed.Load(o); ok {
+				undone.Entries = append(undone.Entries, d.lineOf(r.By, "resource.temporary-audit-failed", o, map[string]string{"downgrade": r.Scope.String()}))
+			}
+		}
+		if len(undone.Entries) > 0 {
+			if err := d.Store.Record(context.WithoutCancel(ctx), undone); err != nil {
+				d.Log.Error("that a part of a downgrade failed could not be recorded", "error", err)
+			}
+		}
+	}
+	end := r.state()
+	d.Log.Warn("a downgrade was done", "scope", end.Scope.String(), "resume", end.Resume, "resources", end.Total, "failed", end.FailedTotal)
+}
+
+// errStays: somebody else was faster, and nothing is left to do.
+var errStays = errors.New("nothing is left to do")
+
+func (d *Downgrades) toggle(ctx context.Context, o *v1alpha1.ProtectedResource, audit *v1alpha1.TemporaryAudit, still func(v1alpha1.ProtectedResourceSpec) bool) error {
+	_, err := d.Switch.Toggle(ctx, o.Name, "", audit, func(_ context.Context, spec v1alpha1.ProtectedResourceSpec) error {
+		if !still(spec) {
+			return errStays
+		}
+		return nil
+	})
+	if errors.Is(err, errStays) || errors.Is(err, ErrGone) {
+		return nil
+	}
+	return err
+}

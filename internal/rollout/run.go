@@ -1,0 +1,111 @@
+package rollout
+
+import (
+	"errors"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/ledger"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+// Run is how far a downgrade, or its resumption, has come.
+type Run struct {
+	Scope       Scope
+	Resume      bool
+	Until       time.Time // zero with Resume
+	By          string
+	StartedAt   time.Time
+	FinishedAt  time.Time // zero: it goes on
+	Total, Done int
+	Failed      []Failure // the first of them
+	FailedTotal int
+}
+
+// Failure is a resource that was not switched, and why.
+type Failure struct{ Resource, Message string }
+
+type run struct {
+	mu sync.Mutex
+	Run
+	finished chan struct{}
+}
+
+func (r *run) state() Run {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.Run
+	out.Failed = slices.Clone(out.Failed)
+	return out
+}
+
+func (r *run) fail(o *v1alpha1.ProtectedResource, err error) {
+	message := "The host cluster cannot be reached; try again in a moment."
+	var ours *approval.Error
+	if errors.As(err, &ours) {
+		message = ours.Detail
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.FailedTotal++; len(r.Failed) < keptFailures {
+		r.Failed = append(r.Failed, Failure{Resource: string(o.Spec.Resource), Message: message})
+	}
+}
+
+// downgradeObject is what lines of the ledger about a whole downgrade are about.
+const downgradeObject = "downgrade"
+
+// entityOf an object; one that the catalog does not know has its own name.
+func (d *Downgrades) entityOf(o *v1alpha1.ProtectedResource) catalog.Entity {
+	if e, ok := d.Catalog().ByName(string(o.Spec.Resource)); ok {
+		return e
+	}
+	return catalog.Entity{ID: o.Name, Name: string(o.Spec.Resource), Title: string(o.Spec.Resource)}
+}
+
+func (d *Downgrades) lineOf(actor, action string, o *v1alpha1.ProtectedResource, details map[string]string) ledger.Entry {
+	own := make(map[string]string, len(details)+1)
+	for k, v := range details {
+		own[k] = v
+	}
+	return line(d.Now(), actor, action, d.entityOf(o), own)
+}
+
+// news of a run as a whole: one line of the ledger, the security team, and each owner with what is his.
+func (d *Downgrades) news(r Run, reason string, objects []*v1alpha1.ProtectedResource) News {
+	c, now := d.Catalog(), d.Now()
+	what, action := "downgrade", "downgrade.begun"
+	details := map[string]string{"scope": r.Scope.String(), "resources": strconv.Itoa(len(objects)), "reason": reason}
+	if r.Resume {
+		what, action = "downgrade-ended", "downgrade.ended"
+	} else {
+		details["until"] = r.Until.Format(time.RFC3339)
+	}
+	out := News{Entries: []ledger.Entry{{At: now, Actor: r.By, Action: action, Object: downgradeObject, Details: details}}}
+	if len(objects) == 0 {
+		return out
+	}
+	people := map[string][]notify.About{}
+	for _, p := range c.Members(catalog.GroupSecurity) {
+		people[p] = nil // all of it
+	}
+	var all []notify.About
+	for _, o := range objects {
+		e := d.entityOf(o)
+		item := notify.About{Resource: e.Title}
+		all = append(all, item)
+		for _, p := range c.OwnerPeople(e) {
+			if own, told := people[p]; !told || own != nil {
+				people[p] = append(own, item)
+			}
+		}
+	}
+	out.Bulletins = []notify.Bulletin{{Event: what + "/" + strconv.FormatInt(now.UnixNano(), 10), At: now, People: people,
+		Facts: notify.Facts{Event: what, ActorID: r.By, Reason: reason, Until: r.Until, Count: int64(len(objects)), Items: all, Page: "resources"}}}
+	return out
+}

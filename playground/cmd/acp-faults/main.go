@@ -1,0 +1,49 @@
+// Command acp-faults breaks a fleet at random and fails when a connection passes that must not, when something is left
+// behind, or when a status lies.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/acp-io/acp/playground/internal/faults"
+	"github.com/acp-io/acp/playground/internal/run"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := start(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "acp-faults:", err)
+		os.Exit(1)
+	}
+}
+
+func start(ctx context.Context) error {
+	var o faults.Options
+	repo := flag.String("repo", ".", "the ACP repository, or a folder in it")
+	flag.StringVar(&o.BinDir, "bin-dir", "bin", "folder with acp-playground and the programs of ACP")
+	flag.IntVar(&o.Steps, "steps", 200, "how many steps")
+	flag.DurationVar(&o.Duration, "duration", 0, "how long, instead of how many steps")
+	flag.Uint64Var(&o.Seed, "seed", 0, "the dice; 0: any, which is printed")
+	flag.Parse()
+	var err error
+	if o.Repo, err = run.FindRepo(*repo); err != nil {
+		return err
+	}
+	if o.BinDir, err = filepath.Abs(o.BinDir); err != nil {
+		return err
+	}
+	o.Self = filepath.Join(o.BinDir, "acp-playground")
+	if o.Seed == 0 {
+		o.Seed = rand.Uint64N(1 << 32)
+	}
+	fmt.Printf("seed %d\n", o.Seed)
+	return faults.Run(ctx, o, os.Stdout)
+}

@@ -1,0 +1,127 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+)
+
+// pushLimit bounds one change, bulkLimit one of many.
+const (
+	pushLimit = time.Minute
+	bulkLimit = 15 * time.Minute
+)
+
+func granted(ingress string) bool { return strings.Contains(ingress, `"`+grantedApp+`"`) }
+func revoked(ingress string) bool { return !granted(ingress) }
+func widened(ingress string) bool { return strings.Contains(ingress, `"6380"`) || revoked(ingress) }
+
+// push measures how changed policies reach the members, one by one and many at once.
+func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) error {
+	// The portal and the collector write what happens outside the portal into their stores; that is not what is measured.
+	if err := f.control(ctx, "stop", "portal", "flow-collector"); err != nil {
+		return err
+	}
+	s, err := enter(ctx, f)
+	if err != nil {
+		return err
+	}
+	defer s.stop()
+
+	fmt.Fprintf(progress, "%d objects through KubeFed alone …\n", o.Units)
+	alone, err := s.rate(ctx, o.Units, func(i int) string { return fmt.Sprint(directName, i) }, func() error { return s.direct(ctx, o.Units) })
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "%d enforced resources with a grant each …\n", o.Units)
+	ours, err := s.rate(ctx, o.Units, objectOf, func() error { return s.protect(ctx, o.Units) })
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "bench push_bulk_per_s %.1f per_s\n", ours)
+	fmt.Fprintf(progress, "  KubeFed alone: %.1f per second\n", alone)
+	fmt.Fprintf(out, "bench push_bulk_vs_kubefed %.2f x\n", ours/alone)
+
+	fmt.Fprintln(progress, "changes one after the other …")
+	idle, err := s.oneByOne(ctx, o.Pushes)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "bench push_p50 %.0f ms\n", millis(quantile(idle, 0.50)))
+	fmt.Fprintf(out, "bench push_p99 %.0f ms\n", millis(quantile(idle, 0.99)))
+
+	fmt.Fprintf(progress, "revocations while %d resources change with their class …\n", o.Units)
+	busy, took, err := s.duringBulk(ctx, o.Units)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(progress, "  %d revocations; the change of the class took %.0f s\n", len(busy), took.Seconds())
+	fmt.Fprintf(out, "bench push_busy_p50 %.0f ms\n", millis(quantile(busy, 0.50)))
+	fmt.Fprintf(out, "bench push_busy_p99 %.0f ms\n", millis(quantile(busy, 0.99)))
+	return nil
+}
+
+// rate is how many of n new objects reach all members in a second.
+func (s *scene) rate(ctx context.Context, n int, of func(i int) string, make func() error) (float64, error) {
+	start := time.Now()
+	if err := make(); err != nil {
+		return 0, err
+	}
+	if err := s.until(ctx, bulkLimit, n, of, granted); err != nil {
+		return 0, err
+	}
+	return float64(n) / time.Since(start).Seconds(), nil
+}
+
+// oneByOne takes a grant away and gives it again, and returns the times from the host's answer to the change of the policy
+// until the last member has it.
+func (s *scene) oneByOne(ctx context.Context, n int) ([]time.Duration, error) {
+	times := make([]time.Duration, 0, n)
+	for i := range n {
+		give, is := i%2 == 1, revoked
+		if give {
+			is = granted
+		}
+		one, err := s.change(ctx, 0, give, is)
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, one)
+	}
+	return times, nil
+}
+
+func (s *scene) change(ctx context.Context, i int, give bool, is func(string) bool) (time.Duration, error) {
+	start := time.Now()
+	if err := s.grant(ctx, i, give); err != nil {
+		return 0, fmt.Errorf("change the policy of %s: %w", name(i), err)
+	}
+	err := s.until(ctx, pushLimit, 1, func(int) string { return objectOf(i) }, is)
+	return time.Since(start), err
+}
+
+// duringBulk changes the class of all resources, and takes grants away one after the other until that is done.
+func (s *scene) duringBulk(ctx context.Context, n int) ([]time.Duration, time.Duration, error) {
+	start := time.Now()
+	if err := s.ports(ctx, `{"port":6379,"protocol":"TCP"},{"port":6380,"protocol":"TCP"}`); err != nil {
+		return nil, 0, fmt.Errorf("change the class: %w", err)
+	}
+	var times []time.Duration
+	done := make(chan error, 1)
+	go func() { done <- s.until(ctx, bulkLimit, n, objectOf, widened) }()
+	for i := range n {
+		one, err := s.change(ctx, n-1-i, false, revoked)
+		if err != nil {
+			return nil, 0, err
+		}
+		times = append(times, one)
+		select {
+		case err := <-done:
+			return times, time.Since(start), err
+		case <-time.After(200 * time.Millisecond): // somebody revokes now and then, not all the time
+		}
+	}
+	return times, time.Since(start), <-done
+}

@@ -1,0 +1,189 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+	playgroundfleet "github.com/acp-io/acp/playground/internal/fleet"
+)
+
+var (
+	policies  = v1alpha1.GroupVersion.WithResource("accesscontrolpolicies")
+	resources = v1alpha1.GroupVersion.WithResource("protectedresources")
+	classes   = v1alpha1.GroupVersion.WithResource("resourceclasses")
+	federated = schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumclusterwidenetworkpolicies"}
+	inMembers = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumclusterwidenetworkpolicies"}
+)
+
+const (
+	// writers make the scene at the same time.
+	writers    = 8
+	demoClass  = "redis"
+	benchOwner = "trnv1:rsc:trip-com:redis:clusters:bench-"
+)
+
+// scene is the administrator's view of a running fleet.
+type scene struct {
+	host    dynamic.Interface
+	members map[string]dynamic.Interface
+	views   map[string]*view
+	stop    func()
+}
+
+func enter(ctx context.Context, f *fleet) (*scene, error) {
+	s := &scene{members: map[string]dynamic.Interface{}, views: map[string]*view{}}
+	client := func(cluster string) (dynamic.Interface, error) {
+		config, err := clientcmd.BuildConfigFromFlags("", f.ready.Kubeconfigs[cluster])
+		if err != nil {
+			return nil, fmt.Errorf("read the kubeconfig of %s: %w", cluster, err)
+		}
+		config.QPS, config.UserAgent = -1, "acp-bench"
+		return dynamic.NewForConfig(config)
+	}
+	var err error
+	if s.host, err = client(playgroundfleet.Host); err != nil {
+		return nil, err
+	}
+	ctx, s.stop = context.WithCancel(ctx)
+	for _, m := range playgroundfleet.Members() {
+		if s.members[m], err = client(m); err != nil {
+			s.stop()
+			return nil, err
+		}
+		if s.views[m], err = follow(ctx, s.members[m].Resource(inMembers)); err != nil {
+			s.stop()
+			return nil, fmt.Errorf("watch member %s: %w", m, err)
+		}
+	}
+	return s, nil
+}
+
+func name(i int) string { return fmt.Sprintf("bench-%d", i) }
+
+// objectOf is what the unit of the resource is called in the members.
+func objectOf(i int) string {
+	return v1alpha1.ObjectPrefix + policy.UnitID(fmt.Sprint(benchOwner, i))
+}
+
+const (
+	grantedApp  = "888"
+	grantedSID  = "bench"
+	policyOf    = "bench-policy-"
+	subjectName = "trnv1:rsc:trip-com:iam:sa:app/" + grantedApp
+)
+
+func statements(i int, granted bool) []any {
+	if !granted {
+		return []any{}
+	}
+	return []any{map[string]any{"sid": grantedSID, "effect": "Allow", "subjects": []any{subjectName},
+		"actions": []any{"redis:connect"}, "resources": []any{fmt.Sprint(benchOwner, i)}}}
+}
+
+// protect makes enforced resources with one grant each.
+func (s *scene) protect(ctx context.Context, n int) error {
+	return together(n, func(i int) error {
+		for _, o := range []struct {
+			kind schema.GroupVersionResource
+			u    *unstructured.Unstructured
+		}{
+			{resources, object("ProtectedResource", name(i), map[string]any{"resource": fmt.Sprint(benchOwner, i), "mode": "Enforce"})},
+			{policies, object("AccessControlPolicy", fmt.Sprint(policyOf, i), map[string]any{"statements": statements(i, true)})},
+		} {
+			_, err := s.host.Resource(o.kind).Create(ctx, o.u, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) && o.kind == policies {
+				err = s.grant(ctx, i, true) // another part may have taken it away
+			}
+			if err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("create %s: %w", o.u.GetName(), err)
+			}
+		}
+		return nil
+	})
+}
+
+func object(kind, name string, spec map[string]any) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": kind, "metadata": map[string]any{"name": name}, "spec": spec}}
+}
+
+// grant gives the resource its grant, or takes it away.
+func (s *scene) grant(ctx context.Context, i int, granted bool) error {
+	patch := `{"spec":{"statements":[]}}`
+	if granted {
+		patch = fmt.Sprintf(`{"spec":{"statements":[{"sid":%q,"effect":"Allow","subjects":[%q],"actions":["redis:connect"],"resources":["%s%d"]}]}}`,
+			grantedSID, subjectName, benchOwner, i)
+	}
+	_, err := s.host.Resource(policies).Patch(ctx, fmt.Sprint(policyOf, i), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
+// ports changes the ports of the class, and so every unit of it.
+func (s *scene) ports(ctx context.Context, ports string) error {
+	patch := `{"spec":{"actions":[{"name":"redis:connect","ports":[` + ports + `]}]}}`
+	_, err := s.host.Resource(classes).Patch(ctx, demoClass, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+	return err
+}
+
+// direct makes n Federated objects like those of the adapter, as somebody would who uses KubeFed alone.
+func (s *scene) direct(ctx context.Context, n int) error {
+	clusters := []any{}
+	for _, m := range playgroundfleet.Members() {
+		clusters = append(clusters, map[string]any{"name": m})
+	}
+	return together(n, func(i int) error {
+		u := &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": federated.GroupVersion().String(), "kind": "FederatedCiliumClusterwideNetworkPolicy",
+			"metadata": map[string]any{"name": fmt.Sprint(directName, i)},
+			"spec": map[string]any{"placement": map[string]any{"clusters": clusters}, "template": map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{"bench": "direct", "unit": fmt.Sprint(i), "revision": "0123456789abcdef"}},
+				"spec": map[string]any{
+					"endpointSelector":  map[string]any{"matchLabels": map[string]any{"k8s:com.trip/redis-cluster": fmt.Sprint("direct-", i)}},
+					"enableDefaultDeny": map[string]any{"ingress": true, "egress": false},
+					"ingress": []any{map[string]any{
+						"fromEndpoints": []any{map[string]any{"matchExpressions": []any{
+							map[string]any{"key": "k8s:com.trip/appid", "operator": "In", "values": []any{grantedApp}},
+							map[string]any{"key": "k8s:io.cilium.k8s.policy.cluster", "operator": "Exists"}}}},
+						"toPorts": []any{map[string]any{"ports": []any{map[string]any{"port": "6379", "protocol": "TCP"}}}}}},
+				}}}}}
+		if _, err := s.host.Resource(federated).Create(ctx, u, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("create %s: %w", u.GetName(), err)
+		}
+		return nil
+	})
+}
+
+const directName = "bench-direct-"
+
+// together does n things, some at the same time, and returns the errors.
+func together(n int, do func(i int) error) error {
+	var next atomic.Int64
+	errs := make([]error, writers)
+	var running sync.WaitGroup
+	for w := range writers {
+		running.Go(func() {
+			for errs[w] == nil {
+				i := int(next.Add(1)) - 1
+				if i >= n {
+					return
+				}
+				errs[w] = do(i)
+			}
+		})
+	}
+	running.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// view is what a member has, followed by a watch of the measurement's own.
+type view struct {
+	mu      sync.Mutex
+	ingress map[string]string
+	changed chan struct{}
+}
+
+// follow returns when everything was listed once.
+func follow(ctx context.Context, client dynamic.ResourceInterface) (*view, error) {
+	v := &view{ingress: map[string]string{}, changed: make(chan struct{})}
+	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
+		ListerWatcher: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+			WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return client.Watch(ctx, o)
+			},
+		},
+		ObjectType: &unstructured.Unstructured{},
+		Handler: cache.ResourceEventHandlerFuncs{
+			AddFunc: v.put, UpdateFunc: func(_, now any) { v.put(now) }, DeleteFunc: v.remove,
+		},
+	})
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, errors.New("stopped before it was listed")
+	}
+	return v, nil
+}
+
+func (v *view) put(o any) {
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	rules, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "ingress") // absent is an empty text
+	text, err := json.Marshal(rules)
+	if err != nil {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if had, ok := v.ingress[u.GetName()]; ok && had == string(text) {
+		return
+	}
+	v.ingress[u.GetName()] = string(text)
+	v.tell()
+}
+
+func (v *view) remove(o any) {
+	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
+		o = gone.Obj
+	}
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.ingress, u.GetName())
+	v.tell()
+}
+
+func (v *view) tell() {
+	close(v.changed)
+	v.changed = make(chan struct{})
+}
+
+// lacks names one of n objects that is not there as it should be; "": all are.
+func (v *view) lacks(n int, of func(i int) string, is func(ingress string) bool) (string, <-chan struct{}) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	for i := range n {
+		if text, ok := v.ingress[of(i)]; !ok || !is(text) {
+			return of(i), v.changed
+		}
+	}
+	return "", v.changed
+}
+
+// until waits until every member has n objects as they should be.
+func (s *scene) until(ctx context.Context, limit time.Duration, n int, of func(i int) string, is func(ingress string) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for member, v := range s.views {
+		for {
+			missing, changed := v.lacks(n, of, is)
+			if missing == "" {
+				break
+			}
+			select {
+			case <-changed:
+			case <-ctx.Done():
+				return fmt.Errorf("member %s does not have %s as it should be: %w", member, missing, ctx.Err())
+			}
+		}
+	}
+	return nil
+}

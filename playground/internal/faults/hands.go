@@ -1,0 +1,209 @@
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/playground/internal/fleet"
+)
+
+// hands are steps of a human in a member, where nothing of ACP's should be touched.
+func hands() []step {
+	return []step{{"hand-deletes", 2, handDeletes}, {"hand-opens", 2, handOpens}, {"hand-relabels", 1, handRelabels},
+		{"hand-deletes-group", 2, handDeletesGroup}, {"hand-opens-beside", 2, handOpensBeside}}
+}
+
+// hand is a client of a member as an administrator who may do everything, or as one whom a guard has to refuse.
+func (d *drill) hand(member string) (client dynamic.Interface, who string, err error) {
+	config := d.Fleet.AdminConfig(member)
+	who = "an administrator"
+	if d.IntN(2) == 0 {
+		who = "somebody who breaks the glass"
+		config.Impersonate = rest.ImpersonationConfig{UserName: "drill", Groups: []string{"system:masters", "acp:break-glass"}}
+	}
+	client, err = dynamic.NewForConfig(config)
+	return client, who, err
+}
+
+// found is an object of a healthy member that a hand may touch: not the vault's, nor what is about every resource.
+func (d *drill) found(ctx context.Context) (member string, u *unstructured.Unstructured, err error) {
+	healthy := d.healthy()
+	if len(healthy) == 0 {
+		return "", nil, nil
+	}
+	member = pick(d.Rand, healthy)
+	all, err := d.managed(ctx, member)
+	if err != nil {
+		return "", nil, fmt.Errorf("look into %s: %w", member, err)
+	}
+	var touchable []unstructured.Unstructured
+	for _, u := range all {
+		if u.GetKind() == "CiliumClusterwideNetworkPolicy" && d.podOf(member, &u) != "" && !strings.Contains(u.GetName(), vault) {
+			touchable = append(touchable, u)
+		}
+	}
+	if len(touchable) == 0 {
+		return "", nil, nil
+	}
+	slices.SortFunc(touchable, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	u = &touchable[d.IntN(len(touchable))]
+	pod := d.podOf(member, u)
+	d.dogs[member].forgive(func(a attempt) bool { return a.To == pod })
+	return member, u, nil
+}
+
+// podOf is the server that an object of a member selects by one value; "": it selects none, or many.
+func (d *drill) podOf(member string, u *unstructured.Unstructured) string {
+	labels, _, err := unstructured.NestedStringMap(u.Object, "spec", "endpointSelector", "matchLabels")
+	if err != nil {
+		return ""
+	}
+	for _, s := range d.scene.servers[member] {
+		for k, v := range labels {
+			if s.labels[strings.TrimPrefix(k, "k8s:")] == v {
+				return s.pod
+			}
+		}
+	}
+	return ""
+}
+
+// touch does something to the object that was found.
+func (d *drill) touch(ctx context.Context, do func(client dynamic.ResourceInterface, u *unstructured.Unstructured) error) (string, error) {
+	member, u, err := d.found(ctx)
+	if err != nil || u == nil {
+		return "", err
+	}
+	client, who, err := d.hand(member)
+	if err != nil {
+		return "", err
+	}
+	return outcome(fmt.Sprintf("%s in %s by %s", u.GetName(), member, who), do(client.Resource(policies), u))
+}
+
+// outcome tells what became of it. A guard may refuse it, which is right, too.
+func outcome(what string, err error) (string, error) {
+	switch {
+	case apierrors.IsNotFound(err) || apierrors.IsConflict(err):
+		return what + ", too late", nil
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		return what + ", refused", nil
+	case err != nil:
+		return "", fmt.Errorf("touch %s: %w", what, err)
+	}
+	return what, nil
+}
+
+func handDeletes(ctx context.Context, d *drill) (string, error) {
+	return d.touch(ctx, func(client dynamic.ResourceInterface, u *unstructured.Unstructured) error {
+		return client.Delete(ctx, u.GetName(), metav1.DeleteOptions{})
+	})
+}
+
+// handDeletesGroup takes the addresses of external workloads away.
+func handDeletesGroup(ctx context.Context, d *drill) (string, error) {
+	healthy := d.healthy()
+	if len(healthy) == 0 {
+		return "", nil
+	}
+	member := pick(d.Rand, healthy)
+	all, err := d.managed(ctx, member)
+	if err != nil {
+		return "", fmt.Errorf("look into %s: %w", member, err)
+	}
+	all = slices.DeleteFunc(all, func(u unstructured.Unstructured) bool { return u.GetKind() != "CiliumCIDRGroup" })
+	if len(all) == 0 {
+		return "", nil
+	}
+	slices.SortFunc(all, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	name := all[d.IntN(len(all))].GetName()
+	client, who, err := d.hand(member)
+	if err != nil {
+		return "", err
+	}
+	d.dogs[member].forgive(func(a attempt) bool { return a.source.labels == nil })
+	return outcome(fmt.Sprintf("%s in %s by %s", name, member, who), client.Resource(groups).Delete(ctx, name, metav1.DeleteOptions{}))
+}
+
+// handOpensBeside writes a policy that is none of ACP's and lets everybody in: allows add up, and ACP has to say so.
+func handOpensBeside(ctx context.Context, d *drill) (string, error) {
+	if d.outage != nil {
+		return "", nil
+	}
+	now, member := time.Now(), pick(d.Rand, fleet.Members())
+	var closed []*v1alpha1.ProtectedResource
+	for _, o := range d.protected() {
+		resource := string(o.Spec.Resource)
+		class, ok := d.meaning.ResourceClassOf(resource)
+		if ok && placed(class, member) && d.serverOf(member, resource) != "" && d.meaning.EffectiveMode(resource, member, now) == v1alpha1.ModeEnforce {
+			closed = append(closed, o)
+		}
+	}
+	if len(closed) == 0 {
+		return "", nil
+	}
+	o := pick(d.Rand, closed)
+	class, _ := d.meaning.ResourceClassOf(string(o.Spec.Resource))
+	pod := d.serverOf(member, string(o.Spec.Resource))
+	d.dogs[member].forgive(func(a attempt) bool { return a.To == pod })
+	value := strings.TrimPrefix(string(o.Spec.Resource), strings.TrimSuffix(string(class.Spec.Pattern), "*"))
+	beside := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": "beside"},
+		"spec": map[string]any{"endpointSelector": map[string]any{"matchLabels": map[string]any{string(class.Spec.LabelKey): value}},
+			"ingress": []any{map[string]any{"fromEntities": []any{"all"}}}},
+	}}
+	client := d.members[member].Resource(policies)
+	if _, err := client.Create(ctx, beside, metav1.CreateOptions{}); err != nil {
+		return "", fmt.Errorf("write a policy beside ACP's: %w", err)
+	}
+	told := d.until(ctx, calm, func(ctx context.Context) error {
+		u, err := d.host.Resource(v1alpha1.GroupVersion.WithResource("protectedresources")).Get(ctx, o.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		all := map[string]*v1alpha1.ProtectedResource{}
+		if err := take(all, u); err != nil {
+			return err
+		}
+		for _, c := range all[o.Name].Status.Clusters {
+			if string(c.Name) == member && c.State == v1alpha1.MemberOverridden {
+				return nil
+			}
+		}
+		return fmt.Errorf("%s is opened in %s by a policy that is not of ACP, and not said to be %s: %+v", o.Name, member, v1alpha1.MemberOverridden, all[o.Name].Status.Clusters)
+	})
+	return fmt.Sprintf("%s in %s, told as overridden", o.Name, member), errors.Join(told, client.Delete(ctx, "beside", metav1.DeleteOptions{}))
+}
+
+// handOpens lets everybody in.
+func handOpens(ctx context.Context, d *drill) (string, error) {
+	return d.touch(ctx, func(client dynamic.ResourceInterface, u *unstructured.Unstructured) error {
+		if err := unstructured.SetNestedSlice(u.Object, []any{map[string]any{"fromEntities": []any{"all"}}}, "spec", "ingress"); err != nil {
+			return err
+		}
+		_, err := client.Update(ctx, u, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
+		return err
+	})
+}
+
+func handRelabels(ctx context.Context, d *drill) (string, error) {
+	return d.touch(ctx, func(client dynamic.ResourceInterface, u *unstructured.Unstructured) error {
+		labels := u.GetLabels()
+		delete(labels, v1alpha1.LabelManagedBy)
+		labels["somebody"] = "was-here"
+		u.SetLabels(labels)
+		_, err := client.Update(ctx, u, metav1.UpdateOptions{FieldManager: "kubectl-label"})
+		return err
+	})
+}

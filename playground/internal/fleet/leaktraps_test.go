@@ -1,0 +1,290 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/playground/internal/supervisor"
+)
+
+// What KubeFed leaves in a member, ACP does not: each trap is walked into twice, once in ACP's way, after which nothing is
+// left, and once past it, after which KubeFed has left the policy behind and ACP says so.
+func TestLeakTraps(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute)
+	defer cancel()
+	f, s := newFleet(t, t.TempDir())
+	if err := f.Up(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	classes, err := ParseDir(filepath.Join(f.Repo, "playground/demo/objects"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes = slices.DeleteFunc(classes, func(u *unstructured.Unstructured) bool {
+		return u.GetKind() != "ResourceClass" && u.GetKind() != "SubjectClass"
+	})
+	if _, err := f.Applier(Host).CreateAbsent(ctx, classes); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Add(adapterSpec(t, f)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.StartAndWait(ctx, "adapter"); err != nil {
+		t.Fatal(err)
+	}
+	x := &trap{ctx: ctx, f: f, s: s}
+	t.Run("a removal while a member is away", func(t *testing.T) { x.in(t).removalWhileAway() })
+	t.Run("a finalizer removed by force", func(t *testing.T) { x.in(t).finalizerByForce() })
+	t.Run("a member that is unregistered", func(t *testing.T) { x.in(t).unregistered() })
+}
+
+func adapterSpec(t *testing.T, f *Fleet) supervisor.Spec {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "acp-adapter")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/acp-adapter")
+	build.Dir = f.Repo
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build the adapter: %v\n%s", err, out)
+	}
+	return supervisor.Spec{Name: "adapter", Layer: LayerControlPlane, Path: binary,
+		Args: []string{"--kubeconfig=" + f.Layout.Kubeconfig(Adapter), "--health-address=0", "--metrics-address=0", "--leader-elect=false"}}
+}
+
+// trap is a fleet with an adapter.
+type trap struct {
+	ctx context.Context
+	t   *testing.T
+	f   *Fleet
+	s   *supervisor.Supervisor
+}
+
+func (x trap) in(t *testing.T) *trap {
+	x.t = t
+	return &x
+}
+
+// KubeFed does not wait for a member that is away when the placement does not name it.
+func (x *trap) removalWhileAway() {
+	kept, leaked := x.onboard("kept"), x.onboard("leaked")
+	x.must(x.s.Kill("apiserver-m2"))
+	x.until("KubeFed still finds m2 ready", func() error {
+		u, err := x.f.Applier(Host).Client.Resource(kubeFedClusterResource).Namespace(KubeFedNamespace).Get(x.ctx, "m2", metav1.GetOptions{})
+		if err == nil && hasCondition(u, "Ready", "True") {
+			err = errors.New("it is")
+		}
+		return err
+	})
+	for _, u := range []unit{kept, leaked} {
+		x.observe(u)
+		x.state(u, "m2", v1alpha1.MemberUnreachable)
+	}
+	x.must(x.f.Applier(Host).Client.Resource(protectedResource).Delete(x.ctx, kept.resource, metav1.DeleteOptions{}))
+
+	x.must(x.s.Kill("adapter")) // the bypass begins: somebody narrows the placement, and deletes
+	federated := x.f.Applier(Host).Client.Resource(federatedResource)
+	_, err := federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"spec":{"placement":{"clusters":[{"name":"m1"}]}}}`), metav1.PatchOptions{})
+	x.must(err)
+	x.must(federated.Delete(x.ctx, leaked.object, metav1.DeleteOptions{}))
+	x.until("KubeFed holds the object", func() error { return x.noFederated(leaked) })
+	x.must(x.s.StartAndWait(x.ctx, "adapter"))
+
+	if err := x.noFederated(kept); err == nil {
+		x.t.Error("the Federated object went before m2 was seen without its policy")
+	}
+	x.must(x.s.StartAndWait(x.ctx, "apiserver-m2"))
+	for _, m := range Members() {
+		x.gone(m, kept)
+	}
+	x.until("the ProtectedResource is still there", func() error { return x.noProtected(kept) })
+	x.state(leaked, "m2", v1alpha1.MemberLeaked)
+	x.present("m2", leaked)
+}
+
+// Without its finalizer a Federated object goes, and the members keep what it asked for.
+func (x *trap) finalizerByForce() {
+	kept, leaked := x.onboard("in-order"), x.onboard("by-force")
+	x.must(x.s.Kill("adapter"))
+	x.observe(kept)
+	x.observe(leaked)
+	federated := x.f.Applier(Host).Client.Resource(federatedResource)
+	_, err := federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{}) // the bypass
+	x.must(err)
+	x.must(x.s.Kill("kubefed")) // it would put its finalizer back
+	_, err = federated.Patch(x.ctx, leaked.object, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	x.must(err)
+	x.must(federated.Delete(x.ctx, leaked.object, metav1.DeleteOptions{}))
+	x.must(x.noFederated(leaked))
+	x.must(x.s.StartAndWait(x.ctx, "kubefed", "adapter"))
+	for _, m := range Members() {
+		x.gone(m, kept)
+		x.state(leaked, m, v1alpha1.MemberLeaked)
+		x.present(m, leaked)
+	}
+}
+
+// A KubeFedCluster that is deleted takes nothing with it. One that is told to leave first is empty then.
+func (x *trap) unregistered() {
+	u := x.onboard("stays")
+	clusters := x.f.Applier(Host).Client.Resource(kubeFedClusterResource).Namespace(KubeFedNamespace)
+	_, err := clusters.Patch(x.ctx, "m2", types.MergePatchType, []byte(`{"metadata":{"annotations":{"acp.io/leaving":"true"}}}`), metav1.PatchOptions{})
+	x.must(err)
+	x.gone("m2", u)
+	x.present("m1", u)
+	x.must(clusters.Delete(x.ctx, "m2", metav1.DeleteOptions{}))
+	x.gone("m2", u)
+	x.register()
+	x.present("m2", u)
+
+	x.must(clusters.Delete(x.ctx, "m2", metav1.DeleteOptions{})) // the bypass
+	x.until("m2 is still registered", func() error { return x.noMember("m2") })
+	x.observe(u)
+	x.state(u, "m2", v1alpha1.MemberUnreachable)
+	x.present("m2", u)
+	if err := x.noFederated(u); err == nil {
+		x.t.Error("the Federated object went though m2 was not seen without its policy")
+	}
+	x.must(x.f.Applier(Host).Client.Resource(federatedResource).Delete(x.ctx, u.object, metav1.DeleteOptions{}))
+	x.until("KubeFed holds the object", func() error { return x.noFederated(u) })
+	x.register()
+	x.state(u, "m2", v1alpha1.MemberLeaked)
+	x.present("m2", u)
+}
+
+// register makes m2 a member again.
+func (x *trap) register() {
+	x.t.Helper()
+	objects, err := x.f.registration()
+	x.must(err)
+	x.must(x.f.Applier(Host).Apply(x.ctx, objects))
+}
+
+// unit is a ProtectedResource, and the object that carries it.
+type unit struct{ resource, object string }
+
+// onboard brings a resource to Audit, and waits until every member has it.
+func (x *trap) onboard(name string) unit {
+	x.t.Helper()
+	resource := "trnv1:rsc:trip-com:redis:clusters:" + name
+	_, err := x.f.Applier(Host).Client.Resource(protectedResource).Create(x.ctx, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "ProtectedResource", "metadata": map[string]any{"name": name},
+		"spec": map[string]any{"resource": resource, "mode": "Audit"},
+	}}, metav1.CreateOptions{})
+	x.must(err)
+	u := unit{resource: name}
+	x.until("nothing carries "+name, func() error {
+		list, err := x.f.Applier(Host).Client.Resource(federatedResource).List(x.ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, o := range list.Items {
+			if o.GetAnnotations()["acp.io/resource"] == resource {
+				u.object = o.GetName()
+				return nil
+			}
+		}
+		return errors.New("no Federated object")
+	})
+	for _, m := range Members() {
+		x.present(m, u)
+		x.state(u, m, v1alpha1.MemberRealized)
+	}
+	return u
+}
+
+// observe asks for nothing any more.
+func (x *trap) observe(u unit) {
+	x.t.Helper()
+	_, err := x.f.Applier(Host).Client.Resource(protectedResource).Patch(x.ctx, u.resource, types.MergePatchType, []byte(`{"spec":{"mode":"Observe"}}`), metav1.PatchOptions{})
+	x.must(err)
+}
+
+func (x *trap) present(member string, u unit) {
+	x.t.Helper()
+	x.until(fmt.Sprintf("%s has no %s", member, u.object), func() error {
+		_, err := x.f.Applier(member).Client.Resource(ccnpResource).Get(x.ctx, u.object, metav1.GetOptions{})
+		return err
+	})
+}
+
+func (x *trap) gone(member string, u unit) {
+	x.t.Helper()
+	x.until(fmt.Sprintf("%s still has %s", member, u.object), func() error {
+		_, err := x.f.Applier(member).Client.Resource(ccnpResource).Get(x.ctx, u.object, metav1.GetOptions{})
+		return absent(err)
+	})
+}
+
+// state waits until ACP says so of a member.
+func (x *trap) state(u unit, member string, want v1alpha1.MemberState) {
+	x.t.Helper()
+	x.until(fmt.Sprintf("%s is not said to be %s in %s", u.resource, want, member), func() error {
+		o, err := x.f.Applier(Host).Client.Resource(protectedResource).Get(x.ctx, u.resource, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		clusters, _, err := unstructured.NestedSlice(o.Object, "status", "clusters")
+		if err != nil {
+			return err
+		}
+		for _, c := range clusters {
+			if entry, ok := c.(map[string]any); ok && entry["name"] == member && entry["state"] == string(want) {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %v", clusters)
+	})
+}
+
+func (x *trap) noFederated(u unit) error {
+	_, err := x.f.Applier(Host).Client.Resource(federatedResource).Get(x.ctx, u.object, metav1.GetOptions{})
+	return absent(err)
+}
+
+func (x *trap) noProtected(u unit) error {
+	_, err := x.f.Applier(Host).Client.Resource(protectedResource).Get(x.ctx, u.resource, metav1.GetOptions{})
+	return absent(err)
+}
+
+func (x *trap) noMember(name string) error {
+	_, err := x.f.Applier(Host).Client.Resource(kubeFedClusterResource).Namespace(KubeFedNamespace).Get(x.ctx, name, metav1.GetOptions{})
+	return absent(err)
+}
+
+// absent is nil when what was read is not there.
+func absent(err error) error {
+	switch {
+	case err == nil:
+		return errors.New("it is there")
+	case apierrors.IsNotFound(err):
+		return nil
+	}
+	return err
+}
+
+func (x *trap) until(not string, f func() error) {
+	x.t.Helper()
+	ctx, cancel := context.WithTimeout(x.ctx, 90*time.Second)
+	defer cancel()
+	if err := poll(ctx, not, func(context.Context) error { return f() }); err != nil {
+		x.t.Fatal(err)
+	}
+}
+
+func (x *trap) must(err error) {
+	x.t.Helper()
+	if err != nil {
+		x.t.Fatal(err)
+	}
+}

@@ -1,0 +1,88 @@
+/** The whole, for those who govern. Only the security team and auditors are answered. */
+import { keepPreviousData, useInfiniteQuery, useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { client, unwrap } from "./client";
+import type { components, operations } from "./schema.gen";
+import type { DowngradeScope, FindingKind, StatementIssueKind } from "./types";
+
+type Schemas = components["schemas"];
+export type AccessFilter = NonNullable<operations["getAccessGraph"]["parameters"]["query"]>;
+
+/** Nothing tells of a member that stops answering, so it is asked now and then. */
+const often = 15_000;
+const firstPage = { initialPageParam: undefined as string | undefined, getNextPageParam: (page: { nextCursor?: string }) => page.nextCursor || undefined, placeholderData: keepPreviousData };
+
+export function useFleet() {
+  return useQuery({ queryKey: ["fleet"], queryFn: ({ signal }) => unwrap(client.GET("/fleet", { signal })), refetchInterval: often });
+}
+
+export function useMember(member: string) {
+  return useQuery({ queryKey: ["fleet", member], queryFn: ({ signal }) => unwrap(client.GET("/fleet/{member}", { signal, params: { path: { member } } })), refetchInterval: often });
+}
+
+export function useAccessEdges(filter: AccessFilter) {
+  return useInfiniteQuery({
+    queryKey: ["access-map", "edges", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/access", { signal, params: { query: { ...filter, limit: 200, cursor: pageParam } } })),
+    ...firstPage,
+  });
+}
+
+export function useAccessGraph(filter: AccessFilter) {
+  return useQuery({ queryKey: ["access-map", "graph", filter], queryFn: ({ signal }) => unwrap(client.GET("/access/graph", { signal, params: { query: filter } })), placeholderData: keepPreviousData, staleTime: often });
+}
+
+export function useAccessPath(from: string, to: string) {
+  return useQuery({ queryKey: ["access-map", "path", from, to], queryFn: ({ signal }) => unwrap(client.GET("/access/path", { signal, params: { query: { from, to } } })), enabled: from !== "" && to !== "", retry: false });
+}
+
+export function useAccessPolicies(filter: { origin?: Schemas["PolicyOriginKind"][]; issue?: StatementIssueKind[]; q?: string }) {
+  return useInfiniteQuery({
+    queryKey: ["access-policies", "list", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/policies", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
+    ...firstPage,
+  });
+}
+
+export function useAccessPolicy(name: string) {
+  return useQuery({ queryKey: ["access-policies", name], queryFn: ({ signal }) => unwrap(client.GET("/policies/{name}", { signal, params: { path: { name } } })) });
+}
+
+export function useFindings(filter: { kind?: FindingKind[]; member?: string; q?: string }) {
+  return useInfiniteQuery({
+    queryKey: ["findings", filter],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/findings", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
+    ...firstPage,
+    refetchInterval: (query) => ((query.state.data?.pages.length ?? 0) <= 1 ? often : false),
+  });
+}
+
+export interface Scope {
+  scope: DowngradeScope;
+  class?: string;
+}
+
+/** While something is being switched, its progress is asked for often. */
+export function useDowngrade(scope: Scope, enabled = true) {
+  return useQuery({
+    queryKey: ["downgrade", scope],
+    queryFn: ({ signal }) => unwrap(client.GET("/downgrade", { signal, params: { query: scope } })),
+    enabled,
+    placeholderData: keepPreviousData,
+    refetchInterval: ({ state }) => (state.data?.run && !state.data.run.finishedAt ? 1_000 : 5_000),
+  });
+}
+
+function useSwitched() {
+  const cache = useQueryClient();
+  return () => {
+    for (const key of ["downgrade", "resource", "rollout", "findings"]) void cache.invalidateQueries({ queryKey: [key] });
+  };
+}
+
+export function useStartDowngrade() {
+  return useMutation({ mutationFn: (body: Schemas["NewDowngrade"]) => unwrap(client.POST("/downgrade", { body })), onSettled: useSwitched() });
+}
+
+export function useResumeDowngrade() {
+  return useMutation({ mutationFn: (body: Schemas["EndDowngrade"]) => unwrap(client.DELETE("/downgrade", { body })), onSettled: useSwitched() });
+}

@@ -1,0 +1,119 @@
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useAccessEdges } from "../../api/fleet";
+import type { AccessFilter } from "../../api/fleet";
+import type { AccessEdge, CatalogRef } from "../../api/types";
+import { shortName } from "../../lib/names";
+import { useWords } from "../../lib/use-words";
+import { ModeBadge, Word } from "../Badge";
+import { DataTable } from "../DataTable";
+import type { Column } from "../DataTable";
+import { EmptyState, Loaded, Notice } from "../Feedback";
+import { Origin } from "../govern/Origin";
+import { LoadMore } from "../LoadMore";
+import { Owners, RefName } from "../Names";
+import type { RefKind } from "../Names";
+import { Section } from "../Page";
+import tables from "../Tables.module.css";
+import { Ago, At } from "../Time";
+
+/** What covers many names has words of its own. */
+export function End({ about, kind, anyone, teams }: { about: CatalogRef; kind: RefKind; anyone?: boolean; teams: AccessEdge["subjectTeams"] }) {
+  const { t } = useTranslation();
+  return (
+    <span className={tables.stack}>
+      {anyone ? <strong>{t("accessMap.everyone")}</strong> : about.id ? <RefName kind={kind} about={about} /> : <span className={tables.title} title={about.name}>{shortName(about.name)}</span>}
+      {teams.length > 0 && (
+        <span className={tables.muted}>
+          <Owners owners={teams} />
+        </span>
+      )}
+    </span>
+  );
+}
+
+/** The columns of a statement between two names; the path finder has fewer of them. */
+export function useEdgeColumns(): Column<AccessEdge>[] {
+  const { t } = useTranslation();
+  return [
+    { key: "subject", header: t("accessMap.subject"), cell: (row) => <End about={row.subject} kind="applications" anyone={row.subjectKind === "anyone"} teams={row.subjectTeams} /> },
+    { key: "resource", header: t("accessMap.resource"), cell: (row) => <End about={row.resource} kind="resources" teams={row.resourceTeams} /> },
+    {
+      key: "actions",
+      header: t("access.actions"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          {row.effect === "Deny" && (
+            <span>
+              <Word tone="bad" word={t("effect.Deny")} />
+            </span>
+          )}
+          {row.actions.map((action) => (
+            <code key={action} className={tables.code}>
+              {action}
+            </code>
+          ))}
+        </span>
+      ),
+    },
+    { key: "mode", header: t("accessMap.mode"), nowrap: true, cell: (row) => (row.mode ? <ModeBadge mode={row.mode} /> : null) },
+    {
+      key: "policy",
+      header: t("acp.statement"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <Link className={tables.title} to={`/access-policies/${encodeURIComponent(row.policy)}`}>
+            {row.policy}
+          </Link>
+          <span className={tables.muted}>
+            <code className={tables.code}>{row.sid}</code> {!row.counting && <span title={t("access.notCountingHelp")}>{t("access.notCounting")}</span>}
+          </span>
+        </span>
+      ),
+    },
+    {
+      key: "origin",
+      header: t("accessMap.origin"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          {row.ticket ? <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link> : null}
+          <Origin origin={row.origin} ticket={row.ticket} />
+        </span>
+      ),
+    },
+    { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>) },
+  ];
+}
+
+const edgeKey = (row: AccessEdge) => `${row.subject.name} ${row.resource.name} ${row.policy} ${row.sid}`;
+
+export function EdgeTable({ rows, label }: { rows: AccessEdge[]; label: string }) {
+  return <DataTable label={label} columns={useEdgeColumns()} rows={rows} rowKey={edgeKey} />;
+}
+
+/** The same selection as the picture, row by row. */
+export function AccessEdges({ filter, filtered }: { filter: AccessFilter; filtered: boolean }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const query = useAccessEdges(filter);
+  const last: Column<AccessEdge> = { key: "used", header: t("accessMap.lastUsed"), nowrap: true, cell: (row) => (row.lastUsed ? <Ago at={row.lastUsed} /> : <span className={tables.muted}>{t("accessMap.notSeen")}</span>) };
+  const columns = useEdgeColumns();
+  const first = query.data?.pages[0];
+  const used = first?.flowsAvailable !== false;
+  return (
+    <Section title={t("accessMap.title")} aside={first && t("govern.total", { count: first.total, number: words.number(first.total) })} testId="access-edges">
+      <Loaded query={query}>
+        {({ pages }) => {
+          const rows = pages.flatMap((page) => page.items);
+          return (
+            <>
+              {!used && <Notice testId="flows-unavailable">{t("accessMap.flowsUnknown")}</Notice>}
+              {rows.length > 0 ? <DataTable label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <EmptyState>{t(filtered ? "govern.noMatch" : "accessMap.empty")}</EmptyState>}
+            </>
+          );
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+    </Section>
+  );
+}

@@ -1,0 +1,92 @@
+import { Button, Chip, Group, Input, Modal, Stack, Text, Textarea, TextInput } from "@mantine/core";
+import { useState } from "react";
+import { useTranslation } from "react-i18next";
+import { asApiError } from "../../api/client";
+import { useStartDowngrade } from "../../api/fleet";
+import type { Downgrade } from "../../api/types";
+import { auditChoices, auditEnd, auditEndError } from "../../lib/temporary-audit";
+import type { AuditChoice } from "../../lib/temporary-audit";
+import { useWords } from "../../lib/use-words";
+import { useZone } from "../../lib/use-zone";
+import { instantOf, wallTime } from "../../lib/zone";
+import { ErrorState } from "../Feedback";
+import { useToast } from "../toast-context";
+
+const reasonLimit = 1_024;
+
+/** Opens many resources at once: says how many, and asks for an end, a reason, and a typed word. */
+export function DowngradeDialog({ extent, onClose }: { extent: Downgrade; onClose: () => void }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const zone = useZone();
+  const toast = useToast();
+  const start = useStartDowngrade();
+  const [choice, setChoice] = useState<AuditChoice>("1h");
+  const [wall, setWall] = useState(() => wallTime(new Date(Date.now() + 2 * 3_600_000), zone));
+  const [reason, setReason] = useState("");
+  const [typed, setTyped] = useState("");
+  const [wrong, setWrong] = useState<{ end?: "missing" | "past" | "long" | undefined; reason?: boolean; typed?: boolean }>({});
+  const word = extent.class ?? t("downgrade.wordAll");
+  const count = extent.enforced - extent.open;
+  const refusal = start.error ? asApiError(start.error) : undefined;
+  const atEnd = wrong.end ? t(`audit.error.${wrong.end}`) : refusal?.fieldMessage("until");
+
+  const send = () => {
+    const now = Date.now();
+    const end = auditEnd({ choice, at: instantOf(wall, zone) }, now);
+    const next = { end: auditEndError(end, now), reason: reason.trim() === "", typed: typed.trim() !== word };
+    setWrong(next);
+    if (next.end || end === undefined || next.reason || next.typed) return;
+    start.mutate(
+      { scope: extent.scope, ...(extent.class ? { class: extent.class } : {}), until: end.toISOString(), reason: reason.trim() },
+      {
+        onSuccess: () => {
+          toast(t("downgrade.started"));
+          onClose();
+        },
+      },
+    );
+  };
+
+  return (
+    <Modal opened onClose={onClose} title={<Text fw={620}>{extent.class ? t("downgrade.beginClassTitle", { class: extent.class }) : t("downgrade.beginTitle")}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
+      <form
+        noValidate
+        onSubmit={(event) => {
+          event.preventDefault();
+          send();
+        }}
+        data-testid="downgrade-dialog"
+      >
+        <Stack gap="md">
+          <Text size="sm" data-testid="downgrade-extent">
+            {t("downgrade.beginText", { count, number: words.number(count), members: extent.members.length > 0 ? words.list(extent.members) : t("downgrade.noMember") })}
+          </Text>
+          <Input.Wrapper label={t("audit.end")} description={t("audit.zone", { zone })} error={atEnd && words.said(atEnd)} required labelElement="div">
+            <Chip.Group value={choice} onChange={(next) => setChoice(auditChoices.find((each) => each === next) ?? "1h")}>
+              <Group gap={8} mt={6} role="radiogroup" aria-label={t("audit.end")}>
+                {auditChoices.map((each) => (
+                  <Chip key={each} value={each} variant="light" radius="sm" size="sm" data-testid={`downgrade-${each}`}>
+                    {t(`audit.choice.${each}`)}
+                  </Chip>
+                ))}
+              </Group>
+            </Chip.Group>
+            {choice === "custom" && <TextInput mt="sm" type="datetime-local" aria-label={t("audit.until")} value={wall} onChange={(event) => setWall(event.currentTarget.value)} data-testid="downgrade-until" />}
+          </Input.Wrapper>
+          <Textarea label={t("decide.reason")} description={t("downgrade.reasonHint")} required autosize minRows={2} maxLength={reasonLimit} value={reason} onChange={(event) => setReason(event.currentTarget.value)} error={wrong.reason && reason.trim() === "" ? t("decide.reasonNeeded") : undefined} data-autofocus data-testid="downgrade-reason" />
+          <TextInput label={t("downgrade.type", { word })} required autoComplete="off" spellCheck={false} value={typed} onChange={(event) => setTyped(event.currentTarget.value)} error={wrong.typed && typed.trim() !== word ? t("downgrade.typeWrong") : undefined} data-testid="downgrade-typed" />
+          {refusal && !atEnd ? <ErrorState error={refusal} title={t("error.actionTitle")} /> : null}
+          <Group justify="flex-end" gap="sm">
+            <Button variant="default" onClick={onClose}>
+              {t("action.cancel")}
+            </Button>
+            <Button type="submit" color="red" loading={start.isPending} data-testid="downgrade-confirm">
+              {t("downgrade.confirm")}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Modal>
+  );
+}

@@ -1,0 +1,231 @@
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import type { Member, MemberDetail, MemberFinding, MemberUnit } from "../../api/types";
+import { useWords } from "../../lib/use-words";
+import { ClusterStateBadge, Word } from "../Badge";
+import { DataTable } from "../DataTable";
+import type { Column } from "../DataTable";
+import { EmptyState, Notice } from "../Feedback";
+import { RefName } from "../Names";
+import { Section } from "../Page";
+import tables from "../Tables.module.css";
+import { Ago } from "../Time";
+import classes from "./Govern.module.css";
+import { GuardBadge, HealthBadge, SeverityBadge } from "./looks";
+import { Meter } from "./Meter";
+
+export function Versions({ member }: { member: Member }) {
+  const versions = [
+    ["Kubernetes", member.kubernetesVersion],
+    ["Cilium", member.ciliumVersion],
+    ["Istio", member.istioVersion],
+  ] as const;
+  return (
+    <span className={classes.versions}>
+      {versions.map(([name, version]) => version && <span key={name}>{`${name} ${version}`}</span>)}
+    </span>
+  );
+}
+
+export function Identities({ member }: { member: Member }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  if (!member.identities) return <span className={tables.muted}>{t("fleet.notRead")}</span>;
+  const { used, limit } = member.identities;
+  return <Meter used={used} limit={limit} label={t("fleet.identities")} text={t("fleet.of", { used: words.number(used), limit: words.number(limit) })} />;
+}
+
+export function FindingCounts({ member }: { member: Member }) {
+  const { t } = useTranslation();
+  if (member.stops + member.fails + member.warns === 0) return <span className={tables.muted}>{t("fleet.none")}</span>;
+  return (
+    <span className={classes.chips}>
+      {member.stops > 0 && <Word tone="bad" word={t("fleet.stops", { count: member.stops })} />}
+      {member.fails > 0 && <Word tone="bad" word={t("fleet.fails", { count: member.fails })} />}
+      {member.warns > 0 && <Word tone="warn" word={t("fleet.warns", { count: member.warns })} />}
+    </span>
+  );
+}
+
+export function Behind({ member }: { member: Member }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  if (member.behind === 0) return <span className={tables.muted}>{t("fleet.upToDate")}</span>;
+  return <Word tone="busy" word={t("fleet.behindCount", { count: member.behind, number: words.number(member.behind) })} />;
+}
+
+export function Health({ member }: { member: Member }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const mark = member.downgrade;
+  return (
+    <Section title={t("fleet.healthTitle")} testId="member-health">
+      {member.message && <Notice>{words.said(member.message)}</Notice>}
+      {mark && (
+        <Notice testId="member-downgrade">
+          {mark.by ? t("fleet.downgradedBy", { by: mark.by, reason: mark.reason }) : t("fleet.downgradedUnknown", { reason: mark.reason })} {t("fleet.resumeHint", { member: member.name })}
+        </Notice>
+      )}
+      <dl className={classes.facts}>
+        <div>
+          <dt>{t("fleet.state")}</dt>
+          <dd>
+            <HealthBadge state={member.state} testId="member-state" /> {member.since && <span className={tables.muted}>{t("fleet.since")} <Ago at={member.since} /></span>}
+          </dd>
+        </div>
+        <div>
+          <dt>{t("fleet.versions")}</dt>
+          <dd>
+            <Versions member={member} />
+          </dd>
+        </div>
+        <div>
+          <dt>{t("fleet.guard")}</dt>
+          <dd>
+            <GuardBadge state={member.guard} />
+          </dd>
+        </div>
+        <div>
+          <dt>{t("fleet.behind")}</dt>
+          <dd>
+            <Behind member={member} />
+          </dd>
+        </div>
+        <div>
+          <dt>{t("fleet.identities")}</dt>
+          <dd>
+            <Identities member={member} />
+          </dd>
+        </div>
+        {member.policyMap && (
+          <div>
+            <dt>{t("fleet.policyMap")}</dt>
+            <dd>
+              <Meter used={member.policyMap.highest} limit={member.policyMap.limit} label={t("fleet.policyMap")} text={t("fleet.policyMapOf", { used: words.number(member.policyMap.highest), limit: words.number(member.policyMap.limit) })} />
+            </dd>
+          </div>
+        )}
+        {member.observedAt && (
+          <div>
+            <dt>{t("fleet.observed")}</dt>
+            <dd>
+              <Ago at={member.observedAt} />
+            </dd>
+          </div>
+        )}
+      </dl>
+    </Section>
+  );
+}
+
+const objectStates = ["managed", "realized", "pending", "drifted", "leaked", "overridden"] as const;
+
+export function Objects({ member }: { member: Member }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  if (!member.objects) return null;
+  const objects = member.objects;
+  return (
+    <Section title={t("fleet.objectStates")} testId="member-objects">
+      <dl className={classes.facts}>
+        {objectStates.map((state) => (
+          <div key={state}>
+            <dt>{t(`fleet.object.${state}`)}</dt>
+            <dd>{words.number(objects[state])}</dd>
+          </div>
+        ))}
+      </dl>
+    </Section>
+  );
+}
+
+export function MemberFindings({ findings }: { findings: MemberFinding[] }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const columns: Column<MemberFinding>[] = [
+    { key: "severity", header: t("fleet.state"), nowrap: true, cell: (row) => <SeverityBadge severity={row.severity} /> },
+    {
+      key: "about",
+      header: t("fleet.about"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <code className={tables.code}>{row.code}</code>
+          {row.object && <span className={tables.muted}>{row.object}</span>}
+        </span>
+      ),
+    },
+    { key: "message", header: t("fleet.whatToDo"), cell: (row) => <span className={classes.said}>{words.said(row.message)}</span> },
+  ];
+  return (
+    <Section title={t("fleet.findings")} count={findings.length}>
+      {findings.length > 0 ? <DataTable label={t("fleet.findings")} columns={columns} rows={findings} rowKey={(row) => `${row.code} ${row.object ?? ""} ${row.message}`} testId="member-findings" /> : <EmptyState>{t("fleet.noFindings")}</EmptyState>}
+    </Section>
+  );
+}
+
+export function Labels({ member }: { member: Member }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const labels = member.identities?.labels ?? [];
+  return (
+    <Section title={t("fleet.labelsTitle")} aside={t("fleet.labelsAside")}>
+      {labels.length > 0 ? (
+        <DataTable
+          label={t("fleet.labelsTitle")}
+          columns={[
+            { key: "label", header: t("fleet.label"), cell: (row) => <code className={tables.code}>{row.key}</code> },
+            { key: "values", header: t("fleet.values"), end: true, cell: (row) => <span className={tables.number}>{words.number(row.values)}</span> },
+          ]}
+          rows={labels}
+          rowKey={(row) => row.key}
+          testId="member-labels"
+        />
+      ) : (
+        <EmptyState>{t("fleet.labelsNone")}</EmptyState>
+      )}
+    </Section>
+  );
+}
+
+function Revisions({ state }: { state: MemberUnit["state"] }) {
+  const { t } = useTranslation();
+  const short = (revision: string | undefined) => revision?.slice(0, 10) ?? t("fleet.nothing");
+  return (
+    <span className={tables.stack}>
+      <code className={tables.code}>{t("fleet.wanted", { revision: short(state.desiredRevision) })}</code>
+      <code className={tables.code}>{t("fleet.seen", { revision: short(state.observedRevision) })}</code>
+    </span>
+  );
+}
+
+export function Units({ units, unitsTotal }: Pick<MemberDetail, "units" | "unitsTotal">) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const columns: Column<MemberUnit>[] = [
+    { key: "resource", header: t("accessMap.resource"), cell: (row) => <RefName kind="resources" about={row.resource} full /> },
+    { key: "state", header: t("fleet.state"), nowrap: true, cell: (row) => <ClusterStateBadge state={row.state.state} message={row.state.message} /> },
+    { key: "revision", header: t("fleet.revision"), cell: (row) => <Revisions state={row.state} /> },
+    { key: "message", header: t("fleet.whatToDo"), cell: (row) => row.state.message && <span className={classes.said}>{words.said(row.state.message)}</span> },
+    { key: "since", header: t("fleet.since"), nowrap: true, cell: (row) => row.state.since && <Ago at={row.state.since} /> },
+  ];
+  return (
+    <Section title={t("fleet.unitsTitle")} count={unitsTotal}>
+      {units.length > 0 ? (
+        <>
+          {unitsTotal > units.length && <Notice>{t("fleet.unitsMore", { shown: words.number(units.length), total: words.number(unitsTotal) })}</Notice>}
+          <DataTable label={t("fleet.unitsTitle")} columns={columns} rows={units} rowKey={(row) => row.resource.name} testId="member-units" />
+        </>
+      ) : (
+        <EmptyState>{t("fleet.unitsNone")}</EmptyState>
+      )}
+    </Section>
+  );
+}
+
+export function MemberLink({ name }: { name: string }) {
+  return (
+    <Link className={tables.title} to={`/fleet/${encodeURIComponent(name)}`}>
+      {name}
+    </Link>
+  );
+}

@@ -1,0 +1,34 @@
+/** What the access map shows, as the address says it. Pure. */
+import type { AccessFilter } from "../api/fleet";
+import type { FilterChange } from "./use-filters";
+import { among } from "./use-filters";
+import type { Focus, Level } from "./access-graph";
+import { levels } from "./access-graph";
+import { modes, originKinds } from "./govern";
+
+export const expiryDays = [1, 7, 14, 30, 90] as const;
+
+export function filterOf(search: URLSearchParams): AccessFilter {
+  const text = (key: string) => search.get(key)?.trim() || undefined;
+  const [mode, origin] = [among(search.getAll("mode"), modes), among(search.getAll("origin"), originKinds)];
+  const days = expiryDays.find((each) => String(each) === search.get("expires"));
+  const effect = search.get("effect") === "Deny" ? "Deny" : search.get("effect") === "Allow" ? "Allow" : undefined;
+  const single = { q: text("q"), subject: text("subject"), resource: text("resource"), team: text("team"), class: text("class"), effect, expiresWithinDays: days, broad: search.get("broad") === "true" || undefined };
+  return { ...Object.fromEntries(Object.entries(single).filter(([, value]) => value !== undefined)), ...(mode.length > 0 ? { mode } : {}), ...(origin.length > 0 ? { origin } : {}) };
+}
+
+export function levelOf(search: URLSearchParams): Level {
+  return levels.find((each) => each === search.get("level")) ?? "team";
+}
+
+/** What is looked at takes the place of what was. */
+export function focusChange(focus: Focus): FilterChange {
+  return { subject: undefined, resource: undefined, team: undefined, ...focus };
+}
+
+export function focusIn(search: URLSearchParams): Focus {
+  const [subject, resource, team] = [search.get("subject"), search.get("resource"), search.get("team")];
+  if (subject) return { subject };
+  if (resource) return { resource };
+  return team ? { team } : undefined;
+}

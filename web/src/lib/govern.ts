@@ -1,0 +1,7 @@
+/** What those who govern can filter by, in the order in which it is shown. */
+import type { FindingKind, Mode, PolicyOriginKind, StatementIssueKind } from "../api/types";
+
+export const findingKinds: readonly FindingKind[] = ["quarantined", "unreachable", "downgraded", "leak", "drift", "orphan", "overridden", "disagreement", "refused", "rejected", "preflight", "guard", "capacity"];
+export const issueKinds: readonly StatementIssueKind[] = ["refused", "shadowed", "contradictory", "redundant", "unused", "expiring", "expired"];
+export const originKinds: readonly PolicyOriginKind[] = ["portal", "gitops", "kubectl", "other"];
+export const modes: readonly Mode[] = ["Observe", "Audit", "Enforce"];

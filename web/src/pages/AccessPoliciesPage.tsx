@@ -1,0 +1,118 @@
+import { MultiSelect } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useAccessPolicies } from "../api/fleet";
+import type { PolicySummary } from "../api/types";
+import { Word } from "../components/Badge";
+import { DataTable } from "../components/DataTable";
+import type { Column } from "../components/DataTable";
+import { EmptyState, Loaded, Notice } from "../components/Feedback";
+import { CountFilter } from "../components/govern/CountFilter";
+import classes from "../components/govern/Govern.module.css";
+import { IssueBadge } from "../components/govern/looks";
+import { Origin } from "../components/govern/Origin";
+import { LoadMore } from "../components/LoadMore";
+import { RefName } from "../components/Names";
+import { Overseers } from "../components/Overseers";
+import { Page } from "../components/Page";
+import { SearchField } from "../components/SearchField";
+import tables from "../components/Tables.module.css";
+import { issueKinds, originKinds } from "../lib/govern";
+import { among, useFilters } from "../lib/use-filters";
+import { useWords } from "../lib/use-words";
+
+function Force({ policy }: { policy: PolicySummary }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const help = policy.message ? words.said(policy.message) : undefined;
+  if (!policy.accepted) return <Word tone="bad" word={t("acp.notAccepted")} help={help} value="rejected" />;
+  if (policy.realized === undefined) return <Word tone="idle" word={t("acp.nowhere")} value="nowhere" />;
+  return policy.realized ? <Word tone="ok" word={t("acp.realized")} value="realized" /> : <Word tone="busy" word={t("acp.pending")} help={help} value="pending" />;
+}
+
+export function Issues({ issues }: { issues: PolicySummary["issues"] }) {
+  const { t } = useTranslation();
+  const odd = issueKinds.filter((kind) => (issues[kind] ?? 0) > 0);
+  if (odd.length === 0) return <span className={tables.muted}>{t("acp.fine")}</span>;
+  return (
+    <span className={classes.chips}>
+      {odd.map((kind) => (
+        <IssueBadge key={kind} kind={kind} count={issues[kind] ?? 0} />
+      ))}
+    </span>
+  );
+}
+
+function List() {
+  const { t } = useTranslation();
+  const words = useWords();
+  const [search, change] = useFilters();
+  const origin = among(search.getAll("origin"), originKinds);
+  const issue = among(search.getAll("issue"), issueKinds);
+  const q = search.get("q")?.trim() ?? "";
+  const query = useAccessPolicies({ ...(origin.length > 0 ? { origin } : {}), ...(issue.length > 0 ? { issue } : {}), ...(q ? { q } : {}) });
+  const columns: Column<PolicySummary>[] = [
+    {
+      key: "name",
+      header: t("acp.name"),
+      cell: (row) => (
+        <Link className={tables.title} to={`/access-policies/${encodeURIComponent(row.name)}`}>
+          {row.name}
+        </Link>
+      ),
+    },
+    {
+      key: "about",
+      header: t("acp.about"),
+      cell: (row) => {
+        const more = (row.resourcesTotal ?? 0) - (row.resources?.length ?? 0);
+        return (
+          <span className={tables.stack}>
+            {row.resources?.map((about) => (
+              <RefName key={about.name} kind="resources" about={about} />
+            ))}
+            {more > 0 && <span className={tables.muted}>{t("acp.more", { count: more })}</span>}
+          </span>
+        );
+      },
+    },
+    { key: "origin", header: t("acp.origin"), cell: (row) => <Origin origin={row.origin} /> },
+    { key: "statements", header: t("acp.statements"), end: true, cell: (row) => <span className={tables.number}>{words.number(row.statements)}</span> },
+    { key: "force", header: t("acp.force"), nowrap: true, cell: (row) => <Force policy={row} /> },
+    { key: "issues", header: t("acp.issues"), cell: (row) => <Issues issues={row.issues} /> },
+  ];
+  const filtered = origin.length > 0 || issue.length > 0 || q !== "";
+  return (
+    <>
+      <div className={classes.filters} role="search" aria-label={t("govern.filters")}>
+        <SearchField label={t("govern.search")} value={q} onChange={(next) => change({ q: next })} testId="policies-search" />
+        <MultiSelect aria-label={t("acp.origin")} placeholder={origin.length > 0 ? undefined : t("acp.origin")} data={originKinds.map((each) => ({ value: each as string, label: t(`origin.${each}`) }))} value={origin} onChange={(next) => change({ origin: next })} clearable data-testid="policies-origin" />
+      </div>
+      <Loaded query={query}>
+        {({ pages }) => {
+          const rows = pages.flatMap((page) => page.items);
+          return (
+            <>
+              <CountFilter label={t("acp.issues")} values={issueKinds} counts={pages[0]?.issues ?? {}} word={(each) => t(`acp.issue.${each}`)} chosen={issue} onChange={(next) => change({ issue: next })} testId="issue" />
+              {pages[0]?.unusedKnown === false && <Notice testId="unused-unknown">{t("acp.unusedUnknown")}</Notice>}
+              {rows.length > 0 ? <DataTable label={t("acp.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `acp-${row.name}`} testId="access-policies" /> : <EmptyState>{t(filtered ? "govern.noMatch" : "acp.empty")}</EmptyState>}
+            </>
+          );
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+    </>
+  );
+}
+
+/** Every AccessControlPolicy, its origin, and what is odd about its statements. */
+export function AccessPoliciesPage() {
+  const { t } = useTranslation();
+  return (
+    <Page wide title={t("acp.title")} sub={t("acp.intro")}>
+      <Overseers>
+        <List />
+      </Overseers>
+    </Page>
+  );
+}

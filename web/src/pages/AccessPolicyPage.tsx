@@ -1,0 +1,171 @@
+import { Button } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { Link, useParams } from "react-router";
+import { useAccessPolicy } from "../api/fleet";
+import type { CatalogRef, PolicyDetail, PolicyStatement, StatementIssue } from "../api/types";
+import { DataTable } from "../components/DataTable";
+import type { Column } from "../components/DataTable";
+import { EmptyState, Loaded, Notice } from "../components/Feedback";
+import classes from "../components/govern/Govern.module.css";
+import { IssueBadge } from "../components/govern/looks";
+import { Origin } from "../components/govern/Origin";
+import { RefName } from "../components/Names";
+import type { RefKind } from "../components/Names";
+import { Overseers } from "../components/Overseers";
+import { Page, Section } from "../components/Page";
+import { Yaml, YamlText } from "../components/policies/Yaml";
+import tables from "../components/Tables.module.css";
+import { Ago, At } from "../components/Time";
+import { useWords } from "../lib/use-words";
+
+function Refs({ kind, refs }: { kind: RefKind; refs: CatalogRef[] }) {
+  const { t } = useTranslation();
+  const shown = refs.slice(0, 8);
+  return (
+    <span className={tables.stack}>
+      {shown.map((about) => (
+        <RefName key={about.name} kind={kind} about={about} />
+      ))}
+      {refs.length > shown.length && <span className={tables.muted}>{t("acp.more", { count: refs.length - shown.length })}</span>}
+    </span>
+  );
+}
+
+/** What ends soon is told by its end; of the others the server says more than the word. */
+function Issue({ issue }: { issue: StatementIssue }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const timely = issue.kind === "expiring" || issue.kind === "expired";
+  return (
+    <span className={tables.stack}>
+      <span>
+        <IssueBadge kind={issue.kind} />
+      </span>
+      {issue.others && issue.others.length > 0 ? (
+        <span className={tables.muted}>
+          {t("acp.by", { others: words.list(issue.others.slice(0, 3).map((each) => `${each.policy}/${each.sid}`)) })}
+          {issue.others.length > 3 && ` ${t("acp.more", { count: issue.others.length - 3 })}`}
+        </span>
+      ) : (
+        !timely && <span className={tables.why}>{words.said(issue.message)}</span>
+      )}
+    </span>
+  );
+}
+
+function Statements({ detail }: { detail: PolicyDetail }) {
+  const { t } = useTranslation();
+  const columns: Column<PolicyStatement>[] = [
+    {
+      key: "sid",
+      header: t("acp.statement"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <code className={tables.code}>{row.sid}</code>
+          {row.effect === "Deny" && <strong>{t("effect.Deny")}</strong>}
+          {row.ticket && <Link to={`/tickets/${row.ticket}`}>{row.ticket}</Link>}
+        </span>
+      ),
+    },
+    { key: "subjects", header: t("accessMap.subject"), cell: (row) => <Refs kind="applications" refs={row.subjects} /> },
+    {
+      key: "actions",
+      header: t("access.actions"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          {row.actions.map((action) => (
+            <code key={action} className={tables.code}>
+              {action}
+            </code>
+          ))}
+        </span>
+      ),
+    },
+    { key: "resources", header: t("accessMap.resource"), cell: (row) => <Refs kind="resources" refs={row.resources} /> },
+    { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>) },
+    {
+      key: "issues",
+      header: t("acp.issues"),
+      cell: (row) => (row.issues.length > 0 ? <span className={tables.stack}>{row.issues.map((issue) => <Issue key={issue.kind} issue={issue} />)}</span> : <span className={tables.muted}>{t("acp.fine")}</span>),
+    },
+  ];
+  return (
+    <Section title={t("acp.statementsTitle")} count={detail.statements.length}>
+      {!detail.unusedKnown && <Notice>{t("acp.unusedUnknown")}</Notice>}
+      {detail.statements.length > 0 ? <DataTable label={t("acp.statementsTitle")} columns={columns} rows={detail.statements} rowKey={(row) => row.sid} rowTestId={(row) => `statement-${row.sid}`} testId="statements" /> : <EmptyState>{t("acp.noStatements")}</EmptyState>}
+    </Section>
+  );
+}
+
+function Managers({ detail }: { detail: PolicyDetail }) {
+  const { t } = useTranslation();
+  return (
+    <Section title={t("acp.managersTitle")} aside={t("acp.managersNote")}>
+      <dl className={classes.facts}>
+        <div>
+          <dt>{t("acp.origin")}</dt>
+          <dd>
+            <Origin origin={detail.policy.origin} />
+          </dd>
+        </div>
+        {detail.managers.map((manager) => (
+          <div key={`${manager.name} ${manager.operation}`}>
+            <dt>
+              {t("acp.manager")} · {manager.operation}
+            </dt>
+            <dd>
+              {manager.name} {manager.at && <span className={tables.muted}><Ago at={manager.at} /></span>}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Section>
+  );
+}
+
+function Detail({ name }: { name: string }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  return (
+    <Loaded query={useAccessPolicy(name)}>
+      {(detail) => (
+        <>
+          {detail.policy.message && <Notice testId="policy-message">{words.said(detail.policy.message)}</Notice>}
+          <Statements detail={detail} />
+          <Managers detail={detail} />
+          {detail.yaml && (
+            <Yaml>
+              {() => (
+                <div className={classes.yaml}>
+                  <YamlText text={detail.yaml ?? ""} label={t("policies.yaml")} />
+                </div>
+              )}
+            </Yaml>
+          )}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+/** One policy, statement by statement, and whose hand wrote it. */
+export function AccessPolicyPage() {
+  const { t } = useTranslation();
+  const { name = "" } = useParams();
+  return (
+    <Page
+      wide
+      title={name}
+      crumbs={[{ to: "/access-policies", label: t("acp.all") }, { label: name }]}
+      actions={
+        <Button component={Link} variant="default" to={`/access?q=${encodeURIComponent(name)}`}>
+          {t("acp.showMap")}
+        </Button>
+      }
+    >
+      <Overseers>
+        <Detail name={name} />
+      </Overseers>
+    </Page>
+  );
+}

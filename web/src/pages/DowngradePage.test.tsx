@@ -1,0 +1,90 @@
+import { screen, waitFor, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import type { Downgrade, Role } from "../api/types";
+import { alice, bobsCluster, me } from "../testing/fixtures";
+import { problem, renderPage, serve } from "../testing/render";
+import type { Answer } from "../testing/render";
+import { DowngradePage } from "./DowngradePage";
+
+const extent = (over: Partial<Downgrade> = {}): Downgrade => ({ scope: "all", resources: 40, enforced: 30, open: 0, members: ["m1", "m2"], seconds: 1.5, direct: false, classes: [{ name: "redis", enforced: 20, open: 0 }], active: [], canAct: true, ...over });
+const opened = { scope: "all" as const, until: "2026-11-21T12:00:00Z", reason: "redis is down", by: alice, resources: 30, effective: 29 };
+
+function start(role: Role, answer: Downgrade, post: () => Answer = () => ({ body: answer })) {
+  const calls = serve({
+    "GET /me": () => ({ body: me({ roles: [role] }) }),
+    "GET /downgrade": ({ search }) => ({ body: search.get("scope") === "class" ? { ...answer, scope: "class", class: "redis", enforced: 20 } : answer }),
+    "GET /fleet": () => ({ body: { items: [], reported: true } }),
+    "POST /downgrade": post,
+    "DELETE /downgrade": () => ({ body: extent() }),
+  });
+  renderPage(<DowngradePage />, { path: "/downgrade", at: "/downgrade" });
+  return calls;
+}
+
+async function fill(typed: string) {
+  await userEvent.click(await screen.findByTestId("downgrade-begin"));
+  await userEvent.type(screen.getByTestId("downgrade-reason"), "redis is down");
+  await userEvent.type(screen.getByTestId("downgrade-typed"), typed);
+  await userEvent.click(screen.getByTestId("downgrade-confirm"));
+}
+
+describe("the downgrade", () => {
+  it("says what it opens, and begins only with an end, a reason and the typed word", async () => {
+    const calls = start("security", extent());
+    await userEvent.click(await screen.findByTestId("downgrade-begin"));
+    expect(screen.getByTestId("downgrade-extent")).toHaveTextContent("30 resources let everything pass at once, in m1 and m2");
+    await userEvent.click(screen.getByTestId("downgrade-confirm"));
+    expect(await screen.findByText("That is not the word.")).toBeVisible();
+    expect(calls.some(({ method }) => method === "POST")).toBe(false);
+    await userEvent.type(screen.getByTestId("downgrade-reason"), "redis is down");
+    await userEvent.type(screen.getByTestId("downgrade-typed"), "everything");
+    await userEvent.click(screen.getByTestId("downgrade-confirm"));
+    await waitFor(() => expect(calls.find(({ method }) => method === "POST")?.body).toMatchObject({ scope: "all", reason: "redis is down" }));
+    await waitFor(() => expect(screen.queryByTestId("downgrade-dialog")).toBeNull());
+  });
+
+  it("of a class names the class, which is what has to be typed", async () => {
+    const calls = start("security", extent());
+    await userEvent.click(within(await screen.findByTestId("downgrade-scope")).getByText("One class"));
+    await waitFor(() => expect(screen.getByTestId("extent-would")).toHaveTextContent("20"));
+    await fill("redis");
+    await waitFor(() => expect(calls.find(({ method }) => method === "POST")?.body).toMatchObject({ scope: "class", class: "redis" }));
+  });
+
+  it("that is refused stays open to be corrected", async () => {
+    start("security", extent(), () => problem(409, "conflict", { detail: "Another downgrade or its end is under way: wait until it is done." }));
+    await fill("everything");
+    expect(await screen.findByText(/Another downgrade or its end is under way/)).toBeVisible();
+    expect(screen.getByTestId("downgrade-dialog")).toBeVisible();
+  });
+
+  it("shows its progress and what failed", async () => {
+    start("security", extent({ open: 29, active: [opened], run: { resume: false, startedAt: "2026-11-21T08:00:00Z", by: alice, total: 30, done: 29, failed: [{ resource: bobsCluster, message: "The host cluster cannot be reached; try again in a moment." }], failedTotal: 1 } }));
+    const run = await screen.findByTestId("downgrade-run");
+    expect(within(run).getByRole("progressbar")).toHaveAttribute("aria-valuetext", "29 of 30");
+    expect(within(run).getByText(bobsCluster.title)).toBeVisible();
+    expect(screen.getByText("29 of 30 open in every member")).toBeVisible();
+  });
+
+  it("is ended with a reason", async () => {
+    const calls = start("security", extent({ open: 30, active: [opened] }));
+    await userEvent.click(await screen.findByTestId("resume-all"));
+    await userEvent.type(screen.getByTestId("resume-reason"), "it is back");
+    await userEvent.click(screen.getByTestId("resume-confirm"));
+    await waitFor(() => expect(calls.find(({ method }) => method === "DELETE")?.body).toEqual({ scope: "all", reason: "it is back" }));
+  });
+
+  it("is looked at by auditors, and hidden from others", async () => {
+    start("auditor", extent({ canAct: false, active: [opened], open: 1 }));
+    expect(await screen.findByTestId("look-only")).toBeVisible();
+    expect(screen.queryByTestId("downgrade-begin")).toBeNull();
+    expect(screen.queryByTestId("resume-all")).toBeNull();
+  });
+
+  it("asks nothing of the server for who may not see it", async () => {
+    const calls = start("requester", extent());
+    expect(await screen.findByTestId("not-yours")).toBeVisible();
+    expect(calls.some(({ path }) => path === "/downgrade")).toBe(false);
+  });
+});

@@ -1,0 +1,89 @@
+import { Select } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
+import { useFindings, useFleet } from "../api/fleet";
+import type { Finding } from "../api/types";
+import { DataTable } from "../components/DataTable";
+import type { Column } from "../components/DataTable";
+import { EmptyState, Loaded, Notice } from "../components/Feedback";
+import { CountFilter } from "../components/govern/CountFilter";
+import classes from "../components/govern/Govern.module.css";
+import { FindingBadge } from "../components/govern/looks";
+import { MemberLink } from "../components/govern/MemberParts";
+import { LoadMore } from "../components/LoadMore";
+import { RefName } from "../components/Names";
+import { Overseers } from "../components/Overseers";
+import { Page } from "../components/Page";
+import { SearchField } from "../components/SearchField";
+import tables from "../components/Tables.module.css";
+import { Ago } from "../components/Time";
+import { findingKinds } from "../lib/govern";
+import { among, useFilters } from "../lib/use-filters";
+import { useWords } from "../lib/use-words";
+
+/** What a finding is about, each part a link. */
+function Where({ finding }: { finding: Finding }) {
+  return (
+    <span className={tables.stack}>
+      {finding.resource && <RefName kind="resources" about={finding.resource} />}
+      {finding.policy && (
+        <Link className={tables.title} to={`/access-policies/${encodeURIComponent(finding.policy)}`}>
+          {finding.sid ? `${finding.policy} / ${finding.sid}` : finding.policy}
+        </Link>
+      )}
+      {finding.member && <MemberLink name={finding.member} />}
+      {finding.object && <code className={tables.code}>{finding.object}</code>}
+    </span>
+  );
+}
+
+function List() {
+  const { t } = useTranslation();
+  const words = useWords();
+  const [search, change] = useFilters();
+  const kind = among(search.getAll("kind"), findingKinds);
+  const q = search.get("q")?.trim() ?? "";
+  const member = search.get("member") ?? "";
+  const query = useFindings({ ...(kind.length > 0 ? { kind } : {}), ...(q ? { q } : {}), ...(member ? { member } : {}) });
+  const members = (useFleet().data?.items ?? []).map(({ name }) => name);
+  const columns: Column<Finding>[] = [
+    { key: "what", header: t("finding.what"), nowrap: true, cell: (row) => <FindingBadge kind={row.kind} severity={row.severity} /> },
+    { key: "where", header: t("finding.where"), cell: (row) => <Where finding={row} /> },
+    { key: "message", header: t("finding.message"), cell: (row) => <span className={classes.said}>{row.message ? words.said(row.message) : t("finding.noMessage")}</span> },
+    { key: "since", header: t("finding.since"), nowrap: true, cell: (row) => row.since && <Ago at={row.since} /> },
+  ];
+  const filtered = kind.length > 0 || q !== "" || member !== "";
+  return (
+    <>
+      <div className={classes.filters} role="search" aria-label={t("govern.filters")}>
+        <SearchField label={t("govern.search")} value={q} onChange={(next) => change({ q: next })} testId="findings-search" />
+        <Select clearable searchable aria-label={t("finding.member")} placeholder={t("finding.anyMember")} data={[...new Set([...members, ...(member ? [member] : [])])].sort()} value={member || null} onChange={(next) => change({ member: next ?? undefined })} data-testid="findings-member" />
+      </div>
+      <Loaded query={query}>
+        {({ pages }) => {
+          const rows = pages.flatMap((page) => page.items);
+          return (
+            <>
+              <CountFilter label={t("finding.kindLabel")} values={findingKinds} counts={pages[0]?.kinds ?? {}} word={(each) => t(`finding.kind.${each}`)} chosen={kind} onChange={(next) => change({ kind: next })} testId="kind" />
+              {pages[0]?.flowsAvailable === false && <Notice testId="flows-unavailable">{t("finding.flowsUnknown")}</Notice>}
+              {rows.length > 0 ? <DataTable label={t("finding.title")} columns={columns} rows={rows} rowKey={(row) => row.id} testId="findings" /> : <EmptyState>{t(filtered ? "govern.noMatch" : "finding.none")}</EmptyState>}
+            </>
+          );
+        }}
+      </Loaded>
+      <LoadMore query={query} />
+    </>
+  );
+}
+
+/** Everything that is not as it should be, the worst first. */
+export function FindingsPage() {
+  const { t } = useTranslation();
+  return (
+    <Page wide title={t("finding.title")} sub={t("finding.intro")}>
+      <Overseers>
+        <List />
+      </Overseers>
+    </Page>
+  );
+}

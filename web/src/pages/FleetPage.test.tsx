@@ -1,0 +1,105 @@
+import { screen, within } from "@testing-library/react";
+import userEvent from "@testing-library/user-event";
+import { describe, expect, it } from "vitest";
+import type { Finding, Member, MemberDetail } from "../api/types";
+import { bobsCluster, me } from "../testing/fixtures";
+import { problem, renderPage, serve } from "../testing/render";
+import type { Answer } from "../testing/render";
+import { FindingsPage } from "./FindingsPage";
+import { FleetPage } from "./FleetPage";
+import { MemberPage } from "./MemberPage";
+
+const governor = { "GET /me": () => ({ body: me({ roles: ["security"] }) }) };
+const m1: Member = {
+  name: "m1",
+  state: "Ready",
+  guard: "Missing",
+  kubernetesVersion: "v1.34.2",
+  ciliumVersion: "1.19.0",
+  stops: 0,
+  fails: 0,
+  warns: 1,
+  behind: 0,
+  identities: { used: 52_428, limit: 65_535, labels: [] },
+  objects: { managed: 1_200, realized: 1_200, pending: 0, drifted: 0, leaked: 0, overridden: 0 },
+};
+const m2: Member = { name: "m2", state: "Quarantined", message: "ciliumclusterwidenetworkpolicies cannot be listed", guard: "Unknown", stops: 1, fails: 0, warns: 0, behind: 7 };
+
+function fleet(answer: () => Answer) {
+  serve({ ...governor, "GET /fleet": answer });
+  renderPage(<FleetPage />, { path: "/fleet", at: "/fleet" });
+}
+
+describe("the fleet", () => {
+  it("shows each member's state, versions, headroom and what it lacks", async () => {
+    fleet(() => ({ body: { items: [m1, m2], reported: true } }));
+    const first = within(await screen.findByTestId("member-m1"));
+    for (const text of ["ready", "Kubernetes v1.34.2", "Cilium 1.19.0", "80% used", "1,200", "up to date", "missing", "1 warning"]) expect(first.getByText(text)).toBeVisible();
+    expect(first.getByRole("meter", { name: "Identities" })).toHaveAttribute("aria-valuetext", "52,428 of 65,535");
+    expect(first.getByRole("link", { name: "m1" })).toHaveAttribute("href", "/fleet/m1");
+    const second = within(screen.getByTestId("member-m2"));
+    for (const text of ["quarantined", m2.message ?? "", "7 resources", "not read", "1 keeps it out"]) expect(second.getByText(text)).toBeVisible();
+  });
+
+  it("says what is not known yet, and what to do without members", async () => {
+    fleet(() => ({ body: { items: [m2], reported: false } }));
+    expect(await screen.findByTestId("unreported")).toBeVisible();
+  });
+
+  it("is empty with the next step, and offers to try again", async () => {
+    fleet(() => ({ body: { items: [], reported: false } }));
+    expect(await screen.findByTestId("empty-state")).toHaveTextContent("kubectl acp cluster join");
+  });
+
+  it("offers to try again", async () => {
+    fleet(() => problem(503, "unavailable"));
+    expect(await screen.findByRole("button", { name: "Try again" })).toBeVisible();
+  });
+});
+
+describe("a member", () => {
+  it("has its findings, what is behind, and what consumes identities", async () => {
+    const detail: MemberDetail = {
+      member: { ...m1, identities: { used: 10, limit: 65_535, labels: [{ key: "com.trip/appid", values: 9 }] }, downgrade: { by: "dave", reason: "an outage" } },
+      findings: [{ code: "GuardMissing", severity: "Warns", message: "there is no guard" }],
+      units: [{ resource: bobsCluster, state: { cluster: "m1", state: "Drifted", desiredRevision: "aaaaaaaaaaaaaaa", observedRevision: "bbbbbbbbbbbbbbb", message: "changed by kubectl" } }],
+      unitsTotal: 1,
+    };
+    serve({ ...governor, "GET /fleet/m1": () => ({ body: detail }) });
+    renderPage(<MemberPage />, { path: "/fleet/:member", at: "/fleet/m1" });
+    expect(await screen.findByTestId("member-findings")).toHaveTextContent("GuardMissing");
+    expect(screen.getByTestId("member-units")).toHaveTextContent("wanted aaaaaaaaaa");
+    expect(screen.getByTestId("member-units")).toHaveTextContent("seen bbbbbbbbbb");
+    expect(screen.getByTestId("member-labels")).toHaveTextContent("com.trip/appid");
+    expect(screen.getByTestId("member-downgrade")).toHaveTextContent("Turned to audit by dave: an outage “kubectl acp resume --context m1” ends it.");
+  });
+});
+
+describe("findings", () => {
+  const leak: Finding = { id: "1", kind: "leak", severity: "Fails", message: "remove it", member: "m2", resource: bobsCluster };
+  const refused: Finding = { id: "2", kind: "refused", severity: "Fails", message: "m1 cannot do this", policy: "wide", sid: "everyone" };
+
+  it("lead to what they are about, and are narrowed by their counts", async () => {
+    const calls = serve({
+      ...governor,
+      "GET /fleet": () => ({ body: { items: [m1, m2], reported: true } }),
+      "GET /findings": ({ search }) => ({ body: { items: search.has("kind") ? [refused] : [leak, refused], kinds: { leak: 1, refused: 1 }, total: 2, flowsAvailable: false } }),
+    });
+    renderPage(<FindingsPage />, { path: "/findings", at: "/findings" });
+    const table = within(await screen.findByTestId("findings"));
+    expect(table.getByRole("link", { name: bobsCluster.title })).toHaveAttribute("href", "/resources/bobs-cluster");
+    expect(table.getByRole("link", { name: "m2" })).toHaveAttribute("href", "/fleet/m2");
+    expect(table.getByRole("link", { name: "wide / everyone" })).toHaveAttribute("href", "/access-policies/wide");
+    expect(screen.getByTestId("flows-unavailable")).toBeVisible();
+    const kind = screen.getByTestId("kind-refused");
+    await userEvent.click(kind);
+    expect(kind).toHaveAttribute("aria-pressed", "true");
+    expect(calls.some(({ path, search }) => path === "/findings" && search.getAll("kind").join() === "refused")).toBe(true);
+  });
+
+  it("say that there is nothing", async () => {
+    serve({ ...governor, "GET /fleet": () => ({ body: { items: [], reported: true } }), "GET /findings": () => ({ body: { items: [], kinds: {}, total: 0, flowsAvailable: true } }) });
+    renderPage(<FindingsPage />, { path: "/findings", at: "/findings" });
+    expect(await screen.findByTestId("empty-state")).toHaveTextContent("Nothing was found");
+  });
+});

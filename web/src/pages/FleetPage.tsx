@@ -1,0 +1,66 @@
+import { useTranslation } from "react-i18next";
+import { useFleet } from "../api/fleet";
+import type { Member } from "../api/types";
+import { DataTable } from "../components/DataTable";
+import type { Column } from "../components/DataTable";
+import { EmptyState, Loaded, Notice } from "../components/Feedback";
+import { GuardBadge, HealthBadge } from "../components/govern/looks";
+import { Behind, FindingCounts, Identities, MemberLink, Versions } from "../components/govern/MemberParts";
+import { Overseers } from "../components/Overseers";
+import { Page } from "../components/Page";
+import tables from "../components/Tables.module.css";
+import { Ago } from "../components/Time";
+import { useWords } from "../lib/use-words";
+
+function Members() {
+  const { t } = useTranslation();
+  const words = useWords();
+  const columns: Column<Member>[] = [
+    { key: "member", header: t("fleet.member"), cell: (row) => <MemberLink name={row.name} /> },
+    {
+      key: "state",
+      header: t("fleet.state"),
+      cell: (row) => (
+        <span className={tables.stack}>
+          <span>
+            <HealthBadge state={row.state} />
+          </span>
+          {row.state !== "Ready" && row.message && <span className={tables.why}>{words.said(row.message)}</span>}
+          {row.since && (
+            <span className={tables.muted}>
+              {t("fleet.since")} <Ago at={row.since} />
+            </span>
+          )}
+        </span>
+      ),
+    },
+    { key: "versions", header: t("fleet.versions"), cell: (row) => <Versions member={row} /> },
+    { key: "identities", header: t("fleet.identities"), cell: (row) => <Identities member={row} /> },
+    { key: "objects", header: t("fleet.objects"), end: true, cell: (row) => row.objects && <span className={tables.number}>{words.number(row.objects.managed)}</span> },
+    { key: "behind", header: t("fleet.behind"), nowrap: true, cell: (row) => <Behind member={row} /> },
+    { key: "guard", header: t("fleet.guard"), nowrap: true, cell: (row) => <GuardBadge state={row.guard} /> },
+    { key: "findings", header: t("fleet.findings"), cell: (row) => <FindingCounts member={row} /> },
+  ];
+  return (
+    <Loaded query={useFleet()}>
+      {({ items, reported }) => (
+        <>
+          {!reported && items.length > 0 && <Notice testId="unreported">{t("fleet.unreported")}</Notice>}
+          {items.length > 0 ? <DataTable label={t("fleet.title")} columns={columns} rows={items} rowKey={(row) => row.name} rowTestId={(row) => `member-${row.name}`} testId="fleet" /> : <EmptyState>{t("fleet.empty")}</EmptyState>}
+        </>
+      )}
+    </Loaded>
+  );
+}
+
+/** The members: health, versions, headroom, revisions behind. */
+export function FleetPage() {
+  const { t } = useTranslation();
+  return (
+    <Page wide title={t("fleet.title")} sub={t("fleet.intro")}>
+      <Overseers>
+        <Members />
+      </Overseers>
+    </Page>
+  );
+}
