@@ -35,7 +35,8 @@ func TestIdentityLabels(t *testing.T) {
 
 // TestLabelsOutliveTheView: what was once listed stays known while the member is away; what never was is told as missing.
 func TestLabelsOutliveTheView(t *testing.T) {
-	w := NewWatch(nil, "identities", logr.Discard(), identityLabels, func(string) {})
+	server := &paged{}
+	w := NewWatch(server, "identities", logr.Discard(), identityLabels, func(string) {})
 	identity := func(name, app string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": name},
 			"security-labels": map[string]any{"k8s:com.trip/appid": app}}}
@@ -58,9 +59,8 @@ func TestLabelsOutliveTheView(t *testing.T) {
 		}
 	}
 	check("nobody was asked", nil, nil, []string{"m1", "m2"})
-	if err := (store[[]Handle]{w}).Replace([]any{identity("1", "888"), identity("2", "889"), identity("3", "888")}, ""); err != nil {
-		t.Fatal(err)
-	}
+	server.items = []unstructured.Unstructured{*identity("1", "888"), *identity("2", "889"), *identity("3", "888")}
+	takeIn(t, w)
 	check("listed", []string{"888", "889"}, []string{"m1"}, []string{"m2"})
 	w.forget()
 	check("away", []string{"888", "889"}, []string{"m1"}, []string{"m2"})
@@ -73,13 +73,13 @@ func TestLabelsOutliveTheView(t *testing.T) {
 // BenchmarkIdentities50k is what a member with 50,000 identities of ten labels costs: the list, the reading of all labels
 // after a change, and the memory that stays.
 func BenchmarkIdentities50k(b *testing.B) {
-	list := make([]any, 50_000)
+	list := make([]unstructured.Unstructured, 50_000)
 	for i := range list {
 		labels := map[string]any{"k8s:com.trip/appid": strconv.Itoa(i % 10_000), "k8s:io.kubernetes.pod.namespace": "ns-" + strconv.Itoa(i%500)}
 		for j := range 8 {
 			labels["k8s:example.org/label-"+strconv.Itoa(j)] = "value-" + strconv.Itoa(i%(100*(j+1)))
 		}
-		list[i] = &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": strconv.Itoa(i), "resourceVersion": "1"}, "security-labels": labels}}
+		list[i] = unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": strconv.Itoa(i), "resourceVersion": "1"}, "security-labels": labels}}
 	}
 	clusters := NewWatch(nil, "clusters", logr.Discard(), ParseCluster, func(string) {})
 	clusters.put(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "m1"}}}, false)
@@ -90,10 +90,8 @@ func BenchmarkIdentities50k(b *testing.B) {
 		return m.HeapAlloc
 	}
 	before := used()
-	w := NewWatch(nil, "identities", logr.Discard(), identityLabels, func(string) {})
-	if err := (store[[]Handle]{w}).Replace(list, ""); err != nil {
-		b.Fatal(err)
-	}
+	w := NewWatch(&paged{items: list}, "identities", logr.Discard(), identityLabels, func(string) {})
+	takeIn(b, w)
 	heap := used() - before
 	i := &Identities{&fleet[[]Handle]{clusters: clusters, members: map[string]*member[[]Handle]{"m1": {cluster: Cluster{Name: "m1"}, watch: w}}}}
 	for b.Loop() {

@@ -15,6 +15,16 @@ func BulkDuration(n int) time.Duration {
 	return time.Duration(max(n, 0)) * time.Second / WritesPerSecond
 }
 
+// MembersOf are the members into which KubeFed writes objects, or from which it takes them, sorted.
+func MembersOf(objects []*Object) []string {
+	var out []string
+	for _, o := range objects {
+		out = append(out, o.Ever()...)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // Owed tells whether KubeFed still has to bring an object, as it is now, to a member that can be read, or was not read yet.
 // What KubeFed said that it is done with, with or without success, is not owed, nor what no member lacks.
 func Owed(o *Object, members Members) bool {

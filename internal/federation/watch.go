@@ -59,14 +59,16 @@ func NewWatch[T any](client dynamic.ResourceInterface, what string, log logr.Log
 
 // Run lists and watches until the context ends; it retries whatever fails, at most two seconds apart.
 func (w *Watch[T]) Run(ctx context.Context) {
+	s := &store[T]{w: w}
 	lw := lister{&cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			o.FieldSelector = w.only
-			list, err := w.client.List(ctx, o)
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			version, err := s.list(ctx)
 			if err != nil && ctx.Err() == nil {
 				w.fail(err)
 			}
-			return list, err
+			none := &unstructured.UnstructuredList{Object: map[string]any{}}
+			none.SetResourceVersion(version)
+			return none, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 			o.FieldSelector = w.only
@@ -75,7 +77,7 @@ func (w *Watch[T]) Run(ctx context.Context) {
 	}}
 	// The reflector logs nothing of its own: failures are state here, and whoever shows the state logs its changes.
 	quiet := logr.Discard()
-	cache.NewReflectorWithOptions(lw, &unstructured.Unstructured{}, store[T]{w}, cache.ReflectorOptions{
+	cache.NewReflectorWithOptions(lw, &unstructured.Unstructured{}, s, cache.ReflectorOptions{
 		Name: w.what, TypeDescription: w.what, Logger: &quiet,
 		Backoff: &wait.Backoff{Duration: 100 * time.Millisecond, Cap: 2 * time.Second, Steps: 8, Factor: 2, Jitter: 0.2},
 	}).RunWithContext(logr.NewContext(ctx, quiet))
@@ -210,16 +212,48 @@ func newer(a, b string) bool {
 }
 
 // store is the reflector's side of a Watch.
-type store[T any] struct{ w *Watch[T] }
+type store[T any] struct {
+	w *Watch[T]
+	// fresh is what was listed last and not yet taken in.
+	fresh map[string]item[T]
+}
 
-func (s store[T]) Add(obj any) error {
+// page is how many objects are read and parsed at a time. As they come they take ten times the memory of what is kept of
+// them, and a start lists everything of every member at the same time.
+const page = 500
+
+// list reads all objects, past the API server's cache because that serves no pages, and returns their common version.
+func (s *store[T]) list(ctx context.Context) (version string, err error) {
+	fresh, o := map[string]item[T]{}, metav1.ListOptions{FieldSelector: s.w.only, Limit: page}
+	for {
+		list, err := s.w.client.List(ctx, o)
+		if err != nil {
+			return "", err
+		}
+		for i := range list.Items {
+			u := &list.Items[i]
+			value, err := s.w.parse(u)
+			if err != nil {
+				s.w.log.Error(err, "Unreadable object", "resource", s.w.what, "name", s.w.key(u))
+				continue
+			}
+			fresh[s.w.key(u)] = item[T]{value, u.GetResourceVersion()}
+		}
+		if o.Continue = list.GetContinue(); o.Continue == "" {
+			s.fresh = fresh
+			return list.GetResourceVersion(), nil
+		}
+	}
+}
+
+func (s *store[T]) Add(obj any) error {
 	return s.each(obj, func(u *unstructured.Unstructured) { s.w.put(u, true) })
 }
-func (s store[T]) Update(obj any) error { return s.Add(obj) }
-func (s store[T]) Delete(obj any) error { return s.each(obj, s.w.remove) }
-func (s store[T]) Resync() error        { return nil }
+func (s *store[T]) Update(obj any) error { return s.Add(obj) }
+func (s *store[T]) Delete(obj any) error { return s.each(obj, s.w.remove) }
+func (s *store[T]) Resync() error        { return nil }
 
-func (s store[T]) each(obj any, do func(*unstructured.Unstructured)) error {
+func (s *store[T]) each(obj any, do func(*unstructured.Unstructured)) error {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return fmt.Errorf("%s: unexpected %T", s.w.what, obj)
@@ -228,22 +262,10 @@ func (s store[T]) each(obj any, do func(*unstructured.Unstructured)) error {
 	return nil
 }
 
-// Replace takes the result of a list: everything else is gone.
-func (s store[T]) Replace(list []any, _ string) error {
-	w := s.w
-	fresh := make(map[string]item[T], len(list))
-	for _, obj := range list {
-		u, ok := obj.(*unstructured.Unstructured)
-		if !ok {
-			return fmt.Errorf("%s: unexpected %T", w.what, obj)
-		}
-		value, err := w.parse(u)
-		if err != nil {
-			w.log.Error(err, "Unreadable object", "resource", w.what, "name", w.key(u))
-			continue
-		}
-		fresh[w.key(u)] = item[T]{value, u.GetResourceVersion()}
-	}
+// Replace takes in what was listed: everything else is gone. The reflector's own list is empty.
+func (s *store[T]) Replace([]any, string) error {
+	w, fresh := s.w, s.fresh
+	s.fresh = nil
 	w.mu.Lock()
 	var names []string
 	for n, had := range w.items {

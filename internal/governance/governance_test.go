@@ -176,7 +176,7 @@ func TestManyPairs(t *testing.T) {
 func TestOriginOf(t *testing.T) {
 	wrote := func(manager string, minute int, fields string) metav1.ManagedFieldsEntry {
 		when := metav1.NewTime(at.Add(time.Duration(minute) * time.Minute))
-		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", Time: &when, FieldsV1: &metav1.FieldsV1{Raw: []byte(fields)}}
+		return metav1.ManagedFieldsEntry{Manager: manager, Operation: "Update", Time: &when, FieldsV1: metav1.NewFieldsV1(fields)}
 	}
 	const statements, labels = `{"f:spec":{"f:statements":{}}}`, `{"f:metadata":{"f:labels":{}}}`
 	status := wrote("acp-adapter", 9, statements)

@@ -47,7 +47,7 @@ func OriginOf(p *v1alpha1.AccessControlPolicy) Origin {
 	out := Origin{Kind: FromOther, At: p.CreationTimestamp.Time}
 	for i := range p.ManagedFields {
 		m := &p.ManagedFields[i]
-		if m.Subresource != "" || m.FieldsV1 == nil || !strings.Contains(string(m.FieldsV1.Raw), `"f:statements"`) {
+		if m.Subresource != "" || m.FieldsV1 == nil || !strings.Contains(m.FieldsV1.GetRawString(), `"f:statements"`) {
 			continue
 		}
 		if m.Time == nil || m.Time.Time.Before(out.At) && out.Manager != "" {

@@ -73,7 +73,7 @@ func (a *api) extent(ctx context.Context, scope rollout.Scope) (openapi.Downgrad
 	x := rollout.ExtentOf(in.Resources, classesOf(snap), scope, a.Now())
 	c := a.Catalog()
 	out := openapi.Downgrade{Scope: openapi.DowngradeScopeAll, Resources: x.Resources, Enforced: x.Enforced, Open: x.Open, Members: append([]string{}, x.Members...), Seconds: float32(x.Seconds),
-		Direct: x.Direct, Classes: []openapi.DowngradeClass{}, Active: []openapi.ActiveDowngrade{}, CanAct: rollout.MayDowngrade(actor(ctx))}
+		Classes: []openapi.DowngradeClass{}, Active: []openapi.ActiveDowngrade{}, CanAct: rollout.MayDowngrade(actor(ctx))}
 	out.Scope, out.Class = scopeView(scope)
 	for _, k := range x.Classes {
 		if k.Name != "" {

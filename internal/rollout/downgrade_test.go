@@ -262,13 +262,13 @@ func TestExtent(t *testing.T) {
 	}
 	all = append(all, &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: "k:events", Mode: v1alpha1.ModeAudit}})
 	got := rollout.ExtentOf(all, classOf, rollout.Scope{}, now)
-	want := rollout.Extent{Resources: 151, Enforced: 150, Open: 10, Members: []string{"m1"}, Seconds: 7, Direct: true,
+	want := rollout.Extent{Resources: 151, Enforced: 150, Open: 10, Members: []string{"m1"}, Seconds: 7,
 		Classes: []rollout.ClassExtent{{Name: "kafka"}, {Name: "redis", Enforced: 150, Open: 10}},
 		Active:  []rollout.Downgrade{{Scope: rollout.Scope{Class: "redis"}, Until: now.Add(time.Hour), Reason: "an outage", By: "sam", Resources: 10, Effective: 9}}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
-	if one := rollout.ExtentOf(all, classOf, rollout.Scope{Class: "kafka"}, now); one.Resources != 1 || one.Enforced != 0 || one.Direct || len(one.Active) != 1 {
+	if one := rollout.ExtentOf(all, classOf, rollout.Scope{Class: "kafka"}, now); one.Resources != 1 || one.Enforced != 0 || len(one.Active) != 1 {
 		t.Errorf("%+v", one)
 	}
 	for text, scope := range map[string]rollout.Scope{"all": {}, "class/redis": {Class: "redis"}} {

@@ -40,8 +40,6 @@ func (s Scope) Has(class string) bool { return s.Class == "" || s.Class == class
 const (
 	// writesPerSecond is how many objects KubeFed writes into each member in a second (its client's default limit).
 	writesPerSecond = 20
-	// directFrom is from how many units that wait to be opened on the adapter writes into the members itself.
-	directFrom = 100
 )
 
 // Extent is what a downgrade would open, and what is open by one.
@@ -54,8 +52,6 @@ type Extent struct {
 	Members []string
 	// Seconds until KubeFed has written the last one.
 	Seconds float64
-	// Direct: there are so many that the adapter does not wait for KubeFed.
-	Direct  bool
 	Classes []ClassExtent
 	Active  []Downgrade
 }
@@ -122,7 +118,7 @@ func ExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource strin
 		most = max(most, n)
 	}
 	out.Members = slices.Sorted(maps.Keys(perMember))
-	out.Seconds, out.Direct = float64(most)/writesPerSecond, out.Enforced-out.Open > directFrom
+	out.Seconds = float64(most) / writesPerSecond
 	for _, name := range slices.Sorted(maps.Keys(classes)) {
 		out.Classes = append(out.Classes, *classes[name])
 	}

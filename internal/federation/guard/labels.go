@@ -51,7 +51,7 @@ func classLabels(keys []string) admission.ValidatingAdmissionPolicySpec {
 
 // settings matches what sets labels of pods.
 func settings(group string, resources ...string) admission.NamedRuleWithOperations {
-	r := rule(nil, group, admission.NamespacedScope, resources...)
+	r := rule(group, admission.NamespacedScope, resources...)
 	r.Operations = []admission.OperationType{admission.Create, admission.Update}
 	return r
 }

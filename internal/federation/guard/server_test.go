@@ -267,6 +267,10 @@ func TestWritersAreRefused(t *testing.T) {
 		if err := pusher.Resource(configMaps).Namespace(Namespace).Delete(ctx, Mark, metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
 			t.Errorf("the pusher takes the mark away: %v", err)
 		}
+		// A request to delete all names none.
+		if err := m.admin.Resource(configMaps).Namespace(Namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); !apierrors.IsForbidden(err) {
+			t.Errorf("an administrator takes the mark away with everything else: %v", err)
+		}
 		if err := breakGlass.Resource(configMaps).Namespace(Namespace).Delete(ctx, Mark, metav1.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}

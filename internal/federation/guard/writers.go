@@ -35,14 +35,15 @@ func breakGlass() admission.Variable {
 // guarded are the kinds that ACP pushes.
 func guarded() []admission.NamedRuleWithOperations {
 	return []admission.NamedRuleWithOperations{
-		rule(nil, "cilium.io", admission.ClusterScope, "ciliumclusterwidenetworkpolicies", "ciliumcidrgroups"),
-		rule(nil, "security.istio.io", admission.NamespacedScope, "authorizationpolicies"),
+		rule("cilium.io", admission.ClusterScope, "ciliumclusterwidenetworkpolicies", "ciliumcidrgroups"),
+		rule("security.istio.io", admission.NamespacedScope, "authorizationpolicies"),
 	}
 }
 
-// rule matches every write of resources in every version; writes of their status are none.
-func rule(names []string, group string, scope admission.ScopeType, resources ...string) admission.NamedRuleWithOperations {
-	return admission.NamedRuleWithOperations{ResourceNames: names, RuleWithOperations: admission.RuleWithOperations{
+// rule matches every write of resources in every version; writes of their status are none. It names no objects, because a
+// request to delete all of them names none either.
+func rule(group string, scope admission.ScopeType, resources ...string) admission.NamedRuleWithOperations {
+	return admission.NamedRuleWithOperations{RuleWithOperations: admission.RuleWithOperations{
 		Operations: []admission.OperationType{admission.Create, admission.Update, admission.Delete},
 		Rule:       admission.Rule{APIGroups: []string{group}, APIVersions: []string{"*"}, Resources: resources, Scope: &scope},
 	}}
@@ -63,16 +64,18 @@ func writers() admission.ValidatingAdmissionPolicySpec {
 	fail, forbidden := admission.Fail, metav1.StatusReasonForbidden
 	return admission.ValidatingAdmissionPolicySpec{
 		FailurePolicy:    &fail,
-		MatchConstraints: match(append(guarded(), rule([]string{Mark}, "", admission.NamespacedScope, "configmaps")), Namespace, istioRoot),
+		MatchConstraints: match(append(guarded(), rule("", admission.NamespacedScope, "configmaps")), Namespace, istioRoot),
 		Variables: []admission.Variable{managed(), breakGlass(),
-			{Name: "mark", Expression: "request.resource.resource == 'configmaps'"},
+			{Name: "configMap", Expression: "request.resource.resource == 'configmaps'"},
+			{Name: "mark", Expression: fmt.Sprintf("variables.configMap && request.namespace == '%s' && "+
+				"[object, oldObject].exists(o, o != null && o.metadata.?name.orValue('') == '%s')", Namespace, Mark)},
 			{Name: "pusher", Expression: fmt.Sprintf("request.userInfo.?username.orValue('') == '%s'", Pusher)}},
 		Validations: []admission.Validation{
-			{Expression: "variables.mark || !variables.managed || variables.pusher || variables.breakGlass", Reason: &forbidden,
+			{Expression: "variables.configMap || !variables.managed || variables.pusher || variables.breakGlass", Reason: &forbidden,
 				MessageExpression: fmt.Sprintf("'ACP manages ' + request.resource.resource + ' whose name begins with %s or that carry its labels: change the policy in ACP; "+
 					"in an emergency the group %s may change them here'", v1alpha1.ObjectPrefix, BreakGlass),
 				Message: "ACP manages this object: change the policy in ACP"},
-			{Expression: fmt.Sprintf("!variables.mark || request.namespace != '%s' || variables.breakGlass", Namespace), Reason: &forbidden,
+			{Expression: "!variables.mark || variables.breakGlass", Reason: &forbidden,
 				Message: fmt.Sprintf("only the group %s may downgrade this cluster or resume: use kubectl acp downgrade and kubectl acp resume", BreakGlass)},
 		},
 	}

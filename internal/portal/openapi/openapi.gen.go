@@ -1856,9 +1856,6 @@ type Downgrade struct {
 	Class   *string           `json:"class,omitempty"`
 	Classes []DowngradeClass  `json:"classes"`
 
-	// Direct there are so many that the adapter writes into the members itself, which is faster
-	Direct bool `json:"direct"`
-
 	// Enforced of which some member enforces, so that a downgrade would open them
 	Enforced int `json:"enforced"`
 

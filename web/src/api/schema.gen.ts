@@ -3388,8 +3388,6 @@ export interface components {
             members: string[];
             /** @description until the last one is open by KubeFed, which writes 20 objects per second to each member */
             seconds: number;
-            /** @description there are so many that the adapter writes into the members itself, which is faster */
-            direct: boolean;
             classes: components["schemas"]["DowngradeClass"][];
             active: components["schemas"]["ActiveDowngrade"][];
             run?: components["schemas"]["DowngradeRun"];

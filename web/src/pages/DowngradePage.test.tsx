@@ -7,7 +7,7 @@ import { problem, renderPage, serve } from "../testing/render";
 import type { Answer } from "../testing/render";
 import { DowngradePage } from "./DowngradePage";
 
-const extent = (over: Partial<Downgrade> = {}): Downgrade => ({ scope: "all", resources: 40, enforced: 30, open: 0, members: ["m1", "m2"], seconds: 1.5, direct: false, classes: [{ name: "redis", enforced: 20, open: 0 }], active: [], canAct: true, ...over });
+const extent = (over: Partial<Downgrade> = {}): Downgrade => ({ scope: "all", resources: 40, enforced: 30, open: 0, members: ["m1", "m2"], seconds: 1.5, classes: [{ name: "redis", enforced: 20, open: 0 }], active: [], canAct: true, ...over });
 const opened = { scope: "all" as const, until: "2026-11-21T12:00:00Z", reason: "redis is down", by: alice, resources: 30, effective: 29 };
 
 function start(role: Role, answer: Downgrade, post: () => Answer = () => ({ body: answer })) {

@@ -34,7 +34,7 @@ export function Extent({ extent }: { extent: Downgrade }) {
           <div>
             <dt>{t("downgrade.takes")}</dt>
             <dd>
-              {extent.direct ? t("downgrade.atMost", { duration }) : duration} <span className={tables.muted}>{t(extent.direct ? "downgrade.direct" : "downgrade.viaKubeFed")}</span>
+              {duration} <span className={tables.muted}>{t("downgrade.viaKubeFed")}</span>
             </dd>
           </div>
         )}
