@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/playground/internal/parts"
 	"github.com/acp-io/acp/playground/internal/supervisor"
 )
@@ -92,10 +93,13 @@ func TestAMemberBehindKonnectivity(t *testing.T) {
 	}
 	began := time.Now()
 	waitIn(t, ctx, member, "m3", "888")
+	waitStands(t, ctx, f, "m3", v1alpha1.MemberClusterReady)
 	t.Logf("KubeFed pushed through the proxy %s after the object was written", time.Since(began).Round(time.Millisecond))
 
 	way.cut(true)
 	waitReady(t, ctx, f, "m3", "False", "Unknown")
+	waitStands(t, ctx, f, "m3", v1alpha1.MemberClusterUnreachable)
+	waitStands(t, ctx, f, "m1", v1alpha1.MemberClusterReady)
 	patch, err := json.Marshal(map[string]any{"spec": federated("889").Object["spec"]})
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +112,7 @@ func TestAMemberBehindKonnectivity(t *testing.T) {
 	way.cut(false)
 	waitReady(t, ctx, f, "m3", "True")
 	waitIn(t, ctx, member, "m3", "889")
+	waitStands(t, ctx, f, "m3", v1alpha1.MemberClusterReady)
 	t.Logf("the member had the change %s after the agent could connect again", time.Since(began).Round(time.Millisecond))
 }
 
@@ -230,6 +235,24 @@ func waitReady(t *testing.T, ctx context.Context, f *Fleet, member string, want 
 			}
 		}
 		return errors.New("it says otherwise")
+	}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// waitStands waits until the adapter, which reads the member by itself, says so of it.
+func waitStands(t *testing.T, ctx context.Context, f *Fleet, member string, want v1alpha1.MemberClusterState) {
+	t.Helper()
+	members := as(t, f, Host).Resource(v1alpha1.GroupVersion.WithResource("memberclusters"))
+	if err := poll(ctx, fmt.Sprintf("the adapter does not say %s of %s", want, member), func(ctx context.Context) error {
+		u, err := members.Get(ctx, member, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if got, _, _ := unstructured.NestedString(u.Object, "status", "state"); got != string(want) {
+			return fmt.Errorf("it says %q", got)
+		}
+		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
