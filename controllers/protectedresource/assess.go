@@ -125,7 +125,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	p := &done.Plan
 	var sight []sighting
 	for _, name := range objects {
-		s := sighting{What: what(name), Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
+		s := sighting{What: what(name), Name: name, Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
 			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Waits, WaitsFor: done.WaitsFor}
 		if e := byName[name]; e != nil {
 			// What KubeFed says is about what was written before.

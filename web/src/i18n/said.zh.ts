@@ -105,6 +105,7 @@ export const saidInChinese: Record<string, string> = {
   "policy %s was changed in the member; KubeFed writes it again": "策略 {{1}} 在成员集群中被改动，KubeFed 会重新写入",
   "policy %s was changed in the member by %s; KubeFed writes it again": "策略 {{1}} 在成员集群中被 {{2}} 改动，KubeFed 会重新写入",
   "AuthorizationPolicy %s is present though it should not be: look at KubeFed's status, or delete it in the member": "AuthorizationPolicy {{1}} 本不应存在：请查看 KubeFed 的状态，或在成员集群中删除它",
+  "AuthorizationPolicy %s was deleted in the member; who did it is in the member's audit log; KubeFed writes it again": "AuthorizationPolicy {{1}} 在成员集群中被删除，删除者请查该集群的审计日志；KubeFed 会重新写入",
   "AuthorizationPolicy %s was changed in the member; KubeFed writes it again": "AuthorizationPolicy {{1}} 在成员集群中被改动，KubeFed 会重新写入",
   "AuthorizationPolicy %s was changed in the member by %s; KubeFed writes it again": "AuthorizationPolicy {{1}} 在成员集群中被 {{2}} 改动，KubeFed 会重新写入",
   "member %s is %s: it lets everything through and gets no changes until kubectl acp resume": "成员集群 {{1}} {{2}}：在执行 kubectl acp resume 之前，它放行一切访问，也不接收变更",
