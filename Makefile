@@ -91,6 +91,7 @@ clickhouse-server:
 test-go: parts postgres clickhouse clickhouse-server ## Unit tests and controller tests against real API servers, race detector on
 	KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \
 		go test $(GO_TEST_FLAGS) ./...
+	go test -tags drill ./internal/wallclock
 
 .PHONY: test-playground
 test-playground: parts ## Tests of the playground and its dataplane emulator
@@ -127,11 +128,13 @@ conformance: parts ## Compare decisions and renderings with Cilium's own engine 
 STEPS ?= 200
 SEED ?= 0
 DURATION ?= 0
+OUTAGES ?=
 
 .PHONY: faults
-faults: build parts ## Break a fleet at random for STEPS steps (SEED= repeats a run, DURATION=1h runs that long)
+faults: web parts ## Break a fleet at random for STEPS steps (SEED= repeats a run, DURATION=1h runs that long, OUTAGES=clock breaks only these)
+	@hack/step "programs for drills" go build -tags drill -ldflags '$(LDFLAGS)' -o $(BIN)/drill/ ./cmd/acp-adapter ./cmd/flow-collector ./cmd/portal
 	@cd $(PLAYGROUND) && ../hack/step "fault drill" go build -o $(BIN)/ ./cmd/acp-faults
-	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION)
+	@$(BIN)/acp-faults --bin-dir $(BIN) --steps $(STEPS) --seed $(SEED) --duration $(DURATION) --outages '$(OUTAGES)'
 
 FUZZTIME ?= 30s
 
@@ -149,10 +152,11 @@ parts: $(BIN)/acp-playground ## Build etcd, kube-apiserver, KubeFed and the data
 	@$(BIN)/acp-playground parts
 
 .PHONY: bench
-bench: build parts postgres clickhouse ## Measure; prints lines "bench NAME VALUE UNIT"
+bench: build parts postgres clickhouse e2e/node_modules/.installed ## Measure; prints lines "bench NAME VALUE UNIT"
 	@cd $(PLAYGROUND) && go build -o $(BIN)/ ./cmd/acp-bench
 	@$(BIN)/acp-bench --bin-dir $(BIN)
 	@cd web && npm run --silent bench
+	@chromium="$$(hack/chromium)" && cd e2e && CHROMIUM="$$chromium" npm run --silent bench | grep '^bench '
 	@cd $(BENCH) && go build -o $(BIN)/acp-bench-core .
 	@$(BIN)/acp-bench-core
 	@KUBEBUILDER_ASSETS="$$($(BIN)/acp-playground parts --print kubebuilder-assets)" \

@@ -36,6 +36,20 @@ func TestDriftIsSeenAndGoesAway(t *testing.T) {
 	s.untilStates("the repair is seen", bothRealized)
 }
 
+func TestDeletionInAMemberIsDriftOfNobody(t *testing.T) {
+	s := enforced(t, "undeleted")
+	u := s.ccnp()
+	if err := s.members["m2"].client.Delete(s.ctx, u); err != nil {
+		t.Fatal(err)
+	}
+	s.untilStates("the deletion is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberDrifted})
+	if m := s.message("m2"); !strings.Contains(m, "policy "+s.object()+" was deleted in the member") || !strings.Contains(m, "audit log") {
+		t.Errorf("the message does not say what happened, and where to look: %q", m)
+	}
+	s.push()
+	s.untilStates("the repair is seen", bothRealized)
+}
+
 func TestRulesBesideTheSpecAreDrift(t *testing.T) {
 	s := enforced(t, "besides")
 	s.edit("m2", func(u *unstructured.Unstructured) {

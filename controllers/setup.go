@@ -49,6 +49,8 @@ type Config struct {
 	Pace pace.Limits
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
+	// Behind is how far this machine's clock is behind the host's, for the metrics; nil: it is not known.
+	Behind func() time.Duration
 }
 
 func (c Config) validate() error {
@@ -136,9 +138,12 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
+	if err := measure.Clock(config.Metrics, config.Behind); err != nil {
+		return err
+	}
 	units := &protectedresource.Reconciler{
 		Client: mgr.GetClient(), Index: x, Fleet: w.carriers, Federated: w.carriers, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
-		Line: w.pacing.line, Owes: w.pacing.object, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
+		Line: w.pacing.line, Owes: w.pacing.object, Settle: config.Pace.Settle, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
 		Enforcers: w.istio.drivers(), Clock: config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
 	if err := units.SetupWithManager(mgr, ready); err != nil {

@@ -1,9 +1,18 @@
-import { AxeBuilder } from '@axe-core/playwright';
-import { expect, test, type Page } from '@playwright/test';
+import { expect, test } from '@playwright/test';
+import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
 import { approve, expectState, logIn } from './people.js';
 import { shot } from './shots.js';
 
 const cache = 'deals-cache';
+const places: Place[] = [
+  { name: 'flows', path: '/flows' },
+  { name: 'disagreements', path: '/flows?disagree=true' },
+  { name: 'single-flows', path: '/flows?tab=raw' },
+  { name: 'losses', path: '/flows?tab=losses&window=14d' },
+  { name: 'rollout', path: '/rollout' },
+  { name: 'unused', path: '/unused' },
+  { name: 'resource-in-audit', path: `/resources/${cache}` },
+];
 
 test('the explorer: filters in the address, from a flow to who approved it, what is missing', async ({ browser }) => {
   const { page, context } = await logIn(browser, 'dave');
@@ -58,18 +67,10 @@ test('the explorer: filters in the address, from a flow to who approved it, what
   await context.close();
 });
 
-for (const colorScheme of ['light', 'dark'] as const) {
-  test(`the pages of flows, ${colorScheme}: no serious finding of axe, nothing cut off`, async ({ browser }) => {
-    const { page, context } = await logIn(browser, 'dave', { colorScheme });
-    for (const path of ['/flows', '/flows?disagree=true', '/flows?tab=raw', '/flows?tab=losses&window=14d', '/rollout', '/unused', `/resources/${cache}`]) {
-      await page.setViewportSize({ width: 1280, height: 860 });
-      await page.goto(path);
-      await settled(page);
-      expect.soft(await serious(page), path).toEqual([]);
-      await page.setViewportSize({ width: 390, height: 860 });
-      await settled(page);
-      expect.soft(await overflow(page), `${path} scrolls sideways at 390`).toBeLessThanOrEqual(0);
-    }
+for (const look of looks) {
+  test(`the pages of flows in ${look.language}, ${look.colorScheme}: no serious finding of axe, nothing cut off`, async ({ browser }) => {
+    const { page, context } = await logInAs(browser, 'dave', look);
+    await lookAt(page, places, look);
     await context.close();
   });
 }
@@ -152,19 +153,3 @@ test('closing a resource: who was seen may stay, their owners are told, it is en
     await expect(page.getByTestId('access-table')).toContainText(adopted);
   });
 });
-
-async function settled(page: Page): Promise<void> {
-  await expect(page.locator('main h1').first()).toBeVisible();
-  await expect(page.getByTestId('skeleton')).toHaveCount(0);
-}
-
-async function serious(page: Page): Promise<string[]> {
-  const results = await new AxeBuilder({ page }).analyze();
-  return results.violations
-    .filter((violation) => violation.impact === 'serious' || violation.impact === 'critical')
-    .map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.target.join(' ')).join(', ')}`);
-}
-
-async function overflow(page: Page): Promise<number> {
-  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-}

@@ -1,9 +1,9 @@
-import { AxeBuilder } from '@axe-core/playwright';
-import { expect, test, type Page } from '@playwright/test';
+import { expect, test } from '@playwright/test';
+import { logInAs, lookAt, looks, serious, type Place } from './looks.js';
 import { logIn } from './people.js';
 import { shot } from './shots.js';
 
-const pages = [
+const places: Place[] = [
   { name: 'fleet', path: '/fleet' },
   { name: 'member', path: '/fleet/m1' },
   { name: 'access-map', path: '/access?level=resource' },
@@ -14,27 +14,10 @@ const pages = [
   { name: 'downgrade', path: '/downgrade' },
 ];
 
-for (const [language, colorScheme] of [
-  ['en', 'light'],
-  ['zh', 'dark'],
-] as const) {
-  test(`the administrator's pages in ${language}, ${colorScheme}: no serious finding of axe, nothing cut off`, async ({ browser }) => {
-    const { page, context } = await logIn(browser, 'dave', { colorScheme });
-    if (language === 'zh') {
-      await page.getByTestId('language-menu').click();
-      await page.getByTestId('language-zh').click();
-    }
-    for (const { name, path } of pages) {
-      await page.setViewportSize({ width: 1280, height: 860 });
-      await page.goto(path);
-      await settled(page);
-      await shot(page, `page-${name}-${language}-${colorScheme}`);
-      expect.soft(await serious(page), `${name} at 1280`).toEqual([]);
-      await page.setViewportSize({ width: 390, height: 800 });
-      await settled(page);
-      expect.soft(await overflow(page), `${name} scrolls sideways at 390`).toBeLessThanOrEqual(0);
-      if (language === 'en') await shot(page, `page-${name}-${language}-390`);
-    }
+for (const look of looks) {
+  test(`the administrator's pages in ${look.language}, ${look.colorScheme}: no serious finding of axe, nothing cut off`, async ({ browser }) => {
+    const { page, context } = await logInAs(browser, 'dave', look);
+    await lookAt(page, places, look);
     await context.close();
   });
 }
@@ -113,19 +96,3 @@ test('a class is opened at once, seen by an auditor, and closed again', async ({
   await dave.context.close();
   await grace.context.close();
 });
-
-async function settled(page: Page): Promise<void> {
-  await expect(page.locator('main h1').first()).toBeVisible();
-  await expect(page.getByTestId('skeleton')).toHaveCount(0);
-}
-
-async function serious(page: Page): Promise<string[]> {
-  const results = await new AxeBuilder({ page }).analyze();
-  return results.violations
-    .filter((violation) => violation.impact === 'serious' || violation.impact === 'critical')
-    .map((violation) => `${violation.id}: ${violation.nodes.map((node) => node.target.join(' ')).join(', ')}`);
-}
-
-async function overflow(page: Page): Promise<number> {
-  return page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-}

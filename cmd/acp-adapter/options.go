@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/acp-io/acp/controllers/rotation"
 )
@@ -25,9 +26,33 @@ type options struct {
 	webhookCert          string
 	webhookKey           string
 	leaderElect          bool
+	lease                lease
 	logFormat            string
 	logLevel             slog.Level
 	version              bool
+}
+
+// lease is how replicas of the adapter take turns.
+type lease struct {
+	// duration is how long the others wait for a leader that was not heard of, deadline how long a leader tries to be heard
+	// before it ends, and retry the time between two attempts.
+	duration, deadline, retry time.Duration
+}
+
+// defaultLease: another one writes some 5 to 10 seconds after a leader was killed. A host that does not answer for less than
+// the deadline costs no leader; replicas that only wait ask it every two or three seconds.
+var defaultLease = lease{duration: 7 * time.Second, deadline: 5 * time.Second, retry: 1500 * time.Millisecond}
+
+func (l lease) validate() error {
+	switch {
+	case l.retry < 100*time.Millisecond:
+		return fmt.Errorf("--leader-elect-retry-period %s is less than 100ms", l.retry)
+	case float64(l.deadline) <= leaderelection.JitterFactor*float64(l.retry):
+		return fmt.Errorf("--leader-elect-renew-deadline %s has to be more than %g times --leader-elect-retry-period %s", l.deadline, leaderelection.JitterFactor, l.retry)
+	case l.duration <= l.deadline:
+		return fmt.Errorf("--leader-elect-lease-duration %s has to be more than --leader-elect-renew-deadline %s, or two could write at the same time", l.duration, l.deadline)
+	}
+	return nil
 }
 
 func parse(args []string, help io.Writer) (options, error) {
@@ -49,6 +74,9 @@ func parse(args []string, help io.Writer) (options, error) {
 	f.StringVar(&o.webhookCert, "webhook-cert", "", "`file` with the webhook's TLS certificate; read again when it changes")
 	f.StringVar(&o.webhookKey, "webhook-key", "", "`file` with the key of the webhook's certificate")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease; needed with more than one replica")
+	f.DurationVar(&o.lease.duration, "leader-elect-lease-duration", defaultLease.duration, "`time` after which another replica takes over from a leader that is not heard of")
+	f.DurationVar(&o.lease.deadline, "leader-elect-renew-deadline", defaultLease.deadline, "`time` after which a leader ends that cannot write to the host cluster")
+	f.DurationVar(&o.lease.retry, "leader-elect-retry-period", defaultLease.retry, "`time` between two attempts to hold the lease or to get it")
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
 	f.BoolVar(&o.version, "version", false, "print the version and exit")
@@ -85,6 +113,9 @@ func (o *options) validate() error {
 	}
 	if set := o.webhookAddress != ""; set != (o.webhookCert != "") || set != (o.webhookKey != "") {
 		return errors.New("--webhook-address, --webhook-cert and --webhook-key are needed together")
+	}
+	if err := o.lease.validate(); err != nil {
+		return err
 	}
 	if o.logFormat != "json" && o.logFormat != "text" {
 		return fmt.Errorf("--log-format %q is neither json nor text", o.logFormat)

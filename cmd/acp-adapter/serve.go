@@ -28,6 +28,7 @@ import (
 	"github.com/acp-io/acp/controllers"
 	"github.com/acp-io/acp/internal/admission/webhook"
 	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/wallclock"
 )
 
 // contactTimeout bounds how long the first contact with the host may take, so that a wrong address is told soon.
@@ -41,6 +42,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	if err != nil {
 		return err
 	}
+	now := keepTime(config, logger)
 	if err := preflight(ctx, config); err != nil {
 		return err
 	}
@@ -62,19 +64,20 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		Scheme: scheme, Logger: logger, HealthProbeBindAddress: o.healthAddress,
 		Metrics:        metricsserver.Options{BindAddress: o.metricsAddress},
 		LeaderElection: o.leaderElect, LeaderElectionID: "acp-adapter", LeaderElectionNamespace: o.credentialsNamespace,
-		LeaderElectionReleaseOnCancel: true,
+		LeaderElectionReleaseOnCancel: true, LeaseDuration: &o.lease.duration, RenewDeadline: &o.lease.deadline, RetryPeriod: &o.lease.retry,
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
 		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace, TokenChecks: o.tokenChecks, Metrics: metrics.Registry,
+		Clock: now, Behind: now.Behind,
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	if o.webhookAddress != "" {
 		hook, err := webhook.New(ctx, o.webhookAddress, o.webhookCert, o.webhookKey,
-			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: time.Now})
+			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now.Now})
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
@@ -86,6 +89,19 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	return mgr.Start(ctx)
+}
+
+// keepTime makes the clock by which grants begin and end, and lets it learn from the answers to whoever uses the config.
+func keepTime(config *rest.Config, logger logr.Logger) *hostcluster.Clock {
+	c := &hostcluster.Clock{WithTicker: wallclock.Clock(), Told: func(behind time.Duration) {
+		if behind == 0 {
+			logger.Info("This machine's clock is right again")
+			return
+		}
+		logger.Error(nil, "This machine's clock is behind the host cluster's, whose time is taken: synchronise both", "behind", behind)
+	}}
+	config.Wrap(c.Wrap)
+	return c
 }
 
 // listed is ready when the host's objects were listed.

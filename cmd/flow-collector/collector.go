@@ -26,6 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/audit/spool"
 	"github.com/acp-io/acp/internal/audit/tap"
 	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/wallclock"
 )
 
 // collector is the parts of the program.
@@ -60,7 +61,7 @@ func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io
 	if err != nil {
 		return err
 	}
-	if c.source, err = policies.New(policies.Config{Host: host, Log: log}); err != nil {
+	if c.source, err = policies.New(policies.Config{Host: host, Now: wallclock.Now, Log: log}); err != nil {
 		return err
 	}
 	if c.store, err = openStore(ctx, o.store, log); err != nil {
@@ -91,7 +92,7 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 		}
 		c.writer = c.spool
 	}
-	if c.totals, err = rollup.New(rollup.Config{Store: c.writer, Log: c.log, Registerer: reg, Retention: c.o.retention, FlowRetention: c.o.flowRetention}); err != nil {
+	if c.totals, err = rollup.New(rollup.Config{Store: c.writer, Log: c.log, Registerer: reg, Retention: c.o.retention, FlowRetention: c.o.flowRetention, Now: wallclock.Now}); err != nil {
 		return err
 	}
 	if c.tap, err = c.o.tap.open(stdout, c.log, reg); err != nil {
@@ -115,7 +116,7 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 func (c *collector) follower(m member) (*hubble.Follower, error) {
 	cfg := hubble.Config{
 		Member: m.name, Address: m.address, Members: len(c.o.members), Keep: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
-		Resume: c.writer, Evaluators: c.source, Sink: c.totals, Metrics: c.metrics, Log: c.log,
+		Resume: c.writer, Evaluators: c.source, Sink: c.totals, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
 	}
 	if c.tap != nil {
 		cfg.Tap = c.tap

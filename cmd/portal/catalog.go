@@ -3,12 +3,12 @@ package main
 import (
 	"context"
 	"log/slog"
-	"time"
 
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/catalog/backstage"
 	catalogstore "github.com/acp-io/acp/internal/catalog/gormstore"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/wallclock"
 )
 
 // Names of the sources that --catalog and --catalog-backstage configure. They are kept with the entities.
@@ -30,7 +30,7 @@ func openCatalog(ctx context.Context, o options, db *database.DB, log *slog.Logg
 		}
 		sources = append(sources, b)
 	}
-	s, err := catalog.NewService(ctx, catalog.Config{Store: catalogstore.New(db), Sources: sources, Now: time.Now, Log: log})
+	s, err := catalog.NewService(ctx, catalog.Config{Store: catalogstore.New(db), Sources: sources, Now: wallclock.Now, Log: log})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/gormstore"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/portal"
+	"github.com/acp-io/acp/internal/wallclock"
 )
 
 // listenMetrics has a listener of its own, so that what the portal counts is not for everyone who reaches the portal.
@@ -33,7 +34,7 @@ func counted(tickets *gormstore.Store, credentials *credentialstore.Store) func(
 		if s.Tickets, s.Outbox, s.Oldest, err = tickets.Stats(ctx); err != nil {
 			return s, err
 		}
-		s.Sessions, s.Tokens, err = credentials.Count(ctx, time.Now())
+		s.Sessions, s.Tokens, err = credentials.Count(ctx, wallclock.Now())
 		return s, err
 	}
 }

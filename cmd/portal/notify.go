@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger/anchor"
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/notify/setup"
+	"github.com/acp-io/acp/internal/wallclock"
 )
 
 const (
@@ -35,7 +36,7 @@ func keeper(o options, config *rest.Config, lines ledger.Reader, log *slog.Logge
 	if err != nil {
 		return nil, fmt.Errorf("--ledger-anchor %w", err)
 	}
-	return &anchor.Keeper{Ledger: lines, Anchors: anchors, Every: o.ledgerAnchorEvery, Now: time.Now, Log: log}, nil
+	return &anchor.Keeper{Ledger: lines, Anchors: anchors, Every: o.ledgerAnchorEvery, Now: wallclock.Now, Log: log}, nil
 }
 
 // notifier is what tells people: one router, and a courier for each channel.
@@ -51,12 +52,12 @@ func notifier(store notify.Store, tickets approval.Store, company func() *catalo
 		return all[0], nil
 	}
 	people := func(ctx context.Context) (notify.People, error) {
-		now := time.Now()
+		now := wallclock.Now()
 		active, err := tickets.Delegations(ctx, approval.DelegationFilter{ActiveAt: now})
 		return notify.Company{Catalog: company(), Delegations: active, Now: now}, err
 	}
 	router := notify.NewRouter(notify.RouterConfig{Store: store, Ticket: tickets.Get, Delegation: delegation, People: people, Channels: channels.People,
-		Broadcasts: channels.Broadcasts, OnInbox: arrived, Now: time.Now, Log: log, Poll: notifyEvery, Keep: notifyKeep,
+		Broadcasts: channels.Broadcasts, OnInbox: arrived, Now: wallclock.Now, Log: log, Poll: notifyEvery, Keep: notifyKeep,
 		Gone: func(err error) bool { return approval.CodeOf(err) == approval.CodeNotFound }})
 	run := []func(context.Context){router.Run}
 	for name, sender := range channels.Senders {
@@ -64,7 +65,7 @@ func notifier(store notify.Store, tickets approval.Store, company func() *catalo
 			Recipient: func(person string) (notify.Recipient, bool) {
 				return notify.Company{Catalog: company()}.Recipient(person)
 			},
-			Now: time.Now, Log: log, Poll: notifyEvery, Lease: notifyLease})
+			Now: wallclock.Now, Log: log, Poll: notifyEvery, Lease: notifyLease})
 		run = append(run, courier.Run)
 	}
 	return run

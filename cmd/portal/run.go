@@ -44,6 +44,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
+	"github.com/acp-io/acp/internal/wallclock"
 	"github.com/acp-io/acp/web"
 )
 
@@ -137,15 +138,15 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
 	}
 	once := oncestore.New(db)
-	registrar := workloads.New(workloads.Config{Cluster: h.Workloads(), State: h.Workloads().State, Catalog: directory.Catalog, Covered: h.SubjectCovered, Now: time.Now,
+	registrar := workloads.New(workloads.Config{Cluster: h.Workloads(), State: h.Workloads().State, Catalog: directory.Catalog, Covered: h.SubjectCovered, Now: wallclock.Now,
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})
 	times := portal.NewTicketTimes(registry)
 	var outbox []*approval.Worker
 	states := rolloutstore.New(db)
-	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: time.Now})
-	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: time.Now,
+	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: wallclock.Now})
+	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: wallclock.Now,
 		OnChange: func(t *approval.Ticket) {
 			hub.Ticket(t)
 			times.Changed(t)
@@ -162,8 +163,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	writer := h.Writer()
 	writer.Ledger = ledgerstore.NewReader(db)
 	replica := rand.Text()
-	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: time.Now, Log: log})
-	downgrades := &rollout.Downgrades{Service: rollout.NewService(rollout.Config{Store: states, Switch: h.Urgent(), Host: h, Catalog: directory.Catalog, Now: time.Now, Log: log}),
+	rollouts := rollout.NewService(rollout.Config{Store: states, Switch: writer, Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log})
+	downgrades := &rollout.Downgrades{Service: rollout.NewService(rollout.Config{Store: states, Switch: h.Urgent(), Host: h, Catalog: directory.Catalog, Now: wallclock.Now, Log: log}),
 		Objects: portal.ProtectedBy(h), ClassOf: h.ClassOf, Patience: downgradePatience, Running: ctx}
 	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Enforced, Every: guardEvery, Log: log}
 	for i := range workers {
@@ -179,15 +180,15 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	notifications := notifystore.New(db)
-	registry.MustRegister(&notify.Collector{Store: notifications, Now: time.Now, Log: log})
+	registry.MustRegister(&notify.Collector{Store: notifications, Now: wallclock.Now, Log: log})
 	anchors, err := keeper(o, config, ledgerstore.NewReader(db), log)
 	if err != nil {
 		return err
 	}
 	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Downgrades: downgrades, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
 		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
-		Credentials: &credential.Service{Store: credentials, Now: time.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
-		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: time.Now, Log: log})
+		Credentials: &credential.Service{Store: credentials, Now: wallclock.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
+		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: wallclock.Now, Log: log})
 	if err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	var background sync.WaitGroup
 	var hostErr error
 	background.Go(func() { directory.Run(ctx, catalogEvery) })
-	background.Go(func() { hub.FollowStore(ctx, store, time.Now, storeEvery, log) })
+	background.Go(func() { hub.FollowStore(ctx, store, wallclock.Now, storeEvery, log) })
 	background.Go(func() { hub.FollowInboxes(ctx, notifications, storeEvery, log) })
 	background.Go(func() { follower.Run(ctx) })
 	background.Go(func() { prune(ctx, credentials, once, log) })
@@ -276,7 +277,7 @@ func prune(ctx context.Context, s credential.Store, once idempotency.Store, log 
 	t := time.NewTicker(pruneEvery)
 	defer t.Stop()
 	for {
-		if err := errors.Join(s.Prune(ctx, time.Now()), once.Prune(ctx, time.Now().Add(-idempotency.Remembered))); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.Prune(ctx, wallclock.Now()), once.Prune(ctx, wallclock.Now().Add(-idempotency.Remembered))); err != nil && ctx.Err() == nil {
 			log.Warn("expired sessions, tokens and idempotency keys could not be removed", "error", err)
 		}
 		select {

@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/patience"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -38,6 +39,8 @@ type Reconciler struct {
 	mu sync.Mutex
 	// rendered is what Render made of each subject's group, as it was last.
 	rendered map[string]rendering
+	// handing are the subjects whose addresses wait for their next subject.
+	handing patience.Patience
 }
 
 type rendering struct {
@@ -49,7 +52,7 @@ const (
 	workers = 4
 	// attempts at a federated object that others write to at the same time.
 	attempts = 3
-	// soon is when a decision that met a newer object is taken again, if no event comes first.
+	// soon is when a decision that met a newer object, or has to wait for one, is taken again, if no event comes first.
 	soon = 50 * time.Millisecond
 )
 
@@ -75,6 +78,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
 		waits, err = r.bring(ctx, subject, asked != 0)
 	}
+	if errors.Is(err, errHandsOver) {
+		return reconcile.Result{RequeueAfter: soon}, nil
+	}
 	if !waits {
 		r.Line.Done(subject)
 		if err == nil {
@@ -98,7 +104,10 @@ func (r *Reconciler) bring(ctx context.Context, subject string, asked bool) (wai
 	if err != nil {
 		return false, err
 	}
-	if len(writes) > 0 && !r.Line.Ask(subject, r.order(writes, asked), r.Clock.Now()) {
+	if (len(wanted) == 0 || r.takes(writes)) && r.handsOver(view, subject) {
+		return false, errHandsOver
+	}
+	if len(writes) > 0 && !r.Line.Ask(pace.Work{Unit: subject, Kind: r.order(writes, asked), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
 		return true, nil
 	}
 	if err := r.write(ctx, subject, writes); err != nil {
@@ -117,22 +126,28 @@ func (r *Reconciler) bring(ctx context.Context, subject string, asked bool) (wai
 
 // order tells what kind of work it is to write objects.
 func (r *Reconciler) order(writes []*federation.Object, asked bool) pace.Kind {
-	worst := enforcer.Gives
-	for _, next := range writes {
-		e, exists := r.Federated.Get(next.Meta.Name)
-		if !exists {
-			continue
-		}
-		for _, c := range slices.Concat(e.Placement, next.Placement) {
-			worst = max(worst, r.Effect(e.SpecIn(c), next.SpecIn(c)))
-		}
-	}
 	switch {
-	case worst > enforcer.Gives:
+	case r.takes(writes):
 		return pace.Revocation
 	case asked:
 		return pace.Grant
 	default:
 		return pace.Bulk
 	}
+}
+
+// takes tells that somebody loses an address in a member.
+func (r *Reconciler) takes(writes []*federation.Object) bool {
+	for _, next := range writes {
+		e, exists := r.Federated.Get(next.Meta.Name)
+		if !exists {
+			continue
+		}
+		for _, c := range slices.Concat(e.Placement, next.Placement) {
+			if r.Effect(e.SpecIn(c), next.SpecIn(c)) > enforcer.Gives {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -1,8 +1,11 @@
 package pace
 
 import (
+	"slices"
 	"sync"
 	"time"
+
+	"golang.org/x/time/rate"
 )
 
 // Kind orders work; the greater comes first. Revocations and downgrades never wait.
@@ -31,13 +34,30 @@ type Limits struct {
 	// Patience is how long one of them counts. A member that is slow, or dead without anybody having noticed, delays the
 	// others by that, and no more.
 	Patience time.Duration
+	// Rate is how many objects a second KubeFed writes into a member, and Burst how many at once after a rest; 0: nobody knows.
+	Rate  float64
+	Burst int
+	// Spare are those of the burst that are left for what may not wait.
+	Spare int
+	// Settle is how long a change of an object waits at most for what KubeFed says about the one before; 0: it does not wait.
+	Settle time.Duration
 }
 
-// DefaultLimits keep KubeFed, which writes 20 a second, busy also where the host answers slowly: about a second's work.
-var DefaultLimits = Limits{Owed: 20, Patience: 5 * time.Second}
+// DefaultLimits are those of KubeFed v0.10.0, whose client of a member writes 20 a second, and 30 at once. As much as that is
+// written, less a hundredth for what it writes a second time, so that what is urgent finds KubeFed ready to write.
+// Where it is slower, because it or the host is, it owes about a second's work.
+var DefaultLimits = Limits{Owed: 20, Patience: 5 * time.Second, Rate: 19.8, Burst: 30, Spare: 10, Settle: 200 * time.Millisecond}
 
 // share: one of so many turns is bulk's even while grants wait, so that neither starves.
 const share = 8
+
+// Work is what a unit asks for.
+type Work struct {
+	Unit string
+	Kind Kind
+	// Members are those that KubeFed has to write the unit's objects into.
+	Members []string
+}
 
 // Turn is a unit that may be written now.
 type Turn struct {
@@ -63,11 +83,14 @@ type Line struct {
 	// counted is what room is made of: admitted units and owed objects, since when. ages are the same, oldest first.
 	counted map[mark]time.Time
 	ages    []aged
+	// writers are what is known of KubeFed's clients, by member: how many objects each would write at once.
+	writers map[string]*rate.Limiter
 }
 
 type place struct {
-	kind   Kind
-	number uint64
+	kind    Kind
+	number  uint64
+	members []string
 }
 
 type queued struct {
@@ -89,27 +112,31 @@ type aged struct {
 // NewLine makes an empty line; of is what it is called in metrics.
 func NewLine(of string, limits Limits) *Line {
 	return &Line{limits: limits, meter: newMeter(of), wake: make(chan struct{}, 1), waiting: map[string]place{},
-		admitted: map[string]struct{}{}, owed: map[string]struct{}{}, counted: map[mark]time.Time{}}
+		admitted: map[string]struct{}{}, owed: map[string]struct{}{}, counted: map[mark]time.Time{},
+		writers: map[string]*rate.Limiter{}}
 }
 
 // Ask tells whether a unit may be written now. Whoever may must say Done, written or not. Whoever may not is told later
 // by Next, and has then its place until Done.
-func (l *Line) Ask(unit string, kind Kind, now time.Time) bool {
+func (l *Line) Ask(w Work, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if _, ok := l.admitted[unit]; ok {
+	if _, ok := l.admitted[w.Unit]; ok {
 		return true
 	}
-	if kind >= Revocation || l.room(now) > 0 && !l.ahead(unit, kind) {
-		l.admit(unit, kind, now)
+	if w.Kind >= Revocation || l.room(now) > 0 && l.dry(w.Members, now) == 0 && !l.ahead(w.Unit, w.Kind) {
+		l.admit(w, now)
 		return true
 	}
-	if had, ok := l.waiting[unit]; !ok || had.kind < kind {
+	if had, ok := l.waiting[w.Unit]; !ok || had.kind < w.Kind {
 		l.last++
-		l.waiting[unit] = place{kind, l.last}
-		l.queues[kind] = append(l.queues[kind], queued{unit, l.last})
+		l.waiting[w.Unit] = place{w.Kind, l.last, w.Members}
+		l.queues[w.Kind] = append(l.queues[w.Kind], queued{w.Unit, l.last})
 		l.meter.waiting(len(l.waiting))
 		l.poke() // somebody has to look when what is counted has grown old
+	} else {
+		had.members = w.Members
+		l.waiting[w.Unit] = had
 	}
 	return false
 }
@@ -159,16 +186,23 @@ func (l *Line) Next(now time.Time) []Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var out []Turn
-	for l.room(now) > 0 && len(l.waiting) > 0 {
-		kind := Grant
-		l.turns++
-		_, grants := l.head(Grant)
-		if _, bulk := l.head(Bulk); bulk && (!grants || l.turns%share == 0) {
-			kind = Bulk
+	for l.room(now) > 0 {
+		// Only the first of a kind is looked at: whoever overtook it because its members are busy could keep it waiting for ever.
+		kinds := []Kind{Grant, Bulk}
+		if (l.turns+1)%share == 0 {
+			slices.Reverse(kinds)
 		}
-		unit, _ := l.head(kind)
-		l.admit(unit, kind, now)
-		out = append(out, Turn{unit, kind})
+		i := slices.IndexFunc(kinds, func(k Kind) bool {
+			head, ok := l.head(k)
+			return ok && l.dry(l.waiting[head].members, now) == 0
+		})
+		if i < 0 {
+			break
+		}
+		l.turns++
+		unit, _ := l.head(kinds[i])
+		l.admit(Work{unit, kinds[i], l.waiting[unit].members}, now)
+		out = append(out, Turn{unit, kinds[i]})
 	}
 	return out
 }
@@ -188,20 +222,59 @@ func (l *Line) Waiting() []string {
 func (l *Line) idle(now time.Time) (time.Duration, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if len(l.waiting) == 0 || l.room(now) > 0 || len(l.ages) == 0 {
-		return 0, len(l.waiting) > 0
+	if len(l.waiting) == 0 {
+		return 0, false
 	}
-	return l.ages[0].since.Add(l.limits.Patience).Sub(now), true
+	if l.room(now) <= 0 {
+		return l.ages[0].since.Add(l.limits.Patience).Sub(now), true
+	}
+	soonest := l.limits.Patience
+	for _, k := range []Kind{Bulk, Grant} {
+		if head, ok := l.head(k); ok {
+			soonest = min(soonest, l.dry(l.waiting[head].members, now))
+		}
+	}
+	return soonest, true
 }
 
-func (l *Line) admit(unit string, kind Kind, now time.Time) {
-	if _, ok := l.waiting[unit]; ok {
-		delete(l.waiting, unit)
+func (l *Line) admit(w Work, now time.Time) {
+	if _, ok := l.waiting[w.Unit]; ok {
+		delete(l.waiting, w.Unit)
 		l.meter.waiting(len(l.waiting))
 	}
-	l.admitted[unit] = struct{}{}
-	l.count(mark{name: unit}, now)
-	l.meter.admitted(kind)
+	l.admitted[w.Unit] = struct{}{}
+	l.count(mark{name: w.Unit}, now)
+	for _, m := range w.Members {
+		if to := l.writer(m); to != nil {
+			to.ReserveN(now, 1) // what may not wait takes it also where nothing is left: KubeFed will write it later
+		}
+	}
+	l.meter.admitted(w.Kind)
+}
+
+// writer is what is known of KubeFed's client of a member; nil: nothing.
+func (l *Line) writer(member string) *rate.Limiter {
+	if l.limits.Rate == 0 {
+		return nil
+	}
+	to, ok := l.writers[member]
+	if !ok {
+		to = rate.NewLimiter(rate.Limit(l.limits.Rate), l.limits.Burst)
+		l.writers[member] = to
+	}
+	return to
+}
+
+// dry is how long KubeFed could not write another object into each of these members without touching what is spared.
+func (l *Line) dry(members []string, now time.Time) time.Duration {
+	longest := time.Duration(0)
+	for _, m := range members {
+		if to := l.writer(m); to != nil {
+			missing := float64(l.limits.Spare) + 1 - to.TokensAt(now)
+			longest = max(longest, time.Duration(missing/l.limits.Rate*float64(time.Second)))
+		}
+	}
+	return longest
 }
 
 func (l *Line) count(m mark, now time.Time) {

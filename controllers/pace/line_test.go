@@ -21,14 +21,14 @@ func TestLineUrgentNeverWaits(t *testing.T) {
 		l.Owe(fmt.Sprint("object", i), true, noon)
 	}
 	for i, kind := range []Kind{Revocation, Downgrade} {
-		if !l.Ask(fmt.Sprint("unit", i), kind, noon) {
+		if !l.Ask(Work{Unit: fmt.Sprint("unit", i), Kind: kind}, noon) {
 			t.Errorf("a %s waits", kind)
 		}
 	}
-	if l.Ask("grant", Grant, noon) || l.Ask("bulk", Bulk, noon) {
+	if l.Ask(Work{Unit: "grant", Kind: Grant}, noon) || l.Ask(Work{Unit: "bulk", Kind: Bulk}, noon) {
 		t.Error("what is not urgent does not wait while KubeFed owes much")
 	}
-	if !l.Ask("bulk", Revocation, noon) {
+	if !l.Ask(Work{Unit: "bulk", Kind: Revocation}, noon) {
 		t.Error("a unit that waits for a grant waits with a revocation")
 	}
 	if diff := cmp.Diff([]string{"grant"}, l.Waiting()); diff != "" {
@@ -39,15 +39,15 @@ func TestLineUrgentNeverWaits(t *testing.T) {
 func TestLineOrder(t *testing.T) {
 	l := NewLine("test", limits)
 	for _, unit := range []string{"a", "b"} {
-		if !l.Ask(unit, Bulk, noon) {
+		if !l.Ask(Work{Unit: unit, Kind: Bulk}, noon) {
 			t.Fatalf("%s waits though KubeFed owes nothing", unit)
 		}
 	}
-	l.Ask("c", Bulk, noon)
-	l.Ask("d", Bulk, noon)
-	l.Ask("e", Grant, noon)
-	l.Ask("d", Grant, noon) // asked for by somebody now
-	l.Ask("d", Bulk, noon)  // and looked at again
+	l.Ask(Work{Unit: "c", Kind: Bulk}, noon)
+	l.Ask(Work{Unit: "d", Kind: Bulk}, noon)
+	l.Ask(Work{Unit: "e", Kind: Grant}, noon)
+	l.Ask(Work{Unit: "d", Kind: Grant}, noon) // asked for by somebody now
+	l.Ask(Work{Unit: "d", Kind: Bulk}, noon)  // and looked at again
 	if got := l.Next(noon); got != nil {
 		t.Fatalf("%v may go while two are on their way", got)
 	}
@@ -61,10 +61,10 @@ func TestLineOrder(t *testing.T) {
 	if diff := cmp.Diff(turns(Turn{"e", Grant}, Turn{"d", Grant}), l.Next(noon)); diff != "" {
 		t.Errorf("grants come first, in the order in which they were asked for: -want +got:\n%s", diff)
 	}
-	if l.Ask("f", Grant, noon) {
+	if l.Ask(Work{Unit: "f", Kind: Grant}, noon) {
 		t.Error("there is no room")
 	}
-	if !l.Ask("e", Grant, noon) || !l.Ask("d", Bulk, noon) {
+	if !l.Ask(Work{Unit: "e", Kind: Grant}, noon) || !l.Ask(Work{Unit: "d", Kind: Bulk}, noon) {
 		t.Error("whose turn it is may write")
 	}
 	l.Done("c") // it is as it should be by now
@@ -77,10 +77,10 @@ func TestLineOrder(t *testing.T) {
 
 func TestLineBulkHasItsShare(t *testing.T) {
 	l := NewLine("test", Limits{Owed: 1, Patience: time.Minute})
-	l.Ask("busy", Grant, noon)
-	l.Ask("bulk", Bulk, noon)
+	l.Ask(Work{Unit: "busy", Kind: Grant}, noon)
+	l.Ask(Work{Unit: "bulk", Kind: Bulk}, noon)
 	for i := range 3 * share {
-		l.Ask(fmt.Sprint("grant", i), Grant, noon)
+		l.Ask(Work{Unit: fmt.Sprint("grant", i), Kind: Grant}, noon)
 	}
 	l.Done("busy")
 	for i := range share {
@@ -101,7 +101,7 @@ func TestLinePatience(t *testing.T) {
 	l := NewLine("test", limits)
 	l.Owe("x", true, noon)
 	l.Owe("y", true, noon.Add(time.Second))
-	l.Ask("a", Bulk, noon.Add(time.Second))
+	l.Ask(Work{Unit: "a", Kind: Bulk}, noon.Add(time.Second))
 	for _, c := range []struct {
 		after  time.Duration
 		told   func(now time.Time)
@@ -110,12 +110,12 @@ func TestLinePatience(t *testing.T) {
 	}{
 		{4999 * time.Millisecond, nil, nil, "both count"},
 		{5 * time.Second, nil, turns(Turn{"a", Bulk}), "x counts no more"},
-		{6 * time.Second, func(now time.Time) { l.Owe("x", true, now); l.Done("a"); l.Ask("b", Bulk, now) }, nil, "b goes at once: y does not count either, and that x is still owed begins nothing anew"},
+		{6 * time.Second, func(now time.Time) { l.Owe("x", true, now); l.Done("a"); l.Ask(Work{Unit: "b", Kind: Bulk}, now) }, nil, "b goes at once: y does not count either, and that x is still owed begins nothing anew"},
 		{7 * time.Second, func(now time.Time) {
 			l.Owe("x", false, now)
 			l.Owe("x", true, now)
-			l.Ask("c", Bulk, now)
-			l.Ask("d", Bulk, now)
+			l.Ask(Work{Unit: "c", Kind: Bulk}, now)
+			l.Ask(Work{Unit: "d", Kind: Bulk}, now)
 		}, nil, "x is owed again, and b on its way"},
 		{11 * time.Second, nil, turns(Turn{"c", Bulk}), "b did not come back"},
 	} {
@@ -126,5 +126,46 @@ func TestLinePatience(t *testing.T) {
 		if diff := cmp.Diff(c.want, l.Next(now)); diff != "" {
 			t.Fatalf("%s: -want +got:\n%s", c.reason, diff)
 		}
+	}
+}
+
+// TestLineKeepsToTheRate: what is not urgent leaves KubeFed's clients what is spared, each member's by itself; and what is urgent
+// counts too.
+func TestLineKeepsToTheRate(t *testing.T) {
+	l := NewLine("test", Limits{Owed: 1000, Patience: time.Minute, Rate: 10, Burst: 5, Spare: 2})
+	ask := func(unit string, kind Kind, members ...string) bool {
+		t.Helper()
+		may := l.Ask(Work{unit, kind, members}, noon)
+		if may {
+			l.Done(unit)
+		}
+		return may
+	}
+	for i := range 3 {
+		if !ask(fmt.Sprint("first", i), Bulk, "m1") {
+			t.Fatalf("%d waits though KubeFed has rested", i)
+		}
+	}
+	if ask("a", Bulk, "m1") || ask("b", Grant, "m1", "m2") {
+		t.Error("what is spared was used up")
+	}
+	if ask("c", Bulk, "m2") {
+		t.Error("c overtakes a, which asked before it")
+	}
+	if !ask("urgent", Revocation, "m1") {
+		t.Error("a revocation waits")
+	}
+	if got := l.Next(noon); got != nil {
+		t.Errorf("%v may go", got)
+	}
+	// Four are away, and five is full: one for a and the one that is spared have to come.
+	if idle, ends := l.idle(noon); !ends || idle != 200*time.Millisecond {
+		t.Errorf("it is idle for %s, %v", idle, ends)
+	}
+	if diff := cmp.Diff(turns(Turn{"b", Grant}), l.Next(noon.Add(200*time.Millisecond))); diff != "" {
+		t.Errorf("a grant goes first: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(turns(Turn{"a", Bulk}, Turn{"c", Bulk}), l.Next(noon.Add(301*time.Millisecond))); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -24,6 +24,37 @@ type world struct {
 	admitted map[string]time.Time
 	owed     []string
 	since    map[string]time.Time
+	clients  map[string]*client
+}
+
+// membersOf are those of a unit.
+func membersOf(unit string) []string { return []string{fmt.Sprint("m", len(unit)%2), "m2"} }
+
+// take is one object more for KubeFed's clients. It tells whether more than what is spared was there, if that has to be.
+func (w *world) take(unit string, spare bool) bool {
+	if w.limits.Rate == 0 {
+		return true
+	}
+	enough := true
+	for _, m := range membersOf(unit) {
+		c := w.clients[m]
+		if c == nil {
+			c = &client{tokens: float64(w.limits.Burst), at: w.now}
+			w.clients[m] = c
+		}
+		c.tokens = min(float64(w.limits.Burst), c.tokens+w.now.Sub(c.at).Seconds()*w.limits.Rate)
+		c.at = w.now
+		if c.tokens--; c.tokens < float64(w.limits.Spare)-1e-6 {
+			enough = false
+		}
+	}
+	return enough || !spare
+}
+
+// client is KubeFed's of one member.
+type client struct {
+	tokens float64
+	at     time.Time
 }
 
 const step = 50 * time.Millisecond
@@ -47,7 +78,7 @@ func (w *world) counted() int {
 func (w *world) ask(unit string, kind Kind) {
 	before := w.counted()
 	_, had := w.admitted[unit]
-	may := w.line.Ask(unit, kind, w.now)
+	may := w.line.Ask(Work{unit, kind, membersOf(unit)}, w.now)
 	switch {
 	case had:
 		if !may {
@@ -55,9 +86,14 @@ func (w *world) ask(unit string, kind Kind) {
 		}
 	case may && kind < Revocation && before >= w.limits.Owed:
 		w.t.Fatalf("a %s may go with %d on their way", kind, before)
+	case may && kind < Revocation && !w.take(unit, true):
+		w.t.Fatalf("a %s may go though KubeFed has no more than what is spared", kind)
 	case !may && kind >= Revocation:
 		w.t.Fatalf("a %s waits", kind)
 	case may:
+		if kind >= Revocation {
+			w.take(unit, false)
+		}
 		w.admitted[unit] = w.now
 		delete(w.asked, unit)
 	default:
@@ -73,6 +109,9 @@ func (w *world) next() {
 	for _, turn := range next {
 		if _, waits := w.asked[turn.Unit]; !waits {
 			w.t.Fatalf("it is the turn of %s, which does not wait", turn.Unit)
+		}
+		if !w.take(turn.Unit, true) {
+			w.t.Fatalf("it is the turn of %s though KubeFed has no more than what is spared", turn.Unit)
 		}
 		delete(w.asked, turn.Unit)
 		w.admitted[turn.Unit] = w.now
@@ -112,7 +151,10 @@ func TestLineModel(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			limits := Limits{Owed: 1 + int(seed%12), Patience: time.Duration(1+seed%7) * time.Second}
-			w := &world{t: t, line: NewLine("test", limits), limits: limits, now: noon, random: rand.New(rand.NewPCG(seed, 1)),
+			if seed%3 == 0 {
+				limits.Rate, limits.Burst, limits.Spare = float64(5+seed), 10, int(seed%9)
+			}
+			w := &world{clients: map[string]*client{}, t: t, line: NewLine("test", limits), limits: limits, now: noon, random: rand.New(rand.NewPCG(seed, 1)),
 				asked: map[string]Kind{}, admitted: map[string]time.Time{}, since: map[string]time.Time{}}
 			works := true
 			for range 600 {
@@ -138,10 +180,14 @@ func TestLineModel(t *testing.T) {
 			works = seed%2 == 0 // the others end with a KubeFed that is gone
 			left := len(w.asked) + len(w.admitted)
 			turns := (left + len(w.owed)) * 2
+			rate := 0
+			if limits.Rate > 0 { // what went before may have left KubeFed's clients in debt
+				rate = int(float64(left+1000) / limits.Rate / step.Seconds())
+			}
 			if !works {
 				turns = (left/limits.Owed + 2) * int(limits.Patience/step+1)
 			}
-			for range turns {
+			for range turns + rate {
 				w.now = w.now.Add(step)
 				w.next()
 				w.write(true)
@@ -162,8 +208,8 @@ func TestRun(t *testing.T) {
 	c := clocktesting.NewFakeClock(noon)
 	l := NewLine("test", Limits{Owed: 1, Patience: 5 * time.Second})
 	l.Owe("object", true, c.Now())
-	l.Ask("a", Bulk, c.Now())
-	l.Ask("b", Bulk, c.Now())
+	l.Ask(Work{Unit: "a", Kind: Bulk}, c.Now())
+	l.Ask(Work{Unit: "b", Kind: Bulk}, c.Now())
 	called := make(chan Turn)
 	var running sync.WaitGroup
 	running.Go(func() {

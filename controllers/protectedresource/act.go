@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -24,8 +25,13 @@ type outcome struct {
 	// Existing are the Federated objects as they are now.
 	Existing []*federation.Object
 	Problem  *progress.Problem
-	// Waits: the plan is for later, because it is not urgent and KubeFed has enough to do.
+	// Waits: the plan is for later, because it is not urgent and KubeFed has enough to do, because of WaitsFor, or because KubeFed is
+	// busy with the same object.
 	Waits bool
+	// Soon: nobody says when it is time.
+	Soon bool
+	// WaitsFor is a group without which the plan would refuse what it means to let in; "": none.
+	WaitsFor string
 }
 
 // act decides, and carries the decision out if it is the unit's turn. asked: somebody waits for this unit by itself. With a
@@ -44,7 +50,20 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		return out, err
 	}
 	out.Plan = p
-	if len(p.Writes) > 0 && !r.Line.Ask(f.Resource, order(f, &p, asked), f.Now) {
+	kind := order(f, &p, asked)
+	missing := ""
+	if kind < pace.Revocation {
+		missing = closesWithout(f, &p)
+	}
+	if r.closing.Waits(f.Resource, missing != "", f.Now, closingPatience) {
+		out.Waits, out.WaitsFor = true, missing
+		return out, nil
+	}
+	if r.settling.unsettled(f.Existing, p.Writes, r.Settle) {
+		out.Waits, out.Soon = true, true
+		return out, nil
+	}
+	if len(p.Writes) > 0 && !r.Line.Ask(pace.Work{Unit: f.Resource, Kind: kind, Members: federation.MembersOf(p.Writes)}, f.Now) {
 		out.Waits = true
 		return out, nil
 	}
@@ -65,6 +84,7 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		}
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
+		r.settling.written(written.Key())
 		r.Owes(written.Key())
 		r.measureExpiry(f, written)
 		out.Existing = replace(out.Existing, written)

@@ -126,7 +126,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	var sight []sighting
 	for _, name := range objects {
 		s := sighting{What: what(name), Desired: p.Desired[name][cluster], Observation: f.Observe(cluster, name), Settled: true, Kept: p.Kept,
-			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Waits}
+			Orphan: p.Kept && f.orphaned(), Wildcard: f.wildcard(), Waits: done.Waits, WaitsFor: done.WaitsFor}
 		if e := byName[name]; e != nil {
 			// What KubeFed says is about what was written before.
 			s.Propagated, s.Settled = e.Propagation.OK(cluster) && !done.Waits, e.Propagation.Seen && !done.Waits
@@ -153,7 +153,6 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		out.Propagated = out.Propagated && s.Propagated
 	}
 	for _, s := range sight {
-		worst(&s)
 		desired = append(desired, s.Desired)
 		if s.Observation.Object != nil {
 			observed = append(observed, s.Observation.Object.Revision)
@@ -161,8 +160,15 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 			observed = append(observed, "")
 		}
 	}
+	out.DesiredRevision, out.ObservedRevision = f.joined(desired), f.joined(observed)
+	was := before.DesiredRevision == out.DesiredRevision && (before.State == v1alpha1.MemberRealized || before.State == v1alpha1.MemberDrifted)
+	for _, s := range sight {
+		s.Was = was
+		worst(&s)
+	}
 	if strings.Join(desired, "") != "" {
 		for _, s := range f.groupsIn(cluster) {
+			s.Was = was && slices.Contains(f.Before.Groups, s.Name)
 			worst(&s)
 		}
 	}
@@ -176,7 +182,6 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		// Whatever it has now, nobody brings it what comes next.
 		out.State, out.Message = v1alpha1.MemberQuarantined, condition.Truncate(why)
 	}
-	out.DesiredRevision, out.ObservedRevision = f.joined(desired), f.joined(observed)
 	if out.State == v1alpha1.MemberUnreachable {
 		// The last that was seen is better than a claim that nothing is there.
 		out.ObservedRevision = before.ObservedRevision
@@ -193,7 +198,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 func (f *facts) groupsIn(cluster string) []sighting {
 	var out []sighting
 	for _, g := range f.Groups {
-		s := sighting{What: "group " + g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
+		s := sighting{What: "group " + g.Name, Name: g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
 		if g.Federated != nil {
 			p := g.Federated.Propagation
 			s.Propagated, s.Settled, s.Word = p.OK(cluster) || g.Revision == "", p.Seen, p.Clusters[cluster]
@@ -229,7 +234,9 @@ var severity = []v1alpha1.MemberState{
 // sighting is one object in one member, wanted against seen.
 type sighting struct {
 	// What it is, for people; "": the policy.
-	What        string
+	What string
+	// Name of the object.
+	Name        string
 	Desired     string
 	Observation federation.Observation
 	// Propagated: KubeFed says that the member has the present generation. Word is what it says otherwise.
@@ -237,12 +244,15 @@ type sighting struct {
 	Word       string
 	// Settled: KubeFed has handled the present generation.
 	Settled bool
+	// Was: when the unit was last told of, it was all there as it has to be now, or was found changed by a hand.
+	Was bool
 	// MayHold: the member had the object, or may have had it.
 	MayHold bool
 	// Kept: the object stays as it is, because what it should be cannot be decided now.
 	Kept bool
-	// Waits: what it should be was not written yet, because KubeFed has enough to do.
-	Waits bool
+	// Waits: what it should be was not written yet, because KubeFed has enough to do, or because of the group WaitsFor.
+	Waits    bool
+	WaitsFor string
 	// Orphan: it stays because its ProtectedResource was removed by force.
 	Orphan bool
 	// Wildcard: it is of a wildcard, which has no ProtectedResource.
@@ -275,6 +285,9 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 		return v1alpha1.MemberPending, "KubeFed has not removed " + s.what() + " yet"
 	case s.Desired == "":
 		return v1alpha1.MemberLeaked, fmt.Sprintf("%s is present though it should not be: look at KubeFed's status, or delete it in the member", s.named())
+	case o.Object == nil && s.Was && !s.Waits:
+		// With the object is gone who wrote it.
+		return v1alpha1.MemberDrifted, s.named() + " was deleted in the member; who did it is in the member's audit log; KubeFed writes it again"
 	case o.Object == nil:
 		return v1alpha1.MemberPending, s.waiting(s.what() + " is not there yet")
 	case o.Object.Revision == s.Desired && o.Object.Invalid != "":
@@ -296,6 +309,8 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 // waiting adds KubeFed's word, when it says why.
 func (s *sighting) waiting(what string) string {
 	switch {
+	case s.WaitsFor != "":
+		return fmt.Sprintf("%s; it waits until group %s is there, or whom that stands for would be refused", what, s.WaitsFor)
 	case s.Waits:
 		return what + "; it waits for its turn behind changes that were asked for before"
 	case s.Word == "":
@@ -321,7 +336,7 @@ func (s *sighting) owner() string {
 
 func (s *sighting) named() string {
 	if s.What == "" {
-		return "policy " + s.Observation.Object.Name
+		return "policy " + s.Name
 	}
 	return s.What
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/measure"
 	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/patience"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
@@ -44,15 +45,21 @@ type Reconciler struct {
 	Board     *progress.Board
 	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is
 	// waited for.
-	Line  *pace.Line
-	Owes  func(object string)
-	Units *feed.Feed
+	Line *pace.Line
+	Owes func(object string)
+	// Settle is how long a change of an object waits at most for what KubeFed says about the one before.
+	Settle time.Duration
+	Units  *feed.Feed
 	// Measures count what happens to units.
 	Measures *measure.Measures
 	// Policies is told which policies a report concerns.
 	Policies *feed.Feed
 	Clock    clock.PassiveClock
 	Events   events.EventRecorder
+
+	settling settling
+	// closing are the resources that would refuse what they mean to let in, and wait for it.
+	closing patience.Patience
 }
 
 // Enforcers are those that are driven now.
@@ -71,6 +78,9 @@ const attempts = 3
 
 // soon is when a decision that met a newer object is taken again, if no event comes first.
 const soon = 50 * time.Millisecond
+
+// later is when somebody looks whether the patience of what waits is over; what it waits for wakes it before.
+const later = time.Second
 
 // The finalizer is a patch of the object itself; its spec is never written.
 //
@@ -117,7 +127,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 		}
 		err = errors.Join(err, statusErr)
 	}
-	if err == nil && f.firstGroups() {
+	if err == nil && done.WaitsFor != "" {
+		return reconcile.Result{RequeueAfter: later}, nil
+	}
+	if err == nil && (done.Soon || f.firstGroups()) {
 		// What happened to a group before the board knew that this unit refers to it woke nobody.
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}

@@ -2,6 +2,7 @@ package protectedresource
 
 import (
 	"slices"
+	"time"
 
 	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/internal/enforcer"
@@ -47,4 +48,32 @@ func effect(e, next *federation.Object) enforcer.Effect {
 		worst = max(worst, effects[e.Kind](e.SpecIn(c), next.SpecIn(c)))
 	}
 	return worst
+}
+
+// closingPatience is how long a resource stays open at most because a group is missing: what a hand deleted in a member
+// KubeFed writes again after some ten seconds.
+const closingPatience = 12 * time.Second
+
+// closesWithout names a group that a member lacks which the plan closes: whom the group stands for would be refused. ""
+// means that none is missing where it could be seen.
+func closesWithout(f *facts, p *plan) string {
+	for _, next := range p.Writes {
+		e := existing(f, next.Meta.Name)
+		for _, c := range next.Placement {
+			var before map[string]any
+			if e != nil && slices.Contains(e.Placement, c) {
+				before = e.SpecIn(c)
+			}
+			if f.held(c) || !cilium.Closes(before, next.SpecIn(c)) {
+				continue
+			}
+			for _, g := range f.Groups {
+				seen := f.ObserveGroup(c, g.Name)
+				if g.Revision != "" && seen.Reachable && (seen.Object == nil || seen.Object.Revision != g.Revision) {
+					return g.Name
+				}
+			}
+		}
+	}
+	return ""
 }

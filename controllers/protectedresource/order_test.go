@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/pace"
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -55,6 +56,54 @@ func TestOrder(t *testing.T) {
 		}
 		if got := order(f, &plan{Writes: []*federation.Object{c.next}}, c.asked); got != c.want {
 			t.Errorf("%s: it is a %s, not a %s", c.reason, got, c.want)
+		}
+	}
+}
+
+// TestClosesWithout: a resource is not closed in a member that lacks a group which it lets in, where that can be seen.
+func TestClosesWithout(t *testing.T) {
+	spec := func(closed bool) map[string]any {
+		return map[string]any{"enableDefaultDeny": map[string]any{"ingress": closed}}
+	}
+	object := func(closed bool, placement ...string) *federation.Object {
+		return &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x"}, TemplateSpec: spec(closed), Placement: placement}
+	}
+	there := func(revision string) federation.Observation {
+		return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Revision: revision}}
+	}
+	absent := federation.Observation{Registered: true, Reachable: true}
+	group := externalgroup.Object{Name: "acp-g", Revision: "r"}
+	for _, c := range []struct {
+		reason    string
+		was, next *federation.Object
+		group     externalgroup.Object
+		seen      federation.Observation
+		held      bool
+		want      string
+	}{
+		{"a hand deleted the group, and it is to be closed", object(false, "m1"), object(true, "m1"), group, absent, false, "acp-g"},
+		{"closed from the beginning", nil, object(true, "m1"), group, absent, false, "acp-g"},
+		{"the member has what it was before", object(false, "m1"), object(true, "m1"), group, there("q"), false, "acp-g"},
+		{"it is there", object(false, "m1"), object(true, "m1"), group, there("r"), false, ""},
+		{"it was closed before", object(true, "m1"), object(true, "m1"), group, absent, false, ""},
+		{"it stays open", object(false, "m1"), object(false, "m1"), group, absent, false, ""},
+		{"a member more is closed", object(true, "m2"), object(true, "m1", "m2"), group, absent, false, "acp-g"},
+		{"nobody can see it", object(false, "m1"), object(true, "m1"), group, federation.Observation{Registered: true}, false, ""},
+		{"nothing comes there for now", object(false, "m1"), object(true, "m1"), group, absent, true, ""},
+		{"the group is to go", object(false, "m1"), object(true, "m1"), externalgroup.Object{Name: "acp-g"}, there("r"), false, ""},
+	} {
+		f := &facts{Groups: []externalgroup.Object{c.group}, Clusters: []federation.Cluster{{Name: "m1", Held: c.held}, {Name: "m2"}},
+			ObserveGroup: func(cluster, _ string) federation.Observation {
+				if cluster == "m2" {
+					return there("r")
+				}
+				return c.seen
+			}}
+		if c.was != nil {
+			f.Existing = []*federation.Object{c.was}
+		}
+		if got := closesWithout(f, &plan{Writes: []*federation.Object{c.next}}); got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}
 	}
 }

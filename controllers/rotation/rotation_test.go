@@ -229,3 +229,14 @@ func TestAnAccountRenewsOnlyItself(t *testing.T) {
 		t.Error("an account without the right was given another account's token")
 	}
 }
+
+func TestAMemberThatNamesNoSecretIsNoFailure(t *testing.T) {
+	w := newWorld(t)
+	w.cluster.Secret = ""
+	if err := w.pusher(t.Context(), w.cluster); err != nil {
+		t.Errorf("KubeFed has no token there, and there is none to renew: %v", err)
+	}
+	if len(w.told.prints) > 0 {
+		t.Error("KubeFed was told of a token that there is not")
+	}
+}

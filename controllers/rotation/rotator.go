@@ -105,6 +105,9 @@ func (r *Rotator) reader(ctx context.Context, c federation.Cluster) error {
 // pusher renews KubeFed's token when it is due. That KubeFed is told depends on the token that is there and on nothing
 // else, so a crash in between is made good, and a token that somebody else put there is told of, too.
 func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
+	if c.Secret == "" {
+		return nil // nothing can be pushed there, which a finding about the member tells
+	}
 	token, err := r.renew(ctx, c, r.KubeFedNamespace, c.Secret, tokens.Pusher)
 	if token == "" {
 		return err

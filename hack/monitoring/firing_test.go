@@ -41,6 +41,7 @@ acp_realize_seconds_bucket{cluster="m1",le="+Inf"} 0+10x60
 acp_expiry_lag_seconds_bucket{le="60.0"} 0+1x60
 acp_expiry_lag_seconds_bucket{le="+Inf"} 0+1x60
 acp_expiry_lag_seconds_count 0+1x60
+acp_clock_behind_seconds{instance="a"} 0x60
 controller_runtime_reconcile_errors_total{controller="protectedresource"} 5x60
 workqueue_depth{controller="protectedresource",priority="0"} 3x60
 acp_identities_used{cluster="m1"} 9000x60
@@ -87,6 +88,7 @@ var wrong = map[string]string{
 	"ACPNotInForce":        `acp_units{cluster="m1",state="Pending"} 2x60`,
 	"ACPSlowToMember":      `acp_realize_seconds_bucket{cluster="m1",le="1.0"} 0+9x60`,
 	"ACPExpiryLate":        `acp_expiry_lag_seconds_bucket{le="60.0"} 0x60`,
+	"ACPClockBehind":       `acp_clock_behind_seconds{instance="a"} 600x60`,
 	"ACPReconcileErrors":   `controller_runtime_reconcile_errors_total{controller="protectedresource"} 0+60x60`,
 	"ACPQueueLong":         `workqueue_depth{controller="protectedresource",priority="0"} 800x60`,
 	"ACPIdentitiesFilling": `acp_identities_used{cluster="m1"} 50000x60`,

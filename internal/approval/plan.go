@@ -128,7 +128,7 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 		return PlanItem{}, err
 	}
 	if p.Item, err = x.decidedBy(kind, p.Item); err != nil {
-		return PlanItem{}, err
+		return p, err // with the approval policy that refuses it
 	}
 	return x.begun(kind, p), nil
 }

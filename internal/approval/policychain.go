@@ -2,6 +2,7 @@ package approval
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +45,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps
 	if limit := spec.MaxDuration; kind.Access() && limit != nil && (it.Duration == 0 || it.Duration > limit.Duration) {
-		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, limit.Duration)
+		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, spoken(limit.Duration))
 	}
 	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy)
 	return it, err
@@ -120,7 +121,7 @@ func (a about) breakGlass(it Item, p *rules.Policy) (Item, error) {
 	}
 	spec := p.Object.Spec.BreakGlass
 	if it.Duration == 0 || it.Duration > spec.MaxDuration.Duration {
-		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, spec.MaxDuration.Duration)
+		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, spoken(spec.MaxDuration.Duration))
 	}
 	reviewers := a.people(spec.Reviewers, 0)
 	if len(reviewers) == 0 {
@@ -137,4 +138,19 @@ func join(approvers []v1alpha1.Approver) string {
 		texts[i] = string(a)
 	}
 	return strings.Join(texts, ", ")
+}
+
+// spoken is a length of time as people read it: 180d, 36h is 1d 12h. What is below a minute does not count.
+func spoken(d time.Duration) string {
+	var parts []string
+	for _, unit := range []struct {
+		length time.Duration
+		sign   string
+	}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}} {
+		if n := d / unit.length; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d%s", n, unit.sign))
+			d -= n * unit.length
+		}
+	}
+	return cmp.Or(strings.Join(parts, " "), "0m")
 }

@@ -88,6 +88,14 @@ func (it *Item) mayVote(s *Step, person, onBehalfOf string) bool {
 	return !filled
 }
 
+// Able are the approvers of a step that has not been decided but for those who filled another one.
+func (it *Item) Able(s *Step) []string {
+	return slices.DeleteFunc(slices.Clone(s.Approvers), func(person string) bool {
+		_, filled := it.filled(s, person)
+		return filled && !s.has(person)
+	})
+}
+
 // filled names the step that a person has filled, so that he cannot fill s.
 func (it *Item) filled(s *Step, person string) (string, bool) {
 	if s == it.Review || it.ManySteps {

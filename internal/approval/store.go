@@ -46,7 +46,8 @@ type Store interface {
 	Delegations(ctx context.Context, f DelegationFilter) ([]Delegation, error)
 
 	// Lease the oldest job that is due for a worker, until now+ttl. A job waits for the earlier ones of its key, except
-	// for parked ones. ErrNoJob if there is none.
+	// for parked ones. A lease or a wait that ends later than the longest could, by more than ClockTolerance, was given by
+	// a clock that was ahead, and counts as ended. ErrNoJob if there is none.
 	Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*Job, error)
 	// Finish removes a job that the worker still leases and applies a transition to its ticket. ErrLeaseLost otherwise.
 	Finish(ctx context.Context, j *Job, change func(*Ticket) error) (*Ticket, error)
@@ -56,6 +57,13 @@ type Store interface {
 	// Ping tells whether the store can be read and written.
 	Ping(ctx context.Context) error
 }
+
+const (
+	// LongestRetry is the longest that a job waits to be tried again, LongestParked that of a parked one.
+	LongestRetry, LongestParked = 5 * time.Second, 10 * time.Minute
+	// ClockTolerance is how far the clocks of replicas may be apart without one taking what another one holds.
+	ClockTolerance = time.Minute
+)
 
 // CountLimit is where counting ends: who has a thousand things to do needs no better number, and counting all of a
 // hundred thousand each time a page opens is not free.

@@ -240,9 +240,9 @@ func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
 	now := w.Service.Now()
 	var refused *RefusedError
 	permanent := errors.As(cause, &refused)
-	until := now.Add(backoff(j.Attempts, 200*time.Millisecond, 5*time.Second))
+	until := now.Add(backoff(j.Attempts, 200*time.Millisecond, LongestRetry))
 	if permanent {
-		until = now.Add(backoff(j.Attempts, 10*time.Second, 10*time.Minute))
+		until = now.Add(backoff(j.Attempts, 10*time.Second, LongestParked))
 	}
 	w.Log.Warn("a job could not be done", "ticket", FormatID(j.Ticket), "kind", j.Kind, "attempt", j.Attempts, "refused", permanent, "error", cause)
 	t, err := w.Service.Store.Postpone(ctx, j, until, permanent, func(t *Ticket) error {

@@ -21,15 +21,17 @@ func TestPreviewOfBreakGlass(t *testing.T) {
 	alice := x.as("alice")
 	for name, tc := range map[string]struct {
 		glass          bool
+		seconds        int
 		steps, reviews int
 		longest        int64
 	}{
-		"Asked":  {false, 1, 0, int64(cap90.Seconds())},
-		"Broken": {true, 0, 1, int64((4 * time.Hour).Seconds())},
+		"Asked":  {false, 3600, 1, 0, int64(cap90.Seconds())},
+		"Long":   {false, 91 * 24 * 3600, 0, 0, int64(cap90.Seconds())},
+		"Broken": {true, 3600, 0, 1, int64((4 * time.Hour).Seconds())},
 	} {
 		t.Run(name, func(t *testing.T) {
 			body := newTicket("app-888", "bobs-cluster")
-			body["durationSeconds"] = 3600
+			body["durationSeconds"] = tc.seconds
 			body["breakGlass"] = tc.glass
 			var got openapi.TicketPreview
 			alice.Post("/api/v1/tickets/preview", body).Into(t, &got)

@@ -127,17 +127,22 @@ func (a *api) assess(ctx context.Context, b *board, resources []catalog.Entity) 
 	return nil
 }
 
-// openRequests are the tickets under way about the modes of resources, by catalog id.
+// openRequests are the tickets under way about the modes of resources, by catalog id. Of one resource those that ask
+// that clients may stay count, too; of many, every grant that waits would have to be read for them.
 func (a *api) openRequests(ctx context.Context, resources []catalog.Entity) (map[string]*approval.Ticket, error) {
 	out := map[string]*approval.Ticket{}
 	if len(resources) == 0 {
 		return out, nil
 	}
-	list, err := a.Tickets.Store.List(plain(ctx), approval.Filter{Kinds: []approval.Kind{approval.KindMode, approval.KindOnboard, approval.KindOffboard},
-		ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying}})
+	f := approval.Filter{Kinds: []approval.Kind{approval.KindMode, approval.KindOnboard, approval.KindOffboard},
+		ItemStates: []approval.State{approval.StatePending, approval.StateApproved, approval.StateApplying}}
+	if len(resources) == 1 {
+		f.Resource, f.Kinds = resources[0].ID, append(f.Kinds, approval.KindGrant)
+	}
+	list, err := a.Tickets.Store.List(plain(ctx), f)
 	for _, t := range list {
 		for _, it := range t.Items {
-			if out[it.Resource] == nil {
+			if out[it.Resource] == nil && (t.Kind != approval.KindGrant || it.Adopt) {
 				out[it.Resource] = t
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -62,7 +63,7 @@ func (a *api) ticketRow(c *catalog.Catalog, who approval.Actor, t *approval.Tick
 
 func (a *api) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) openapi.TicketItem {
 	it := t.Items[i]
-	out := openapi.TicketItem{Position: i, State: openapi.TicketState(it.State), Steps: stepsOf(c, it.Steps), Clusters: []openapi.ClusterState{}, ExpiresAt: when(it.ExpiresAt),
+	out := openapi.TicketItem{Position: i, State: openapi.TicketState(it.State), Steps: stepsOf(c, undecided(it)), Clusters: []openapi.ClusterState{}, ExpiresAt: when(it.ExpiresAt),
 		ApprovalPolicy: optional(it.Approval), Digest: optional(it.Shown.Digest), Message: optional(it.Message), Target: itemRef(it.Target), Can: itemMay(c, who, t, i)}
 	if it.ApplicationName != "" {
 		out.Application = new(refOf(c, it.Application, it.ApplicationName))
@@ -126,6 +127,17 @@ func (a *api) liveState(t *approval.Ticket, it approval.Item, out *openapi.Ticke
 		}
 	}
 	out.WaitingFor = &waiting
+}
+
+// undecided are the steps of an item, those that are open with whom they can still be decided by: one person fills one step.
+func undecided(it approval.Item) []approval.Step {
+	steps := slices.Clone(it.Steps)
+	for i := range steps {
+		if s := &it.Steps[i]; s.State == approval.StepCurrent || s.State == approval.StepWaiting {
+			steps[i].Approvers = it.Able(s)
+		}
+	}
+	return steps
 }
 
 func itemMay(c *catalog.Catalog, who approval.Actor, t *approval.Ticket, i int) openapi.ItemMay {

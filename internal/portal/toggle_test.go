@@ -166,6 +166,11 @@ func TestProposalAndAdoption(t *testing.T) {
 	if a := x.as("erin").Get("/api/v1/tickets/" + made.ID); a.Status != http.StatusOK {
 		t.Errorf("the application's owner sees it: %d", a.Status)
 	}
+	var card struct{ Ticket string }
+	a = x.as("bob").Get("/api/v1/rollout/bobs-cluster")
+	if a.Into(t, &card); a.Status != http.StatusOK || card.Ticket != made.ID {
+		t.Errorf("the resource's page says that it is under way: %d %s", a.Status, a.Body)
+	}
 	unseen := newTicket("app-888", "ledger-db-cache")
 	unseen["adopt"] = true
 	if a := x.as("frank").Post("/api/v1/tickets", unseen); a.Status != http.StatusConflict {

@@ -119,7 +119,7 @@ func work(a *Assessment) (Hint, bool) {
 	case a == nil:
 		return Hint{Code: CodeWait, Text: "The flows cannot be read now, so nothing can be said."}, true
 	case len(a.Newcomers) > 0:
-		return Hint{Code: CodeReview, Text: fmt.Sprintf("%d clients that were seen are allowed by no statement: adopt them, or tell their owners.", len(a.Newcomers))}, true
+		return Hint{Code: CodeReview, Text: fmt.Sprintf("%d clients that were seen are not allowed yet: ask that they may stay, or tell their owners.", len(a.Newcomers))}, true
 	case a.Unattributed > 0 && !a.Enough:
 		return Hint{Code: CodeRegister, Text: fmt.Sprintf("%d sources have no name: register them, or find out what they are.", a.Unattributed)}, true
 	case !a.Enough && a.Value >= a.Threshold:

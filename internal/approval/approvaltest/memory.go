@@ -233,7 +233,11 @@ func (m *Memory) Lease(_ context.Context, worker string, now time.Time, ttl time
 	defer m.mu.Unlock()
 	busy := map[string]bool{}
 	for _, j := range m.jobs {
-		if !busy[j.Key] && !j.runAfter.After(now) && !j.LeaseUntil.After(now) {
+		wait := approval.LongestRetry
+		if j.parked {
+			wait = approval.LongestParked
+		}
+		if !busy[j.Key] && !ahead(j.runAfter, now, wait) && !ahead(j.LeaseUntil, now, ttl) {
 			j.Worker, j.LeaseUntil, j.Attempts = worker, now.Add(ttl), j.Attempts+1
 			return new(j.Job), nil
 		}
@@ -242,6 +246,11 @@ func (m *Memory) Lease(_ context.Context, worker string, now time.Time, ttl time
 		}
 	}
 	return nil, approval.ErrNoJob
+}
+
+// ahead tells that a time is still to come, and was given by a clock that was right.
+func ahead(t, now time.Time, most time.Duration) bool {
+	return t.After(now) && !t.After(now.Add(most+approval.ClockTolerance))
 }
 
 // held finds a job that the worker still leases.

@@ -51,7 +51,7 @@ func Yes(person string, at time.Time) approval.Vote {
 func Run(t *testing.T, fresh func(t *testing.T) approval.Store) {
 	for name, f := range map[string]func(*testing.T, context.Context, approval.Store){
 		"round trip": roundTrip, "idempotency": idempotency, "claims": claims, "rollback": rollback, "filters": filters,
-		"not found": notFound, "concurrent updates": concurrent, "job order": jobOrder, "leases": leases, "parked": parked,
+		"not found": notFound, "concurrent updates": concurrent, "job order": jobOrder, "leases": leases, "clock ahead": clockAhead, "parked": parked,
 		"items": items, "by update": byUpdate, "delegations": delegations,
 	} {
 		t.Run(name, func(t *testing.T) { f(t, t.Context(), fresh(t)) })
@@ -313,6 +313,43 @@ func leases(t *testing.T, ctx context.Context, s approval.Store) {
 	}
 	if _, err := s.Finish(ctx, next, nothing); !errors.Is(err, approval.ErrLeaseLost) {
 		t.Errorf("a job is finished once: %v", err)
+	}
+}
+
+// clockAhead: a portal whose clock was ten minutes ahead leaves nothing behind that waits for ten minutes.
+func clockAhead(t *testing.T, ctx context.Context, s approval.Store) {
+	n := create(t, ctx, s, Ticket("a", "r", "")).Number
+	approve(t, ctx, s, n, "carol", "bob")
+	right := Start.Add(time.Hour)
+	wrong, want := right.Add(10*time.Minute), fmt.Sprintf("apply %d", n)
+	if _, err := s.Lease(ctx, "dead", wrong, time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	j, err := s.Lease(ctx, "next", right, time.Minute)
+	if err != nil || j.Ticket != n {
+		t.Fatalf("a lease of a clock that was ahead is none: %+v, %v", j, err)
+	}
+	if got := lease(t, ctx, s, "third", right.Add(-approval.ClockTolerance)); got != "none" {
+		t.Errorf("a lease of a clock that is a little ahead is one, got %s", got)
+	}
+	nothing := func(*approval.Ticket) error { return nil }
+	if _, err := s.Postpone(ctx, j, wrong.Add(approval.LongestRetry), false, nothing); err != nil {
+		t.Fatal(err)
+	}
+	if j, err = s.Lease(ctx, "next", right, time.Minute); err != nil {
+		t.Fatalf("a wait of a clock that was ahead is none: %v", err)
+	}
+	if _, err := s.Postpone(ctx, j, right.Add(approval.LongestParked), true, nothing); err != nil {
+		t.Fatal(err)
+	}
+	if got := lease(t, ctx, s, "next", right); got != "none" {
+		t.Errorf("a parked job may wait for longer, got %s", got)
+	}
+	if _, err := s.Lease(ctx, "next", right.Add(approval.LongestParked), time.Minute); err != nil {
+		t.Fatalf("until its time has come: %v", err)
+	}
+	if got := lease(t, ctx, s, "next", right.Add(-time.Hour)); got != want {
+		t.Errorf("a clock that was an hour ahead: got %s, want %s", got, want)
 	}
 }
 

@@ -10,14 +10,16 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// A job is due when its time has come, nobody leases it, and no earlier job of its key has to go first.
-const due = `run_after <= @now AND lease_until <= @now
+// A job is due when its time has come, nobody leases it, and no earlier job of its key has to go first. A time that is
+// further away than any that a right clock gives is no reason to wait.
+const due = `(run_after <= @now OR run_after > @parked OR NOT parked AND run_after > @retried) AND (lease_until <= @now OR lease_until > @leased)
  AND NOT EXISTS (SELECT 1 FROM outbox e WHERE e.job_key = outbox.job_key AND e.id < outbox.id AND NOT e.parked)`
 
 // Lease implements approval.Store. It looks without the write lock first, because mostly there is nothing; a job that
 // another replica is about to take is passed over.
 func (s *Store) Lease(ctx context.Context, worker string, now time.Time, ttl time.Duration) (*approval.Job, error) {
-	args := map[string]any{"now": micros(now)}
+	args := map[string]any{"now": micros(now), "parked": micros(now.Add(approval.LongestParked + approval.ClockTolerance)),
+		"retried": micros(now.Add(approval.LongestRetry + approval.ClockTolerance)), "leased": micros(now.Add(ttl + approval.ClockTolerance))}
 	var some int64
 	if err := s.read(ctx, func(tx *gorm.DB) error {
 		return tx.Model(&jobRow{}).Where(due, args).Limit(1).Count(&some).Error

@@ -39,6 +39,9 @@ func GroupEffectOf(before, after map[string]any) enforcer.Effect {
 	return enforcer.Gives
 }
 
+// Closes tells that a policy refuses what it is not asked to let in, and the one before it did not.
+func Closes(before, after map[string]any) bool { return !closes(before) && closes(after) }
+
 func closes(spec map[string]any) bool {
 	deny, _ := spec["enableDefaultDeny"].(map[string]any)
 	closed, _ := deny["ingress"].(bool)

@@ -113,6 +113,9 @@ func (h *Host) Facts(ctx context.Context, name string) (preflight.Facts, error) 
 // FactsOf reads a member with the tokens that KubeFed and the adapter use.
 func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Facts {
 	silent := func(why string) preflight.Facts { return preflight.Facts{Member: c.Name, Silent: why} }
+	if c.Secret == "" {
+		return silent("its KubeFedCluster names no Secret (secretRef), so KubeFed cannot push there: repeat kubectl acp cluster join")
+	}
 	pushing, err := h.token(ctx, h.KubeFedNamespace, c.Secret)
 	if err != nil {
 		return silent(err.Error())

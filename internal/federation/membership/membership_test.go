@@ -386,3 +386,10 @@ func TestForcedLeaveTellsWhatStays(t *testing.T) {
 		t.Errorf("it is still registered: %v", err)
 	}
 }
+
+func TestAMemberThatNamesNoSecretIsToldSo(t *testing.T) {
+	facts := (&Host{}).FactsOf(t.Context(), federation.Cluster{Name: "m1"})
+	if facts.Member != "m1" || !strings.Contains(facts.Silent, "names no Secret") {
+		t.Errorf("a member without secretRef: %+v", facts)
+	}
+}

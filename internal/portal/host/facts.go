@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/wallclock"
 )
 
 var _ approval.Host = (*Host)(nil)
@@ -27,7 +28,7 @@ func (h *Host) Facts(resource string) (approval.Facts, error) {
 	if !ok {
 		return approval.Facts{}, approval.HostUnknown()
 	}
-	f := approval.Facts{Protection: h.Protection(resource), Clients: clients(s.WhoCanReach(resource, time.Now()))}
+	f := approval.Facts{Protection: h.Protection(resource), Clients: clients(s.WhoCanReach(resource, wallclock.Now()))}
 	if c, ok := s.ResourceClassOf(resource); ok {
 		f.Class = c.Name
 		for _, e := range c.Spec.Enforcers {
@@ -111,7 +112,7 @@ func CompiledLines(in policy.Input, it approval.Item) []string {
 		}
 	}
 	s := policy.NewSnapshot(alone)
-	u, ok := s.CompileResource(it.ResourceName, time.Now())
+	u, ok := s.CompileResource(it.ResourceName, wallclock.Now())
 	if !ok {
 		return []string{"nothing: the resource cannot be compiled"}
 	}

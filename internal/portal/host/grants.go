@@ -1,10 +1,9 @@
 package host
 
 import (
-	"time"
-
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/wallclock"
 )
 
 // GrantsOf are the grants that name an application or a resource, for who decides whether it may leave the catalog;
@@ -15,7 +14,7 @@ func (h *Host) GrantsOf(name string) []catalog.Grant {
 		return nil
 	}
 	var out []catalog.Grant
-	now := time.Now()
+	now := wallclock.Now()
 	for _, g := range append(s.WhatCanReach(name, now), s.WhoCanReach(name, now)...) {
 		if g.Effect == policy.Allow && (g.Subject == name || g.Resource == name) {
 			out = append(out, catalog.Grant{Subject: g.Subject, Resource: g.Resource, Policy: g.Ref.Policy, SID: g.Ref.SID})

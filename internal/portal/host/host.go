@@ -24,6 +24,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/wallclock"
 )
 
 // ErrKindMissing means that a CRD is not installed.
@@ -87,7 +88,7 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 // reached is told when the API server stops answering, and when it is back.
 func (h *Host) reached(problem error) {
 	if problem != nil {
-		now := time.Now()
+		now := wallclock.Now()
 		h.away.Store(&now)
 		h.log.Warn("the host cluster does not answer; it is tried again", "problem", problem)
 		return

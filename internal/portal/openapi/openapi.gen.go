@@ -3120,7 +3120,7 @@ type RolloutCard struct {
 	TemporaryAudit *TemporaryAudit `json:"temporaryAudit,omitempty"`
 	Threshold      *int            `json:"threshold,omitempty"`
 
-	// Ticket a ticket under way about its mode, if the caller may see it
+	// Ticket a ticket under way about its mode, if the caller may see it; in the answer about one resource also one that asks that its clients may stay
 	Ticket *string `json:"ticket,omitempty"`
 
 	// Unattributed sources without a name seen in the window

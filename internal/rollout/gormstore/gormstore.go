@@ -34,6 +34,9 @@ func (leadRow) TableName() string { return "rollout_lead" }
 // guardLead is the one thing that a replica leads.
 const guardLead = "guard"
 
+// clockTolerance is how far the clocks of replicas may be apart without one taking what another one holds.
+const clockTolerance = time.Minute
+
 // namesAtOnce keeps a query's parameters below what databases accept.
 const namesAtOnce = 500
 
@@ -143,7 +146,8 @@ func (s *Store) Lead(ctx context.Context, holder string, now time.Time, ttl time
 		if err := tx.Clauses(clause.OnConflict{DoNothing: true}).Create(&leadRow{Name: guardLead}).Error; err != nil {
 			return err
 		}
-		res := tx.Model(&leadRow{}).Where("name = ? AND (holder = ? OR lease_until <= ?)", guardLead, holder, now.UnixMicro()).
+		// What ends later than any lease that is given now was given by a clock that was ahead.
+		res := tx.Model(&leadRow{}).Where("name = ? AND (holder = ? OR lease_until <= ? OR lease_until > ?)", guardLead, holder, now.UnixMicro(), now.Add(ttl+clockTolerance).UnixMicro()).
 			Updates(map[string]any{"holder": holder, "lease_until": now.Add(ttl).UnixMicro()})
 		leads = res.RowsAffected == 1
 		return res.Error

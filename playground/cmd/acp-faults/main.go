@@ -28,10 +28,11 @@ func main() {
 func start(ctx context.Context) error {
 	var o faults.Options
 	repo := flag.String("repo", ".", "the ACP repository, or a folder in it")
-	flag.StringVar(&o.BinDir, "bin-dir", "bin", "folder with acp-playground and the programs of ACP")
+	flag.StringVar(&o.BinDir, "bin-dir", "bin", "folder with acp-playground, and in drill/ the programs of ACP, built with the tag drill")
 	flag.IntVar(&o.Steps, "steps", 200, "how many steps")
 	flag.DurationVar(&o.Duration, "duration", 0, "how long, instead of how many steps")
 	flag.Uint64Var(&o.Seed, "seed", 0, "the dice; 0: any, which is printed")
+	flag.StringVar(&o.Outages, "outages", "", "only outages with this in their name")
 	flag.Parse()
 	var err error
 	if o.Repo, err = run.FindRepo(*repo); err != nil {
@@ -41,6 +42,7 @@ func start(ctx context.Context) error {
 		return err
 	}
 	o.Self = filepath.Join(o.BinDir, "acp-playground")
+	o.BinDir = filepath.Join(o.BinDir, "drill")
 	if o.Seed == 0 {
 		o.Seed = rand.Uint64N(1 << 32)
 	}

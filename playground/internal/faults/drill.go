@@ -37,6 +37,12 @@ type drill struct {
 	meaning meaning
 	seen    seen
 	outage  *outage
+	// breaking: an outage begins, or a process is killed just after a change.
+	breaking bool
+	// only outages with this in their name come.
+	only string
+	// clocks is the folder of the files that say how wrong each program's clock is.
+	clocks string
 	// turn is the order in which the kinds of outages come.
 	turn []int
 	// dropped are the names of what was deleted in the present outage, and may still be there until its end.
@@ -129,6 +135,9 @@ func (d *drill) want(next *world) {
 		for _, dog := range d.dogs {
 			dog.expectAlso(m, now)
 		}
+	}
+	if d.outage == nil && !d.breaking {
+		return
 	}
 	for _, dog := range d.dogs {
 		dog.release(func(a attempt) bool {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -141,7 +140,7 @@ func handOpensBeside(ctx context.Context, d *drill) (string, error) {
 	if d.outage != nil {
 		return "", nil
 	}
-	now, member := time.Now(), pick(d.Rand, fleet.Members())
+	now, member := d.now(), pick(d.Rand, fleet.Members())
 	var closed []*v1alpha1.ProtectedResource
 	for _, o := range d.protected() {
 		resource := string(o.Spec.Resource)

@@ -103,7 +103,7 @@ func (d *drill) compare(member string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	wrong, now := map[string]string{}, time.Now()
+	wrong, now := map[string]string{}, d.now()
 	for i, a := range dog.attempts {
 		if got, want := passes(outcomes[i]), d.meaning.passes(member, a, now); got != want {
 			wrong[a.To] = fmt.Sprintf("%s is %s", a, outcomes[i])
@@ -121,6 +121,7 @@ func (d *drill) honest(ctx context.Context, wrong map[string]map[string]string) 
 	revisions := map[string][]string{}
 	for _, m := range fleet.Members() {
 		if present, err := d.managed(ctx, m); err == nil {
+			revisions[m] = []string{} // it was read, and may have nothing
 			for _, u := range present {
 				revisions[m] = append(revisions[m], u.GetLabels()[v1alpha1.LabelRevision])
 			}
@@ -178,7 +179,7 @@ func (d *drill) honestOf(o *v1alpha1.ProtectedResource, wrong map[string]map[str
 	class, covered := d.meaning.ResourceClassOf(string(wanted.Spec.Resource))
 	// While a member is away, the others keep what lets everybody in until it can be removed everywhere.
 	for _, m := range d.healthy() {
-		now := time.Now()
+		now := d.now()
 		mode := d.meaning.EffectiveMode(string(wanted.Spec.Resource), m, now)
 		needed := covered && placed(class, m) && mode != v1alpha1.ModeObserve
 		c, told := said[m]

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -23,6 +24,8 @@ type outage struct {
 	frozen bool
 	// mute: nobody writes statuses.
 	mute bool
+	// ahead is how far the clock of whoever leads the adapters is.
+	ahead time.Duration
 	// lasts this many further steps.
 	lasts int
 	end   func(ctx context.Context) error
@@ -36,6 +39,9 @@ func (o *outage) away(member string) bool {
 	}
 	return false
 }
+
+// harmless: what is asked for has to come, though something is wrong.
+func (o *outage) harmless() bool { return len(o.members) == 0 && !o.frozen && !o.mute }
 
 // breakage is a kind of outage.
 type breakage struct {
@@ -56,6 +62,9 @@ func breakages() []breakage {
 		{"crd-removed", removeCRD},
 		{"kubefed-down", down("kubefed")},
 		{"adapters-down", down("adapter", "adapter-2")},
+		{"clock-of-adapters", clockOfAdapters},
+		{"clock-of-portal", clockOfPortal},
+		{"clock-of-collector", clockOfCollector},
 	}
 	for _, p := range []string{"adapter", "adapter-2", "kubefed", "portal", "flow-collector", "dataplane-m1", "dataplane-m2",
 		"etcd-members", "etcd-host", "apiserver-host"} {
@@ -163,16 +172,22 @@ func killed(process string) func(context.Context, *drill) (*outage, string, erro
 	}
 }
 
+// outagesWith something in their name.
+func outagesWith(text string) []breakage {
+	return slices.DeleteFunc(breakages(), func(b breakage) bool { return !strings.Contains(b.name, text) })
+}
+
 // breakSomething begins an outage, of each kind once before any comes again.
 func (d *drill) breakSomething(ctx context.Context) (string, error) {
-	all := breakages()
+	all := outagesWith(d.only)
 	if len(d.turn) == 0 {
 		d.turn = d.Perm(len(all))
 	}
 	b := all[d.turn[0]]
 	d.turn = d.turn[1:]
-	d.doing = b.name
+	d.doing, d.breaking = b.name, true
 	o, what, err := b.begin(ctx, d)
+	d.breaking = false
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", b.name, err)
 	}

@@ -33,6 +33,8 @@ type Options struct {
 	// Steps to take, or, when Duration is not zero, as many as it lasts.
 	Steps    int
 	Duration time.Duration
+	// Outages: only those with this in their name; empty: all.
+	Outages string
 }
 
 const (
@@ -44,6 +46,9 @@ const (
 
 // Run starts a fleet, takes the steps, and is an error when anything happened that must not.
 func Run(ctx context.Context, o Options, out io.Writer) (err error) {
+	if len(outagesWith(o.Outages)) == 0 {
+		return fmt.Errorf("no outage has %q in its name", o.Outages)
+	}
 	dir, err := os.MkdirTemp("", "acp-faults-")
 	if err != nil {
 		return fmt.Errorf("make a folder for the fleet: %w", err)
@@ -66,13 +71,17 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 		return err
 	}
 	defer log.Close()
+	clocks := filepath.Join(dir, "clocks")
+	if err := os.Mkdir(clocks, 0o700); err != nil {
+		return fmt.Errorf("make a folder for the clocks: %w", err)
+	}
 	port, err := freePort() // another playground may be running
 	if err != nil {
 		return err
 	}
 	return run.Up(ctx, run.Options{
 		Repo: o.Repo, StateDir: filepath.Join(dir, "state"), Port: port, PortExplicit: true, BinDir: o.BinDir, Self: o.Self,
-		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true,
+		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true, Clocks: clocks,
 		Between: func(member, address string) (string, error) {
 			w, err := newWire(member, address)
 			if err != nil {
@@ -82,7 +91,7 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 			return w.address(), nil
 		},
 		Started: func(ctx context.Context, r run.Running) error {
-			d, err := newDrill(ctx, o, r, wires, out)
+			d, err := newDrill(ctx, o, r, wires, clocks, out)
 			if err != nil {
 				return err
 			}
@@ -100,8 +109,8 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*wire, out io.Writer) (*drill, error) {
-	d := &drill{Running: r, Rand: rand.New(rand.NewPCG(o.Seed, 2026)), out: out, wires: wires, began: time.Now(),
+func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*wire, clocks string, out io.Writer) (*drill, error) {
+	d := &drill{Running: r, Rand: rand.New(rand.NewPCG(o.Seed, 2026)), out: out, wires: wires, clocks: clocks, only: o.Outages, began: time.Now(),
 		members: map[string]dynamic.Interface{}, dogs: map[string]*watchdog{}, dropped: map[string]bool{}}
 	d.host = r.Fleet.Applier(fleet.Host).Client
 	workloads, err := demo.LoadWorkloads(filepath.Join(o.Repo, "playground/demo/workloads.yaml"))
@@ -155,6 +164,32 @@ func (d *drill) begin(ctx context.Context) error {
 	}
 	if err := d.settle(ctx, stormy); err != nil {
 		return fmt.Errorf("before the first step: %w", err)
+	}
+	if err := d.until(ctx, calm, d.nothingFound); err != nil {
+		return fmt.Errorf("before the first step: %w", err)
+	}
+	return nil
+}
+
+// nothingFound: of members that are set up well the adapter has nothing to say.
+func (d *drill) nothingFound(ctx context.Context) error {
+	list, err := d.host.Resource(v1alpha1.GroupVersion.WithResource("memberclusters")).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return fmt.Errorf("read the MemberClusters: %w", err)
+	}
+	members := map[string]*v1alpha1.MemberCluster{}
+	for i := range list.Items {
+		if err := take(members, &list.Items[i]); err != nil {
+			return err
+		}
+	}
+	for _, m := range fleet.Members() {
+		switch told := members[m]; {
+		case told == nil || told.Status.State != v1alpha1.MemberClusterReady:
+			return fmt.Errorf("member %s is not told of as ready", m)
+		case len(told.Status.Findings) > 0:
+			return fmt.Errorf("member %s has nothing wrong, and the adapter found: %+v", m, told.Status.Findings)
+		}
 	}
 	return nil
 }
@@ -256,6 +291,9 @@ func (d *drill) clear(ctx context.Context) error {
 		}
 	}
 	if err := d.settle(ctx, stormy); err != nil {
+		return err
+	}
+	if err := d.ledgerIntact(ctx); err != nil {
 		return err
 	}
 	return d.until(ctx, calm, func(ctx context.Context) error {

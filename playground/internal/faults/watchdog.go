@@ -7,8 +7,12 @@ import (
 	"time"
 )
 
-// askEvery is the rhythm of the continuous probe.
-const askEvery = 100 * time.Millisecond
+const (
+	// askEvery is the rhythm of the continuous probe.
+	askEvery = 100 * time.Millisecond
+	// horizon is how soon what ends or begins may do so, also for a program whose clock is ahead.
+	horizon = 10*time.Minute + clockOff
+)
 
 // watchdog tries all connections to one member all the time. One may pass only when it may in some world that was wanted
 // since the member last was as wanted, and has to pass when it has to in all of them: whatever happens in between, no change
@@ -51,7 +55,8 @@ func (w *watchdog) expectAlso(m meaning, now time.Time) {
 }
 
 // release lets some connections be lost until the member is as wanted again. An address that passes from one subject to
-// another is taken from the one's group before it is in force in the other's: in between it is nobody's, and refused.
+// another stays in the one's group until it is in force in the other's, but not for long: in an outage it may be nobody's in
+// between, and refused.
 func (w *watchdog) release(of func(attempt) bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -77,7 +82,7 @@ func (w *watchdog) forgive(of func(attempt) bool) {
 // rights of a world, also at the instants that come soon.
 func (w *watchdog) rights(m meaning, now time.Time) (may, must []bool) {
 	may, must = make([]bool, len(w.attempts)), make([]bool, len(w.attempts))
-	instants := m.instants(now, 10*time.Minute)
+	instants := m.instants(now, horizon)
 	for i, a := range w.attempts {
 		must[i] = true
 		for _, at := range instants {

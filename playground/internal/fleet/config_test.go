@@ -178,3 +178,20 @@ func TestParse(t *testing.T) {
 		})
 	}
 }
+
+func TestMembersAreSetUpAsClustersOfOneMesh(t *testing.T) {
+	seen := map[string]string{}
+	for _, m := range Members() {
+		data := ciliumConfig(m).Object["data"].(map[string]any)
+		for _, key := range []string{"cluster-name", "cluster-id"} {
+			value := key + " " + data[key].(string)
+			if other := seen[value]; other != "" || strings.HasSuffix(value, " 0") {
+				t.Errorf("%s: %s is taken for %q", m, value, other)
+			}
+			seen[value] = m
+		}
+		if data["policy-audit-mode"] != "false" || data["enable-policy"] == "never" {
+			t.Errorf("%s refuses nothing: %v", m, data)
+		}
+	}
+}

@@ -108,7 +108,11 @@ func federated(app string) *unstructured.Unstructured {
 // waitFor polls a member for the policy of the application; an empty one waits for the policy's absence.
 func waitFor(t *testing.T, ctx context.Context, f *Fleet, member, app string) {
 	t.Helper()
-	client := as(t, f, member)
+	waitIn(t, ctx, as(t, f, member), member, app)
+}
+
+func waitIn(t *testing.T, ctx context.Context, client dynamic.Interface, member, app string) {
+	t.Helper()
 	err := poll(ctx, fmt.Sprintf("policy of app %q in %s", app, member), func(ctx context.Context) error {
 		obj, err := client.Resource(ccnpResource).Get(ctx, "carried", metav1.GetOptions{})
 		if app == "" && apierrors.IsNotFound(err) {

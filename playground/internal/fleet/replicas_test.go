@@ -286,7 +286,7 @@ func TestReplicas(t *testing.T) {
 		}
 		return replicas[0]
 	}
-	u := &units{T: t, ctx: ctx, f: f, host: as(t, f, Host), n: 60}
+	u := &units{T: t, ctx: ctx, f: f, host: as(t, f, Host), n: 100}
 	u.createAll()
 	u.untilMembers("every unit is there", func(_ int, ingress string) bool { return strings.Contains(ingress, "888") })
 	_, before := u.settle()
@@ -330,6 +330,11 @@ func TestReplicas(t *testing.T) {
 
 	told := u.statuses()
 	leader().kill(t)
+	killed, standby := time.Now(), replicas[1]
+	if err := poll(ctx, "the standby does not lead", standby.leads); err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("the standby leads %s after the leader was killed", time.Since(killed).Round(100*time.Millisecond))
 	replicas[0] = startReplica(t, f, binary)
 	leader()
 	now, _ := u.settle()
@@ -356,11 +361,12 @@ func quietMinute(t *testing.T, ctx context.Context, f *Fleet, replicas []*replic
 	for i, r := range replicas {
 		who := []string{"the leader", "the standby"}[i]
 		counts = append(counts,
-			// The lease is renewed, or looked at, every two seconds.
-			count{who + " at the host", r.metrics, []string{`host="` + host + `"`}, 40},
-			count{who + " writes to the host", r.metrics, []string{`host="` + host + `"`, `method="P`}, 35})
+			// The lease is renewed every second and a half, or looked at every two or three.
+			count{who + " at the host", r.metrics, []string{`host="` + host + `"`}, []float64{50, 40}[i]},
+			count{who + " writes to the host", r.metrics, []string{`host="` + host + `"`, `method="P`}, []float64{45, 0}[i]})
 		for _, m := range Members() {
-			counts = append(counts, count{who + " at " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`}, 150},
+			// The health of a member is asked for each kind that is watched; the leader looks at how it is set up, too.
+			counts = append(counts, count{who + " at " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`}, []float64{170, 150}[i]},
 				count{who + " writes to " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`, `method="P`}, 0})
 		}
 	}

@@ -108,7 +108,7 @@ func tokenSecret(namespace, name, token string) *unstructured.Unstructured {
 	}}
 }
 
-// setUpMember applies what a member needs: Cilium's CRDs, the kind of Istio's policies, and RBAC.
+// setUpMember applies what a member needs: Cilium's CRDs and configuration, the kind of Istio's policies, and RBAC.
 func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 	out, err := exec.CommandContext(ctx, f.Built.Path(parts.Dataplane, parts.ACPDataplane), "crds").Output()
 	if err != nil {
@@ -130,6 +130,7 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		}
 		objects = append(objects, more...)
 	}
+	objects = append(objects, ciliumConfig(member))
 	if f.guarded {
 		guard, err := ParseDir(filepath.Join(f.Repo, "deploy/guard"))
 		if err != nil {

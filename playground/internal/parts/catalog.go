@@ -29,9 +29,10 @@ type Part struct {
 
 // The names of the parts.
 const (
-	Kubernetes = "kubernetes"
-	KubeFed    = "kubefed"
-	Dataplane  = "dataplane"
+	Kubernetes   = "kubernetes"
+	KubeFed      = "kubefed"
+	Dataplane    = "dataplane"
+	Konnectivity = "konnectivity"
 )
 
 // The names of the programs and files that the parts provide.
@@ -41,9 +42,21 @@ const (
 	Hyperfed      = "hyperfed"
 	KubeFedCRDs   = "kubefed-crds.yaml"
 	ACPDataplane  = "acp-dataplane"
+	ProxyServer   = "proxy-server"
+	ProxyAgent    = "proxy-agent"
 )
 
-// All lists the parts in the order in which they are built: the longest first.
+// ForTests lists the parts that no fleet needs, and some tests do.
+func ForTests() []Part {
+	return []Part{{
+		Name:     Konnectivity,
+		Dir:      "playground/parts/konnectivity",
+		Programs: map[string]string{ProxyServer: "sigs.k8s.io/apiserver-network-proxy/cmd/server", ProxyAgent: "sigs.k8s.io/apiserver-network-proxy/cmd/agent"},
+		Expect:   "about 1 min the first time",
+	}}
+}
+
+// All lists the parts of a fleet in the order in which they are built: the longest first.
 func All() []Part {
 	return []Part{
 		{

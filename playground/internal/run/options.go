@@ -36,6 +36,9 @@ type Options struct {
 	History int
 	// Guard: the members refuse changes of what ACP manages by anybody but KubeFed and the break-glass group.
 	Guard bool
+	// Clocks is a folder with a file for each program of ACP that was built for drills and whose clock is wrong; see
+	// internal/wallclock. Empty: none is.
+	Clocks string
 	// AdapterReplicas that elect a leader; at most 1 is one without an election.
 	AdapterReplicas int
 	// Between is that of fleet.Config.
@@ -51,6 +54,8 @@ type Running struct {
 	Fleet      *fleet.Fleet
 	Supervisor *supervisor.Supervisor
 	PortalURL  string
+	// FlowFile is the flow store.
+	FlowFile string
 }
 
 // FindRepo walks up from dir to the root of the repository.

@@ -57,6 +57,11 @@ func (r *runner) addPrograms() error {
 		}
 		specs = append(specs, r.collector(), r.portal(secret))
 	}
+	if r.Clocks != "" {
+		for i := range specs {
+			specs[i].Env = append(specs[i].Env, "ACP_DRILL_CLOCK="+filepath.Join(r.Clocks, specs[i].Name))
+		}
+	}
 	for _, s := range specs {
 		if err := r.supervisor.Add(s); err != nil {
 			return err

@@ -94,7 +94,7 @@ func Up(ctx context.Context, o Options, p *Printer) error {
 		return err
 	}
 	if o.Started != nil {
-		return o.Started(ctx, Running{Fleet: r.fleet, Supervisor: sup, PortalURL: r.portalURL()})
+		return o.Started(ctx, Running{Fleet: r.fleet, Supervisor: sup, PortalURL: r.portalURL(), FlowFile: r.flowFile()})
 	}
 	select {
 	case err := <-control:

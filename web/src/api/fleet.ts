@@ -22,7 +22,7 @@ export function useMember(member: string) {
 export function useAccessEdges(filter: AccessFilter) {
   return useInfiniteQuery({
     queryKey: ["access-map", "edges", filter],
-    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/access", { signal, params: { query: { ...filter, limit: 200, cursor: pageParam } } })),
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/access", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
     ...firstPage,
   });
 }

@@ -159,10 +159,11 @@ export function useRolloutCard(id: string) {
   });
 }
 
-export function useRollout(filter: RolloutFilter) {
+export function useRollout(filter: RolloutFilter, { enabled = true, limit = 100 } = {}) {
   return useInfiniteQuery({
-    queryKey: ["rollout", "list", filter],
-    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/rollout", { signal, params: { query: { ...filter, limit: 100, cursor: pageParam } } })),
+    enabled,
+    queryKey: ["rollout", "list", filter, limit],
+    queryFn: ({ signal, pageParam }) => unwrap(client.GET("/rollout", { signal, params: { query: { ...filter, limit, cursor: pageParam } } })),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.nextCursor || undefined,
     placeholderData: keepPreviousData,

@@ -2920,7 +2920,7 @@ export interface components {
             newcomers: number;
             /** @description sources without a name seen in the window */
             unattributed?: number;
-            /** @description a ticket under way about its mode, if the caller may see it */
+            /** @description a ticket under way about its mode, if the caller may see it; in the answer about one resource also one that asks that its clients may stay */
             ticket?: string;
             guard: components["schemas"]["Guard"];
             can: {

@@ -84,5 +84,5 @@ export function PersonName({ person, size }: { person: Person; size?: number }) 
 
 export function Owners({ owners }: { owners: OwnerRef[] }) {
   const { i18n } = useTranslation();
-  return <>{new Intl.ListFormat(i18n.language, { type: "unit" }).format(owners.map((owner) => owner.displayName))}</>;
+  return <>{new Intl.ListFormat(i18n.language, { type: "conjunction", style: "narrow" }).format(owners.map((owner) => owner.displayName))}</>;
 }

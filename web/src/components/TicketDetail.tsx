@@ -1,9 +1,10 @@
-import { Tabs } from "@mantine/core";
+import { Button, Tabs } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
+import { Link } from "react-router";
 import { asApiError } from "../api/client";
 import { useTicketImpact } from "../api/flows";
-import { useMayRequest, useTicketLedger } from "../api/queries";
+import { useMayRequest, useMe, useTicketLedger } from "../api/queries";
 import type { Ticket } from "../api/types";
 import { matterOf } from "../lib/items";
 import { useWords } from "../lib/use-words";
@@ -98,6 +99,9 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
   const [only, ...others] = ticket.items;
   // Who may not end it himself asks those who may.
   const ends = only && others.length === 0 && !ticket.can.revoke && matterOf(ticket.kind) === "access" && only.state === "effective" ? only : undefined;
+  // Who closes a resource goes on at its page.
+  const me = useMe().data?.person.id;
+  const closes = ticket.state === "effective" && ticket.requester.id === me && (ticket.adopt || ticket.kind === "mode" || ticket.kind === "onboard") ? only : undefined;
   const decides = ticket.items.some((item) => item.can.approve || item.can.reject);
   const replay = replayed(ticket);
   return (
@@ -144,6 +148,11 @@ export function TicketDetail({ ticket, narrow = false, onDecided }: Props) {
         <div className={classes.side}>
           <Facts ticket={ticket} />
           <Clusters ticket={ticket} />
+          {closes?.resource?.id && (
+            <Button component={Link} size="compact-sm" variant="light" to={`/resources/${encodeURIComponent(closes.resource.id)}`} data-testid="next-step-of">
+              {t("ticket.nextStep", { resource: closes.resource.title })}
+            </Button>
+          )}
           {ends && <RequestAccessLink quiet kind="revoke" target={`${ticket.id}/${ends.position}`} label={t("ticket.askEnd")} testId="ask-end" />}
         </div>
       </div>

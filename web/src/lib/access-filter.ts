@@ -8,6 +8,9 @@ import { modes, originKinds } from "./govern";
 
 export const expiryDays = [1, 7, 14, 30, 90] as const;
 
+/** What of the address narrows the selection. */
+export const filterNames = ["q", "subject", "resource", "team", "class", "mode", "effect", "origin", "expires", "broad"] as const;
+
 export function filterOf(search: URLSearchParams): AccessFilter {
   const text = (key: string) => search.get(key)?.trim() || undefined;
   const [mode, origin] = [among(search.getAll("mode"), modes), among(search.getAll("origin"), originKinds)];

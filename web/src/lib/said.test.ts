@@ -17,6 +17,7 @@ describe("what the server said", () => {
     ["a sentence in a sentence", "member m2 is being listed, or, if it is gone for good, name it in the annotation a/b of the ProtectedResource", "正在列出成员集群 m2 的对象；如果它已永久下线，请在 ProtectedResource 的注解 a/b 中写上它"],
     ["what it is about", "the dataplane does not accept the policy: bad port", "数据面不接受策略：bad port"],
     ["a group in place of a policy", "group acp-x is not there yet", "地址组 acp-x还没有到达"],
+    ["who deleted it is not known", "policy acp-x was deleted in the member; who did it is in the member's audit log; KubeFed writes it again", "策略 acp-x 在成员集群中被删除，删除者请查该集群的审计日志；KubeFed 会重新写入"],
     ["what is not known", "Something else.", "Something else."],
   ])("says %s in Chinese", (_, text, want) => {
     expect(said(text, "zh")).toBe(want);

@@ -12,7 +12,7 @@ import govern from "../components/govern/Govern.module.css";
 import { Overseers } from "../components/Overseers";
 import { Page } from "../components/Page";
 import { SearchField } from "../components/SearchField";
-import { expiryDays, filterOf, focusChange, focusIn, levelOf } from "../lib/access-filter";
+import { expiryDays, filterNames, filterOf, focusChange, focusIn, levelOf } from "../lib/access-filter";
 import { levelBelow, levels } from "../lib/access-graph";
 import type { Focus } from "../lib/access-graph";
 import { modes, originKinds } from "../lib/govern";
@@ -55,6 +55,7 @@ function Map() {
   const level = levelOf(search);
   const focus = focusIn(search);
   const graph = useAccessGraph(filter);
+  const names = filterNames.filter((name) => search.has(name));
   return (
     <>
       <Filters search={search} onChange={change} />
@@ -87,7 +88,7 @@ function Map() {
           )}
         </Loaded>
         <PathFinder />
-        <AccessEdges filter={filter} filtered={Object.keys(filter).length > 0} />
+        <AccessEdges filter={filter} onClear={names.length > 0 ? () => change(Object.fromEntries(names.map((name) => [name, undefined]))) : undefined} />
       </div>
     </>
   );

@@ -6,8 +6,9 @@ import type { PolicySummary } from "../api/types";
 import { Word } from "../components/Badge";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
-import { EmptyState, Loaded, Notice } from "../components/Feedback";
+import { Loaded, Notice } from "../components/Feedback";
 import { CountFilter } from "../components/govern/CountFilter";
+import { NoRows } from "../components/govern/NoRows";
 import classes from "../components/govern/Govern.module.css";
 import { IssueBadge } from "../components/govern/looks";
 import { Origin } from "../components/govern/Origin";
@@ -95,7 +96,7 @@ function List() {
             <>
               <CountFilter label={t("acp.issues")} values={issueKinds} counts={pages[0]?.issues ?? {}} word={(each) => t(`acp.issue.${each}`)} chosen={issue} onChange={(next) => change({ issue: next })} testId="issue" />
               {pages[0]?.unusedKnown === false && <Notice testId="unused-unknown">{t("acp.unusedUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable label={t("acp.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `acp-${row.name}`} testId="access-policies" /> : <EmptyState>{t(filtered ? "govern.noMatch" : "acp.empty")}</EmptyState>}
+              {rows.length > 0 ? <DataTable label={t("acp.title")} columns={columns} rows={rows} rowKey={(row) => row.name} rowTestId={(row) => `acp-${row.name}`} testId="access-policies" /> : <NoRows onClear={filtered ? () => change({ origin: undefined, issue: undefined, q: undefined }) : undefined}>{t("acp.empty")}</NoRows>}
             </>
           );
         }}

@@ -5,8 +5,9 @@ import { useFindings, useFleet } from "../api/fleet";
 import type { Finding } from "../api/types";
 import { DataTable } from "../components/DataTable";
 import type { Column } from "../components/DataTable";
-import { EmptyState, Loaded, Notice } from "../components/Feedback";
+import { Loaded, Notice } from "../components/Feedback";
 import { CountFilter } from "../components/govern/CountFilter";
+import { NoRows } from "../components/govern/NoRows";
 import classes from "../components/govern/Govern.module.css";
 import { FindingBadge } from "../components/govern/looks";
 import { MemberLink } from "../components/govern/MemberParts";
@@ -66,7 +67,7 @@ function List() {
             <>
               <CountFilter label={t("finding.kindLabel")} values={findingKinds} counts={pages[0]?.kinds ?? {}} word={(each) => t(`finding.kind.${each}`)} chosen={kind} onChange={(next) => change({ kind: next })} testId="kind" />
               {pages[0]?.flowsAvailable === false && <Notice testId="flows-unavailable">{t("finding.flowsUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable label={t("finding.title")} columns={columns} rows={rows} rowKey={(row) => row.id} testId="findings" /> : <EmptyState>{t(filtered ? "govern.noMatch" : "finding.none")}</EmptyState>}
+              {rows.length > 0 ? <DataTable label={t("finding.title")} columns={columns} rows={rows} rowKey={(row) => row.id} testId="findings" /> : <NoRows onClear={filtered ? () => change({ kind: undefined, q: undefined, member: undefined }) : undefined}>{t("finding.none")}</NoRows>}
             </>
           );
         }}

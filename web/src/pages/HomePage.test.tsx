@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { DeniedConnection, Home } from "../api/types";
-import { app888, bob, bobsCluster, item, me, nothing, ticket, ticketOf } from "../testing/fixtures";
+import { app888, bob, bobsCluster, card, item, me, nothing, ticket, ticketOf } from "../testing/fixtures";
 import { problem, renderPage, serve } from "../testing/render";
 import type { Answer, Call } from "../testing/render";
 import { HomePage } from "./HomePage";
@@ -23,6 +23,19 @@ describe("home", () => {
     expect(await screen.findByTestId("waits-T-7")).toHaveAttribute("href", "/approvals?ticket=T-7");
     expect(within(screen.getByTestId("waits-for-me")).getByText("12")).toBeVisible();
     expect(calls.map((call) => call.path)).toEqual(["/home"]);
+  });
+
+  it("tells who owns resources what these need next, the farthest first", async () => {
+    const items = [card({ stage: "initial", resource: { id: "a", name: "a", title: "A" } }), card({ stage: "announced", hint: { code: "enforce", text: "Ask for Enforce." } })];
+    start({}, { "GET /me": () => ({ body: me({ roles: ["resource-owner"] }) }), "GET /rollout": () => ({ body: { items, stages: { observe: 3 }, flowsAvailable: true } }) });
+    const [first] = within(await screen.findByTestId("closing")).getAllByRole("listitem");
+    expect(first).toHaveTextContent("Ask for Enforce.");
+    expect(screen.getByTestId("closing-bobs-cluster")).toHaveAttribute("href", "/resources/bobs-cluster");
+  });
+
+  it("tells them where to begin when nothing is in audit", async () => {
+    start({}, { "GET /me": () => ({ body: me({ roles: ["resource-owner"] }) }), "GET /rollout": () => ({ body: { items: [], stages: { observe: 3 }, flowsAvailable: true } }) });
+    expect(await screen.findByTestId("closing")).toHaveTextContent("3 resources of yours are only watched");
   });
 
   it("says so where nothing is, and leaves out what is the exception", async () => {

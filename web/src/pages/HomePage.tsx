@@ -3,6 +3,7 @@ import { Link } from "react-router";
 import { useHome, useMe, useTickets } from "../api/queries";
 import type { Ticket } from "../api/types";
 import { EmptyState, Loaded, RowsSkeleton } from "../components/Feedback";
+import { Closing } from "../components/home/Closing";
 import { Denied } from "../components/home/Denied";
 import { Expiring } from "../components/home/Expiring";
 import { Watch } from "../components/home/Watch";
@@ -59,6 +60,7 @@ export function HomePage() {
             <Waiting tickets={data.waiting} count={data.waitingCount ?? data.waiting.length} />
             <Reviews tickets={data.reviews} />
             <UnderWay tickets={data.underWay} />
+            {me?.roles.includes("resource-owner") && <Closing />}
             <Expiring home={data} />
             {(me?.roles.includes("security") || (data.stopped ?? []).length > 0) && <Watch home={data} />}
             <Denied home={data} />

@@ -2,7 +2,7 @@ import { screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { describe, expect, it } from "vitest";
 import type { Access, Me, Resource } from "../api/types";
-import { app888, bobsCluster, card, connection, me, resource } from "../testing/fixtures";
+import { app888, bobsCluster, card, carol, connection, me, resource, step } from "../testing/fixtures";
 import { renderPage, serve } from "../testing/render";
 import { ResourcePage } from "./ResourcePage";
 
@@ -61,8 +61,9 @@ describe("protection", () => {
 });
 
 describe("the next step", () => {
-  const open = (of: Partial<ReturnType<typeof card>>, over: Partial<Resource> = { mine: true }) => {
+  const open = (of: Partial<ReturnType<typeof card>>, over: Partial<Resource> = { mine: true }, answers: Parameters<typeof serve>[0] = {}) => {
     const calls = serve({
+      ...answers,
       "GET /resources/bobs-cluster": () => ({ body: resource(over) }),
       "GET /resources/bobs-cluster/access": () => ({ body: { items: [] } }),
       "GET /resources/bobs-cluster/connections": () => ({ body: { items: [], available: true, since: "2026-11-19T10:00:00Z" } }),
@@ -75,11 +76,25 @@ describe("the next step", () => {
 
   it("says where the resource is, what is next, and begins it", async () => {
     open({ stage: "refine", hint: { code: "announce", next: "announced", text: "Tell them." } });
-    const step = within(await screen.findByTestId("next-step"));
-    expect(step.getByText("Refine")).toHaveAttribute("aria-current", "step");
-    expect(step.getByTestId("next-hint")).toHaveTextContent("Tell them.");
-    await userEvent.click(step.getByTestId("next-announce"));
+    const block = within(await screen.findByTestId("next-step"));
+    expect(block.getByText("Refine")).toHaveAttribute("aria-current", "step");
+    expect(block.getByTestId("next-hint")).toHaveTextContent("Tell them.");
+    await userEvent.click(block.getByTestId("next-announce"));
     expect(await screen.findByTestId("announce-message")).toBeVisible();
+  });
+
+  it("is not asked for twice", async () => {
+    open({ stage: "observe", hint: { code: "propose", next: "initial", text: "Ask for Audit." }, ticket: "T-5" });
+    const waits = within(await screen.findByTestId("next-waits"));
+    expect(waits.getByRole("link", { name: "T-5" })).toHaveAttribute("href", "/tickets/T-5");
+    expect(screen.queryByTestId("next-advance")).toBeNull();
+    expect(screen.queryByTestId("next-hint")).toBeNull();
+  });
+
+  it("says who would decide it before it is asked for", async () => {
+    open({ stage: "observe", hint: { code: "propose", next: "initial", text: "Ask for Audit." } }, { mine: true }, { "POST /tickets/preview": () => ({ body: { items: [{ position: 0, steps: [step("owner", "waiting", [carol])] }] } }) });
+    await userEvent.click(await screen.findByTestId("next-advance"));
+    expect(await screen.findByTestId("planned-deciders")).toHaveTextContent("Carol Wu");
   });
 
   it("leads to the clients where these are next", async () => {

@@ -135,7 +135,7 @@ export function ResourcePage() {
           </>
         )
       }
-      actions={offers && <RequestAccessLink resource={id} primary />}
+      actions={offers && <RequestAccessLink resource={id} primary={!resource.mine} />}
     >
       <Loaded query={query}>{(data) => <Sections resource={data} />}</Loaded>
     </Page>

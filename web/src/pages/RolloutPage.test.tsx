@@ -45,6 +45,33 @@ describe("the board", () => {
   });
 });
 
+describe("the board of very many", () => {
+  const many = (stage: RolloutCard["stage"], from: number, to: number) => Array.from({ length: to - from }, (_, i) => card({ resource: { id: `${stage}-${from + i}`, name: `${stage}-${from + i}`, title: `${stage} ${from + i}` }, stage, score: 90 }));
+  const stages = { observe: 9_900, refine: 230 };
+
+  it("asks for each column by itself, so that none looks empty that is not, and for more of it on demand", async () => {
+    const { calls } = start([], {
+      "GET /rollout": ({ search }) => {
+        const at = Number(search.get("cursor") ?? 0);
+        if (search.get("stage") === "refine") return { body: { items: many("refine", at, Math.min(at + 100, 230)), stages, flowsAvailable: true, nextCursor: at + 100 < 230 ? String(at + 100) : "" } };
+        return { body: { items: many("observe", at, at + 100), stages, flowsAvailable: true, nextCursor: String(at + 100) } };
+      },
+    });
+    const column = within(await screen.findByTestId("column-refine"));
+    await column.findByTestId("card-refine-0");
+    expect(column.getAllByRole("listitem")).toHaveLength(8);
+    expect(column.getByTestId("column-more-refine")).toHaveTextContent("222 more");
+    expect(screen.getByTestId("column-more-observe")).toHaveTextContent("9,892 more");
+    expect(within(screen.getByTestId("column-announced")).getByText("None")).toBeVisible();
+    expect(calls.some(({ path, search }) => path === "/rollout" && search.get("stage") === "announced")).toBe(false);
+    await userEvent.click(column.getByTestId("column-more-refine"));
+    await userEvent.click(column.getByTestId("column-more-refine"));
+    await waitFor(() => expect(column.getByTestId("column-more-refine")).toHaveTextContent("122 more"));
+    expect(column.getByTestId("card-refine-107")).toBeVisible();
+    expect(calls.some(({ search }) => search.get("stage") === "refine" && search.get("cursor") === "100")).toBe(true);
+  });
+});
+
 describe("several at once", () => {
   it("change their mode with one reason, in the members that were chosen, and each says what became of it", async () => {
     const { calls } = start([redis, cache], {
@@ -63,7 +90,7 @@ describe("several at once", () => {
     expect(await screen.findByTestId("result-cache")).toHaveTextContent("The score is 31.");
     expect(within(screen.getByTestId("result-bobs-cluster")).getByRole("link", { name: "T-5" })).toHaveAttribute("href", "/tickets/T-5");
     const sent = calls.find(({ path }) => path === "/rollout/advance");
-    expect(sent?.body).toEqual({ resources: ["bobs-cluster", "cache"], stage: "enforce", reason: "All known" });
+    expect(sent?.body).toEqual({ resources: ["cache", "bobs-cluster"], stage: "enforce", reason: "All known" });
     expect(sent?.headers.get("Idempotency-Key")).toMatch(/^\w{16,}$/);
   });
 

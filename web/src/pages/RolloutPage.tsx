@@ -1,13 +1,11 @@
 import { Button, MultiSelect, Select } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useRollout } from "../api/flows";
 import { useClasses, useMe } from "../api/queries";
 import type { RolloutCard } from "../api/types";
 import { PersonSelect } from "../components/EntitySelect";
 import evidence from "../components/evidence/Evidence.module.css";
 import { EmptyState, Loaded, Notice } from "../components/Feedback";
-import { LoadMore } from "../components/LoadMore";
 import { oversees } from "../components/Overseers";
 import { Page } from "../components/Page";
 import { Board } from "../components/rollout/Board";
@@ -16,6 +14,7 @@ import type { Doing } from "../components/rollout/Dialogs";
 import classes from "../components/rollout/Rollout.module.css";
 import { SearchField } from "../components/SearchField";
 import { cardKey, split, stages } from "../lib/rollout";
+import { useBoard } from "../lib/use-board";
 import { among, useFilters } from "../lib/use-filters";
 import type { FilterChange } from "../lib/use-filters";
 import { useWords } from "../lib/use-words";
@@ -60,8 +59,8 @@ export function RolloutPage() {
   const stage = among(search.getAll("stage"), stages);
   const [q, owner, of] = [text("q"), text("owner"), text("class")];
   const filtered = q !== undefined || owner !== undefined || of !== undefined || stage.length > 0;
-  const query = useRollout({ ...(q ? { q } : {}), ...(owner ? { owner } : {}), ...(of ? { class: of } : {}), ...(stage.length > 0 ? { stage } : {}) });
-  const cards = query.data?.pages.flatMap((page) => page.items) ?? [];
+  const { all: query, board } = useBoard({ ...(q ? { q } : {}), ...(owner ? { owner } : {}), ...(of ? { class: of } : {}), ...(stage.length > 0 ? { stage } : {}) });
+  const cards = board.flatMap((column) => column.cards);
   const { selected, keys, toggle, set } = useSelection(cards);
   const [doing, setDoing] = useState<Doing>();
   const possible = cards.filter((card) => split([card], "advance").able.length + split([card], "announce").able.length > 0);
@@ -90,7 +89,7 @@ export function RolloutPage() {
           <>
             {pages.some((page) => !page.flowsAvailable) && <Notice testId="flows-unavailable">{t("rollout.noFlows")}</Notice>}
             {cards.length > 0 ? (
-              <Board cards={cards} counts={pages[0]?.stages ?? {}} shown={stage} selection={keys} onSelect={toggle} onAct={(card, verb) => setDoing({ verb, cards: [card] })} />
+              <Board key={search.toString()} columns={board} selection={keys} onSelect={toggle} onAct={(card, verb) => setDoing({ verb, cards: [card] })} />
             ) : (
               <EmptyState
                 action={
@@ -107,7 +106,6 @@ export function RolloutPage() {
           </>
         )}
       </Loaded>
-      <LoadMore query={query} />
       {selected.length > 0 && (
         <div className={evidence.bulk} role="region" aria-label={t("approvals.selection")} data-testid="rollout-selection">
           <span>{t("approvals.selected", { count: selected.length })}</span>

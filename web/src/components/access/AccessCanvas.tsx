@@ -1,6 +1,6 @@
-import { ActionIcon, Select } from "@mantine/core";
+import { ActionIcon } from "@mantine/core";
 import { IconMinus, IconPlus, IconViewportWide } from "@tabler/icons-react";
-import { useEffect, useEffectEvent, useId, useLayoutEffect, useMemo, useRef, useState } from "react";
+import { useCallback, useEffect, useEffectEvent, useId, useLayoutEffect, useMemo, useRef, useState } from "react";
 import type { KeyboardEvent, PointerEvent, ReactNode } from "react";
 import { useTranslation } from "react-i18next";
 import type { AccessGraph } from "../../api/types";
@@ -9,21 +9,22 @@ import type { Level, Picture, PictureNode, View } from "../../lib/access-graph";
 import { shortName } from "../../lib/names";
 import { useWords } from "../../lib/use-words";
 import classes from "./Access.module.css";
-import { colorsOf, draw, fitted, nodeAt } from "./draw";
+import { colorsOf, fitted, nodeAt, painter } from "./draw";
+import { Finder } from "./Finder";
 
 const step = 60;
 const click = 4;
-/** A longer list cannot be read; typing shortens it. */
-const offered = 100;
 
 /** The names as people see them: groups have words of their own, and no name is longer than it has to be. */
 function useTitles(picture: Picture): string[] {
   const { t } = useTranslation();
-  const groups: Partial<Record<PictureNode["kind"], string>> = { anyone: t("accessMap.everyone"), cidr: t("accessMap.outside"), wildcard: t("accessMap.wildcards"), none: t("accessMap.noTeam") };
-  return picture.nodes.map((node) => {
-    if (node.title === "" || node.name === "*") return groups[node.kind] ?? node.kind;
-    return node.title === node.name ? shortName(node.name) : node.title;
-  });
+  return useMemo(() => {
+    const groups: Partial<Record<PictureNode["kind"], string>> = { anyone: t("accessMap.everyone"), cidr: t("accessMap.outside"), wildcard: t("accessMap.wildcards"), none: t("accessMap.noTeam") };
+    return picture.nodes.map((node) => {
+      if (node.title === "" || node.name === "*") return groups[node.kind] ?? node.kind;
+      return node.title === node.name ? shortName(node.name) : node.title;
+    });
+  }, [picture, t]);
 }
 
 interface Props {
@@ -45,6 +46,7 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
   const [size, setSize] = useState({ width: 800, height: 480 });
   const [moved, setMoved] = useState<{ of: Picture; view: View }>();
   const [hovered, setHovered] = useState<number>();
+  const [draw] = useState(painter);
   const drag = useRef<{ x: number; y: number; far: boolean }>(undefined);
   const view = moved?.of === picture ? moved.view : fitted(picture, size, picture.nodes.length < 60);
   const setView = (next: View) => setMoved({ of: picture, view: next });
@@ -92,7 +94,7 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
 
   const at = (event: PointerEvent) => {
     const box = event.currentTarget.getBoundingClientRect();
-    return nodeAt(picture, view, event.clientX - box.left, event.clientY - box.top);
+    return nodeAt(picture, view, size.width, event.clientX - box.left, event.clientY - box.top);
   };
   const onMove = (event: PointerEvent) => {
     const from = drag.current;
@@ -129,28 +131,18 @@ export function AccessCanvas({ graph, level, onPick, children }: Props) {
     event.preventDefault();
     act();
   };
-  const names = picture.nodes.flatMap((node, index) => (node.focus ? [{ value: String(index), label: titles[index] ?? node.name }] : []));
+  // The finder has thousands of names: it is not to be made again with each move of the pointer.
+  const picked = useRef(onPick);
+  useEffect(() => {
+    picked.current = onPick;
+  });
+  const find = useCallback((node: PictureNode) => picked.current(node), []);
 
   return (
     <div className={classes.frame} data-testid="access-graph">
       <div className={classes.tools}>
         {children}
-        <Select
-          className={classes.grow}
-          size="xs"
-          searchable
-          limit={offered}
-          aria-label={t("accessMap.find")}
-          placeholder={t("accessMap.find")}
-          nothingFoundMessage={t("accessMap.findNothing")}
-          data={names}
-          value={null}
-          onChange={(value) => {
-            const node = picture.nodes[Number(value)];
-            if (value !== null && node) onPick(node);
-          }}
-          data-testid="graph-find"
-        />
+        <Finder picture={picture} titles={titles} onPick={find} />
         <ActionIcon variant="default" onClick={() => nearer(1.3)} aria-label={t("accessMap.zoomIn")}>
           <IconPlus size={15} aria-hidden />
         </ActionIcon>

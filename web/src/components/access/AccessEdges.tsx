@@ -8,13 +8,15 @@ import { useWords } from "../../lib/use-words";
 import { ModeBadge, Word } from "../Badge";
 import { DataTable } from "../DataTable";
 import type { Column } from "../DataTable";
-import { EmptyState, Loaded, Notice } from "../Feedback";
+import { Loaded, Notice } from "../Feedback";
+import { NoRows } from "../govern/NoRows";
 import { Origin } from "../govern/Origin";
 import { LoadMore } from "../LoadMore";
 import { Owners, RefName } from "../Names";
 import type { RefKind } from "../Names";
 import { Section } from "../Page";
 import tables from "../Tables.module.css";
+import classes from "./Access.module.css";
 import { Ago, At } from "../Time";
 
 /** What covers many names has words of its own. */
@@ -36,8 +38,17 @@ export function End({ about, kind, anyone, teams }: { about: CatalogRef; kind: R
 export function useEdgeColumns(): Column<AccessEdge>[] {
   const { t } = useTranslation();
   return [
-    { key: "subject", header: t("accessMap.subject"), cell: (row) => <End about={row.subject} kind="applications" anyone={row.subjectKind === "anyone"} teams={row.subjectTeams} /> },
-    { key: "resource", header: t("accessMap.resource"), cell: (row) => <End about={row.resource} kind="resources" teams={row.resourceTeams} /> },
+    { key: "subject", header: t("accessMap.subject"), cell: (row) => <div className={classes.end}><End about={row.subject} kind="applications" anyone={row.subjectKind === "anyone"} teams={row.subjectTeams} /></div> },
+    {
+      key: "resource",
+      header: t("accessMap.resource"),
+      cell: (row) => (
+        <div className={classes.end}>
+          <End about={row.resource} kind="resources" teams={row.resourceTeams} />
+          {row.mode && <ModeBadge mode={row.mode} />}
+        </div>
+      ),
+    },
     {
       key: "actions",
       header: t("access.actions"),
@@ -56,17 +67,16 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
         </span>
       ),
     },
-    { key: "mode", header: t("accessMap.mode"), nowrap: true, cell: (row) => (row.mode ? <ModeBadge mode={row.mode} /> : null) },
     {
       key: "policy",
       header: t("acp.statement"),
       cell: (row) => (
-        <span className={tables.stack}>
+        <span className={`${tables.stack} ${classes.policy}`}>
           <Link className={tables.title} to={`/access-policies/${encodeURIComponent(row.policy)}`}>
             {row.policy}
           </Link>
           <span className={tables.muted}>
-            <code className={tables.code}>{row.sid}</code> {!row.counting && <span title={t("access.notCountingHelp")}>{t("access.notCounting")}</span>}
+            <code className={classes.sid}>{row.sid}</code> {!row.counting && <span title={t("access.notCountingHelp")}>{t("access.notCounting")}</span>}
           </span>
         </span>
       ),
@@ -81,7 +91,7 @@ export function useEdgeColumns(): Column<AccessEdge>[] {
         </span>
       ),
     },
-    { key: "until", header: t("accessMap.until"), nowrap: true, cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>) },
+    { key: "until", header: t("accessMap.until"), cell: (row) => (row.notAfter ? <At at={row.notAfter} /> : <span className={tables.muted}>{t("accessMap.forever")}</span>) },
   ];
 }
 
@@ -92,7 +102,7 @@ export function EdgeTable({ rows, label }: { rows: AccessEdge[]; label: string }
 }
 
 /** The same selection as the picture, row by row. */
-export function AccessEdges({ filter, filtered }: { filter: AccessFilter; filtered: boolean }) {
+export function AccessEdges({ filter, onClear }: { filter: AccessFilter; onClear: (() => void) | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
   const query = useAccessEdges(filter);
@@ -101,14 +111,14 @@ export function AccessEdges({ filter, filtered }: { filter: AccessFilter; filter
   const first = query.data?.pages[0];
   const used = first?.flowsAvailable !== false;
   return (
-    <Section title={t("accessMap.title")} aside={first && t("govern.total", { count: first.total, number: words.number(first.total) })} testId="access-edges">
+    <Section title={t("accessMap.rows")} aside={first && t("govern.total", { count: first.total, number: words.number(first.total) })} testId="access-edges">
       <Loaded query={query}>
         {({ pages }) => {
           const rows = pages.flatMap((page) => page.items);
           return (
             <>
               {!used && <Notice testId="flows-unavailable">{t("accessMap.flowsUnknown")}</Notice>}
-              {rows.length > 0 ? <DataTable label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <EmptyState>{t(filtered ? "govern.noMatch" : "accessMap.empty")}</EmptyState>}
+              {rows.length > 0 ? <DataTable label={t("accessMap.title")} columns={used ? [...columns, last] : columns} rows={rows} rowKey={edgeKey} testId="access-table" /> : <NoRows onClear={onClear}>{t("accessMap.empty")}</NoRows>}
             </>
           );
         }}

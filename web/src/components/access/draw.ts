@@ -3,8 +3,10 @@ import { rowHeight } from "../../lib/access-graph";
 import type { Picture, PictureNode, View } from "../../lib/access-graph";
 
 /** Between the two columns, and what is left for the names beside them; in the picture's own units. */
-export const gap = 420;
-export const margin = 230;
+const wide = { gap: 420, margin: 230 };
+/** On a telephone the sides stand closer, so that names can still be read. */
+const narrow = { gap: 110, margin: 110 };
+const shapeOf = (width: number) => (width < 560 ? narrow : wide);
 const radius = 5;
 /** Smaller names cannot be read, so only those that are looked at are written. */
 const readable = 8;
@@ -22,7 +24,7 @@ export interface Colors {
   font: string;
 }
 
-export const xOf = (node: Pick<PictureNode, "side">) => (node.side === "client" ? 0 : gap);
+const xOf = (node: Pick<PictureNode, "side">, gap: number) => (node.side === "client" ? 0 : gap);
 
 export function colorsOf(element: Element): Colors {
   const style = getComputedStyle(element);
@@ -40,47 +42,84 @@ interface Scene {
   active: number | undefined;
 }
 
-export function draw(context: CanvasRenderingContext2D, { picture, view, size, colors, titles, active }: Scene) {
+type Link = Picture["links"][number];
+type Lines = Omit<Scene, "titles" | "active">;
+
+/** Lines of one look are one path: setting the pen for each would take longer than drawing. */
+function stroke(context: CanvasRenderingContext2D, { picture, view, size }: Lines, color: string, alpha: number, width: number, wanted: (link: Link) => boolean) {
+  const { gap } = shapeOf(size.width);
+  const { top, bottom } = seen(view, size);
+  const [left, right] = [view.x, view.x + gap * view.k];
+  const middle = (left + right) / 2;
+  context.strokeStyle = color;
+  context.globalAlpha = alpha;
+  context.lineWidth = width;
+  context.beginPath();
+  for (const link of picture.links) {
+    if (!wanted(link)) continue;
+    const [from, to] = [picture.nodes[link.from], picture.nodes[link.to]];
+    if (!from || !to || (from.y < top && to.y < top) || (from.y > bottom && to.y > bottom)) continue;
+    const [y1, y2] = [view.y + from.y * view.k, view.y + to.y * view.k];
+    context.moveTo(left, y1);
+    context.bezierCurveTo(middle, y1, middle, y2, right, y2);
+  }
+  context.stroke();
+}
+
+const seen = (view: View, size: Scene["size"]) => ({ top: (-view.y - 40) / view.k, bottom: (size.height - view.y + 40) / view.k });
+
+function clean(context: CanvasRenderingContext2D, size: Scene["size"]) {
   const ratio = globalThis.devicePixelRatio || 1;
   context.setTransform(ratio, 0, 0, ratio, 0, 0);
   context.clearRect(0, 0, size.width, size.height);
-  const top = (-view.y - 40) / view.k;
-  const bottom = (size.height - view.y + 40) / view.k;
-  const near = new Set<number>();
-  const line = (from: PictureNode, to: PictureNode) => {
-    const [x1, y1, x2, y2] = [view.x + xOf(from) * view.k, view.y + from.y * view.k, view.x + xOf(to) * view.k, view.y + to.y * view.k];
-    const middle = (x1 + x2) / 2;
-    context.moveTo(x1, y1);
-    context.bezierCurveTo(middle, y1, middle, y2, x2, y2);
-  };
-  /** Lines of one look are one path: setting the pen for each would take longer than drawing. */
-  const lines = (color: string, alpha: number, width: number, wanted: (link: Picture["links"][number]) => boolean) => {
-    context.strokeStyle = color;
-    context.globalAlpha = alpha;
-    context.lineWidth = width;
-    context.beginPath();
-    for (const link of picture.links) {
-      if (!wanted(link)) continue;
-      const [from, to] = [picture.nodes[link.from], picture.nodes[link.to]];
-      if (!from || !to || (from.y < top && to.y < top) || (from.y > bottom && to.y > bottom)) continue;
-      line(from, to);
-    }
-    context.stroke();
-  };
+}
+
+/** All lines as they are when nothing is looked at. */
+function drawLines(context: CanvasRenderingContext2D, lines: Lines) {
+  const { picture, size, colors } = lines;
   const faint = picture.links.length > many ? 0.16 : 0.45;
-  const rest = active === undefined ? faint : faint / 4;
-  const aside = (link: Picture["links"][number]) => active === undefined || (link.from !== active && link.to !== active);
-  lines(colors.idle, rest, 1, (link) => aside(link) && !link.counting);
-  lines(colors.allow, rest, 1, (link) => aside(link) && link.counting && !link.deny);
-  lines(colors.deny, Math.max(rest, 0.3), 1.2, (link) => aside(link) && link.deny);
+  clean(context, size);
+  stroke(context, lines, colors.idle, faint, 1, (link) => !link.counting);
+  stroke(context, lines, colors.allow, faint, 1, (link) => link.counting && !link.deny);
+  stroke(context, lines, colors.deny, Math.max(faint, 0.3), 1.2, (link) => link.deny);
+}
+
+const alike = (a: Lines, b: Lines) => a.picture === b.picture && a.view.k === b.view.k && a.view.x === b.view.x && a.view.y === b.view.y && a.size.width === b.size.width && a.size.height === b.size.height && JSON.stringify(a.colors) === JSON.stringify(b.colors);
+
+/** Draws one canvas. The lines are kept apart, so that looking at a node does not draw ten thousand of them again. */
+export function painter() {
+  const layer = document.createElement("canvas");
+  let kept: Lines | undefined;
+  return (context: CanvasRenderingContext2D, scene: Scene) => {
+    const { canvas } = context;
+    const below = layer.getContext("2d");
+    if (!below) return;
+    if (layer.width !== canvas.width || layer.height !== canvas.height) {
+      [layer.width, layer.height, kept] = [canvas.width, canvas.height, undefined];
+    }
+    if (!kept || !alike(kept, scene)) drawLines(below, scene);
+    kept = scene;
+    clean(context, scene.size);
+    context.globalAlpha = scene.active === undefined ? 1 : 0.25;
+    context.drawImage(layer, 0, 0, scene.size.width, scene.size.height);
+    drawNodes(context, scene);
+  };
+}
+
+function drawNodes(context: CanvasRenderingContext2D, scene: Scene) {
+  const { picture, view, size, colors, titles, active } = scene;
+  const { gap, margin } = shapeOf(size.width);
+  const { top, bottom } = seen(view, size);
+  const near = new Set<number>();
   if (active !== undefined) {
+    const about = (link: Link) => link.from === active || link.to === active;
     for (const { from, to } of picture.links) {
       if (from === active) near.add(to);
       else if (to === active) near.add(from);
     }
-    lines(colors.idle, 0.9, 1.4, (link) => !aside(link) && !link.counting);
-    lines(colors.allow, 0.9, 1.8, (link) => !aside(link) && link.counting && !link.deny);
-    lines(colors.deny, 0.95, 1.8, (link) => !aside(link) && link.deny);
+    stroke(context, scene, colors.idle, 0.9, 1.4, (link) => about(link) && !link.counting);
+    stroke(context, scene, colors.allow, 0.9, 1.8, (link) => about(link) && link.counting && !link.deny);
+    stroke(context, scene, colors.deny, 0.95, 1.8, (link) => about(link) && link.deny);
   }
   const pixels = Math.min(13, rowHeight * 0.58 * view.k);
   const spread = (picture.height / Math.max(1, Math.max(picture.clients, picture.servers))) * view.k;
@@ -88,7 +127,7 @@ export function draw(context: CanvasRenderingContext2D, { picture, view, size, c
   picture.nodes.forEach((node, index) => {
     if (node.y < top || node.y > bottom) return;
     const strong = index === active || near.has(index);
-    const [x, y] = [view.x + xOf(node) * view.k, view.y + node.y * view.k];
+    const [x, y] = [view.x + xOf(node, gap) * view.k, view.y + node.y * view.k];
     context.globalAlpha = active === undefined || strong ? 1 : 0.35;
     context.fillStyle = index === active ? colors.accent : node.mode === "Enforce" ? colors.allow : colors.muted;
     context.beginPath();
@@ -104,7 +143,8 @@ export function draw(context: CanvasRenderingContext2D, { picture, view, size, c
 }
 
 /** The node at a point of the screen, its name included; undefined: none is near. */
-export function nodeAt(picture: Picture, view: View, px: number, py: number): number | undefined {
+export function nodeAt(picture: Picture, view: View, width: number, px: number, py: number): number | undefined {
+  const { gap } = shapeOf(width);
   const [x, y] = [(px - view.x) / view.k, (py - view.y) / view.k];
   const side = x < gap / 2 ? "client" : "server";
   if (x > 14 / view.k && x < gap - 14 / view.k) return undefined;
@@ -122,8 +162,9 @@ export function nodeAt(picture: Picture, view: View, px: number, py: number): nu
 
 /** All of it, or as much as can be read of its width. */
 export function fitted(picture: Picture, size: { width: number; height: number }, whole: boolean): View {
-  const wide = size.width / (gap + 2 * margin);
-  const k = Math.max(0.02, whole ? Math.min(wide, (size.height - 20) / picture.height) : Math.min(1.2, wide));
+  const { gap, margin } = shapeOf(size.width);
+  const across = size.width / (gap + 2 * margin);
+  const k = Math.max(0.02, whole ? Math.min(across, (size.height - 20) / picture.height) : Math.min(1.2, across));
   const tall = picture.height * k;
   return { k, x: (size.width - gap * k) / 2, y: tall < size.height ? (size.height - tall) / 2 : 10 };
 }

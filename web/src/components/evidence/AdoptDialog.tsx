@@ -5,15 +5,14 @@ import { useNavigate } from "react-router";
 import { asApiError } from "../../api/client";
 import type { ProposalLine } from "../../api/types";
 import { adoptBody, leftOut, lineKey } from "../../lib/proposal";
-import { byChain } from "../../lib/items";
 import { basketLimit, durationError, durationSeconds, textLimit } from "../../lib/request";
 import type { DurationValue } from "../../lib/request";
 import { usePlan } from "../../lib/use-plan";
 import { useSend } from "../../lib/use-send";
 import { useWords } from "../../lib/use-words";
-import { Deciders } from "../Deciders";
 import { DurationField } from "../DurationField";
 import { ErrorState, Notice } from "../Feedback";
+import { PlannedDeciders } from "../PlannedDeciders";
 import tables from "../Tables.module.css";
 
 interface Props {
@@ -31,14 +30,15 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
   const [reason, setReason] = useState("");
   const [tried, setTried] = useState(false);
   const { send, create } = useSend();
-  const wrong = durationError(duration);
   const body = adoptBody(resource.id, lines, durationSeconds(duration));
-  const { query } = usePlan(wrong ? undefined : body);
+  const { query } = usePlan(durationError(duration) ? undefined : body);
+  const cap = query.data?.maxDurationSeconds;
+  const wrong = durationError(duration, cap);
+  // A cap is worth saying before the button is pressed: the preview knows it already.
+  const capped = wrong === "cap" ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
   const over = leftOut(lines);
   const refusal = create.error ?? query.error;
   const atField = refusal ? asApiError(refusal).fieldMessage("durationSeconds") : undefined;
-  const problems = (query.data?.items ?? []).flatMap((item) => (item.problem ? [item.problem.fields?.[0]?.message ?? item.problem.detail ?? item.problem.title] : []));
-  const chains = byChain((query.data?.items ?? []).filter((item) => !item.problem));
 
   const submit = () => {
     setTried(true);
@@ -69,7 +69,7 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
             ))}
           </ul>
           {over > 0 && <Notice>{t("proposal.tooMany", { count: over, limit: basketLimit })}</Notice>}
-          <DurationField value={duration} onChange={setDuration} error={(tried && wrong ? t("request.error.duration") : undefined) ?? (atField && words.said(atField))} />
+          <DurationField value={duration} onChange={setDuration} limited={cap !== undefined} error={capped ?? (tried && wrong ? t("request.error.duration") : undefined) ?? (atField && words.said(atField))} />
           <Textarea
             label={t("request.reason")}
             description={t("proposal.reasonHint")}
@@ -83,17 +83,7 @@ export function AdoptDialog({ resource, lines, onClose }: Props) {
             data-autofocus
             data-testid="adopt-reason"
           />
-          {[...new Set(problems)].map((problem) => (
-            <Notice key={problem}>{words.said(problem)}</Notice>
-          ))}
-          {chains.length > 0 && (
-            <div>
-              <Text size="xs" c="dimmed" fw={560} mb={6}>{t("request.preview.deciders")}</Text>
-              {chains.map((chain) => (
-                <Deciders key={chain.items.map((item) => item.position).join()} steps={chain.steps} />
-              ))}
-            </div>
-          )}
+          {!capped && <PlannedDeciders items={query.data?.items ?? []} />}
           {refusal && !atField ? <ErrorState error={refusal} title={t("error.actionTitle")} /> : null}
           <Group justify="flex-end" gap="sm">
             <Button variant="default" onClick={onClose}>

@@ -88,6 +88,20 @@ describe("a proposal", () => {
     expect(calls.find(({ method, path }) => method === "POST" && path === "/tickets")?.body).toEqual({ kind: "grant", adopt: true, items: [{ application: "app-888", resource: "bobs-cluster", actions: ["redis:connect"] }], reason: "They are ours" });
   });
 
+  it("says at the field how long the approval policy allows", async () => {
+    const capped = { items: [{ position: 0, steps: [], problem: { type: "about:blank", title: "no", status: 422, code: "invalid", detail: "The approval policy short allows at most 180d: ask for no more." } }], maxDurationSeconds: 180 * 86_400 };
+    const { calls } = show(proposal(), { "POST /tickets/preview": () => ({ body: capped }) });
+    await userEvent.click(await screen.findByTestId("choose-app-888"));
+    await userEvent.click(screen.getByTestId("adopt"));
+    expect(await screen.findByText("The approval policy allows at most 180 days.")).toBeVisible();
+    await userEvent.type(screen.getByTestId("adopt-reason"), "They are ours");
+    await userEvent.click(screen.getByTestId("adopt-confirm"));
+    expect(calls.some(({ method, path }) => method === "POST" && path === "/tickets")).toBe(false);
+    expect(screen.queryByTestId("duration-revoked")).toBeNull();
+    await userEvent.click(screen.getByTestId("duration-90"));
+    await waitFor(() => expect(screen.queryByText("The approval policy allows at most 180 days.")).toBeNull());
+  });
+
   it("offers nothing that cannot be asked for", async () => {
     show(proposal());
     await screen.findByTestId("choose-app-888");

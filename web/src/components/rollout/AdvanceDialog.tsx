@@ -7,10 +7,11 @@ import { advanceBody, clustersOf, lacking, modeOf, split, targets, usualTarget }
 import type { Target } from "../../lib/rollout";
 import { textLimit } from "../../lib/request";
 import { useKey } from "../../lib/use-key";
-import { useReplay } from "../../lib/use-plan";
+import { usePlan, useReplay } from "../../lib/use-plan";
 import { useWords } from "../../lib/use-words";
 import { ImpactShort } from "../evidence/Impact";
 import { ErrorState, Notice } from "../Feedback";
+import { PlannedDeciders } from "../PlannedDeciders";
 import { Override } from "../request/Threshold";
 import { Affected } from "./Affected";
 import { Results } from "./Results";
@@ -33,6 +34,12 @@ function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard";
   );
 }
 
+/** Who would decide. What evidence is missing is said for all of them together. */
+function Decided({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
+  const { query } = usePlan(advanceBody(kind, cards, target, clusters));
+  return <PlannedDeciders items={(query.data?.items ?? []).filter(({ problem }) => problem?.code !== "evidence")} />;
+}
+
 /** Asks for another mode for several resources, one ticket each; says what it affects before, and what became of each afterwards. */
 export function AdvanceDialog({ cards, onClose }: Props) {
   const { t } = useTranslation();
@@ -41,6 +48,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
   const keyOf = useKey();
   // What was selected when it was opened: the board goes on changing.
   const [{ able, others }] = useState(() => split(cards, "advance"));
+  const only = able.length === 1 && others.length === 0 ? able[0] : undefined;
   const [target, setTarget] = useState<Target>(() => usualTarget(able));
   const [clusters, setClusters] = useState<string[]>([]);
   const [reason, setReason] = useState("");
@@ -65,7 +73,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
   };
 
   return (
-    <Modal opened onClose={() => onClose(false)} size="lg" title={<Text fw={620}>{t("rollout.advance.title", { count: able.length })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
+    <Modal opened onClose={() => onClose(false)} size="lg" title={<Text fw={620}>{only ? t("rollout.advance.titleOf", { resource: only.resource.title }) : t("rollout.advance.title", { count: able.length })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
       <form
         noValidate
         onSubmit={(event) => {
@@ -75,7 +83,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
         data-testid="advance-dialog"
       >
         <Stack gap="md">
-          <Affected able={able} others={others} />
+          {!only && <Affected able={able} others={others} />}
           <Radio.Group label={t("rollout.advance.to")} value={target} onChange={(next) => setTarget(targets.find((each) => each === next) ?? target)}>
             <Stack gap={8} mt={6}>
               {targets.map((each) => (
@@ -87,6 +95,8 @@ export function AdvanceDialog({ cards, onClose }: Props) {
           <Replayed kind="mode" cards={able} target={target} clusters={clusters} />
           <Replayed kind="onboard" cards={able} target={target} clusters={clusters} />
           {unknown.length > 0 && <Notice testId="advance-lacking">{t("rollout.advance.lacking", { count: unknown.length, names: words.list(unknown.slice(0, 5).map(({ resource }) => resource.title)) })}</Notice>}
+          <Decided kind="mode" cards={able} target={target} clusters={clusters} />
+          <Decided kind="onboard" cards={able} target={target} clusters={clusters} />
           {mayOverride && <Override value={override} onChange={setOverride} />}
           <Textarea
             label={t("decide.reason")}
@@ -106,7 +116,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
               {t("action.cancel")}
             </Button>
             <Button type="submit" loading={advance.isPending} disabled={able.length === 0} data-testid="advance-confirm">
-              {t("rollout.advance.confirm", { count: able.length })}
+              {only ? t("rollout.advance.ask") : t("rollout.advance.confirm", { count: able.length })}
             </Button>
           </Group>
         </Stack>

@@ -24,6 +24,7 @@ export function AnnounceDialog({ cards, onClose }: Props) {
   const announce = useAnnounce();
   const keyOf = useKey();
   const [{ able, others }] = useState(() => split(cards, "announce"));
+  const only = able.length === 1 && others.length === 0 ? able[0] : undefined;
   const [message, setMessage] = useState("");
   const [wall, setWall] = useState("");
   const [tried, setTried] = useState(false);
@@ -39,7 +40,7 @@ export function AnnounceDialog({ cards, onClose }: Props) {
   };
 
   return (
-    <Modal opened onClose={() => onClose(false)} size="lg" title={<Text fw={620}>{t("rollout.announce.title", { count: able.length })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
+    <Modal opened onClose={() => onClose(false)} size="lg" title={<Text fw={620}>{only ? t("rollout.announce.titleOf", { resource: only.resource.title }) : t("rollout.announce.title", { count: able.length })}</Text>} closeButtonProps={{ "aria-label": t("action.cancel") }}>
       <form
         noValidate
         onSubmit={(event) => {
@@ -50,7 +51,7 @@ export function AnnounceDialog({ cards, onClose }: Props) {
       >
         <Stack gap="md">
           <Text size="sm">{t("rollout.announce.text", { count: clients })}</Text>
-          <Affected able={able} others={others} />
+          {!only && <Affected able={able} others={others} />}
           <Textarea
             label={t("rollout.announce.message")}
             description={t("rollout.announce.messageHint")}

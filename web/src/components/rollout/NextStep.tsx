@@ -35,24 +35,27 @@ export function NextStep({ resource }: { resource: Resource }) {
   const { hint } = card;
   const verb = verbOf(card);
   const anchor = anchors[hint?.code ?? ""];
+  // What is under way already is not asked for twice.
+  const asked = verb === "advance" && card.ticket !== undefined;
   return (
     <Section title={t("rollout.nextStep")} aside={<Link to={`/rollout?q=${encodeURIComponent(resource.id)}`}>{t("rollout.board")}</Link>} testId="next-step">
       <Way card={card} />
-      {hint && <p className={classes.hint} data-testid="next-hint" data-value={hint.code}>{words.said(hint.text)}</p>}
+      <p className={classes.where}>{t(`rollout.stageHelp.${card.stage}`)}</p>
+      {hint && !asked && <p className={classes.hint} data-testid="next-hint" data-value={hint.code}>{words.said(hint.text)}</p>}
       {card.ticket && (
-        <p className={classes.hint}>
-          {t("rollout.underWay")} <Link to={`/tickets/${card.ticket}`}>{card.ticket}</Link>
+        <p className={classes.hint} data-testid="next-waits">
+          {t("rollout.underWay")} <Link to={`/tickets/${card.ticket}`}>{card.ticket}</Link> · {t("rollout.thenNext")}
         </p>
       )}
       <Group gap={8} mt={10}>
-        {verb && (
+        {verb && hint && !asked && (
           <Button size="xs" onClick={() => setDoing({ verb, cards: [card] })} data-testid={`next-${verb}`}>
-            {t(`rollout.do.${verb}`)}
+            {t(`rollout.next.${hint.code}`)}
           </Button>
         )}
-        {anchor && (
+        {anchor && hint && (
           <Button size="xs" component="a" href={anchor} data-testid="next-look">
-            {t(anchor === "#proposal" ? "rollout.lookClients" : "rollout.lookEvidence")}
+            {t(`rollout.next.${hint.code}`)}
           </Button>
         )}
       </Group>

@@ -16,8 +16,10 @@ interface Props {
 export function Results({ results, cards, onClose }: Props) {
   const { t } = useTranslation();
   const words = useWords();
+  const [only, ...more] = results;
+  const single = more.length === 0 ? only : undefined;
   return (
-    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{t("approvals.resultTitle")}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
+    <Modal opened onClose={onClose} size="lg" title={<Text fw={620}>{single ? t(single.ok ? "approvals.done" : "approvals.refused") : t("approvals.resultTitle")}</Text>} closeButtonProps={{ "aria-label": t("action.close") }}>
       <ul className={approvals.summary} data-testid="rollout-results">
         {results.map((each) => {
           const Icon = each.ok ? IconCheck : IconX;
@@ -26,6 +28,7 @@ export function Results({ results, cards, onClose }: Props) {
               <Icon size={15} className={each.ok ? approvals.ok : approvals.bad} aria-label={t(each.ok ? "approvals.done" : "approvals.refused")} />
               <span>
                 {cards.find(({ resource }) => resource.id === each.resource)?.resource.title ?? each.resource} {each.ticket && <Link to={`/tickets/${each.ticket}`}>{each.ticket}</Link>}
+                {each.ticket && <small>{t("rollout.asked")}</small>}
                 {each.told !== undefined && <small>{t("rollout.told", { count: each.told })}</small>}
                 {each.unowned && each.unowned.length > 0 && <small>{t("rollout.unowned", { names: words.list(each.unowned) })}</small>}
                 {each.problem && <small>{words.said(each.problem.detail ?? each.problem.title)}</small>}
@@ -38,6 +41,11 @@ export function Results({ results, cards, onClose }: Props) {
         <Button variant="default" onClick={onClose} data-testid="results-close">
           {t("action.close")}
         </Button>
+        {single?.ticket && (
+          <Button component={Link} to={`/tickets/${single.ticket}`} data-testid="results-open">
+            {t("rollout.open", { ticket: single.ticket })}
+          </Button>
+        )}
       </Group>
     </Modal>
   );

@@ -43,7 +43,7 @@ export const fleet = {
     warns_one: "{{count}} warning",
     warns_other: "{{count}} warnings",
     since: "since",
-    observed: "last change reported",
+    observed: "Last change reported",
     allMembers: "All members",
     healthTitle: "Health",
     whatToDo: "What to do",
@@ -80,6 +80,7 @@ export const fleet = {
   accessMap: {
     title: "Access map",
     intro: "Who can reach what, as the policies say it now.",
+    rows: "Row by row",
     level: "Zoom",
     levels: { team: "Team", application: "Application", resource: "Resource" },
     find: "Find in the graph",

@@ -88,6 +88,7 @@ export const tickets = {
     brings: "What it brings",
     bringsHelp: "The approvals are for exactly these lines. Should the same request come to bring more, everybody is asked again.",
     askEnd: "Ask to take it back",
+    nextStep: "What is next for {{resource}}",
   },
   timeline: {
     submitted: "Request submitted",

@@ -75,6 +75,7 @@ export const fleet = {
   accessMap: {
     title: "访问关系图",
     intro: "按当前策略，谁能访问什么。",
+    rows: "逐行查看",
     level: "层级",
     levels: { team: "团队", application: "应用", resource: "资源" },
     find: "在图中查找",

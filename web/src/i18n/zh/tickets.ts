@@ -88,6 +88,7 @@ export const tickets = {
     brings: "带来的访问",
     bringsHelp: "审批只针对以下内容。如果同一申请会带来更多访问，将重新征求所有人的批准。",
     askEnd: "申请回收",
+    nextStep: "{{resource}} 的下一步",
   },
   timeline: {
     submitted: "提交申请",

@@ -1,0 +1,80 @@
+import type { Answers } from './standin.js';
+
+/** A fleet of ten thousand: as many statements between 1,500 applications and 500 resources, and as many resources on the board. */
+const edges = 10_000;
+const applications = 1_500;
+const resources = 500;
+const teams = 60;
+const classes = ['redis', 'mysql', 'kafka', 'http'];
+const stages = ['observe', 'initial', 'refine', 'announced', 'enforce'];
+
+const team = (i: number) => ({ kind: 'group', id: `team-${i}`, displayName: `Team ${i}` });
+const application = (i: number) => ({ id: `app-${i}`, name: `trnv1:rsc:trip-com:iam:sa:app/${i}`, title: `Shop checkout ${i}` });
+const resource = (i: number) => ({ id: `cache-${i}`, name: `trnv1:rsc:trip-com:redis:clusters:cache-${i}`, title: `Orders cache ${i}` });
+/** The ends of a statement: primes keep the pairs apart. */
+const ends = (i: number) => ({ from: (i * 7919) % applications, to: (i * 104_729 + Math.floor(i / applications)) % resources });
+
+const edge = (i: number) => {
+  const { from, to } = ends(i);
+  return {
+    subject: application(from), subjectKind: 'application', subjectTeams: [team(from % teams)], resource: resource(to), resourceTeams: [team((to * 7) % teams)],
+    wildcard: false, class: classes[to % 4], mode: 'Enforce', effect: i % 97 === 0 ? 'Deny' : 'Allow', actions: ['redis:connect'], policy: `portal-cache-${to}`, sid: `t-${i}-1`,
+    origin: { kind: 'portal' }, ticket: `T-${i}`, counting: true, lastUsed: '2026-11-20T10:00:00Z',
+  };
+};
+
+const all = Array.from({ length: edges }, (_, i) => edge(i));
+const matches = (search: URLSearchParams, each: (typeof all)[number]): boolean => {
+  const q = (search.get('q') ?? '').toLowerCase();
+  const [subject, to] = [search.get('subject'), search.get('resource')];
+  return (!q || `${each.subject.title}\n${each.resource.title}`.toLowerCase().includes(q)) && (!subject || each.subject.name === subject) && (!to || each.resource.name === to);
+};
+
+function graph(search: URLSearchParams) {
+  const links = all.flatMap((each, i) => (matches(search, each) ? [{ from: ends(i).from, to: applications + ends(i).to, statements: 1, allow: each.effect === 'Allow', deny: each.effect === 'Deny', counting: true }] : []));
+  const nodes = [
+    ...Array.from({ length: applications }, (_, i) => ({ ...application(i), kind: 'application', teams: [i % teams] })),
+    ...Array.from({ length: resources }, (_, i) => ({ ...resource(i), kind: 'resource', mode: 'Enforce', teams: [(i * 7) % teams] })),
+  ];
+  return { nodes, links, teams: Array.from({ length: teams }, (_, i) => team(i)), total: links.length, cut: false };
+}
+
+const card = (i: number) => ({
+  resource: resource(i), class: classes[i % 4], owners: [team(i % teams)], sensitivity: 'medium', stage: stages[i % 5], score: i % 101, threshold: 70, enough: i % 101 >= 70,
+  missing: i % 101 >= 70 ? [] : ['Flows of m2 were watched for 11d of 14d: wait until the window is full.'],
+  mode: 'Audit', effectiveMode: 'Audit', onboarded: true, clusters: ['m1', 'm2', 'm3'].map((cluster) => ({ cluster, state: 'Realized', mode: 'Audit' })),
+  guard: { enabled: true, reopens: false, limit: 20, windowSeconds: 300 }, clients: i % 40, newcomers: i % 7,
+  hint: { code: 'review', next: 'refine', text: `${i % 7} clients that were seen are not allowed yet: ask that they may stay, or tell their owners.` },
+  can: { announce: true, advance: true, guard: true, toggle: true, override: false },
+});
+
+const cards = Array.from({ length: edges }, (_, i) => card(i));
+
+function page<Row>(rows: Row[], search: URLSearchParams): { items: Row[]; nextCursor?: string } {
+  const from = Number(search.get('cursor') ?? 0);
+  const to = from + Number(search.get('limit') ?? 50);
+  return { items: rows.slice(from, to), ...(to < rows.length ? { nextCursor: String(to) } : {}) };
+}
+
+function board(search: URLSearchParams) {
+  const q = (search.get('q') ?? '').toLowerCase();
+  const wanted = search.getAll('stage');
+  const found = cards.filter((each) => each.resource.title.toLowerCase().includes(q));
+  const counts = Object.fromEntries(stages.map((stage) => [stage, found.filter((each) => each.stage === stage).length]));
+  return { ...page(found.filter((each) => wanted.length === 0 || wanted.includes(each.stage ?? '')), search), stages: counts, flowsAvailable: true, threshold: 70, windowSeconds: 1_209_600 };
+}
+
+/** What the access map and the board ask for. */
+export const crowd: Answers = {
+  '/me': () => ({ person: { id: 'dave', displayName: 'Dave Okafor' }, roles: ['requester', 'security'], groups: [], pendingApprovals: 0, sessionExpiresAt: '2036-11-20T20:00:00Z' }),
+  '/classes': () => ({ items: classes.map((name) => ({ kind: 'ResourceClass', name })) }),
+  '/applications': () => ({ items: [] }),
+  '/resources': () => ({ items: [] }),
+  '/people': () => ({ items: [] }),
+  '/access/graph': graph,
+  '/access': (search) => {
+    const found = all.filter((each) => matches(search, each));
+    return { ...page(found, search), total: found.length, flowsAvailable: true };
+  },
+  '/rollout': board,
+};

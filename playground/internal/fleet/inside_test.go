@@ -1,0 +1,154 @@
+package fleet
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// insideEnv makes the test's own program the first process of a network of its own.
+const insideEnv = "ACP_TEST_INSIDE"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(insideEnv); text != "" {
+		if err := inside(text); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// island is a network that nothing outside has an address of. Its one way out is a socket in the file system, as a
+// firewall would let one connection out and none in.
+type island struct {
+	// Dir gets the programs' logs.
+	Dir string `json:"dir"`
+	// Gate is the address inside that leads to Socket.
+	Gate, Socket string
+	// Programs are started in this order.
+	Programs []program `json:"programs"`
+}
+
+type program struct {
+	Name string   `json:"name"`
+	Path string   `json:"path"`
+	Args []string `json:"args"`
+}
+
+// start runs the island until the test ends.
+func (i island) start(t *testing.T) {
+	t.Helper()
+	text, err := json.Marshal(i)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), insideEnv+"="+string(text))
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
+	if os.Getuid() != 0 { // whoever has a user namespace of his own may give it a network
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	alive, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("a network namespace is needed (as root, or with unprivileged user namespaces): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := errors.Join(alive.Close(), cmd.Wait()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// inside runs in the new network until its standard input ends.
+func inside(text string) error {
+	runtime.LockOSThread() // the kernel ends the children with this thread
+	var i island
+	if err := json.Unmarshal([]byte(text), &i); err != nil {
+		return err
+	}
+	if err := loopbackUp(); err != nil {
+		return fmt.Errorf("bring the loopback up: %w", err)
+	}
+	gate, err := net.Listen("tcp", i.Gate)
+	if err != nil {
+		return err
+	}
+	go relay(gate, "unix", i.Socket, nil)
+	var running []*exec.Cmd
+	for _, p := range i.Programs {
+		log, err := os.Create(filepath.Join(i.Dir, p.Name+".log"))
+		if err != nil {
+			return err
+		}
+		cmd := exec.Command(p.Path, p.Args...)
+		cmd.Stdout, cmd.Stderr = log, log
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			return err
+		}
+		running = append(running, cmd)
+	}
+	_, _ = io.Copy(io.Discard, os.Stdin) // its end is all that matters
+	for _, cmd := range running {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()
+	}
+	return nil
+}
+
+func loopbackUp() error {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	lo, err := unix.NewIfreq("lo")
+	if err != nil {
+		return err
+	}
+	lo.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, lo)
+}
+
+// relay joins each connection with one to the address, while open says so; nil: always.
+func relay(l net.Listener, network, address string, open *gate) {
+	for {
+		in, err := l.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial(network, address)
+		if err != nil || !open.enter(in, out) {
+			in.Close()
+			if out != nil {
+				out.Close()
+			}
+			continue
+		}
+		for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
+			go func() {
+				_, _ = io.Copy(way[0], way[1]) // either end may go at any time
+				way[0].Close()
+				way[1].Close()
+			}()
+		}
+	}
+}

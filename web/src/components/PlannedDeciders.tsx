@@ -1,0 +1,33 @@
+import { Text } from "@mantine/core";
+import { useTranslation } from "react-i18next";
+import type { TicketPreview } from "../api/types";
+import { byChain } from "../lib/items";
+import { useWords } from "../lib/use-words";
+import { Deciders } from "./Deciders";
+import { Notice } from "./Feedback";
+
+/** More chains than these tell nothing at a glance. */
+const readable = 3;
+
+/** Who would decide a request that is about to be sent, and what stands against it. */
+export function PlannedDeciders({ items }: { items: TicketPreview["items"] }) {
+  const { t } = useTranslation();
+  const words = useWords();
+  const problems = items.flatMap(({ problem }) => (problem ? [problem.fields?.[0]?.message ?? problem.detail ?? problem.title] : []));
+  const chains = byChain(items.filter(({ problem }) => !problem));
+  return (
+    <>
+      {[...new Set(problems)].map((problem) => (
+        <Notice key={problem}>{words.said(problem)}</Notice>
+      ))}
+      {chains.length > 0 && chains.length <= readable && (
+        <div data-testid="planned-deciders">
+          <Text size="xs" c="dimmed" fw={560} mb={6}>{t("request.preview.deciders")}</Text>
+          {chains.map((chain) => (
+            <Deciders key={chain.items.map((item) => item.position).join()} steps={chain.steps} />
+          ))}
+        </div>
+      )}
+    </>
+  );
+}

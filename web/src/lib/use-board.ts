@@ -1,0 +1,43 @@
+/** The columns of the board. Up to a hundred resources are one answer; of more, each column is asked for by itself, so that none looks empty that is not. */
+import { useRollout } from "../api/flows";
+import type { RolloutFilter } from "../api/flows";
+import type { RolloutCard, RolloutStage } from "../api/types";
+import { columns, stages } from "./rollout";
+
+/** As many more of a column at once as one can look through; thousands would make each keystroke slow. */
+export const unfolded = 50;
+
+export interface BoardColumn {
+  stage: RolloutStage;
+  cards: RolloutCard[];
+  /** Of all that match, those that are not here yet included. */
+  count: number;
+  /** Where there are more to be had. */
+  more: { busy: boolean; fetch: () => void } | undefined;
+}
+
+const cardsOf = (query: ReturnType<typeof useRollout>) => query.data?.pages.flatMap((page) => page.items);
+
+export function useBoard(filter: RolloutFilter) {
+  const all = useRollout(filter);
+  const shown = stages.filter((stage) => filter.stage === undefined || filter.stage.includes(stage));
+  const first = all.data?.pages[0];
+  const together = columns(cardsOf(all) ?? []);
+  const apart = (stage: RolloutStage) => all.hasNextPage && shown.includes(stage) && (first?.stages[stage] ?? 0) > together[stage].length;
+  const column = (stage: RolloutStage): Parameters<typeof useRollout> => [{ ...filter, stage: [stage] }, { enabled: apart(stage), limit: unfolded }];
+  const own = {
+    observe: useRollout(...column("observe")),
+    initial: useRollout(...column("initial")),
+    refine: useRollout(...column("refine")),
+    announced: useRollout(...column("announced")),
+    enforce: useRollout(...column("enforce")),
+  };
+  const board = shown.map((stage): BoardColumn => {
+    const query = own[stage];
+    // The first answer's until the column's own are there.
+    const cards = apart(stage) ? columns(cardsOf(query) ?? together[stage])[stage] : together[stage];
+    const more = apart(stage) && query.hasNextPage ? { busy: query.isFetchingNextPage, fetch: () => void query.fetchNextPage() } : undefined;
+    return { stage, cards, count: first?.stages[stage] ?? cards.length, more };
+  });
+  return { all, board };
+}
