@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -19,6 +22,8 @@ type istio struct {
 	objects *federation.Objects
 	fleet   *federation.Fleet
 	root    *federation.Root
+	// host is asked whether it has the kind.
+	host dynamic.ResourceInterface
 	// known is closed when it is known whether the host carries Istio's policies, and carried when it does.
 	known, carried         chan struct{}
 	onceKnown, onceCarried sync.Once
@@ -39,12 +44,42 @@ func setUpIstio(mgr manager.Manager, host dynamic.Interface, config Config, all 
 	}); err != nil {
 		return nil, nil, err
 	}
-	for _, run := range []manager.Runnable{always(s.objects.Run), always(s.root.Run), always(s.read), manager.RunnableFunc(s.root.Keep)} {
+	s.host = host.Resource(kind.FederatedResource).Namespace(kind.Namespace)
+	for _, run := range []manager.Runnable{always(s.watch), always(s.read), manager.RunnableFunc(s.root.Keep)} {
 		if err := mgr.Add(run); err != nil {
 			return nil, nil, err
 		}
 	}
 	return s, after(ready, s.known), nil
+}
+
+// asking is how often the host is asked for what it does not have.
+const asking = 15 * time.Second
+
+// watch waits until the host has the kind and lets the adapter see it, and watches then. Most hosts never have it.
+func (s *istio) watch(ctx context.Context) error {
+	for {
+		_, err := s.host.List(ctx, metav1.ListOptions{Limit: 1})
+		if err == nil {
+			break
+		}
+		again := asking
+		if federation.Missing(err) || apierrors.IsForbidden(err) {
+			s.onceKnown.Do(func() { close(s.known) })
+		} else {
+			again = time.Second // the host does not answer as it should
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(again):
+		}
+	}
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { _ = s.objects.Run(ctx) }) // they end with the context, and have no other error
+	running.Go(func() { _ = s.root.Run(ctx) })
+	return nil
 }
 
 // read reads the members back once the host carries something to them: before that they need not have the kind.

@@ -5,7 +5,7 @@ import type { Picture, PictureNode, View } from "../../lib/access-graph";
 /** Between the two columns, and what is left for the names beside them; in the picture's own units. */
 const wide = { gap: 420, margin: 230 };
 /** On a telephone the sides stand closer, so that names can still be read. */
-const narrow = { gap: 110, margin: 110 };
+const narrow = { gap: 90, margin: 125 };
 const shapeOf = (width: number) => (width < 560 ? narrow : wide);
 const radius = 5;
 /** Smaller names cannot be read, so only those that are looked at are written. */
@@ -137,7 +137,7 @@ function drawNodes(context: CanvasRenderingContext2D, scene: Scene) {
     context.font = `${strong ? 600 : 400} ${Math.max(strong ? 11 : readable, pixels)}px ${colors.font}`;
     context.textAlign = node.side === "client" ? "right" : "left";
     context.fillStyle = colors.text;
-    context.fillText(titles[index] ?? "", x + (node.side === "client" ? -10 : 10), y, Math.max(40, margin * Math.max(view.k, 0.6)));
+    context.fillText(titles[index] ?? "", x + (node.side === "client" ? -10 : 10), y, Math.max(40, margin * Math.max(view.k, 0.6) - 14));
   });
   context.globalAlpha = 1;
 }
