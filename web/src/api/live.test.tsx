@@ -54,11 +54,11 @@ describe("the live stream", () => {
     at(0).emit("open");
     expect(result.current).toBe("open");
     at(0).emit("ticket", '{"id":"T-7","state":"effective","version":4}');
-    expect(keys()).toEqual([["ticket", "T-7"], ["ticket", "list"], ["home"], ["me"], ["access"]]);
+    expect(keys()).toEqual([["ticket", "T-7"], ["ticket", "list"], ["home"], ["me"], ["access"], ["rollout", "card"]]);
     at(0).emit("resource", '{"id":"bobs-cluster"}');
-    expect(keys().slice(5)).toEqual([["resource", "bobs-cluster"], ["access"]]);
+    expect(keys().slice(6)).toEqual([["resource", "bobs-cluster"], ["rollout", "card", "bobs-cluster"], ["access"]]);
     at(0).emit("inbox", "{}");
-    expect(keys().slice(7)).toEqual([["inbox"], ["me"]]);
+    expect(keys().slice(9)).toEqual([["inbox"], ["me"]]);
   });
 
   it("refreshes all tickets for a hint that cannot be read", () => {

@@ -40,11 +40,14 @@ function refreshTicket(cache: QueryClient, data: string) {
   void cache.invalidateQueries({ queryKey: ["home"] });
   void cache.invalidateQueries({ queryKey: ["me"] });
   void cache.invalidateQueries({ queryKey: ["access"] });
+  // What is next for a resource depends on what is asked for already; the hint names the ticket alone.
+  void cache.invalidateQueries({ queryKey: ["rollout", "card"] });
 }
 
 function refreshResource(cache: QueryClient, data: string) {
   const id = hintedId(data);
   void cache.invalidateQueries({ queryKey: id ? ["resource", id] : ["resource"] });
+  void cache.invalidateQueries({ queryKey: id ? ["rollout", "card", id] : ["rollout"] });
   void cache.invalidateQueries({ queryKey: ["access"] });
 }
 
