@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
@@ -120,11 +121,8 @@ func (d *drill) honest(ctx context.Context, wrong map[string]map[string]string) 
 	}
 	revisions := map[string][]string{}
 	for _, m := range fleet.Members() {
-		if present, err := d.managed(ctx, m); err == nil {
-			revisions[m] = []string{} // it was read, and may have nothing
-			for _, u := range present {
-				revisions[m] = append(revisions[m], u.GetLabels()[v1alpha1.LabelRevision])
-			}
+		if present, err := d.revisions(ctx, m); err == nil {
+			revisions[m] = present
 		}
 	}
 	seen := map[string]bool{}
@@ -145,6 +143,32 @@ func (d *drill) honest(ctx context.Context, wrong map[string]map[string]string) 
 		}
 	}
 	return nil
+}
+
+// revisions are those that a status can rightly say of a member: of each object, and of a unit that has one in both dataplanes
+// the revision of the two together. It is empty, not nil, where nothing is.
+func (d *drill) revisions(ctx context.Context, member string) ([]string, error) {
+	present, err := d.managed(ctx, member)
+	if err != nil {
+		return nil, err
+	}
+	out, byName := []string{}, map[string]string{}
+	for _, u := range present {
+		revision := u.GetLabels()[v1alpha1.LabelRevision]
+		out, byName[u.GetName()] = append(out, revision), revision
+	}
+	meshed, err := d.members[member].Resource(istio).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range meshed.Items {
+		revision := u.GetLabels()[v1alpha1.LabelRevision]
+		out = append(out, revision)
+		if other, both := byName[u.GetName()]; both {
+			out = append(out, enforcer.Revision(map[string]any{"parts": []any{other, revision}}))
+		}
+	}
+	return out, nil
 }
 
 func (d *drill) honestOf(o *v1alpha1.ProtectedResource, wrong map[string]map[string]string, revisions map[string][]string) error {

@@ -13,6 +13,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
@@ -23,8 +24,10 @@ type word struct {
 	federated *unstructured.Unstructured
 	// present revision in each member, and what becomes of every connection in m1.
 	revision map[string]string
-	outcome  string
-	outage   *outage
+	// meshed are the revisions of the objects for Istio, by member; "": none.
+	meshed  map[string]string
+	outcome string
+	outage  *outage
 }
 
 func (w *word) in(member string) *v1alpha1.ClusterState {
@@ -39,7 +42,7 @@ const (
 
 // truth is a healthy fleet in which one resource is closed, and all that is said of it is true.
 func truth() *word {
-	w := &word{revision: map[string]string{}, outcome: "default-denied"}
+	w := &word{revision: map[string]string{}, meshed: map[string]string{}, outcome: "default-denied"}
 	w.resource = &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "jobs", Generation: 1},
 		Spec:   v1alpha1.ProtectedResourceSpec{Resource: queueStem + "jobs", Mode: v1alpha1.ModeEnforce},
 		Status: v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1}}
@@ -71,6 +74,7 @@ func (w *word) drill(t *testing.T) *drill {
 	d.seen.begin(world)
 	lists := map[schema.GroupVersionResource]string{v1alpha1.GroupVersion.WithResource("protectedresources"): "ProtectedResourceList",
 		v1alpha1.GroupVersion.WithResource("accesscontrolpolicies"): "AccessControlPolicyList"}
+	lists[istio] = "AuthorizationPolicyList"
 	for _, k := range kinds {
 		lists[k.target], lists[k.federated] = k.kind+"List", "Federated"+k.kind+"List"
 	}
@@ -83,6 +87,10 @@ func (w *word) drill(t *testing.T) *drill {
 		if w.revision[m] != "" {
 			present = append(present, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": kinds[0].kind,
 				"metadata": map[string]any{"name": protects, "labels": map[string]any{v1alpha1.LabelRevision: w.revision[m]}}, "spec": map[string]any{"ingress": "none"}}})
+		}
+		if w.meshed[m] != "" {
+			present = append(present, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy",
+				"metadata": map[string]any{"name": protects, "namespace": "istio-system", "labels": map[string]any{v1alpha1.LabelRevision: w.meshed[m]}}}})
 		}
 		d.members[m] = fake(present...)
 		attempts := s.connections(m)
@@ -136,11 +144,19 @@ func TestTheJudgeCatchesLies(t *testing.T) {
 		"Unread":          {"nobody can know that", func(w *word) { w.outage = away(outage{unreadable: true}) }, "which cannot be read"},
 		"AnotherRevision": {"the member has something else", func(w *word) { w.revision["m2"] = "r0" }, "revision r1 is said to be in m2"},
 		"NothingThere":    {"the member has nothing", func(w *word) { w.revision["m2"] = "" }, "revision r1 is said to be in m2, which has []"},
-		"Modest":          {"in force, and not said to be", func(w *word) { w.in("m2").State = v1alpha1.MemberPending }, "in m2 it is in force, but said to be"},
-		"Untold":          {"in force, and nothing said of it", func(w *word) { w.resource.Status.Clusters = w.resource.Status.Clusters[:1] }, "in m2 it is in force"},
-		"Mode":            {"Enforce, and said to be Audit", func(w *word) { w.in("m1").Mode = v1alpha1.ModeAudit }, "its mode is Enforce"},
-		"Old":             {"the status is about what was before", func(w *word) { w.resource.Generation = 2 }, "older generation"},
-		"OldPolicy":       {"the policy's status is about what was before", func(w *word) { w.policy.Generation = 2 }, "older generation"},
+		"BothDataplanes": {"the two objects of a unit have one revision together", func(w *word) {
+			w.meshed["m2"] = "i1"
+			w.in("m2").ObservedRevision = enforcer.Revision(map[string]any{"parts": []any{"r1", "i1"}})
+		}, ""},
+		"AnotherRevisionInTheMesh": {"one of the two is another", func(w *word) {
+			w.meshed["m2"] = "i0"
+			w.in("m2").ObservedRevision = enforcer.Revision(map[string]any{"parts": []any{"r1", "i1"}})
+		}, "is said to be in m2"},
+		"Modest":    {"in force, and not said to be", func(w *word) { w.in("m2").State = v1alpha1.MemberPending }, "in m2 it is in force, but said to be"},
+		"Untold":    {"in force, and nothing said of it", func(w *word) { w.resource.Status.Clusters = w.resource.Status.Clusters[:1] }, "in m2 it is in force"},
+		"Mode":      {"Enforce, and said to be Audit", func(w *word) { w.in("m1").Mode = v1alpha1.ModeAudit }, "its mode is Enforce"},
+		"Old":       {"the status is about what was before", func(w *word) { w.resource.Generation = 2 }, "older generation"},
+		"OldPolicy": {"the policy's status is about what was before", func(w *word) { w.policy.Generation = 2 }, "older generation"},
 		"Leaked": {"a member has what nobody asks for", func(w *word) {
 			if err := unstructured.SetNestedSlice(w.federated.Object, []any{map[string]any{"name": "m1"}}, "spec", "placement", "clusters"); err != nil {
 				t.Fatal(err)
