@@ -187,10 +187,43 @@ func (s *story) untilStates(what string, want map[string]v1alpha1.MemberState) {
 	})
 }
 
-// push plays KubeFed: it carries the Federated object as it is to the members that can be reached, and says so.
+// push plays KubeFed: it carries the Federated object as it is to the members that can be reached, and says so. What the
+// statuses speak of may still wait for its turn to be written, so it waits for that first.
 func (s *story) push() {
 	s.Helper()
+	s.until("what is wanted is written", func() string {
+		have := ""
+		if _, o := s.federated(); o != nil {
+			have = o.TemplateLabels[v1alpha1.LabelRevision]
+		}
+		for _, want := range s.wanted() {
+			if want != "" && want != have {
+				return fmt.Sprintf("%q is there, %q is wanted", have, want)
+			}
+		}
+		return ""
+	})
 	s.pushOf(federation.CiliumPolicy, s.object())
+}
+
+// wanted are the revisions of the unit that the statuses speak of.
+func (s *story) wanted() []string {
+	s.Helper()
+	var r v1alpha1.ProtectedResource
+	if err := client.IgnoreNotFound(s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &r)); err != nil {
+		s.Fatal(err)
+	}
+	var p v1alpha1.AccessControlPolicy
+	if err := client.IgnoreNotFound(s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &p)); err != nil {
+		s.Fatal(err)
+	}
+	out := []string{r.Status.Revision}
+	for _, u := range p.Status.Units {
+		if u.Resource == s.resource() {
+			out = append(out, u.Revision)
+		}
+	}
+	return out
 }
 
 // pushOf is push for any object. One that is gone by now needs no push; whoever waits for it sees that.
@@ -219,10 +252,10 @@ func (s *story) pushOf(kind federation.Kind, object string) {
 	}
 	u.Object["status"] = map[string]any{"observedGeneration": u.GetGeneration(), "clusters": clusters,
 		"conditions": []any{map[string]any{"type": "Propagation", "status": "True"}}}
-	if err := s.host.Status().Update(s.ctx, u); err != nil {
-		if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-			return // the adapter was faster; whoever waits pushes again
-		}
+	switch err := s.host.Status().Update(s.ctx, u); {
+	case apierrors.IsConflict(err): // the adapter was faster
+		s.pushOf(kind, object)
+	case client.IgnoreNotFound(err) != nil:
 		s.Fatalf("play KubeFed: %v", err)
 	}
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
-	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/clock"
 )
 
 // world is a KubeFed that writes one object in each step while it works, behind an adapter that takes its time.
@@ -202,36 +204,30 @@ func TestLineModel(t *testing.T) {
 	}
 }
 
-// TestRun: whoever waits is called, when what is ahead is done and when it has grown old.
+// TestRun: whoever waits is called, when what is ahead is done and when it has grown old, and no earlier.
 func TestRun(t *testing.T) {
-	ctx, cancel := context.WithCancel(t.Context())
-	c := clocktesting.NewFakeClock(noon)
-	l := NewLine("test", Limits{Owed: 1, Patience: 5 * time.Second})
-	l.Owe("object", true, c.Now())
-	l.Ask(Work{Unit: "a", Kind: Bulk}, c.Now())
-	l.Ask(Work{Unit: "b", Kind: Bulk}, c.Now())
-	called := make(chan Turn)
-	var running sync.WaitGroup
-	running.Go(func() {
-		if err := l.Run(ctx, c, func(turn Turn) { called <- turn }); err != nil {
-			t.Error(err)
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		began := time.Now()
+		l := NewLine("test", Limits{Owed: 1, Patience: 5 * time.Second})
+		l.Owe("object", true, began)
+		l.Ask(Work{Unit: "a", Kind: Bulk}, began)
+		l.Ask(Work{Unit: "b", Kind: Bulk}, began)
+		var called []string
+		var running sync.WaitGroup
+		running.Go(func() {
+			turn := func(turn Turn) { called = append(called, fmt.Sprint(turn.Unit, " after ", time.Since(began))) }
+			if err := l.Run(ctx, clock.RealClock{}, turn); err != nil {
+				t.Error(err)
+			}
+		})
+		time.Sleep(time.Second)
+		l.Owe("object", false, time.Now())
+		time.Sleep(time.Minute)
+		cancel()
+		running.Wait()
+		if want := []string{"a after 1s", "b after 6s"}; !slices.Equal(called, want) {
+			t.Errorf("called: %v, want %v", called, want)
 		}
 	})
-	defer running.Wait()
-	defer cancel()
-	l.Owe("object", false, c.Now())
-	if got := <-called; got.Unit != "a" {
-		t.Fatalf("%s is called", got.Unit)
-	}
-	for !c.HasWaiters() { // until it sleeps
-		select {
-		case got := <-called:
-			t.Fatalf("%s is called while a is on its way", got.Unit)
-		case <-time.After(time.Millisecond):
-		}
-	}
-	c.Step(5 * time.Second)
-	if got := <-called; got.Unit != "b" {
-		t.Fatalf("%s is called", got.Unit)
-	}
 }

@@ -194,7 +194,7 @@ func TestDemoCompany(t *testing.T) {
 	for _, e := range c.Resources() {
 		classes[strings.Split(e.Name, ":")[3]]++
 	}
-	if len(classes) != 4 {
-		t.Errorf("four classes, got %v", classes)
+	if len(classes) < 4 {
+		t.Errorf("want at least four classes, got %v", classes)
 	}
 }
