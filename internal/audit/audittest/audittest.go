@@ -36,6 +36,7 @@ func Run(t *testing.T, factory func(t *testing.T) audit.Store) {
 		"ConnectionsPages":        connectionsPages,
 		"TotalsInOrder":           totalsInOrder,
 		"SeriesByStep":            seriesByStep,
+		"SeriesOfEverything":      seriesOfEverything,
 		"FlowsFilterAndPage":      flowsFilterAndPage,
 		"LossesPages":             lossesPages,
 		"CoverageAddsUp":          coverageAddsUp,

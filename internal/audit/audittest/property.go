@@ -148,6 +148,14 @@ func compare(t *testing.T, s audit.Store, m *model, g generator) {
 		t.Errorf("Totals(%+v) (-want +got):\n%s", f, diff)
 	}
 	compareConnections(t, s, f, 1+g.IntN(20), want)
+	compareSeries(t, s, m, g, f)
+	compareSeries(t, s, m, g, audit.Filter{Clusters: f.Clusters, Decisions: f.Decisions, Verdicts: f.Verdicts, Disagree: f.Disagree})
+	compareFlows(t, s, f, 1+g.IntN(20), m)
+	compareLosses(t, s, m, f.Since, f.Until)
+}
+
+func compareSeries(t *testing.T, s audit.Store, m *model, g generator, f audit.Filter) {
+	t.Helper()
 	q := audit.SeriesQuery{Filter: f, Step: pick(g, 10*time.Minute, 7*time.Minute, 24*time.Hour)}
 	q.Since, q.Until = T0.Truncate(24*time.Hour), T0.Truncate(24*time.Hour).Add(spanDays*24*time.Hour)
 	got, err := s.Series(t.Context(), q)
@@ -157,8 +165,6 @@ func compare(t *testing.T, s audit.Store, m *model, g generator) {
 	if diff := cmp.Diff(m.series(q), got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("Series(%+v) (-want +got):\n%s", q, diff)
 	}
-	compareFlows(t, s, f, 1+g.IntN(20), m)
-	compareLosses(t, s, m, f.Since, f.Until)
 }
 
 func compareConnections(t *testing.T, s audit.Store, f audit.Filter, limit int, want []audit.Total) {

@@ -24,7 +24,7 @@ func removals(r audit.Retention, now time.Time) []removal {
 	cut := func(t time.Time) int64 { return int64(dayOf(t)) * secondsOfDay }
 	var out []removal
 	if !r.Rollups.IsZero() {
-		out = append(out, removal{"entries", fmt.Sprintf("kind = %d AND bucket < toDateTime({cut:Int64}, 'UTC')", kindRollup), []any{driver.Named("cut", cut(r.Rollups))}})
+		out = append(out, removal{"entries", fmt.Sprintf("kind IN (%d, %d) AND bucket < toDateTime({cut:Int64}, 'UTC')", kindRollup, kindMinute), []any{driver.Named("cut", cut(r.Rollups))}})
 	}
 	if !r.Losses.IsZero() {
 		out = append(out, removal{"entries", fmt.Sprintf("kind IN (%d, %d) AND last_seen < {cut:Int64}", kindLoss, kindWatch), []any{driver.Named("cut", cut(r.Losses)*1_000_000)}})

@@ -84,6 +84,17 @@ func (w *where) edges(f audit.Filter) {
 	}
 }
 
+// window limits rows to the filter's; column is their time in the table, a DateTime in steps of the width.
+func (w *where) window(f audit.Filter, column string, width time.Duration) {
+	since, until := f.Window()
+	if !since.IsZero() {
+		w.add(column+" >= toDateTime({since:Int64}, 'UTC')", driver.Named("since", since.Truncate(width).Unix()))
+	}
+	if !until.IsZero() {
+		w.add(column+" < toDateTime({until:Int64}, 'UTC')", driver.Named("until", until.Unix()))
+	}
+}
+
 // selection is what a filter means for the table of counts or of flows.
 type selection struct {
 	// edges is a sub-query on the table edges with the columns asked for, without its closing bracket.
@@ -91,7 +102,7 @@ type selection struct {
 	where     where
 }
 
-// selectBy limits rows to the filter; column is their time in the table, a DateTime in steps of the width.
+// selectBy limits rows to the filter, see window.
 func selectBy(f audit.Filter, column string, width time.Duration, conds ...string) selection {
 	var e, w where
 	e.edges(f)
@@ -101,19 +112,13 @@ func selectBy(f audit.Filter, column string, width time.Duration, conds ...strin
 	if len(e.conds) > 0 {
 		w.add("edge IN (SELECT id FROM edges" + e.String() + ")")
 	}
-	since, until := f.Window()
-	if !since.IsZero() {
-		w.add(column+" >= toDateTime({since:Int64}, 'UTC')", driver.Named("since", since.Truncate(width).Unix()))
-	}
-	if !until.IsZero() {
-		w.add(column+" < toDateTime({until:Int64}, 'UTC')", driver.Named("until", until.Unix()))
-	}
+	w.window(f, column, width)
 	w.args = append(w.args, e.args...)
 	return selection{e.String(), w}
 }
 
-func counts(f audit.Filter) selection {
-	return selectBy(f, "bucket", audit.BucketWidth, fmt.Sprintf("kind = %d", kindRollup))
+func counts(f audit.Filter, conds ...string) selection {
+	return selectBy(f, "bucket", audit.BucketWidth, append([]string{fmt.Sprintf("kind = %d", kindRollup)}, conds...)...)
 }
 
 // edgesJoin gives rows of t the columns of their edges; an edge may be there more than once.
@@ -159,15 +164,6 @@ func (q totalsQuery) toSQL() statement {
 
 // edgeOrder is the order of audit.Reader's Totals; it is by bytes.
 const edgeOrder = edgeColumns
-
-type seriesQuery struct{ audit.SeriesQuery }
-
-func (q seriesQuery) toSQL() statement {
-	s := counts(q.Filter)
-	s.where.bind("step", int64(q.Step/time.Second))
-	return statement{"SELECT start, decision, sum(n) FROM (SELECT edge, intDiv(toInt64(toUnixTimestamp(bucket)), {step:Int64}) * {step:Int64} AS start, sum(count) AS n FROM entries" +
-		s.where.String() + " GROUP BY edge, start)" + s.edgesJoin("decision") + " GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision", s.where.args}
-}
 
 type deniedQuery struct{ audit.DeniedQuery }
 

@@ -22,7 +22,10 @@ func TestToSQL(t *testing.T) {
 		"edges":                      namesQuery{[]string{"value-id"}},
 		"flows by everything":        flowsQuery{filter: every, after: after, skip: 2, limit: 3},
 		"losses":                     lossesQuery{audit.LossQuery{Since: audittest.T0, Until: audittest.T0, Clusters: []string{"value-c"}}, after, 3},
-		"series by everything":       seriesQuery{audit.SeriesQuery{Filter: every, Step: time.Minute}},
+		"series by everything":       seriesQuery{SeriesQuery: audit.SeriesQuery{Filter: every, Step: time.Minute}},
+		"series of older programs":   seriesQuery{audit.SeriesQuery{Filter: audit.Filter{Since: audittest.T0}, Step: time.Minute}, uncounted},
+		"series from minutes":        minutesQuery{audit.SeriesQuery{Filter: every, Step: time.Minute}},
+		"series, is it all":          uncountedQuery{every},
 		"totals by everything":       totalsQuery{every},
 		"watched":                    watchedQuery{audittest.T0, audittest.T0},
 	} {

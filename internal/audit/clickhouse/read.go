@@ -106,25 +106,6 @@ func (q queries) Totals(ctx context.Context, f audit.Filter, each func(audit.Tot
 	return err
 }
 
-// Series implements audit.Reader.
-func (q queries) Series(ctx context.Context, sq audit.SeriesQuery) ([]audit.Point, error) {
-	if err := sq.Validate(); err != nil {
-		return nil, err
-	}
-	var out []audit.Point
-	err := q.each(ctx, "series", seriesQuery{sq}.toSQL(), func(rows driverRows) error {
-		var p audit.Point
-		var start int64
-		if err := rows.Scan(&start, (*string)(&p.Decision), &p.Count); err != nil {
-			return err
-		}
-		p.Start = time.Unix(start, 0).UTC()
-		out = append(out, p)
-		return nil
-	})
-	return out, err
-}
-
 // Flows implements audit.Reader.
 func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage, error) {
 	var page audit.FlowPage

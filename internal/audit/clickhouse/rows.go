@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 const entriesInsert = "INSERT INTO entries (written, kind, source, edge, bucket, key, count, first_seen, last_seen, payload)"
@@ -69,8 +70,9 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]dated) (*entries, []
 		id, buf = idOf(&r.Edge, buf)
 		out.at(r.Bucket)
 		need(needed, dated{id, &r.Edge, dayOf(r.Bucket)})
-		out.add(entry{kind: kindRollup, edge: id[:], bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)})
+		out.add(entry{kind: kindRollup, source: counted, edge: id[:], bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)})
 	}
+	out.minutes(b.Rollups)
 	for _, l := range b.Losses {
 		out.at(l.To)
 		out.add(entry{kind: kindLoss, source: l.Cluster, key: l.Node + "\x00" + string(l.Reason), bucket: l.To.Truncate(audit.BucketWidth).Unix(),
@@ -89,6 +91,25 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]dated) (*entries, []
 		out.add(entry{kind: kindWatch, source: w.Source, key: strconv.FormatInt(micros(w.From), 10), first: micros(w.From), last: micros(w.To)})
 	}
 	return out, spans
+}
+
+// minutes adds the sums that a series of everything is read from, instead of every edge.
+func (e *entries) minutes(rollups []audit.Rollup) {
+	type minute struct {
+		cluster  string
+		decision policy.Word
+		verdict  audit.Verdict
+		bucket   int64
+	}
+	sums := map[minute]int64{}
+	for i := range rollups {
+		if r := &rollups[i]; r.Count != 0 {
+			sums[minute{r.Cluster, r.Decision, r.Verdict, r.Bucket.Unix()}] += r.Count
+		}
+	}
+	for m, n := range sums {
+		e.add(entry{kind: kindMinute, source: m.cluster, key: string(m.decision) + "\x00" + string(m.verdict), bucket: m.bucket, count: n})
+	}
 }
 
 func need(needed map[edgeID]dated, d dated) {

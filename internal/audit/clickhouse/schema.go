@@ -19,7 +19,12 @@ const (
 	kindSeen     = 4 // source, key is the number of the attempt, payload the events, last_seen the newest of them
 	kindLoss     = 5 // source is the cluster, key node and reason, bucket the minute of its end
 	kindWatch    = 6 // source, key is the beginning
+	kindMinute   = 7 // source is the cluster, key decision and verdict, bucket, count: the sum of the roll-ups that are counted
 )
+
+// counted is the source of roll-ups that came with their sums by minute. Those of an older program have none, and so no sums:
+// both may write and read one database.
+const counted = "+"
 
 // leases is there before any version of the schema, because migrations run under a lease.
 const leasesTable = `CREATE TABLE IF NOT EXISTS leases{on} (
@@ -123,7 +128,7 @@ func (o Options) ttls() []string {
 	var out []string
 	for _, t := range []string{ttl("flows", "slot", o.FlowsTTL), ttl("entries", "bucket", o.RollupsTTL)} {
 		if t != "" && strings.Contains(t, "entries") {
-			t += fmt.Sprintf(" WHERE kind = %d", kindRollup)
+			t += fmt.Sprintf(" WHERE kind IN (%d, %d)", kindRollup, kindMinute)
 		}
 		if t != "" {
 			out = append(out, t)

@@ -1,0 +1,116 @@
+package clickhouse
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const seriesStart = "intDiv(toInt64(toUnixTimestamp(bucket)), {step:Int64}) * {step:Int64} AS start"
+
+// seriesQuery adds up the roll-ups of edges.
+type seriesQuery struct {
+	audit.SeriesQuery
+	// conds are further ones on the roll-ups.
+	conds []string
+}
+
+func (q seriesQuery) toSQL() statement {
+	s := counts(q.Filter, q.conds...)
+	s.where.bind("step", int64(q.Step/time.Second))
+	return statement{"SELECT start, decision, sum(n) FROM (SELECT edge, " + seriesStart + ", count AS n FROM entries" + s.where.String() + ")" +
+		s.edgesJoin("decision") + " GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision", s.where.args}
+}
+
+// minutesQuery adds up the sums by minute, which know less about an edge than a filter can ask for.
+type minutesQuery struct{ audit.SeriesQuery }
+
+func (q minutesQuery) can() bool {
+	f := q.Filter
+	return len(f.Subjects)+len(f.Resources)+len(f.Actions)+len(f.Ports)+len(f.Policy)+len(f.SID)+len(f.Text) == 0 && !f.Unattributed && f.Within == nil
+}
+
+func (q minutesQuery) toSQL() statement {
+	known := audit.Filter{Decisions: q.Decisions, Verdicts: q.Verdicts, Disagree: q.Disagree}
+	var of, sums where
+	of.edges(known)
+	sums.add(fmt.Sprintf("kind = %d", kindMinute))
+	in(&sums, "source", "String", q.Clusters)
+	sums.window(q.Filter, "bucket", audit.BucketWidth)
+	sums.bind("step", int64(q.Step/time.Second))
+	return statement{"SELECT start, decision, sum(n) FROM (SELECT start, splitByChar(char(0), key) AS parts, parts[1] AS decision, parts[2] AS verdict, n FROM" +
+		" (SELECT " + seriesStart + ", key, sum(count) AS n FROM entries" + sums.String() + " GROUP BY start, key))" + of.String() +
+		" GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision", append(sums.args, of.args...)}
+}
+
+// uncounted are roll-ups that the sums by minute leave out.
+var uncounted = []string{"source = ''"}
+
+// uncountedQuery tells whether there are any in the window.
+type uncountedQuery struct{ filter audit.Filter }
+
+func (q uncountedQuery) toSQL() statement {
+	s := counts(audit.Filter{Since: q.filter.Since, Until: q.filter.Until}, uncounted...)
+	return statement{"SELECT 1 FROM entries" + s.where.String() + " LIMIT 1", s.where.args}
+}
+
+// Series implements audit.Reader.
+func (q queries) Series(ctx context.Context, sq audit.SeriesQuery) ([]audit.Point, error) {
+	if err := sq.Validate(); err != nil {
+		return nil, err
+	}
+	minutes := minutesQuery{sq}
+	if !minutes.can() {
+		return q.series(ctx, seriesQuery{SeriesQuery: sq}.toSQL())
+	}
+	out, err := q.series(ctx, minutes.toSQL())
+	if err != nil {
+		return nil, err
+	}
+	some := false
+	if err := q.each(ctx, "series", uncountedQuery{sq.Filter}.toSQL(), func(driverRows) error { some = true; return nil }); err != nil || !some {
+		return out, err
+	}
+	rest, err := q.series(ctx, seriesQuery{sq, uncounted}.toSQL())
+	return mergePoints(out, rest), err
+}
+
+func (q queries) series(ctx context.Context, s statement) ([]audit.Point, error) {
+	var out []audit.Point
+	err := q.each(ctx, "series", s, func(rows driverRows) error {
+		var p audit.Point
+		var start int64
+		if err := rows.Scan(&start, (*string)(&p.Decision), &p.Count); err != nil {
+			return err
+		}
+		p.Start = time.Unix(start, 0).UTC()
+		out = append(out, p)
+		return nil
+	})
+	return out, err
+}
+
+// mergePoints adds up two series, in the order of each.
+func mergePoints(a, b []audit.Point) []audit.Point {
+	type at struct {
+		start    time.Time
+		decision policy.Word
+	}
+	sums := map[at]int64{}
+	for _, p := range slices.Concat(a, b) {
+		sums[at{p.Start, p.Decision}] += p.Count
+	}
+	out := make([]audit.Point, 0, len(sums))
+	for _, k := range slices.SortedFunc(maps.Keys(sums), func(x, y at) int {
+		return cmp.Or(x.start.Compare(y.start), cmp.Compare(x.decision, y.decision))
+	}) {
+		out = append(out, audit.Point{Start: k.start, Decision: k.decision, Count: sums[k]})
+	}
+	return out
+}
