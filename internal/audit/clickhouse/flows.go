@@ -21,8 +21,24 @@ const (
 	insertsAtOnce = 2
 )
 
-// slotWidth is how flows are kept together; a time within it fits 32 bits.
-const slotWidth = time.Hour
+// slotWidth is how flows are kept together. The wider a slot, the more flows of an edge lie beside each other, and the less a
+// row takes; the newest page reads all of the newest slot.
+const slotWidth = 10 * time.Minute
+
+// oldSlotWidth is that of older programs, of which there may be rows.
+const oldSlotWidth = time.Hour
+
+// slotOf is the second that the slot of a time begins with. The first second of an hour is a slot of its own: so whoever looks for
+// an older program's slot, which begins with an hour, meets few other rows.
+func slotOf(second int64) int64 {
+	slot := floor(second, slotWidth)
+	if slot == floor(second, oldSlotWidth) && second > slot {
+		slot++
+	}
+	return slot
+}
+
+func floor(second int64, width time.Duration) int64 { return second - second%int64(width/time.Second) }
 
 // flowColumns are the columns of one insert.
 type flowColumns struct {
@@ -75,8 +91,8 @@ func flowsOf(flows []audit.Flow, needed map[edgeID]dated, batch string) *flowCol
 		}
 		d.day = max(d.day, dayOf(f.Time))
 		at := micros(f.Time)
-		within := at % slotWidth.Microseconds()
-		out.slots[i], out.micros[i] = (at-within)/1_000_000, uint32(within)
+		slot := slotOf(at / 1_000_000)
+		out.slots[i], out.micros[i] = slot, uint32(at-slot*1_000_000)
 		out.edges[i] = d.id[:]
 		out.nodes[i], out.reasons[i] = f.Node, f.Reason
 		out.sources[i], out.dests[i] = as16(f.SourceAddress), as16(f.DestinationAddress)

@@ -3,6 +3,7 @@ package clickhouse
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"testing"
 	"time"
 
@@ -71,5 +72,117 @@ func TestUpgrade(t *testing.T) {
 	}
 	if diff := cmp.Diff([]audit.Flow{want, want}, page.Items, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 		t.Errorf("flows after the upgrade (-want +got):\n%s", diff)
+	}
+}
+
+func TestSlotOf(t *testing.T) {
+	hour := audittest.T0.Unix()
+	for name, tc := range map[string]struct {
+		reason   string
+		at, want int64
+	}{
+		"Hour":   {"where an older program's slot begins there is a second of ours", hour, hour},
+		"First":  {"the rest of the first slot of an hour", hour + 1, hour + 1},
+		"Within": {"until the next one begins", hour + 599, hour + 1},
+		"Second": {"the others begin at multiples of the width", hour + 600, hour + 600},
+		"Last":   {"and end with the hour", hour + 3599, hour + 3000},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := slotOf(tc.at); got != tc.want {
+				t.Errorf("slotOf(%d) = %d, want %d: %s", tc.at-hour, got-hour, tc.want-hour, tc.reason)
+			}
+		})
+	}
+}
+
+func TestBackwards(t *testing.T) {
+	hour := audittest.T0.Unix()
+	at := func(minutes int64) int64 { return (hour + 60*minutes) * 1_000_000 }
+	for name, tc := range map[string]struct {
+		reason           string
+		from, to, newest int64
+		want             [][2]int64
+	}{
+		"Nothing": {"a window after all flows", at(60), at(30), hour, nil},
+		"Newest":  {"what comes after the newest slot's beginning is its", at(5), at(90), hour + 1800, [][2]int64{{at(30), at(90)}, {at(20), at(30)}, {at(5), at(20)}}},
+		"Cursor":  {"the rest of a slot, then longer slices, without a gap", at(-70), at(12), hour + 1800, [][2]int64{{at(10), at(12)}, {at(0), at(10)}, {at(-40), at(0)}, {at(-70), at(-40)}}},
+		"Far":     {"a few slices reach far back", at(-60 * 24 * 30), at(10), hour + 600, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got [][2]int64
+			if err := backwards(tc.from, tc.to, tc.newest, func(from, to int64) (bool, error) {
+				got = append(got, [2]int64{from, to})
+				return true, nil
+			}); err != nil {
+				t.Fatal(err)
+			}
+			for i := range got {
+				if i > 0 && got[i][1] != got[i-1][0] || got[i][0] >= got[i][1] {
+					t.Errorf("slice %d is %v after %v", i, got[i], got[max(i-1, 0)])
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" && tc.want != nil {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if n := len(got); tc.from < tc.to && (got[0][1] != tc.to || got[n-1][0] != tc.from || n > 9) || tc.from >= tc.to && n > 0 {
+				t.Errorf("%s: %d slices: %v", tc.reason, n, got)
+			}
+		})
+	}
+}
+
+// TestFlowsOfBothPrograms is while collectors are updated one by one: an older one kept flows by the hour.
+func TestFlowsOfBothPrograms(t *testing.T) {
+	s := open(t, testenv.ClickHouse(t))
+	var want []audit.Flow
+	e := audittest.Edge()
+	add := func(id string, offset time.Duration) {
+		b := &audit.Batch{ID: id}
+		for i := range 6 * 24 {
+			b.Flows = append(b.Flows, audit.Flow{Time: audittest.T0.Add(time.Duration(i)*5*time.Minute + offset), Node: id, Edge: e, SourcePort: uint16(i), Count: 1})
+		}
+		want = append(want, b.Flows...)
+		if err := s.Append(t.Context(), b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	add("older", 0)
+	for _, text := range []string{
+		`INSERT INTO flows (slot, edge, destination_address, source_address, micros, node, source_port, count, reason, batch)
+			SELECT toStartOfHour(slot) AS hour, edge, destination_address, source_address, toUInt32(toUnixTimestamp(slot) - toUnixTimestamp(hour)) * 1000000 + micros, 'hours', source_port, count, reason, batch FROM flows`,
+		"ALTER TABLE flows DELETE WHERE node = 'older' SETTINGS mutations_sync = 2",
+	} {
+		if err := s.conn.Exec(t.Context(), text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := range want {
+		want[i].Node = "hours"
+	}
+	add("newer", time.Second/2)
+	slices.SortFunc(want, func(a, b audit.Flow) int { return b.Time.Compare(a.Time) })
+	for _, limit := range []int{1, 7, 1000} {
+		for name, f := range map[string]audit.Filter{"all": {}, "a window": {Since: audittest.T0.Add(67 * time.Minute), Until: audittest.T0.Add(421 * time.Minute)}} {
+			var got []audit.Flow
+			for q := (audit.FlowQuery{Filter: f, Limit: limit}); ; {
+				page, err := s.Flows(t.Context(), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got = append(got, page.Items...)
+				if q.Cursor = page.Next; q.Cursor == "" || limit == 1 && len(got) == 40 {
+					break
+				}
+			}
+			of := slices.DeleteFunc(slices.Clone(want), func(x audit.Flow) bool {
+				return !f.Since.IsZero() && (x.Time.Before(f.Since) || !x.Time.Before(f.Until))
+			})
+			if limit == 1 {
+				of = of[:40]
+			}
+			if diff := cmp.Diff(of, got, cmpopts.EquateComparable(netip.Addr{})); diff != "" {
+				t.Errorf("%s in pages of %d (-want +got):\n%s", name, limit, diff)
+			}
+		}
 	}
 }

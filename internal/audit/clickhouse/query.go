@@ -178,41 +178,6 @@ func (q deniedQuery) toSQL() statement {
 		" WHERE " + column + " <> '' GROUP BY " + column + " HAVING sum(n) > 0", s.where.args}
 }
 
-const flowTime = "toInt64(toUnixTimestamp(slot)) * 1000000 + micros"
-
-// flowsQuery reads a page of raw flows. A cursor's tie is how many flows of its very time were on the pages before.
-type flowsQuery struct {
-	filter audit.Filter
-	after  *audit.Cursor
-	skip   int
-	limit  int
-}
-
-func (q flowsQuery) toSQL() statement {
-	// Only attempts that arrived with their batch are shown.
-	s := selectBy(q.filter, "slot", slotWidth, fmt.Sprintf("batch IN (SELECT toString(first_seen) FROM entries WHERE kind = %d)", kindBatch))
-	// The window is in minutes: slots alone are too coarse.
-	since, until := q.filter.Window()
-	if !since.IsZero() {
-		s.where.add(flowTime+" >= {since_micros:Int64}", driver.Named("since_micros", micros(since)))
-	}
-	if !until.IsZero() {
-		s.where.add(flowTime+" < {until_micros:Int64}", driver.Named("until_micros", micros(until)))
-	}
-	if q.after != nil {
-		s.where.add("slot <= toDateTime({at_second:Int64}, 'UTC')", driver.Named("at_second", q.after.At/1_000_000))
-		s.where.add(flowTime+" <= {at:Int64}", driver.Named("at", q.after.At))
-	}
-	s.where.bind("skip", uint32(q.skip))
-	s.where.bind("limit", uint32(q.limit))
-	// First the times alone, to know how old the page's oldest is: then the other columns are read of few rows only.
-	return statement{"WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + s.where.String() +
-		" ORDER BY slot DESC, micros DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
-		" SELECT hex(edge), " + flowTime + ", node, source_address, destination_address, source_port, count, reason FROM flows" + s.where.String() +
-		" AND slot >= toStartOfHour(fromUnixTimestamp64Micro(oldest, 'UTC')) AND " + flowTime + " >= oldest" +
-		" ORDER BY slot DESC, micros DESC, edge, source_port, source_address, destination_address, node, count, reason LIMIT {limit:UInt32} OFFSET {skip:UInt32}", s.where.args}
-}
-
 type lossesQuery struct {
 	audit.LossQuery
 	after *audit.Cursor

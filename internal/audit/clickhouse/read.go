@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/netip"
-	"strconv"
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
@@ -104,65 +101,6 @@ func (q queries) Totals(ctx context.Context, f audit.Filter, each func(audit.Tot
 		return failed
 	}
 	return err
-}
-
-// Flows implements audit.Reader.
-func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage, error) {
-	var page audit.FlowPage
-	skip := 0
-	after, err := cursor(fq.Cursor, func(tie string) bool {
-		n, err := strconv.ParseUint(tie, 10, 31)
-		skip = int(n)
-		return err == nil
-	})
-	if err != nil {
-		return page, err
-	}
-	limit := fq.Limited()
-	var next audit.Cursor
-	if after != nil {
-		next.At = after.At
-	}
-	ofNext := skip
-	var ids []string
-	err = q.each(ctx, "flows", flowsQuery{fq.Filter, after, skip, limit + 1}.toSQL(), func(rows driverRows) error {
-		var f audit.Flow
-		var id string
-		var at int64
-		var from, to net.IP
-		if err := rows.Scan(&id, &at, &f.Node, &from, &to, &f.SourcePort, &f.Count, &f.Reason); err != nil {
-			return err
-		}
-		if len(page.Items) == limit {
-			next.Tie = strconv.Itoa(ofNext)
-			page.Next = next.String()
-			return nil
-		}
-		if at != next.At {
-			next.At, ofNext = at, 0
-		}
-		ofNext++
-		f.Time, f.SourceAddress, f.DestinationAddress = fromMicros(at), fromIP(from), fromIP(to)
-		page.Items, ids = append(page.Items, f), append(ids, id)
-		return nil
-	})
-	if err != nil {
-		return audit.FlowPage{}, err
-	}
-	names, err := q.names(ctx, ids)
-	for i, id := range ids {
-		page.Items[i].Edge = names[id]
-	}
-	return page, err
-}
-
-// fromIP returns the zero address for the unspecified one, which stands for none.
-func fromIP(ip net.IP) netip.Addr {
-	a, ok := netip.AddrFromSlice(ip)
-	if !ok || a.IsUnspecified() {
-		return netip.Addr{}
-	}
-	return a.Unmap()
 }
 
 // Denied implements audit.Reader.
