@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"strconv"
+	"strings"
 	"time"
 
 	driver "github.com/ClickHouse/clickhouse-go/v2"
@@ -25,27 +26,33 @@ type flowsQuery struct {
 }
 
 func (q flowsQuery) toSQL() statement {
-	var e, w where
-	e.edges(q.filter)
-	// Only attempts that arrived with their batch are shown. A batch is written on the day of its newest flow or later.
-	w.add(fmt.Sprintf("batch IN (SELECT toString(first_seen) FROM entries WHERE kind = %d AND written >= toDate({from_day:Int32}))", kindBatch),
-		driver.Named("from_day", int32(q.from/1_000_000/secondsOfDay)))
-	if len(e.conds) > 0 {
+	var of, w where
+	second, width := q.from/1_000_000, int64(slotWidth/time.Second)
+	of.add("(slot >= toDateTime({slot:Int64}, 'UTC') OR slot = toDateTime({old_slot:Int64}, 'UTC'))", driver.Named("slot", slotOf(second)), driver.Named("old_slot", floor(second, oldSlotWidth)))
+	of.add("slot <= toDateTime({to_second:Int64}, 'UTC')", driver.Named("to_second", q.to/1_000_000))
+	of.add(flowTime+" >= {from:Int64}", driver.Named("from", q.from))
+	of.add(flowTime+" < {to:Int64}", driver.Named("to", q.to))
+	// Only attempts that arrived with their batch are shown. A batch is written on the day of its newest flow.
+	w.add(fmt.Sprintf("batch IN (SELECT toString(first_seen) FROM entries WHERE kind = %d AND written >= toDate({day:Int32}))", kindBatch),
+		driver.Named("day", int32(second/secondsOfDay)))
+	var e where
+	if e.edges(q.filter); len(e.conds) > 0 {
 		w.add("edge IN (SELECT id FROM edges"+e.String()+")", e.args...)
 	}
-	second := q.from / 1_000_000
-	w.add("(slot >= toDateTime({slot:Int64}, 'UTC') OR slot = toDateTime({old_slot:Int64}, 'UTC'))", driver.Named("slot", slotOf(second)), driver.Named("old_slot", floor(second, oldSlotWidth)))
-	w.add("slot <= toDateTime({to_second:Int64}, 'UTC')", driver.Named("to_second", q.to/1_000_000))
-	w.add(flowTime+" >= {from:Int64}", driver.Named("from", q.from))
-	w.add(flowTime+" < {to:Int64}", driver.Named("to", q.to))
+	// Where many edges are meant, the time alone says which rows the other columns are read of. Few edges are found by the order
+	// of the table, and the server knows that.
+	before, then := " PREWHERE ", w.String()
+	if !coarse(q.filter) {
+		before, then = " WHERE ", " AND "+strings.Join(w.conds, " AND ")
+	}
+	before += strings.Join(of.conds, " AND ")
+	w.args = append(of.args, w.args...)
 	w.bind("skip", uint32(q.skip))
 	w.bind("limit", uint32(q.limit))
-	width := int64(slotWidth / time.Second)
-	slots := fmt.Sprintf("(slot >= toDateTime(intDiv(oldest, %d) * %d, 'UTC') OR slot = toStartOfHour(fromUnixTimestamp64Micro(oldest, 'UTC')))", width*1_000_000, width)
+	newer := fmt.Sprintf(" AND (slot >= toDateTime(intDiv(oldest, %d) * %d, 'UTC') OR slot = toStartOfHour(fromUnixTimestamp64Micro(oldest, 'UTC'))) AND "+flowTime+" >= oldest", width*1_000_000, width)
 	// First the times alone, to know how old the page's oldest is: then the other columns are read of few rows only.
-	return statement{"WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + w.String() +
-		" ORDER BY t DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
-		" SELECT hex(edge), " + flowTime + " AS t, node, source_address, destination_address, source_port, count, reason FROM flows" + w.String() + " AND " + slots + " AND t >= oldest" +
+	return statement{"WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + before + then + " ORDER BY t DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
+		" SELECT hex(edge), " + flowTime + " AS t, node, source_address, destination_address, source_port, count, reason FROM flows" + before + newer + then +
 		" ORDER BY t DESC, edge, source_port, source_address, destination_address, node, count, reason LIMIT {limit:UInt32} OFFSET {skip:UInt32}", w.args}
 }
 
@@ -59,21 +66,40 @@ func (q queries) flowSpan(ctx context.Context) (flowSpan, error) {
 	return s, err
 }
 
-// wider is how many times as long each slice is as the one before. The first one is what there is of the newest slot, which has
-// the page unless the filter is narrow.
-const wider = 4
+// newestFlow is the time of the newest flow in a slot, in microseconds, whether its batch arrived or not.
+func (q queries) newestFlow(ctx context.Context, slot int64) (int64, error) {
+	var at uint32
+	err := q.each(ctx, "flows", statement{"SELECT max(micros) FROM flows WHERE slot = toDateTime({slot:Int64}, 'UTC')", []any{driver.Named("slot", slot)}},
+		func(rows driverRows) error { return rows.Scan(&at) })
+	return slot*1_000_000 + int64(at), err
+}
 
-// backwards cuts the time of a query into slices, newest first, and hands over their bounds in microseconds until it is told to stop.
-func backwards(from, to, newest int64, each func(from, to int64) (more bool, err error)) error {
-	begin := min(slotOf((to-1)/1_000_000), newest) * 1_000_000
-	for width := slotWidth.Microseconds(); from < to; width = min(width, math.MaxInt64/2/wider) * wider {
-		begin = max(begin, from)
+// Slices of time: where many edges are meant the last seconds have a page almost always, or else the newest slot. Few edges have
+// few flows, and then an hour takes not much longer than a slot. Each slice after these is longer.
+const (
+	lastSeconds = 10 * time.Second
+	wider       = 4
+)
+
+// backwards cuts the time from from to to into slices, newest first, in microseconds, and hands them over until it is told to stop.
+// The first ones begin as told, the others reach back for the width, and ever farther.
+func backwards(from, to int64, begins []int64, width time.Duration, each func(from, to int64) (more bool, err error)) error {
+	for i, reach := 0, width.Microseconds(); from < to; i++ {
+		var begin int64
+		if i < len(begins) {
+			begin = begins[i]
+		} else {
+			begin = slotOf(max(to-reach, from)/1_000_000) * 1_000_000
+			reach = min(reach, math.MaxInt64/wider/2) * wider
+		}
+		if begin = max(begin, from); begin >= to {
+			continue
+		}
 		more, err := each(begin, to)
 		if err != nil || !more {
 			return err
 		}
 		to = begin
-		begin = slotOf(max(to-width, from)/1_000_000) * 1_000_000
 	}
 	return nil
 }
@@ -112,7 +138,18 @@ func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage,
 		p.next.At = after.At
 		to = min(to, after.At+1)
 	}
-	err = backwards(from, to, span.newest, func(from, to int64) (bool, error) {
+	last := min(to, (span.newest+1)*1_000_000) - 1
+	begins, width := []int64{floor(last/1_000_000, oldSlotWidth) * 1_000_000}, oldSlotWidth
+	if coarse(fq.Filter) {
+		newest := to
+		if after == nil && to > span.newest*1_000_000 {
+			if newest, err = q.newestFlow(ctx, span.newest); err != nil {
+				return audit.FlowPage{}, err
+			}
+		}
+		begins, width = []int64{min(to, newest) - lastSeconds.Microseconds(), slotOf(last/1_000_000) * 1_000_000}, slotWidth
+	}
+	err = backwards(from, to, begins, width, func(from, to int64) (bool, error) {
 		err := q.each(ctx, "flows", flowsQuery{fq.Filter, from, to, skip, p.limit + 1 - len(p.Items)}.toSQL(), p.add)
 		skip = 0 // they are in the first slice
 		return p.Next == "", err

@@ -99,18 +99,20 @@ func TestBackwards(t *testing.T) {
 	hour := audittest.T0.Unix()
 	at := func(minutes int64) int64 { return (hour + 60*minutes) * 1_000_000 }
 	for name, tc := range map[string]struct {
-		reason           string
-		from, to, newest int64
-		want             [][2]int64
+		reason   string
+		from, to int64
+		begins   []int64
+		want     [][2]int64
 	}{
-		"Nothing": {"a window after all flows", at(60), at(30), hour, nil},
-		"Newest":  {"what comes after the newest slot's beginning is its", at(5), at(90), hour + 1800, [][2]int64{{at(30), at(90)}, {at(20), at(30)}, {at(5), at(20)}}},
-		"Cursor":  {"the rest of a slot, then longer slices, without a gap", at(-70), at(12), hour + 1800, [][2]int64{{at(10), at(12)}, {at(0), at(10)}, {at(-40), at(0)}, {at(-70), at(-40)}}},
-		"Far":     {"a few slices reach far back", at(-60 * 24 * 30), at(10), hour + 600, nil},
+		"Nothing": {"a window after all flows", at(60), at(30), []int64{at(10)}, nil},
+		"Begins": {"the first slices as told, then longer ones, without a gap", at(-70), at(12), []int64{at(11), at(10)},
+			[][2]int64{{at(11), at(12)}, {at(10), at(11)}, {at(0), at(10)}, {at(-40), at(0)}, {at(-70), at(-40)}}},
+		"Passed": {"a beginning that is no earlier is left out", at(0), at(12), []int64{at(15), at(5), at(10)}, [][2]int64{{at(5), at(12)}, {at(0), at(5)}}},
+		"Far":    {"a few slices reach far back", at(-60 * 24 * 30), at(10), []int64{at(0)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got [][2]int64
-			if err := backwards(tc.from, tc.to, tc.newest, func(from, to int64) (bool, error) {
+			if err := backwards(tc.from, tc.to, tc.begins, slotWidth, func(from, to int64) (bool, error) {
 				got = append(got, [2]int64{from, to})
 				return true, nil
 			}); err != nil {

@@ -21,6 +21,7 @@ func TestToSQL(t *testing.T) {
 		"denied by subject":          deniedQuery{audit.DeniedQuery{By: audit.BySubject, Resource: "value-r", Since: audittest.T0}},
 		"edges":                      namesQuery{[]string{"value-id"}},
 		"flows by everything":        flowsQuery{filter: every, from: 3, to: 5, skip: 2, limit: 3},
+		"flows, coarse":              flowsQuery{filter: audit.Filter{Clusters: []string{"value-c"}}, from: 3, to: 5, limit: 3},
 		"losses":                     lossesQuery{audit.LossQuery{Since: audittest.T0, Until: audittest.T0, Clusters: []string{"value-c"}}, after, 3},
 		"series by everything":       seriesQuery{SeriesQuery: audit.SeriesQuery{Filter: every, Step: time.Minute}},
 		"series of older programs":   seriesQuery{audit.SeriesQuery{Filter: audit.Filter{Since: audittest.T0}, Step: time.Minute}, uncounted},

@@ -28,11 +28,11 @@ func (q seriesQuery) toSQL() statement {
 		s.edgesJoin("decision") + " GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision", s.where.args}
 }
 
-// minutesQuery adds up the sums by minute, which know less about an edge than a filter can ask for.
+// minutesQuery adds up the sums by minute, for a coarse filter.
 type minutesQuery struct{ audit.SeriesQuery }
 
-func (q minutesQuery) can() bool {
-	f := q.Filter
+// coarse tells whether a filter knows of an edge no more than the sums by minute do: it selects many.
+func coarse(f audit.Filter) bool {
 	return len(f.Subjects)+len(f.Resources)+len(f.Actions)+len(f.Ports)+len(f.Policy)+len(f.SID)+len(f.Text) == 0 && !f.Unattributed && f.Within == nil
 }
 
@@ -65,11 +65,10 @@ func (q queries) Series(ctx context.Context, sq audit.SeriesQuery) ([]audit.Poin
 	if err := sq.Validate(); err != nil {
 		return nil, err
 	}
-	minutes := minutesQuery{sq}
-	if !minutes.can() {
+	if !coarse(sq.Filter) {
 		return q.series(ctx, seriesQuery{SeriesQuery: sq}.toSQL())
 	}
-	out, err := q.series(ctx, minutes.toSQL())
+	out, err := q.series(ctx, minutesQuery{sq}.toSQL())
 	if err != nil {
 		return nil, err
 	}
