@@ -77,8 +77,8 @@ func (q queries) newestFlow(ctx context.Context, slot int64) (int64, error) {
 // Slices of time: where many edges are meant the last seconds have a page almost always, or else the newest slot. Few edges have
 // few flows, and then an hour takes not much longer than a slot. Each slice after these is longer.
 const (
-	lastSeconds = 10 * time.Second
-	wider       = 4
+	lately = 10 * time.Second
+	wider  = 4
 )
 
 // backwards cuts the time from from to to into slices, newest first, in microseconds, and hands them over until it is told to stop.
@@ -147,7 +147,7 @@ func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage,
 				return audit.FlowPage{}, err
 			}
 		}
-		begins, width = []int64{min(to, newest) - lastSeconds.Microseconds(), slotOf(last/1_000_000) * 1_000_000}, slotWidth
+		begins, width = []int64{min(to, newest) - lately.Microseconds(), slotOf(last/1_000_000) * 1_000_000}, slotWidth
 	}
 	err = backwards(from, to, begins, width, func(from, to int64) (bool, error) {
 		err := q.each(ctx, "flows", flowsQuery{fq.Filter, from, to, skip, p.limit + 1 - len(p.Items)}.toSQL(), p.add)

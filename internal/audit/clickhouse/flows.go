@@ -17,7 +17,7 @@ const flowsInsert = "INSERT INTO flows (slot, edge, micros, node, source_address
 // Many raw flows go in several inserts, of which two are on their way at a time: one is made while the server sorts the
 // other. Fewer rows would only make more parts to merge.
 const (
-	flowsOfInsert = 1 << 17
+	flowsOfInsert = 1 << 18
 	insertsAtOnce = 2
 )
 
