@@ -3,6 +3,7 @@ package portal
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptest"
 	"runtime"
 	"slices"
@@ -26,7 +27,7 @@ func TestInTurn(t *testing.T) {
 			return request, nil
 		}
 		call := func(ctx context.Context, operation, name string) {
-			c := &gin.Context{Request: httptest.NewRequestWithContext(ctx, "GET", "/", nil)}
+			c := &gin.Context{Request: httptest.NewRequestWithContext(ctx, http.MethodGet, "/", nil)}
 			go func() {
 				if _, err := middleware(work, operation)(c, name); err == nil {
 					answered.add(name)
@@ -83,7 +84,7 @@ func TestBriefOperations(t *testing.T) {
 	for _, r := range routes {
 		if r.Brief {
 			n++
-			if !brief(exported(r.Operation)) || r.Method != "GET" || r.Costs != nil {
+			if !brief(exported(r.Operation)) || r.Method != http.MethodGet || r.Costs != nil {
 				t.Errorf("%s is not brief", r.Operation)
 			}
 		}
