@@ -46,10 +46,7 @@ func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	defer s.stop()
 	fmt.Fprintf(progress, "%d enforced resources, carried to the members without KubeFed …\n", o.Resources)
 	began := time.Now()
-	carrying, err := s.carry(ctx)
-	if err != nil {
-		return err
-	}
+	carrying := s.carry(ctx)
 	// The adapter writes as fast as KubeFed's client of a member could, 20 a second, whoever carries. It starts when everything is
 	// there, so that it writes each only once.
 	if err := f.control(ctx, "stop", "adapter"); err != nil {
