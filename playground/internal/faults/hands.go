@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,25 +47,32 @@ func (d *drill) found(ctx context.Context) (member string, u *unstructured.Unstr
 	if err != nil {
 		return "", nil, fmt.Errorf("look into %s: %w", member, err)
 	}
-	var touchable []unstructured.Unstructured
+	touchable := map[string][]unstructured.Unstructured{}
 	for _, u := range all {
-		if u.GetKind() == "CiliumClusterwideNetworkPolicy" && d.podOf(member, &u) != "" && !strings.Contains(u.GetName(), vault) {
-			touchable = append(touchable, u)
+		if d.podOf(member, &u) != "" && !strings.Contains(u.GetName(), vault) {
+			touchable[u.GetKind()] = append(touchable[u.GetKind()], u)
 		}
 	}
 	if len(touchable) == 0 {
 		return "", nil, nil
 	}
-	slices.SortFunc(touchable, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
-	u = &touchable[d.IntN(len(touchable))]
-	pod := d.podOf(member, u)
-	d.dogs[member].forgive(func(a attempt) bool { return a.To == pod })
+	of := touchable[pick(d.Rand, slices.Sorted(maps.Keys(touchable)))] // few units have objects of Istio's
+	slices.SortFunc(of, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	u = &of[d.IntN(len(of))]
+	if u.GetKind() != istioKind { // what Cilium enforces has to stay as it is when a hand is at Istio's
+		pod := d.podOf(member, u)
+		d.dogs[member].forgive(func(a attempt) bool { return a.To == pod })
+	}
 	return member, u, nil
 }
 
 // podOf is the server that an object of a member selects by one value; "": it selects none, or many.
 func (d *drill) podOf(member string, u *unstructured.Unstructured) string {
-	labels, _, err := unstructured.NestedStringMap(u.Object, "spec", "endpointSelector", "matchLabels")
+	selector := "endpointSelector"
+	if u.GetKind() == istioKind {
+		selector = "selector"
+	}
+	labels, _, err := unstructured.NestedStringMap(u.Object, "spec", selector, "matchLabels")
 	if err != nil {
 		return ""
 	}
@@ -88,7 +96,8 @@ func (d *drill) touch(ctx context.Context, do func(client dynamic.ResourceInterf
 	if err != nil {
 		return "", err
 	}
-	return outcome(fmt.Sprintf("%s in %s by %s", u.GetName(), member, who), do(client.Resource(policies), u))
+	i := slices.IndexFunc(kinds, func(k carried) bool { return k.kind == u.GetKind() })
+	return outcome(fmt.Sprintf("%s in %s by %s", called(u.GetKind(), u), member, who), do(client.Resource(kinds[i].target).Namespace(u.GetNamespace()), u))
 }
 
 // outcome tells what became of it. A guard may refuse it, which is right, too.
@@ -188,10 +197,17 @@ func handOpensBeside(ctx context.Context, d *drill) (string, error) {
 // handOpens lets everybody in.
 func handOpens(ctx context.Context, d *drill) (string, error) {
 	return d.touch(ctx, func(client dynamic.ResourceInterface, u *unstructured.Unstructured) error {
-		if err := unstructured.SetNestedSlice(u.Object, []any{map[string]any{"fromEntities": []any{"all"}}}, "spec", "ingress"); err != nil {
+		spec, _, err := unstructured.NestedMap(u.Object, "spec")
+		if err != nil {
 			return err
 		}
-		_, err := client.Update(ctx, u, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
+		if u.GetKind() == istioKind {
+			spec["action"], spec["rules"] = "ALLOW", []any{map[string]any{}}
+		} else {
+			spec["ingress"] = []any{map[string]any{"fromEntities": []any{"all"}}}
+		}
+		u.Object["spec"] = spec
+		_, err = client.Update(ctx, u, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
 		return err
 	})
 }
