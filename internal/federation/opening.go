@@ -2,6 +2,7 @@ package federation
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,10 @@ type Opening struct {
 	to []labels.Selector
 	// keys are the requirements of each selector.
 	keys []metav1.LabelSelector
+	// everywhere: it is about the pods of all namespaces, though it is in one.
+	everywhere bool
+	// ofPods: it selects by what pods have, of which identities may know only some labels.
+	ofPods bool
 }
 
 // String names the policy for people.
@@ -35,15 +40,19 @@ func (o Opening) Equal(p Opening) bool {
 }
 
 // Opens tells whether the policy lets anybody in at all.
-func (o Opening) Opens() bool { return len(o.to) > 0 }
+func (o Opening) Opens() bool { return len(o.keys) > 0 }
 
 // namespaceKey is that of the label which holds a pod's namespace in its identity.
 const namespaceKey = "io.kubernetes.pod.namespace"
 
-// Selects tells whether pods of an identity with these labels are opened.
-func (o Opening) Selects(identity map[string]string) bool {
-	if o.Namespace != "" && identity[namespaceKey] != o.Namespace {
+// Selects tells whether pods of an identity with these labels are opened. Of a label that no identity has nobody knows which
+// pods have it: known are the keys that identities have.
+func (o Opening) Selects(identity map[string]string, known func(key string) bool) bool {
+	if o.Namespace != "" && !o.everywhere && identity[namespaceKey] != o.Namespace {
 		return false
+	}
+	if o.ofPods {
+		return slices.ContainsFunc(o.keys, func(s metav1.LabelSelector) bool { return mayMatch(s.MatchLabels, identity, known) })
 	}
 	for _, s := range o.to {
 		if s.Matches(labels.Set(identity)) {
@@ -127,9 +136,13 @@ func bare(key string) string {
 	return key
 }
 
-// parseOpening reads a NetworkPolicy, a CiliumNetworkPolicy or a CiliumClusterwideNetworkPolicy.
+// parseOpening reads a NetworkPolicy, a CiliumNetworkPolicy, a CiliumClusterwideNetworkPolicy or an AuthorizationPolicy.
 func parseOpening(u *unstructured.Unstructured) (Opening, error) {
 	o := Opening{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+	if o.Kind == IstioPolicy.Target.Kind {
+		o.addIstio(u)
+		return o, nil
+	}
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	if o.Kind == "NetworkPolicy" {
 		if rules, _, _ := unstructured.NestedSlice(spec, "ingress"); len(rules) > 0 && isolatesIngress(spec) {

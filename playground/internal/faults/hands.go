@@ -2,7 +2,6 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -15,13 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
 // hands are steps of a human in a member, where nothing of ACP's should be touched.
 func hands() []step {
 	return []step{{"hand-deletes", 2, handDeletes}, {"hand-opens", 2, handOpens}, {"hand-relabels", 1, handRelabels},
-		{"hand-deletes-group", 2, handDeletesGroup}, {"hand-opens-beside", 2, handOpensBeside}}
+		{"hand-deletes-group", 2, handDeletesGroup}, {"hand-opens-beside", 2, handOpensBeside}, {"hand-opens-beside-in-mesh", 1, handOpensBesideInMesh}}
 }
 
 // hand is a client of a member as an administrator who may do everything, or as one whom a guard has to refuse.
@@ -142,56 +140,6 @@ func handDeletesGroup(ctx context.Context, d *drill) (string, error) {
 	}
 	d.dogs[member].forgive(func(a attempt) bool { return a.source.labels == nil })
 	return outcome(fmt.Sprintf("%s in %s by %s", name, member, who), client.Resource(groups).Delete(ctx, name, metav1.DeleteOptions{}))
-}
-
-// handOpensBeside writes a policy that is none of ACP's and lets everybody in: allows add up, and ACP has to say so.
-func handOpensBeside(ctx context.Context, d *drill) (string, error) {
-	if d.outage != nil {
-		return "", nil
-	}
-	now, member := d.now(), pick(d.Rand, fleet.Members())
-	var closed []*v1alpha1.ProtectedResource
-	for _, o := range d.protected() {
-		resource := string(o.Spec.Resource)
-		class, ok := d.meaning.ResourceClassOf(resource)
-		if ok && placed(class, member) && d.serverOf(member, resource) != "" && d.meaning.EffectiveMode(resource, member, now) == v1alpha1.ModeEnforce {
-			closed = append(closed, o)
-		}
-	}
-	if len(closed) == 0 {
-		return "", nil
-	}
-	o := pick(d.Rand, closed)
-	class, _ := d.meaning.ResourceClassOf(string(o.Spec.Resource))
-	pod := d.serverOf(member, string(o.Spec.Resource))
-	d.dogs[member].forgive(func(a attempt) bool { return a.To == pod })
-	value := strings.TrimPrefix(string(o.Spec.Resource), strings.TrimSuffix(string(class.Spec.Pattern), "*"))
-	beside := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": "beside"},
-		"spec": map[string]any{"endpointSelector": map[string]any{"matchLabels": map[string]any{string(class.Spec.LabelKey): value}},
-			"ingress": []any{map[string]any{"fromEntities": []any{"all"}}}},
-	}}
-	client := d.members[member].Resource(policies)
-	if _, err := client.Create(ctx, beside, metav1.CreateOptions{}); err != nil {
-		return "", fmt.Errorf("write a policy beside ACP's: %w", err)
-	}
-	told := d.until(ctx, calm, func(ctx context.Context) error {
-		u, err := d.host.Resource(v1alpha1.GroupVersion.WithResource("protectedresources")).Get(ctx, o.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		all := map[string]*v1alpha1.ProtectedResource{}
-		if err := take(all, u); err != nil {
-			return err
-		}
-		for _, c := range all[o.Name].Status.Clusters {
-			if string(c.Name) == member && c.State == v1alpha1.MemberOverridden {
-				return nil
-			}
-		}
-		return fmt.Errorf("%s is opened in %s by a policy that is not of ACP, and not said to be %s: %+v", o.Name, member, v1alpha1.MemberOverridden, all[o.Name].Status.Clusters)
-	})
-	return fmt.Sprintf("%s in %s, told as overridden", o.Name, member), errors.Join(told, client.Delete(ctx, "beside", metav1.DeleteOptions{}))
 }
 
 // handOpens lets everybody in.
