@@ -20,10 +20,10 @@ type Opening struct {
 	to []labels.Selector
 	// keys are the requirements of each selector.
 	keys []metav1.LabelSelector
-	// everywhere: it is about the pods of all namespaces, though it is in one.
-	everywhere bool
-	// ofPods: it selects by what pods have, of which identities may know only some labels.
-	ofPods bool
+	// mesh: it is Istio's, and opens the pods with all of these labels, of which one is their namespace unless it is about
+	// all. Istio looks at the pods, of whose labels identities may have only some.
+	mesh   bool
+	labels []Label
 }
 
 // String names the policy for people.
@@ -36,11 +36,11 @@ func (o Opening) String() string {
 
 // Equal tells whether two openings are of one policy and open the same pods.
 func (o Opening) Equal(p Opening) bool {
-	return o.Kind == p.Kind && o.Namespace == p.Namespace && o.Name == p.Name && reflect.DeepEqual(o.keys, p.keys)
+	return o.Kind == p.Kind && o.Namespace == p.Namespace && o.Name == p.Name && reflect.DeepEqual(o.keys, p.keys) && o.mesh == p.mesh && slices.Equal(o.labels, p.labels)
 }
 
 // Opens tells whether the policy lets anybody in at all.
-func (o Opening) Opens() bool { return len(o.keys) > 0 }
+func (o Opening) Opens() bool { return o.mesh || len(o.to) > 0 }
 
 // namespaceKey is that of the label which holds a pod's namespace in its identity.
 const namespaceKey = "io.kubernetes.pod.namespace"
@@ -48,11 +48,11 @@ const namespaceKey = "io.kubernetes.pod.namespace"
 // Selects tells whether pods of an identity with these labels are opened. Of a label that no identity has nobody knows which
 // pods have it: known are the keys that identities have.
 func (o Opening) Selects(identity map[string]string, known func(key string) bool) bool {
-	if o.Namespace != "" && !o.everywhere && identity[namespaceKey] != o.Namespace {
-		return false
+	if o.mesh {
+		return mayMatch(o.labels, identity, known)
 	}
-	if o.ofPods {
-		return slices.ContainsFunc(o.keys, func(s metav1.LabelSelector) bool { return mayMatch(s.MatchLabels, identity, known) })
+	if o.Namespace != "" && identity[namespaceKey] != o.Namespace {
+		return false
 	}
 	for _, s := range o.to {
 		if s.Matches(labels.Set(identity)) {
@@ -64,6 +64,9 @@ func (o Opening) Selects(identity map[string]string, known func(key string) bool
 
 // MaySelect tells whether some pod with one label, of which nothing else is known, may be opened.
 func (o Opening) MaySelect(key, value string) bool {
+	if o.mesh {
+		return !slices.ContainsFunc(o.labels, func(l Label) bool { return l.Key == key && l.Value != value })
+	}
 	for i := range o.keys {
 		if !excludes(&o.keys[i], key, value) {
 			return true

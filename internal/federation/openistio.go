@@ -1,9 +1,10 @@
 package federation
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -23,8 +24,13 @@ func (o *Opening) addIstio(u *unstructured.Unstructured) {
 	if !selects && attached(spec) {
 		return
 	}
-	o.everywhere, o.ofPods = o.Namespace == IstioPolicy.Namespace, true
-	o.keys = append(o.keys, metav1.LabelSelector{MatchLabels: selector})
+	o.mesh = true
+	if o.Namespace != IstioPolicy.Namespace {
+		o.labels = append(o.labels, Label{namespaceKey, o.Namespace})
+	}
+	for _, key := range slices.Sorted(maps.Keys(selector)) {
+		o.labels = append(o.labels, Label{key, selector[key]})
+	}
 }
 
 // tried tells that Istio only logs what the policy would decide.
@@ -43,11 +49,9 @@ func attached(spec map[string]any) bool {
 
 // mayMatch tells whether some pod of an identity may have all the labels. Identities leave out what the dataplane is not
 // configured to take in, and here empty values.
-func mayMatch(labels, identity map[string]string, known func(key string) bool) bool {
-	for k, want := range labels {
-		if have, ok := identity[k]; ok && have != want || !ok && want != "" && known(k) {
-			return false
-		}
-	}
-	return true
+func mayMatch(labels []Label, identity map[string]string, known func(key string) bool) bool {
+	return !slices.ContainsFunc(labels, func(l Label) bool {
+		have, ok := identity[l.Key]
+		return ok && have != l.Value || !ok && l.Value != "" && known(l.Key)
+	})
 }

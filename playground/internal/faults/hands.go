@@ -19,7 +19,7 @@ import (
 // hands are steps of a human in a member, where nothing of ACP's should be touched.
 func hands() []step {
 	return []step{{"hand-deletes", 2, handDeletes}, {"hand-opens", 2, handOpens}, {"hand-relabels", 1, handRelabels},
-		{"hand-deletes-group", 2, handDeletesGroup}, {"hand-opens-beside", 2, handOpensBeside}, {"hand-opens-beside-in-mesh", 1, handOpensBesideInMesh}}
+		{"hand-deletes-group", 2, handDeletesGroup}, {"hand-opens-beside", 2, handOpensBeside}, {"hand-opens-beside-in-mesh", 2, handOpensBesideInMesh}}
 }
 
 // hand is a client of a member as an administrator who may do everything, or as one whom a guard has to refuse.
