@@ -38,8 +38,8 @@ type Reconciler struct {
 	Groups *externalgroup.Reconciler
 	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
 	Unenforced func(cluster, class string) string
-	// Opened names a policy that is not ACP's and opens the pods with a label in a member; "": there is none.
-	Opened func(cluster, key, value string) string
+	// Opened names a policy that is not ACP's and opens the pods with a label for a dataplane in a member; "": there is none.
+	Opened func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
 	// Mark is that of a downgrade in a member; nil: there is none.
 	Mark      func(cluster string) *guard.Downgrade
 	Enforcers Enforcers
