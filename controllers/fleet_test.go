@@ -126,6 +126,11 @@ func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, 
 	if err := f.prepareHost(); err != nil {
 		return nil, stop, err
 	}
+	released, err := release(host.Config)
+	if err != nil {
+		return nil, stop, err
+	}
+	stops = append(stops, released)
 	for _, n := range names {
 		m, err := f.startMember(n)
 		if err != nil {

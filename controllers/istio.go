@@ -83,10 +83,12 @@ func (s *istio) watch(ctx context.Context) error {
 }
 
 // read reads the members back once the host carries something to them: before that they need not have the kind.
-func (s *istio) read(ctx context.Context) error {
+func (s *istio) read(ctx context.Context) error { return s.whenCarried(ctx, s.fleet.Run) }
+
+func (s *istio) whenCarried(ctx context.Context, run func(context.Context) error) error {
 	select {
 	case <-s.carried:
-		return s.fleet.Run(ctx)
+		return run(ctx)
 	case <-ctx.Done():
 		return nil
 	}
@@ -118,6 +120,7 @@ func (s *istio) federated(name, resource string) {
 		s.onceCarried.Do(func() { close(s.carried) })
 	}
 	s.all.inspector.Wake()
+	s.all.openings.again()
 	s.look()
 }
 

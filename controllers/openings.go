@@ -3,22 +3,64 @@ package controllers
 import (
 	"context"
 	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// openings knows which workloads of ACP's classes are opened by a policy in their member that is not ACP's.
-//
-// Where a member's identities are known it looks at the pods that are there; where they are not (agents may keep them in a
-// store of their own), at what a pod with the class's label may have.
-type openings struct {
+// openings are those of each dataplane: what one lets in more has still to be let in by the other.
+type openings map[v1alpha1.EnforcerName]*lookout
+
+// again asks for a new look.
+func (o openings) again() {
+	for _, l := range o {
+		l.again()
+	}
+}
+
+// by names the policy that opens the pods with a label for a dataplane in a member; "": none does.
+func (o openings) by(dataplane v1alpha1.EnforcerName, cluster, key, value string) string {
+	return o[dataplane].by(cluster, key, value)
+}
+
+func setUpOpenings(mgr manager.Manager, host dynamic.Interface, config Config, all *wake) (openings, error) {
+	out := openings{
+		v1alpha1.EnforcerCilium: newLookout(v1alpha1.EnforcerCilium, all.objects, all),
+		v1alpha1.EnforcerIstio:  newLookout(v1alpha1.EnforcerIstio, all.istio.objects, all),
+	}
+	watched := func(l *lookout) federation.FleetConfig {
+		return federation.FleetConfig{
+			Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
+			Probing: config.Probing.Seldom(), Log: mgr.GetLogger().WithName("openings"), Changed: func(_, _ string) { l.again() },
+		}
+	}
+	cilium, istio := out[v1alpha1.EnforcerCilium], out[v1alpha1.EnforcerIstio]
+	var err error
+	if cilium.policies, err = federation.NewCiliumOpenings(watched(cilium)); err != nil {
+		return nil, err
+	}
+	if istio.policies, err = federation.NewIstioOpenings(watched(istio)); err != nil {
+		return nil, err
+	}
+	mesh := always(func(ctx context.Context) error { return all.istio.whenCarried(ctx, istio.policies.Run) })
+	for _, run := range []manager.Runnable{always(cilium.policies.Run), always(cilium.run), mesh, always(istio.run)} {
+		if err := mgr.Add(run); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// lookout knows which workloads of ACP's classes are opened for a dataplane by a policy in their member that is not ACP's.
+type lookout struct {
+	dataplane  v1alpha1.EnforcerName
 	index      *index.Index
 	policies   *federation.Openings
 	identities *federation.Identities
@@ -29,44 +71,23 @@ type openings struct {
 	wake    chan struct{}
 
 	mu      sync.RWMutex
-	members map[string]opened
+	members map[string]federation.Opened
 }
 
-// opened is what is known of one member.
-type opened struct {
-	// Labels of classes, with a policy that opens a pod which has the label.
-	Labels map[federation.Label]string
-	// Unsure are all policies of a member whose identities are not known.
-	Unsure []federation.Opening
-}
-
-func setUpOpenings(mgr manager.Manager, host dynamic.Interface, config Config, all *wake) (*openings, error) {
-	o := &openings{index: all.index, identities: all.names.identities, objects: all.objects, clusters: all.fleet.Clusters,
+func newLookout(dataplane v1alpha1.EnforcerName, objects *federation.Objects, all *wake) *lookout {
+	return &lookout{dataplane: dataplane, index: all.index, identities: all.names.identities, objects: objects, clusters: all.fleet.Clusters,
 		changed: all.everything, wake: make(chan struct{}, 1)}
-	var err error
-	if o.policies, err = federation.NewOpenings(federation.FleetConfig{
-		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
-		Probing: config.Probing.Seldom(), Log: mgr.GetLogger().WithName("openings"), Changed: func(_, _ string) { o.again() },
-	}); err != nil {
-		return nil, err
-	}
-	for _, run := range []manager.Runnable{always(o.policies.Run), always(o.run)} {
-		if err := mgr.Add(run); err != nil {
-			return nil, err
-		}
-	}
-	return o, nil
 }
 
 // again asks for a new look.
-func (o *openings) again() {
+func (o *lookout) again() {
 	select {
 	case o.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (o *openings) run(ctx context.Context) error {
+func (o *lookout) run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
@@ -85,19 +106,23 @@ func (o *openings) run(ctx context.Context) error {
 }
 
 // look finds out what is opened now. Without policies of others, which is how it should be, it costs nothing.
-func (o *openings) look() {
+func (o *lookout) look() {
+	// The keys of the classes, and whether pods that have them always have identities that do: what Cilium leaves out it cannot
+	// enforce, which is told by itself, and of classes without Cilium nobody knows.
 	keys := map[string]bool{}
 	for _, c := range o.index.ClassesOnly().ResourceClasses {
-		keys[string(c.Spec.LabelKey)] = true
+		if preflight.EnforcedBy(c, o.dataplane) {
+			keys[string(c.Spec.LabelKey)] = preflight.EnforcedBy(c, v1alpha1.EnforcerCilium)
+		}
 	}
-	members := map[string]opened{}
+	members := map[string]federation.Opened{}
 	for _, c := range o.clusters() {
 		if policies := o.policies.In(c.Name, o.objects.Ours); len(policies) > 0 {
-			members[c.Name] = o.in(c.Name, policies, keys)
+			members[c.Name] = federation.FindOpened(policies, keys, func(do func([]federation.Handle)) { o.identities.Each(c.Name, do) })
 		}
 	}
 	o.mu.Lock()
-	same := maps.EqualFunc(o.members, members, opened.equal)
+	same := maps.EqualFunc(o.members, members, federation.Opened.Equal)
 	o.members = members
 	o.mu.Unlock()
 	if !same {
@@ -105,53 +130,8 @@ func (o *openings) look() {
 	}
 }
 
-func (o *openings) in(cluster string, policies []federation.Opening, keys map[string]bool) opened {
-	out, identities := opened{Labels: map[federation.Label]string{}}, 0
-	o.identities.Each(cluster, func(labels []federation.Handle) {
-		identities++
-		var ofClasses []federation.Label
-		for _, h := range labels {
-			if l := h.Value(); keys[l.Key] && out.Labels[l] == "" {
-				ofClasses = append(ofClasses, l)
-			}
-		}
-		if len(ofClasses) == 0 {
-			return
-		}
-		pod := make(map[string]string, len(labels))
-		for _, h := range labels {
-			pod[h.Value().Key] = h.Value().Value
-		}
-		i := slices.IndexFunc(policies, func(p federation.Opening) bool { return p.Selects(pod) })
-		if i < 0 {
-			return
-		}
-		for _, l := range ofClasses {
-			out.Labels[l] = policies[i].String()
-		}
-	})
-	if identities == 0 {
-		out.Unsure = policies
-	}
-	return out
-}
-
-func (o opened) equal(p opened) bool {
-	return maps.Equal(o.Labels, p.Labels) && slices.EqualFunc(o.Unsure, p.Unsure, federation.Opening.Equal)
-}
-
-// by names the policy that opens the pods with a label in a member; "": none does.
-func (o *openings) by(cluster, key, value string) string {
+func (o *lookout) by(cluster, key, value string) string {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
-	m := o.members[cluster]
-	if name := m.Labels[federation.Label{Key: key, Value: value}]; name != "" {
-		return name
-	}
-	for _, p := range m.Unsure {
-		if p.MaySelect(key, value) {
-			return p.String()
-		}
-	}
-	return ""
+	return o.members[cluster].By(key, value)
 }

@@ -199,7 +199,7 @@ type wake struct {
 	inspector *member.Inspector
 	// standing tells how they stand.
 	standing *membercluster.Writer
-	openings *openings
+	openings openings
 	// marks are those of downgrades.
 	marks *federation.Marks
 	log   logr.Logger

@@ -202,6 +202,11 @@ type MemberClusterStatus struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	IstioVersion string `json:"istioVersion,omitempty"`
+	// Labels of its KubeFedCluster, by which classes place.
+	//
+	// +kubebuilder:validation:MaxProperties=128
+	// +optional
+	Labels map[string]string `json:"labels,omitempty"`
 	// Istio is what the member declares of its Istio, from the annotation acp.io/istio of its KubeFedCluster.
 	//
 	// +kubebuilder:validation:MaxLength=8192

@@ -112,7 +112,7 @@ type ClusterState struct {
 	// +optional
 	ObservedRevision string `json:"observedRevision,omitempty"`
 
-	// Propagated is what KubeFed says of the present generation.
+	// Propagated: KubeFed says that the member has the present generation, or it was read back there.
 	//
 	// +optional
 	Propagated bool `json:"propagated,omitempty"`

@@ -588,6 +588,13 @@ func (in *MemberClusterStatus) DeepCopyInto(out *MemberClusterStatus) {
 		in, out := &in.Since, &out.Since
 		*out = (*in).DeepCopy()
 	}
+	if in.Labels != nil {
+		in, out := &in.Labels, &out.Labels
+		*out = make(map[string]string, len(*in))
+		for key, val := range *in {
+			(*out)[key] = val
+		}
+	}
 	if in.Findings != nil {
 		in, out := &in.Findings, &out.Findings
 		*out = make([]MemberFinding, len(*in))

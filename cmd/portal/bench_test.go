@@ -230,7 +230,7 @@ func cpu(b *testing.B) time.Duration {
 
 // nothing is what HTTP and the load generator cost.
 func (m *measurement) nothing() figure {
-	return m.all(60, func(c, i int) portaltest.Answer { return m.people[c][i%2].Get("/healthz") }, http.StatusOK)
+	return m.all(600, func(c, i int) portaltest.Answer { return m.people[c][i%2].Get("/healthz") }, http.StatusOK)
 }
 
 // lists returns what a page costs that nobody has seen before, what one costs that was seen, and how many tickets are on
@@ -241,7 +241,7 @@ func (m *measurement) lists() (first, again figure, rows float64) {
 		return m.people[c][i%2].Get("/api/v1/tickets?limit=25&view=" + views[i/2%len(views)])
 	}
 	first = m.all(2*len(views), list, http.StatusOK)
-	again = m.all(5*2*len(views), list, http.StatusOK)
+	again = m.all(40*2*len(views), list, http.StatusOK)
 	for i := range 2 * len(views) {
 		var page struct{ Items []struct{ ID string } }
 		list(0, i).Into(m.b, &page)
@@ -259,7 +259,7 @@ func (m *measurement) finds() figure {
 }
 
 func (m *measurement) searches() figure {
-	return m.all(50, func(c, i int) portaltest.Answer {
+	return m.all(400, func(c, i int) portaltest.Answer {
 		words := []string{"shop", "checkout+" + fmt.Sprint(c*i%entities), "orders+cache", "cache-" + fmt.Sprint(i*97%entities), "app-" + fmt.Sprint(c)}
 		return m.people[c][i%2].Get("/api/v1/search?q=" + words[i%len(words)])
 	}, http.StatusOK)

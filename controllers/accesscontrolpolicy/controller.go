@@ -12,8 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/feed"
 	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/patience"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -33,6 +36,9 @@ type Reconciler struct {
 	// Units is told which units have to be looked at before a policy's status can be true.
 	Units *feed.Feed
 	Clock clock.PassiveClock
+
+	// untold are the policies whose status waits for more to say.
+	untold patience.Patience
 }
 
 const (
@@ -53,6 +59,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, policies *feed.Feed, 
 func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
 	f, ok := r.gather(name)
 	if !ok {
+		r.untold.Waits(name, false, time.Now(), 0)
 		return reconcile.Result{}, nil
 	}
 	if stale := f.stale(); len(stale) > 0 {
@@ -66,6 +73,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	if equality.Semantic.DeepEqual(f.Policy.Status, next.Status) {
 		return reconcile.Result{}, nil
 	}
+	if r.untold.Waits(name, underWay(f.Policy, &next.Status), time.Now(), condition.UnderWayPatience) {
+		return reconcile.Result{RequeueAfter: condition.UnderWayPatience, Priority: new(feed.Told)}, nil
+	}
 	err := r.Client.Status().Update(ctx, next)
 	switch {
 	case apierrors.IsConflict(err):
@@ -76,4 +86,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 		r.Index.WrotePolicy(next)
 	}
 	return reconcile.Result{}, nil
+}
+
+// underWay tells whether a status has no more to say than that.
+func underWay(p *v1alpha1.AccessControlPolicy, next *v1alpha1.AccessControlPolicyStatus) bool {
+	var members []v1alpha1.ClusterState
+	for i := range next.Units {
+		members = append(members, next.Units[i].Clusters...)
+	}
+	return condition.UnderWay(p.Status.Conditions, next.Conditions, members)
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +55,24 @@ func Set(old []metav1.Condition, generation int64, now metav1.Time, conditions .
 	return out
 }
 
-// Propagated is KubeFed's word about the members that have to have something. none is said when there is none.
+// UnderWay tells whether all that a status has to say is that members do not have everything yet, when nobody was told that they
+// had. Most of the time that is true for some 50 ms, so that whoever writes it at once writes twice;
+// and while very many change, the host has something better to do.
+func UnderWay(before, now []metav1.Condition, members []v1alpha1.ClusterState) bool {
+	realized := meta.FindStatusCondition(now, v1alpha1.ConditionRealized)
+	return !meta.IsStatusConditionTrue(before, v1alpha1.ConditionRealized) &&
+		meta.IsStatusConditionTrue(now, v1alpha1.ConditionAccepted) && meta.IsStatusConditionTrue(now, v1alpha1.ConditionCompiled) &&
+		realized != nil && realized.Reason == v1alpha1.ReasonNotRealized &&
+		!slices.ContainsFunc(members, func(c v1alpha1.ClusterState) bool {
+			return c.State != v1alpha1.MemberPending && c.State != v1alpha1.MemberRealized
+		})
+}
+
+// UnderWayPatience is how long what is only under way is not told at most. It is about the host's load, not about policies, so the
+// time is the machine's.
+const UnderWayPatience = 5 * time.Second
+
+// Propagated tells whether KubeFed brought it to the members that have to have something. none is said when there is none.
 func Propagated(reports []progress.Report, none metav1.Condition) metav1.Condition {
 	return over(reports, none, v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, v1alpha1.ReasonPropagating,
 		func(c *v1alpha1.ClusterState) string {

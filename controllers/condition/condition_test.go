@@ -40,3 +40,41 @@ func TestTruncateKeepsCharactersWhole(t *testing.T) {
 		t.Errorf("%d bytes, ends in %q", len(got), got[len(got)-8:])
 	}
 }
+
+func TestUnderWay(t *testing.T) {
+	conditions := func(accepted, compiled, realized metav1.ConditionStatus, reason string) []metav1.Condition {
+		return []metav1.Condition{{Type: v1alpha1.ConditionAccepted, Status: accepted}, {Type: v1alpha1.ConditionCompiled, Status: compiled},
+			{Type: v1alpha1.ConditionRealized, Status: realized, Reason: reason}}
+	}
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	pending := conditions(yes, yes, no, v1alpha1.ReasonNotRealized)
+	realized := conditions(yes, yes, yes, v1alpha1.ReasonRealized)
+	members := func(states ...v1alpha1.MemberState) (out []v1alpha1.ClusterState) {
+		for _, s := range states {
+			out = append(out, v1alpha1.ClusterState{State: s})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		reason      string
+		before, now []metav1.Condition
+		members     []v1alpha1.ClusterState
+		want        bool
+	}{
+		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), true},
+		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), true},
+		{"was on its way already", pending, pending, members(v1alpha1.MemberPending), true},
+		{"everybody believes that it is in force", realized, pending, members(v1alpha1.MemberPending), false},
+		{"it is in force", nil, realized, members(v1alpha1.MemberRealized), false},
+		{"a member cannot be reached", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberUnreachable), false},
+		{"a member has what it should not", pending, pending, members(v1alpha1.MemberLeaked), false},
+		{"it is not accepted", nil, conditions(no, yes, no, v1alpha1.ReasonNotRealized), members(v1alpha1.MemberPending), false},
+		{"something was left out", nil, conditions(yes, no, no, v1alpha1.ReasonNotRealized), members(v1alpha1.MemberPending), false},
+		{"no member is named", nil, conditions(yes, yes, no, v1alpha1.ReasonNoTarget), nil, false},
+		{"nothing is known", nil, nil, nil, false},
+	} {
+		if got := UnderWay(c.before, c.now, c.members); got != c.want {
+			t.Errorf("%s: %t", c.reason, got)
+		}
+	}
+}

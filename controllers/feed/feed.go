@@ -25,6 +25,8 @@ const (
 	Grant = 100
 	// Urgent: nobody asked for anything, but something happened in the host or in a member that has to be told.
 	Urgent = 0
+	// Told: what is under way has to be told, if it still is when there is nothing else to do.
+	Told = -50
 	// Bulk: everything is looked at again, for example at the start.
 	Bulk = -100
 )

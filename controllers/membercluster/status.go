@@ -34,6 +34,9 @@ type facts struct {
 // mostDeclared is how long a declaration may be that the API takes.
 const mostDeclared = 8192
 
+// mostLabels is how many labels it takes.
+const mostLabels = 128
+
 // most is how many findings the API takes.
 const most = 64
 
@@ -45,6 +48,9 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 		Downgrade:         f.downgrade(before), Objects: before.Objects, PolicyMap: before.PolicyMap, Identities: before.Identities,
 	}
 	s.CiliumVersion, s.IstioVersion = short(f.Look.Cilium), short(f.Look.Istio)
+	if len(f.Cluster.Labels) <= mostLabels {
+		s.Labels = f.Cluster.Labels
+	}
 	if len(f.Cluster.Istio) <= mostDeclared {
 		s.Istio = f.Cluster.Istio
 	}

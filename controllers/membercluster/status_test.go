@@ -67,6 +67,21 @@ func TestState(t *testing.T) {
 	}
 }
 
+// What classes place by, and what decides what is rendered, is told as it is registered, also of a member that is away.
+func TestRegistrationIsTold(t *testing.T) {
+	f := healthy()
+	f.Cluster.Labels, f.Cluster.Istio, f.Seen = map[string]string{"zone": "a"}, `{"dataplane": "none"}`, federation.Observation{Registered: true, Message: "away"}
+	if s := f.status(&v1alpha1.MemberClusterStatus{}); s.Labels["zone"] != "a" || s.Istio != f.Cluster.Istio {
+		t.Errorf("labels %v, Istio %q", s.Labels, s.Istio)
+	}
+	for i := range mostLabels + 1 {
+		f.Cluster.Labels[fmt.Sprint(i)] = "x"
+	}
+	if s := f.status(&v1alpha1.MemberClusterStatus{}); s.Labels != nil {
+		t.Errorf("the API would not take %d labels", len(s.Labels))
+	}
+}
+
 func TestOrphansAreFindings(t *testing.T) {
 	f := healthy()
 	for i := range mostOrphans + 2 {

@@ -25,6 +25,8 @@ type outcome struct {
 	// Existing are the Federated objects as they are now.
 	Existing []*federation.Object
 	Problem  *progress.Problem
+	// Wrote: some of them changed just now.
+	Wrote bool
 	// Waits: the plan is for later, because it is not urgent and KubeFed has enough to do, because of WaitsFor, or because KubeFed is
 	// busy with the same object.
 	Waits bool
@@ -87,7 +89,7 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		r.settling.written(written.Key())
 		r.Owes(written.Key())
 		r.measureExpiry(f, written)
-		out.Existing = replace(out.Existing, written)
+		out.Existing, out.Wrote = replace(out.Existing, written), true
 	}
 	for _, gone := range p.Deletes {
 		if err := r.remove(ctx, f, gone); err != nil {
@@ -134,6 +136,7 @@ func (r *Reconciler) remove(ctx context.Context, f *facts, o *federation.Object)
 	if err := federation.DeleteAbsent(ctx, r.Federated, r.Fleet, o, f.ever(o)); err != nil {
 		return err
 	}
+	r.settling.forget(o.Key())
 	log.FromContext(ctx).Info("Deleted federated object", "name", o.Meta.Name, "resource", f.Resource)
 	return nil
 }

@@ -172,6 +172,8 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 			worst(&s)
 		}
 	}
+	// What was seen in the member got there. KubeFed says so some milliseconds later, which would be another write for every unit.
+	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
 	if out.State == v1alpha1.MemberRealized && out.Mode == v1alpha1.ModeEnforce && f.Wanted {
 		out.State, out.Message = f.enforcedIn(cluster)
 	}

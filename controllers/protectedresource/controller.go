@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/dataplane"
 	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/feed"
@@ -37,8 +38,8 @@ type Reconciler struct {
 	Groups *externalgroup.Reconciler
 	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
 	Unenforced func(cluster, class string) string
-	// Opened names a policy that is not ACP's and opens the pods with a label in a member; "": there is none.
-	Opened func(cluster, key, value string) string
+	// Opened names a policy that is not ACP's and opens the pods with a label for a dataplane in a member; "": there is none.
+	Opened func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
 	// Mark is that of a downgrade in a member; nil: there is none.
 	Mark      func(cluster string) *guard.Downgrade
 	Enforcers Enforcers
@@ -60,6 +61,8 @@ type Reconciler struct {
 	settling settling
 	// closing are the resources that would refuse what they mean to let in, and wait for it.
 	closing patience.Patience
+	// untold are the resources whose status waits for more to say.
+	untold patience.Patience
 }
 
 // Enforcers are those that are driven now.
@@ -121,7 +124,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}
 	// What failed is told before it is tried again.
-	if statusErr := r.report(ctx, f, done); statusErr != nil {
+	untold, statusErr := r.report(ctx, f, done)
+	if statusErr != nil {
 		if errors.Is(statusErr, errConflict) {
 			return reconcile.Result{RequeueAfter: soon}, err
 		}
@@ -133,6 +137,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 	if err == nil && (done.Soon || f.firstGroups()) {
 		// What happened to a group before the board knew that this unit refers to it woke nobody.
 		return reconcile.Result{RequeueAfter: soon}, nil
+	}
+	if err == nil && untold {
+		return reconcile.Result{RequeueAfter: condition.UnderWayPatience, Priority: new(feed.Told)}, nil
 	}
 	return reconcile.Result{}, err
 }

@@ -27,15 +27,19 @@ func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
 			return v1alpha1.MemberPending, condition.Truncate(nothing + why)
 		}
 	}
-	if !f.enforcedBy(v1alpha1.EnforcerCilium) {
-		return v1alpha1.MemberRealized, ""
+	if f.enforcedBy(v1alpha1.EnforcerCilium) {
+		if why := f.Unenforced(cluster, f.Unit.Class); why != "" {
+			return v1alpha1.MemberPending, condition.Truncate(nothing + why)
+		}
 	}
-	if why := f.Unenforced(cluster, f.Unit.Class); why != "" {
-		return v1alpha1.MemberPending, condition.Truncate(nothing + why)
-	}
-	if by := f.Opened(cluster, f.Unit.LabelKey, f.Unit.LabelValue); by != "" {
-		const lets = "%s is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants"
-		return v1alpha1.MemberOverridden, condition.Truncate(fmt.Sprintf(lets, by))
+	for _, name := range []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio} {
+		if !f.enforcedBy(name) {
+			continue
+		}
+		if by := f.Opened(name, cluster, f.Unit.LabelKey, f.Unit.LabelValue); by != "" {
+			const lets = "%s is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants"
+			return v1alpha1.MemberOverridden, condition.Truncate(fmt.Sprintf(lets, by))
+		}
 	}
 	return v1alpha1.MemberRealized, ""
 }

@@ -1,11 +1,9 @@
 package protectedresource
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/progress"
@@ -152,43 +150,10 @@ func (r *Reconciler) render(f *facts) {
 			continue
 		}
 		f.Rendered = append(f.Rendered, out.Objects...)
-		f.Refused = append(f.Refused, refusals(&out, f.targets())...)
+		f.Refused = append(f.Refused, out.RefusedAmong(f.targets())...)
 		f.Leaves = append(f.Leaves, out.Unenforced...)
 		f.Lacking[name] = r.Enforcers.Lacking(name, f.Clusters)
 	}
-}
-
-// refusals are those of a rendering for the members that it goes to, each with the members that it is about, if not all.
-func refusals(r *enforcer.Rendering, targets []string) []policy.Refusal {
-	if len(r.RefusedIn) == 0 || len(targets) == 0 {
-		return r.Refused
-	}
-	members := map[policy.Refusal][]string{}
-	for _, c := range targets {
-		for _, refusal := range r.RefusedBy(c) {
-			members[refusal] = append(members[refusal], c)
-		}
-	}
-	var out []policy.Refusal
-	for refusal, in := range members {
-		if len(in) < len(targets) {
-			refusal.Message = fmt.Sprintf("in %s: %s", several(in), refusal.Message)
-		}
-		out = append(out, refusal)
-	}
-	slices.SortFunc(out, func(a, b policy.Refusal) int {
-		return cmp.Or(strings.Compare(a.Ref.String(), b.Ref.String()), strings.Compare(a.Message, b.Message))
-	})
-	return out
-}
-
-// several names some of many.
-func several(names []string) string {
-	const most = 5
-	if len(names) <= most {
-		return strings.Join(names, ", ")
-	}
-	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
 // groups gathers the groups that decide together with the unit.

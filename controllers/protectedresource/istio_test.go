@@ -30,7 +30,7 @@ func meshed(t *testing.T) *facts {
 	return &facts{Resource: "r:*", Wanted: true, View: index.New(index.NewFeeds()).View(), Placement: []string{"m1"}, Revision: enforcer.Revision,
 		Unit:     policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
 		Rendered: []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
-		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Unenforced: func(_, _ string) string { return "" }, Opened: func(_, _, _ string) string { return "" },
+		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Unenforced: func(_, _ string) string { return "" }, Opened: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
 		Observe: func(string, string) federation.Observation {
 			return federation.Observation{Registered: true, Reachable: true}
 		}}
@@ -125,47 +125,40 @@ func TestTheWorseDataplaneCounts(t *testing.T) {
 }
 
 func TestEnforcedByWhom(t *testing.T) {
-	audit := func(_, _ string) string { return "Cilium's audit mode is on" }
+	const cilium, istio = v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio
+	both := []v1alpha1.EnforcerName{cilium, istio}
 	for _, c := range []struct {
 		reason    string
 		enforcers []v1alpha1.EnforcerName
+		audits    string
 		lacking   string
-		want      v1alpha1.MemberState
+		// opens is the dataplane for which somebody else lets more in.
+		opens v1alpha1.EnforcerName
+		want  v1alpha1.MemberState
 	}{
-		{"Cilium lets everything through", []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}, "", v1alpha1.MemberPending},
-		{"that is none of Istio's business", []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, "", v1alpha1.MemberRealized},
-		{"the member has no Istio", []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}, "it declares none", v1alpha1.MemberPending},
+		{"nobody lets more in", both, "", "", "", v1alpha1.MemberRealized},
+		{"Cilium lets everything through", both, "Cilium's audit mode is on", "", "", v1alpha1.MemberPending},
+		{"that is none of Istio's business", both[1:], "Cilium's audit mode is on", "", "", v1alpha1.MemberRealized},
+		{"the member has no Istio", both[1:], "", "it declares none", "", v1alpha1.MemberPending},
+		{"somebody's policy of Cilium", both, "", "", cilium, v1alpha1.MemberOverridden},
+		{"that is none of Istio's business", both[1:], "", "", cilium, v1alpha1.MemberRealized},
+		{"somebody's policy of Istio", both, "", "", istio, v1alpha1.MemberOverridden},
+		{"and no other dataplane", both[1:], "", "", istio, v1alpha1.MemberOverridden},
+		{"that is none of Cilium's business", both[:1], "", "", istio, v1alpha1.MemberRealized},
 	} {
 		f := meshed(t)
-		f.Unit.Enforcers, f.Unenforced = c.enforcers, audit
+		f.Unit.Enforcers, f.Unenforced = c.enforcers, func(_, _ string) string { return c.audits }
+		f.Opened = func(by v1alpha1.EnforcerName, _, _, _ string) string {
+			if by == c.opens {
+				return "somebody's policy"
+			}
+			return ""
+		}
 		if c.lacking != "" {
 			f.Lacking[v1alpha1.EnforcerIstio] = map[string]string{"m1": c.lacking}
 		}
 		if state, message := f.enforcedIn("m1"); state != c.want {
 			t.Errorf("%s: %s (%s), want %s", c.reason, state, message, c.want)
-		}
-	}
-}
-
-func TestRefusalsNameTheirMembers(t *testing.T) {
-	no := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "a"}, Message: "no Istio"}
-	other := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "b"}, Message: "a range"}
-	named := func(r policy.Refusal, where string) policy.Refusal {
-		r.Message = where + r.Message
-		return r
-	}
-	r := &enforcer.Rendering{Refused: []policy.Refusal{other}, RefusedIn: map[string][]policy.Refusal{"m2": {no, other}, "m3": {no, other}, "m9": {no}}}
-	for _, c := range []struct {
-		reason  string
-		targets []string
-		want    []policy.Refusal
-	}{
-		{"of all members it is said without names", []string{"m1"}, []policy.Refusal{other}},
-		{"what some refuse names them, and who is no target is not named", []string{"m1", "m2", "m3"}, []policy.Refusal{named(no, "in m2, m3: "), other}},
-		{"all targets refuse it", []string{"m2", "m3"}, []policy.Refusal{no, other}},
-	} {
-		if diff := cmp.Diff(c.want, refusals(r, c.targets)); diff != "" {
-			t.Errorf("%s: -want +got\n%s", c.reason, diff)
 		}
 	}
 }

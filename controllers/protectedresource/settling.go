@@ -27,6 +27,13 @@ func (s *settling) written(object string) {
 	s.wrote[object] = time.Now()
 }
 
+// forget an object that is gone.
+func (s *settling) forget(object string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.wrote, object)
+}
+
 // unsettled tells whether one of the objects is to be changed while KubeFed has not said yet what came of the last change, which
 // it is given so much time for.
 func (s *settling) unsettled(before, next []*federation.Object, limit time.Duration) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,8 +21,8 @@ import (
 )
 
 // report is the only place that tells: the board, the policies that the unit concerns, the status, the events, and, at
-// the very end, the finalizer.
-func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
+// the very end, the finalizer. It returns whether the status waits for more to say.
+func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (untold bool, err error) {
 	report := assess(f, &done)
 	before, had := r.Board.Get(f.Resource)
 	if len(f.Objects) == 0 && !f.View.Names(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
@@ -37,7 +38,14 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
 			"resource", f.Resource, "federated", done.Existing[0].Meta.Name)
 	}
 	var errs []error
+	if done.Wrote {
+		r.untold.Waits(f.Resource, false, time.Now(), 0) // it waited for its turn; now it takes what a push takes
+	}
+	untold = r.untold.Waits(f.Resource, underWay(f, &report), time.Now(), condition.UnderWayPatience)
 	for _, o := range f.Objects {
+		if untold {
+			continue
+		}
 		o, err := r.writeStatus(ctx, f, o, &report)
 		errs = append(errs, err)
 		if err == nil && free(f, o, &done, &report) {
@@ -46,7 +54,14 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) error {
 			errs = append(errs, r.patch(ctx, o, next))
 		}
 	}
-	return errors.Join(errs...)
+	return untold, errors.Join(errs...)
+}
+
+// underWay tells whether no object of the resource has more to say than that. What is to be deleted always has.
+func underWay(f *facts, report *progress.Report) bool {
+	return len(f.Objects) > 0 && !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool {
+		return o.DeletionTimestamp != nil || !condition.UnderWay(o.Status.Conditions, status(f, o, report).Conditions, report.Clusters)
+	})
 }
 
 // free tells that an object has nothing left that depends on it: it asks for nothing, and either another object of the

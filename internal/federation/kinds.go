@@ -84,6 +84,7 @@ var (
 		TargetResource: schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnetworkpolicies"},
 		Namespaced:     true,
 	}
+	istioPolicies = Kind{Target: IstioPolicy.Target, TargetResource: IstioPolicy.TargetResource, Namespaced: true}
 )
 
 // downgradeMark is the mark of a downgrade in a member.

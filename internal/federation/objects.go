@@ -79,6 +79,10 @@ func (o *Objects) Of(resource string) []*Object {
 // List returns all objects by name.
 func (o *Objects) List() []*Object { return o.watch.List() }
 
+// finalizerKubeFed is what KubeFed's sync controller puts on every object before it brings it to the members, and takes away when
+// they do not have it any more (v0.10.0, pkg/controller/sync/controller.go).
+const finalizerKubeFed = "kubefed.io/sync-controller"
+
 // Apply creates the object, or updates it when its Meta has a resource version, and returns what the API server made
 // of it. ErrStale means that it has to be decided again.
 func (o *Objects) Apply(ctx context.Context, obj *Object) (*Object, error) {
@@ -88,6 +92,8 @@ func (o *Objects) Apply(ctx context.Context, obj *Object) (*Object, error) {
 	}
 	var written *unstructured.Unstructured
 	if obj.Meta.ResourceVersion == "" {
+		// An object that is born with it spares KubeFed a write, and a status that comes a second late because of its own write.
+		u.SetFinalizers([]string{finalizerKubeFed})
 		written, err = o.client.Create(ctx, u, metav1.CreateOptions{FieldManager: v1alpha1.ManagedBy})
 	} else {
 		written, err = o.client.Update(ctx, u, metav1.UpdateOptions{FieldManager: v1alpha1.ManagedBy})

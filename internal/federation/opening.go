@@ -2,6 +2,7 @@ package federation
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +20,10 @@ type Opening struct {
 	to []labels.Selector
 	// keys are the requirements of each selector.
 	keys []metav1.LabelSelector
+	// mesh: it is Istio's, and opens the pods with all of these labels, of which one is their namespace unless it is about
+	// all. Istio looks at the pods, of whose labels identities may have only some.
+	mesh   bool
+	labels []Label
 }
 
 // String names the policy for people.
@@ -31,17 +36,21 @@ func (o Opening) String() string {
 
 // Equal tells whether two openings are of one policy and open the same pods.
 func (o Opening) Equal(p Opening) bool {
-	return o.Kind == p.Kind && o.Namespace == p.Namespace && o.Name == p.Name && reflect.DeepEqual(o.keys, p.keys)
+	return o.Kind == p.Kind && o.Namespace == p.Namespace && o.Name == p.Name && reflect.DeepEqual(o.keys, p.keys) && o.mesh == p.mesh && slices.Equal(o.labels, p.labels)
 }
 
 // Opens tells whether the policy lets anybody in at all.
-func (o Opening) Opens() bool { return len(o.to) > 0 }
+func (o Opening) Opens() bool { return o.mesh || len(o.to) > 0 }
 
 // namespaceKey is that of the label which holds a pod's namespace in its identity.
 const namespaceKey = "io.kubernetes.pod.namespace"
 
-// Selects tells whether pods of an identity with these labels are opened.
-func (o Opening) Selects(identity map[string]string) bool {
+// Selects tells whether pods of an identity with these labels are opened. Of a label that no identity has nobody knows which
+// pods have it: known are the keys that identities have.
+func (o Opening) Selects(identity map[string]string, known func(key string) bool) bool {
+	if o.mesh {
+		return mayMatch(o.labels, identity, known)
+	}
 	if o.Namespace != "" && identity[namespaceKey] != o.Namespace {
 		return false
 	}
@@ -55,6 +64,9 @@ func (o Opening) Selects(identity map[string]string) bool {
 
 // MaySelect tells whether some pod with one label, of which nothing else is known, may be opened.
 func (o Opening) MaySelect(key, value string) bool {
+	if o.mesh {
+		return !slices.ContainsFunc(o.labels, func(l Label) bool { return l.Key == key && l.Value != value })
+	}
 	for i := range o.keys {
 		if !excludes(&o.keys[i], key, value) {
 			return true
@@ -127,9 +139,13 @@ func bare(key string) string {
 	return key
 }
 
-// parseOpening reads a NetworkPolicy, a CiliumNetworkPolicy or a CiliumClusterwideNetworkPolicy.
+// parseOpening reads a NetworkPolicy, a CiliumNetworkPolicy, a CiliumClusterwideNetworkPolicy or an AuthorizationPolicy.
 func parseOpening(u *unstructured.Unstructured) (Opening, error) {
 	o := Opening{Kind: u.GetKind(), Namespace: u.GetNamespace(), Name: u.GetName()}
+	if o.Kind == IstioPolicy.Target.Kind {
+		o.addIstio(u)
+		return o, nil
+	}
 	spec, _, _ := unstructured.NestedMap(u.Object, "spec")
 	if o.Kind == "NetworkPolicy" {
 		if rules, _, _ := unstructured.NestedSlice(spec, "ingress"); len(rules) > 0 && isolatesIngress(spec) {

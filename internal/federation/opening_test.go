@@ -7,6 +7,9 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// all keys are in identities.
+func all(string) bool { return true }
+
 func TestOpening(t *testing.T) {
 	redis := map[string]string{"com.trip/redis": "bobs", "app": "redis", "io.kubernetes.pod.namespace": "data"}
 	for _, c := range []struct {
@@ -40,8 +43,8 @@ func TestOpening(t *testing.T) {
 				t.Fatal(err)
 			}
 			o, err := parseOpening(u)
-			if err != nil || o.Opens() != c.opens || o.Selects(redis) != c.selects || o.MaySelect("com.trip/redis", "bobs") != c.may {
-				t.Errorf("opens %v, selects %v, may select %v, %v", o.Opens(), o.Selects(redis), o.MaySelect("com.trip/redis", "bobs"), err)
+			if err != nil || o.Opens() != c.opens || o.Selects(redis, all) != c.selects || o.MaySelect("com.trip/redis", "bobs") != c.may {
+				t.Errorf("opens %v, selects %v, may select %v, %v", o.Opens(), o.Selects(redis, all), o.MaySelect("com.trip/redis", "bobs"), err)
 			}
 		})
 	}
@@ -49,6 +52,7 @@ func TestOpening(t *testing.T) {
 
 // Whatever is written there, what selects a pod may select it.
 func FuzzOpening(f *testing.F) {
+	f.Add([]byte(`{kind: AuthorizationPolicy, metadata: {namespace: data}, spec: {selector: {matchLabels: {a: b}}, rules: [{}]}}`))
 	f.Add([]byte(`{kind: CiliumClusterwideNetworkPolicy, spec: {endpointSelector: {matchLabels: {"k8s:a": b}}, ingress: [{fromEntities: [all]}]}}`))
 	f.Fuzz(func(t *testing.T, policy []byte) {
 		u := &unstructured.Unstructured{}
@@ -59,7 +63,7 @@ func FuzzOpening(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if o.Selects(map[string]string{"a": "b", namespaceKey: o.Namespace}) && !o.MaySelect("a", "b") {
+		if o.Selects(map[string]string{"a": "b", namespaceKey: o.Namespace}, all) && !o.MaySelect("a", "b") {
 			t.Errorf("%s selects a pod that it may not select", policy)
 		}
 	})

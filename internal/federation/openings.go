@@ -9,14 +9,23 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Openings are the policies in the members that let connections in, whoever wrote them: those of Kubernetes, and both of
-// Cilium's kinds.
+// Openings are the policies in the members that let connections in through one dataplane, whoever wrote them.
 type Openings struct{ kinds []*fleet[Opening] }
 
-// NewOpenings makes Openings that do nothing until Run. Kind and Revision of the config are not needed.
-func NewOpenings(config FleetConfig) (*Openings, error) {
+// NewCiliumOpenings are what Cilium adds up: both of its own kinds, and Kubernetes' policies. They do nothing until Run. Kind
+// and Revision of the config are not needed.
+func NewCiliumOpenings(config FleetConfig) (*Openings, error) {
+	return newOpenings(config, CiliumPolicy, ciliumNetworkPolicy, networkPolicy)
+}
+
+// NewIstioOpenings are Istio's, of every namespace.
+func NewIstioOpenings(config FleetConfig) (*Openings, error) {
+	return newOpenings(config, istioPolicies)
+}
+
+func newOpenings(config FleetConfig, kinds ...Kind) (*Openings, error) {
 	o := &Openings{}
-	for _, k := range []Kind{CiliumPolicy, ciliumNetworkPolicy, networkPolicy} {
+	for _, k := range kinds {
 		config.Kind = k
 		f, err := newFleet(config, parseOpening)
 		if err != nil {
@@ -39,7 +48,7 @@ func (o *Openings) Run(ctx context.Context) error {
 
 // In are the policies of a member that let somebody in, by what people call them, without those that ours tells. Of a
 // member that cannot be read now they are the last that were seen; of a kind that was never read, none are known.
-func (o *Openings) In(cluster string, ours func(name string) bool) []Opening {
+func (o *Openings) In(cluster string, ours func(Opening) bool) []Opening {
 	var out []Opening
 	for _, f := range o.kinds {
 		f.mu.RLock()
@@ -49,7 +58,7 @@ func (o *Openings) In(cluster string, ours func(name string) bool) []Opening {
 			continue
 		}
 		m.watch.each(func(p Opening) {
-			if p.Opens() && (p.Namespace != "" || !ours(p.Name)) {
+			if p.Opens() && !ours(p) {
 				out = append(out, p)
 			}
 		})
@@ -58,8 +67,8 @@ func (o *Openings) In(cluster string, ours func(name string) bool) []Opening {
 	return out
 }
 
-// Ours tells whether an object of that name is on the host, so that what it lets in is what policies say.
-func (o *Objects) Ours(name string) bool {
-	found, ok := o.Get(name)
-	return ok && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
+// Ours tells whether a policy's Federated object is on the host, so that what it lets in is what policies say.
+func (o *Objects) Ours(p Opening) bool {
+	found, ok := o.Get(p.Name)
+	return ok && p.Kind == o.kind.Target.Kind && p.Namespace == o.kind.Namespace && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
 }

@@ -78,11 +78,11 @@ func (a *api) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequ
 	return openapi.GetTicketChange200JSONResponse(v), err
 }
 
-// declared is what the members declare of their Istio, by name.
-func (a *api) declared() map[string]string {
-	out := map[string]string{}
+// members of the fleet, as far as they decide what they are given.
+func (a *api) members() []change.Member {
+	var out []change.Member
 	for _, m := range a.Host.Members() {
-		out[m.Name] = m.Status.Istio
+		out = append(out, change.Member{Name: m.Name, Labels: m.Status.Labels, Leaving: m.Status.State == v1alpha1.MemberClusterLeaving, Istio: m.Status.Istio})
 	}
 	return out
 }
@@ -106,7 +106,7 @@ func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approva
 		hidden = true
 		in = change.Hide(in, it.ResourceName, func(subject string) bool { return subject == it.ApplicationName || ownsApplication(c, who, subject) })
 	}
-	v := change.Of(snap, in, a.declared(), kind, items, a.Now())
+	v := change.Of(snap, in, a.members(), kind, items, a.Now())
 	if hidden {
 		v.Say(change.Hidden)
 	}

@@ -41,6 +41,7 @@ type route struct {
 	Once                    bool    // an Idempotency-Key is kept with the answer; see once
 	Programs                bool    // called by programs that have nothing to show yet: no cookie counts
 	Costs                   *budget // beside that of all requests, for what reads much
+	Brief                   bool    // people wait for it all the time, and it needs milliseconds; see inTurn
 }
 
 // routes is every route that the portal has, on one screen. A route without a row is refused.
@@ -66,19 +67,19 @@ var routes = []route{
 	{Method: "GET", Path: apiBase + "/auth/device", Operation: "getDevice", Who: person, Scope: noToken, Rule: "who knows the user code, while it waits"},
 	{Method: "POST", Path: apiBase + "/auth/device/token", Operation: "pollDevice", Programs: true, Rule: "who knows the device code"},
 	{Method: "POST", Path: apiBase + "/auth/device/approve", Operation: "approveDevice", Who: person, Scope: noToken, Rule: "who knows the user code, while it waits"},
-	{Method: "GET", Path: apiBase + "/applications", Operation: "listApplications", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/applications", Operation: "listApplications", Who: person, Scope: read, Brief: true, Rule: "denials: owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/applications/:id", Operation: "getApplication", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/applications/:id/access", Operation: "listApplicationAccess", Who: person, Scope: read, Rule: "owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/applications/:id/connections", Operation: "listApplicationConnections", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetFlows},
-	{Method: "GET", Path: apiBase + "/resources", Operation: "listResources", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/resources", Operation: "listResources", Who: person, Scope: read, Brief: true, Rule: "denials: owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/resources/:id", Operation: "getResource", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/resources/:id/access", Operation: "listResourceAccess", Who: person, Scope: read, Rule: "owners, security, auditors; others only rows of their own applications"},
 	{Method: "GET", Path: apiBase + "/resources/:id/connections", Operation: "listResourceConnections", Who: person, Scope: read, Rule: "owners, security, auditors; others only rows of their own applications", Costs: &budgetFlows},
-	{Method: "GET", Path: apiBase + "/search", Operation: "search", Who: person, Scope: read, Rule: "the catalog; tickets that the caller may see"},
+	{Method: "GET", Path: apiBase + "/search", Operation: "search", Who: person, Scope: read, Brief: true, Rule: "the catalog; tickets that the caller may see"},
 	{Method: "GET", Path: apiBase + "/people", Operation: "listPeople", Who: person, Scope: read},
 	{Method: "GET", Path: apiBase + "/people/:id", Operation: "getPerson", Who: person, Scope: read},
 	{Method: "GET", Path: apiBase + "/groups", Operation: "listGroups", Who: person, Scope: read},
-	{Method: "GET", Path: apiBase + "/tickets", Operation: "listTickets", Who: person, Scope: read, Rule: "requester, approvers, owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/tickets", Operation: "listTickets", Who: person, Scope: read, Brief: true, Rule: "requester, approvers, owners, security, auditors"},
 	{Method: "POST", Path: apiBase + "/tickets", Operation: "createTicket", Who: changer, Scope: write, Rule: "owners of the application"},
 	{Method: "POST", Path: apiBase + "/tickets/preview", Operation: "previewTicket", Who: changer, Scope: read, Rule: "owners of the application"},
 	{Method: "GET", Path: apiBase + "/tickets/:id", Operation: "getTicket", Who: person, Scope: read, Rule: "requester, approvers, owners, security, auditors"},

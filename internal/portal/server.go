@@ -147,7 +147,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	e.POST("/auth/logout", s.logout)
 	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", s.readyz)
-	strict := openapi.NewStrictHandlerWithOptions(&api{s}, nil, openapi.StrictGinServerOptions{
+	strict := openapi.NewStrictHandlerWithOptions(&api{s}, []openapi.StrictMiddlewareFunc{inTurn()}, openapi.StrictGinServerOptions{ //nolint:contextcheck // who waits has a context of his own
 		RequestErrorHandlerFunc:  func(c *gin.Context, err error) { s.fail(c, badRequest(err)) },
 		HandlerErrorFunc:         func(c *gin.Context, err error) { s.fail(c, err) },
 		ResponseErrorHandlerFunc: s.responseFailed,

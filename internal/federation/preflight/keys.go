@@ -6,12 +6,17 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
+// EnforcedBy tells whether a class names an enforcer; one that names none is Cilium's.
+func EnforcedBy(c *v1alpha1.ResourceClass, name v1alpha1.EnforcerName) bool {
+	return slices.Contains(c.Spec.Enforcers, name) || len(c.Spec.Enforcers) == 0 && name == v1alpha1.EnforcerCilium
+}
+
 // Keys are the labels by which Cilium would have to know pods, for classes that it enforces.
 func Keys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass) []Key {
 	var out []Key
 	enforced := false
 	for _, c := range resources {
-		if len(c.Spec.Enforcers) == 0 || slices.Contains(c.Spec.Enforcers, v1alpha1.EnforcerCilium) {
+		if EnforcedBy(c, v1alpha1.EnforcerCilium) {
 			enforced = true
 			out = append(out, Key{Class: c.Name, Label: string(c.Spec.LabelKey)})
 		}

@@ -47,8 +47,8 @@ type View struct {
 }
 
 // Of the items of a ticket or of a preview. base is the snapshot of the input, from which what did not change is taken
-// over. declared is what the members declare of their Istio, by name; without members it is not told what Istio is given.
-func Of(base *policy.Snapshot, in policy.Input, declared map[string]string, kind approval.Kind, items []approval.Item, at time.Time) View {
+// over. Without members it is not told what Istio is given.
+func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.Kind, items []approval.Item, at time.Time) View {
 	before, after, units, message := sides(in, kind, items)
 	v := View{Message: message}
 	for _, it := range items {
@@ -61,7 +61,7 @@ func Of(base *policy.Snapshot, in policy.Input, declared map[string]string, kind
 	for _, name := range policy.Changed(old, new) {
 		units[name] = true
 	}
-	v.dataplane(old, new, units, declared, at)
+	v.dataplane(old, new, units, members, at)
 	return v
 }
 

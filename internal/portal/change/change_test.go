@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -169,13 +170,19 @@ func TestLargePolicy(t *testing.T) {
 	}
 }
 
-// A class that names Istio shows what each member is given, by what the members declare.
-func TestIstioIsShownAsTheMembersDeclare(t *testing.T) {
+const able = `{"dataplane": "sidecar", "version": "1.31.1", "strictMTLS": true}`
+
+func meshed() policy.Input {
 	in := input()
 	in.ResourceClasses[0].Spec.Enforcers = append(in.ResourceClasses[0].Spec.Enforcers, v1alpha1.EnforcerIstio)
 	in.SubjectClasses[0].Spec.ServiceAccountTemplate = "app-{id}"
-	const able = `{"dataplane": "sidecar", "version": "1.31.1", "strictMTLS": true}`
-	v := Of(policy.NewSnapshot(in), in, map[string]string{"m1": able, "m2": able, "m3": ""}, approval.KindGrant, []approval.Item{grant("one")}, at)
+	return in
+}
+
+// A class that names Istio shows what each member is given, by what the members declare.
+func TestIstioIsShownAsTheMembersDeclare(t *testing.T) {
+	in := meshed()
+	v := Of(policy.NewSnapshot(in), in, []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}}, approval.KindGrant, []approval.Item{grant("one")}, at)
 	i := slices.IndexFunc(v.Objects, func(o Object) bool { return o.Kind == "AuthorizationPolicy" })
 	if i < 0 {
 		t.Fatalf("no AuthorizationPolicy in %+v", v)
@@ -184,10 +191,52 @@ func TestIstioIsShownAsTheMembersDeclare(t *testing.T) {
 	if !strings.HasPrefix(o.Name, "istio-system/acp-") || strings.Contains(o.Before, "app-888") || !strings.Contains(o.After, `*/sa/app-888`) {
 		t.Errorf("%+v", o)
 	}
-	if !slices.ContainsFunc(v.Refused, func(s string) bool { return strings.HasPrefix(s, "m3: ") }) {
-		t.Errorf("the member without Istio refuses nothing: %q", v.Refused)
-	}
 	if v = view(in, approval.KindGrant, grant("one")); !strings.Contains(v.Message, "no member is known yet") {
 		t.Errorf("without members: %q", v.Message)
+	}
+}
+
+// A view is about the members to which the class takes the resource.
+func TestMembersOfTheClassCount(t *testing.T) {
+	const none = "the member declares no Istio that enforces"
+	names := func(all ...v1alpha1.ClusterName) v1alpha1.Placement { return v1alpha1.Placement{Clusters: &all} }
+	chosen := v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"mesh": "yes"}}}
+	everywhere := v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}
+	yes := map[string]string{"mesh": "yes"}
+	for name, c := range map[string]struct {
+		reason    string
+		placement v1alpha1.Placement
+		members   []Member
+		modes     []v1alpha1.ClusterMode
+		want      []string
+		// of are the members that get something of their own.
+		of []string
+	}{
+		"Everywhere": {"the one that cannot is named", everywhere, []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}}, nil, []string{"in m3: " + none}, nil},
+		"Elsewhere":  {"it does not go to the one that cannot", names("m1", "m2"), []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}}, nil, nil, nil},
+		"OnlyThere":  {"it goes only to the one that cannot, though most can", names("m3"), []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}}, nil, []string{none}, nil},
+		"ByLabel":    {"most cannot, and are not selected", chosen, []Member{{Name: "m1", Istio: able, Labels: yes}, {Name: "m2"}, {Name: "m3"}}, nil, nil, []string{"m1"}},
+		"Leaving":    {"nothing is placed any more in the one that cannot", everywhere, []Member{{Name: "m1", Istio: able}, {Name: "m2", Leaving: true}}, nil, nil, nil},
+		"Observed": {"in the one that cannot it is not onboarded", everywhere, []Member{{Name: "m1", Istio: able}, {Name: "m2", Istio: able}, {Name: "m3"}},
+			[]v1alpha1.ClusterMode{{Cluster: "m3", Mode: v1alpha1.ModeObserve}}, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := meshed()
+			in.ResourceClasses[0].Spec.Placement = c.placement
+			in.Resources[0].Spec.ClusterModes = c.modes
+			v := Of(policy.NewSnapshot(in), in, c.members, approval.KindGrant, []approval.Item{grant("one")}, at)
+			if diff := cmp.Diff(c.want, v.Refused); diff != "" {
+				t.Errorf("%s: -want +got\n%s", c.reason, diff)
+			}
+			var of []string
+			for _, o := range v.Objects {
+				if o.Kind == "AuthorizationPolicy" {
+					of = append(of, o.Clusters...)
+				}
+			}
+			if diff := cmp.Diff(c.of, of); diff != "" {
+				t.Errorf("%s: members with an object of their own: -want +got\n%s", c.reason, diff)
+			}
+		})
 	}
 }

@@ -25,21 +25,23 @@ type key struct {
 // side is what the dataplanes are given on one side of the change.
 type side struct {
 	objects map[key]string
+	// goes tells of an object for all others whether a member gets it, unless it has one of its own.
+	goes    map[key]func(member string) bool
 	refused map[string]bool
+	members []Member
 	// capabilities are what the members declare, as the enforcer reads it; nil: nothing is known of any.
 	capabilities []byte
 	unknown      map[v1alpha1.EnforcerName]bool // rendering needs what nobody knows here
 }
 
 // dataplane adds the objects that differ.
-func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, declared map[string]string, at time.Time) {
+func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, members []Member, at time.Time) {
 	names := sortedKeys(units)
 	if len(names) > mostUnits {
 		v.Say(fmt.Sprintf("%d resources are concerned; the dataplane objects of the first %d are shown.", len(names), mostUnits))
 		names = names[:mostUnits]
 	}
-	capabilities := capabilitiesOf(declared)
-	before, after := newSide(capabilities), newSide(capabilities)
+	before, after := newSide(members), newSide(members)
 	for _, name := range names {
 		before.render(old, name, at)
 		after.render(new, name, at)
@@ -47,7 +49,7 @@ func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, decla
 	keys := maps.Clone(before.objects)
 	maps.Copy(keys, after.objects)
 	for _, k := range slices.SortedFunc(maps.Keys(keys), compareKeys) {
-		a, b := before.objects[k], after.objects[k]
+		a, b := before.object(k), after.object(k)
 		if a == b {
 			continue
 		}
@@ -79,9 +81,13 @@ func (v *View) Say(message string) {
 }
 
 // capabilitiesOf the members; nil: there are none, or they cannot be written down.
-func capabilitiesOf(declared map[string]string) []byte {
-	if len(declared) == 0 {
+func capabilitiesOf(members []Member) []byte {
+	if len(members) == 0 {
 		return nil
+	}
+	declared := map[string]string{}
+	for _, m := range members {
+		declared[m.Name] = m.Istio
 	}
 	text, err := json.Marshal(istio.Declared(declared))
 	if err != nil {
@@ -90,8 +96,8 @@ func capabilitiesOf(declared map[string]string) []byte {
 	return text
 }
 
-func newSide(capabilities []byte) *side {
-	return &side{capabilities: capabilities, objects: map[key]string{}, refused: map[string]bool{}, unknown: map[v1alpha1.EnforcerName]bool{}}
+func newSide(members []Member) *side {
+	return &side{members: members, capabilities: capabilitiesOf(members), objects: map[key]string{}, goes: map[key]func(string) bool{}, refused: map[string]bool{}, unknown: map[v1alpha1.EnforcerName]bool{}}
 }
 
 func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
@@ -122,28 +128,39 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 				s.refused[fmt.Sprintf("%s cannot enforce %s: %v", name, resource, err)] = true
 				continue
 			}
-			s.add(name, r)
+			s.add(name, &u, &r)
 		}
 	}
 }
 
-func (s *side) add(name v1alpha1.EnforcerName, r enforcer.Rendering) {
-	for _, f := range r.Refused {
+func (s *side) add(name v1alpha1.EnforcerName, u *policy.Unit, r *enforcer.Rendering) {
+	for _, f := range r.RefusedAmong(targets(u, s.members)) {
 		s.refused[f.Message] = true
-	}
-	for member, list := range r.RefusedIn {
-		for _, f := range list {
-			s.refused[member+": "+f.Message] = true
-		}
 	}
 	for _, o := range r.Objects {
 		k := key{enforcer: name, groupVersion: o.Object.GroupVersion, kind: o.Object.Kind, namespace: o.Object.Namespace, name: o.Object.Name}
 		s.objects[k] = manifest(o.Object, o.Object.Spec)
+		s.goes[k] = func(member string) bool { return placed(u, member, s.members) }
 		for member, spec := range o.Overrides {
+			if !placed(u, member, s.members) {
+				continue
+			}
 			k.ofMember = member
 			s.objects[k] = manifest(o.Object, spec)
 		}
 	}
+}
+
+// object that is at a key: a member may get one of its own on one side of the change only.
+func (s *side) object(k key) string {
+	if own, ok := s.objects[k]; ok || k.ofMember == "" {
+		return own
+	}
+	others, member := k, k.ofMember
+	if others.ofMember = ""; s.goes[others] != nil && s.goes[others](member) {
+		return s.objects[others]
+	}
+	return ""
 }
 
 // manifest leaves out the labels, which say only who manages the object and which revision it is.

@@ -8,46 +8,49 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/cache"
 
 	playgroundfleet "github.com/acp-io/acp/playground/internal/fleet"
 )
 
 // carry takes KubeFed's place, which would need 500 s for 10,000 objects: it brings Federated objects to the members as fast as
 // they take them, and says so in the status. It goes on until the context ends, or what it returns is called.
-func (s *scene) carry(ctx context.Context) (stop func() error, err error) {
+func (s *scene) carry(ctx context.Context) (stop func() error) {
 	ctx, cancel := context.WithCancel(ctx)
-	list, err := s.host.Resource(federated).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("list the federated objects: %w", err)
-	}
-	changes, err := s.host.Resource(federated).Watch(ctx, metav1.ListOptions{ResourceVersion: list.GetResourceVersion()})
-	if err != nil {
-		cancel()
-		return nil, fmt.Errorf("watch the federated objects: %w", err)
+	work := make(chan *unstructured.Unstructured)
+	hand := func(o any) {
+		if u, ok := o.(*unstructured.Unstructured); ok && u.GetDeletionTimestamp() == nil {
+			select {
+			case work <- u:
+			case <-ctx.Done():
+			}
+		}
 	}
 	var running sync.WaitGroup
+	// A watch ends when the host is slow; an informer begins another one.
+	informer := informerOf(s.host.Resource(federated), cache.ResourceEventHandlerFuncs{AddFunc: hand, UpdateFunc: func(_, now any) { hand(now) }})
+	running.Go(func() { informer.RunWithContext(ctx) })
 	var first error
 	var once sync.Once
 	for range writers {
 		running.Go(func() {
-			for e := range changes.ResultChan() {
-				u, ok := e.Object.(*unstructured.Unstructured)
-				if !ok || u.GetDeletionTimestamp() != nil {
-					continue
-				}
-				if err := s.carryOne(ctx, u); err != nil && ctx.Err() == nil {
-					once.Do(func() { first = err })
+			for {
+				select {
+				case u := <-work:
+					if err := s.carryOne(ctx, u); err != nil && ctx.Err() == nil {
+						once.Do(func() { first = err })
+					}
+				case <-ctx.Done():
+					return
 				}
 			}
 		})
 	}
 	return func() error {
 		cancel()
-		changes.Stop()
 		running.Wait()
 		return first
-	}, nil
+	}
 }
 
 func (s *scene) carryOne(ctx context.Context, u *unstructured.Unstructured) error {

@@ -46,12 +46,17 @@ func restart(ctx context.Context, o Options, f *fleet, out, progress io.Writer) 
 	defer s.stop()
 	fmt.Fprintf(progress, "%d enforced resources, carried to the members without KubeFed …\n", o.Resources)
 	began := time.Now()
-	carrying, err := s.carry(ctx)
-	if err != nil {
-		return err
+	carrying := s.carry(ctx)
+	// The adapter writes as fast as KubeFed's client of a member could, 20 a second, whoever carries. It starts when everything is
+	// there, so that it writes each only once.
+	if err := f.control(ctx, "stop", "adapter"); err != nil {
+		return errors.Join(err, carrying())
 	}
 	if err := s.protect(ctx, o.Resources); err != nil {
-		return err
+		return errors.Join(err, carrying())
+	}
+	if err := f.control(ctx, "start", "adapter"); err != nil {
+		return errors.Join(err, carrying())
 	}
 	if err := s.until(ctx, restartLimit, o.Resources, objectOf, granted); err != nil {
 		return errors.Join(err, carrying())

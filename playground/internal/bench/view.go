@@ -26,6 +26,15 @@ type view struct {
 // follow returns when everything was listed once.
 func follow(ctx context.Context, client dynamic.ResourceInterface) (*view, error) {
 	v := &view{ingress: map[string]string{}, changed: make(chan struct{})}
+	informer := informerOf(client, cache.ResourceEventHandlerFuncs{AddFunc: v.put, UpdateFunc: func(_, now any) { v.put(now) }, DeleteFunc: v.remove})
+	go informer.RunWithContext(ctx)
+	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
+		return nil, errors.New("stopped before it was listed")
+	}
+	return v, nil
+}
+
+func informerOf(client dynamic.ResourceInterface, handler cache.ResourceEventHandler) cache.Controller {
 	_, informer := cache.NewInformerWithOptions(cache.InformerOptions{
 		ListerWatcher: &cache.ListWatch{
 			ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
@@ -33,16 +42,9 @@ func follow(ctx context.Context, client dynamic.ResourceInterface) (*view, error
 				return client.Watch(ctx, o)
 			},
 		},
-		ObjectType: &unstructured.Unstructured{},
-		Handler: cache.ResourceEventHandlerFuncs{
-			AddFunc: v.put, UpdateFunc: func(_, now any) { v.put(now) }, DeleteFunc: v.remove,
-		},
+		ObjectType: &unstructured.Unstructured{}, Handler: handler,
 	})
-	go informer.RunWithContext(ctx)
-	if !cache.WaitForCacheSync(ctx.Done(), informer.HasSynced) {
-		return nil, errors.New("stopped before it was listed")
-	}
-	return v, nil
+	return informer
 }
 
 func (v *view) put(o any) {

@@ -91,7 +91,7 @@ func (d *drill) asAsked(ctx context.Context) error {
 			return fmt.Errorf("read the Federated objects: %w", err)
 		}
 		for i := range list.Items {
-			if all[k.kind+" "+list.Items[i].GetName()], err = parseAsked(&list.Items[i]); err != nil {
+			if all[called(k.kind, &list.Items[i])], err = parseAsked(&list.Items[i]); err != nil {
 				return err
 			}
 		}
@@ -104,13 +104,14 @@ func (d *drill) asAsked(ctx context.Context) error {
 		there := map[string]bool{}
 		for i := range present {
 			u := &present[i]
-			there[u.GetKind()+" "+u.GetName()] = true
-			a := all[u.GetKind()+" "+u.GetName()]
+			name := called(u.GetKind(), u)
+			there[name] = true
+			a := all[name]
 			if !slices.Contains(a.placement, m) {
-				return fmt.Errorf("%s %s leaked in %s", u.GetKind(), u.GetName(), m)
+				return fmt.Errorf("%s leaked in %s", name, m)
 			}
 			if what := a.differs(m, u); what != "" {
-				return fmt.Errorf("%s %s in %s is not as the host asks: %s", u.GetKind(), u.GetName(), m, what)
+				return fmt.Errorf("%s in %s is not as the host asks: %s", name, m, what)
 			}
 		}
 		for object, a := range all {

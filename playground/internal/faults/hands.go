@@ -2,8 +2,8 @@ package faults
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,13 +14,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/playground/internal/fleet"
 )
 
 // hands are steps of a human in a member, where nothing of ACP's should be touched.
 func hands() []step {
 	return []step{{"hand-deletes", 2, handDeletes}, {"hand-opens", 2, handOpens}, {"hand-relabels", 1, handRelabels},
-		{"hand-deletes-group", 2, handDeletesGroup}, {"hand-opens-beside", 2, handOpensBeside}}
+		{"hand-deletes-group", 2, handDeletesGroup}, {"hand-opens-beside", 2, handOpensBeside}, {"hand-opens-beside-in-mesh", 2, handOpensBesideInMesh}}
 }
 
 // hand is a client of a member as an administrator who may do everything, or as one whom a guard has to refuse.
@@ -46,25 +45,32 @@ func (d *drill) found(ctx context.Context) (member string, u *unstructured.Unstr
 	if err != nil {
 		return "", nil, fmt.Errorf("look into %s: %w", member, err)
 	}
-	var touchable []unstructured.Unstructured
+	touchable := map[string][]unstructured.Unstructured{}
 	for _, u := range all {
-		if u.GetKind() == "CiliumClusterwideNetworkPolicy" && d.podOf(member, &u) != "" && !strings.Contains(u.GetName(), vault) {
-			touchable = append(touchable, u)
+		if d.podOf(member, &u) != "" && !strings.Contains(u.GetName(), vault) {
+			touchable[u.GetKind()] = append(touchable[u.GetKind()], u)
 		}
 	}
 	if len(touchable) == 0 {
 		return "", nil, nil
 	}
-	slices.SortFunc(touchable, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
-	u = &touchable[d.IntN(len(touchable))]
-	pod := d.podOf(member, u)
-	d.dogs[member].forgive(func(a attempt) bool { return a.To == pod })
+	of := touchable[pick(d.Rand, slices.Sorted(maps.Keys(touchable)))] // few units have objects of Istio's
+	slices.SortFunc(of, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	u = &of[d.IntN(len(of))]
+	if u.GetKind() != istioKind { // what Cilium enforces has to stay as it is when a hand is at Istio's
+		pod := d.podOf(member, u)
+		d.dogs[member].forgive(func(a attempt) bool { return a.To == pod })
+	}
 	return member, u, nil
 }
 
 // podOf is the server that an object of a member selects by one value; "": it selects none, or many.
 func (d *drill) podOf(member string, u *unstructured.Unstructured) string {
-	labels, _, err := unstructured.NestedStringMap(u.Object, "spec", "endpointSelector", "matchLabels")
+	selector := "endpointSelector"
+	if u.GetKind() == istioKind {
+		selector = "selector"
+	}
+	labels, _, err := unstructured.NestedStringMap(u.Object, "spec", selector, "matchLabels")
 	if err != nil {
 		return ""
 	}
@@ -88,7 +94,8 @@ func (d *drill) touch(ctx context.Context, do func(client dynamic.ResourceInterf
 	if err != nil {
 		return "", err
 	}
-	return outcome(fmt.Sprintf("%s in %s by %s", u.GetName(), member, who), do(client.Resource(policies), u))
+	i := slices.IndexFunc(kinds, func(k carried) bool { return k.kind == u.GetKind() })
+	return outcome(fmt.Sprintf("%s in %s by %s", called(u.GetKind(), u), member, who), do(client.Resource(kinds[i].target).Namespace(u.GetNamespace()), u))
 }
 
 // outcome tells what became of it. A guard may refuse it, which is right, too.
@@ -135,63 +142,20 @@ func handDeletesGroup(ctx context.Context, d *drill) (string, error) {
 	return outcome(fmt.Sprintf("%s in %s by %s", name, member, who), client.Resource(groups).Delete(ctx, name, metav1.DeleteOptions{}))
 }
 
-// handOpensBeside writes a policy that is none of ACP's and lets everybody in: allows add up, and ACP has to say so.
-func handOpensBeside(ctx context.Context, d *drill) (string, error) {
-	if d.outage != nil {
-		return "", nil
-	}
-	now, member := d.now(), pick(d.Rand, fleet.Members())
-	var closed []*v1alpha1.ProtectedResource
-	for _, o := range d.protected() {
-		resource := string(o.Spec.Resource)
-		class, ok := d.meaning.ResourceClassOf(resource)
-		if ok && placed(class, member) && d.serverOf(member, resource) != "" && d.meaning.EffectiveMode(resource, member, now) == v1alpha1.ModeEnforce {
-			closed = append(closed, o)
-		}
-	}
-	if len(closed) == 0 {
-		return "", nil
-	}
-	o := pick(d.Rand, closed)
-	class, _ := d.meaning.ResourceClassOf(string(o.Spec.Resource))
-	pod := d.serverOf(member, string(o.Spec.Resource))
-	d.dogs[member].forgive(func(a attempt) bool { return a.To == pod })
-	value := strings.TrimPrefix(string(o.Spec.Resource), strings.TrimSuffix(string(class.Spec.Pattern), "*"))
-	beside := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "cilium.io/v2", "kind": "CiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": "beside"},
-		"spec": map[string]any{"endpointSelector": map[string]any{"matchLabels": map[string]any{string(class.Spec.LabelKey): value}},
-			"ingress": []any{map[string]any{"fromEntities": []any{"all"}}}},
-	}}
-	client := d.members[member].Resource(policies)
-	if _, err := client.Create(ctx, beside, metav1.CreateOptions{}); err != nil {
-		return "", fmt.Errorf("write a policy beside ACP's: %w", err)
-	}
-	told := d.until(ctx, calm, func(ctx context.Context) error {
-		u, err := d.host.Resource(v1alpha1.GroupVersion.WithResource("protectedresources")).Get(ctx, o.Name, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		all := map[string]*v1alpha1.ProtectedResource{}
-		if err := take(all, u); err != nil {
-			return err
-		}
-		for _, c := range all[o.Name].Status.Clusters {
-			if string(c.Name) == member && c.State == v1alpha1.MemberOverridden {
-				return nil
-			}
-		}
-		return fmt.Errorf("%s is opened in %s by a policy that is not of ACP, and not said to be %s: %+v", o.Name, member, v1alpha1.MemberOverridden, all[o.Name].Status.Clusters)
-	})
-	return fmt.Sprintf("%s in %s, told as overridden", o.Name, member), errors.Join(told, client.Delete(ctx, "beside", metav1.DeleteOptions{}))
-}
-
 // handOpens lets everybody in.
 func handOpens(ctx context.Context, d *drill) (string, error) {
 	return d.touch(ctx, func(client dynamic.ResourceInterface, u *unstructured.Unstructured) error {
-		if err := unstructured.SetNestedSlice(u.Object, []any{map[string]any{"fromEntities": []any{"all"}}}, "spec", "ingress"); err != nil {
+		spec, _, err := unstructured.NestedMap(u.Object, "spec")
+		if err != nil {
 			return err
 		}
-		_, err := client.Update(ctx, u, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
+		if u.GetKind() == istioKind {
+			spec["action"], spec["rules"] = "ALLOW", []any{map[string]any{}}
+		} else {
+			spec["ingress"] = []any{map[string]any{"fromEntities": []any{"all"}}}
+		}
+		u.Object["spec"] = spec
+		_, err = client.Update(ctx, u, metav1.UpdateOptions{FieldManager: "kubectl-edit"})
 		return err
 	})
 }

@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -145,27 +146,25 @@ func (d *drill) honest(ctx context.Context, wrong map[string]map[string]string) 
 	return nil
 }
 
-// revisions are those that a status can rightly say of a member: of each object, and of a unit that has one in both dataplanes
-// the revision of the two together. It is empty, not nil, where nothing is.
+// revisions are those that a status can rightly say of a member: of each object, and of a unit that has several, perhaps in
+// both dataplanes, that of all together. It is empty, not nil, where nothing is.
 func (d *drill) revisions(ctx context.Context, member string) ([]string, error) {
 	present, err := d.managed(ctx, member)
 	if err != nil {
 		return nil, err
 	}
-	out, byName := []string{}, map[string]string{}
+	// As the adapter orders them: Cilium's before Istio's, which are in a namespace.
+	slices.SortFunc(present, func(a, b unstructured.Unstructured) int {
+		return cmp.Or(strings.Compare(a.GetNamespace(), b.GetNamespace()), strings.Compare(a.GetName(), b.GetName()))
+	})
+	out, units := []string{}, map[string][]any{}
 	for _, u := range present {
-		revision := u.GetLabels()[v1alpha1.LabelRevision]
-		out, byName[u.GetName()] = append(out, revision), revision
+		revision, unit := u.GetLabels()[v1alpha1.LabelRevision], u.GetLabels()[v1alpha1.LabelUnit]
+		out, units[unit] = append(out, revision), append(units[unit], revision)
 	}
-	meshed, err := d.members[member].Resource(istio).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	for _, u := range meshed.Items {
-		revision := u.GetLabels()[v1alpha1.LabelRevision]
-		out = append(out, revision)
-		if other, both := byName[u.GetName()]; both {
-			out = append(out, enforcer.Revision(map[string]any{"parts": []any{other, revision}}))
+	for _, parts := range units {
+		if len(parts) > 1 {
+			out = append(out, enforcer.Revision(map[string]any{"parts": parts}))
 		}
 	}
 	return out, nil

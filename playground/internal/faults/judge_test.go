@@ -24,10 +24,33 @@ type word struct {
 	federated *unstructured.Unstructured
 	// present revision in each member, and what becomes of every connection in m1.
 	revision map[string]string
-	// meshed are the revisions of the objects for Istio, by member; "": none.
-	meshed  map[string]string
-	outcome string
-	outage  *outage
+	outcome  string
+	outage   *outage
+	// meshed are Istio's objects in each member, and carriers what asks for them.
+	meshed   map[string][]*unstructured.Unstructured
+	carriers []runtime.Object
+}
+
+// mesh has the host ask the members for an object of Istio's, which they have.
+func (w *word) mesh(name, revision string, members ...string) {
+	labels := map[string]any{v1alpha1.LabelUnit: "jobs", v1alpha1.LabelRevision: revision}
+	spec := map[string]any{"action": "ALLOW"}
+	var placement []any
+	for _, m := range members {
+		placement = append(placement, map[string]any{"name": m})
+		o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": istioKind,
+			"metadata": map[string]any{"name": name, "namespace": "istio-system", "labels": labels}, "spec": spec}}
+		w.meshed[m] = append(w.meshed[m], o.DeepCopy())
+	}
+	w.carriers = append(w.carriers, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "types.kubefed.io/v1beta1", "kind": "Federated" + istioKind,
+		"metadata": map[string]any{"name": name, "namespace": "istio-system"},
+		"spec": map[string]any{"placement": map[string]any{"clusters": placement},
+			"template": map[string]any{"metadata": map[string]any{"labels": labels}, "spec": spec}}}})
+}
+
+// together is the revision of a unit that has several objects.
+func together(revisions ...any) string {
+	return enforcer.Revision(map[string]any{"parts": revisions})
 }
 
 func (w *word) in(member string) *v1alpha1.ClusterState {
@@ -42,7 +65,7 @@ const (
 
 // truth is a healthy fleet in which one resource is closed, and all that is said of it is true.
 func truth() *word {
-	w := &word{revision: map[string]string{}, meshed: map[string]string{}, outcome: "default-denied"}
+	w := &word{revision: map[string]string{}, meshed: map[string][]*unstructured.Unstructured{}, outcome: "default-denied"}
 	w.resource = &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "jobs", Generation: 1},
 		Spec:   v1alpha1.ProtectedResourceSpec{Resource: queueStem + "jobs", Mode: v1alpha1.ModeEnforce},
 		Status: v1alpha1.ProtectedResourceStatus{ObservedGeneration: 1}}
@@ -74,23 +97,21 @@ func (w *word) drill(t *testing.T) *drill {
 	d.seen.begin(world)
 	lists := map[schema.GroupVersionResource]string{v1alpha1.GroupVersion.WithResource("protectedresources"): "ProtectedResourceList",
 		v1alpha1.GroupVersion.WithResource("accesscontrolpolicies"): "AccessControlPolicyList"}
-	lists[istio] = "AuthorizationPolicyList"
 	for _, k := range kinds {
 		lists[k.target], lists[k.federated] = k.kind+"List", "Federated"+k.kind+"List"
 	}
 	fake := func(objects ...runtime.Object) dynamic.Interface {
 		return dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists, objects...)
 	}
-	d.host = fake(generic(t, w.resource, "ProtectedResource"), generic(t, w.policy, "AccessControlPolicy"), w.federated)
+	d.host = fake(append(w.carriers, generic(t, w.resource, "ProtectedResource"), generic(t, w.policy, "AccessControlPolicy"), w.federated)...)
 	for _, m := range fleet.Members() {
 		var present []runtime.Object
 		if w.revision[m] != "" {
 			present = append(present, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": kinds[0].kind,
-				"metadata": map[string]any{"name": protects, "labels": map[string]any{v1alpha1.LabelRevision: w.revision[m]}}, "spec": map[string]any{"ingress": "none"}}})
+				"metadata": map[string]any{"name": protects, "labels": map[string]any{v1alpha1.LabelUnit: "jobs", v1alpha1.LabelRevision: w.revision[m]}}, "spec": map[string]any{"ingress": "none"}}})
 		}
-		if w.meshed[m] != "" {
-			present = append(present, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy",
-				"metadata": map[string]any{"name": protects, "namespace": "istio-system", "labels": map[string]any{v1alpha1.LabelRevision: w.meshed[m]}}}})
+		for _, o := range w.meshed[m] {
+			present = append(present, o)
 		}
 		d.members[m] = fake(present...)
 		attempts := s.connections(m)
@@ -144,14 +165,45 @@ func TestTheJudgeCatchesLies(t *testing.T) {
 		"Unread":          {"nobody can know that", func(w *word) { w.outage = away(outage{unreadable: true}) }, "which cannot be read"},
 		"AnotherRevision": {"the member has something else", func(w *word) { w.revision["m2"] = "r0" }, "revision r1 is said to be in m2"},
 		"NothingThere":    {"the member has nothing", func(w *word) { w.revision["m2"] = "" }, "revision r1 is said to be in m2, which has []"},
-		"BothDataplanes": {"the two objects of a unit have one revision together", func(w *word) {
-			w.meshed["m2"] = "i1"
-			w.in("m2").ObservedRevision = enforcer.Revision(map[string]any{"parts": []any{"r1", "i1"}})
+		"BothDataplanes": {"the objects of a unit have one revision together", func(w *word) {
+			w.mesh(protects, "i1", "m2")
+			w.mesh(protects+"-deny", "i2", "m2")
+			w.in("m2").ObservedRevision = together("r1", "i1", "i2")
 		}, ""},
-		"AnotherRevisionInTheMesh": {"one of the two is another", func(w *word) {
-			w.meshed["m2"] = "i0"
-			w.in("m2").ObservedRevision = enforcer.Revision(map[string]any{"parts": []any{"r1", "i1"}})
+		"AnotherRevisionInTheMesh": {"one of them is another", func(w *word) {
+			w.mesh(protects, "i0", "m2")
+			w.in("m2").ObservedRevision = together("r1", "i1")
 		}, "is said to be in m2"},
+		"HalfOfTheMesh": {"one of them is not there", func(w *word) {
+			w.mesh(protects, "i1", "m2")
+			w.in("m2").ObservedRevision = together("r1", "i1", "i2")
+		}, "is said to be in m2"},
+		"LeakedInTheMesh": {"Istio closes in a member what nobody asks for", func(w *word) {
+			w.mesh(protects, "i1", "m2")
+			w.carriers = nil
+		}, "AuthorizationPolicy istio-system/acp-jobs leaked in m2"},
+		"NarrowedInTheMesh": {"the host asks only the other member for it", func(w *word) {
+			w.mesh(protects, "i1", "m1")
+			w.meshed["m2"] = w.meshed["m1"]
+		}, "AuthorizationPolicy istio-system/acp-jobs leaked in m2"},
+		"CopiedInTheMesh": {"somebody copied it into a namespace where nothing asks for it", func(w *word) {
+			w.mesh(protects, "i1", "m1")
+			copied := w.meshed["m1"][0].DeepCopy()
+			copied.SetNamespace("default")
+			w.meshed["m1"] = append(w.meshed["m1"], copied)
+		}, "AuthorizationPolicy default/acp-jobs leaked in m1"},
+		"DeletedInTheMesh": {"a hand deleted what the host asks for, and Cilium enforces all the same", func(w *word) {
+			w.mesh(protects, "i1", "m1", "m2")
+			w.meshed["m1"] = nil
+		}, "m1 lacks AuthorizationPolicy istio-system/acp-jobs"},
+		"OpenedInTheMesh": {"a hand opened it", func(w *word) {
+			w.mesh(protects, "i1", "m1", "m2")
+			w.meshed["m1"][0].Object["spec"] = map[string]any{"action": "ALLOW", "rules": []any{map[string]any{}}}
+		}, "AuthorizationPolicy istio-system/acp-jobs in m1 is not as the host asks: its spec"},
+		"RelabelledInTheMesh": {"a hand took a label away", func(w *word) {
+			w.mesh(protects, "i1", "m1", "m2")
+			w.meshed["m2"][0].SetLabels(map[string]string{v1alpha1.LabelRevision: "i1"})
+		}, "AuthorizationPolicy istio-system/acp-jobs in m2 is not as the host asks: its label acp.io/unit"},
 		"Modest":    {"in force, and not said to be", func(w *word) { w.in("m2").State = v1alpha1.MemberPending }, "in m2 it is in force, but said to be"},
 		"Untold":    {"in force, and nothing said of it", func(w *word) { w.resource.Status.Clusters = w.resource.Status.Clusters[:1] }, "in m2 it is in force"},
 		"Mode":      {"Enforce, and said to be Audit", func(w *word) { w.in("m1").Mode = v1alpha1.ModeAudit }, "its mode is Enforce"},

@@ -124,11 +124,13 @@ func revokeToken(ctx context.Context, d *drill) (*outage, string, error) {
 	return o, fmt.Sprintf("of %v in %s", whose, m), d.Fleet.Revoke(ctx, m, whose...)
 }
 
-// removeCRD takes a kind away from a member, and with it what the dataplane enforces: everything is open there, until the
-// member is set up again. The others must not suffer.
+// removeCRD takes a kind away from a member, and with it, but for Istio's, what the dataplane enforces: everything is open
+// there, until the member is set up again. The others must not suffer.
 func removeCRD(ctx context.Context, d *drill) (*outage, string, error) {
 	m, crd := pick(d.Rand, fleet.Members()), pick(d.Rand, kinds).target
-	d.dogs[m].forgive(func(attempt) bool { return true })
+	if crd != istio {
+		d.dogs[m].forgive(func(attempt) bool { return true })
+	}
 	o := &outage{members: []string{m}, unreadable: crd == policies, lasts: 1 + d.IntN(2),
 		end: func(ctx context.Context) error { return d.Fleet.SetUpMember(ctx, m) }}
 	name := crd.Resource + "." + crd.Group

@@ -95,7 +95,7 @@ func deny(ctx context.Context, d *drill) (string, error) {
 
 // move changes in which members a class is.
 func move(ctx context.Context, d *drill) (string, error) {
-	c := d.world.classes[pick(d.Rand, []string{"kafka", "mysql", "queue"})]
+	c := d.world.classes[pick(d.Rand, []string{"kafka", "mysql", "queue", "grpc-service"})]
 	if c == nil {
 		return "", nil
 	}

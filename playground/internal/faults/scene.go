@@ -58,7 +58,7 @@ type server struct {
 }
 
 // ports that some action names, and one that none does.
-var ports = []uint16{6379, 3306, 8080, 9092, 7070, 9121}
+var ports = []uint16{6379, 3306, 8080, 9092, 7070, 9000, 9121}
 
 func newScene(workloads []demo.Workload) scene {
 	s := scene{servers: map[string][]server{}}

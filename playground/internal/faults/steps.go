@@ -97,7 +97,8 @@ func (d *drill) targets() []target {
 	}
 	return append(out, target{"trnv1:rsc:trip-com:mysql:clusters:orders-db", "mysql:connect", "orders-db"},
 		target{"trnv1:rsc:trip-com:kafka:clusters:order-events", "kafka:connect", "order-events"},
-		target{"trnv1:rsc:trip-com:http:services:price-service", "http:call", "price-service"})
+		target{"trnv1:rsc:trip-com:http:services:price-service", "http:call", "price-service"},
+		target{"trnv1:rsc:trip-com:grpc:services:fraud-check", "grpc:call", "fraud-check"})
 }
 
 // apps are those that grants name; the intruder is none of them.

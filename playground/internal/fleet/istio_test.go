@@ -119,6 +119,25 @@ func TestIstio(t *testing.T) {
 		x.state(x.unit, "m1", v1alpha1.MemberRealized)
 	})
 
+	t.Run("APolicyOfOthersIsTold", func(t *testing.T) {
+		x := x.in(t)
+		const beside = "beside"
+		client := f.Applier("m1").Client.Resource(authorizationResource).Namespace("default")
+		write := func(action string) {
+			t.Helper()
+			_, err := client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "security.istio.io/v1", "kind": "AuthorizationPolicy",
+				"metadata": map[string]any{"name": beside}, "spec": map[string]any{"action": action, "rules": []any{map[string]any{}}}}}, metav1.CreateOptions{})
+			x.must(err)
+		}
+		write("ALLOW")
+		x.until("it is not told", func() error {
+			return x.told(x.unit, "m1", v1alpha1.MemberOverridden, "AuthorizationPolicy default/beside is not of ACP and lets more in")
+		})
+		x.must(x.told(x.unit, "m2", v1alpha1.MemberRealized, ""))
+		x.must(client.Delete(ctx, beside, metav1.DeleteOptions{}))
+		x.state(x.unit, "m1", v1alpha1.MemberRealized)
+	})
+
 	t.Run("ItsFederatedNamespaceStays", func(t *testing.T) {
 		x := x.in(t)
 		roots := f.Applier(Host).Client.Resource(fedNamespaces).Namespace(istioRoot)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/acp-io/acp/internal/federation/tokens"
 	"github.com/acp-io/acp/playground/internal/parts"
 )
 
@@ -84,7 +85,9 @@ func (f *Fleet) registration() ([]*unstructured.Unstructured, error) {
 			&unstructured.Unstructured{Object: map[string]any{
 				"apiVersion": "core.kubefed.io/v1beta1",
 				"kind":       "KubeFedCluster",
-				"metadata":   map[string]any{"name": m, "namespace": KubeFedNamespace, "annotations": map[string]any{"acp.io/istio": declaredIstio}},
+				"metadata": map[string]any{"name": m, "namespace": KubeFedNamespace, "annotations": map[string]any{"acp.io/istio": declaredIstio,
+					// As `kubectl acp cluster join` does: KubeFed knows this token. It would be told of it while it is busy otherwise.
+					"acp.io/token-renewed": tokens.Fingerprint(f.Tokens[m][KubeFed])}},
 				"spec": map[string]any{
 					"apiEndpoint": endpoint,
 					"caBundle":    base64.StdEncoding.EncodeToString(ca),

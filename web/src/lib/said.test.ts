@@ -1,8 +1,34 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { saidInChinese } from "../i18n/said.zh";
 import { said } from "./said";
+
+const root = join(import.meta.dirname, "../../..");
+
+/** Where a Go text goes on in the next line. */
+const joined = /" ?\+\n\s*"/g;
+
+/** The texts of three and more words in Go sources, with what varies as %s. */
+function sentences(path: string): string[] {
+  const at = join(root, path);
+  const files = statSync(at).isDirectory() ? readdirSync(at).map((name) => join(at, name)) : [at];
+  return files
+    .filter((name) => name.endsWith(".go") && !name.endsWith("_test.go"))
+    .flatMap((name) => [...readFileSync(name, "utf8").replace(/^\s*\/\/.*$/gm, "").replace(joined, "").matchAll(/"((?:[^"\\\n]|\\.)*)"/g)])
+    .map(([, text]) => (text ?? "").replace(/%[a-z]/g, "%s"))
+    .filter((text) => text.trim().split(" ").filter((word) => /^[a-z']{2,}/i.test(word)).length > 2);
+}
+
+/** What is only logged, and errors of ACP itself, which say nothing that anybody could do. */
+const unshown = [
+  "FederatedNamespace cannot be written, so Istio's policies reach no member",
+  "Wrote the FederatedNamespace of Istio's root namespace",
+  "encode the deny %s: %s",
+  "%s for %s: it has no id",
+  "%s %s: no label selects its pods",
+  "%s %s: it was compiled without its statements",
+];
 
 describe("what the server said", () => {
   it.each([
@@ -18,6 +44,11 @@ describe("what the server said", () => {
     ["what it is about", "the dataplane does not accept the policy: bad port", "数据面不接受策略：bad port"],
     ["a group in place of a policy", "group acp-x is not there yet", "地址组 acp-x还没有到达"],
     ["who deleted it is not known", "policy acp-x was deleted in the member; who did it is in the member's audit log; KubeFed writes it again", "策略 acp-x 在成员集群中被删除，删除者请查该集群的审计日志；KubeFed 会重新写入"],
+    ["a refusal of some members", "in m2, m3: the member declares no Istio that enforces", "在 m2, m3 中：该成员集群没有声明可执行策略的 Istio"],
+    ["a refusal with two names", "trnv1:rsc:t:iam:sa:app/A: app-A cannot be the name of a service account", "trnv1:rsc:t:iam:sa:app/A：app-A 不能作为服务账号的名称"],
+    ["a reason in a refusal", 'http:call: "a.*b" has .* in the middle, or on both sides: write literals, alternatives, and one .* at the end or the beginning', "http:call：a.*b 的 .* 在中间，或两端都有：请写成字面文本、多个选项，以及开头或结尾处的一个 .*"],
+    ["a declaration that is wrong", 'in m2: what the member declares about its Istio cannot be read: invalid Istio configuration: version "2.0" is not one of Istio 1, such as 1.31', "在 m2 中：该成员集群对自身 Istio 的声明无法读取：Istio 配置无效：版本 2.0 不是 Istio 1 的版本（例如 1.31）"],
+    ["who opened it", "AuthorizationPolicy pay/theirs is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants", "AuthorizationPolicy pay/theirs 不是 ACP 的策略，却放行了更多访问：请联系其作者删除，所需的访问请通过授权申请"],
     ["what is not known", "Something else.", "Something else."],
   ])("says %s in Chinese", (_, text, want) => {
     expect(said(text, "zh")).toBe(want);
@@ -34,14 +65,26 @@ describe("what the server said", () => {
     }
   });
 
+  // Istio's words: why a statement or a member is refused, and how it stands with its policies.
+  it.each([
+    ["internal/enforcer/istio", "the translation"],
+    ["internal/federation/root.go", "the way to the members"],
+    ["controllers/dataplane/drivers.go", "what is rendered"],
+    ["controllers/protectedresource/enforced.go", "what decides in a member"],
+    ["internal/portal/change/dataplane.go", "the change of a ticket"],
+  ])("has a Chinese form for every sentence in %s, %s", (path) => {
+    const known = Object.keys(saidInChinese);
+    const missing = sentences(path).filter((sentence) => !unshown.includes(sentence) && !known.some((form) => form === sentence || form.split("%s").some((fixed) => fixed.trim() === sentence.trim())));
+    expect(missing).toEqual([]);
+  });
+
   it("knows only sentences that the server still says", () => {
-    const root = join(import.meta.dirname, "../../..");
     const sources = ["internal", "controllers"]
       .flatMap((folder) => readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map((name) => join(root, folder, name)))
       .filter((name) => name.endsWith(".go") && !name.endsWith("_test.go"))
       .map((name) => readFileSync(name, "utf8"))
       .join("\n")
-      .replace(/" \+\s+"/g, "");
+      .replace(joined, "");
     const stale = Object.keys(saidInChinese).filter((form) => form.split("%s").some((fixed) => fixed.trim().length > 3 && !sources.replace(/%[qd]/g, "%s").includes(fixed)));
     expect(stale).toEqual([]);
   });

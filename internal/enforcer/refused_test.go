@@ -1,0 +1,32 @@
+package enforcer
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/policy"
+)
+
+func TestRefusalsNameTheirMembers(t *testing.T) {
+	no := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "a"}, Message: "no Istio"}
+	other := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "b"}, Message: "a range"}
+	named := func(r policy.Refusal, where string) policy.Refusal {
+		r.Message = where + r.Message
+		return r
+	}
+	r := &Rendering{Refused: []policy.Refusal{other}, RefusedIn: map[string][]policy.Refusal{"m2": {no, other}, "m3": {no, other}, "m9": {no}}}
+	for _, c := range []struct {
+		reason  string
+		targets []string
+		want    []policy.Refusal
+	}{
+		{"of all members it is said without names", []string{"m1"}, []policy.Refusal{other}},
+		{"what some refuse names them, and who is no target is not named", []string{"m1", "m2", "m3"}, []policy.Refusal{named(no, "in m2, m3: "), other}},
+		{"all targets refuse it", []string{"m2", "m3"}, []policy.Refusal{no, other}},
+	} {
+		if diff := cmp.Diff(c.want, r.RefusedAmong(c.targets)); diff != "" {
+			t.Errorf("%s: -want +got\n%s", c.reason, diff)
+		}
+	}
+}

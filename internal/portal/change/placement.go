@@ -1,0 +1,59 @@
+package change
+
+import (
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Member of the fleet, as far as it decides what it is given.
+type Member struct {
+	Name string
+	// Labels of its KubeFedCluster, by which classes place.
+	Labels map[string]string
+	// Leaving: nothing is placed there any more.
+	Leaving bool
+	// Istio is what it declares of its Istio; "": it has none that enforces.
+	Istio string
+}
+
+// placed tells whether a unit goes to a member. Where no member is known, a selector may select any.
+func placed(u *policy.Unit, name string, members []Member) bool {
+	i := slices.IndexFunc(members, func(m Member) bool { return m.Name == name })
+	if i >= 0 && members[i].Leaving {
+		return false
+	}
+	if p := u.Placement; p.Clusters != nil {
+		return slices.Contains(*p.Clusters, v1alpha1.ClusterName(name))
+	}
+	if i < 0 {
+		return len(members) == 0
+	}
+	selector, err := metav1.LabelSelectorAsSelector(u.Placement.ClusterSelector)
+	return err == nil && selector.Matches(labels.Set(members[i].Labels))
+}
+
+// targets are the members that enforce or audit a unit, as far as they are known.
+func targets(u *policy.Unit, members []Member) []string {
+	var all []string
+	for _, m := range members {
+		all = append(all, m.Name)
+	}
+	if u.Placement.Clusters != nil {
+		for _, c := range *u.Placement.Clusters {
+			all = append(all, string(c))
+		}
+	}
+	slices.Sort(all)
+	return slices.DeleteFunc(slices.Compact(all), func(name string) bool {
+		mode, own := u.ClusterModes[name]
+		if !own {
+			mode = u.Mode
+		}
+		return mode == v1alpha1.ModeObserve || !placed(u, name, members)
+	})
+}
