@@ -59,6 +59,17 @@ func counts3(t *testing.T, s *Store) (connections int64, flows int, losses int64
 	for _, c := range page.Items {
 		connections += c.Count
 	}
+	points, err := s.Series(t.Context(), audit.SeriesQuery{Filter: audit.Filter{Since: day(0), Until: day(2)}, Step: 24 * time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sum int64
+	for _, p := range points {
+		sum += p.Count
+	}
+	if sum != connections {
+		t.Errorf("the sums by minute count %d connections and the roll-ups %d", sum, connections)
+	}
 	raw, err := s.Flows(t.Context(), audit.FlowQuery{})
 	if err != nil {
 		t.Fatal(err)
