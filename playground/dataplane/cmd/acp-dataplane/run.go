@@ -168,6 +168,8 @@ func members(kubeconfig string) (map[string]*rest.Config, error) {
 			return nil, fmt.Errorf("read context %s of the kubeconfig: %w", name, err)
 		}
 		config.UserAgent = "acp-dataplane"
+		// As Cilium's operator: client-go's five a second would write the conditions of thousands of policies for an hour.
+		config.QPS, config.Burst = 100, 200
 		out[name] = config
 	}
 	return out, nil
