@@ -55,12 +55,12 @@ func Set(old []metav1.Condition, generation int64, now metav1.Time, conditions .
 	return out
 }
 
-// UnderWay tells whether all that a status has to say is that members do not have everything yet, when nobody was told that they
-// had. Most of the time that is true for some 50 ms, so that whoever writes it at once writes twice;
-// and while very many change, the host has something better to do.
+// UnderWay tells whether all that a first status has to say is that members do not have everything yet: what was told before may
+// be wrong now. Most of the time that is true for some 50 ms, so that whoever writes it at once writes twice;
+// and while very many are new, the host has something better to do.
 func UnderWay(before, now []metav1.Condition, members []v1alpha1.ClusterState) bool {
 	realized := meta.FindStatusCondition(now, v1alpha1.ConditionRealized)
-	return !meta.IsStatusConditionTrue(before, v1alpha1.ConditionRealized) &&
+	return len(before) == 0 &&
 		meta.IsStatusConditionTrue(now, v1alpha1.ConditionAccepted) && meta.IsStatusConditionTrue(now, v1alpha1.ConditionCompiled) &&
 		realized != nil && realized.Reason == v1alpha1.ReasonNotRealized &&
 		!slices.ContainsFunc(members, func(c v1alpha1.ClusterState) bool {

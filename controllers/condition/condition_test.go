@@ -63,7 +63,8 @@ func TestUnderWay(t *testing.T) {
 	}{
 		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), true},
 		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), true},
-		{"was on its way already", pending, pending, members(v1alpha1.MemberPending), true},
+		{"it was told already that it is on its way", pending, pending, members(v1alpha1.MemberPending), false},
+		{"it was refused until now, which is not so any more", conditions(no, yes, no, v1alpha1.ReasonNotRealized), pending, members(v1alpha1.MemberPending), false},
 		{"everybody believes that it is in force", realized, pending, members(v1alpha1.MemberPending), false},
 		{"it is in force", nil, realized, members(v1alpha1.MemberRealized), false},
 		{"a member cannot be reached", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberUnreachable), false},

@@ -41,7 +41,7 @@ type route struct {
 	Once                    bool    // an Idempotency-Key is kept with the answer; see once
 	Programs                bool    // called by programs that have nothing to show yet: no cookie counts
 	Costs                   *budget // beside that of all requests, for what reads much
-	Brief                   bool    // people wait for it all the time, and it needs milliseconds; see inTurn
+	Brief                   bool    // people wait for it all the time, and it asks nothing but the ticket store: a slow flow store must not hold it up; see inTurn
 }
 
 // routes is every route that the portal has, on one screen. A route without a row is refused.
@@ -67,11 +67,11 @@ var routes = []route{
 	{Method: "GET", Path: apiBase + "/auth/device", Operation: "getDevice", Who: person, Scope: noToken, Rule: "who knows the user code, while it waits"},
 	{Method: "POST", Path: apiBase + "/auth/device/token", Operation: "pollDevice", Programs: true, Rule: "who knows the device code"},
 	{Method: "POST", Path: apiBase + "/auth/device/approve", Operation: "approveDevice", Who: person, Scope: noToken, Rule: "who knows the user code, while it waits"},
-	{Method: "GET", Path: apiBase + "/applications", Operation: "listApplications", Who: person, Scope: read, Brief: true, Rule: "denials: owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/applications", Operation: "listApplications", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/applications/:id", Operation: "getApplication", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/applications/:id/access", Operation: "listApplicationAccess", Who: person, Scope: read, Rule: "owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/applications/:id/connections", Operation: "listApplicationConnections", Who: person, Scope: read, Rule: "owners, security, auditors", Costs: &budgetFlows},
-	{Method: "GET", Path: apiBase + "/resources", Operation: "listResources", Who: person, Scope: read, Brief: true, Rule: "denials: owners, security, auditors"},
+	{Method: "GET", Path: apiBase + "/resources", Operation: "listResources", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/resources/:id", Operation: "getResource", Who: person, Scope: read, Rule: "denials: owners, security, auditors"},
 	{Method: "GET", Path: apiBase + "/resources/:id/access", Operation: "listResourceAccess", Who: person, Scope: read, Rule: "owners, security, auditors; others only rows of their own applications"},
 	{Method: "GET", Path: apiBase + "/resources/:id/connections", Operation: "listResourceConnections", Who: person, Scope: read, Rule: "owners, security, auditors; others only rows of their own applications", Costs: &budgetFlows},
