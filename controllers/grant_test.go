@@ -68,6 +68,9 @@ func TestGrantIsTrueOnlyWhenReadBack(t *testing.T) {
 	s.until("the grant is told", func() string { return s.unitHas("one") })
 
 	u, _ := s.federated()
+	if got := u.GetFinalizers(); !slices.Equal(got, []string{"kubefed.io/sync-controller"}) {
+		t.Errorf("the object was born with the finalizers %v; KubeFed would write its own, and be late for that", got)
+	}
 	if selector, has, _ := unstructuredField(u, "spec", "placement", "clusterSelector"); has {
 		t.Errorf("the placement has a selector %v beside its clusters", selector)
 	}
