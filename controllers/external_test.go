@@ -129,9 +129,10 @@ func TestGroupThatIsToGo(t *testing.T) {
 	both := []string{"m1", "m2"}
 	s.untilGroup("a", []string{"10.9.1.1/32"}, both...)
 	s.untilGroup("b", []string{"10.9.1.2/32"}, both...)
-	s.push()
+	// The unit closes its pods, so it is written when what it lets in is there.
 	s.pushOf(federation.CiliumGroup, s.group("a"))
 	s.pushOf(federation.CiliumGroup, s.group("b"))
+	s.push()
 	s.untilStates("both members have all", bothRealized)
 
 	s.members["m2"].wire.set(true)
