@@ -11,6 +11,9 @@ import (
 // acquaintance is how long a start waits for members that neither answer nor fail: a revocation must not wait for them.
 const acquaintance = 10 * time.Second
 
+// acquaintanceLook is how often it looks whether they did.
+const acquaintanceLook = 20 * time.Millisecond
+
 // acquainted is ready and then waits until every member was read or found unreadable. Before that each status would tell of
 // members that were not contacted yet, and once more of what they have: two writes for each resource, and none is news.
 func acquainted(ready func(context.Context) error, fleets ...federation.Members) func(context.Context) error {
@@ -20,7 +23,7 @@ func acquainted(ready func(context.Context) error, fleets ...federation.Members)
 		}
 		ctx, cancel := context.WithTimeout(ctx, acquaintance)
 		defer cancel()
-		look := time.NewTicker(20 * time.Millisecond)
+		look := time.NewTicker(acquaintanceLook)
 		defer look.Stop()
 		for slices.ContainsFunc(fleets, strange) {
 			select {

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
@@ -37,6 +38,28 @@ func (p *pacing) object(name string) {
 func (p *pacing) everything() {
 	for _, o := range p.objects.List() {
 		p.object(o.Key())
+	}
+}
+
+// tallied is ready and then tells the lines what KubeFed owes, before anybody asks for a turn. The events that tell it come a little
+// after what they speak of can be seen, and until then as much as KubeFed may owe would be written once more.
+func tallied(ready func(context.Context) error, all ...*pacing) func(context.Context) error {
+	return func(ctx context.Context) error {
+		if err := ready(ctx); err != nil {
+			return err
+		}
+		limited, cancel := context.WithTimeout(ctx, acquaintance)
+		defer cancel()
+		for _, p := range all {
+			if err := wait.PollUntilContextCancel(limited, acquaintanceLook, true, func(context.Context) (bool, error) {
+				listed, err := p.objects.State()
+				return listed || err != nil, nil
+			}); err != nil {
+				return nil // if everything ends, the controllers see that themselves
+			}
+			p.everything()
+		}
+		return nil
 	}
 }
 

@@ -73,8 +73,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	if equality.Semantic.DeepEqual(f.Policy.Status, next.Status) {
 		return reconcile.Result{}, nil
 	}
-	if r.untold.Waits(name, underWay(f.Policy, &next.Status), time.Now(), condition.UnderWayPatience) {
-		return reconcile.Result{RequeueAfter: condition.UnderWayPatience, Priority: new(feed.Told)}, nil
+	if patient := underWay(f.Policy, &next.Status); r.untold.Waits(name, patient > 0, time.Now(), patient) {
+		return reconcile.Result{RequeueAfter: patient, Priority: new(feed.Told)}, nil
 	}
 	err := r.Client.Status().Update(ctx, next)
 	switch {
@@ -88,8 +88,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	return reconcile.Result{}, nil
 }
 
-// underWay tells whether a status has no more to say than that.
-func underWay(p *v1alpha1.AccessControlPolicy, next *v1alpha1.AccessControlPolicyStatus) bool {
+// underWay tells how long a status has no more to say than that; 0: it has.
+func underWay(p *v1alpha1.AccessControlPolicy, next *v1alpha1.AccessControlPolicyStatus) time.Duration {
 	var members []v1alpha1.ClusterState
 	for i := range next.Units {
 		members = append(members, next.Units[i].Clusters...)

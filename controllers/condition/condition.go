@@ -55,22 +55,41 @@ func Set(old []metav1.Condition, generation int64, now metav1.Time, conditions .
 	return out
 }
 
-// UnderWay tells whether all that a first status has to say is that members do not have everything yet: what was told before may
-// be wrong now. Most of the time that is true for some 50 ms, so that whoever writes it at once writes twice;
-// and while very many are new, the host has something better to do.
-func UnderWay(before, now []metav1.Condition, members []v1alpha1.ClusterState) bool {
+// UnderWay tells how long a status may wait because all it has to say is that members do not have everything yet; 0: it has more to
+// say. Most of the time that is true for some 50 ms, so that whoever writes it at once writes twice, and takes from the host what
+// the push itself needs. While very many are new, the host has something better to do still. It is about the host's load, not about
+// policies, so the times are the machine's.
+func UnderWay(before, now []metav1.Condition, members []v1alpha1.ClusterState) time.Duration {
 	realized := meta.FindStatusCondition(now, v1alpha1.ConditionRealized)
-	return len(before) == 0 &&
-		meta.IsStatusConditionTrue(now, v1alpha1.ConditionAccepted) && meta.IsStatusConditionTrue(now, v1alpha1.ConditionCompiled) &&
-		realized != nil && realized.Reason == v1alpha1.ReasonNotRealized &&
-		!slices.ContainsFunc(members, func(c v1alpha1.ClusterState) bool {
+	switch {
+	case !meta.IsStatusConditionTrue(now, v1alpha1.ConditionAccepted), !meta.IsStatusConditionTrue(now, v1alpha1.ConditionCompiled),
+		realized == nil, realized.Reason != v1alpha1.ReasonNotRealized,
+		slices.ContainsFunc(members, func(c v1alpha1.ClusterState) bool {
 			return c.State != v1alpha1.MemberPending && c.State != v1alpha1.MemberRealized
-		})
+		}):
+		return 0
+	case len(before) == 0:
+		return firstPatience
+	case sound(before):
+		return laterPatience
+	default:
+		return 0 // what it told was a trouble, which may be over
+	}
 }
 
-// UnderWayPatience is how long what is only under way is not told at most. It is about the host's load, not about policies, so the
-// time is the machine's.
-const UnderWayPatience = 5 * time.Second
+const (
+	// firstPatience is for a status that told nothing before, so that nobody is deceived.
+	firstPatience = 5 * time.Second
+	// laterPatience is how long a status may still tell what was in force before, besides the time that deciding takes. Who has to
+	// know compares observedGeneration.
+	laterPatience = 500 * time.Millisecond
+)
+
+// sound tells whether a status had nothing to complain of.
+func sound(conditions []metav1.Condition) bool {
+	return meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionAccepted) && meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionCompiled) &&
+		meta.IsStatusConditionTrue(conditions, v1alpha1.ConditionRealized)
+}
 
 // Propagated tells whether KubeFed brought it to the members that have to have something. none is said when there is none.
 func Propagated(reports []progress.Report, none metav1.Condition) metav1.Condition {

@@ -3,6 +3,7 @@ package condition
 import (
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -59,23 +60,25 @@ func TestUnderWay(t *testing.T) {
 		reason      string
 		before, now []metav1.Condition
 		members     []v1alpha1.ClusterState
-		want        bool
+		want        time.Duration
 	}{
-		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), true},
-		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), true},
-		{"it was told already that it is on its way", pending, pending, members(v1alpha1.MemberPending), false},
-		{"it was refused until now, which is not so any more", conditions(no, yes, no, v1alpha1.ReasonNotRealized), pending, members(v1alpha1.MemberPending), false},
-		{"everybody believes that it is in force", realized, pending, members(v1alpha1.MemberPending), false},
-		{"it is in force", nil, realized, members(v1alpha1.MemberRealized), false},
-		{"a member cannot be reached", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberUnreachable), false},
-		{"a member has what it should not", pending, pending, members(v1alpha1.MemberLeaked), false},
-		{"it is not accepted", nil, conditions(no, yes, no, v1alpha1.ReasonNotRealized), members(v1alpha1.MemberPending), false},
-		{"something was left out", nil, conditions(yes, no, no, v1alpha1.ReasonNotRealized), members(v1alpha1.MemberPending), false},
-		{"no member is named", nil, conditions(yes, yes, no, v1alpha1.ReasonNoTarget), nil, false},
-		{"nothing is known", nil, nil, nil, false},
+		{"new, and on its way", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberPending), firstPatience},
+		{"new, and in one member already", nil, pending, members(v1alpha1.MemberRealized, v1alpha1.MemberPending), firstPatience},
+		{"it was told already that it is on its way", pending, pending, members(v1alpha1.MemberPending), 0},
+		{"it was refused until now, which is not so any more", conditions(no, yes, no, v1alpha1.ReasonNotRealized), pending, members(v1alpha1.MemberPending), 0},
+		{"it was in force, and changes", realized, pending, members(v1alpha1.MemberPending), laterPatience},
+		{"it was in force, and a member drifts", realized, pending, members(v1alpha1.MemberDrifted), 0},
+		{"it was in force nowhere, and has to be now", conditions(yes, yes, no, v1alpha1.ReasonObserve), pending, members(v1alpha1.MemberPending), 0},
+		{"it is in force", nil, realized, members(v1alpha1.MemberRealized), 0},
+		{"a member cannot be reached", nil, pending, members(v1alpha1.MemberPending, v1alpha1.MemberUnreachable), 0},
+		{"a member has what it should not", pending, pending, members(v1alpha1.MemberLeaked), 0},
+		{"it is not accepted", nil, conditions(no, yes, no, v1alpha1.ReasonNotRealized), members(v1alpha1.MemberPending), 0},
+		{"something was left out", nil, conditions(yes, no, no, v1alpha1.ReasonNotRealized), members(v1alpha1.MemberPending), 0},
+		{"no member is named", nil, conditions(yes, yes, no, v1alpha1.ReasonNoTarget), nil, 0},
+		{"nothing is known", nil, nil, nil, 0},
 	} {
 		if got := UnderWay(c.before, c.now, c.members); got != c.want {
-			t.Errorf("%s: %t", c.reason, got)
+			t.Errorf("%s: %v", c.reason, got)
 		}
 	}
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/condition"
 	"github.com/acp-io/acp/controllers/dataplane"
 	"github.com/acp-io/acp/controllers/externalgroup"
 	"github.com/acp-io/acp/controllers/feed"
@@ -138,8 +137,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 		// What happened to a group before the board knew that this unit refers to it woke nobody.
 		return reconcile.Result{RequeueAfter: soon}, nil
 	}
-	if err == nil && untold {
-		return reconcile.Result{RequeueAfter: condition.UnderWayPatience, Priority: new(feed.Told)}, nil
+	if err == nil && untold > 0 {
+		return reconcile.Result{RequeueAfter: untold, Priority: new(feed.Told)}, nil
 	}
 	return reconcile.Result{}, err
 }

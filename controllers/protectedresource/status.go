@@ -21,8 +21,8 @@ import (
 )
 
 // report is the only place that tells: the board, the policies that the unit concerns, the status, the events, and, at
-// the very end, the finalizer. It returns whether the status waits for more to say.
-func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (untold bool, err error) {
+// the very end, the finalizer. It returns how long the status waits for more to say; 0: it does not.
+func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (untold time.Duration, err error) {
 	report := assess(f, &done)
 	before, had := r.Board.Get(f.Resource)
 	if len(f.Objects) == 0 && !f.View.Names(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
@@ -38,12 +38,15 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (untold
 			"resource", f.Resource, "federated", done.Existing[0].Meta.Name)
 	}
 	var errs []error
-	if done.Wrote {
+	if done.Wrote && f.first() {
 		r.untold.Waits(f.Resource, false, time.Now(), 0) // it waited for its turn; now it takes what a push takes
 	}
-	untold = r.untold.Waits(f.Resource, underWay(f, &report), time.Now(), condition.UnderWayPatience)
+	untold = underWay(f, &report)
+	if !r.untold.Waits(f.Resource, untold > 0, time.Now(), untold) {
+		untold = 0
+	}
 	for _, o := range f.Objects {
-		if untold {
+		if untold > 0 {
 			continue
 		}
 		o, err := r.writeStatus(ctx, f, o, &report)
@@ -57,11 +60,24 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (untold
 	return untold, errors.Join(errs...)
 }
 
-// underWay tells whether no object of the resource has more to say than that. What is to be deleted always has.
-func underWay(f *facts, report *progress.Report) bool {
-	return len(f.Objects) > 0 && !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool {
-		return o.DeletionTimestamp != nil || !condition.UnderWay(o.Status.Conditions, status(f, o, report).Conditions, report.Clusters)
-	})
+// underWay tells how long the objects of the resource have nothing more to say than that; 0: one has. What is to be deleted always
+// has.
+func underWay(f *facts, report *progress.Report) time.Duration {
+	var least time.Duration
+	for i, o := range f.Objects {
+		if o.DeletionTimestamp != nil {
+			return 0
+		}
+		if d := condition.UnderWay(o.Status.Conditions, status(f, o, report).Conditions, report.Clusters); i == 0 || d < least {
+			least = d
+		}
+	}
+	return least
+}
+
+// first tells whether nothing was told of the resource yet.
+func (f *facts) first() bool {
+	return !slices.ContainsFunc(f.Objects, func(o *v1alpha1.ProtectedResource) bool { return len(o.Status.Conditions) > 0 })
 }
 
 // free tells that an object has nothing left that depends on it: it asks for nothing, and either another object of the
