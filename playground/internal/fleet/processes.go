@@ -91,8 +91,6 @@ func (f *Fleet) apiServer(cluster string) (supervisor.Spec, error) {
 			"--profiling=false",
 			"--shutdown-delay-duration=0",
 		},
-		// Three of these are most of the fleet's memory, and what they hold is small beside what they leave behind.
-		Env: []string{"GOGC=50"},
 		Ready: func(ctx context.Context) error {
 			return GetOK(ctx, client, f.url(cluster)+"/readyz", f.Tokens[cluster][Admin])
 		},
