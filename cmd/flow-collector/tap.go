@@ -30,7 +30,7 @@ func (o *tapOptions) validate() error {
 	case o.to == "" || o.to == "stdout":
 	case isFile && len(o.to) > len(tapFilePrefix):
 	case strings.HasPrefix(o.to, "http"):
-		if _, err := tap.NewWebhook(o.to, "", &http.Client{}); err != nil {
+		if _, err := tap.NewWebhook(o.to, nil, &http.Client{}); err != nil {
 			return fmt.Errorf("--tap: %w", err)
 		}
 		return nil
@@ -62,13 +62,19 @@ func (o *tapOptions) output(stdout io.Writer) (tap.Output, error) {
 	if path, ok := strings.CutPrefix(o.to, tapFilePrefix); ok {
 		return tap.NewFile(path, o.bytes, rotatedTapFiles)
 	}
-	token := ""
-	if o.tokenFile != "" {
-		b, err := os.ReadFile(o.tokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("read --tap-token-file: %w", err)
-		}
-		token = strings.TrimSpace(string(b))
+	if o.tokenFile == "" {
+		return tap.NewWebhook(o.to, nil, &http.Client{})
 	}
-	return tap.NewWebhook(o.to, token, &http.Client{})
+	if _, err := o.token(); err != nil { // better now than at the first line
+		return nil, err
+	}
+	return tap.NewWebhook(o.to, o.token, &http.Client{})
+}
+
+func (o *tapOptions) token() (string, error) {
+	b, err := os.ReadFile(o.tokenFile)
+	if err != nil {
+		return "", fmt.Errorf("read --tap-token-file: %w", err)
+	}
+	return strings.TrimSpace(string(b)), nil
 }

@@ -32,7 +32,7 @@ var clusterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,127}$`)
 // ParseDSN reads clickhouse://USER:PASSWORD@HOST:PORT[,HOST:PORT]/DATABASE?..., or the same with http or https. Its own
 // parameters are password_file, cluster, flows_ttl_days and rollups_ttl_days; the others are the driver's: secure, skip_verify,
 // dial_timeout, compress. No error repeats the password.
-// The file of the password is read with the function given.
+// The file of the password is read with the function given, and again for each connection.
 func ParseDSN(dsn string, readFile func(name string) ([]byte, error)) (Options, error) {
 	o := Options{settle: defaultSettle}
 	u, err := url.Parse(dsn)
@@ -72,11 +72,14 @@ func ParseDSN(dsn string, readFile func(name string) ([]byte, error)) (Options, 
 		return o, fmt.Errorf("the address of the flow store: %s", strings.ReplaceAll(err.Error(), u.String(), u.Redacted()))
 	}
 	if file != "" {
-		b, err := readFile(file)
-		if err != nil {
+		read := func() (string, error) {
+			b, err := readFile(file)
+			return strings.TrimRight(string(b), "\r\n"), err
+		}
+		if o.driver.Auth.Password, err = read(); err != nil {
 			return o, fmt.Errorf("password_file: %w", err)
 		}
-		o.driver.Auth.Password = strings.TrimRight(string(b), "\r\n")
+		o.Follow(read)
 	}
 	if o.driver.Compression == nil {
 		o.driver.Compression = &driver.Compression{Method: driver.CompressionLZ4}
@@ -84,6 +87,9 @@ func ParseDSN(dsn string, readFile func(name string) ([]byte, error)) (Options, 
 	o.redacted = (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 	return o, nil
 }
+
+// Password that the address had.
+func (o Options) Password() string { return o.driver.Auth.Password }
 
 // Redacted names the store without a password, for logs.
 func (o Options) Redacted() string { return o.redacted }

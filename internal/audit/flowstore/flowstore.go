@@ -39,15 +39,33 @@ type Address struct {
 }
 
 // Parse reads an address, or the file that it names after an @: passwords do not belong on a command line. Files are read with
-// the function given. Its errors are ErrAddress, and none repeats a password.
+// the function given, and a password in them again for each connection. Its errors are ErrAddress, and none repeats a password.
 func Parse(address string, readFile func(name string) ([]byte, error)) (Address, error) {
-	if file, ok := strings.CutPrefix(address, "@"); ok {
+	file, ok := strings.CutPrefix(address, "@")
+	if !ok {
+		return parse(address, readFile)
+	}
+	read := func() (Address, error) {
 		b, err := readFile(file)
 		if err != nil {
 			return Address{}, fmt.Errorf("%w: read it from the file: %w", ErrAddress, err)
 		}
-		address = strings.TrimSpace(string(b))
+		return parse(strings.TrimSpace(string(b)), readFile)
 	}
+	a, err := read()
+	if err == nil && !a.Embedded() && a.clickhouse.Password() != "" {
+		a.clickhouse.Follow(func() (string, error) {
+			now, err := read()
+			if err != nil || now.Embedded() {
+				return "", err
+			}
+			return now.clickhouse.Password(), nil
+		})
+	}
+	return a, err
+}
+
+func parse(address string, readFile func(name string) ([]byte, error)) (Address, error) {
 	kind, rest, _ := strings.Cut(address, ":")
 	switch {
 	case kind == "sqlite" && rest != "":

@@ -3,6 +3,8 @@ package flowstore
 import (
 	"errors"
 	"io/fs"
+	"net/http"
+	"net/http/httptest"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -79,5 +81,34 @@ func TestAddress(t *testing.T) {
 				t.Errorf("reading what is there: %v", err)
 			}
 		})
+	}
+}
+
+// TestPasswordInTheFile: an address in a file is read again for its password, as long as it is one of the same kind.
+func TestPasswordInTheFile(t *testing.T) {
+	var sent string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, sent, _ = r.BasicAuth()
+		w.WriteHeader(http.StatusTeapot)
+	}))
+	defer server.Close()
+	at := func(password string) string {
+		return strings.Replace(server.URL, "http://", "http://acp:"+password+"@", 1) + "/flows"
+	}
+	text := at("first")
+	a, err := Parse("@/run/address", func(string) ([]byte, error) { return []byte(text), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ text, want string }{
+		{at("first"), "first"}, {at("second"), "second"}, {"nonsense", "second"}, {"sqlite:/flows.db", "second"}, {at("third"), "third"},
+	} {
+		text = step.text
+		if _, err := a.OpenReader(t.Context()); err == nil || strings.Contains(err.Error(), step.want) {
+			t.Errorf("a server that answers nothing: %v", err)
+		}
+		if sent != step.want {
+			t.Errorf("while the file has %q: the password %q is sent, want %q", step.text, sent, step.want)
+		}
 	}
 }

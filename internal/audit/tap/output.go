@@ -109,16 +109,18 @@ func (f *File) Close() error {
 // Webhook posts lines as application/x-ndjson and expects a 2xx. What fails is tried again for a short while, in which lines
 // gather in the queue.
 type Webhook struct {
-	url, token string
-	client     *http.Client
-	wait       time.Duration
+	url    string
+	token  func() (string, error)
+	client *http.Client
+	wait   time.Duration
 }
 
 // attempts is how often lines are posted, with growing pauses in between.
 const attempts = 4
 
-// NewWebhook checks the address: https, or http on this machine. The token, when set, is sent as a bearer.
-func NewWebhook(address, token string, client *http.Client) (*Webhook, error) {
+// NewWebhook checks the address: https, or http on this machine. The token, when there is one, is sent as a bearer; it is asked for
+// at each post, so it can be replaced.
+func NewWebhook(address string, token func() (string, error), client *http.Client) (*Webhook, error) {
 	u, err := url.Parse(address)
 	if err != nil {
 		return nil, errors.New("the tap's webhook is no URL")
@@ -161,8 +163,12 @@ func (w *Webhook) post(ctx context.Context, lines []byte) (again bool, err error
 		return false, fmt.Errorf("post to the tap's webhook: %w", err)
 	}
 	req.Header.Set("Content-Type", "application/x-ndjson")
-	if w.token != "" {
-		req.Header.Set("Authorization", "Bearer "+w.token)
+	if w.token != nil {
+		token, err := w.token()
+		if err != nil {
+			return true, err // it may just be being replaced
+		}
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := w.client.Do(req)
 	if err != nil {
@@ -177,7 +183,8 @@ func (w *Webhook) post(ctx context.Context, lines []byte) (again bool, err error
 	if resp.StatusCode/100 == 2 {
 		return false, nil
 	}
-	again = resp.StatusCode/100 == 5 || resp.StatusCode == http.StatusTooManyRequests
+	// A token that is refused may just be being replaced.
+	again = resp.StatusCode/100 == 5 || resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusUnauthorized
 	return again, fmt.Errorf("the tap's webhook answered %s", strings.TrimSpace(resp.Status))
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -208,6 +209,7 @@ func TestWebhook(t *testing.T) {
 	}{
 		"Taken":    {"at once", []int{204}, 1, true},
 		"Again":    {"the server is restarted", []int{503, 429, 200}, 3, true},
+		"Token":    {"the token is just being replaced", []int{401, 204}, 2, true},
 		"Refused":  {"it will not be taken later either", []int{400, 200}, 1, false},
 		"Redirect": {"the log goes where it was told to go, and nowhere else", []int{302, 200}, 1, false},
 		"Down":     {"it is given up, and counted", []int{500, 500, 500, 500, 200}, attempts, false},
@@ -223,13 +225,13 @@ func TestWebhook(t *testing.T) {
 				posts++
 			}))
 			defer server.Close()
-			w, err := NewWebhook(server.URL, "secret", server.Client())
+			w, err := NewWebhook(server.URL, func() (string, error) { return fmt.Sprint("secret", posts), nil }, server.Client())
 			if err != nil {
 				t.Fatal(err)
 			}
 			w.wait = time.Microsecond
 			err = w.Write(t.Context(), []byte("{}\n"))
-			if (err == nil) != tc.ok || posts != tc.posts || body != "{}\n" || authorization != "Bearer secret" {
+			if (err == nil) != tc.ok || posts != tc.posts || body != "{}\n" || authorization != fmt.Sprint("Bearer secret", posts-1) {
 				t.Errorf("%s: %v after %d posts of %q as %q", tc.reason, err, posts, body, authorization)
 			}
 		})
@@ -240,7 +242,7 @@ func TestWebhookAddress(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"https://siem.example/acp": true, "http://127.0.0.1:9/x": true, "http://localhost/x": true, "http://siem.example/acp": false, "https:///x": false, "ftp://siem.example": false, "::": false,
 	} {
-		if _, err := NewWebhook(address, "", http.DefaultClient); (err == nil) != ok {
+		if _, err := NewWebhook(address, nil, http.DefaultClient); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
