@@ -68,6 +68,7 @@ func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
 	rotator := &rotation.Rotator{
 		Clusters: w.fleet.Clusters, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
+		Busy:          func() bool { return w.pacing.line.Busy(config.Clock.Now()) },
 		Interval:      config.TokenChecks, Clock: config.Clock, Log: mgr.GetLogger().WithName("tokens"), Metrics: metrics,
 	}
 	if err := rotator.Prepare(); err != nil {

@@ -218,6 +218,13 @@ func (l *Line) Waiting() []string {
 	return out
 }
 
+// Busy tells whether a unit waits, or KubeFed owes something that still counts.
+func (l *Line) Busy(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.waiting) > 0 || l.room(now) < l.limits.Owed
+}
+
 // idle is how long nothing changes by itself; false: for ever.
 func (l *Line) idle(now time.Time) (time.Duration, bool) {
 	l.mu.Lock()

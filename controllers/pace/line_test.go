@@ -36,6 +36,27 @@ func TestLineUrgentNeverWaits(t *testing.T) {
 	}
 }
 
+func TestLineBusy(t *testing.T) {
+	l := NewLine("test", limits)
+	check := func(reason string, want bool, at time.Time) {
+		t.Helper()
+		if l.Busy(at) != want {
+			t.Errorf("%s: busy is %t", reason, !want)
+		}
+	}
+	check("nothing", false, noon)
+	l.Ask(Work{Unit: "a", Kind: Bulk}, noon)
+	check("a unit is about to be written", true, noon)
+	l.Owe("object-a", true, noon)
+	l.Done("a")
+	check("KubeFed owes it", true, noon)
+	check("KubeFed owes it for too long", false, noon.Add(limits.Patience))
+	l.Ask(Work{Unit: "b", Kind: Bulk}, noon)
+	l.Owe("object-a", false, noon)
+	l.Done("b")
+	check("all is done", false, noon)
+}
+
 func TestLineOrder(t *testing.T) {
 	l := NewLine("test", limits)
 	for _, unit := range []string{"a", "b"} {

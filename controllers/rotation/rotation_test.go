@@ -195,6 +195,41 @@ func TestTokensAreRenewedByThemselves(t *testing.T) {
 	}
 }
 
+// TestKubeFedIsToldWhenItHasTime: a renewed token can wait, because the one before is as good; one that somebody else put there
+// cannot.
+func TestKubeFedIsToldWhenItHasTime(t *testing.T) {
+	w := newWorld(t)
+	busy := true
+	w.Busy = func() bool { return busy }
+	w.look(t.Context())
+	first := w.get(kubeFed, "acp-pusher-m1")
+	if len(w.told.prints) != 1 {
+		t.Fatalf("a token of somebody else: KubeFed was told %v", w.told.prints)
+	}
+	w.cluster.Told = tokens.Fingerprint(first)
+
+	w.clock.Step(week/2 + time.Hour)
+	w.until("it is renewed", func() bool { return w.get(kubeFed, "acp-pusher-m1") != first })
+	second := tokens.Fingerprint(w.get(kubeFed, "acp-pusher-m1"))
+	w.clock.Step(busyPatience - time.Second)
+	w.look(t.Context())
+	if len(w.told.prints) != 1 {
+		t.Fatalf("while it is busy, KubeFed was told %v", w.told.prints)
+	}
+	w.clock.Step(time.Second)
+	w.look(t.Context())
+	if len(w.told.prints) != 2 || w.told.prints[1] != second {
+		t.Fatalf("after a while, KubeFed was told %v", w.told.prints)
+	}
+	w.cluster.Told = second
+
+	w.put(kubeFed, "acp-pusher-m1", "a-static-token")
+	w.look(t.Context())
+	if len(w.told.prints) != 3 {
+		t.Errorf("a token of somebody else: KubeFed was told %v", w.told.prints)
+	}
+}
+
 func TestKubeFedIsToldAfterACrash(t *testing.T) {
 	w := newWorld(t)
 	w.told.err = context.DeadlineExceeded // the process ends between the Secret and the registration

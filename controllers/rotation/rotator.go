@@ -35,11 +35,25 @@ type Rotator struct {
 	Registrations interface {
 		Announce(ctx context.Context, cluster, fingerprint string) error
 	}
+	// Busy tells whether KubeFed has something to do; nil: it never has.
+	Busy     func() bool
 	Interval time.Duration
 	Clock    clock.WithTicker
 	Log      logr.Logger
 	Metrics  *Metrics
+
+	// made are the tokens that were made here and KubeFed was not told of, by member.
+	made map[string]renewed
 }
+
+type renewed struct {
+	print string
+	at    time.Time
+}
+
+// busyPatience is how long KubeFed is not told of a token at most because it is busy: what it was about to begin when a member changes
+// it begins ten seconds later. The token that it has lasts for days.
+const busyPatience = 10 * time.Minute
 
 // Prepare completes a rotator.
 func (r *Rotator) Prepare() error {
@@ -98,7 +112,7 @@ func (r *Rotator) failed(c federation.Cluster, account string, err error) {
 }
 
 func (r *Rotator) reader(ctx context.Context, c federation.Cluster) error {
-	_, err := r.renew(ctx, c, r.CredentialsNamespace, federation.SecretName(c.Name), tokens.Reader)
+	_, _, err := r.renew(ctx, c, r.CredentialsNamespace, federation.SecretName(c.Name), tokens.Reader)
 	return err
 }
 
@@ -108,46 +122,58 @@ func (r *Rotator) pusher(ctx context.Context, c federation.Cluster) error {
 	if c.Secret == "" {
 		return nil // nothing can be pushed there, which a finding about the member tells
 	}
-	token, err := r.renew(ctx, c, r.KubeFedNamespace, c.Secret, tokens.Pusher)
+	token, made, err := r.renew(ctx, c, r.KubeFedNamespace, c.Secret, tokens.Pusher)
 	if token == "" {
 		return err
 	}
-	if print := tokens.Fingerprint(token); print != c.Told {
-		err = errors.Join(err, r.Registrations.Announce(ctx, c.Name, print))
+	print := tokens.Fingerprint(token)
+	if made {
+		if r.made == nil {
+			r.made = map[string]renewed{}
+		}
+		r.made[c.Name] = renewed{print, r.Clock.Now()}
 	}
-	return err
+	if print == c.Told {
+		delete(r.made, c.Name)
+		return err
+	}
+	// Only of a token that was made here it is known that the one before is as good.
+	if own := r.made[c.Name]; own.print == print && r.Busy != nil && r.Busy() && r.Clock.Since(own.at) < busyPatience {
+		return err
+	}
+	return errors.Join(err, r.Registrations.Announce(ctx, c.Name, print))
 }
 
-// renew returns the token that is in the Secret in the end; "": there is none.
-func (r *Rotator) renew(ctx context.Context, c federation.Cluster, namespace, name, account string) (string, error) {
+// renew returns the token that is in the Secret in the end, and whether it was made just now; "": there is none.
+func (r *Rotator) renew(ctx context.Context, c federation.Cluster, namespace, name, account string) (token string, made bool, err error) {
 	secret, err := r.Secrets.Secrets(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
-		return "", nil // the member's state tells that
+		return "", false, nil // the member's state tells that
 	}
 	if err != nil {
-		return "", fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
+		return "", false, fmt.Errorf("read Secret %s/%s: %w", namespace, name, err)
 	}
-	token := string(secret.Data[tokenKey])
+	token = string(secret.Data[tokenKey])
 	span := tokens.SpanOf(token)
 	r.Metrics.ends(c.Name, account, span)
 	if !span.Due(r.Clock.Now()) {
-		return token, nil
+		return token, false, nil
 	}
 	config, err := federation.RESTConfig(c, token)
 	if err != nil {
-		return token, err
+		return token, false, err
 	}
 	next, err := tokens.Renew(ctx, config, account)
 	if err != nil {
-		return token, err
+		return token, false, err
 	}
 	if err := r.write(ctx, secret, next); err != nil {
-		return token, err
+		return token, false, err
 	}
 	r.Metrics.ends(c.Name, account, tokens.SpanOf(next))
 	r.Metrics.renewals.WithLabelValues(c.Name, account).Inc()
 	r.Log.Info("Renewed a token", "member", c.Name, "account", account, "until", tokens.SpanOf(next).Until)
-	return next, nil
+	return next, true, nil
 }
 
 // write replaces exactly what was read: nobody's newer token is lost.
