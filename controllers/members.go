@@ -7,6 +7,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/acp-io/acp/controllers/direct"
 	"github.com/acp-io/acp/controllers/member"
 	"github.com/acp-io/acp/controllers/rotation"
 	"github.com/acp-io/acp/internal/federation"
@@ -75,6 +76,24 @@ func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
 		return err
 	}
 	return mgr.Add(rotator)
+}
+
+// setUpDirect adds what writes into members itself while KubeFed is behind.
+func setUpDirect(mgr manager.Manager, config Config, w *wake) (*direct.Writer, error) {
+	core, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
+	}
+	metrics, err := direct.NewMetrics(config.Metrics)
+	if err != nil {
+		return nil, err
+	}
+	writer := &direct.Writer{Members: w.carriers, Host: w.carriers, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace,
+		Behind: func() bool { return w.pacing.behind(config.Pace.Owed) }, Log: mgr.GetLogger().WithName("direct"), Metrics: metrics}
+	if err := writer.Prepare(); err != nil {
+		return nil, err
+	}
+	return writer, mgr.Add(writer)
 }
 
 // setUpMarks adds what follows the marks of downgrades.

@@ -24,6 +24,8 @@ type pacing struct {
 
 	// mu makes looking and telling one, so that an older look is not told after a newer one.
 	mu sync.Mutex
+	// undone are the objects that KubeFed has not said to be done with, whether their members have them or not.
+	undone map[string]struct{}
 }
 
 // object looks at one object of the host.
@@ -31,7 +33,22 @@ func (p *pacing) object(name string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o, _ := p.objects.Get(name)
+	if o == nil || o.Propagation.Seen || o.Meta.DeletionTimestamp != nil {
+		delete(p.undone, name)
+	} else {
+		if p.undone == nil {
+			p.undone = map[string]struct{}{}
+		}
+		p.undone[name] = struct{}{}
+	}
 	p.line.Owe(name, federation.Owed(o, p.members), p.clock.Now())
+}
+
+// behind tells whether KubeFed has more than twice as much to do as it may be given: what is urgent then does not wait for it.
+func (p *pacing) behind(owed int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.undone) > 2*owed
 }
 
 // everything looks at all of them: members came or went.

@@ -86,6 +86,9 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		}
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
+		if kind >= pace.Revocation && r.Direct != nil {
+			r.Direct.Send(written)
+		}
 		r.settling.written(written.Key())
 		r.Owes(written.Key())
 		r.measureExpiry(f, written)

@@ -47,6 +47,8 @@ type Reconciler struct {
 	// waited for.
 	Line *pace.Line
 	Owes func(object string)
+	// Direct brings what is urgent to the members beside KubeFed; nil: nobody does.
+	Direct interface{ Send(o *federation.Object) }
 	// Settle is how long a change of an object waits at most for what KubeFed says about the one before.
 	Settle time.Duration
 	Units  *feed.Feed

@@ -100,7 +100,8 @@ func Resolve(p v1alpha1.Placement, clusters []Cluster) ([]string, error) {
 
 func byName(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) }
 
-func (c Cluster) sameConnection(d Cluster) bool {
+// SameConnection tells whether both are reached in the same way.
+func (c Cluster) SameConnection(d Cluster) bool {
 	return c.Endpoint == d.Endpoint && c.ProxyURL == d.ProxyURL && c.LaxTLS == d.LaxTLS && bytes.Equal(c.CABundle, d.CABundle)
 }
 

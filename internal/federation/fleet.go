@@ -205,7 +205,7 @@ func (f *fleet[T]) adjust(ctx context.Context, running *sync.WaitGroup) []string
 func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c Cluster) bool {
 	secret, _ := f.tokens.Get(SecretName(c.Name))
 	old := f.members[c.Name]
-	if old != nil && old.token == secret.value && old.cluster.sameConnection(c) {
+	if old != nil && old.token == secret.value && old.cluster.SameConnection(c) {
 		same := old.cluster.samePlace(c)
 		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why, old.cluster.Downgrade = c.Labels, c.Leaving, c.Held, c.Why, c.Downgrade
 		old.cluster.Istio = c.Istio

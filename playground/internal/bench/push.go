@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -16,6 +17,7 @@ const (
 
 func granted(ingress string) bool { return strings.Contains(ingress, `"`+grantedApp+`"`) }
 func revoked(ingress string) bool { return !granted(ingress) }
+func opened(ingress string) bool  { return strings.Contains(ingress, `"closed":false`) }
 func widened(ingress string) bool { return strings.Contains(ingress, `"6380"`) || revoked(ingress) }
 
 // push measures how changed policies reach the members, one by one and many at once.
@@ -60,7 +62,44 @@ func push(ctx context.Context, o Options, f *fleet, out, progress io.Writer) err
 	fmt.Fprintf(progress, "  %d revocations; the change of the class took %.0f s\n", len(busy), took.Seconds())
 	fmt.Fprintf(out, "bench push_busy_p50 %.0f ms\n", millis(quantile(busy, 0.50)))
 	fmt.Fprintf(out, "bench push_busy_p99 %.0f ms\n", millis(quantile(busy, 0.99)))
+
+	if o.Units <= stayClosed {
+		return nil
+	}
+	fmt.Fprintf(progress, "all resources but %d to Audit …\n", stayClosed)
+	opening, behind, err := s.downgrade(ctx, o.Units)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "bench downgrade_per_s %.0f per_s\n", float64(o.Units-stayClosed)/opening.Seconds())
+	fmt.Fprintf(out, "bench push_behind_p50 %.0f ms\n", millis(quantile(behind, 0.50)))
+	fmt.Fprintf(out, "bench push_behind_max %.0f ms\n", millis(slices.Max(behind)))
 	return nil
+}
+
+// stayClosed are resources that a downgrade leaves out.
+const stayClosed = 20
+
+// downgrade opens all resources but some at once, and takes grants of these away while KubeFed still has most of that to do. It returns
+// how long it took until all were open in the members, and each revocation.
+func (s *scene) downgrade(ctx context.Context, n int) (time.Duration, []time.Duration, error) {
+	start := time.Now()
+	if err := together(n-stayClosed, func(i int) error { return s.mode(ctx, stayClosed+i, "Audit") }); err != nil {
+		return 0, nil, err
+	}
+	if err := s.until(ctx, bulkLimit, n-stayClosed, func(i int) string { return objectOf(stayClosed + i) }, opened); err != nil {
+		return 0, nil, err
+	}
+	took := time.Since(start)
+	var times []time.Duration
+	for i := range stayClosed {
+		one, err := s.change(ctx, i, false, revoked)
+		if err != nil {
+			return 0, nil, err
+		}
+		times = append(times, one)
+	}
+	return took, times, nil
 }
 
 // rate is how many of n new objects reach all members in a second.

@@ -131,6 +131,15 @@ func (s *scene) grant(ctx context.Context, i int, granted bool) error {
 	return err
 }
 
+// mode changes that of the resource.
+func (s *scene) mode(ctx context.Context, i int, mode string) error {
+	_, err := s.host.Resource(resources).Patch(ctx, name(i), types.MergePatchType, fmt.Appendf(nil, `{"spec":{"mode":%q}}`, mode), metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("change the mode of %s: %w", name(i), err)
+	}
+	return nil
+}
+
 // ports changes the ports of the class, and so every unit of it.
 func (s *scene) ports(ctx context.Context, ports string) error {
 	patch := `{"spec":{"actions":[{"name":"redis:connect","ports":[` + ports + `]}]}}`

@@ -53,7 +53,8 @@ func (v *view) put(o any) {
 		return
 	}
 	rules, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "ingress") // absent is an empty text
-	text, err := json.Marshal(rules)
+	closed, _, _ := unstructured.NestedBool(u.Object, "spec", "enableDefaultDeny", "ingress")
+	text, err := json.Marshal(map[string]any{"rules": rules, "closed": closed})
 	if err != nil {
 		return
 	}

@@ -1,0 +1,264 @@
+package direct
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+const (
+	// workers write at the same time, into all members together.
+	workers = 8
+	// attempts at one object in one member, each onto what is seen there then.
+	attempts = 3
+	// pause between them.
+	pause = 100 * time.Millisecond
+	// limit of one request: a member that is slow is left to KubeFed.
+	limit = 5 * time.Second
+	// keep is how long a client is used before its token is looked at again.
+	keep = time.Minute
+	// tokenKey is the key in KubeFed's Secrets.
+	tokenKey = "token"
+)
+
+// Writer writes into members. It runs on the leader.
+type Writer struct {
+	// Members tells what is there, Host the Federated objects as they are now.
+	Members interface {
+		Clusters() []federation.Cluster
+		Observe(cluster, key string) federation.Observation
+	}
+	Host interface {
+		Get(key string) (*federation.Object, bool)
+	}
+	// Secrets are those of the host; KubeFed's are in the namespace.
+	Secrets          typedv1.SecretsGetter
+	KubeFedNamespace string
+	// Behind tells whether KubeFed is.
+	Behind  func() bool
+	Log     logr.Logger
+	Metrics *Metrics
+
+	queue workqueue.TypedInterface[place]
+
+	mu sync.Mutex
+	// wanted are the objects that wait in the queue.
+	wanted  map[place]*federation.Object
+	clients map[string]client
+}
+
+// place is an object in a member.
+type place struct{ cluster, key string }
+
+type client struct {
+	dynamic dynamic.Interface
+	// of is what it was made of.
+	of     federation.Cluster
+	before time.Time
+}
+
+// Prepare completes a writer.
+func (w *Writer) Prepare() error {
+	if w.Members == nil || w.Host == nil || w.Secrets == nil || w.Behind == nil || w.Metrics == nil || w.KubeFedNamespace == "" {
+		return errors.New("direct: Members, Host, Secrets, Behind, Metrics and KubeFedNamespace are needed")
+	}
+	w.begin()
+	return nil
+}
+
+func (w *Writer) begin() {
+	w.queue = workqueue.NewTyped[place]()
+	w.wanted, w.clients = map[place]*federation.Object{}, map[string]client{}
+}
+
+// Send has an object that was just written to the host written into its members, if KubeFed is behind. It does not wait for that.
+func (w *Writer) Send(o *federation.Object) {
+	if !w.Behind() {
+		return
+	}
+	for _, c := range w.Members.Clusters() {
+		if c.Held || c.Leaving || o.SpecIn(c.Name) == nil {
+			continue
+		}
+		at := place{c.Name, o.Key()}
+		w.mu.Lock()
+		w.wanted[at] = o
+		w.mu.Unlock()
+		w.queue.Add(at)
+	}
+}
+
+// Start writes until the context ends.
+func (w *Writer) Start(ctx context.Context) error {
+	var running sync.WaitGroup
+	for range workers {
+		running.Go(func() {
+			for {
+				at, over := w.queue.Get()
+				if over {
+					return
+				}
+				w.one(ctx, at)
+				w.queue.Done(at)
+			}
+		})
+	}
+	<-ctx.Done()
+	w.queue.ShutDown()
+	running.Wait()
+	return nil
+}
+
+// one writes an object into a member, unless that has it by then.
+func (w *Writer) one(ctx context.Context, at place) {
+	w.mu.Lock()
+	o := w.wanted[at]
+	delete(w.wanted, at)
+	w.mu.Unlock()
+	for i := 0; o != nil && i < attempts && ctx.Err() == nil; i++ {
+		if i > 0 {
+			select {
+			case <-ctx.Done():
+				return
+			case <-time.After(pause):
+			}
+		}
+		o = w.newest(o)
+		err := w.write(ctx, at.cluster, o)
+		switch {
+		case errors.Is(err, errNothing):
+			return
+		case err == nil:
+			w.Metrics.writes.WithLabelValues(at.cluster).Inc()
+			return
+		}
+		w.Log.V(1).Info("Not written directly, KubeFed will", "member", at.cluster, "object", at.key, "because", err.Error())
+		if !apierrors.IsInvalid(err) && !apierrors.IsUnauthorized(err) && !apierrors.IsTooManyRequests(err) {
+			w.Metrics.failures.WithLabelValues(at.cluster).Inc()
+			return
+		}
+	}
+	if o != nil {
+		w.Metrics.failures.WithLabelValues(at.cluster).Inc()
+	}
+}
+
+// newest is what the host has now, which may be more than was to be written. The cache may also be behind what was written.
+func (w *Writer) newest(o *federation.Object) *federation.Object {
+	now, ok := w.Host.Get(o.Key())
+	if !ok || now.Meta.Generation < o.Meta.Generation || now.Meta.UID != o.Meta.UID {
+		return o
+	}
+	return now
+}
+
+// errNothing: there is nothing to write there.
+var errNothing = errors.New("there is nothing to write")
+
+func (w *Writer) write(ctx context.Context, cluster string, o *federation.Object) error {
+	clusters := w.Members.Clusters()
+	i := slices.IndexFunc(clusters, func(c federation.Cluster) bool { return c.Name == cluster })
+	if i < 0 || clusters[i].Held || clusters[i].Leaving {
+		return errNothing
+	}
+	seen := w.Members.Observe(cluster, o.Key())
+	patch, err := patchOf(o, cluster, seen)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	c, err := w.client(ctx, clusters[i])
+	if err != nil {
+		return err
+	}
+	var to dynamic.ResourceInterface = c.Resource(o.Kind.TargetResource)
+	if o.Kind.Namespace != "" {
+		to = c.Resource(o.Kind.TargetResource).Namespace(o.Kind.Namespace)
+	}
+	_, err = to.Patch(ctx, o.Meta.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
+	if apierrors.IsUnauthorized(err) {
+		w.forget(cluster)
+	}
+	return err
+}
+
+// FieldManager is who wrote, as managedFields in the members tell it; the account is KubeFed's, which the guard lets in.
+const FieldManager = "acp-adapter-direct"
+
+// patchOf turns what was seen into what an object has for a member. Only a policy of ours that is there is changed: KubeFed makes new
+// ones, and mends those that a hand changed.
+func patchOf(o *federation.Object, cluster string, seen federation.Observation) ([]byte, error) {
+	spec, labels := o.SpecIn(cluster), maps.Clone(o.TemplateLabels)
+	maps.Copy(labels, o.Overrides[cluster].Labels)
+	there := seen.Object
+	if !seen.Reachable || there == nil || !there.Managed || there.Label == "" || there.Label != there.Revision || spec == nil || labels[v1alpha1.LabelRevision] == there.Label {
+		return nil, errNothing
+	}
+	type op struct {
+		Op    string `json:"op"`
+		Path  string `json:"path"`
+		Value any    `json:"value"`
+	}
+	path := func(label string) string {
+		return "/metadata/labels/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(label)
+	}
+	ops := []op{{"test", path(v1alpha1.LabelRevision), there.Label}, {"replace", "/spec", spec}}
+	for _, k := range slices.Sorted(maps.Keys(labels)) {
+		ops = append(ops, op{"add", path(k), labels[k]})
+	}
+	out, err := json.Marshal(ops)
+	if err != nil {
+		return nil, fmt.Errorf("write %s into %s: %w", o.Key(), cluster, err)
+	}
+	return out, nil
+}
+
+// client of a member, with KubeFed's token.
+func (w *Writer) client(ctx context.Context, c federation.Cluster) (dynamic.Interface, error) {
+	w.mu.Lock()
+	have, ok := w.clients[c.Name]
+	w.mu.Unlock()
+	if ok && time.Now().Before(have.before) && have.of.SameConnection(c) {
+		return have.dynamic, nil
+	}
+	secret, err := w.Secrets.Secrets(w.KubeFedNamespace).Get(ctx, c.Secret, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("read KubeFed's token of %s: %w", c.Name, err)
+	}
+	config, err := federation.RESTConfig(c, string(secret.Data[tokenKey]))
+	if err != nil {
+		return nil, err
+	}
+	made, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client of %s: %w", c.Name, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.clients[c.Name] = client{made, c, time.Now().Add(keep)}
+	return made, nil
+}
+
+func (w *Writer) forget(cluster string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.clients, cluster)
+}
