@@ -198,6 +198,9 @@ func (c *collector) serve(ctx context.Context, server *http.Server, listener net
 			fail(err)
 		}
 	})
+	if c.share != nil {
+		takingIn.Go(func() { c.share.Balance(ctx) })
+	}
 	for _, m := range c.o.members {
 		following.Go(func() { c.follow(ctx, m) })
 	}

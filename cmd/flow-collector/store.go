@@ -102,6 +102,14 @@ func (s *remoteStore) Release(ctx context.Context, source, holder string) error 
 	return w.Release(ctx, source, holder)
 }
 
+func (s *remoteStore) Holder(ctx context.Context, source string) (string, error) {
+	w, err := s.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	return w.Holder(ctx, source)
+}
+
 func (s *remoteStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -95,6 +95,8 @@ type Writer interface {
 	Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error)
 	// Release gives the lease back; it does nothing when the holder does not have it.
 	Release(ctx context.Context, source, holder string) error
+	// Holder has the lease now; "": nobody has.
+	Holder(ctx context.Context, source string) (string, error)
 }
 
 // Reader is the side of a store that views are made of. Every method returns ErrUnavailable (wrapped) while the store is

@@ -25,12 +25,22 @@ func leaseExcludes(t *testing.T, s audit.Store) {
 			t.Fatalf("Release: %v", err)
 		}
 	}
+	holder := func(source, want string) {
+		t.Helper()
+		if got, err := s.Holder(t.Context(), source); err != nil || got != want {
+			t.Errorf("Holder(%s) = %q, %v, want %q", source, got, err, want)
+		}
+	}
+	holder("m1", "")
 	lease("m1", "a", time.Hour, true)
+	holder("m1", "a")
 	lease("m1", "b", time.Hour, false)
 	lease("m1", "a", time.Hour, true) // renewed
 	lease("m2", "b", time.Hour, true) // another source
 	release("m1", "b")                // not b's
 	lease("m1", "b", time.Hour, false)
+	holder("m1", "a")
+	holder("m2", "b")
 
 	b := &audit.Batch{ID: "1", Holder: "b", Rollups: []audit.Rollup{rollup(0, 1, Edge())}, Positions: []audit.Position{{Source: "m2", Time: T0}, {Source: "m1", Time: T0}}}
 	if err := s.Append(t.Context(), b); !errors.Is(err, audit.ErrNotHolder) {
@@ -41,6 +51,7 @@ func leaseExcludes(t *testing.T, s audit.Store) {
 		t.Errorf("Resume = %+v, %v; what was refused leaves nothing", r, err)
 	}
 	release("m1", "a")
+	holder("m1", "")
 	lease("m1", "b", time.Hour, true)
 	mustAppend(t, s, b)
 	wantConnections(t, s, audit.ConnectionQuery{}, connection(1, 0, 0, Edge()))

@@ -45,6 +45,12 @@ func (s *Store) writeClaim(ctx context.Context, text, source string, c claim, tt
 	return writeError(ctx, s.conn.Exec(ctx, text, args...))
 }
 
+// Holder implements audit.Writer.
+func (s *Store) Holder(ctx context.Context, source string) (string, error) {
+	has, err := s.holderOf(ctx, source)
+	return has.holder, err
+}
+
 // Lease implements audit.Writer. A lease that is new may last a little longer than its ttl.
 func (s *Store) Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error) {
 	ttl = max(ttl, time.Microsecond)

@@ -55,6 +55,7 @@ func (s *store) Append(_ context.Context, b *audit.Batch) error {
 
 func (s *store) Resume(context.Context, string) (audit.Resume, error) { return audit.Resume{}, nil }
 
+func (s *store) Holder(context.Context, string) (string, error)                     { return "", nil }
 func (s *store) Lease(context.Context, string, string, time.Duration) (bool, error) { return true, nil }
 
 func (s *store) Release(context.Context, string, string) error { return nil }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -18,6 +19,7 @@ import (
 type Leases interface {
 	Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error)
 	Release(ctx context.Context, source, holder string) error
+	Holder(ctx context.Context, source string) (string, error)
 }
 
 // Config of a Sharer. Zero values get the defaults that the fields name.
@@ -38,6 +40,14 @@ type Sharer struct {
 	cfg  Config
 	held atomic.Int64
 	has  *prometheus.GaugeVec
+
+	mu sync.Mutex
+	// running counts the sources that Run was called for.
+	running int
+	// holding are those that it has, and how to give each up.
+	holding map[string]func()
+	// given are those that it gave up lately, and until when it does not ask for them.
+	given map[string]time.Time
 }
 
 // New returns a Sharer.
@@ -51,7 +61,7 @@ func New(cfg Config) (*Sharer, error) {
 	if cfg.Registerer == nil {
 		cfg.Registerer = prometheus.NewRegistry()
 	}
-	s := &Sharer{cfg: cfg, has: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_held", Help: "1 while this collector has the lease on the member."}, []string{"cluster"})}
+	s := &Sharer{cfg: cfg, holding: map[string]func(){}, given: map[string]time.Time{}, has: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_held", Help: "1 while this collector has the lease on the member."}, []string{"cluster"})}
 	cfg.Registerer.MustRegister(s.has)
 	return s, nil
 }
@@ -59,7 +69,13 @@ func New(cfg Config) (*Sharer, error) {
 // Run calls follow whenever this collector has the lease on the source, with a context that ends before the lease does, and
 // returns when ctx has ended and follow has returned.
 func (s *Sharer) Run(ctx context.Context, source string, follow func(ctx context.Context, holder string)) {
+	s.count(1)
+	defer s.count(-1)
 	for ctx.Err() == nil {
+		if rest := s.rest(source); rest > 0 {
+			sleep(ctx, rest)
+			continue
+		}
 		holder := s.cfg.Name + "/" + uuid.NewString()
 		asked := time.Now()
 		ok, err := s.cfg.Leases.Lease(ctx, source, holder, s.cfg.TTL)
@@ -77,21 +93,23 @@ func (s *Sharer) Run(ctx context.Context, source string, follow func(ctx context
 
 // hold follows until the lease is lost or the context ends.
 func (s *Sharer) hold(ctx context.Context, source, holder string, asked time.Time, follow func(context.Context, string)) {
+	following, stop := context.WithCancel(ctx)
+	defer stop()
 	s.held.Add(1)
 	s.has.WithLabelValues(source).Set(1)
+	s.hands(source, stop)
 	defer func() {
+		s.hands(source, nil)
 		s.held.Add(-1)
 		s.has.WithLabelValues(source).Set(0)
 	}()
-	following, stop := context.WithCancel(ctx)
-	defer stop()
 	done := make(chan struct{})
 	go func() { defer close(done); follow(following, holder) }()
 	for s.renew(following, source, holder, &asked) {
 	}
 	stop()
 	<-done
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || s.rest(source) > 0 {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.TTL/3)
 		defer cancel()
 		if err := s.cfg.Leases.Release(last, source, holder); err != nil {

@@ -206,3 +206,8 @@ func (s *Spool) Lease(ctx context.Context, source, holder string, ttl time.Durat
 func (s *Spool) Release(ctx context.Context, source, holder string) error {
 	return s.cfg.Store.Release(ctx, source, holder)
 }
+
+// Holder implements audit.Writer.
+func (s *Spool) Holder(ctx context.Context, source string) (string, error) {
+	return s.cfg.Store.Holder(ctx, source)
+}

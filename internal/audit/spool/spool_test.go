@@ -62,6 +62,8 @@ func (s *store) Lease(context.Context, string, string, time.Duration) (bool, err
 
 func (s *store) Release(context.Context, string, string) error { return nil }
 
+func (s *store) Holder(context.Context, string) (string, error) { return "", nil }
+
 // until waits for the ids of what the store has taken, in order.
 func (s *store) until(t *testing.T, want ...string) {
 	t.Helper()

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"time"
 
@@ -36,6 +37,16 @@ func (s *Store) Release(ctx context.Context, source, holder string) error {
 		return fmt.Errorf("release %s: %w", source, writeError(err))
 	}
 	return nil
+}
+
+// Holder implements audit.Writer.
+func (s *Store) Holder(ctx context.Context, source string) (string, error) {
+	var holder string
+	err := s.db.QueryRowContext(ctx, sqlHolder, source, micros(s.now())).Scan(&holder)
+	if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		return "", fmt.Errorf("read the lease on %s: %w", source, err)
+	}
+	return holder, nil
 }
 
 func (s *Store) checkHolder(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
