@@ -9,7 +9,7 @@ import (
 )
 
 // passwordHeader is how the driver authenticates over HTTPS; without TLS it does so by basic authentication.
-const passwordHeader = "X-Clickhouse-Key"
+const passwordHeader = "X-Clickhouse-Key" //nolint:gosec // the name of a header
 
 // Follow asks for the password again for each new connection, and for each request over HTTP, so that it can be replaced while the
 // program runs. When it cannot be read, because it is just being replaced, the last one counts.
