@@ -52,16 +52,25 @@ type Writer struct {
 	Secrets          typedv1.SecretsGetter
 	KubeFedNamespace string
 	// Behind tells whether KubeFed is.
-	Behind  func() bool
-	Log     logr.Logger
-	Metrics *Metrics
+	Behind func() bool
+	// Patience is how long KubeFed has for an urgent object while it does not seem to be behind: it may stand still.
+	Patience time.Duration
+	Log      logr.Logger
+	Metrics  *Metrics
 
 	queue workqueue.TypedInterface[place]
 
 	mu sync.Mutex
+	// urgent are the objects that KubeFed was trusted with, by key.
+	urgent map[string]entrusted
 	// wanted are the objects that wait in the queue.
 	wanted  map[place]*federation.Object
 	clients map[string]client
+}
+
+type entrusted struct {
+	object *federation.Object
+	since  time.Time
 }
 
 // place is an object in a member.
@@ -76,8 +85,8 @@ type client struct {
 
 // Prepare completes a writer.
 func (w *Writer) Prepare() error {
-	if w.Members == nil || w.Host == nil || w.Secrets == nil || w.Behind == nil || w.Metrics == nil || w.KubeFedNamespace == "" {
-		return errors.New("direct: Members, Host, Secrets, Behind, Metrics and KubeFedNamespace are needed")
+	if w.Members == nil || w.Host == nil || w.Secrets == nil || w.Behind == nil || w.Metrics == nil || w.KubeFedNamespace == "" || w.Patience <= 0 {
+		return errors.New("direct: Members, Host, Secrets, Behind, Metrics, Patience and KubeFedNamespace are needed")
 	}
 	w.begin()
 	return nil
@@ -85,14 +94,43 @@ func (w *Writer) Prepare() error {
 
 func (w *Writer) begin() {
 	w.queue = workqueue.NewTyped[place]()
-	w.wanted, w.clients = map[place]*federation.Object{}, map[string]client{}
+	w.urgent, w.wanted, w.clients = map[string]entrusted{}, map[place]*federation.Object{}, map[string]client{}
 }
 
-// Send has an object that was just written to the host written into its members, if KubeFed is behind. It does not wait for that.
+// Send has an urgent object that was just written to the host written into its members: now if KubeFed is behind, or when KubeFed was not
+// done with it in time. It does not wait for that.
 func (w *Writer) Send(o *federation.Object) {
-	if !w.Behind() {
+	if w.Behind() {
+		w.enqueue(o)
 		return
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.urgent[o.Key()] = entrusted{o, time.Now()}
+}
+
+// overdue sends what KubeFed was trusted with and has not done, and forgets what it has.
+func (w *Writer) overdue(now time.Time) {
+	behind := w.Behind()
+	var late []*federation.Object
+	w.mu.Lock()
+	for key, e := range w.urgent {
+		newest, there := w.newest(e.object)
+		switch {
+		case !there || newest.Propagation.Seen:
+			delete(w.urgent, key)
+		case behind || now.Sub(e.since) >= w.Patience:
+			delete(w.urgent, key)
+			late = append(late, newest)
+		}
+	}
+	w.mu.Unlock()
+	for _, o := range late {
+		w.enqueue(o)
+	}
+}
+
+func (w *Writer) enqueue(o *federation.Object) {
 	for _, c := range w.Members.Clusters() {
 		if c.Held || c.Leaving || o.SpecIn(c.Name) == nil {
 			continue
@@ -120,7 +158,15 @@ func (w *Writer) Start(ctx context.Context) error {
 			}
 		})
 	}
-	<-ctx.Done()
+	look := time.NewTicker(min(w.Patience, time.Second))
+	defer look.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+		case now := <-look.C:
+			w.overdue(now)
+		}
+	}
 	w.queue.ShutDown()
 	running.Wait()
 	return nil
@@ -140,7 +186,7 @@ func (w *Writer) one(ctx context.Context, at place) {
 			case <-time.After(pause):
 			}
 		}
-		o = w.newest(o)
+		o, _ = w.newest(o)
 		err := w.write(ctx, at.cluster, o)
 		switch {
 		case errors.Is(err, errNothing):
@@ -160,13 +206,14 @@ func (w *Writer) one(ctx context.Context, at place) {
 	}
 }
 
-// newest is what the host has now, which may be more than was to be written. The cache may also be behind what was written.
-func (w *Writer) newest(o *federation.Object) *federation.Object {
+// newest is what the host has now, which may be more than was to be written, and whether it has it at all. The cache may also be
+// behind what was written.
+func (w *Writer) newest(o *federation.Object) (newest *federation.Object, there bool) {
 	now, ok := w.Host.Get(o.Key())
 	if !ok || now.Meta.Generation < o.Meta.Generation || now.Meta.UID != o.Meta.UID {
-		return o
+		return o, ok
 	}
-	return now
+	return now, true
 }
 
 // errNothing: there is nothing to write there.

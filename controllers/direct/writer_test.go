@@ -3,6 +3,7 @@ package direct
 import (
 	"errors"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -57,7 +58,7 @@ func TestSendOnlyWhenKubeFedIsBehind(t *testing.T) {
 	members := fleet{{Name: "m1"}, {Name: "m2"}, {Name: "held", Held: true}, {Name: "leaving", Leaving: true}, {Name: "other"}}
 	o := &federation.Object{Meta: metav1.ObjectMeta{Name: "acp-x"}, Placement: []string{"m1", "m2", "held", "leaving"}, TemplateSpec: map[string]any{}}
 	for behind, want := range map[bool]int{false: 0, true: 2} {
-		w := &Writer{Members: members, Behind: func() bool { return behind }}
+		w := &Writer{Members: members, Host: host{}, Behind: func() bool { return behind }}
 		w.begin()
 		w.Send(o)
 		w.Send(o)
@@ -66,6 +67,35 @@ func TestSendOnlyWhenKubeFedIsBehind(t *testing.T) {
 		}
 	}
 }
+
+// TestOverdue: KubeFed has its time for what is urgent, and not more.
+func TestOverdue(t *testing.T) {
+	object := func(name string, generation int64, done bool) *federation.Object {
+		return &federation.Object{Meta: metav1.ObjectMeta{Name: name, Generation: generation}, Placement: []string{"m1"}, TemplateSpec: map[string]any{},
+			Propagation: federation.Propagation{Seen: done}}
+	}
+	on := host{}
+	w := &Writer{Members: fleet{{Name: "m1"}}, Host: on, Behind: func() bool { return false }, Patience: 5 * time.Second}
+	w.begin()
+	for _, name := range []string{"slow", "done", "deleted", "changed"} {
+		w.Send(object(name, 1, false))
+	}
+	on["slow"], on["done"], on["changed"] = object("slow", 1, false), object("done", 1, true), object("changed", 2, false)
+	now := time.Now()
+	w.overdue(now.Add(4 * time.Second))
+	if w.queue.Len() != 0 || len(w.urgent) != 2 {
+		t.Errorf("in time: %d sent, %d waited for", w.queue.Len(), len(w.urgent))
+	}
+	w.overdue(now.Add(6 * time.Second))
+	if len(w.urgent) != 0 || w.queue.Len() != 2 || w.wanted[place{"m1", "changed"}].Meta.Generation != 2 || w.wanted[place{"m1", "slow"}] == nil {
+		t.Errorf("too late: %v sent, %v waited for", w.wanted, w.urgent)
+	}
+}
+
+// host are the Federated objects by name.
+type host map[string]*federation.Object
+
+func (h host) Get(key string) (*federation.Object, bool) { o, ok := h[key]; return o, ok }
 
 // fleet are members of which nothing more is known.
 type fleet []federation.Cluster
