@@ -128,9 +128,13 @@ func (s *scene) oneByOne(ctx context.Context, n int) ([]time.Duration, error) {
 			return nil, err
 		}
 		times = append(times, one)
+		time.Sleep(rest) // statuses of this one are still under way
 	}
 	return times, nil
 }
+
+// rest is until nothing of a change is under way any more: KubeFed's status, and those of the resource and the policy.
+const rest = 200 * time.Millisecond
 
 func (s *scene) change(ctx context.Context, i int, give bool, is func(string) bool) (time.Duration, error) {
 	start := time.Now()
