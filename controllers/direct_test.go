@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -18,25 +17,7 @@ import (
 // TestUrgentDoesNotWaitForKubeFed: while KubeFed has more to do than it may be given, and when it is not done in time, revocations and
 // downgrades are written into the members that can be reached, as KubeFed will write them.
 func TestUrgentDoesNotWaitForKubeFed(t *testing.T) {
-	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}, "m1", "m2")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	c := &crowd{begin(t, f, "express"), 8}
-	var statements []v1alpha1.Statement
-	for i := range c.n {
-		c.create(&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("express", i)},
-			Spec: v1alpha1.ProtectedResourceSpec{Resource: c.name(i), Mode: v1alpha1.ModeEnforce}})
-		s := c.statement(fmt.Sprint("s", i), "app-888")
-		s.Resources = []v1alpha1.ResourceName{c.name(i)}
-		statements = append(statements, s)
-	}
-	c.grant(statements...)
+	c, _ := crowded(t, "express", 8, "m1", "m2")
 	c.until("KubeFed has brought all", func() string {
 		for i := range c.n {
 			c.pushOf(federation.CiliumPolicy, c.objectOf(i))
@@ -72,7 +53,7 @@ func TestUrgentDoesNotWaitForKubeFed(t *testing.T) {
 		t.Errorf("%d were written into a member that cannot be reached", there)
 	}
 	for i := range c.n {
-		change(c.story, c.host, &v1alpha1.ProtectedResource{}, fmt.Sprint("express", i), func(r *v1alpha1.ProtectedResource) { r.Spec.Mode = v1alpha1.ModeAudit })
+		change(c.story, c.host, &v1alpha1.ProtectedResource{}, fmt.Sprint("r", i), func(r *v1alpha1.ProtectedResource) { r.Spec.Mode = v1alpha1.ModeAudit })
 	}
 	c.until("all are open in m1", func() string {
 		for i := range c.n {

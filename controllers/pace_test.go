@@ -46,21 +46,21 @@ func has(what string) func(*federation.Object) bool {
 	return func(o *federation.Object) bool { return strings.Contains(fmt.Sprint(o.TemplateSpec), what) }
 }
 
-// TestBulkWaitsAndRevocationsDoNot: of a change of a class only so much is written as KubeFed may owe; a revocation is written at
-// once; another adapter counts what the first one wrote; and everything is written in the end.
-func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
-	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}, "m1")
+// crowded makes a fleet of its own, and in it n enforced resources with a grant for app-888 each, all in one policy.
+func crowded(t *testing.T, service string, n int, members ...string) (*crowd, []v1alpha1.Statement) {
+	t.Helper()
+	f, stop, err := newFleet([]string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host"}, members...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() {
+	t.Cleanup(func() {
 		if err := stop(); err != nil {
 			t.Error(err)
 		}
-	}()
-	c := &crowd{begin(t, f, "crowd"), 12}
+	})
+	c := &crowd{begin(t, f, service), n}
 	var statements []v1alpha1.Statement
-	for i := range c.n {
+	for i := range n {
 		c.create(&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("r", i)},
 			Spec: v1alpha1.ProtectedResourceSpec{Resource: c.name(i), Mode: v1alpha1.ModeEnforce}})
 		s := c.statement(fmt.Sprint("s", i), "app-888")
@@ -68,6 +68,13 @@ func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
 		statements = append(statements, s)
 	}
 	c.grant(statements...)
+	return c, statements
+}
+
+// TestBulkWaitsAndRevocationsDoNot: of a change of a class only so much is written as KubeFed may owe; a revocation is written at
+// once; another adapter counts what the first one wrote; and everything is written in the end.
+func TestBulkWaitsAndRevocationsDoNot(t *testing.T) {
+	c, statements := crowded(t, "crowd", 12, "m1")
 	settle := func(what string, is func(*federation.Object) bool) {
 		t.Helper()
 		c.until(what, func() string {
