@@ -91,5 +91,10 @@ func ParseDSN(dsn string, readFile func(name string) ([]byte, error)) (Options, 
 // Password that the address had.
 func (o Options) Password() string { return o.driver.Auth.Password }
 
+// SameAccount tells whether both are the same user of the same server and database.
+func (o Options) SameAccount(p Options) bool {
+	return o.redacted == p.redacted && o.driver.Auth.Username == p.driver.Auth.Username
+}
+
 // Redacted names the store without a password, for logs.
 func (o Options) Redacted() string { return o.redacted }

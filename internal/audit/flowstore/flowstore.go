@@ -56,7 +56,8 @@ func Parse(address string, readFile func(name string) ([]byte, error)) (Address,
 	if err == nil && !a.Embedded() && a.clickhouse.Password() != "" {
 		a.clickhouse.Follow(func() (string, error) {
 			now, err := read()
-			if err != nil || now.Embedded() {
+			// The password of another server or user is none of this one's business.
+			if err != nil || now.Embedded() || !now.clickhouse.SameAccount(a.clickhouse) {
 				return "", err
 			}
 			return now.clickhouse.Password(), nil

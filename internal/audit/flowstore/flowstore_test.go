@@ -101,7 +101,8 @@ func TestPasswordInTheFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, step := range []struct{ text, want string }{
-		{at("first"), "first"}, {at("second"), "second"}, {"nonsense", "second"}, {"sqlite:/flows.db", "second"}, {at("third"), "third"},
+		{at("first"), "first"}, {at("second"), "second"}, {"nonsense", "second"}, {"sqlite:/flows.db", "second"},
+		{strings.Replace(at("other"), "/flows", "/more", 1), "second"}, {strings.Replace(at("other"), "acp:", "eve:", 1), "second"}, {at("third"), "third"},
 	} {
 		text = step.text
 		if _, err := a.OpenReader(t.Context()); err == nil || strings.Contains(err.Error(), step.want) {
