@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"slices"
 	"testing"
 	"time"
 
@@ -171,20 +172,43 @@ func (s *story) federatedOf(kind federation.Kind, name string) (*unstructured.Un
 	return u, federation.ParseObject(kind, u)
 }
 
-// untilStates waits for the states of the members as the ProtectedResource tells them.
+// untilStates waits for the states of the members as the ProtectedResource tells them. A status may tell what was in force before for
+// half a second still (condition.UnderWay), so it counts from when it speaks of this generation, and of the revisions that are written.
 func (s *story) untilStates(what string, want map[string]v1alpha1.MemberState) {
 	s.Helper()
 	s.until(what, func() string {
 		got := map[string]v1alpha1.MemberState{}
-		status := s.protected().Status
-		for _, c := range status.Clusters {
+		p := s.protected()
+		told := fmt.Sprintf("%v, conditions %v", p.Status.Clusters, p.Status.Conditions)
+		for _, c := range p.Status.Conditions {
+			if c.ObservedGeneration != p.Generation {
+				return fmt.Sprintf("of generation %d, not of %d: %s", c.ObservedGeneration, p.Generation, told)
+			}
+		}
+		_, o := s.federated()
+		for _, c := range p.Status.Clusters {
 			got[string(c.Name)] = c.State
+			if written := revisionFor(o, string(c.Name)); c.State == v1alpha1.MemberRealized && c.DesiredRevision != written {
+				return fmt.Sprintf("%s is to have %q: %s", c.Name, written, told)
+			}
 		}
 		if maps.Equal(got, want) {
 			return ""
 		}
-		return fmt.Sprintf("%v, conditions %v", status.Clusters, status.Conditions)
+		return told
 	})
+}
+
+// revisionFor is what a Federated object wants in a member; "": nothing.
+func revisionFor(o *federation.Object, cluster string) string {
+	switch {
+	case o == nil || !slices.Contains(o.Placement, cluster):
+		return ""
+	case o.Overrides[cluster].Labels != nil:
+		return o.Overrides[cluster].Labels[v1alpha1.LabelRevision]
+	default:
+		return o.TemplateLabels[v1alpha1.LabelRevision]
+	}
 }
 
 // push plays KubeFed: it carries the Federated object as it is to the members that can be reached, and says so. What the
