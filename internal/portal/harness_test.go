@@ -48,6 +48,7 @@ type fakeHost struct {
 	away      time.Time
 	approvals []*v1alpha1.ApprovalPolicy
 	members   []*v1alpha1.MemberCluster
+	changes   atomic.Uint64
 }
 
 func (h *fakeHost) AwaySince() time.Time {
@@ -69,6 +70,9 @@ func (h *fakeHost) Members() []*v1alpha1.MemberCluster {
 }
 
 func (h *fakeHost) Ready() bool { return true }
+
+// Changes is another one each time, because tests change its objects in place.
+func (h *fakeHost) Changes() uint64 { return h.changes.Add(1) }
 
 func (h *fakeHost) Snapshot() (*policy.Snapshot, bool) {
 	h.mu.Lock()

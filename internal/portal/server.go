@@ -36,6 +36,8 @@ type Host interface {
 	Cached(name string) (*v1alpha1.AccessControlPolicy, bool)
 	// Protection of a resource by its resource name; nil: not onboarded, or not seen yet.
 	Protection(resource string) *v1alpha1.ProtectedResource
+	// Changes counts how often what Cached and Protection return may have changed.
+	Changes() uint64
 	// Input that the snapshot is made of, which nobody may change; false: not seen yet.
 	Input() (policy.Input, bool)
 	// ApprovalPolicies that there are, in no order.
@@ -116,6 +118,7 @@ type Server struct {
 	replays  replays
 	turns    turns
 	analyses analyses
+	lists    shownLists
 	stop     context.Context
 }
 
@@ -124,7 +127,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, stop: ctx, limits: newLimits(c.Now)}
+	s := &Server{Config: c, stop: ctx, limits: newLimits(c.Now), lists: newShownLists()}
 	s.metrics = newMetrics(c.Metrics, c.Hub, c.Stats, c.Now, c.Log)
 	s.sessions = newSessions(c)
 	s.login = newLogin(c)

@@ -34,15 +34,12 @@ func (a *api) ListTickets(ctx context.Context, r openapi.ListTicketsRequestObjec
 	if err != nil {
 		return nil, err
 	}
-	out := openapi.ListTickets200JSONResponse{Items: make([]openapi.Ticket, 0, len(list))}
+	var next *string
 	if len(list) > n {
 		list = list[:n]
-		out.NextCursor = encodeNumber(listTickets, list[n-1].Number)
+		next = encodeNumber(listTickets, list[n-1].Number)
 	}
-	for _, t := range list {
-		out.Items = append(out.Items, a.ticketRow(c, who, t))
-	}
-	return out, nil
+	return a.shown(c, who, list, next)
 }
 
 func (a *api) ticketFilter(p openapi.ListTicketsParams, who approval.Actor) (f approval.Filter, err error) {

@@ -60,7 +60,7 @@ func tellOf(tx *gorm.DB, rows [][]any) error {
 // tickets is kept with the number of the last change that it has seen; asked for again, the changes since then tell
 // whether it still holds.
 type changes struct {
-	polls, reads shared
+	polls, reads *database.Lookup[everything, everything]
 
 	mu sync.RWMutex
 	// head is the last change that was seen; negative: nothing was read yet.
@@ -81,7 +81,15 @@ type change struct {
 	ticket *approval.Ticket // as it was after the change, or later; nil: not read yet
 }
 
-func newChanges() *changes { return &changes{head: mark{seq: -1}} }
+// everything is the one thing that callers of a lookup ask for who want the same done.
+type everything = struct{}
+
+func newChanges(poll, read func(ctx context.Context) error) *changes {
+	same := func(f func(ctx context.Context) error) *database.Lookup[everything, everything] {
+		return database.NewLookup(func(ctx context.Context, _ []everything) (map[everything]everything, error) { return nil, f(ctx) })
+	}
+	return &changes{polls: same(poll), reads: same(read), head: mark{seq: -1}}
+}
 
 // since are the changes behind a mark whose tickets were read, and the mark up to which that is; false: too many, or too
 // long ago.
@@ -117,7 +125,8 @@ func (c *changes) delegated(m mark) bool {
 
 // look makes sure that everything is known that was committed before.
 func (s *Store) look(ctx context.Context) error {
-	return storeError(s.changes.polls.do(ctx, s.poll))
+	_, _, err := s.changes.polls.Get(ctx, everything{})
+	return storeError(err)
 }
 
 func (s *Store) poll(ctx context.Context) error {
@@ -157,32 +166,36 @@ func (s *Store) readChanged(ctx context.Context) error {
 	if numbers, _ := c.unread(); len(numbers) == 0 {
 		return nil
 	}
-	return storeError(c.reads.do(ctx, func(ctx context.Context) error {
-		numbers, last := c.unread()
-		if len(numbers) == 0 {
-			return nil
-		}
-		byNumber := make(map[int64]*approval.Ticket, len(numbers))
-		for _, n := range numbers {
-			byNumber[n] = &approval.Ticket{Number: n} // whatever is not there belongs to no list
-		}
-		if err := s.db.Read(ctx, func(tx *gorm.DB) error {
-			in, args := someOf(numbers)
-			rows, err := ticketRows(tx, "number IN ("+in+")", args...)
-			if err != nil {
-				return err
-			}
-			tickets, err := s.pages.tickets(tx, rows, true)
-			for _, t := range tickets {
-				byNumber[t.Number] = t
-			}
-			return err
-		}); err != nil {
-			return err
-		}
-		c.read(byNumber, last)
+	_, _, err := c.reads.Get(ctx, everything{})
+	return storeError(err)
+}
+
+func (s *Store) readUnread(ctx context.Context) error {
+	c := s.changes
+	numbers, last := c.unread()
+	if len(numbers) == 0 {
 		return nil
-	}))
+	}
+	byNumber := make(map[int64]*approval.Ticket, len(numbers))
+	for _, n := range numbers {
+		byNumber[n] = &approval.Ticket{Number: n} // whatever is not there belongs to no list
+	}
+	if err := s.db.Read(ctx, func(tx *gorm.DB) error {
+		in, args := someOf(numbers)
+		rows, err := ticketRows(tx, "number IN ("+in+")", args...)
+		if err != nil {
+			return err
+		}
+		tickets, err := s.pages.tickets(tx, rows, true)
+		for _, t := range tickets {
+			byNumber[t.Number] = t
+		}
+		return err
+	}); err != nil {
+		return err
+	}
+	c.read(byNumber, last)
+	return nil
 }
 
 // unread are the tickets of changes that were not read yet, and the last of these changes.

@@ -1,10 +1,8 @@
 package gormstore
 
 import (
-	"context"
 	"fmt"
 	"math/rand/v2"
-	"sync"
 	"testing"
 	"time"
 
@@ -242,35 +240,4 @@ func TestDelegationsHoldAtOnce(t *testing.T) {
 			t.Errorf("another replica has ended it: %d", n)
 		}
 	})
-}
-
-func TestSharedBeginsAfterItIsAskedFor(t *testing.T) {
-	var s shared
-	began, end := make(chan struct{}), make(chan struct{})
-	var runs int
-	var all sync.WaitGroup
-	all.Go(func() {
-		_ = s.do(t.Context(), func(context.Context) error {
-			runs++
-			close(began)
-			<-end
-			return nil
-		})
-	})
-	<-began
-	for range 5 { // too late for the first run
-		all.Go(func() {
-			if err := s.do(t.Context(), func(context.Context) error { runs++; return nil }); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	all.Go(func() { _ = s.do(gone, func(context.Context) error { runs++; return nil }) })
-	close(end)
-	all.Wait()
-	if runs < 2 || runs > 7 {
-		t.Errorf("%d runs", runs)
-	}
 }

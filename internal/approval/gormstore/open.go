@@ -24,7 +24,8 @@ type Store struct {
 
 // New is the store of an open database, which its opener closes.
 func New(db *database.DB) *Store {
-	s := &Store{db: db, creations: database.NewBatch(db, createAll), pages: newPages(), changes: newChanges(), lists: newLists(), given: lru.New(keepPeople)}
+	s := &Store{db: db, creations: database.NewBatch(db, createAll), pages: newPages(), lists: newLists(), given: lru.New(keepPeople)}
+	s.changes = newChanges(s.poll, s.readUnread)
 	s.transitions = database.NewBatch(db, s.updateAll)
 	return s
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/alexedwards/scs/v2"
@@ -13,6 +14,9 @@ import (
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/ledger"
 )
+
+// findAtOnce keeps the number of a statement's values below what databases accept.
+const findAtOnce = 500
 
 type sessionRow struct {
 	Token     string `gorm:"primaryKey"`
@@ -35,11 +39,32 @@ func (s *Store) Manager() *Sessions { return &Sessions{s} }
 
 // FindCtx returns a session that has not expired.
 func (x *Sessions) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
-	var data []byte
-	err := x.s.db.ReadOne(ctx, func(tx *gorm.DB) error {
-		return database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&data) }, "SELECT data FROM sessions WHERE token = ? AND expires_at > ?", token, micros(time.Now()))
-	})
-	return data, data != nil, err
+	return x.s.sessions.Get(ctx, token)
+}
+
+// findSessions is FindCtx for many.
+func (s *Store) findSessions(ctx context.Context, tokens []string) (map[string][]byte, error) {
+	found := make(map[string][]byte, len(tokens))
+	now := micros(time.Now())
+	for some := range slices.Chunk(tokens, findAtOnce) {
+		rows := make([][]any, len(some))
+		for i, t := range some {
+			rows[i] = []any{t}
+		}
+		if err := s.db.ReadOne(ctx, func(tx *gorm.DB) error {
+			table, args := database.Table(tx, rows)
+			return database.Rows(tx, func(rows *sql.Rows) error {
+				var token string
+				var data []byte
+				err := rows.Scan(&token, &data)
+				found[token] = data
+				return err
+			}, "SELECT token, data FROM sessions WHERE token IN ("+table+") AND expires_at > ?", append(args, now)...)
+		}); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // CommitCtx adds or replaces a session.

@@ -21,14 +21,19 @@ type Ledger func(tx *gorm.DB, entries ...ledger.Entry) error
 
 // Store implements credential.Store.
 type Store struct {
-	db     *database.DB
-	ledger Ledger
+	db       *database.DB
+	ledger   Ledger
+	sessions *database.Lookup[string, []byte]
 }
 
 var _ credential.Store = (*Store)(nil)
 
 // New store in a database.
-func New(db *database.DB, l Ledger) *Store { return &Store{db, l} }
+func New(db *database.DB, l Ledger) *Store {
+	s := &Store{db: db, ledger: l}
+	s.sessions = database.NewLookup(s.findSessions)
+	return s
+}
 
 type tokenRow struct {
 	ID             string `gorm:"primaryKey"`

@@ -39,6 +39,7 @@ type Host struct {
 	log    *slog.Logger
 
 	ready    atomic.Bool
+	changes  atomic.Uint64
 	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil: it does
 	policies chan string               // names of policies that changed
 	onChange func(resource string)
@@ -185,6 +186,10 @@ func (h *Host) changed(before, object any) {
 	if !ok {
 		return
 	}
+	switch o.(type) {
+	case *v1alpha1.AccessControlPolicy, *v1alpha1.ProtectedResource:
+		h.changes.Add(1) // before anybody is told
+	}
 	if old, ok := before.(client.Object); !ok || hostcluster.Decides(old, o) {
 		h.mu.Lock()
 		h.dirty = true
@@ -213,6 +218,9 @@ func (h *Host) tell(name string) {
 
 // PolicyChanges are the names of policies that changed, and "<kind>/<name>" of the other objects that tickets change.
 func (h *Host) PolicyChanges() <-chan string { return h.policies }
+
+// Changes counts what was seen to change of policies and protected resources, their statuses too.
+func (h *Host) Changes() uint64 { return h.changes.Load() }
 
 // Ready tells whether everything was seen once.
 func (h *Host) Ready() bool { return h.ready.Load() }
