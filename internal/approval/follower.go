@@ -106,7 +106,7 @@ const (
 	// syncAtOnce is how many tickets are in memory together, however many are in force.
 	syncAtOnce = 200
 	// syncPace is how long the others have the machine, and what changed has its turn, between two of these.
-	syncPace = 50 * time.Millisecond
+	syncPace = 100 * time.Millisecond
 )
 
 // comparison is how far a comparison of everything has come.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"gorm.io/gorm"
 	"gorm.io/gorm/logger"
@@ -24,6 +25,10 @@ type DB struct {
 	// openReaders is called when the schema is up to date: a connection of SQLite that is older than the schema reads
 	// rows under the columns' old names. nil: the writer's connections read, too.
 	openReaders func() (*gorm.DB, error)
+	// openCarrier is called then, too; nil: nothing has to be carried.
+	openCarrier func() (*gorm.DB, error)
+	carrier     *gorm.DB
+	stop        func() // and waits
 }
 
 // Open opens "sqlite:FILE", which is created, or "postgres://USER@HOST/NAME?...", and brings its schema up to date.
@@ -44,10 +49,24 @@ func OpenChanging(ctx context.Context, dsn string, again func() (string, error))
 			db.r, err = db.openReaders()
 		}
 	}
+	if err == nil && db.openCarrier != nil {
+		err = db.startCarrier()
+	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), db.Close())
 	}
 	return db, nil
+}
+
+func (db *DB) startCarrier() (err error) {
+	if db.carrier, err = db.openCarrier(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var done sync.WaitGroup
+	done.Go(func() { db.carry(ctx, db.carrier) })
+	db.stop = func() { cancel(); done.Wait() }
+	return nil
 }
 
 // Check tells whether a DSN has a form that Open knows, without opening anything.
@@ -115,10 +134,16 @@ func Lock(tx *gorm.DB, name string) error {
 
 // Close the connections.
 func (db *DB) Close() error {
+	if db.stop != nil {
+		db.stop()
+	}
 	var errs []error
 	pools := []*gorm.DB{db.w}
 	if db.r != nil && db.r != db.w {
 		pools = append(pools, db.r)
+	}
+	if db.carrier != nil {
+		pools = append(pools, db.carrier)
 	}
 	for _, g := range pools {
 		pool, err := g.DB()

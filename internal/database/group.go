@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"gorm.io/gorm"
@@ -11,7 +12,7 @@ import (
 
 const (
 	// groupSize bounds how long the first of a group waits for the last.
-	groupSize = 64
+	groupSize = 16
 	// groupLimit ends a group whose database answers no more. A catalog of tens of thousands is one write.
 	groupLimit = 5 * time.Minute
 )
@@ -24,6 +25,7 @@ type group struct {
 	turn    chan struct{}
 	mu      sync.Mutex
 	waiting []*write
+	written atomic.Bool // since somebody looked
 }
 
 type write struct {
@@ -89,6 +91,7 @@ func (g *group) take() []*write {
 func (g *group) run(ctx context.Context, writes []*write) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), groupLimit)
 	defer cancel()
+	defer g.written.Store(true)
 	if len(writes) > 1 {
 		if g.together(ctx, writes) {
 			return

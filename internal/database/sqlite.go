@@ -1,6 +1,7 @@
 package database
 
 import (
+	"context"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/glebarez/sqlite"
 	"gorm.io/gorm"
@@ -20,6 +22,11 @@ const (
 	sqliteCache = "cache_size(-16384)"
 	// sqliteTemp: each write of a group has a savepoint, whose undoing SQLite would else keep in a file.
 	sqliteTemp = "temp_store(memory)"
+	// sqliteLog is how many pages (of 4 KiB) its log may have before SQLite itself carries them into the database, within the commit
+	// that made it so long: only if what does so beside the writers does not.
+	sqliteLog = "wal_autocheckpoint(16384)"
+	// checkpointEvery is how often that looks; ten thousands of requests make some tens of MB.
+	checkpointEvery = time.Second
 )
 
 // connectSQLite: SQLite has one writer at a time, so writes go through one connection, which begins its transactions
@@ -29,13 +36,32 @@ func connectSQLite(path string) (*DB, error) {
 		return nil, err
 	}
 	w, err := openSQLite(path, url.Values{"_txlock": {"immediate"}, "_pragma": {
-		"busy_timeout(5000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)", sqliteCache, sqliteTemp}}, 1)
+		"busy_timeout(5000)", "journal_mode(WAL)", "foreign_keys(1)", "synchronous(FULL)", sqliteLog, sqliteCache, sqliteTemp}}, 1)
 	if err != nil {
 		return nil, fmt.Errorf("database %s cannot be used: %w", path, err)
 	}
 	return &DB{w: w, readOnly: &sql.TxOptions{ReadOnly: true}, openReaders: func() (*gorm.DB, error) {
 		return openSQLite(path, url.Values{"_pragma": {"busy_timeout(5000)", "query_only(1)", sqliteCache, sqliteTemp}}, sqliteReaders)
+	}, openCarrier: func() (*gorm.DB, error) {
+		return openSQLite(path, url.Values{"_pragma": {"synchronous(FULL)"}}, 1)
 	}}, nil
+}
+
+// carry brings what the log holds into the database until the context ends: whoever commits need not wait for that. It waits for
+// nobody, so what readers or writers need is left for the next time; so are errors, which the writers find as well.
+func (db *DB) carry(ctx context.Context, carrier *gorm.DB) {
+	look := time.NewTicker(checkpointEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-look.C:
+		}
+		if db.group.written.Swap(false) {
+			_ = carrier.WithContext(ctx).Exec("PRAGMA wal_checkpoint(PASSIVE)").Error
+		}
+	}
 }
 
 func openSQLite(path string, opts url.Values, conns int) (*gorm.DB, error) {

@@ -69,9 +69,12 @@ func (r *Router) Run(ctx context.Context) {
 	}
 }
 
-// atOnce is how many changes are read and routed together, in one write, so that requests have the database for
-// themselves between two of them.
-const atOnce = 20
+const (
+	// atOnce is how many changes are read and routed together, in one write.
+	atOnce = 20
+	// between two of these people who ask have the database for themselves; telling can wait so long.
+	between = 25 * time.Millisecond
+)
 
 // Drain routes changes until there is none.
 func (r *Router) Drain(ctx context.Context) error {
@@ -82,6 +85,13 @@ func (r *Router) Drain(ctx context.Context) error {
 		}
 		if err := r.route(ctx, changes); err != nil {
 			return err
+		}
+		if len(changes) < atOnce {
+			continue
+		}
+		select {
+		case <-time.After(between):
+		case <-ctx.Done():
 		}
 	}
 	return ctx.Err()
