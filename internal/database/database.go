@@ -50,7 +50,7 @@ func OpenChanging(ctx context.Context, dsn string, again func() (string, error))
 		}
 	}
 	if err == nil && db.openCarrier != nil {
-		err = db.startCarrier()
+		err = db.startCarrier(context.WithoutCancel(ctx))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), db.Close())
@@ -58,11 +58,11 @@ func OpenChanging(ctx context.Context, dsn string, again func() (string, error))
 	return db, nil
 }
 
-func (db *DB) startCarrier() (err error) {
+func (db *DB) startCarrier(ctx context.Context) (err error) {
 	if db.carrier, err = db.openCarrier(); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
 	done.Go(func() { db.carry(ctx, db.carrier) })
 	db.stop = func() { cancel(); done.Wait() }

@@ -39,7 +39,7 @@ type listing struct {
 func newListing(t *testing.T, state approval.State) *listing {
 	x := newSite(t)
 	l := &listing{t: t, api: &api{x.Server}, host: &stillHost{fakeHost: x.host, ready: true}, who: approval.Actor{ID: "alice"}, c: x.Catalog(), at: time.Now()}
-	x.Server.Host, x.Server.Now = l.host, func() time.Time { return l.at }
+	x.Host, x.Now = l.host, func() time.Time { return l.at }
 	l.all = []*approval.Ticket{{Number: 7, Version: 3, Kind: approval.KindGrant, Requester: "alice", Reason: "the first reason", UpdatedAt: l.at,
 		Items: []approval.Item{{State: state, ApplicationName: portaltest.App888, ResourceName: portaltest.BobsCluster, SID: "t-7-1"}}}}
 	x.host.input.Policies = append(x.host.input.Policies, &v1alpha1.AccessControlPolicy{})
