@@ -24,8 +24,9 @@ type lookup[K comparable, V any] struct {
 	err   error
 }
 
-// lookupLimit ends what a database does not answer any more.
-const lookupLimit = 30 * time.Second
+// lookupLimit ends what a database does not answer any more. Who comes meanwhile waits as long again at most, which is less than a
+// response may take.
+const lookupLimit = 10 * time.Second
 
 // NewLookup by read, which is given different keys, one at least, and returns what there is of them.
 func NewLookup[K comparable, V any](read func(ctx context.Context, keys []K) (map[K]V, error)) *Lookup[K, V] {
@@ -37,7 +38,7 @@ func (l *Lookup[K, V]) Get(ctx context.Context, key K) (v V, ok bool, err error)
 	l.mu.Lock()
 	x, first := l.next, l.next == nil
 	if first {
-		x = &lookup[K, V]{keys: map[K]struct{}{}, done: make(chan struct{}), err: errors.New("what others asked for as well was given up")}
+		x = &lookup[K, V]{keys: map[K]struct{}{}, done: make(chan struct{}), err: &Error{ErrUnavailable, detailAny, errors.New("what others asked for as well was given up")}}
 		l.next = x
 	}
 	x.keys[key] = struct{}{}

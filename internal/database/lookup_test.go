@@ -3,21 +3,29 @@ package database
 import (
 	"context"
 	"errors"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 )
 
-// heldLookup is one whose first call has begun, and goes on when it is told to.
-func heldLookup(t *testing.T, end <-chan struct{}) (l *Lookup[int, int], calls *[][]int, first *sync.WaitGroup) {
-	t.Helper()
+// held is a lookup whose first call, for key 1, has begun and goes on when it is told to. Of keys above 0 there is ten times as much.
+type held struct {
+	*Lookup[int, int]
+	t     *testing.T
+	calls [][]int
+	end   chan struct{}
+	all   sync.WaitGroup
+}
+
+func holdLookup(t *testing.T) *held {
+	h := &held{t: t, end: make(chan struct{})}
 	began := make(chan struct{})
-	calls, first = &[][]int{}, &sync.WaitGroup{}
-	l = NewLookup(func(_ context.Context, keys []int) (map[int]int, error) {
-		*calls = append(*calls, slices.Sorted(slices.Values(keys)))
-		if len(*calls) == 1 {
+	h.Lookup = NewLookup(func(ctx context.Context, keys []int) (map[int]int, error) {
+		h.calls = append(h.calls, slices.Sorted(slices.Values(keys)))
+		if len(h.calls) == 1 {
 			close(began)
-			<-end
+			<-h.end
 		}
 		found := map[int]int{}
 		for _, k := range keys {
@@ -25,72 +33,72 @@ func heldLookup(t *testing.T, end <-chan struct{}) (l *Lookup[int, int], calls *
 				found[k] = 10 * k
 			}
 		}
-		return found, nil
+		return found, ctx.Err()
 	})
-	first.Go(func() {
-		if v, ok, err := l.Get(context.Background(), 1); v != 10 || !ok || err != nil {
-			t.Error(v, ok, err)
+	h.ask(t.Context(), 1)
+	<-began
+	return h
+}
+
+// ask in the background, and expect what there is.
+func (h *held) ask(ctx context.Context, key int) {
+	h.all.Go(func() {
+		v, ok, err := h.Get(ctx, key)
+		if ctx.Err() == nil && (ok != (key > 0) || ok && v != 10*key || err != nil) {
+			h.t.Errorf("of %d: %d %v %v", key, v, ok, err)
 		}
 	})
-	<-began
-	return l, calls, first
+}
+
+// joined waits until so many different keys are asked for in the call after the one that is under way.
+func (h *held) joined(n int) {
+	for {
+		h.mu.Lock()
+		enough := h.next != nil && len(h.next.keys) == n
+		h.mu.Unlock()
+		if enough {
+			return
+		}
+		runtime.Gosched()
+	}
+}
+
+func (h *held) finish(want ...[]int) {
+	h.t.Helper()
+	close(h.end)
+	h.all.Wait()
+	if !slices.EqualFunc(h.calls, want, slices.Equal) {
+		h.t.Errorf("calls %v, not %v", h.calls, want)
+	}
 }
 
 // TestLookupBeginsAfterItIsAskedFor: whoever comes while a call is under way may not have its result, which may be from before.
 func TestLookupBeginsAfterItIsAskedFor(t *testing.T) {
-	end := make(chan struct{})
-	l, calls, all := heldLookup(t, end)
-	for range 5 {
-		all.Go(func() {
-			if v, ok, err := l.Get(t.Context(), 1); v != 10 || !ok || err != nil {
-				t.Error(v, ok, err)
-			}
-		})
-	}
-	close(end)
-	all.Wait()
-	if n := len(*calls); n < 2 || n > 6 {
-		t.Errorf("%d calls", n)
-	}
+	h := holdLookup(t)
+	h.ask(t.Context(), 1)
+	h.joined(1)
+	h.finish([]int{1}, []int{1})
 }
 
 func TestLookupGivesEachHisOwn(t *testing.T) {
-	end := make(chan struct{})
-	l, calls, all := heldLookup(t, end)
-	for _, k := range []int{2, 3, 3, -1} {
-		all.Go(func() {
-			if v, ok, err := l.Get(t.Context(), k); ok != (k > 0) || ok && v != 10*k || err != nil {
-				t.Error(k, v, ok, err)
-			}
-		})
+	h := holdLookup(t)
+	for i, k := range []int{2, 3, -1} {
+		h.ask(t.Context(), k)
+		h.joined(i + 1)
 	}
-	for asked := 0; asked < 3; { // until all have joined
-		l.mu.Lock()
-		if l.next != nil {
-			asked = len(l.next.keys)
-		}
-		l.mu.Unlock()
-	}
-	close(end)
-	all.Wait()
-	if !slices.EqualFunc(*calls, [][]int{{1}, {-1, 2, 3}}, slices.Equal) && len(*calls) != 3 { // the second 3 may have come late
-		t.Errorf("calls %v", *calls)
-	}
+	h.finish([]int{1}, []int{-1, 2, 3})
 }
 
+// TestLookupIsNotCutShortByWhoeverLeads: he is gone when it begins, and another one has joined.
 func TestLookupIsNotCutShortByWhoeverLeads(t *testing.T) {
-	end := make(chan struct{})
-	l, _, all := heldLookup(t, end)
+	h := holdLookup(t)
 	gone, cancel := context.WithCancel(t.Context())
+	h.ask(gone, 2)
+	h.joined(1)
+	h.ask(t.Context(), 3)
+	h.joined(2)
 	cancel()
-	all.Go(func() { _, _, _ = l.Get(gone, 2) }) // leads, or joins and leaves
-	all.Go(func() {
-		if v, ok, err := l.Get(t.Context(), 3); v != 30 || !ok || err != nil {
-			t.Error(v, ok, err)
-		}
-	})
-	close(end)
-	all.Wait()
+	h.finish([]int{1}, []int{2, 3})
 }
 
 func TestLookupTellsErrors(t *testing.T) {

@@ -23,7 +23,8 @@ const (
 	// sqliteTemp: each write of a group has a savepoint, whose undoing SQLite would else keep in a file.
 	sqliteTemp = "temp_store(memory)"
 	// sqliteLog is how many pages (of 4 KiB) its log may have before SQLite itself carries them into the database, within the commit
-	// that made it so long: only if what does so beside the writers does not.
+	// that made it so long. By then most of that is done beside the writers; but the log begins anew only when all of it is carried
+	// and nobody reads it.
 	sqliteLog = "wal_autocheckpoint(16384)"
 	// checkpointEvery is how often that looks; ten thousands of requests make some tens of MB.
 	checkpointEvery = time.Second
@@ -48,7 +49,7 @@ func connectSQLite(path string) (*DB, error) {
 }
 
 // carry brings what the log holds into the database until the context ends: whoever commits need not wait for that. It waits for
-// nobody, so what readers or writers need is left for the next time; so are errors, which the writers find as well.
+// nobody: what readers or writers need, or what cannot be written now, stays in the log, where it is safe, and is tried again.
 func (db *DB) carry(ctx context.Context, carrier *gorm.DB) {
 	look := time.NewTicker(checkpointEvery)
 	defer look.Stop()
@@ -58,8 +59,13 @@ func (db *DB) carry(ctx context.Context, carrier *gorm.DB) {
 			return
 		case <-look.C:
 		}
-		if db.group.written.Swap(false) {
-			_ = carrier.WithContext(ctx).Exec("PRAGMA wal_checkpoint(PASSIVE)").Error
+		if !db.group.written.Swap(false) {
+			continue
+		}
+		var held, log, carried int
+		err := Rows(carrier.WithContext(ctx), func(rows *sql.Rows) error { return rows.Scan(&held, &log, &carried) }, "PRAGMA wal_checkpoint(PASSIVE)")
+		if err != nil || held != 0 || carried < log {
+			db.group.written.Store(true)
 		}
 	}
 }

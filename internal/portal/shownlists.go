@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"time"
+	"weak"
 
 	"k8s.io/utils/lru"
 
@@ -19,7 +20,7 @@ const (
 	// keepShown pages of keepShownBytes are 64 MiB at most.
 	keepShown      = 1024
 	keepShownBytes = 64 << 10
-	// keepShownFor is how long what a hand changed in the database without saying so may still be shown, as the store has it.
+	// keepShownFor bounds how long a member's state may be shown that has changed without being counted.
 	keepShownFor = 30 * time.Second
 )
 
@@ -30,8 +31,8 @@ type shownLists struct{ pages *lru.Cache } // of [32]byte to *shownList
 
 type shownList struct {
 	body    []byte
-	catalog *catalog.Catalog
-	live    bool // some of it is in force, so that the members' state is shown
+	catalog weak.Pointer[catalog.Catalog] // pages that nobody asks for any more keep no old catalog
+	live    bool                          // some of it is in force, so that the members' state is shown
 	host    uint64
 	till    time.Time
 }
@@ -50,12 +51,12 @@ func (l *shownList) VisitListTicketsResponse(w http.ResponseWriter) error {
 func (a *api) shown(c *catalog.Catalog, who approval.Actor, list []*approval.Ticket, next *string) (*shownList, error) {
 	key, now, host, ready := shownKey(who, list, next), a.Now(), a.Host.Changes(), a.Host.Ready()
 	if v, ok := a.lists.pages.Get(key); ok {
-		if l := v.(*shownList); l.catalog == c && now.Before(l.till) && (!l.live || l.host == host) {
+		if l := v.(*shownList); l.catalog == weak.Make(c) && now.Before(l.till) && (!l.live || l.host == host) {
 			return l, nil
 		}
 	}
 	out := openapi.ListTickets200JSONResponse{Items: make([]openapi.Ticket, 0, len(list)), NextCursor: next}
-	l := &shownList{catalog: c, host: host, till: now.Add(keepShownFor)}
+	l := &shownList{catalog: weak.Make(c), host: host, till: now.Add(keepShownFor)}
 	for _, t := range list {
 		out.Items = append(out.Items, a.ticketRow(c, who, t))
 		for i := range t.Items {

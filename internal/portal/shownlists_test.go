@@ -3,8 +3,10 @@ package portal
 import (
 	"encoding/json"
 	"fmt"
+	"runtime"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
@@ -125,6 +127,21 @@ func TestShownListsOfWhatIsOver(t *testing.T) {
 	l.all[0].Reason = "changed by nobody"
 	if got := l.show(); got != before {
 		t.Error(got)
+	}
+}
+
+// TestShownListsKeepNoCatalog: each sync makes another one, and pages stay until others take their place.
+func TestShownListsKeepNoCatalog(t *testing.T) {
+	l := newListing(t, approval.StateExpired)
+	c := *l.c
+	l.c = &c
+	old := weak.Make(l.c)
+	l.show()
+	l.c = l.api.Catalog()
+	l.show()
+	runtime.GC()
+	if old.Value() != nil {
+		t.Error("a page keeps the catalog that it was made of")
 	}
 }
 
