@@ -5,18 +5,25 @@ import (
 	"slices"
 )
 
-// Unique leaves out, as problems, the records that cannot stand beside an earlier one: two of one kind and id, or two
-// with one resource name.
+// Unique leaves out, as problems, the records that cannot stand beside each other: all that have one kind and id, because
+// nobody can tell which of them is meant and any of them may be somebody's who wants what the other one owns; and of two
+// with one resource name the later one. A record that could not be read counts as one of its kind and id.
 func (r *Reading) Unique() {
-	seen, names := map[Ref]string{}, map[string]Ref{}
+	places, names := map[Ref][]string{}, map[string]Ref{}
+	for _, p := range r.Problems {
+		places[p.Ref] = append(places[p.Ref], p.Where)
+	}
+	for _, rec := range r.Records {
+		places[rec.Ref()] = append(places[rec.Ref()], rec.Where)
+	}
 	kept := make([]Record, 0, len(r.Records))
 	for _, rec := range r.Records {
 		ref := rec.Ref()
-		if where, dup := seen[ref]; dup {
-			r.Problems = append(r.Problems, Problem{Where: rec.Where, Ref: ref, Message: fmt.Sprintf("%s was already defined in %s: remove one of the two", ref, where)})
+		if len(places[ref]) > 1 {
+			r.Problems = append(r.Problems, Problem{Where: rec.Where, Ref: ref,
+				Message: fmt.Sprintf("%s is also defined in %s: remove one of the two", ref, another(places[ref], rec.Where))})
 			continue
 		}
-		seen[ref] = first(rec.Where, "the same source")
 		if rec.Name != "" {
 			if other, dup := names[rec.Name]; dup {
 				r.Problems = append(r.Problems, Problem{Where: rec.Where, Ref: ref,
@@ -28,6 +35,14 @@ func (r *Reading) Unique() {
 		kept = append(kept, rec)
 	}
 	r.Records = kept
+}
+
+// another of the places where something is defined.
+func another(places []string, but string) string {
+	if i := slices.IndexFunc(places, func(p string) bool { return p != but }); i >= 0 {
+		return first(places[i], "the same source")
+	}
+	return "the same place"
 }
 
 // Build makes the view of records in their normal form; of two that cannot stand together the first counts. References

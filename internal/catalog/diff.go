@@ -135,10 +135,9 @@ func (s *state) live() []Record {
 // sync compares a reading with what the catalog has of its source. Entities of other sources are left alone: whoever
 // named an entity first keeps it until it is gone there.
 func (s *state) sync(source string, r Reading, now time.Time) (Diff, Write) {
-	d := Diff{Source: source, Problems: slices.Clone(r.Problems)}
-	r.Problems = nil
+	r.Problems = slices.Clone(r.Problems)
 	r.Unique()
-	d.Problems = append(d.Problems, r.Problems...)
+	d := Diff{Source: source, Problems: r.Problems}
 	incoming, refused := s.admit(source, r.Records, d.Problems)
 	d.Problems = append(d.Problems, refused...)
 

@@ -156,6 +156,45 @@ func TestSourcesDoNotDisturbEachOther(t *testing.T) {
 	}
 }
 
+// TestADuplicateTakesNothingOver: whoever may write a part of a source must not get what another part owns, by defining it
+// again where it is read first.
+func TestADuplicateTakesNothingOver(t *testing.T) {
+	cache := catalog.Ref{Kind: catalog.KindResource, ID: "cache"}
+	for name, defineAgain := range map[string]func(r *catalog.Reading, mine, theirs catalog.Record){
+		"read before": func(r *catalog.Reading, mine, theirs catalog.Record) { r.Add(mine); r.Add(theirs) },
+		"read after":  func(r *catalog.Reading, mine, theirs catalog.Record) { r.Add(theirs); r.Add(mine) },
+		"the other one is broken": func(r *catalog.Reading, mine, theirs catalog.Record) {
+			r.Add(mine)
+			theirs.Name = "nonsense"
+			r.Add(theirs)
+		},
+		"three times": func(r *catalog.Reading, mine, theirs catalog.Record) { r.Add(mine); r.Add(mine); r.Add(theirs) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.sync("hr", company()...)
+			before, _ := w.Entity(cache)
+			r := reading(without(company(), "cache")...)
+			mine, theirs := before.Record, before.Record
+			mine.Where, mine.Owners, theirs.Where = "aaa/x.yaml, document 1", []catalog.Owner{user("zoe")}, "storage.yaml, document 1"
+			defineAgain(&r, mine, theirs)
+			d, token, err := w.Preview(t.Context(), dave, "hr", r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{}); err != nil {
+				t.Fatal(err)
+			}
+			if len(d.Problems) == 0 || len(d.Updated)+len(d.Gone)+len(d.Created) != 0 {
+				t.Errorf("%+v", d)
+			}
+			if now, ok := w.Entity(cache); !ok || len(now.Owners) != 1 || now.Owners[0] != before.Owners[0] {
+				t.Errorf("it is %+v now, and was %+v", now, before)
+			}
+		})
+	}
+}
+
 func TestWhatCannotBeTakenIsNotGone(t *testing.T) {
 	w := newWorld(t)
 	w.sync("hr", company()...)

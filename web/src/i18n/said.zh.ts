@@ -40,7 +40,7 @@ export const saidInChinese: Record<string, string> = {
   "It is an owner of %s entities.": "它是 {{1}} 个条目的负责人。",
   "It leads %s people or groups.": "它是 {{1}} 个人员或组的上级。",
   "It has %s grants in force.": "它有 {{1}} 条生效中的授权。",
-  "%s was already defined in %s: remove one of the two": "{{1}} 已在 {{2}} 中定义，请删除其中一个",
+  "%s is also defined in %s: remove one of the two": "{{1}} 也在 {{2}} 中定义，请删除其中一个",
   "%s comes from the source %s already: remove it there first": "{{1}} 已来自来源 {{2}}，请先在那里删除",
   "%s has the resource name of %s from %s (%s): two entities cannot be one": "{{1}} 与来自 {{3}} 的 {{2}} 使用同一个资源名称（{{4}}），两个条目不能是同一个资源",
   "%s has the resource name of %s (%s): two entities cannot be one": "{{1}} 与 {{2}} 使用同一个资源名称（{{3}}），两个条目不能是同一个资源",
