@@ -19,12 +19,15 @@ func glass(people ...string) *v1alpha1.ApprovalPolicy {
 func TestBreakGlass(t *testing.T) {
 	ask := grant(2 * time.Hour)
 	ask.BreakGlass, ask.Reason = true, "the shop is down"
+	broken := glass("alice")
+	broken.Spec.Match = `request.actions[9] == ""`
 	for name, tc := range map[string]struct {
 		reason   string
 		policies []*v1alpha1.ApprovalPolicy
 		duration time.Duration
 		code     approval.Code
 	}{
+		"in doubt":  {"nobody can tell whether the policy is about it", []*v1alpha1.ApprovalPolicy{broken}, time.Hour, approval.CodeNoApprover},
 		"no policy": {"with nobody named, nobody can", nil, time.Hour, approval.CodeForbidden},
 		"not named": {"others are", []*v1alpha1.ApprovalPolicy{glass("bob")}, time.Hour, approval.CodeForbidden},
 		"nobody":    {"an empty list names nobody", []*v1alpha1.ApprovalPolicy{glass()}, time.Hour, approval.CodeForbidden},

@@ -94,8 +94,9 @@ func modelPolicies() [][]*v1alpha1.ApprovalPolicy {
 	same := policy("same", 4, `request.kind != "class"`, by("owner", "resource.owner", "group:security"), by("again", "resource.owner", "group:security"),
 		with(by("all", "group:security"), func(s *v1alpha1.ApprovalStep) { s.Quorum = "All" }))
 	same.Spec.SamePersonManySteps = true
-	broken := policy("broken", 6, `request.actions[7] == "x"`, by("owner", "group:team"))
-	return [][]*v1alpha1.ApprovalPolicy{nil, {glass}, {glass, quorum}, {glass, patient}, {easy, glass}, {same, glass}, {broken, glass}, {easy, quorum, patient, glass}}
+	broken := policy("broken", 6, `request.kind == "extend" && request.actions[7] == "x"`, by("owner", "group:team"))
+	team := policy("team", 8, "", by("owner", "group:team"))
+	return [][]*v1alpha1.ApprovalPolicy{nil, {glass}, {glass, quorum}, {glass, patient}, {easy, glass}, {same, glass}, {broken, team, glass}, {easy, quorum, patient, glass}}
 }
 
 // model is one walk.

@@ -18,26 +18,33 @@ const (
 	leastTimeout = time.Minute
 )
 
-// firstMatch is the approval policy that counts for a request; nil: none matches, and the built-in chain holds.
-func firstMatch(all []*rules.Policy, r *rules.Request) *rules.Policy {
+// firstMatch is the approval policy that counts for a request; nil: none matches, and the built-in chain holds. Of a match that
+// fails nobody can tell whether that policy counts, or a stricter one behind it; the request is refused then.
+func firstMatch(all []*rules.Policy, r *rules.Request) (*rules.Policy, error) {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b *rules.Policy) int {
 		return cmp.Or(cmp.Compare(a.Object.Spec.Priority, b.Object.Spec.Priority), strings.Compare(a.Object.Name, b.Object.Name))
 	})
 	for _, p := range sorted {
-		if yes, _ := p.Matches(r); yes { // what fails counts
-			return p
+		yes, err := p.Matches(r)
+		if err != nil {
+			return nil, failf(CodeNoApprover, "It cannot be told whether the approval policy %s is about this request: an administrator has to mend its match.", p.Object.Name)
+		}
+		if yes {
+			return p, nil
 		}
 	}
-	return nil
+	return nil, nil
 }
 
 // resolve makes the item's chain, or its review, by the policy that counts for it.
 func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy, r *rules.Request) (Item, error) {
-	p := firstMatch(all, r)
+	p, err := firstMatch(all, r)
+	if err != nil && (kind != KindApprovalPolicy || breakGlass) { // or the policy could not be mended: the security team decides about that
+		return it, err
+	}
 	if breakGlass {
 		return a.breakGlass(it, p)
 	}
-	var err error
 	if p == nil {
 		it.Steps, err = builtin(a, kind, it)
 		return it, err

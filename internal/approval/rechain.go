@@ -40,7 +40,7 @@ func (s *Service) demands(t *Ticket, i int) (bool, error) {
 		return false, err
 	}
 	missing := unmet(it.Steps, now.Steps)
-	if len(missing) == 0 {
+	if len(missing) == 0 && (!it.ManySteps || now.ManySteps) {
 		return false, nil
 	}
 	t.rechain(i, now, missing, s.Now())
@@ -72,6 +72,9 @@ func (t *Ticket) rechain(i int, now Item, missing []Step, at time.Time) {
 	lines := make([]string, 0, len(missing))
 	for _, m := range missing {
 		lines = append(lines, fmt.Sprintf("+ %s: %d of %s", m.Name, max(m.Quorum, 1), join(m.From)))
+	}
+	if it.ManySteps && !now.ManySteps {
+		lines = append(lines, "+ each step by somebody else")
 	}
 	t.event(at, Event{Kind: EventVoided, Item: i, Revision: it.Shown.Digest, Comment: strings.Join(lines, "\n")})
 	it.Steps, it.Approval, it.ManySteps = now.Steps, now.Approval, now.ManySteps

@@ -32,6 +32,9 @@ func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
 	quorum.Quorum, quorum.Count = "Count", &two
 	auto := step("owner", "resource.owner")
 	auto.AutoApprove = "true"
+	apart := policy(step("team", "group:payments"), step("owner", "resource.owner"))
+	alone := policy(step("team", "group:payments"), step("owner", "resource.owner"))
+	alone[0].Spec.SamePersonManySteps = true
 	for name, tc := range map[string]struct {
 		reason        string
 		before, after []*v1alpha1.ApprovalPolicy
@@ -44,6 +47,8 @@ func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
 		"nothing":         {"the same people", nil, nil, low, low, []string{"leader:approved", "owner:approved"}, ""},
 		"another name":    {"the same people by another name", policy(step("boss", "requester.leader"), step("owner", "resource.owner")), policy(step("leader", "requester.leader"), step("owner", "resource.owner")), "", "", []string{"boss:approved", "owner:approved"}, ""},
 		"higher quorum":   {"one of the team was enough", policy(step("team", "group:payments"), step("owner", "resource.owner")), policy(quorum, step("owner", "resource.owner")), "", "", []string{"team:current", "owner:waiting"}, "+ team: 2 of group:payments"},
+		"one in all":      {"one person may no longer fill all steps", alone, apart, "", "", []string{"team:current", "owner:waiting"}, "+ each step by somebody else"},
+		"several in all":  {"they may be one now", apart, alone, "", "", []string{"team:approved", "owner:approved"}, ""},
 		"no longer alone": {"a condition had approved it", policy(auto, step("leader", "requester.leader")), policy(step("owner", "resource.owner"), step("leader", "requester.leader")), "", "", []string{"owner:current", "leader:waiting"}, "+ owner: 1 of resource.owner"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,8 @@ func powers(c *Catalog, person string) map[string]bool {
 	for kind, list := range map[Kind][]Entity{KindApplication: c.sortedApplications, KindResource: c.sortedResources} {
 		for _, e := range list {
 			if mine.owns(e) {
-				out["owner of "+Ref{kind, e.ID}.String()] = true
+				// With the name, by which everything is decided: two entities may swap theirs.
+				out["owner of "+Ref{kind, e.ID}.String()+" ("+e.Name+")"] = true
 			}
 		}
 	}

@@ -66,6 +66,31 @@ func TestEnvironmentIsInTheLedger(t *testing.T) {
 	}
 }
 
+// TestNobodyTakesAName: who may decide about a resource is found by its name, so who owns one entity may not give it the name of another.
+func TestNobodyTakesAName(t *testing.T) {
+	w := newWorld(t)
+	const toyName = "trnv1:rsc:trip-com:redis:clusters:toy"
+	with := func(ofCache, ofToy string) catalog.Reading {
+		return reading(append(without(company(), "cache"), owned(catalog.KindResource, "cache", ofCache, user("bob")), owned(catalog.KindResource, "toy", ofToy, user("dave")))...)
+	}
+	take := func(who catalog.Actor, r catalog.Reading) error {
+		_, token, err := w.Preview(t.Context(), who, "hr", r)
+		if err == nil {
+			_, err = w.Apply(t.Context(), who, token, catalog.ApplyOptions{})
+		}
+		return err
+	}
+	if err := take(dora, with(cacheName, toyName)); err != nil {
+		t.Fatal(err)
+	}
+	if err := take(dave, with(toyName, cacheName)); !errors.Is(err, catalog.ErrForbidden) || !strings.Contains(err.Error(), "owner of resource/toy ("+cacheName+")") {
+		t.Errorf("dave would decide over the grants of bob's cache: %v", err)
+	}
+	if err := take(dora, with(toyName, cacheName)); err != nil {
+		t.Errorf("another one may: %v", err)
+	}
+}
+
 func TestNobodyGivesAuthorityToHimself(t *testing.T) {
 	records := func(change func(map[string]*catalog.Record)) []catalog.Record {
 		all := company()

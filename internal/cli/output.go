@@ -67,7 +67,7 @@ func table(w io.Writer, rows [][]string) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
 		for i := range r {
-			r[i] = strings.NewReplacer("\t", " ", "\n", " ").Replace(r[i])
+			r[i] = printable(r[i]) // it may be what a member, or anybody else, said
 		}
 		fmt.Fprintln(t, strings.Join(r, "\t"))
 	}

@@ -215,6 +215,17 @@ func TestPrintedTextIsHarmless(t *testing.T) {
 	}
 }
 
+// TestTablesAreHarmless: what flows are named by comes from the members.
+func TestTablesAreHarmless(t *testing.T) {
+	var out strings.Builder
+	if err := table(&out, [][]string{{"FROM", "TO"}, {"app\x1b[2J\r\nall is\tallowed\u202e", "订单 缓存"}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := out.String(), "FROM                   TO\napp[2J all is allowed  订单 缓存\n"; got != want {
+		t.Errorf("%q, not %q", got, want)
+	}
+}
+
 func TestApprove(t *testing.T) {
 	answers := func() map[string][]answerOf {
 		return map[string][]answerOf{

@@ -54,14 +54,12 @@ func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 	return p, problems
 }
 
-// Matches tells whether the policy is about a request. In doubt it is: its steps count then, and no later policy that
-// asks for less.
+// Matches tells whether the policy is about a request. With an error nobody can tell, and nothing may follow from either.
 func (p *Policy) Matches(r *Request) (bool, error) {
 	if p.match.Absent() {
 		return true, nil
 	}
-	yes, err := p.match.Eval(r)
-	return yes || err != nil, err
+	return p.match.Eval(r)
 }
 
 // Needed tells whether a step is needed; in doubt it is.

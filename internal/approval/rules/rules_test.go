@@ -87,8 +87,8 @@ func TestDoubtDenies(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	if yes, err := p.Matches(example()); !yes || err == nil {
-		t.Error("a policy that cannot tell whether it matches counts")
+	if yes, err := p.Matches(example()); yes || err == nil {
+		t.Error("a policy that cannot tell whether it matches says so")
 	}
 	if yes, err := p.Needed(0, example()); !yes || err == nil {
 		t.Error("a step that cannot tell whether it is needed is")
@@ -120,8 +120,8 @@ func TestProblemsNameTheirField(t *testing.T) {
 	if d := cmp.Diff(want, fields); d != "" {
 		t.Errorf("(-want +got)\n%s", d)
 	}
-	if yes, err := p.Matches(example()); !yes || err == nil {
-		t.Error("a policy whose expression does not compile counts")
+	if yes, err := p.Matches(example()); yes || err == nil {
+		t.Error("a policy whose expression does not compile says so")
 	}
 	if yes, err := p.Needed(1, example()); !yes || err == nil {
 		t.Error("a step whose condition does not compile is needed")

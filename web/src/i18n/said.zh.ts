@@ -206,6 +206,7 @@ export const saidInChinese: Record<string, string> = {
   "The step %s of the approval policy %s cannot be filled: %s.": "审批策略 {{2}} 的步骤 {{1}} 无人可以审批：{{3}}。",
   "nobody but the requester and auditors is named by %s in the catalog": "在目录中，{{1}} 只对应申请人和审计员",
   "it needs %s approvals, and %s people can give one": "需要 {{1}} 个批准，只有 {{2}} 人可以批准",
+  "It cannot be told whether the approval policy %s is about this request: an administrator has to mend its match.": "无法判断审批策略 {{1}} 是否适用于这项申请：管理员须修正其 match 表达式。",
   "The approval policy %s asks nobody about this request, and nothing is granted unasked: an administrator has to give it a step for this case.": "审批策略 {{1}} 对这项申请没有要求任何人审批，而未经审批不会授权：管理员须为这种情况添加步骤。",
   "The approval policy %s needs more different people than the catalog names for its steps: ask an administrator.": "审批策略 {{1}} 的各步骤需要的不同人员多于目录中的人员：请联系管理员。",
   "The approval policy %s allows at most %s: ask for no more.": "审批策略 {{1}} 最多允许 {{2}}：请不要超过。",
