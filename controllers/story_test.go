@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"slices"
 	"testing"
 	"time"
 
@@ -188,7 +187,11 @@ func (s *story) untilStates(what string, want map[string]v1alpha1.MemberState) {
 		_, o := s.federated()
 		for _, c := range p.Status.Clusters {
 			got[string(c.Name)] = c.State
-			if written := revisionFor(o, string(c.Name)); c.State == v1alpha1.MemberRealized && c.DesiredRevision != written {
+			written := ""
+			if o != nil {
+				written = o.RevisionIn(string(c.Name))
+			}
+			if c.State == v1alpha1.MemberRealized && c.DesiredRevision != written {
 				return fmt.Sprintf("%s is to have %q: %s", c.Name, written, told)
 			}
 		}
@@ -197,18 +200,6 @@ func (s *story) untilStates(what string, want map[string]v1alpha1.MemberState) {
 		}
 		return told
 	})
-}
-
-// revisionFor is what a Federated object wants in a member; "": nothing.
-func revisionFor(o *federation.Object, cluster string) string {
-	switch {
-	case o == nil || !slices.Contains(o.Placement, cluster):
-		return ""
-	case o.Overrides[cluster].Labels != nil:
-		return o.Overrides[cluster].Labels[v1alpha1.LabelRevision]
-	default:
-		return o.TemplateLabels[v1alpha1.LabelRevision]
-	}
 }
 
 // push plays KubeFed: it carries the Federated object as it is to the members that can be reached, and says so. What the

@@ -64,9 +64,15 @@ type Writer struct {
 	// urgent are the objects that KubeFed was trusted with, by key.
 	urgent map[string]entrusted
 	// wanted are the objects that wait in the queue.
-	wanted  map[place]*federation.Object
+	wanted map[place]*federation.Object
+	// sent are the writes that were not seen yet.
+	sent    map[place]sent
 	clients map[string]client
 }
+
+// sent is a revision that was written, and the one that was seen there before. As long as that is still what is seen, what is there
+// is not known from it: a change that was taken back at once would look as if there were nothing to do.
+type sent struct{ onto, revision string }
 
 type entrusted struct {
 	object *federation.Object
@@ -94,7 +100,7 @@ func (w *Writer) Prepare() error {
 
 func (w *Writer) begin() {
 	w.queue = workqueue.NewTyped[place]()
-	w.urgent, w.wanted, w.clients = map[string]entrusted{}, map[place]*federation.Object{}, map[string]client{}
+	w.urgent, w.wanted, w.sent, w.clients = map[string]entrusted{}, map[place]*federation.Object{}, map[place]sent{}, map[string]client{}
 }
 
 // Send has an urgent object that was just written to the host written into its members: now if KubeFed is behind, or when KubeFed was not
@@ -124,6 +130,11 @@ func (w *Writer) overdue(now time.Time) {
 			late = append(late, newest)
 		}
 	}
+	for at, s := range w.sent {
+		if there := w.Members.Observe(at.cluster, at.key).Object; there == nil || there.Label != s.onto {
+			delete(w.sent, at)
+		}
+	}
 	w.mu.Unlock()
 	for _, o := range late {
 		w.enqueue(o)
@@ -137,7 +148,9 @@ func (w *Writer) enqueue(o *federation.Object) {
 		}
 		at := place{c.Name, o.Key()}
 		w.mu.Lock()
-		w.wanted[at] = o
+		if has := w.wanted[at]; has == nil || has.Meta.UID != o.Meta.UID || has.Meta.Generation <= o.Meta.Generation {
+			w.wanted[at] = o
+		}
 		w.mu.Unlock()
 		w.queue.Add(at)
 	}
@@ -187,7 +200,7 @@ func (w *Writer) one(ctx context.Context, at place) {
 			}
 		}
 		o, _ = w.newest(o)
-		err := w.write(ctx, at.cluster, o)
+		err := w.write(ctx, at, o)
 		switch {
 		case errors.Is(err, errNothing):
 			return
@@ -219,14 +232,17 @@ func (w *Writer) newest(o *federation.Object) (newest *federation.Object, there 
 // errNothing: there is nothing to write there.
 var errNothing = errors.New("there is nothing to write")
 
-func (w *Writer) write(ctx context.Context, cluster string, o *federation.Object) error {
+func (w *Writer) write(ctx context.Context, at place, o *federation.Object) error {
 	clusters := w.Members.Clusters()
-	i := slices.IndexFunc(clusters, func(c federation.Cluster) bool { return c.Name == cluster })
+	i := slices.IndexFunc(clusters, func(c federation.Cluster) bool { return c.Name == at.cluster })
 	if i < 0 || clusters[i].Held || clusters[i].Leaving {
 		return errNothing
 	}
-	seen := w.Members.Observe(cluster, o.Key())
-	patch, err := patchOf(o, cluster, seen)
+	seen := w.Members.Observe(at.cluster, at.key)
+	w.mu.Lock()
+	last := w.sent[at]
+	w.mu.Unlock()
+	patch, err := patchOf(o, at.cluster, seen, last)
 	if err != nil {
 		return err
 	}
@@ -240,23 +256,44 @@ func (w *Writer) write(ctx context.Context, cluster string, o *federation.Object
 	if o.Kind.Namespace != "" {
 		to = c.Resource(o.Kind.TargetResource).Namespace(o.Kind.Namespace)
 	}
+	w.note(at, sent{seen.Object.Label, o.RevisionIn(at.cluster)}) // before it is: whether a write that fails was done is not always known
 	_, err = to.Patch(ctx, o.Meta.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: FieldManager})
 	if apierrors.IsUnauthorized(err) {
-		w.forget(cluster)
+		w.forget(at.cluster)
+	}
+	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
+		w.note(at, sent{}) // refused
 	}
 	return err
+}
+
+func (w *Writer) note(at place, s sent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if s == (sent{}) {
+		delete(w.sent, at)
+		return
+	}
+	w.sent[at] = s
 }
 
 // FieldManager is who wrote, as managedFields in the members tell it; the account is KubeFed's, which the guard lets in.
 const FieldManager = "acp-adapter-direct"
 
-// patchOf turns what was seen into what an object has for a member. Only a policy of ours that is there is changed: KubeFed makes new
-// ones, and mends those that a hand changed.
-func patchOf(o *federation.Object, cluster string, seen federation.Observation) ([]byte, error) {
+// patchOf turns what was seen, or what was written since, into what an object has for a member. Only a policy of ours that is there is
+// changed: KubeFed makes new ones, and mends those that a hand changed.
+func patchOf(o *federation.Object, cluster string, seen federation.Observation, last sent) ([]byte, error) {
 	spec, labels := o.SpecIn(cluster), maps.Clone(o.TemplateLabels)
 	maps.Copy(labels, o.Overrides[cluster].Labels)
 	there := seen.Object
-	if !seen.Reachable || there == nil || !there.Managed || there.Label == "" || there.Label != there.Revision || spec == nil || labels[v1alpha1.LabelRevision] == there.Label {
+	if !seen.Reachable || there == nil || !there.Managed || there.Label == "" || there.Label != there.Revision || spec == nil {
+		return nil, errNothing
+	}
+	from := there.Label
+	if last.onto == from {
+		from = last.revision
+	}
+	if labels[v1alpha1.LabelRevision] == from {
 		return nil, errNothing
 	}
 	type op struct {
@@ -267,7 +304,7 @@ func patchOf(o *federation.Object, cluster string, seen federation.Observation) 
 	path := func(label string) string {
 		return "/metadata/labels/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(label)
 	}
-	ops := []op{{"test", path(v1alpha1.LabelRevision), there.Label}, {"replace", "/spec", spec}}
+	ops := []op{{"test", path(v1alpha1.LabelRevision), from}, {"replace", "/spec", spec}}
 	for _, k := range slices.Sorted(maps.Keys(labels)) {
 		ops = append(ops, op{"add", path(k), labels[k]})
 	}

@@ -5,9 +5,12 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/fake"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
@@ -31,19 +34,25 @@ func TestPatch(t *testing.T) {
 	for _, c := range []struct {
 		reason, cluster string
 		seen            federation.Observation
+		last            sent
 		want            string // "": nothing
 	}{
-		{"what the template has, onto what was seen", "m1", seen("old", "old"), template},
-		{"a member may have something else", "m2", seen("old", "old"), override},
-		{"it is there", "m1", seen("new", "new"), ""},
-		{"a hand changed it, which KubeFed mends", "m1", seen("old", "changed"), ""},
-		{"it says nothing of itself", "m1", seen("", ""), ""},
-		{"it is not ours", "m1", foreign, ""},
-		{"KubeFed makes new ones", "m1", federation.Observation{Registered: true, Reachable: true}, ""},
-		{"nobody knows what is there", "m1", away, ""},
-		{"it is not placed there", "m3", seen("old", "old"), ""},
+		{"what the template has, onto what was seen", "m1", seen("old", "old"), sent{}, template},
+		{"a member may have something else", "m2", seen("old", "old"), sent{}, override},
+		{"it is there", "m1", seen("new", "new"), sent{}, ""},
+		{"a hand changed it, which KubeFed mends", "m1", seen("old", "changed"), sent{}, ""},
+		{"it says nothing of itself", "m1", seen("", ""), sent{}, ""},
+		{"it is not ours", "m1", foreign, sent{}, ""},
+		{"KubeFed makes new ones", "m1", federation.Observation{Registered: true, Reachable: true}, sent{}, ""},
+		{"nobody knows what is there", "m1", away, sent{}, ""},
+		{"it is not placed there", "m3", seen("old", "old"), sent{}, ""},
+		{"it was sent, and is not seen yet", "m1", seen("old", "old"), sent{"old", "new"}, ""},
+		{"it is there, and what was sent since is taken back", "m1", seen("new", "new"), sent{"new", "old"}, template},
+		{"onto what was sent since", "m1", seen("older", "older"), sent{"older", "old"}, template},
+		{"what was sent was seen, and KubeFed wrote since", "m1", seen("old", "old"), sent{"older", "mid"}, template},
+		{"nor then is there anything to do", "m1", seen("new", "new"), sent{"older", "mid"}, ""},
 	} {
-		got, err := patchOf(object(), c.cluster, c.seen)
+		got, err := patchOf(object(), c.cluster, c.seen, c.last)
 		if c.want == "" != errors.Is(err, errNothing) {
 			t.Errorf("%s: %v", c.reason, err)
 		}
@@ -90,6 +99,74 @@ func TestOverdue(t *testing.T) {
 	if len(w.urgent) != 0 || w.queue.Len() != 2 || w.wanted[place{"m1", "changed"}].Meta.Generation != 2 || w.wanted[place{"m1", "slow"}] == nil {
 		t.Errorf("too late: %v sent, %v waited for", w.wanted, w.urgent)
 	}
+}
+
+// TestTakenBackAtOnce: what is written is seen a moment later, and by then somebody may have changed his mind. The older state must
+// not stay because it is what was seen last.
+func TestTakenBackAtOnce(t *testing.T) {
+	closed, open := map[string]any{"closed": true}, map[string]any{"closed": false}
+	object := func(generation int64, revision string, spec map[string]any) *federation.Object {
+		return &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x", Generation: generation}, Placement: []string{"m1"},
+			TemplateLabels: map[string]string{v1alpha1.LabelRevision: revision}, TemplateSpec: spec}
+	}
+	there := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "acp-x",
+		"labels": map[string]any{v1alpha1.LabelRevision: "closed"}}, "spec": closed}}
+	there.SetGroupVersionKind(federation.CiliumPolicy.Target)
+	member := fake.NewSimpleDynamicClient(runtime.NewScheme(), there)
+	seen := &watched{fleet: fleet{{Name: "m1"}}, label: "closed"}
+	w := &Writer{Members: seen, Host: host{}, Behind: func() bool { return true }}
+	w.begin()
+	w.clients["m1"] = client{member, seen.fleet[0], time.Now().Add(time.Hour)}
+	at := place{"m1", federation.CiliumPolicy.Key("acp-x")}
+	is := func(want string) {
+		t.Helper()
+		now, err := member.Resource(federation.CiliumPolicy.TargetResource).Get(t.Context(), "acp-x", metav1.GetOptions{})
+		if err != nil || now.GetLabels()[v1alpha1.LabelRevision] != want {
+			t.Fatalf("it has %v, not %s: %v", now.GetLabels(), want, err)
+		}
+	}
+	for i, step := range []struct {
+		revision string
+		spec     map[string]any
+	}{{"open", open}, {"closed", closed}, {"open", open}, {"closed", closed}} {
+		if err := w.write(t.Context(), at, object(int64(i+2), step.revision, step.spec)); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		is(step.revision)
+	}
+	if err := w.write(t.Context(), at, object(7, "closed", closed)); !errors.Is(err, errNothing) {
+		t.Errorf("there is nothing to do: %v", err)
+	}
+	seen.label = "open" // the watch is at the first write
+	w.overdue(time.Now())
+	if len(w.sent) != 0 {
+		t.Errorf("what was seen is remembered as not seen: %v", w.sent)
+	}
+}
+
+// TestOlderReplacesNoNewer that waits.
+func TestOlderReplacesNoNewer(t *testing.T) {
+	w := &Writer{Members: fleet{{Name: "m1"}}, Host: host{}, Behind: func() bool { return true }}
+	w.begin()
+	o := func(uid string, generation int64) *federation.Object {
+		return &federation.Object{Meta: metav1.ObjectMeta{Name: "x", UID: types.UID(uid), Generation: generation}, Placement: []string{"m1"}, TemplateSpec: map[string]any{}}
+	}
+	for _, step := range []struct{ sent, want *federation.Object }{{o("a", 6), o("a", 6)}, {o("a", 5), o("a", 6)}, {o("a", 7), o("a", 7)}, {o("b", 1), o("b", 1)}} {
+		w.Send(step.sent)
+		if got := w.wanted[place{"m1", step.sent.Key()}]; got.Meta.Generation != step.want.Meta.Generation || got.Meta.UID != step.want.Meta.UID {
+			t.Errorf("after %s/%d it is %s/%d", step.sent.Meta.UID, step.sent.Meta.Generation, got.Meta.UID, got.Meta.Generation)
+		}
+	}
+}
+
+// watched is a fleet in which one revision is seen everywhere.
+type watched struct {
+	fleet
+	label string
+}
+
+func (w *watched) Observe(string, string) federation.Observation {
+	return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Managed: true, Label: w.label, Revision: w.label}}
 }
 
 // host are the Federated objects by name.

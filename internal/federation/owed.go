@@ -46,9 +46,16 @@ func (o *Object) lacks(cluster string, found *Observed) bool {
 	if !slices.Contains(o.Placement, cluster) {
 		return found != nil
 	}
-	want := o.TemplateLabels[v1alpha1.LabelRevision]
-	if own, ok := o.Overrides[cluster].Labels[v1alpha1.LabelRevision]; ok {
-		want = own
+	return found == nil || found.Label != o.RevisionIn(cluster)
+}
+
+// RevisionIn is the revision that a member has to have; "": nothing.
+func (o *Object) RevisionIn(cluster string) string {
+	if !slices.Contains(o.Placement, cluster) {
+		return ""
 	}
-	return found == nil || found.Label != want
+	if own, ok := o.Overrides[cluster].Labels[v1alpha1.LabelRevision]; ok {
+		return own
+	}
+	return o.TemplateLabels[v1alpha1.LabelRevision]
 }
