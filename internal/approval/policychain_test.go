@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,22 @@ func TestWhatIf(t *testing.T) {
 	}
 	if len(m.tickets()) != 0 {
 		t.Error("it only asks")
+	}
+}
+
+// TestAuditorsDecideThroughNobody: who became an auditor after he had handed on what he decides, decides through nobody.
+func TestAuditorsDecideThroughNobody(t *testing.T) {
+	m := quiet(t)
+	if _, err := m.svc.Delegate(t.Context(), m.actorOf("bob"), "dan", m.now, m.now.Add(24*time.Hour), "away"); err != nil {
+		t.Fatal(err)
+	}
+	x := m.submit("alice", grant(0))
+	m.approve(x.Number, "carol")
+	company := strings.NewReplacer("SECURITY", "erin, frank", "OWNER", "user:bob").Replace(modelCompany)
+	m.catalog = readCatalog(t, strings.Replace(company, "members: [otto]", "members: [otto, bob]", 1))
+	_, err := m.svc.Decide(t.Context(), m.actorOf("dan"), x.Number, 0, m.version(x.Number), true, "")
+	if steps := m.get(x.Number).Items[0].Steps; err == nil || slices.ContainsFunc(steps, func(s approval.Step) bool { return s.Name == "owner" && len(s.Votes) > 0 }) {
+		t.Errorf("dan decided for an auditor: %v, %+v", err, steps)
 	}
 }
 
