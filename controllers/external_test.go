@@ -78,6 +78,8 @@ func TestExternalWorkload(t *testing.T) {
 	})
 	s.untilGroup("vm", []string{"10.9.0.1/32"}, "m1", "m2")
 	s.protect(v1alpha1.ModeEnforce)
+	// Closed by itself first: a unit that closes its pods and lets a group in waits for that group.
+	s.untilPlaced("m1", "m2")
 	s.grant(s.statement("one", "vm"))
 	s.until("the grant is in the unit", func() string { return s.unitHas("one") })
 	s.until("the unit refers to the group", func() string {
