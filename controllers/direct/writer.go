@@ -261,8 +261,8 @@ func (w *Writer) write(ctx context.Context, at place, o *federation.Object) erro
 	if apierrors.IsUnauthorized(err) {
 		w.forget(at.cluster)
 	}
-	if apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) {
-		w.note(at, sent{}) // refused
+	if refused := apierrors.ReasonForError(err) != metav1.StatusReasonUnknown && !apierrors.IsTimeout(err) && !apierrors.IsServerTimeout(err) && !apierrors.IsInternalError(err); refused {
+		w.note(at, sent{})
 	}
 	return err
 }

@@ -26,7 +26,7 @@ const (
 	// that made it so long. By then most of that is done beside the writers; but the log begins anew only when all of it is carried
 	// and nobody reads it.
 	sqliteLog = "wal_autocheckpoint(16384)"
-	// checkpointEvery is how often that looks; ten thousands of requests make some tens of MB.
+	// checkpointEvery is how often what does so beside them looks whether anything was written.
 	checkpointEvery = time.Second
 )
 
