@@ -156,7 +156,7 @@ func TestRateLimitsHold(t *testing.T) {
 func TestTurns(t *testing.T) {
 	x := newSite(t)
 	first, second, other := x.as("alice"), x.as("alice"), x.as("erin")
-	asked, answer := make(chan struct{}, 10*atOnce), make(chan struct{})
+	asked, answer := make(chan struct{}, 10*questionsAtOnce), make(chan struct{})
 	x.flows.held = func(f audit.Filter) {
 		if len(f.Subjects) > 0 { // hers
 			asked <- struct{}{}
@@ -164,7 +164,7 @@ func TestTurns(t *testing.T) {
 		}
 	}
 	var all sync.WaitGroup
-	for i := range 2 * atOnce {
+	for i := range 2 * questionsAtOnce {
 		b := []*portaltest.Browser{first, second}[i%2]
 		all.Go(func() {
 			if a := b.Get("/api/v1/flows?subject=app-888"); a.Status != http.StatusOK {
@@ -172,7 +172,7 @@ func TestTurns(t *testing.T) {
 			}
 		})
 	}
-	for range atOnce {
+	for range questionsAtOnce {
 		<-asked
 	}
 	if a := other.Get("/api/v1/flows"); a.Status != http.StatusOK {
@@ -187,9 +187,9 @@ func TestTurns(t *testing.T) {
 
 // TestTurnsAreForgotten: neither who is done nor who did not wait is kept.
 func TestTurnsAreForgotten(t *testing.T) {
-	var x turns
+	x := turns{atOnce: questionsAtOnce}
 	var done []func()
-	for range atOnce {
+	for range questionsAtOnce {
 		d, ok := x.take(t.Context(), "alice")
 		if !ok {
 			t.Fatal("there was a turn")

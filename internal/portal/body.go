@@ -9,6 +9,7 @@ import (
 	"mime"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -36,7 +37,7 @@ func init() {
 }
 
 // body reads a request's body, bounded in size and time, and refuses JSON that two readers could understand in two
-// ways, before anything decodes it.
+// ways, before anything decodes it. It runs after guard, so that only callers whom the route's row admits are read.
 func (s *Server) body(c *gin.Context) {
 	if c.Request.Body == nil || c.Request.Body == http.NoBody {
 		return
@@ -45,13 +46,41 @@ func (s *Server) body(c *gin.Context) {
 	if r, ok := routeByPath[c.Request.Method+" "+c.FullPath()]; ok && r.Body != 0 {
 		limit = r.Body
 	}
-	if c.Request.ContentLength > limit {
+	size := c.Request.ContentLength
+	if size > limit {
 		s.fail(c, &http.MaxBytesError{Limit: limit})
 		return
 	}
-	if limit > maxBody && (c.Request.ContentLength < 0 || c.Request.ContentLength > maxBody) && caller(c) != nil && !s.spend(c, budgetLargeBodies, "person "+caller(c).ID) {
+	if size < 0 { // chunked: as large as the route allows
+		size = limit
+	}
+	if size <= maxBody {
+		s.readBody(c, limit)
 		return
 	}
+	who := ""
+	if a := caller(c); a != nil {
+		who = "person " + a.ID
+	} else {
+		who = s.address(c)
+	}
+	if !s.spend(c, budgetLargeBodies, who) {
+		return
+	}
+	done, ok := s.largeBodies.take(c.Request.Context(), who, size)
+	if !ok {
+		s.fail(c, s.limited(c, budgetLargeBodies))
+		return
+	}
+	done = sync.OnceFunc(done)
+	defer done()
+	c.Set(keyBodyPlace, done)
+	if s.readBody(c, limit); !c.IsAborted() {
+		c.Next()
+	}
+}
+
+func (s *Server) readBody(c *gin.Context, limit int64) {
 	patience := bodyPatience + time.Duration(limit/slowestBody)*time.Second
 	// A writer without deadlines is a test's.
 	if err := http.NewResponseController(c.Writer).SetReadDeadline(time.Now().Add(patience)); err != nil && !errors.Is(err, http.ErrNotSupported) {

@@ -19,9 +19,6 @@ const mostChanges = 500
 // ListCatalogSources implements openapi.StrictServerInterface.
 func (a *api) ListCatalogSources(ctx context.Context, _ openapi.ListCatalogSourcesRequestObject) (openapi.ListCatalogSourcesResponseObject, error) {
 	who := actor(ctx)
-	if err := governs(who); err != nil {
-		return nil, err
-	}
 	statuses, err := a.Directory.Statuses(plain(ctx))
 	if err != nil {
 		return nil, err
@@ -71,9 +68,6 @@ func (a *api) ListCatalogSources(ctx context.Context, _ openapi.ListCatalogSourc
 // PreviewSync implements openapi.StrictServerInterface. A configured source is read now; any other name is an upload.
 func (a *api) PreviewSync(ctx context.Context, r openapi.PreviewSyncRequestObject) (openapi.PreviewSyncResponseObject, error) {
 	by := editor(ctx)
-	if !by.Security {
-		return nil, onlySecurity()
-	}
 	reading, err := a.reading(ctx, r.Id, *r.Body)
 	if err != nil {
 		return nil, err
@@ -186,10 +180,6 @@ func syncChange(verb openapi.SyncChangeVerb, c catalog.Change) openapi.SyncChang
 func editor(ctx context.Context) catalog.Actor {
 	who := actor(ctx)
 	return catalog.Actor{ID: who.ID, Security: who.Security && !who.Auditor}
-}
-
-func onlySecurity() error {
-	return &approval.Error{Code: approval.CodeForbidden, Detail: "Only security administrators change the catalog."}
 }
 
 // catalogProblem says what the catalog says, in the words of the API.

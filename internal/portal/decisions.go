@@ -90,7 +90,7 @@ func (a *api) ReviewTicket(ctx context.Context, r openapi.ReviewTicketRequestObj
 
 // WhatIf implements openapi.StrictServerInterface.
 func (a *api) WhatIf(ctx context.Context, r openapi.WhatIfRequestObject) (openapi.WhatIfResponseObject, error) {
-	req, err := request(&r.Body.Request)
+	req, err := request(actor(ctx), &r.Body.Request)
 	if err != nil {
 		return nil, err
 	}

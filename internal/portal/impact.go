@@ -28,7 +28,7 @@ const (
 
 // PreviewImpact implements openapi.StrictServerInterface.
 func (a *api) PreviewImpact(ctx context.Context, r openapi.PreviewImpactRequestObject) (openapi.PreviewImpactResponseObject, error) {
-	req, err := request(r.Body)
+	req, err := request(actor(ctx), r.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -14,7 +14,7 @@ import (
 
 // PreviewTicket implements openapi.StrictServerInterface.
 func (a *api) PreviewTicket(ctx context.Context, r openapi.PreviewTicketRequestObject) (openapi.PreviewTicketResponseObject, error) {
-	req, err := request(r.Body)
+	req, err := request(actor(ctx), r.Body)
 	if err != nil {
 		return nil, err
 	}

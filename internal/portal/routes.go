@@ -11,13 +11,17 @@ import (
 
 const apiBase = "/api/v1"
 
-// who may call a route at all. What somebody sees or changes of an object is decided again with the object in hand.
+// who may call a route at all. It is checked before anything of the request's body is read. What a caller sees or changes of
+// an object is decided again with the object at hand.
 type who int
 
 const (
-	anyone  who = iota // also without a login
-	person             // everyone who is logged in
-	changer            // everyone who is logged in, but auditors
+	anyone        who = iota // also without a login
+	person                   // everyone who is logged in
+	changer                  // everyone who is logged in, except auditors
+	governor                 // security administrators and auditors
+	administrator            // security administrators who are not auditors
+	registrar                // owners of at least one application, and administrators
 )
 
 // The scope that a token needs for a route. noToken: only a browser's session will do, whatever the token's scopes.
@@ -37,7 +41,7 @@ type route struct {
 	Who                     who
 	Scope                   credential.Scope
 	Rule                    string  // what is decided with the object in hand
-	Body                    int64   // the most bytes that it takes; 0: maxBody
+	Body                    int64   // the most bytes that its body may have; 0: maxBody
 	Once                    bool    // an Idempotency-Key is kept with the answer; see once
 	Programs                bool    // called by programs that have nothing to show yet: no cookie counts
 	Costs                   *budget // beside that of all requests, for what reads much
@@ -54,8 +58,8 @@ var routes = []route{
 	{Method: "GET", Path: apiBase + "/me", Operation: "getMe", Who: person, Scope: read, Rule: "the caller"},
 	{Method: "GET", Path: apiBase + "/me/inbox", Operation: "listInbox", Who: person, Scope: read, Rule: "the caller's"},
 	{Method: "POST", Path: apiBase + "/me/inbox", Operation: "markInbox", Who: person, Scope: write, Rule: "the caller's"},
-	{Method: "GET", Path: apiBase + "/notifications/undelivered", Operation: "listUndelivered", Who: person, Scope: read, Rule: "security, auditors"},
-	{Method: "POST", Path: apiBase + "/notifications/undelivered", Operation: "retryUndelivered", Who: changer, Scope: noToken, Rule: "security"},
+	{Method: "GET", Path: apiBase + "/notifications/undelivered", Operation: "listUndelivered", Who: governor, Scope: read},
+	{Method: "POST", Path: apiBase + "/notifications/undelivered", Operation: "retryUndelivered", Who: administrator, Scope: noToken},
 	{Method: "GET", Path: apiBase + "/me/preferences", Operation: "getPreferences", Who: person, Scope: read, Rule: "the caller's"},
 	{Method: "PUT", Path: apiBase + "/me/preferences", Operation: "putPreferences", Who: person, Scope: noToken, Rule: "the caller's"},
 	{Method: "GET", Path: apiBase + "/me/tokens", Operation: "listTokens", Who: person, Scope: noToken, Rule: "the caller's"},
@@ -99,19 +103,19 @@ var routes = []route{
 	{Method: "GET", Path: apiBase + "/approval-policies", Operation: "listApprovalPolicies", Who: person, Scope: read, Rule: "who may break the glass: security, auditors"},
 	{Method: "GET", Path: apiBase + "/approval-policies/:id", Operation: "getApprovalPolicy", Who: person, Scope: read, Rule: "YAML: security, auditors"},
 	{Method: "GET", Path: apiBase + "/classes", Operation: "listClasses", Who: person, Scope: read},
-	{Method: "GET", Path: apiBase + "/catalog/sources", Operation: "listCatalogSources", Who: person, Scope: read, Rule: "security, auditors"},
-	{Method: "POST", Path: apiBase + "/catalog/sources/:id/preview", Operation: "previewSync", Who: changer, Scope: catalogWrite, Rule: "security", Body: 10 << 20},
-	{Method: "POST", Path: apiBase + "/catalog/sources/:id/apply", Operation: "applySync", Who: changer, Scope: catalogWrite, Rule: "security; who made the preview"},
-	{Method: "GET", Path: apiBase + "/catalog/entities", Operation: "listEntities", Who: person, Scope: read, Rule: "security, auditors"},
-	{Method: "POST", Path: apiBase + "/catalog/entities", Operation: "putEntity", Who: changer, Scope: catalogWrite, Rule: "security, never to his own advantage", Body: 1 << 20},
-	{Method: "DELETE", Path: apiBase + "/catalog/entities/:kind/:id", Operation: "deleteEntity", Who: changer, Scope: catalogWrite, Rule: "security"},
+	{Method: "GET", Path: apiBase + "/catalog/sources", Operation: "listCatalogSources", Who: governor, Scope: read},
+	{Method: "POST", Path: apiBase + "/catalog/sources/:id/preview", Operation: "previewSync", Who: administrator, Scope: catalogWrite, Body: 10 << 20},
+	{Method: "POST", Path: apiBase + "/catalog/sources/:id/apply", Operation: "applySync", Who: administrator, Scope: catalogWrite, Rule: "the one who made the preview"},
+	{Method: "GET", Path: apiBase + "/catalog/entities", Operation: "listEntities", Who: governor, Scope: read},
+	{Method: "POST", Path: apiBase + "/catalog/entities", Operation: "putEntity", Who: administrator, Scope: catalogWrite, Rule: "never to the caller's own advantage", Body: 1 << 20},
+	{Method: "DELETE", Path: apiBase + "/catalog/entities/:kind/:id", Operation: "deleteEntity", Who: administrator, Scope: catalogWrite},
 	{Method: "GET", Path: apiBase + "/workloads", Operation: "listWorkloads", Who: person, Scope: read, Rule: "owners of the application, security, auditors"},
-	{Method: "POST", Path: apiBase + "/workloads", Operation: "putWorkloads", Who: changer, Scope: workloadsWrite, Rule: "owners of the application; platforms, by a token of a security administrator", Body: 2 << 20},
-	{Method: "POST", Path: apiBase + "/workloads/sync", Operation: "syncWorkloads", Who: changer, Scope: workloadsWrite, Rule: "security; platforms, by a token of a security administrator", Body: 32 << 20},
+	{Method: "POST", Path: apiBase + "/workloads", Operation: "putWorkloads", Who: registrar, Scope: workloadsWrite, Rule: "owners of the application; platforms, by a token of a security administrator", Body: 2 << 20},
+	{Method: "POST", Path: apiBase + "/workloads/sync", Operation: "syncWorkloads", Who: administrator, Scope: workloadsWrite, Body: 32 << 20},
 	{Method: "DELETE", Path: apiBase + "/workloads/:id", Operation: "deleteWorkload", Who: changer, Scope: workloadsWrite, Rule: "owners of the application, security, the platform that registered it"},
-	{Method: "GET", Path: apiBase + "/ledger", Operation: "listLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
-	{Method: "POST", Path: apiBase + "/ledger/verify", Operation: "verifyLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
-	{Method: "GET", Path: apiBase + "/ledger/export", Operation: "exportLedger", Who: person, Scope: ledgerRead, Rule: "security, auditors"},
+	{Method: "GET", Path: apiBase + "/ledger", Operation: "listLedger", Who: governor, Scope: ledgerRead},
+	{Method: "POST", Path: apiBase + "/ledger/verify", Operation: "verifyLedger", Who: governor, Scope: ledgerRead},
+	{Method: "GET", Path: apiBase + "/ledger/export", Operation: "exportLedger", Who: governor, Scope: ledgerRead},
 	{Method: "GET", Path: apiBase + "/flows", Operation: "listFlows", Who: person, Scope: read, Rule: "of what the caller owns; all: security, auditors", Costs: &budgetFlows},
 	{Method: "GET", Path: apiBase + "/flows/series", Operation: "listFlowSeries", Who: person, Scope: read, Rule: "of what the caller owns; all: security, auditors", Costs: &budgetFlows},
 	{Method: "GET", Path: apiBase + "/flows/raw", Operation: "listRawFlows", Who: person, Scope: read, Rule: "of what the caller owns; all, and nodes: security, auditors", Costs: &budgetFlows},
@@ -131,17 +135,17 @@ var routes = []route{
 	{Method: "PUT", Path: apiBase + "/rollout/:id/guard", Operation: "putRolloutGuard", Who: changer, Scope: rolloutWrite, Rule: "owners, security", Costs: &budgetSwitches},
 	{Method: "POST", Path: apiBase + "/tickets/impact", Operation: "previewImpact", Who: changer, Scope: read, Rule: "as asking for it; lines of what the caller owns", Costs: &budgetReplays},
 	{Method: "GET", Path: apiBase + "/tickets/:id/impact", Operation: "getTicketImpact", Who: person, Scope: read, Rule: "who may see the ticket; lines of what the caller owns or decides", Costs: &budgetReplays},
-	{Method: "GET", Path: apiBase + "/fleet", Operation: "listFleet", Who: person, Scope: read, Rule: "security, auditors"},
-	{Method: "GET", Path: apiBase + "/fleet/:member", Operation: "getMember", Who: person, Scope: read, Rule: "security, auditors"},
-	{Method: "GET", Path: apiBase + "/access", Operation: "listAccess", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
-	{Method: "GET", Path: apiBase + "/access/graph", Operation: "getAccessGraph", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
-	{Method: "GET", Path: apiBase + "/access/path", Operation: "getAccessPath", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetReplays},
-	{Method: "GET", Path: apiBase + "/policies", Operation: "listPolicies", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
-	{Method: "GET", Path: apiBase + "/policies/:name", Operation: "getPolicy", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
-	{Method: "GET", Path: apiBase + "/findings", Operation: "listFindings", Who: person, Scope: read, Rule: "security, auditors", Costs: &budgetFlows},
-	{Method: "GET", Path: apiBase + "/downgrade", Operation: "getDowngrade", Who: person, Scope: read, Rule: "security, auditors"},
-	{Method: "POST", Path: apiBase + "/downgrade", Operation: "startDowngrade", Who: changer, Scope: noToken, Rule: "security", Costs: &budgetSwitches},
-	{Method: "DELETE", Path: apiBase + "/downgrade", Operation: "resumeDowngrade", Who: changer, Scope: noToken, Rule: "security", Costs: &budgetSwitches},
+	{Method: "GET", Path: apiBase + "/fleet", Operation: "listFleet", Who: governor, Scope: read},
+	{Method: "GET", Path: apiBase + "/fleet/:member", Operation: "getMember", Who: governor, Scope: read},
+	{Method: "GET", Path: apiBase + "/access", Operation: "listAccess", Who: governor, Scope: read, Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/access/graph", Operation: "getAccessGraph", Who: governor, Scope: read, Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/access/path", Operation: "getAccessPath", Who: governor, Scope: read, Costs: &budgetReplays},
+	{Method: "GET", Path: apiBase + "/policies", Operation: "listPolicies", Who: governor, Scope: read, Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/policies/:name", Operation: "getPolicy", Who: governor, Scope: read, Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/findings", Operation: "listFindings", Who: governor, Scope: read, Costs: &budgetFlows},
+	{Method: "GET", Path: apiBase + "/downgrade", Operation: "getDowngrade", Who: governor, Scope: read},
+	{Method: "POST", Path: apiBase + "/downgrade", Operation: "startDowngrade", Who: administrator, Scope: noToken, Costs: &budgetSwitches},
+	{Method: "DELETE", Path: apiBase + "/downgrade", Operation: "resumeDowngrade", Who: administrator, Scope: noToken, Costs: &budgetSwitches},
 	{Method: "GET", Path: apiBase + "/events", Operation: "streamEvents", Who: person, Scope: read, Rule: "what the caller may see"},
 }
 
@@ -165,7 +169,7 @@ func (s *Server) guard(c *gin.Context) {
 	t := tokenOf(c)
 	switch {
 	case !ok:
-		s.fail(c, problemf(http.StatusForbidden, "forbidden", "Nobody may call this."))
+		s.fail(c, forbidden("Nobody may call this."))
 	case r.Who == anyone:
 	case caller(c) == nil:
 		s.fail(c, problemf(http.StatusUnauthorized, "unauthenticated", "Log in first."))
@@ -174,7 +178,37 @@ func (s *Server) guard(c *gin.Context) {
 		s.fail(c, problemf(http.StatusForbidden, "scope", "A token cannot do this: log in with a browser."))
 	case t != nil && !t.Has(r.Scope):
 		s.fail(c, problemf(http.StatusForbidden, "scope", "The token lacks the scope %s.", string(r.Scope)))
-	case r.Who == changer && caller(c).Auditor:
-		s.fail(c, approval.AuditorsOnlyRead())
+	default:
+		if err := s.mayCall(r.Who, *caller(c)); err != nil {
+			s.fail(c, err)
+		}
 	}
+}
+
+// mayCall returns why somebody who is logged in may not call a route of the given row; nil: they may.
+func (s *Server) mayCall(w who, a approval.Actor) error {
+	switch w {
+	case anyone, person:
+		return nil
+	case governor:
+		return governs(a)
+	case changer, administrator, registrar:
+	default:
+		return forbidden("Nobody may call this.")
+	}
+	switch {
+	case a.Auditor:
+		return approval.AuditorsOnlyRead()
+	case w == administrator && !a.Security:
+		return forbidden("Only security administrators can do this.")
+	case w == registrar && !a.Security:
+		if applications, _ := s.Catalog().Owned(a.ID); len(applications) == 0 {
+			return forbidden("Only an owner of an application or the security team can do this.")
+		}
+	}
+	return nil
+}
+
+func forbidden(detail string) error {
+	return &approval.Error{Code: approval.CodeForbidden, Detail: detail}
 }

@@ -116,10 +116,12 @@ type Server struct {
 	limits   *limits
 	metrics  *metrics
 	replays  replays
-	turns    turns
-	analyses analyses
-	lists    shownLists
-	stop     context.Context
+	turns    *turns
+	// largeBodies bounds the memory for request bodies.
+	largeBodies *largeBodies
+	analyses    analyses
+	lists       shownLists
+	stop        context.Context
 }
 
 // New makes a server. The context ends its event streams, which a graceful shutdown would wait for.
@@ -127,7 +129,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Server{Config: c, stop: ctx, limits: newLimits(c.Now), lists: newShownLists()}
+	s := &Server{Config: c, stop: ctx, limits: newLimits(c.Now), lists: newShownLists(), turns: &turns{atOnce: questionsAtOnce}, largeBodies: newLargeBodies()}
 	s.metrics = newMetrics(c.Metrics, c.Hub, c.Stats, c.Now, c.Log)
 	s.sessions = newSessions(c)
 	s.login = newLogin(c)
@@ -150,7 +152,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	e.POST("/auth/logout", s.logout)
 	e.GET("/healthz", func(c *gin.Context) { c.String(http.StatusOK, "ok\n") })
 	e.GET("/readyz", s.readyz)
-	strict := openapi.NewStrictHandlerWithOptions(&api{s}, []openapi.StrictMiddlewareFunc{inTurn()}, openapi.StrictGinServerOptions{ //nolint:contextcheck // who waits has a context of his own
+	strict := openapi.NewStrictHandlerWithOptions(&api{s}, []openapi.StrictMiddlewareFunc{inTurn(), bodyDecoded}, openapi.StrictGinServerOptions{ //nolint:contextcheck // who waits has a context of his own
 		RequestErrorHandlerFunc:  func(c *gin.Context, err error) { s.fail(c, badRequest(err)) },
 		HandlerErrorFunc:         func(c *gin.Context, err error) { s.fail(c, err) },
 		ResponseErrorHandlerFunc: s.responseFailed,

@@ -1,13 +1,11 @@
 package portal
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 	"unicode/utf8"
-
-	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
@@ -20,10 +18,14 @@ const (
 	maxClusters = 1000
 )
 
-// request checks the form of what somebody asks for; what it means is checked with the catalog at hand.
-func request(b *openapi.NewTicket) (approval.Request, error) {
+// request checks the form of what somebody asks for; what it means is checked with the catalog at hand. The texts of objects are
+// parsed only for the people who may propose objects, or ask in another's place who would decide on them.
+func request(who approval.Actor, b *openapi.NewTicket) (approval.Request, error) {
 	if n := len(b.Items); n < 1 || n > approval.MaxItems {
 		return approval.Request{}, wrong("items", fmt.Sprintf("must have 1 to %d items", approval.MaxItems))
+	}
+	if !who.Security && !who.Auditor && slices.ContainsFunc(b.Items, func(it openapi.NewTicketItem) bool { return it.Object != nil }) {
+		return approval.Request{}, forbidden("Only the security team can ask for this.")
 	}
 	r := approval.Request{Kind: approval.KindGrant, Reason: b.Reason, BreakGlass: value(b.BreakGlass)}
 	if b.Kind != nil {
@@ -107,29 +109,10 @@ func objectChange(path string, o openapi.ObjectChange) (*approval.ObjectChange, 
 	}
 	spec, err := specJSON(text)
 	if err != nil {
-		return nil, wrong(path+"spec", "must be the spec as YAML or JSON, with each field once")
+		return nil, wrong(path+"spec", "must be one spec as YAML or JSON, with each field once and without anchors and aliases")
 	}
 	out.Spec = spec
 	return out, nil
-}
-
-// specJSON reads a spec that people wrote. The bound on what it becomes is for aliases that multiply.
-func specJSON(text string) (json.RawMessage, error) {
-	data, err := yaml.YAMLToJSONStrict([]byte(text))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > 4*maxSpec {
-		return nil, fmt.Errorf("the spec becomes too large: %d bytes", len(data))
-	}
-	if err := checkJSON(data); err != nil {
-		return nil, err
-	}
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(data, &object); err != nil {
-		return nil, fmt.Errorf("the spec is no object: %w", err)
-	}
-	return data, nil
 }
 
 // duration is looked at before it becomes one, which it may overflow.

@@ -10,7 +10,7 @@ import (
 
 // CreateTicket implements openapi.StrictServerInterface.
 func (a *api) CreateTicket(ctx context.Context, r openapi.CreateTicketRequestObject) (openapi.CreateTicketResponseObject, error) {
-	req, err := request(r.Body)
+	req, err := request(actor(ctx), r.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -7,15 +7,17 @@ import (
 )
 
 const (
-	// atOnce is how many of a person's questions about flows are answered at the same time. A store has few readers (a file
+	// questionsAtOnce is how many of a person's questions about flows are answered at the same time. A store has few readers (a file
 	// has four), and one person must not have them all for as long as questions may take.
-	atOnce = 3
+	questionsAtOnce = 3
 	// turnPatience is how long a question waits for its turn.
 	turnPatience = 8 * time.Second
 )
 
-// turns lets each caller do a few things at once; further ones wait.
+// turns lets each caller do atOnce things at the same time; further ones wait.
 type turns struct {
+	atOnce int
+
 	mu     sync.Mutex
 	people map[string]*turn // who does something or waits
 }
@@ -30,7 +32,7 @@ func (t *turns) take(ctx context.Context, caller string) (done func(), ok bool) 
 	t.mu.Lock()
 	x := t.people[caller]
 	if x == nil {
-		x = &turn{slots: make(chan struct{}, atOnce)}
+		x = &turn{slots: make(chan struct{}, t.atOnce)}
 		if t.people == nil {
 			t.people = map[string]*turn{}
 		}

@@ -28,6 +28,8 @@ export const saidInChinese: Record<string, string> = {
   "The database is busy. Nothing was changed; try again.": "数据库正忙，没有做任何更改，请重试。",
   // The catalog.
   "Only security administrators change the catalog.": "只有安全管理员可以修改目录。",
+  "Only security administrators can do this.": "只有安全管理员可以执行此操作。",
+  "Only an owner of an application or the security team can do this.": "只有应用负责人或安全团队可以执行此操作。",
   "Nobody gives authority to himself; another security administrator has to do this: %s.": "任何人都不能给自己授予权限，须由另一位安全管理员操作：{{1}}。",
   "Somebody else has changed the catalog meanwhile: look at it again.": "目录刚刚被他人修改，请重新查看。",
   "The preview is not known, or too old: make a new one.": "预览不存在或已过期，请重新预览。",
@@ -290,7 +292,7 @@ export const saidInChinese: Record<string, string> = {
   "The duration must be between 5 minutes and 366 days.": "时长必须在 5 分钟到 366 天之间。",
   "must be between %s and %s, or absent": "必须在 {{1}} 到 {{2}} 之间，或留空",
   "must have 1 to %s items": "必须有 1 到 {{1}} 项",
-  "must be the spec as YAML or JSON, with each field once": "必须是 YAML 或 JSON 格式的 spec，每个字段只出现一次",
+  "must be one spec as YAML or JSON, with each field once and without anchors and aliases": "必须是一份 YAML 或 JSON 格式的 spec，每个字段只出现一次，且不使用锚点和别名",
   "must have at most %s bytes": "最多 {{1}} 字节",
   // The change that a ticket brings.
   "%s resources are concerned; the dataplane objects of the first %s are shown.": "涉及 {{1}} 个资源，仅显示前 {{2}} 个的数据面对象。",

@@ -1,0 +1,72 @@
+package portal
+
+import (
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestSpecJSON(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, text, want string }{
+		"YAML":            {"what people write", "a: 1\nb: [x]\n", `{"a":1,"b":["x"]}`},
+		"JSON":            {"what programs write", `{"a": {"b": "c"}}`, `{"a":{"b":"c"}}`},
+		"end marker":      {"nothing follows", "a: 1\n...\n", `{"a":1}`},
+		"asterisk":        {"a quoted name with a wildcard is no alias", `pattern: "trnv1:rsc:o:redis:clusters:*"`, `{"pattern":"trnv1:rsc:o:redis:clusters:*"}`},
+		"plain asterisk":  {"an asterisk inside a word is none either", "pattern: trnv1:rsc:o:redis:clusters:*", `{"pattern":"trnv1:rsc:o:redis:clusters:*"}`},
+		"anchor":          {"it is of no use without an alias", "a: &x 1\n", ""},
+		"alias":           {"it stands for any amount of text", "a: &x 1\nb: *x\n", ""},
+		"anchor of key":   {"also in a key", "&x a: 1\n", ""},
+		"merge":           {"a merge is an alias", "a: &x {c: 1}\nb: {<<: *x}\n", ""},
+		"twice":           {"two readers, two meanings", "a: 1\na: 2\n", ""},
+		"second document": {"it would be dropped", "a: 1\n---\nb: 1\n", ""},
+		"after the end":   {"it would be dropped", "a: 1\n...\nb: 1\n", ""},
+		"list":            {"a spec is an object", "[1]", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := specJSON(tc.text)
+			if string(got) != tc.want || (err == nil) != (tc.want != "") {
+				t.Errorf("%s: %s %v, want %s", tc.reason, got, err, tc.want)
+			}
+		})
+	}
+}
+
+// expanding is a spec of some kilobytes that stands for hundreds of megabytes.
+func expanding() string {
+	return "s: &s " + strings.Repeat("x", 8<<10) + "\na: &a [" + strings.Repeat("*s,", 2000) + "]\nb: [" + strings.Repeat("*a,", 18) + "]\n"
+}
+
+// allocated is how many bytes f allocates, also what it frees again.
+func allocated(f func()) uint64 {
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	f()
+	runtime.ReadMemStats(&after)
+	return after.TotalAlloc - before.TotalAlloc
+}
+
+func TestAliasesAreRefusedBeforeTheyExpand(t *testing.T) {
+	x := newSite(t)
+	for who, want := range map[string]int{"alice": http.StatusForbidden, "dave": http.StatusUnprocessableEntity} {
+		for _, path := range []string{"/api/v1/tickets", "/api/v1/tickets/preview", "/api/v1/tickets/impact"} {
+			b := x.as(who)
+			body := map[string]any{"kind": "class", "reason": "r", "items": []map[string]any{{"object": map[string]any{"kind": "ResourceClass", "name": "x", "verb": "create", "spec": expanding()}}}}
+			var status int
+			if got := allocated(func() { status = b.Post(path, body).Status }); got > 16<<20 || status != want {
+				t.Errorf("%s to %s: %d, want %d; %d MiB allocated", who, path, status, want, got>>20)
+			}
+		}
+	}
+}
+
+func TestOnlyTheSecurityTeamHasSpecsParsed(t *testing.T) {
+	x := newSite(t)
+	item := []map[string]any{{"object": map[string]any{"kind": "ResourceClass", "name": "x", "verb": "create", "spec": "no: [yaml"}}}
+	body := map[string]any{"kind": "class", "reason": "r", "items": item}
+	for who, want := range map[string]int{"alice": http.StatusForbidden, "bob": http.StatusForbidden, "grace": http.StatusUnprocessableEntity, "dave": http.StatusUnprocessableEntity} {
+		if a := x.as(who).Post("/api/v1/tickets/what-if", map[string]any{"as": "dave", "request": body}); a.Status != want {
+			t.Errorf("%s: %d, want %d: %s", who, a.Status, want, a.Body)
+		}
+	}
+}
