@@ -29,7 +29,7 @@ func TestDowngradeAsksAndResumeEndsIt(t *testing.T) {
 		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: guard.Pusher}}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	all, err := guard.Objects(nil)
+	all, err := guard.Objects(guard.Credentials{})
 	if err != nil {
 		t.Fatal(err)
 	}

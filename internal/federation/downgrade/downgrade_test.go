@@ -88,7 +88,7 @@ func policy(name string, spec map[string]any) *unstructured.Unstructured {
 
 func bringGuard(t *testing.T, config *rest.Config) {
 	t.Helper()
-	all, err := guard.Objects(nil)
+	all, err := guard.Objects(guard.Credentials{})
 	if err != nil {
 		t.Fatal(err)
 	}

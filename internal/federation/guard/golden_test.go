@@ -17,12 +17,13 @@ var update = flag.Bool("update", false, "rewrite deploy/guard")
 
 // deploy/guard is for those who apply files; the example of class labels is for reading, because the keys are the fleet's own.
 func TestFilesAreWhatIsRendered(t *testing.T) {
-	for file, keys := range map[string][]string{"deploy/guard/guard.yaml": nil, "internal/federation/guard/testdata/class-labels.yaml": {"com.trip/redis-cluster", "com.trip/appid"}} {
+	for file, keys := range map[string]Credentials{"deploy/guard/guard.yaml": {},
+		"internal/federation/guard/testdata/class-labels.yaml": {Labels: []string{"com.trip/redis-cluster", "com.trip/appid"}, ServiceAccounts: []string{"app-{id}"}}} {
 		objects, err := Objects(keys)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if keys != nil {
+		if !keys.Empty() {
 			objects = objects[len(objects)-2:]
 		}
 		got := "# Rendered by internal/federation/guard; go test ./internal/federation/guard -update writes it again.\n"
@@ -54,8 +55,8 @@ func TestFilesAreWhatIsRendered(t *testing.T) {
 }
 
 func TestJudge(t *testing.T) {
-	keys := []string{"com.trip/appid"}
-	plain, err := Objects(nil)
+	keys := Credentials{Labels: []string{"com.trip/appid"}}
+	plain, err := Objects(Credentials{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +64,7 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := Objects([]string{"com.trip/other"})
+	other, err := Objects(Credentials{Labels: []string{"com.trip/other"}})
 	if err != nil {
 		t.Fatal(err)
 	}

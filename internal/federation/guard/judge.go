@@ -24,18 +24,18 @@ const (
 )
 
 // Judge compares what a member has with what is rendered, and says in a sentence what is wrong; "": nothing. found are
-// its policies and bindings, others too; keys are the labels of the classes, which count only where somebody asked
-// for the policy about them. It is pure.
-func Judge(found []*unstructured.Unstructured, keys []string) (State, string) {
+// its policies and bindings, others too; c are the credentials of the classes, which count only where the
+// policy about them was brought to the member. It is pure.
+func Judge(found []*unstructured.Unstructured, c Credentials) (State, string) {
 	key := func(o *unstructured.Unstructured) string { return o.GetKind() + " " + o.GetName() }
 	have := map[string]*unstructured.Unstructured{}
 	for _, o := range found {
 		have[key(o)] = o
 	}
 	if have[kindPolicy+" "+ClassLabels] == nil && have[kindBinding+" "+ClassLabels] == nil {
-		keys = nil
+		c = Credentials{}
 	}
-	want, err := Objects(keys)
+	want, err := Objects(c)
 	if err != nil {
 		return Unknown, err.Error()
 	}

@@ -9,23 +9,68 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// podLabels are the labels of a pod, or those that the pods of a workload will have.
-const podLabels = "%[1]s == null ? {} : " +
-	"request.resource.resource == 'pods' ? %[1]s.metadata.?labels.orValue({}) : " +
-	"request.resource.resource == 'cronjobs' ? %[1]s.spec.jobTemplate.spec.template.?metadata.?labels.orValue({}) : " +
-	"%[1]s.spec.?template.?metadata.?labels.orValue({})"
+// Credentials are what a workload is identified by: whoever may choose one of them decides what the workload may reach
+// and who may reach it.
+type Credentials struct {
+	// Labels are the keys of the pod labels that classes select by.
+	Labels []string
+	// ServiceAccounts are the templates of the service accounts that Istio identifies clients by. A template contains
+	// "{id}" once.
+	ServiceAccounts []string
+}
 
-// classLabels lets a label that a class selects by be set, changed or taken away only by who has the right to, and by
-// the cluster's own controllers, which make pods of workloads that were looked at. One rule for each key: the cost of
-// asking the authorizer is counted for each.
-func classLabels(keys []string) admission.ValidatingAdmissionPolicySpec {
+// Empty reports whether there is nothing to guard.
+func (c Credentials) Empty() bool { return len(c.Labels) == 0 && len(c.ServiceAccounts) == 0 }
+
+// Expressions of the pod template in a request; %[1]s is "object" or "oldObject". Every write of a pod's metadata is
+// covered: the pod itself, each of its subresources (pods/status and pods/binding can set labels), the older Binding
+// resource, and what controllers make pods from, the revisions of a StatefulSet or DaemonSet included. Fields that an object
+// of another kind lacks (an Eviction, for example) are read as absent.
+const (
+	podMetadata = "request.resource.resource in ['pods', 'bindings']"
+	jobTemplate = "request.resource.resource == 'cronjobs'"
+	revision    = "request.resource.resource == 'controllerrevisions'"
+
+	podLabels = "%[1]s == null ? {} : " +
+		podMetadata + " ? %[1]s.metadata.?labels.orValue({}) : " +
+		jobTemplate + " ? %[1]s.?spec.?jobTemplate.?spec.?template.?metadata.?labels.orValue({}) : " +
+		revision + " ? %[1]s.?data.?spec.?template.?metadata.?labels.orValue({}) : " +
+		"%[1]s.?spec.?template.?metadata.?labels.orValue({})"
+
+	podSpec = podMetadata + " ? %[1]s.?spec : " +
+		jobTemplate + " ? %[1]s.?spec.?jobTemplate.?spec.?template.?spec : " +
+		revision + " ? %[1]s.?data.?spec.?template.?spec : " +
+		"%[1]s.?spec.?template.?spec"
+
+	// podAccount is the name of the service account that the pods run as. "serviceAccount" is the older name of the field,
+	// which the API server copies in pods and not in templates.
+	podAccount = "%[1]s == null ? '' : " +
+		"request.resource.resource == 'serviceaccounts' ? (" + accountName + ") : " +
+		"((" + podSpec + ").?serviceAccountName.orValue('') != '' ? (" + podSpec + ").?serviceAccountName.orValue('') : " +
+		"(" + podSpec + ").?serviceAccount.orValue(''))"
+
+	// accountName is the name of the service account that is written, or for which a token is requested. A generated name
+	// counts by its prefix until it is known.
+	accountName = "request.?subResource.orValue('') != '' ? request.?name.orValue('') : " +
+		"%[1]s.metadata.?name.orValue('') != '' ? %[1]s.metadata.?name.orValue('') : %[1]s.metadata.?generateName.orValue('')"
+)
+
+// credentials lets a label that a class selects by be set, changed or removed, and a service account that identifies a
+// client be created or used, only by those who have the right to. The cluster's own controllers are admitted, because
+// the templates from which they make pods were checked. Each key and each template has a rule of its own, since the API
+// server limits the cost of authorizer calls for each rule.
+func credentials(c Credentials) admission.ValidatingAdmissionPolicySpec {
 	fail, forbidden := admission.Fail, metav1.StatusReasonForbidden
+	core := []string{"pods", "pods/*", "bindings", "replicationcontrollers"}
+	if len(c.ServiceAccounts) > 0 {
+		core = append(core, "serviceaccounts", "serviceaccounts/token")
+	}
 	spec := admission.ValidatingAdmissionPolicySpec{
 		FailurePolicy: &fail,
 		MatchConstraints: match([]admission.NamedRuleWithOperations{
-			settings("", "pods", "replicationcontrollers"),
-			settings("apps", "deployments", "replicasets", "statefulsets", "daemonsets"),
-			settings("batch", "jobs", "cronjobs"),
+			creations("", core...),
+			creations("apps", "deployments", "replicasets", "statefulsets", "daemonsets", "controllerrevisions"),
+			creations("batch", "jobs", "cronjobs"),
 		}),
 		Variables: []admission.Variable{
 			{Name: "now", Expression: fmt.Sprintf(podLabels, "object")},
@@ -34,7 +79,7 @@ func classLabels(keys []string) admission.ValidatingAdmissionPolicySpec {
 				"request.userInfo.?username.orValue('') == 'system:kube-controller-manager'"},
 		},
 	}
-	for _, key := range slices.Compact(slices.Sorted(slices.Values(keys))) {
+	for _, key := range unique(c.Labels) {
 		right := func(labels string) string {
 			return fmt.Sprintf("(!(%[1]s in variables.%[2]s) || authorizer.group('%[3]s').resource('%[4]s').namespace(request.namespace).name('%[5]s=' + variables.%[2]s[%[1]s]).check('%[6]s').allowed())",
 				quote(key), labels, LabelGroup, LabelResource, key, LabelVerb)
@@ -46,11 +91,39 @@ func classLabels(keys []string) admission.ValidatingAdmissionPolicySpec {
 				key, LabelVerb, LabelResource, LabelGroup, key),
 		})
 	}
+	if len(c.ServiceAccounts) == 0 {
+		return spec
+	}
+	spec.Variables = append(spec.Variables,
+		admission.Variable{Name: "account", Expression: fmt.Sprintf(podAccount, "object")},
+		admission.Variable{Name: "accountBefore", Expression: fmt.Sprintf(podAccount, "oldObject")},
+		// The kubelet requests the tokens of the pods that run on its node, which were checked when they were created.
+		admission.Variable{Name: "kubelet", Expression: "request.?subResource.orValue('') == 'token' && request.userInfo.?groups.orValue([]).exists(g, g == 'system:nodes')"},
+	)
+	for _, template := range unique(c.ServiceAccounts) {
+		prefix, suffix, _ := strings.Cut(template, "{id}")
+		names := fmt.Sprintf("variables.account.startsWith(%s) && variables.account.endsWith(%s)", quote(prefix), quote(suffix))
+		if prefix != "" {
+			// A name that is about to be generated has no suffix yet.
+			names = fmt.Sprintf("variables.account.startsWith(%s) && (variables.account.endsWith(%s) || request.?name.orValue('') == '')", quote(prefix), quote(suffix))
+		}
+		right := fmt.Sprintf("authorizer.group('%s').resource('%s').namespace(request.namespace).name(variables.account).check('%s').allowed()",
+			LabelGroup, AccountResource, AccountVerb)
+		spec.Validations = append(spec.Validations, admission.Validation{
+			Expression: "variables.controller || variables.kubelet || variables.account == '' || " +
+				"request.?subResource.orValue('') != 'token' && variables.account == variables.accountBefore || !(" + names + ") || " + right,
+			Reason: &forbidden,
+			Message: fmt.Sprintf("service accounts named %s identify clients to Istio: creating one, running pods as one or requesting its token needs the verb %s on %s.%s, resource name = name of the account, in this namespace",
+				template, AccountVerb, AccountResource, LabelGroup),
+		})
+	}
 	return spec
 }
 
-// settings matches what sets labels of pods.
-func settings(group string, resources ...string) admission.NamedRuleWithOperations {
+func unique(in []string) []string { return slices.Compact(slices.Sorted(slices.Values(in))) }
+
+// creations matches requests that create or update the resources.
+func creations(group string, resources ...string) admission.NamedRuleWithOperations {
 	r := rule(group, admission.NamespacedScope, resources...)
 	r.Operations = []admission.OperationType{admission.Create, admission.Update}
 	return r

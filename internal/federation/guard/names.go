@@ -24,7 +24,7 @@ const (
 	Writers = "acp-guard"
 	// Downgraded refuses the pusher while the mark is there.
 	Downgraded = "acp-guard-downgrade"
-	// ClassLabels says who may set the classes' labels on pods. It is there only where somebody asked for it.
+	// ClassLabels restricts who may set the classes' labels on pods and use the classes' service accounts. It is optional.
 	ClassLabels = "acp-class-labels"
 )
 
@@ -34,6 +34,13 @@ const (
 	LabelGroup    = "acp.io"
 	LabelResource = "classlabels"
 	LabelVerb     = "set"
+)
+
+// AccountResource and AccountVerb are what a user needs to be allowed, in the namespace, to create or use a service account by
+// which Istio identifies a client: the name of the resource is the name of the account. Nothing serves such a resource.
+const (
+	AccountResource = "classserviceaccounts"
+	AccountVerb     = "use"
 )
 
 // Resources of the policies and of their bindings.

@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Objects are the policies and their bindings, a policy before its binding. keys are the labels of the classes if these
-// are to be guarded, too; none: they are not.
-func Objects(keys []string) ([]*unstructured.Unstructured, error) {
+// Objects are the policies and their bindings, a policy before its binding. The credentials of workloads are guarded, too,
+// if any are given.
+func Objects(c Credentials) ([]*unstructured.Unstructured, error) {
 	type part struct {
 		name  string
 		spec  admission.ValidatingAdmissionPolicySpec
 		param *admission.ParamRef
 	}
 	parts := []part{{Writers, writers(), nil}, {Downgraded, downgraded(), markParam()}}
-	if len(keys) > 0 {
-		parts = append(parts, part{ClassLabels, classLabels(keys), nil})
+	if !c.Empty() {
+		parts = append(parts, part{ClassLabels, credentials(c), nil})
 	}
 	var out []*unstructured.Unstructured
 	for _, p := range parts {

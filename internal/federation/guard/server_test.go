@@ -88,9 +88,9 @@ func (m *member) as(user string, groups ...string) dynamic.Interface {
 }
 
 // guard brings the policies, and waits until the API server follows them, which takes a moment.
-func (m *member) guard(keys []string, refused func(context.Context) error) {
+func (m *member) guard(c Credentials, refused func(context.Context) error) {
 	m.t.Helper()
-	objects, err := Objects(keys)
+	objects, err := Objects(c)
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -163,7 +163,7 @@ func TestWritersAreRefused(t *testing.T) {
 	if err := probe(ctx); err != nil {
 		t.Fatalf("without a guard: %v", err)
 	}
-	m.guard(nil, probe)
+	m.guard(Credentials{}, probe)
 
 	create := func(gvr schema.GroupVersionResource, namespace string, o *unstructured.Unstructured) func(context.Context, dynamic.Interface) error {
 		return func(ctx context.Context, c dynamic.Interface) error {
@@ -315,7 +315,7 @@ func TestClassLabelsNeedARight(t *testing.T) {
 		}
 	}
 	dry := metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
-	m.guard([]string{key, "com.trip/redis-cluster"}, func(ctx context.Context) error {
+	m.guard(Credentials{Labels: []string{key, "com.trip/redis-cluster"}}, func(ctx context.Context) error {
 		_, err := m.as("mallory").Resource(pods).Namespace("shop").Create(ctx, pod(key+"=888"), dry)
 		return err
 	})

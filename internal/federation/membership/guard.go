@@ -27,7 +27,7 @@ type Fix struct {
 	Name string
 	// Member is the member's administrator.
 	Member *rest.Config
-	// Keys are the labels that classes select pods by; ClassLabels: who sets them on pods needs a right there.
+	// Keys are what classes identify pods by; with ClassLabels, setting those on pods needs a right there.
 	Keys        []preflight.Key
 	ClassLabels bool
 	// Istio: bring what Istio's policies need, too, although the host does not carry them yet.
@@ -106,11 +106,11 @@ func (f *Fix) admitted(ctx context.Context, c federation.Cluster) error {
 
 // bringGuard makes the guard of a member as it has to be. A cluster that is too old for it has none.
 func bringGuard(ctx context.Context, objects dynamic.Interface, cluster string, keys []preflight.Key, labels, dry bool, told func(Step, error) error) error {
-	var names []string
+	var credentials guard.Credentials
 	if labels {
-		names = preflight.Labels(keys)
+		credentials = preflight.Credentials(keys)
 	}
-	all, err := guard.Objects(names)
+	all, err := guard.Objects(credentials)
 	if err != nil {
 		return err
 	}

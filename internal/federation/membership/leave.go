@@ -239,7 +239,7 @@ func (l *Leave) clean(ctx context.Context, pusherSecret string) error {
 	if err != nil {
 		return err
 	}
-	guarding, err := guard.Objects([]string{"any"}) // whatever its keys are
+	guarding, err := guard.Objects(guard.Credentials{Labels: []string{"any"}}) // whatever its keys are
 	if err != nil {
 		return err
 	}

@@ -150,6 +150,9 @@ func settings(f Facts, n Needs) []Finding {
 		return append(out, Finding{Severity: Fails, Code: LabelsUnreadable, Message: err.Error(), Do: "mend the setting labels of Cilium"})
 	}
 	for _, k := range n.Keys {
+		if k.GuardedOnly {
+			continue
+		}
 		if !filter.Has(k.Label) {
 			out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, About: k.Class,
 				Message: fmt.Sprintf("the label %s of class %s is not in Cilium's identities: what selects it matches nothing", k.Label, k.Class),

@@ -17,7 +17,7 @@ var needs = Needs{Kinds: []federation.Kind{federation.CiliumPolicy, federation.C
 
 // healthy is a member without anything to tell.
 func healthy() Facts {
-	guarding, err := guard.Objects(nil)
+	guarding, err := guard.Objects(guard.Credentials{})
 	if err != nil {
 		panic(err)
 	}

@@ -94,5 +94,11 @@ type Needs struct {
 	Others []Facts
 }
 
-// Key is the pod label of a class.
-type Key struct{ Class, Label string }
+// Key is what a class identifies pods by.
+type Key struct {
+	Class, Label string
+	// ServiceAccount is the template of the service accounts that Istio identifies the class by, if it has one.
+	ServiceAccount string
+	// GuardedOnly is set where no class of Cilium's uses the label: it is guarded, and Cilium need not know it.
+	GuardedOnly bool
+}

@@ -16,7 +16,7 @@ func GuardState(f Facts, n Needs) (guard.State, string) {
 	if f.Silent != "" || f.Guard.Unread != "" {
 		return guard.Unknown, f.Guard.Unread
 	}
-	return guard.Judge(f.Guard.Objects, Labels(n.Keys))
+	return guard.Judge(f.Guard.Objects, Credentials(n.Keys))
 }
 
 const repair = "kubectl acp cluster check --fix brings it there"

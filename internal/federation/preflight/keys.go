@@ -4,37 +4,45 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// EnforcedBy tells whether a class names an enforcer; one that names none is Cilium's.
+// EnforcedBy reports whether a class names an enforcer. A class that names none is enforced by Cilium.
 func EnforcedBy(c *v1alpha1.ResourceClass, name v1alpha1.EnforcerName) bool {
 	return slices.Contains(c.Spec.Enforcers, name) || len(c.Spec.Enforcers) == 0 && name == v1alpha1.EnforcerCilium
 }
 
-// Keys are the labels by which Cilium would have to know pods, for classes that it enforces.
+// Keys returns what each class identifies pods by. Cilium has to know the labels of the classes that it enforces, and with
+// them those of all clients; Istio identifies clients by service accounts, and its policies select servers by labels.
 func Keys(resources []*v1alpha1.ResourceClass, subjects []*v1alpha1.SubjectClass) []Key {
 	var out []Key
-	enforced := false
+	cilium, istio := false, false
 	for _, c := range resources {
-		if EnforcedBy(c, v1alpha1.EnforcerCilium) {
-			enforced = true
-			out = append(out, Key{Class: c.Name, Label: string(c.Spec.LabelKey)})
-		}
+		byCilium := EnforcedBy(c, v1alpha1.EnforcerCilium)
+		cilium = cilium || byCilium
+		istio = istio || EnforcedBy(c, v1alpha1.EnforcerIstio)
+		out = append(out, Key{Class: c.Name, Label: string(c.Spec.LabelKey), GuardedOnly: !byCilium})
 	}
 	for _, c := range subjects {
-		if enforced {
-			out = append(out, Key{Class: c.Name, Label: string(c.Spec.LabelKey)})
+		key := Key{Class: c.Name, Label: string(c.Spec.LabelKey), GuardedOnly: !cilium}
+		if istio {
+			key.ServiceAccount = c.Spec.ServiceAccountTemplate
+		}
+		if cilium || key.ServiceAccount != "" {
+			out = append(out, key)
 		}
 	}
 	return out
 }
 
-// Labels are those of keys, sorted, each once.
-func Labels(keys []Key) []string {
-	var out []string
+// Credentials returns what of keys the guard protects.
+func Credentials(keys []Key) guard.Credentials {
+	var out guard.Credentials
 	for _, k := range keys {
-		out = append(out, k.Label)
+		out.Labels = append(out.Labels, k.Label)
+		if k.ServiceAccount != "" {
+			out.ServiceAccounts = append(out.ServiceAccounts, k.ServiceAccount)
+		}
 	}
-	slices.Sort(out)
-	return slices.Compact(out)
+	return out
 }
