@@ -95,7 +95,7 @@ func deltaOf(old, new *Snapshot) delta {
 	}
 	// A refused deny reaches the allows of other resources, and which ones depends on what is enforced.
 	refuses := func(st *statement) bool { return st.effect == Deny && st.refused() }
-	d.all = d.all || slices.ContainsFunc(d.statements, refuses) ||
+	d.all = d.all || slices.ContainsFunc(d.statements, refuses) || !slices.Equal(old.unclassed, new.unclassed) ||
 		len(d.protected) > 0 && len(old.refusedDenies)+len(new.refusedDenies) > 0
 	if !d.all && !slices.Equal(old.workloads, new.workloads) {
 		d.workloads(old, new)

@@ -207,7 +207,9 @@ func (s *Snapshot) findSource(src *source, q *Query) {
 	switch owners := s.external.lookup(src.address); len(owners) {
 	case 0:
 	case 1:
-		src.names = append(q.Subjects[:len(q.Subjects):len(q.Subjects)], owners[0])
+		if owners[0] != nobody {
+			src.names = append(q.Subjects[:len(q.Subjects):len(q.Subjects)], owners[0])
+		}
 	default:
 		src.contested = owners
 	}

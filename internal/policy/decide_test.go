@@ -38,6 +38,7 @@ func TestDecide(t *testing.T) {
 	const (
 		enforce = v1alpha1.ModeEnforce
 		audit   = v1alpha1.ModeAudit
+		noClass = appHead + "robot/5"
 		observe = v1alpha1.ModeObserve
 	)
 	allow := say("a", Allow, app888, "redis:connect", bobs)
@@ -117,6 +118,12 @@ func TestDecide(t *testing.T) {
 		"ContestedWildcard": {reason: "also those by wildcard subjects, and not their allows", world: list{say("d", Deny, appHead+"app/*", "redis:connect", bobs), say("a", Allow, appHead+"app/*", "redis:connect", bobs), protect(bobs, enforce), workload("one", app888, "10.5.0.9"), workload("two", app889, "10.5.0.9")}, query: ask(outside("10.5.0.9")), want: Denied, by: refs{d}},
 		"WorkloadAndRange":  {reason: "a workload's address is still in its range", world: list{say("a", Allow, cidrHead+"10.5.0.0/24", "redis:connect", bobs), protect(bobs, enforce), workload("vm", app889, "10.5.0.9")}, query: ask(outside("10.5.0.9")), want: Allowed, by: refs{a}},
 
+		"WorkloadNoClass":   {reason: "an address has the identity of its longest prefix, also where that subject is in no class", world: list{allow, protect(bobs, enforce), workload("net", app888, "10.5.0.0/24"), workload("vm", noClass, "10.5.0.9")}, query: ask(outside("10.5.0.9")), want: DefaultDenied},
+		"WorkloadNoClass2":  {reason: "nor may the subject of no class be meant by a wider wildcard, which stands for the classes' names", world: list{say("a", Allow, appHead+"*", "redis:connect", bobs), protect(bobs, enforce), workload("vm", noClass, "10.5.0.9")}, query: ask(outside("10.5.0.9")), want: DefaultDenied},
+		"WorkloadNoName":    {reason: "nor where the subject cannot be a label value", world: list{allow, protect(bobs, enforce), workload("net", app888, "10.5.0.0/24"), workload("vm", appHead+"app/8/8", "10.5.0.9")}, query: ask(outside("10.5.0.9")), want: DefaultDenied},
+		"WorkloadHostBits":  {reason: "an address with host bits may mean all of its prefix, which then is nobody's", world: list{allow, protect(bobs, enforce), workload("net", app888, "10.5.0.0/16"), workload("vm", app889, "10.5.0.9/24")}, query: ask(outside("10.5.0.8")), want: DefaultDenied},
+		"WorkloadEqual":     {reason: "an equal prefix of a subject in no class contests it", world: list{allow, protect(bobs, enforce), workload("net", app888, "10.5.0.9"), workload("vm", noClass, "10.5.0.9")}, query: ask(outside("10.5.0.9")), want: DefaultDenied},
+		"WorkloadEqualDeny": {reason: "and the denies of the other count", world: list{deny, say("a", Allow, "*", "redis:connect", bobs), protect(bobs, enforce), workload("net", app888, "10.5.0.9"), workload("vm", noClass, "10.5.0.9")}, query: ask(outside("10.5.0.9")), want: Denied, by: refs{d}},
 		"OtherPortsOpen":    {reason: "the class opens what none of its actions names", world: list{protect(shop, enforce)}, query: ask(on(shop), at(9090)), want: Allowed},
 		"OtherPortsICMP":    {reason: "for every protocol", world: list{protect(shop, enforce)}, query: ask(on(shop), at(0), over("ICMP")), want: Allowed},
 		"OtherPortsAudit":   {reason: "in Audit nothing would be refused there", world: list{protect(shop, audit)}, query: ask(on(shop), at(9090)), want: Allowed},

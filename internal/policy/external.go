@@ -12,7 +12,8 @@ import (
 
 // addresses gives sources outside the fleet the subject of their ExternalWorkload.
 type addresses struct {
-	// owners of each prefix, sorted; more than one is a conflict.
+	// owners of each prefix, sorted; more than one is a conflict. The owner "" is nobody: the prefix belongs to a workload
+	// that is left out, so its addresses must not have the identity of a shorter prefix.
 	owners map[netip.Prefix][]string
 	// bits are the prefix lengths in use, longest first, for IPv4 and IPv6.
 	bits4, bits6 []int
@@ -49,13 +50,19 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 	const kind = "ExternalWorkload"
 	x := addresses{owners: map[netip.Prefix][]string{}}
 	users := map[netip.Prefix][]string{}
+	// doubtful are the prefixes of addresses that are left out, with the subject that they would have.
+	type claim struct {
+		prefix  netip.Prefix
+		subject string
+	}
+	var doubtful []claim
 	var problems []Problem
 	for _, w := range in {
-		if reason, err := workloadSubject(string(w.Spec.Subject), subjects); err != nil {
-			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error(), LeftOut: true})
-			continue
-		}
-		if noGroups {
+		subject := string(w.Spec.Subject)
+		if reason, err := workloadSubject(subject, subjects); err != nil {
+			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: reason, Message: err.Error() + nobodysAddresses, LeftOut: true})
+			subject = nobody
+		} else if noGroups {
 			problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.RefusedUnsupported,
 				Message: "its addresses decide in flows, but are not brought to the members: an enforced resource refuses the workload"})
 		}
@@ -64,10 +71,18 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 			if err != nil {
 				problems = append(problems, Problem{Kind: kind, Name: w.Name, Reason: v1alpha1.ReasonInvalid,
 					Message: fmt.Sprintf("address %q is left out: %v", text, err)})
+				if p.IsValid() {
+					doubtful = append(doubtful, claim{p, subject})
+				}
 				continue
 			}
-			x.owners[p] = append(x.owners[p], string(w.Spec.Subject))
+			x.owners[p] = append(x.owners[p], subject)
 			users[p] = append(users[p], w.Name)
+		}
+	}
+	for _, c := range doubtful {
+		if !slices.Contains(x.owners[c.prefix], c.subject) {
+			x.owners[c.prefix] = append(x.owners[c.prefix], nobody)
 		}
 	}
 	for p, owners := range x.owners {
@@ -81,8 +96,7 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 		}
 		if len(owners) > 1 {
 			for _, name := range users[p] {
-				problems = append(problems, Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonDuplicate,
-					Message: fmt.Sprintf("%s is given to several subjects (%s): their denies count for it and their allows do not; give it to one", p, strings.Join(owners, ", "))})
+				problems = append(problems, Problem{Kind: kind, Name: name, Reason: v1alpha1.ReasonDuplicate, Message: contestedMessage(p, owners)})
 			}
 		}
 	}
@@ -95,10 +109,26 @@ func newAddresses(in []*v1alpha1.ExternalWorkload, subjects classes[*subjectClas
 	for _, owners := range x.owners {
 		x.subjects = append(x.subjects, owners...)
 	}
-	x.subjects = sortedUnique(x.subjects)
+	x.subjects = slices.DeleteFunc(sortedUnique(x.subjects), func(owner string) bool { return owner == nobody })
 	x.bits4, x.bits6 = longestFirst(x.bits4), longestFirst(x.bits6)
 	x.owned = sync.OnceValue((&addresses{owners: x.owners}).ownership)
 	return x, problems
+}
+
+// nobody owns the addresses of a workload that is left out.
+const nobody = ""
+
+// nobodysAddresses completes the message about a workload without a usable subject.
+const nobodysAddresses = "; until then no statement that names a subject lets its addresses in, also where they are within another workload's"
+
+func contestedMessage(p netip.Prefix, owners []string) string {
+	shown := make([]string, len(owners))
+	for i, owner := range owners {
+		if shown[i] = owner; owner == nobody {
+			shown[i] = "a subject that cannot be used"
+		}
+	}
+	return fmt.Sprintf("%s is given to several subjects (%s): their denies count for it and their allows do not; give it to one", p, strings.Join(shown, ", "))
 }
 
 func workloadSubject(subject string, subjects classes[*subjectClass]) (reason string, err error) {
@@ -119,18 +149,26 @@ func workloadSubject(subject string, subjects classes[*subjectClass]) (reason st
 	return "", nil
 }
 
-// workloadPrefix reads an address or a prefix. Host bits are refused: 10.5.0.7/24 may mean one machine or 256.
+// workloadPrefix reads an address or a prefix. Host bits are refused, because 10.5.0.7/24 may mean one machine or 256. With
+// the error it returns the prefix of all addresses that may have been meant, if there is one.
 func workloadPrefix(text string) (netip.Prefix, error) {
 	if a, err := netip.ParseAddr(text); err == nil {
 		a = plain(a)
 		return netip.PrefixFrom(a, a.BitLen()), nil
 	}
 	p, err := netip.ParsePrefix(text)
-	if err != nil || p.Addr().Is4In6() {
+	if err != nil {
 		return netip.Prefix{}, fmt.Errorf("write an address such as 10.5.0.7 or a prefix such as 10.5.0.0/24")
 	}
+	if a := p.Addr(); a.Is4In6() {
+		if p.Bits() < 96 {
+			return netip.Prefix{}, fmt.Errorf("write it as IPv4 or as IPv6")
+		}
+		p4 := netip.PrefixFrom(a.Unmap(), p.Bits()-96).Masked()
+		return p4, fmt.Errorf("write it as IPv4: %s", p4)
+	}
 	if p != p.Masked() {
-		return netip.Prefix{}, fmt.Errorf("it has host bits, write %s, or %s for the machine alone", p.Masked(), p.Addr())
+		return p.Masked(), fmt.Errorf("it has host bits, write %s, or %s for the machine alone", p.Masked(), p.Addr())
 	}
 	return p, nil
 }

@@ -38,7 +38,9 @@ func (s *Snapshot) externalGroups() map[string]*ExternalGroup {
 	for _, t := range territories(s.external.owners) {
 		prefixes := t.prefixes()
 		for _, owner := range s.external.owners[t.prefix] {
-			if g := out[owner]; len(s.external.owners[t.prefix]) > 1 {
+			if g := out[owner]; g == nil {
+				continue // the addresses of nobody are cut out of the others' and are in no group
+			} else if len(s.external.owners[t.prefix]) > 1 {
 				g.Contested = append(g.Contested, prefixes...)
 			} else {
 				g.Prefixes = append(g.Prefixes, prefixes...)
@@ -88,7 +90,24 @@ func contains(outer, inner netip.Prefix) bool {
 }
 
 // prefixes are those that make up the territory, without the others' addresses.
-func (t *territory) prefixes() []netip.Prefix { return without(nil, t.prefix, t.others) }
+func (t *territory) prefixes() []netip.Prefix {
+	return withoutWholeFamily(without(nil, t.prefix, t.others))
+}
+
+// withoutWholeFamily replaces a prefix of all addresses of a family by its two halves. Cilium gives such a prefix no identity
+// of its own: an allow in a group of addresses would let nobody in, and a deny would refuse nobody.
+func withoutWholeFamily(prefixes []netip.Prefix) []netip.Prefix {
+	out := prefixes[:0:0]
+	for _, p := range prefixes {
+		if p.Bits() == 0 {
+			low, high := halves(p)
+			out = append(out, low, high)
+		} else {
+			out = append(out, p)
+		}
+	}
+	return out
+}
 
 // without appends p minus the holes in it, which are sorted and do not overlap.
 func without(out []netip.Prefix, p netip.Prefix, holes []netip.Prefix) []netip.Prefix {

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -75,14 +76,17 @@ func (s *Snapshot) EffectiveMode(resource, cluster string, at time.Time) v1alpha
 	return s.protected[resource].mode(cluster, at)
 }
 
-func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourceClass]) (map[string]*protection, []Problem) {
+// newProtections returns what the objects say by resource, and the resources in Enforce that no class covers, sorted.
+func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourceClass]) (out map[string]*protection, unclassed []string, problems []Problem) {
 	const kind = "ProtectedResource"
-	out := make(map[string]*protection, len(in))
-	var problems []Problem
+	out = make(map[string]*protection, len(in))
 	for _, o := range sortedObjects(in, byName[*v1alpha1.ProtectedResource]) {
 		name := string(o.Spec.Resource)
 		if reason, err := protectable(&o.Spec, resources); err != nil {
 			problems = append(problems, Problem{Kind: kind, Name: o.Name, Reason: reason, Message: err.Error(), LeftOut: true})
+			if reason == v1alpha1.ReasonNoClass && everEnforced(&o.Spec) {
+				unclassed = append(unclassed, name)
+			}
 			continue
 		}
 		p := out[name]
@@ -101,7 +105,13 @@ func newProtections(in []*v1alpha1.ProtectedResource, resources classes[*resourc
 			}
 		}
 	}
-	return out, problems
+	return out, sortedUnique(unclassed), problems
+}
+
+// everEnforced tells whether an object is in Enforce somewhere once its temporary audit is over.
+func everEnforced(spec *v1alpha1.ProtectedResourceSpec) bool {
+	return spec.Mode == v1alpha1.ModeEnforce ||
+		slices.ContainsFunc(spec.ClusterModes, func(m v1alpha1.ClusterMode) bool { return m.Mode == v1alpha1.ModeEnforce })
 }
 
 func protectable(spec *v1alpha1.ProtectedResourceSpec, resources classes[*resourceClass]) (reason string, err error) {

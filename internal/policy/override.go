@@ -15,6 +15,9 @@ type refusedDeny struct {
 	// enforced are the resources in Enforce that it is about. A pod may carry the labels of several classes, so the deny
 	// could also override the allows of resources of other classes.
 	enforced []classed
+	// unclassed tells that it is about a resource in Enforce whose class is missing, so that neither the pods nor the ports that
+	// it meant are known.
+	unclassed bool
 }
 
 // classed is a resource with its class.
@@ -25,6 +28,7 @@ type classed struct {
 
 func (s *Snapshot) newRefusedDeny(st *statement) refusedDeny {
 	d := refusedDeny{statement: st}
+	d.unclassed = slices.ContainsFunc(s.unclassed, st.isAbout)
 	add := func(resource string) {
 		p := s.protected[resource]
 		if c, ok := s.resources.of(resource); ok && p != nil && p.everEnforced() {
@@ -46,17 +50,7 @@ func (s *Snapshot) newRefusedDeny(st *statement) refusedDeny {
 
 // everEnforced tells whether the resource is in Enforce somewhere once temporary audits are over.
 func (p *protection) everEnforced() bool {
-	for _, o := range p.objects {
-		if o.Spec.Mode == v1alpha1.ModeEnforce {
-			return true
-		}
-		for _, m := range o.Spec.ClusterModes {
-			if m.Mode == v1alpha1.ModeEnforce {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(p.objects, func(o *v1alpha1.ProtectedResource) bool { return everEnforced(&o.Spec) })
 }
 
 func (st *statement) coversByWildcard(resource string) bool {
@@ -79,6 +73,9 @@ func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.T
 		if stem == "" && d.isAbout(resource) {
 			out[d.statement] = append(out[d.statement], c.portsOf(d.statement)...)
 		}
+		if d.unclassed {
+			out[d.statement] = append(out[d.statement], c.allPorts()...)
+		}
 		var seen []*resourceClass
 		for _, e := range d.enforced {
 			if slices.Contains(seen, e.class) || e.class == c && (stem == "" || !strings.HasPrefix(e.resource, stem)) {
@@ -98,6 +95,15 @@ func (c *resourceClass) portsOf(st *statement) []v1alpha1.Port {
 		if st.vagueAction || st.hasAction(c.actions[i].name) {
 			out = append(out, c.actions[i].ports...)
 		}
+	}
+	return out
+}
+
+// allPorts are those of every action.
+func (c *resourceClass) allPorts() []v1alpha1.Port {
+	var out []v1alpha1.Port
+	for i := range c.actions {
+		out = append(out, c.actions[i].ports...)
 	}
 	return out
 }

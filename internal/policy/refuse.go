@@ -65,7 +65,7 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 		}
 		covering := s.subjects.overlapping(n)
 		if len(covering) == 0 {
-			st.flaw(v1alpha1.RefusedUnknownSubject, n.String(), "no SubjectClass covers any of it: create one, or correct the name")
+			st.unknownSubject(n.String(), "no SubjectClass covers any of it: create one, or correct the name")
 		}
 		if st.effect == Allow && s.lacks.Names && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
 			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "the names with this prefix are not known: name each subject, or the whole class")
@@ -83,13 +83,20 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 		}
 		c, ok := s.subjects.of(name)
 		if !ok {
-			st.flaw(v1alpha1.RefusedUnknownSubject, name, "no SubjectClass covers it: create one, or correct the name")
+			st.unknownSubject(name, "no SubjectClass covers it: create one, or correct the name")
 		} else if _, err := labelValue(c.stem, name); err != nil {
 			st.flaw(v1alpha1.RefusedInvalidName, name, err.Error())
 		} else {
 			names.subjects.add(name)
 		}
 	}
+}
+
+// unknownSubject adds the flaw of a subject in no class. Which pods a deny of it meant is not known, such as when its
+// SubjectClass was removed, so that deny may have meant any.
+func (st *statement) unknownSubject(part, message string) {
+	st.vagueSubject = st.vagueSubject || st.effect == Deny
+	st.flaw(v1alpha1.RefusedUnknownSubject, part, message)
 }
 
 // examineWildcardRequests refuses an allow of requests on a wildcard. Workloads that are not in Enforce are under the

@@ -106,7 +106,7 @@ func (s *Snapshot) peers(r *Rule, set *subjectSet) bool {
 	}
 	slices.Sort(r.External)
 	slices.Sort(r.ExternalClasses)
-	r.Prefixes = slices.Clone(set.prefixes)
+	r.Prefixes = withoutWholeFamily(set.prefixes)
 	slices.SortFunc(r.Prefixes, netip.Prefix.Compare)
 	r.Prefixes = slices.Compact(r.Prefixes)
 	return r.HasPeers()

@@ -15,6 +15,8 @@ type Snapshot struct {
 	resources classes[*resourceClass]
 	subjects  classes[*subjectClass]
 	protected map[string]*protection
+	// unclassed are the resources in Enforce that no class covers, sorted.
+	unclassed []string
 	external  addresses
 
 	// parsed are the statements of each policy; statements are all of them, by policy and sid.
@@ -62,7 +64,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
-	next.protected, problems[2] = newProtections(in.Resources, next.resources)
+	next.protected, next.unclassed, problems[2] = newProtections(in.Resources, next.resources)
 	next.workloads = workloadsOf(in)
 	sameWorkloads := s.identity != nil && s.lacks == in.Lacks && sameClasses(s, next) && slices.Equal(s.workloads, next.workloads)
 	if sameWorkloads { // there may be tens of thousands
@@ -206,7 +208,7 @@ func (s *Snapshot) ResourcesOf(labels map[string]string) []string {
 // contains the address. An address that is given to several subjects has none.
 func (s *Snapshot) SubjectOfAddress(a netip.Addr) (string, bool) {
 	owners := s.external.lookup(plain(a))
-	if len(owners) != 1 {
+	if len(owners) != 1 || owners[0] == nobody {
 		return "", false
 	}
 	return owners[0], true

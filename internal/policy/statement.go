@@ -28,7 +28,8 @@ type statement struct {
 	inline [3]string
 
 	flaws []flaw
-	// vagueSubject and vagueAction: a subject or an action could not be understood, so that a deny may have meant any.
+	// vagueSubject and vagueAction: a subject or an action could not be understood, or the subject of a deny is in no class, so
+	// that a deny may have meant any.
 	vagueSubject, vagueAction bool
 }
 

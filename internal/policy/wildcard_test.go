@@ -79,12 +79,25 @@ func TestExternalGroups(t *testing.T) {
 	s := NewSnapshot(world(workload("net", app888, "10.0.0.0/30", "2001:db8::/127"), workload("vm", app889, "10.0.0.1", "10.0.0.8"),
 		workload("same", app888, "10.0.0.2"), workload("other", teamApp, "10.0.0.8/32"), workload("nobody", userBob, "10.0.0.0/31")))
 	want := []ExternalGroup{
-		{ID: UnitID(app888), Subject: app888, Class: "application", ClassID: UnitID(appHead + "app/*"), Prefixes: prefixes("10.0.0.0/32", "10.0.0.2/31", "2001:db8::/127")},
+		{ID: UnitID(app888), Subject: app888, Class: "application", ClassID: UnitID(appHead + "app/*"), Prefixes: prefixes("10.0.0.2/31", "2001:db8::/127")},
 		{ID: UnitID(app889), Subject: app889, Class: "application", ClassID: UnitID(appHead + "app/*"), Prefixes: prefixes("10.0.0.1/32"), Contested: prefixes("10.0.0.8/32")},
 		{ID: UnitID(teamApp), Subject: teamApp, Class: "application", ClassID: UnitID(appHead + "app/*"), Contested: prefixes("10.0.0.8/32")},
 	}
 	if diff := cmp.Diff(want, s.ExternalGroups(), cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
-		t.Errorf("longer prefixes of others are cut out, equal ones are contested; -want +got:\n%s", diff)
+		t.Errorf("longer prefixes of others are cut out, also of those in no class, equal ones are contested; -want +got:\n%s", diff)
+	}
+}
+
+// On the wire a group with a prefix of no bits neither lets in nor refuses (Cilium 1.20).
+func TestExternalGroupOfTheWholeWorld(t *testing.T) {
+	s := NewSnapshot(world(workload("all", app888, "0.0.0.0/0", "::/0"), workload("same", app889, "::/0")))
+	var got [][]netip.Prefix
+	for _, g := range s.ExternalGroups() {
+		got = append(got, g.Prefixes, g.Contested)
+	}
+	want := [][]netip.Prefix{prefixes("0.0.0.0/1", "128.0.0.0/1"), prefixes("::/1", "8000::/1"), nil, prefixes("::/1", "8000::/1")}
+	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
+		t.Errorf("a prefix of all addresses is two halves; -want +got:\n%s", diff)
 	}
 }
 
