@@ -163,7 +163,7 @@ type member struct {
 }
 
 func newMember(objects Objects, sources []Source, destinations []map[string]string) (*member, error) {
-	r := newRegistry(objects.Groups)
+	r := newRegistry(objects)
 	m := &member{}
 	for _, s := range sources {
 		id, err := r.source(s)

@@ -3,6 +3,7 @@ package conformance
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 
 	"github.com/cilium/cilium/pkg/identity"
 	k8sutils "github.com/cilium/cilium/pkg/k8s/utils"
@@ -62,18 +63,54 @@ type Group struct {
 // registry gives sources and destinations identities.
 type registry struct {
 	groups map[string]Group
+	// ranges are those that the policies name.
+	ranges []netip.Prefix
 	all    identity.IdentityMap
 	next   identity.NumericIdentity
 	local  identity.NumericIdentity
 }
 
-func newRegistry(groups map[string]Group) *registry {
-	r := &registry{groups: groups, all: identity.IdentityMap{}, next: 1 << 16, local: identity.IdentityScopeLocal}
+func newRegistry(objects Objects) *registry {
+	r := &registry{groups: objects.Groups, all: identity.IdentityMap{}, next: 1 << 16, local: identity.IdentityScopeLocal}
 	for _, known := range reserved {
 		id := identity.LookupReservedIdentity(known.id)
 		r.all[id.ID] = id.LabelArray
 	}
+	for _, spec := range objects.Policies {
+		r.collectRanges(spec)
+	}
 	return r
+}
+
+// collectRanges finds the address ranges in a part of a policy.
+func (r *registry) collectRanges(part any) {
+	switch part := part.(type) {
+	case map[string]any:
+		if text, ok := part["cidr"].(string); ok {
+			if p, err := netip.ParsePrefix(text); err == nil {
+				r.ranges = append(r.ranges, p)
+			}
+		}
+		for _, v := range part {
+			r.collectRanges(v)
+		}
+	case []any:
+		for _, v := range part {
+			r.collectRanges(v)
+		}
+	}
+}
+
+// hasPrefixOf tells whether the agent's ipcache has a prefix that holds the address: an address in none is the world. The
+// prefix of all addresses is no entry of its own there, neither in a policy nor in a group.
+func (r *registry) hasPrefixOf(addr netip.Addr) bool {
+	holds := func(p netip.Prefix) bool { return p.Bits() > 0 && p.Contains(addr) }
+	for _, g := range r.groups {
+		if slices.ContainsFunc(g.Prefixes, holds) {
+			return true
+		}
+	}
+	return slices.ContainsFunc(r.ranges, holds)
 }
 
 func (r *registry) add(id identity.NumericIdentity, lbls labels.LabelArray) *identity.Identity {
@@ -100,7 +137,11 @@ func (r *registry) source(s Source) (*identity.Identity, error) {
 		if !ok {
 			return nil, fmt.Errorf("source %q: no such reserved identity", s.Reserved)
 		}
-		return identity.LookupReservedIdentity(known.id), nil
+		if known.address == "" || !r.hasPrefixOf(s.address()) {
+			return identity.LookupReservedIdentity(known.id), nil
+		}
+		r.local++
+		return r.add(r.local, r.labelsOf(s.address())), nil
 	}
 	addr, err := netip.ParseAddr(s.Address)
 	if err != nil {
@@ -117,8 +158,8 @@ func (r *registry) labelsOf(addr netip.Addr) labels.LabelArray {
 	length := map[string]int{}
 	for name, g := range r.groups {
 		for _, p := range g.Prefixes {
-			if !p.Contains(addr) {
-				continue
+			if !p.Contains(addr) || p.Bits() == 0 {
+				continue // seen on the wire: a group's prefix of all addresses gives none of them its labels
 			}
 			for _, l := range groupLabels(name, g.Labels) {
 				if before, ok := length[l.Key]; !ok || p.Bits() > before {

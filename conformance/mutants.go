@@ -3,6 +3,8 @@ package conformance
 import (
 	"encoding/json"
 	"fmt"
+	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,6 +113,7 @@ func Mutants() []Mutant {
 		{Name: "no-icmp", Why: "ICMP is stated apart", Break: func(spec map[string]any) { dropRules(spec, "ingress", "icmps") }},
 		{Name: "contested-counts", Why: "an allow must not reach an address that several claim", BreakGroup: func(g *Group) { delete(g.Labels, "acp.io/contested") }},
 		{Name: "no-group-class", Why: "a whole class has its external workloads", BreakGroup: func(g *Group) { g.Labels = nil }},
+		{Name: "whole-family-in-group", Why: "a prefix of all addresses in a group is none of an address's", BreakGroup: joinHalves},
 		{Name: "wildcard-for-one", Why: "an allow of one resource is of no other", Break: func(spec map[string]any) {
 			selector := asMap(spec["endpointSelector"])
 			for key := range asMap(selector["matchLabels"]) {
@@ -121,6 +124,15 @@ func Mutants() []Mutant {
 		{Name: "expired-counts", Why: "what is over is out of force", Compile: func(s *policy.Snapshot, at time.Time, o Objects) error {
 			return replace(s, at.Add(-90*time.Minute), o)
 		}},
+	}
+}
+
+// joinHalves writes the two halves of all IPv4 addresses as one prefix.
+func joinHalves(g *Group) {
+	low, high := netip.MustParsePrefix("0.0.0.0/1"), netip.MustParsePrefix("128.0.0.0/1")
+	if slices.Contains(g.Prefixes, low) && slices.Contains(g.Prefixes, high) {
+		g.Prefixes = slices.DeleteFunc(slices.Clone(g.Prefixes), func(p netip.Prefix) bool { return p == low || p == high })
+		g.Prefixes = append(g.Prefixes, netip.MustParsePrefix("0.0.0.0/0"))
 	}
 }
 

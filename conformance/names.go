@@ -15,6 +15,9 @@ const (
 	webHead   = "trnv1:rsc:trip-com:web:sites:"
 	dnsHead   = "trnv1:rsc:trip-com:dns:zones:"
 
+	// unclassedSubject is in no SubjectClass: statements that name it are refused, and its addresses are nobody's.
+	unclassedSubject = "trnv1:rsc:trip-com:nobody:x:y"
+
 	appKey   = "com.trip/appid"
 	svcKey   = "com.trip/service"
 	redisKey = "com.trip/redis-cluster"

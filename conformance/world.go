@@ -54,9 +54,13 @@ func (d dice) input() policy.Input {
 		in.Resources = append(in.Resources, d.protected(fmt.Sprint("r", i)))
 	}
 	for i := range d.IntN(5) {
+		subjects := exactSubjects()
+		if d.IntN(4) == 0 {
+			subjects = []string{unclassedSubject}
+		}
 		in.Workloads = append(in.Workloads, &v1alpha1.ExternalWorkload{ObjectMeta: named(fmt.Sprint("w", i)),
-			Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(pick(d, exactSubjects()...)), Addresses: several(d, 3,
-				"10.5.0.0/16", "10.5.0.0/24", "10.5.0.7", "10.6.0.0/15", "2001:db8::/32", "2001:db8:5::/48", "2001:db8:5::7")}})
+			Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(pick(d, subjects...)), Addresses: several(d, 3,
+				"10.5.0.0/16", "10.5.0.0/24", "10.5.0.7", "10.6.0.0/15", "2001:db8::/32", "2001:db8:5::/48", "2001:db8:5::7", "0.0.0.0/0", "::/0")}})
 	}
 	refusals := d.IntN(10) == 0
 	for i := range 1 + d.IntN(3) {
@@ -131,7 +135,7 @@ func (d dice) statement(sid string, refusals bool) v1alpha1.Statement {
 		subjects = append(subjects, appHead+"team-*", appHead+"88*")
 	}
 	if refusals {
-		subjects = append(subjects, "trnv1:rsc:trip-com:nobody:x:y")
+		subjects = append(subjects, unclassedSubject)
 		actions = append(actions, pick(d, "redis:nothing", actions[0]))
 	}
 	for _, s := range several(d, 3, subjects...) {

@@ -1,6 +1,8 @@
 package controllers_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,6 +52,39 @@ func TestClassInUseStays(t *testing.T) {
 	s.untilPlaced()
 	s.push()
 	s.until("the class goes with the last unit", func() string {
+		if err := get(); !apierrors.IsNotFound(err) {
+			return "it is still there"
+		}
+		return ""
+	})
+}
+
+// TestSubjectClassInUseStays: without its class a deny could not be expressed, and would take allows with it.
+func TestSubjectClassInUseStays(t *testing.T) {
+	s := enforced(t, "subjectsheld")
+	var c v1alpha1.SubjectClass
+	get := func() error { return s.host.Get(s.ctx, types.NamespacedName{Name: s.service}, &c) }
+	if err := get(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.host.Delete(s.ctx, &c); err != nil {
+		t.Fatal(err)
+	}
+	s.until("the deletion waits and the statement is named", func() string {
+		if err := get(); err != nil {
+			t.Fatalf("the class is gone: %v", err)
+		}
+		a := meta.FindStatusCondition(c.Status.Conditions, v1alpha1.ConditionAccepted)
+		if a == nil || a.Status != metav1.ConditionFalse || !strings.Contains(a.Message, s.service+"/one") {
+			return fmt.Sprintf("condition %+v", a)
+		}
+		return ""
+	})
+	if reason := s.unitHas("one"); reason != "" {
+		t.Errorf("the statement is no longer in the unit: %s", reason)
+	}
+	change(s, s.host, &v1alpha1.AccessControlPolicy{}, s.service, func(p *v1alpha1.AccessControlPolicy) { p.Spec.Statements = nil })
+	s.until("the class goes with the last statement", func() string {
 		if err := get(); !apierrors.IsNotFound(err) {
 			return "it is still there"
 		}

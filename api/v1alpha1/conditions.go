@@ -86,6 +86,9 @@ const (
 	FinalizerProtectedResource = "acp.io/protected-resource"
 	// FinalizerResourceClass keeps a ResourceClass while members have units of its resources.
 	FinalizerResourceClass = "acp.io/resource-class"
+	// FinalizerSubjectClass keeps a SubjectClass while statements in force, or yet to come, name its subjects: without the class
+	// a deny of them could not be expressed.
+	FinalizerSubjectClass = "acp.io/subject-class"
 	// ObjectPrefix is reserved for the names of objects that ACP writes into members.
 	ObjectPrefix = "acp-"
 )

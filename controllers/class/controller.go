@@ -1,5 +1,5 @@
 // Package class tells whether classes and external workloads take part in compilation. It owns their statuses and the
-// finalizer of resource classes, and writes nothing else; what is wrong with them was found when the snapshot was made.
+// finalizers of both kinds of class, and writes nothing else; what is wrong with them was found when the snapshot was made.
 package class
 
 import (
@@ -42,7 +42,7 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses;subjectclasses;externalworkloads,verbs=get;list;watch
 // The finalizer is a patch of the object itself; its spec is never written.
 //
-// +kubebuilder:rbac:groups=acp.io,resources=resourceclasses,verbs=patch
+// +kubebuilder:rbac:groups=acp.io,resources=resourceclasses;subjectclasses,verbs=patch
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses/status;subjectclasses/status;externalworkloads/status,verbs=update
 
 // Setup registers one controller per kind.
@@ -97,10 +97,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	if !ok {
 		return reconcile.Result{}, nil
 	}
-	holder := ""
-	if c, ok := o.(*v1alpha1.ResourceClass); ok {
-		holder = r.Index.Holder(string(c.Spec.Pattern))
-		if gone, err := r.keep(ctx, c, holder); gone || err != nil {
+	holder, finalizer := r.holderOf(o)
+	if finalizer != "" {
+		if gone, err := r.keep(ctx, o, finalizer, holder); gone || err != nil {
 			return reconcile.Result{RequeueAfter: retry(err)}, ignoreConflict(err)
 		}
 	}
@@ -127,7 +126,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 func accepted(o client.Object, holder string, problems []policy.Problem) metav1.Condition {
 	if o.GetDeletionTimestamp() != nil && holder != "" {
 		return condition.False(v1alpha1.ConditionAccepted, v1alpha1.ReasonInvalid,
-			fmt.Sprintf("a class in use cannot be deleted: set the ProtectedResource %s, and whatever else it covers, to Observe; until then it counts", holder))
+			fmt.Sprintf("a class in use cannot be deleted: %s; until then it counts", holder))
 	}
 	if c, ok := o.(*v1alpha1.ResourceClass); ok {
 		if _, err := federation.Resolve(c.Spec.Placement, nil); err != nil {

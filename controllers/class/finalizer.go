@@ -12,13 +12,36 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
+// holderOf returns what has to be done before the class may go, "" if nothing, and the finalizer of its kind. Objects that
+// are no classes have none.
+func (r *Reconciler) holderOf(o client.Object) (holder, finalizer string) {
+	switch o := o.(type) {
+	case *v1alpha1.ResourceClass:
+		if name := r.Index.Holder(string(o.Spec.Pattern)); name != "" {
+			holder = fmt.Sprintf("set the ProtectedResource %s, and whatever else it covers, to Observe", name)
+		}
+		return holder, v1alpha1.FinalizerResourceClass
+	case *v1alpha1.SubjectClass:
+		if ref := r.Index.SubjectHolder(string(o.Spec.Pattern), r.Clock.Now()); ref != "" {
+			holder = fmt.Sprintf("revoke the statement %s, and whatever else names its subjects", ref)
+		}
+		return holder, v1alpha1.FinalizerSubjectClass
+	default:
+		return "", ""
+	}
+}
+
 // keep puts the finalizer on a class, and takes it off when the class is to be deleted and nothing holds it. Without a
-// class its units stay as they are, and a revocation would reach no member. gone: the class was let go.
-func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ResourceClass, holder string) (gone bool, err error) {
-	before := c.DeepCopy()
+// ResourceClass its units stay as they are, and a revocation would reach no member; without a SubjectClass a deny of its
+// subjects cannot be expressed. gone: the class was let go.
+func (r *Reconciler) keep(ctx context.Context, c client.Object, finalizer, holder string) (gone bool, err error) {
+	before, ok := c.DeepCopyObject().(client.Object)
+	if !ok {
+		return false, fmt.Errorf("copy %T: it is no object", c) // not possible: a copy has the same type
+	}
 	switch {
-	case c.DeletionTimestamp == nil && controllerutil.AddFinalizer(c, v1alpha1.FinalizerResourceClass):
-	case c.DeletionTimestamp != nil && holder == "" && controllerutil.RemoveFinalizer(c, v1alpha1.FinalizerResourceClass):
+	case c.GetDeletionTimestamp() == nil && controllerutil.AddFinalizer(c, finalizer):
+	case c.GetDeletionTimestamp() != nil && holder == "" && controllerutil.RemoveFinalizer(c, finalizer):
 		gone = true
 	default:
 		return false, nil
@@ -27,7 +50,7 @@ func (r *Reconciler) keep(ctx context.Context, c *v1alpha1.ResourceClass, holder
 	// finalizer is older than its first object in a member, and the class is looked at again then.
 	err = r.Client.Patch(ctx, c, client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsNotFound(err) {
-		return gone, fmt.Errorf("write the finalizer of ResourceClass %s: %w", c.Name, err)
+		return gone, fmt.Errorf("write the finalizer of %s %s: %w", r.kind, c.GetName(), err)
 	}
 	return gone, nil
 }

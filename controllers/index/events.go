@@ -116,7 +116,9 @@ func (x *Index) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
 		x.coveredBy(units, old)
 		x.coveredBy(units, now)
 	}
+	released := x.deletedSubjectClasses()
 	x.mu.Unlock()
+	x.feeds.SubjectClasses.Add(feed.Urgent, released...)
 	if len(units) > 0 {
 		x.feeds.Units.Add(policyPriority(old, now), slices.Collect(maps.Keys(units))...)
 	}
@@ -308,7 +310,9 @@ func (x *Index) turn(from, to time.Time, begins bool) {
 			end[string(r.Spec.Resource)] = struct{}{}
 		}
 	}
+	released := x.deletedSubjectClasses()
 	x.mu.RUnlock()
+	x.feeds.SubjectClasses.Add(feed.Urgent, released...)
 	x.feeds.Units.Add(feed.Revocation, slices.Collect(maps.Keys(end))...)
 	x.feeds.Units.Add(feed.Grant, slices.Collect(maps.Keys(begin))...)
 }

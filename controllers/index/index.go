@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/feed"
@@ -218,6 +219,45 @@ func (x *Index) Holder(pattern string) string {
 		}
 	}
 	return holder
+}
+
+// SubjectHolder names a statement that is not over and that has a subject which the pattern of a SubjectClass covers, as
+// "<policy>/<sid>"; "": there is none. The first by name is returned, so that the answer does not change by itself.
+func (x *Index) SubjectHolder(pattern string, now time.Time) string {
+	class, err := policy.ParseName(pattern)
+	if err != nil {
+		return ""
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	holder := ""
+	for name, p := range x.policies {
+		for i := range p.Spec.Statements {
+			s := &p.Spec.Statements[i]
+			if ref := name + "/" + s.SID; (holder == "" || ref < holder) && !isOver(s, now) && slices.ContainsFunc(s.Subjects, func(subject v1alpha1.Subject) bool {
+				n, err := policy.ParseName(string(subject))
+				return err == nil && class.Overlaps(n)
+			}) {
+				holder = ref
+			}
+		}
+	}
+	return holder
+}
+
+func isOver(s *v1alpha1.Statement, now time.Time) bool {
+	return s.NotAfter != nil && !now.Before(s.NotAfter.Time)
+}
+
+// deletedSubjectClasses are those that wait for the statements that hold them; the caller holds the lock.
+func (x *Index) deletedSubjectClasses() []string {
+	var out []string
+	for name, c := range x.subjects {
+		if c.DeletionTimestamp != nil {
+			out = append(out, name)
+		}
+	}
+	return out
 }
 
 func holds(o *v1alpha1.ProtectedResource) bool {
