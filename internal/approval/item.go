@@ -113,15 +113,33 @@ func NewShown(lines []string) Shown {
 	return Shown{Digest: hex.EncodeToString(sum[:]), Lines: sorted}
 }
 
-// Grown are the lines of now that are not among those that were shown.
+const (
+	// denies begins a compiled line that refuses access.
+	denies = "deny "
+	// noLonger begins a difference that names such a line.
+	noLonger = "no longer: "
+)
+
+// Grown are the differences by which now lets somebody do what nobody was shown: lines that are new, and denies that are
+// gone. A line that only takes access away is none.
 func (s Shown) Grown(now Shown) []string {
 	var out []string
 	for _, l := range now.Lines {
-		if _, ok := slices.BinarySearch(s.Lines, l); !ok {
+		if !s.has(l) && !strings.HasPrefix(l, denies) && !strings.HasPrefix(l, takesAway) {
 			out = append(out, l)
 		}
 	}
+	for _, l := range s.Lines {
+		if strings.HasPrefix(l, denies) && !now.has(l) {
+			out = append(out, noLonger+l)
+		}
+	}
 	return out
+}
+
+func (s Shown) has(line string) bool {
+	_, ok := slices.BinarySearch(s.Lines, line)
+	return ok
 }
 
 // Current is the step that waits; -1: none.

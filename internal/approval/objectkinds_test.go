@@ -2,6 +2,7 @@ package approval_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,61 @@ func TestClassChange(t *testing.T) {
 	if _, err := m.svc.Decide(t.Context(), m.actorOf("frank"), stale.Number, 0, stale.Version, true, ""); approval.CodeOf(err) != approval.CodeConflict {
 		t.Errorf("it is not what the change was based on: %v", err)
 	}
+}
+
+// Approvals of objects are for what they are compiled to, too: growth between two steps, or before the write, makes them void.
+func TestGrowthOfChanges(t *testing.T) {
+	mode := func(m v1alpha1.Mode) approval.Request {
+		return approval.Request{Kind: approval.KindMode, Items: []approval.RequestItem{{Resource: "low", Mode: m}}}
+	}
+	for name, r := range map[string]approval.Request{"a mode that opens": mode(v1alpha1.ModeObserve), "a mode that closes": mode(v1alpha1.ModeEnforce), "a class": classChange("update", "app")} {
+		t.Run(name, func(t *testing.T) {
+			m := quiet(t)
+			on := m.submit("bob", approval.Request{Kind: approval.KindOnboard, Items: []approval.RequestItem{{Resource: "low", Mode: v1alpha1.ModeAudit}}})
+			m.approve(on.Number, "dan")
+			m.settle()
+			asks, first, last := "bob", "", "dan"
+			switch name {
+			case "a class":
+				asks, last = "erin", "frank"
+			case "a mode that opens":
+				first, last = "dan", "frank"
+			}
+			x := m.submit(asks, r)
+			if first != "" {
+				m.approve(x.Number, first)
+			}
+			m.host.Grow("+ allow pods with app=9 to pods with redis=r on 22/TCP")
+			if _, err := m.svc.Decide(t.Context(), m.actorOf(last), x.Number, 0, m.version(x.Number), true, ""); approval.CodeOf(err) != approval.CodeStale {
+				t.Errorf("it would bring more than was shown: %v", err)
+			}
+			if got := m.get(x.Number).Items[0].Shown.Lines; !slices.Contains(got, "+ allow pods with app=9 to pods with redis=r on 22/TCP") {
+				t.Errorf("and that is shown now: %q", got)
+			}
+			for _, who := range []string{first, last} {
+				if who != "" {
+					m.approve(x.Number, who)
+				}
+			}
+			m.host.Grow("+ allow anyone to pods with redis=r on 22/TCP")
+			m.settle()
+			m.is(x.Number, approval.StatePending)
+		})
+	}
+}
+
+// A revocation only takes away: it is never held up, whatever else it turns out to end.
+func TestRevocationsDoNotGrow(t *testing.T) {
+	m := quiet(t)
+	n := m.granted(0)
+	x := m.submit("carol", approval.Request{Kind: approval.KindRevoke, Items: []approval.RequestItem{{Target: &approval.Target{Ticket: n}}}})
+	if got := strings.Join(x.Items[0].Shown.Lines, "\n"); !strings.Contains(got, "takes away: allow trnv1:rsc:o:iam:sa:app/a to trnv1:rsc:o:redis:clusters:high") {
+		t.Errorf("it is shown what goes: %s", got)
+	}
+	m.host.Grow("allow port 22")
+	m.approve(x.Number, "bob")
+	m.settle()
+	m.is(n, approval.StateRevoked)
 }
 
 // TestClassChangedBeforeTheWrite: the object is not written over.

@@ -29,8 +29,9 @@ type Host interface {
 	// DryRun asks the API server what a change would make of its object, and returns the spec with its defaults; of a
 	// deletion nothing. A *RefusedError says why it would not.
 	DryRun(ctx context.Context, c Change) (json.RawMessage, error)
-	// Compiled are the lines that an item's statement brings to the dataplanes, as if its resource were in Enforce and
-	// had no other statement.
+	// Compiled are the lines that an item brings to the dataplanes of every enforcer. Those of a statement are compiled as
+	// if its resource were in Enforce and had no other statement; those of a change of a ProtectedResource or of a class
+	// from the host cluster's state with and without the change.
 	Compiled(it Item) ([]string, error)
 }
 

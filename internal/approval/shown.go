@@ -3,23 +3,44 @@ package approval
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// shown are the lines that an item brings now. Of access they are what the dataplanes get, of an object what changes.
+// takesAway begins a line about access that a revocation ends.
+const takesAway = "takes away: "
+
+// shown are the lines that an item brings now: its statement or what changes of its object, and what that is compiled to
+// for every enforcer. An approval policy is compiled to nothing.
 func (s *Service) shown(kind Kind, it Item) (Shown, error) {
-	switch {
-	case kind.Access():
-		lines, err := s.Host.Compiled(it)
-		if err != nil {
+	var lines []string
+	if it.Change == nil || it.Change.Kind != ObjectApprovalPolicy {
+		var err error
+		if lines, err = s.Host.Compiled(it); err != nil {
 			return Shown{}, err
 		}
+	}
+	switch {
+	case kind.Access():
 		return NewShown(append(lines, StatementLines(it)...)), nil
 	case kind == KindRevoke:
-		return NewShown([]string{fmt.Sprintf("revoke %s: %s may not use %s of %s any more", SID(it.Target.Ticket, it.Target.Item),
-			it.ApplicationName, strings.Join(it.Actions, ", "), it.ResourceName)}), nil
+		for i, l := range lines {
+			lines[i] = takesAway + l
+		}
+		return NewShown(append(lines, fmt.Sprintf("revoke %s: %s may not use %s of %s any more", SID(it.Target.Ticket, it.Target.Item),
+			it.ApplicationName, strings.Join(it.Actions, ", "), it.ResourceName))), nil
 	}
-	return NewShown(changedLines(*it.Change)), nil
+	return NewShown(append(lines, changedLines(*it.Change)...)), nil
+}
+
+// WithoutClients are the lines that name nobody who may connect, or may not.
+func WithoutClients(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(l string) bool {
+		for _, sign := range []string{"+ ", "- ", noLonger} {
+			l = strings.TrimPrefix(l, sign)
+		}
+		return strings.HasPrefix(l, "allow ") || strings.HasPrefix(l, denies)
+	})
 }
 
 // StatementLines are what an item's statement says, whatever it is compiled to.

@@ -43,6 +43,7 @@ import (
 
 // fakeHost is a host cluster in memory.
 type fakeHost struct {
+	compiled  []string // what every item is compiled to
 	mu        sync.Mutex
 	input     policy.Input
 	away      time.Time
@@ -135,7 +136,7 @@ func (h *fakeHost) DryRun(_ context.Context, c approval.Change) (json.RawMessage
 	return c.After, nil
 }
 
-func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return nil, nil }
+func (h *fakeHost) Compiled(approval.Item) ([]string, error) { return h.compiled, nil }
 
 // Toggle implements rollout.Switch.
 func (h *fakeHost) Toggle(ctx context.Context, name, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error) {

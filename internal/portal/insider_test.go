@@ -65,6 +65,35 @@ func TestChangeHidesWhatTheResourceHides(t *testing.T) {
 	}
 }
 
+// The lines of a request about a resource name its clients: to whom the resource's page does, and to those who decide.
+func TestLinesHideClients(t *testing.T) {
+	x := newSite(t)
+	x.host.compiled = []string{"allow pods with com.trip/appid=889 to pods with redis=bobs-cluster on 6379/TCP", "- deny anyone to pods with redis=bobs-cluster on 22/TCP", "in every member"}
+	x.host.approvals = []*v1alpha1.ApprovalPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.ApprovalPolicySpec{Steps: []v1alpha1.ApprovalStep{{Name: "s", Approvers: []v1alpha1.Approver{"person:carol"}}}}}}
+	a := x.as("bob").Post("/api/v1/tickets", map[string]any{"kind": "mode", "reason": "why", "items": []map[string]any{{"resource": "bobs-cluster", "mode": "Observe"}}})
+	if a.Status != http.StatusCreated {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	shows := func(who string) (clients, others bool) {
+		a := x.as(who).Get("/api/v1/tickets/T-1")
+		if a.Status != http.StatusOK {
+			t.Fatalf("%s: %d %s", who, a.Status, a.Body)
+		}
+		return strings.Contains(string(a.Body), "appid=889") || strings.Contains(string(a.Body), "deny anyone"), strings.Contains(string(a.Body), "in every member")
+	}
+	for _, who := range []string{"bob", "carol", "dave", "grace"} {
+		if clients, others := shows(who); !clients || !others {
+			t.Errorf("%s has to see all of it: %v, %v", who, clients, others)
+		}
+	}
+	if a := x.as("carol").Post("/api/v1/tickets/T-1/decision", map[string]any{"decision": "reject", "comment": "not now", "version": 1}); a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Body)
+	}
+	if clients, others := shows("carol"); clients || !others {
+		t.Errorf("it is decided, so the resource's clients are not hers to know any more: %v, %v", clients, others)
+	}
+}
+
 // TestClaimedAuditorsTokens: the catalog does not know an auditor by the login's claim, so that a token of his would be
 // one of somebody who changes things.
 func TestClaimedAuditorsTokens(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/yaml"
 
@@ -29,15 +30,31 @@ func (a *api) ticketView(ctx context.Context, t *approval.Ticket) (openapi.Ticke
 	}
 	c := a.Catalog()
 	out := a.ticketRow(c, who, t)
-	out.Events = eventsOf(c, t)
+	decides := approval.Decides(who, t) && t.Undecided()
+	sees := func(i int) bool { return decides || seesClients(c, who, t.Items[i]) }
+	out.Events = eventsOf(c, t, sees)
 	for i := range t.Items {
 		it := &out.Items[i]
 		it.Statement = objectYAML(t.Kind, t.Items[i])
-		if lines := t.Items[i].Shown.Lines; len(lines) > 0 {
+		lines := t.Items[i].Shown.Lines
+		if !sees(i) {
+			lines = approval.WithoutClients(lines)
+		}
+		if len(lines) > 0 {
 			it.Brings = &lines
 		}
 	}
 	return out, nil
+}
+
+// seesClients tells whether the lines of an item may name clients to somebody. Those of a change of a resource name all of
+// its clients, whom the resource's page shows to its owners, the security team and auditors.
+func seesClients(c *catalog.Catalog, who approval.Actor, it approval.Item) bool {
+	if it.Change == nil || it.ResourceName == "" {
+		return true
+	}
+	e, _ := c.ByName(it.ResourceName)
+	return mayInspect(c, who, e)
 }
 
 // ticketRow is what lists show of a ticket, with the live state of the members.
@@ -201,12 +218,18 @@ func stepOf(c *catalog.Catalog, s approval.Step) openapi.Step {
 	return out
 }
 
-func eventsOf(c *catalog.Catalog, t *approval.Ticket) []openapi.Event {
+// eventsOf a ticket; sees tells of an item whether its lines may name clients.
+func eventsOf(c *catalog.Catalog, t *approval.Ticket, sees func(item int) bool) []openapi.Event {
 	out := make([]openapi.Event, 0, len(t.Events))
 	for _, e := range t.Events {
 		x := openapi.Event{At: e.At.UTC(), Kind: eventKind(t, e), Step: optional(e.Step), Cluster: optional(e.Cluster), Revision: optional(e.Revision), Comment: optional(e.Comment)}
 		if e.Item != approval.WholeTicket {
 			x.Item = new(e.Item)
+			if e.Kind == approval.EventVoided || e.Kind == approval.EventReduced {
+				if !sees(e.Item) {
+					x.Comment = optional(strings.Join(approval.WithoutClients(strings.Split(e.Comment, "\n")), "\n"))
+				}
+			}
 		}
 		if e.Actor != "" {
 			x.Actor = new(personOf(c, e.Actor))

@@ -72,6 +72,9 @@ func (h *Host) ApprovalPolicies() ([]*v1alpha1.ApprovalPolicy, error) {
 func (h *Host) Compiled(it approval.Item) ([]string, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if it.Change != nil {
+		return slices.Clone(h.Extra), nil
+	}
 	return append([]string{compiledLine(it)}, h.Extra...), nil
 }
 

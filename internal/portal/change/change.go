@@ -194,7 +194,13 @@ func apply(in *policy.Input, c *approval.Change, raw json.RawMessage) error {
 }
 
 func put[T metav1.Object](list *[]T, o T, raw json.RawMessage, into any) error {
-	out := slices.DeleteFunc(slices.Clone(*list), func(x T) bool { return x.GetName() == o.GetName() })
+	out := slices.DeleteFunc(slices.Clone(*list), func(x T) bool {
+		if x.GetName() != o.GetName() {
+			return false
+		}
+		o.SetCreationTimestamp(x.GetCreationTimestamp()) // of two classes that overlap the older one counts
+		return true
+	})
 	if len(raw) > 0 {
 		if err := json.Unmarshal(raw, into); err != nil {
 			return fmt.Errorf("the spec of %s cannot be read", o.GetName())

@@ -4,11 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
-	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -72,10 +68,13 @@ func subjectOf(o client.Object) []string {
 	return []string{string(w.Spec.Subject)}
 }
 
-// Compiled implements approval.Host. It is asked in the middle of decisions, so it reads no more than it needs.
+// Compiled implements approval.Host. It is called in the middle of decisions, so for access it reads no more than it needs.
 func (h *Host) Compiled(it approval.Item) ([]string, error) {
 	if !h.Ready() {
 		return nil, approval.HostUnknown()
+	}
+	if it.Change != nil {
+		return h.compiledChange(it)
 	}
 	var resources v1alpha1.ResourceClassList
 	var subjects v1alpha1.SubjectClassList
@@ -88,117 +87,23 @@ func (h *Host) Compiled(it approval.Item) ([]string, error) {
 	return CompiledLines(policy.Input{ResourceClasses: pointers(resources.Items), SubjectClasses: pointers(subjects.Items), Workloads: pointers(workloads.Items)}, it), nil
 }
 
+// compiledChange compiles the host cluster's state with and without the change of an object.
+func (h *Host) compiledChange(it approval.Item) ([]string, error) {
+	base, ok := h.Snapshot()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	in, ok := h.Input()
+	if !ok {
+		return nil, approval.HostUnknown()
+	}
+	return ChangedLines(base, in, it, wallclock.Now()), nil
+}
+
 func pointers[T any](items []T) []*T {
 	out := make([]*T, len(items))
 	for i := range items {
 		out[i] = &items[i]
 	}
 	return out
-}
-
-// CompiledLines are what one item's statement brings, as if its resource were in Enforce and had no other statement:
-// other people's changes do not alter it, but a class, or the addresses of the subject, do.
-func CompiledLines(in policy.Input, it approval.Item) []string {
-	it.SID, it.ExpiresAt = "shown", time.Time{}
-	alone := policy.Input{ResourceClasses: in.ResourceClasses, SubjectClasses: in.SubjectClasses, Lacks: in.Lacks,
-		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "shown"},
-			Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: v1alpha1.ModeEnforce}}},
-		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "shown"},
-			Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{approval.Statement(it)}}}},
-	}
-	for _, w := range in.Workloads {
-		if string(w.Spec.Subject) == it.ApplicationName {
-			alone.Workloads = append(alone.Workloads, w)
-		}
-	}
-	s := policy.NewSnapshot(alone)
-	u, ok := s.CompileResource(it.ResourceName, wallclock.Now())
-	if !ok {
-		return []string{"nothing: the resource cannot be compiled"}
-	}
-	var lines []string
-	for _, r := range u.Refused {
-		lines = append(lines, "refused: "+r.Message)
-	}
-	for _, peer := range groups(s) {
-		lines = append(lines, "workloads outside the fleet: "+peer)
-	}
-	for i := range u.Rules {
-		lines = append(lines, ruleLines(u, &u.Rules[i])...)
-	}
-	return append(lines, placementLines(u)...)
-}
-
-// groups are the addresses of the subject's workloads outside the fleet.
-func groups(s *policy.Snapshot) []string {
-	var out []string
-	for _, g := range s.ExternalGroups() {
-		for _, p := range g.Prefixes {
-			out = append(out, g.ID+" "+p.String())
-		}
-	}
-	return out
-}
-
-// ruleLines has one line for each peer, port and request of a rule, so that each that is added is a line that is added.
-func ruleLines(u policy.Unit, r *policy.Rule) []string {
-	var peers []string
-	if r.Anyone {
-		peers = append(peers, "anyone")
-	}
-	for _, s := range r.Subjects {
-		if s.Any {
-			peers = append(peers, "pods with "+s.LabelKey)
-		}
-		for _, v := range s.Values {
-			peers = append(peers, "pods with "+s.LabelKey+"="+v)
-		}
-	}
-	for _, p := range r.Prefixes {
-		peers = append(peers, "addresses "+p.String())
-	}
-	for _, g := range append(slices.Clone(r.External), r.ExternalClasses...) {
-		peers = append(peers, "workloads outside the fleet of "+g)
-	}
-	requests := []string{""}
-	if len(r.HTTP) > 0 {
-		requests = nil
-		for _, m := range r.HTTP {
-			requests = append(requests, strings.TrimRight(" "+m.Method+" "+m.Path, " "))
-		}
-	}
-	var lines []string
-	for _, peer := range peers {
-		for _, p := range r.Ports {
-			ports := fmt.Sprint(p.Port)
-			if p.EndPort != nil {
-				ports += fmt.Sprintf("-%d", *p.EndPort)
-			}
-			for _, request := range requests {
-				lines = append(lines, fmt.Sprintf("%s %s to pods with %s=%s on %s/%s%s", strings.ToLower(string(r.Effect)), peer, u.LabelKey, u.LabelValue, ports, p.Protocol, request))
-			}
-		}
-	}
-	return lines
-}
-
-// placementLines has one line for each member, or for the selector of members.
-func placementLines(u policy.Unit) []string {
-	var lines []string
-	if u.Placement.Clusters != nil {
-		for _, c := range *u.Placement.Clusters {
-			lines = append(lines, "in member "+string(c))
-		}
-	}
-	if sel := u.Placement.ClusterSelector; sel != nil {
-		if len(sel.MatchLabels)+len(sel.MatchExpressions) == 0 {
-			lines = append(lines, "in every member")
-		} else {
-			lines = append(lines, "in members with "+metav1.FormatLabelSelector(sel))
-		}
-	}
-	for _, e := range u.Enforcers {
-		lines = append(lines, "enforced by "+string(e))
-	}
-	return lines
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,8 +11,6 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
-	"github.com/acp-io/acp/internal/policy"
-	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -131,52 +127,4 @@ func TestProtectionIsReady(t *testing.T) {
 			t.Errorf("%s: %v (-want +got)\n%s", tc.reason, err, d)
 		}
 	}
-}
-
-func TestCompiledLines(t *testing.T) {
-	in := func() policy.Input {
-		return policy.Input{
-			ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*", LabelKey: "com.trip/redis-cluster",
-				Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}, Placement: v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{"m1"}},
-				Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}}}}},
-			SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}},
-		}
-	}
-	it := approval.Item{ApplicationName: portaltest.App888, ResourceName: portaltest.BobsCluster, Actions: []string{"redis:connect"}}
-	before := approval.NewShown(host.CompiledLines(in(), it))
-	if !slices.ContainsFunc(before.Lines, func(l string) bool {
-		return strings.Contains(l, "com.trip/appid=888") && strings.Contains(l, "6379/TCP")
-	}) {
-		t.Fatalf("it is said who may connect to which port: %q", before.Lines)
-	}
-	for name, tc := range map[string]struct {
-		reason string
-		change func(*policy.Input)
-		grows  string
-	}{
-		"nothing": {"the same", func(*policy.Input) {}, ""},
-		"a port":  {"the action means more", func(in *policy.Input) { in.ResourceClasses[0].Spec.Actions[0].Ports[0].EndPort = new(int32(6400)) }, "6379-6400/TCP"},
-		"a label": {"other pods", func(in *policy.Input) { in.SubjectClasses[0].Spec.LabelKey = "other" }, "other=888"},
-		"a member": {"one more", func(in *policy.Input) {
-			*in.ResourceClasses[0].Spec.Placement.Clusters = []v1alpha1.ClusterName{"m1", "m2"}
-		}, "in member m2"},
-		"a machine": {"an address of the application", func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App888)} }, "10.1.2.3/32"},
-		"another's": {"nobody here", func(in *policy.Input) { in.Workloads = []*v1alpha1.ExternalWorkload{workload("vm", portaltest.App889)} }, ""},
-		"others": {"their statements are their tickets' business", func(in *policy.Input) {
-			in.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{statement("x", portaltest.BobsCluster)}}}}
-		}, ""},
-	} {
-		t.Run(name, func(t *testing.T) {
-			now := in()
-			tc.change(&now)
-			grown := strings.Join(before.Grown(approval.NewShown(host.CompiledLines(now, it))), "\n")
-			if (grown == "") != (tc.grows == "") || !strings.Contains(grown, tc.grows) {
-				t.Errorf("%s: it grew by %q, want %q", tc.reason, grown, tc.grows)
-			}
-		})
-	}
-}
-
-func workload(name, subject string) *v1alpha1.ExternalWorkload {
-	return &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1alpha1.ExternalWorkloadSpec{Subject: v1alpha1.ResourceName(subject), Addresses: []string{"10.1.2.3/32"}}}
 }

@@ -1,0 +1,309 @@
+package host
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/change"
+	"github.com/acp-io/acp/internal/wallclock"
+)
+
+// mostLines bounds the lines that one item is shown with. A class may have thousands of resources.
+const mostLines = 1000
+
+// CompiledLines are the lines that one item's statement brings, as if its resource were in Enforce and had no other
+// statement. Other people's changes do not alter them, but a change of a class or of the subject's addresses does.
+func CompiledLines(in policy.Input, it approval.Item) []string {
+	it.SID, it.ExpiresAt = "shown", time.Time{}
+	alone := policy.Input{ResourceClasses: in.ResourceClasses, SubjectClasses: in.SubjectClasses, Lacks: in.Lacks,
+		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "shown"},
+			Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: v1alpha1.ModeEnforce}}},
+		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "shown"},
+			Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{approval.Statement(it)}}}},
+	}
+	for _, w := range in.Workloads {
+		if string(w.Spec.Subject) == it.ApplicationName {
+			alone.Workloads = append(alone.Workloads, w)
+		}
+	}
+	s := policy.NewSnapshot(alone)
+	u, ok := s.CompileResource(it.ResourceName, wallclock.Now())
+	if !ok {
+		return []string{"nothing: the resource cannot be compiled"}
+	}
+	var lines []string
+	for _, r := range u.Refused {
+		lines = append(lines, "refused: "+r.Message)
+	}
+	for _, peer := range groups(s) {
+		lines = append(lines, "workloads outside the fleet: "+peer)
+	}
+	lines = append(lines, unitLines{u: &u}.access()...)
+	return append(lines, placementLines(u)...)
+}
+
+// ChangedLines are the lines that a change of an object brings. For a ProtectedResource they are the compiled unit after
+// the change, and what the unit before it restricts and the one after it does not. For a class they are the differences of
+// all units, each with a leading + or -, because every difference is the change's own effect.
+func ChangedLines(base *policy.Snapshot, in policy.Input, it approval.Item, at time.Time) []string {
+	before, after, names := change.Snapshots(base, in, approval.KindClass, []approval.Item{it})
+	if it.Change.Kind == approval.ObjectProtectedResource {
+		lines := compiledUnit(after, it.ResourceName, at, false)
+		for _, l := range missing(lines, compiledUnit(before, it.ResourceName, at, false)) {
+			if !strings.HasPrefix(l, "allow ") {
+				lines = append(lines, "- "+l)
+			}
+		}
+		return lines
+	}
+	for _, folded := range []bool{false, true} {
+		if lines, ok := differences(before, after, names, at, folded); ok {
+			return lines
+		}
+	}
+	lines, _ := differences(before, after, names, at, true)
+	sum := sha256.Sum256([]byte(strings.Join(lines[mostLines:], "\n")))
+	return append(lines[:mostLines:mostLines], fmt.Sprintf("and %d more: %s", len(lines)-mostLines, hex.EncodeToString(sum[:])))
+}
+
+// differences of the units with these names, sorted. Without folding it stops, and reports false, as soon as there are more than
+// mostLines; folded lines name no single application or resource, so a class has few of them.
+func differences(before, after *policy.Snapshot, names []string, at time.Time, folded bool) ([]string, bool) {
+	found := map[string]bool{}
+	for _, name := range names {
+		a, b := compiledUnit(before, name, at, folded), compiledUnit(after, name, at, folded)
+		for _, l := range missing(a, b) {
+			found["+ "+l] = true
+		}
+		for _, l := range missing(b, a) {
+			found["- "+l] = true
+		}
+		if !folded && len(found) > mostLines {
+			return nil, false
+		}
+	}
+	return slices.Sorted(maps.Keys(found)), len(found) <= mostLines
+}
+
+// missing are the lines of b that a does not have.
+func missing(a, b []string) []string {
+	has := make(map[string]bool, len(a))
+	for _, l := range a {
+		has[l] = true
+	}
+	var out []string
+	for _, l := range b {
+		if !has[l] {
+			out = append(out, l)
+		}
+	}
+	return out
+}
+
+// compiledUnit describes a unit: its access, its modes and its members; nil: there is no such unit.
+func compiledUnit(s *policy.Snapshot, name string, at time.Time, folded bool) []string {
+	u, ok := s.CompileResource(name, at)
+	if !ok {
+		return nil
+	}
+	l := unitLines{u: &u, folded: folded}
+	return slices.Concat(l.access(), l.modes(), placementLines(u))
+}
+
+// groups are the addresses of the subject's workloads outside the fleet.
+func groups(s *policy.Snapshot) []string {
+	var out []string
+	for _, g := range s.ExternalGroups() {
+		for _, p := range g.Prefixes {
+			out = append(out, g.ID+" "+p.String())
+		}
+	}
+	return out
+}
+
+// unitLines writes a unit as lines, of which each one that is added is access that is added. Folded lines do not name single
+// applications and resources.
+type unitLines struct {
+	u      *policy.Unit
+	folded bool
+}
+
+func (l unitLines) value(v string) string {
+	if l.folded {
+		return "<each>"
+	}
+	return v
+}
+
+// target names the unit's pods.
+func (l unitLines) target() string {
+	switch {
+	case l.u.LabelValue != "":
+		return "pods with " + l.u.LabelKey + "=" + l.value(l.u.LabelValue)
+	case len(l.u.LabelValues) > 0:
+		return "pods with " + l.u.LabelKey + " in (" + l.value(strings.Join(l.u.LabelValues, ", ")) + ")"
+	}
+	return "pods with " + l.u.LabelKey
+}
+
+// access is what the rules of every enforcer let in or refuse.
+func (l unitLines) access() []string {
+	var lines []string
+	for i := range l.u.Rules {
+		lines = append(lines, l.rule(&l.u.Rules[i])...)
+	}
+	for _, p := range l.u.OpenPorts {
+		lines = append(lines, "allow anyone to "+l.target()+" on "+portText(p)+", a port of no action")
+	}
+	if slices.Contains(l.u.Enforcers, v1alpha1.EnforcerIstio) {
+		for i := range l.u.Statements {
+			lines = append(lines, l.statement(&l.u.Statements[i])...)
+		}
+	}
+	return lines
+}
+
+// rule has one line for each peer, port and request of a rule.
+func (l unitLines) rule(r *policy.Rule) []string {
+	var peers []string
+	if r.Anyone {
+		peers = append(peers, "anyone")
+	}
+	for _, s := range r.Subjects {
+		if s.Any {
+			peers = append(peers, "pods with "+s.LabelKey)
+		}
+		for _, v := range s.Values {
+			peers = append(peers, "pods with "+s.LabelKey+"="+l.value(v))
+		}
+	}
+	for _, p := range r.Prefixes {
+		peers = append(peers, "addresses "+p.String())
+	}
+	for _, g := range r.External {
+		peers = append(peers, "workloads outside the fleet of "+l.value(g))
+	}
+	for _, g := range r.ExternalClasses {
+		peers = append(peers, "workloads outside the fleet of "+g)
+	}
+	return l.each(r.Effect, peers, r.Ports, r.HTTP, "")
+}
+
+// statement has the lines of one statement for a dataplane that knows clients by their service accounts.
+func (l unitLines) statement(st *policy.UnitStatement) []string {
+	if st.OverriddenBy != (policy.Ref{}) {
+		return nil
+	}
+	var peers []string
+	if st.Anyone {
+		peers = append(peers, "anyone")
+	}
+	for _, s := range st.Subjects {
+		if s.ServiceAccount == "" {
+			peers = append(peers, "no service account")
+			continue
+		}
+		peers = append(peers, "service account "+l.account(s))
+	}
+	for _, p := range st.Patterns {
+		peers = append(peers, "service accounts of "+p)
+	}
+	for _, r := range st.Ranges {
+		text := "addresses " + r.Prefix.String()
+		for _, e := range r.Except {
+			text += " but " + e.String()
+		}
+		peers = append(peers, text)
+	}
+	var lines []string
+	for _, a := range st.Actions {
+		lines = append(lines, l.each(st.Effect, peers, a.Ports, a.HTTP, " by istio")...)
+	}
+	return lines
+}
+
+// account of a subject. Folded it still shows the template, which a change of a SubjectClass may alter.
+func (l unitLines) account(s policy.UnitSubject) string {
+	if !l.folded {
+		return s.ServiceAccount
+	}
+	name, err := policy.ParseName(s.Name)
+	if err != nil {
+		return s.ServiceAccount
+	}
+	id := name.ID[strings.LastIndexByte(name.ID, '/')+1:]
+	if at := strings.LastIndex(s.ServiceAccount, id); at >= 0 {
+		return s.ServiceAccount[:at] + "<each>" + s.ServiceAccount[at+len(id):]
+	}
+	return s.ServiceAccount
+}
+
+func (l unitLines) each(effect policy.Effect, peers []string, ports []v1alpha1.Port, http []v1alpha1.HTTPMatch, by string) []string {
+	requests := []string{""}
+	if len(http) > 0 {
+		requests = nil
+		for _, m := range http {
+			requests = append(requests, strings.TrimRight(" "+m.Method+" "+m.Path, " "))
+		}
+	}
+	var lines []string
+	for _, peer := range peers {
+		for _, p := range ports {
+			for _, request := range requests {
+				lines = append(lines, fmt.Sprintf("%s %s to %s on %s%s%s", strings.ToLower(string(effect)), peer, l.target(), portText(p), request, by))
+			}
+		}
+	}
+	return lines
+}
+
+func portText(p v1alpha1.Port) string {
+	ports := fmt.Sprint(p.Port)
+	if p.EndPort != nil {
+		ports += fmt.Sprintf("-%d", *p.EndPort)
+	}
+	return ports + "/" + string(p.Protocol)
+}
+
+// modes has one line for the base mode and one for each member with a mode of its own.
+func (l unitLines) modes() []string {
+	if l.u.Wildcard {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("%s in %s", l.target(), l.u.Mode)}
+	for _, cluster := range slices.Sorted(maps.Keys(l.u.ClusterModes)) {
+		lines = append(lines, fmt.Sprintf("%s in %s in member %s", l.target(), l.u.ClusterModes[cluster], cluster))
+	}
+	return lines
+}
+
+// placementLines has one line for each member, or for the selector of members.
+func placementLines(u policy.Unit) []string {
+	var lines []string
+	if u.Placement.Clusters != nil {
+		for _, c := range *u.Placement.Clusters {
+			lines = append(lines, "in member "+string(c))
+		}
+	}
+	if sel := u.Placement.ClusterSelector; sel != nil {
+		if len(sel.MatchLabels)+len(sel.MatchExpressions) == 0 {
+			lines = append(lines, "in every member")
+		} else {
+			lines = append(lines, "in members with "+metav1.FormatLabelSelector(sel))
+		}
+	}
+	for _, e := range u.Enforcers {
+		lines = append(lines, "enforced by "+string(e))
+	}
+	return lines
+}
