@@ -34,7 +34,8 @@ func newEvidence(s Streams) *cobra.Command {
 counted is in docs/evidence.md.
 
 With --store the flows come from there and the policies from files or the cluster, and without --resource all protected
-resources are scored. Without --store the portal answers, and NAME is a catalog id. The exit code is 1 when the evidence for a
+resources are scored. A resource is judged by the members that its class places it in: those named there, or the KubeFedClusters
+that are read with the policies, or --cluster. Without --store the portal answers, and NAME is a catalog id. The exit code is 1 when the evidence for a
 resource is not enough.`,
 		Example: `  kubectl acp evidence --store sqlite:flows.db -f policies/
   kubectl acp evidence --store sqlite:flows.db --resource trnv1:rsc:trip-com:redis:clusters:bobs-cluster --cluster m1,m2
@@ -45,7 +46,7 @@ resource is not enough.`,
 	o.flags(cmd)
 	f := cmd.Flags()
 	f.StringArrayVar(&o.resources, "resource", nil, "`NAME` of a resource; repeatable")
-	f.StringSliceVar(&o.clusters, "cluster", nil, "`MEMBERS` that serve the resources; none: all that were watched; with --store")
+	f.StringSliceVar(&o.clusters, "cluster", nil, clusterUsage)
 	f.StringVar(&o.span, "window", windowPreset, "`SPAN` before now that is looked at; with --store")
 	f.IntVar(&o.threshold, "threshold", insight.DefaultThreshold, "`SCORE` that is enough; with --store")
 	return cmd
@@ -71,7 +72,7 @@ func (o *evidenceOptions) work(ctx context.Context) error {
 			return err
 		}
 	}
-	in := insight.EvidenceInput{Threshold: o.threshold, Clusters: o.clusters}
+	in := insight.EvidenceInput{Threshold: o.threshold}
 	var err error
 	if in.Window, err = parseSpan("--window", o.span); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (o *evidenceOptions) work(ctx context.Context) error {
 		return err
 	}
 	defer r.Close()
-	in.Snapshot, in.Now = r.snapshot, r.now
+	in.Snapshot, in.Now, in.Fleet = r.snapshot, r.now, fleetOf(r.set, o.clusters)
 	names := o.resources
 	if len(names) == 0 {
 		for _, p := range r.set.Input.Resources {

@@ -12,6 +12,8 @@ import (
 
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/flowstore"
+	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/manifest"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -149,6 +151,18 @@ func (o *flowSource) read(ctx context.Context) (*reading, error) {
 		return nil, err
 	}
 	return &reading{Reader: r, set: set, snapshot: policy.NewSnapshot(set.Input), now: now}, nil
+}
+
+// clusterUsage is that of the flag --cluster.
+const clusterUsage = "`MEMBERS` that serve the resources; none: those that the classes place them in; with --store"
+
+// fleetOf tells in which members resources are placed: the named ones, else what the classes say of the KubeFedClusters read.
+func fleetOf(set *manifest.Set, named []string) insight.Fleet {
+	f := insight.Fleet{Everywhere: named, Known: len(set.Members) > 0}
+	for _, m := range set.Members {
+		f.Members = append(f.Members, insight.Member{Name: m.Name, Labels: m.Labels, Leaving: m.Annotations[federation.AnnotationLeaving] != ""})
+	}
+	return f
 }
 
 // print writes a value as JSON or YAML, or the tables of it.

@@ -18,6 +18,7 @@ type replayOptions struct {
 	flowSource
 	window
 	resources []string
+	clusters  []string
 	lines     int
 	ticket    string
 }
@@ -45,6 +46,7 @@ The exit code is 1 when anything is decided otherwise, or uncertain for a connec
 	o.window.flags(cmd, windowPreset)
 	f := cmd.Flags()
 	f.StringArrayVar(&o.resources, "resource", nil, "only connections to this resource, by `NAME`; repeatable; with --store")
+	f.StringSliceVar(&o.clusters, "cluster", nil, clusterUsage)
 	f.IntVar(&o.lines, "lines", insight.MaxImpactLines, "at most so many lines of each kind; with --store")
 	f.StringVar(&o.ticket, "ticket", "", "replay this ticket's change, as T-N, in the portal")
 	return cmd
@@ -87,6 +89,7 @@ func (o *replayOptions) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	in.Fleet = fleetOf(after, o.clusters)
 	in.Before = policy.NewSnapshot(before.Input)
 	in.After = in.Before.Next(after.Input)
 	im, err := insight.Replay(ctx, r, in)

@@ -4,18 +4,21 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portalclient"
 )
 
 type unusedOptions struct {
 	flowSource
 	resources   []string
+	clusters    []string
 	application string
 	policy      string
 	quiet       string
@@ -27,7 +30,8 @@ func newUnused(s Streams) *cobra.Command {
 		Use:   "unused [--resource NAME...] [--store STORE [-f FILE|DIR...]]",
 		Short: "Find grants without traffic, and propose their removal",
 		Long: `Find grants without traffic, and propose their removal. Only allows that were in force for all of the quiet time are in
-the answer, and none at all when that time was not watched nearly from end to end in every member. A wildcard is used when any
+the answer, and none about a resource of which a member was not watched nearly from end to end in that time. Its members are
+those that its class names, or the KubeFedClusters that are read with the policies, or --cluster. A wildcard is used when any
 resource was used through it.
 
 With --store the flows come from there and the policies from files or the cluster; without, the portal answers, and NAME is a
@@ -44,6 +48,7 @@ catalog id. The exit code is 1 when there are unused grants, or nothing can be s
 	f.StringVar(&o.application, "app", "", "only statements for this application, by catalog `ID`, in the portal")
 	f.StringVar(&o.policy, "policy", "", "only statements of this policy, by `NAME`; with --store")
 	f.StringVar(&o.quiet, "quiet", "30d", "`SPAN` without traffic")
+	f.StringSliceVar(&o.clusters, "cluster", nil, clusterUsage)
 	return cmd
 }
 
@@ -79,12 +84,17 @@ func (o *unusedOptions) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := insight.Unused(ctx, r, insight.UnusedInput{Snapshot: r.snapshot, Resources: o.resources, Policy: o.policy, QuietFor: quiet, Now: r.now})
+	fleet := fleetOf(r.set, o.clusters)
+	found, err := insight.Unused(ctx, r, insight.UnusedInput{Snapshot: r.snapshot, Fleet: fleet, Resources: o.resources, Policy: o.policy, QuietFor: quiet, Now: r.now})
 	if err != nil {
 		return err
 	}
-	if !watch.Well() {
-		fmt.Fprintf(o.streams.Err, "The last %s were not watched from end to end in every member, so nothing can be said: see kubectl acp evidence.\n", o.quiet)
+	silent := false
+	for _, name := range statedResources(r.snapshot, o.resources) {
+		if !watch.Covers(fleet, r.snapshot, name) {
+			silent = true
+			fmt.Fprintf(o.streams.Err, "The last %s were not watched from end to end in every member that %s is placed in, so nothing is said about it: see kubectl acp evidence.\n", o.quiet, name)
+		}
 	}
 	rows := [][]string{{"STATEMENT", "SUBJECTS", "ACTIONS", "RESOURCES", "LAST USED", "WHY"}}
 	for _, u := range found {
@@ -97,10 +107,24 @@ func (o *unusedOptions) work(ctx context.Context) error {
 	if err := o.print(found, section{"", rows}); err != nil {
 		return err
 	}
-	if len(found) > 0 || !watch.Well() {
+	if len(found) > 0 || silent {
 		return errFindings
 	}
 	return nil
+}
+
+// statedResources are the resources that statements name, exactly or with a wildcard, or those that were asked for.
+func statedResources(s *policy.Snapshot, asked []string) []string {
+	names := slices.Clone(asked)
+	if len(names) == 0 {
+		for _, w := range s.Statements() {
+			for _, r := range w.Statement.Resources {
+				names = append(names, string(r))
+			}
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 func join[T ~string](list []T) string {

@@ -24,6 +24,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/approval/gormstore"
+	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog"
 	catalogstore "github.com/acp-io/acp/internal/catalog/gormstore"
 	"github.com/acp-io/acp/internal/catalog/workloads"
@@ -261,7 +262,7 @@ func newSite(t *testing.T) *site {
 		}})
 	hub := NewHub()
 	states := rolloutstore.New(db)
-	x.insight = rollout.NewInsight(rollout.InsightConfig{Flows: x.flows, Snapshot: x.host.Snapshot, Store: states, Window: 14 * 24 * time.Hour, Threshold: 70, Now: x.now})
+	x.insight = rollout.NewInsight(rollout.InsightConfig{Flows: x.flows, Snapshot: x.host.Snapshot, Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }, Store: states, Window: 14 * 24 * time.Hour, Threshold: 70, Now: x.now})
 	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: x.host, Evidence: x.insight, Now: x.now, OnChange: hub.Ticket})
 	if err != nil {
 		t.Fatal(err)

@@ -149,7 +149,7 @@ func (a *api) replayed(ctx context.Context, base *policy.Snapshot, in policy.Inp
 	if len(resources) == 0 { // no names would mean all
 		return insight.Impact{Since: since, Until: until}, nil
 	}
-	found, err := insight.Replay(ctx, a.Flows, insight.ReplayInput{Before: before, After: after, Resources: resources, Since: since, Until: until, At: until, MaxLines: impactLines})
+	found, err := insight.Replay(ctx, a.Flows, insight.ReplayInput{Before: before, After: after, Fleet: insight.FleetOf(a.Host.Members()), Resources: resources, Since: since, Until: until, At: until, MaxLines: impactLines})
 	if err != nil {
 		return found, err
 	}

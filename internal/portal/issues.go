@@ -98,8 +98,9 @@ func (a *api) lookForUnused(ctx context.Context, snap *policy.Snapshot, now time
 	limited, cancel := context.WithTimeout(plain(ctx), unusedPatience)
 	defer cancel()
 	const window = defaultQuietDays * 24 * time.Hour
-	watch, err := insight.Watched(limited, a.Flows, now.Add(-window), now, nil)
-	if err != nil || !watch.Well() {
+	fleet := insight.FleetOf(a.Host.Members())
+	watch, err := insight.WatchedDays(limited, a.Flows, now.Add(-window), now, nil)
+	if err != nil {
 		return nil, false, err
 	}
 	grants := map[policy.Ref]policy.Grant{}
@@ -114,7 +115,7 @@ func (a *api) lookForUnused(ctx context.Context, snap *policy.Snapshot, now time
 	if err != nil {
 		return nil, false, err
 	}
-	all, err := insight.Unused(limited, a.Flows, insight.UnusedInput{Snapshot: snap, QuietFor: window, Now: now, Since: now.Add(-lastUseWithin),
+	all, err := insight.Unused(limited, a.Flows, insight.UnusedInput{Snapshot: snap, Fleet: fleet, QuietFor: window, Now: now, Since: now.Add(-lastUseWithin),
 		Granted: func(ref policy.Ref) (time.Time, bool) {
 			t, i := from.itemOf(grants[ref])
 			if t == nil {
@@ -129,5 +130,5 @@ func (a *api) lookForUnused(ctx context.Context, snap *policy.Snapshot, now time
 	for _, u := range all {
 		found[u.Ref] = u.Why
 	}
-	return found, true, nil
+	return found, watch.CoversAll(fleet, snap), nil
 }

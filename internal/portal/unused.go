@@ -142,19 +142,30 @@ func (a *api) unused(ctx context.Context, days *int, resources []string, keep fu
 	defer cancel()
 	now := a.Now()
 	window := time.Duration(quiet) * 24 * time.Hour
-	watch, err := insight.Watched(limited, a.Flows, now.Add(-window), now, nil)
+	fleet := insight.FleetOf(a.Host.Members())
+	watch, err := insight.WatchedDays(limited, a.Flows, now.Add(-window), now, nil)
 	if err != nil {
 		return out, nil, err
 	}
-	if !watch.Well() {
-		out.Unobserved = new(append([]string{}, resources[:min(len(resources), mostUnobserved)]...))
+	var unobserved []string
+	resources = slices.DeleteFunc(slices.Clone(resources), func(name string) bool {
+		covered := watch.Covers(fleet, snap, name)
+		if !covered {
+			unobserved = append(unobserved, name)
+		}
+		return !covered
+	})
+	if len(unobserved) > 0 {
+		out.Unobserved = new(unobserved[:min(len(unobserved), mostUnobserved)])
+	}
+	if len(resources) == 0 {
 		return out, nil, nil
 	}
 	from, grants, err := a.originsOfStatements(ctx, snap, resources)
 	if err != nil {
 		return out, nil, err
 	}
-	found, err := insight.Unused(limited, a.Flows, insight.UnusedInput{Snapshot: snap, Resources: resources, QuietFor: window, Now: now, Since: now.Add(-lastUseWithin),
+	found, err := insight.Unused(limited, a.Flows, insight.UnusedInput{Snapshot: snap, Fleet: fleet, Resources: resources, QuietFor: window, Now: now, Since: now.Add(-lastUseWithin),
 		Granted: func(ref policy.Ref) (time.Time, bool) {
 			t, i := from.itemOf(grants[ref])
 			if t == nil {

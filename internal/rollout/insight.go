@@ -32,8 +32,10 @@ var errPoliciesUnknown = errors.New("the host cluster's policies are not known y
 type InsightConfig struct {
 	Flows    audit.Reader
 	Snapshot func() (*policy.Snapshot, bool)
-	Store    Store
-	Window   time.Duration // of the past that counts
+	// Fleet tells in which members resources are placed.
+	Fleet  func() insight.Fleet
+	Store  Store
+	Window time.Duration // of the past that counts
 	// Threshold is the score from which on a resource can be enforced; 0: always.
 	Threshold int
 	Now       func() time.Time
@@ -108,7 +110,7 @@ func (x *Insight) assess(ctx context.Context, resources []string) (map[string]as
 	return out, nil
 }
 
-// watch is how well the members were watched. It is the same for all resources, and counts every flow of the window.
+// watch is how well the members were watched. It is the same for all resources; each is scored by its own members.
 func (x *Insight) watch(ctx context.Context, now time.Time) (*insight.Watch, error) {
 	x.mu.Lock()
 	known := x.watched
@@ -134,7 +136,7 @@ func (x *Insight) remember(found map[string]assessed, now time.Time) {
 }
 
 func (x *Insight) look(ctx context.Context, snap *policy.Snapshot, watch *insight.Watch, resources []string, now time.Time) (map[string]assessed, error) {
-	scores, err := insight.EvidenceOf(ctx, x.Flows, insight.EvidenceInput{Snapshot: snap, Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch}, resources)
+	scores, err := insight.EvidenceOf(ctx, x.Flows, insight.EvidenceInput{Snapshot: snap, Fleet: x.Fleet(), Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch}, resources)
 	if err != nil {
 		return nil, err
 	}
@@ -151,7 +153,7 @@ func (x *Insight) look(ctx context.Context, snap *policy.Snapshot, watch *insigh
 	if err != nil {
 		return nil, fmt.Errorf("ask for the clients that were seen: %w", err)
 	}
-	out := make(map[string]assessed, len(resources))
+	fleet, out := x.Fleet(), make(map[string]assessed, len(resources))
 	for _, name := range resources {
 		s := scores[name]
 		a := assessed{score: s, at: now, Assessment: Assessment{Score: approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0}}}
@@ -160,6 +162,10 @@ func (x *Insight) look(ctx context.Context, snap *policy.Snapshot, watch *insigh
 			if p.Missing != "" {
 				a.Missing = append(a.Missing, p.Missing)
 			}
+		}
+		if placed, known := fleet.PlacedIn(snap, name); known {
+			never, ended := watch.Of(placed).Unwatched()
+			a.Unwatched = slices.Sorted(slices.Values(append(never, ended...)))
 		}
 		if c := clients[name]; c != nil {
 			a.Clients = slices.Sorted(maps.Keys(c.subjects))

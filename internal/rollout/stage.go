@@ -3,6 +3,7 @@ package rollout
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -31,6 +32,7 @@ type Assessment struct {
 	Clients      []string // subjects that were seen, sorted
 	Newcomers    []string // those that no statement allows
 	Unattributed int      // sources without a name
+	Unwatched    []string // members that the resource is placed in and whose flows are not watched, sorted
 }
 
 // Input of the derivation of a stage.
@@ -99,6 +101,9 @@ func HintOf(in Input) Hint {
 		}
 		return Hint{CodePropose, StageInitial, "Ask for Audit: nothing is refused, and what would be is reported."}
 	case StageEnforce:
+		if text := blind(in.Assessment); text != "" {
+			return Hint{Code: CodeWait, Text: text}
+		}
 		if n := open(in.Protection.Spec, in.Protection.Status.Clusters); n > 0 {
 			return Hint{CodeWiden, StageEnforce, fmt.Sprintf("%d members do not enforce yet: go on with them.", n)}
 		}
@@ -111,6 +116,19 @@ func HintOf(in Input) Hint {
 		return Hint{CodeAnnounce, StageAnnounced, "The evidence is enough: tell the owners of the clients when it will be enforced."}
 	}
 	return Hint{CodeEnforce, StageEnforce, "Everything is known and announced: ask for Enforce, one member first if you like."}
+}
+
+// blind says in which members of an enforced resource nobody sees what is refused, so that the guard cannot see it either.
+func blind(a *Assessment) string {
+	if a == nil || len(a.Unwatched) == 0 {
+		return ""
+	}
+	const most = 5
+	names := strings.Join(a.Unwatched[:min(len(a.Unwatched), most)], ", ")
+	if n := len(a.Unwatched) - most; n > 0 {
+		names += fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("The flows of %s are not watched: what is refused there does not show, and the guard does not see it.", names)
 }
 
 // work is what is left to do in Audit before anything can be announced or enforced.
@@ -144,6 +162,10 @@ func Missing(in Input) []string {
 		}
 		if !some && stage != StageAnnounced {
 			out = append(out, "The owners of the clients were not told yet.")
+		}
+	case StageEnforce:
+		if text := blind(in.Assessment); text != "" {
+			out = append(out, text)
 		}
 	}
 	return out

@@ -1,6 +1,7 @@
 package rollout_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -8,6 +9,8 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/rollout"
 )
@@ -44,6 +47,8 @@ func TestStages(t *testing.T) {
 		"somebody new": {"came after the announcement", rollout.Input{Protection: protect(v1alpha1.ModeAudit), Assessment: newcomers, State: announced}, rollout.StageAnnounced, rollout.CodeReview, 1},
 		"one member":   {"staged", rollout.Input{Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough, State: announced}, rollout.StageEnforce, rollout.CodeWiden, 0},
 		"all members":  {"done", rollout.Input{Protection: protect(v1alpha1.ModeEnforce), Assessment: enough}, rollout.StageEnforce, rollout.CodeDone, 0},
+		"blind": {"the guard does not see a member", rollout.Input{Protection: protect(v1alpha1.ModeEnforce), Assessment: &rollout.Assessment{Score: enough.Score, Unwatched: []string{"m2"}}},
+			rollout.StageEnforce, rollout.CodeWait, 1},
 		"stopped": {"comes first", rollout.Input{Protection: protect(v1alpha1.ModeAudit, m1), Assessment: enough, State: rollout.State{Guard: rollout.Guard{Stop: &rollout.Stop{Reason: "30 were refused."}}}},
 			rollout.StageEnforce, rollout.CodeStopped, 0},
 	} {
@@ -52,6 +57,32 @@ func TestStages(t *testing.T) {
 			h := rollout.HintOf(tc.in)
 			if got := rollout.StageOf(tc.in); got != tc.stage || h.Code != tc.hint || h.Text == "" || len(rollout.Missing(tc.in)) != tc.missing {
 				t.Errorf("%s: %s, %+v, %q", tc.reason, got, h, rollout.Missing(tc.in))
+			}
+		})
+	}
+}
+
+// A resource in three members of which one is watched has no evidence to be enforced, however well that one was watched.
+func TestUnwatchedMembersAreNoEvidence(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason    string
+		fleet     insight.Fleet
+		enough    bool
+		unwatched []string
+	}{
+		"watched":   {"its only member was watched", insight.Fleet{Everywhere: []string{"m1"}}, true, nil},
+		"unwatched": {"two of its members were not", insight.Fleet{Everywhere: []string{"m1", "m2", "m3"}}, false, []string{"m2", "m3"}},
+		"unknown":   {"nobody knows its members", insight.Fleet{}, false, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, v1alpha1.ModeAudit)
+			w.fleet = tc.fleet
+			if err := w.flows.Append(t.Context(), &audit.Batch{ID: "watched", Watched: []audit.Watch{{Source: "m1", From: w.now.Add(-30 * 24 * time.Hour), To: w.now}}}); err != nil {
+				t.Fatal(err)
+			}
+			all, err := w.insight.Assess(t.Context(), orders)
+			if a := all[orders]; err != nil || a.Enough != tc.enough || (a.Value == 100) != tc.enough || !slices.Equal(a.Unwatched, tc.unwatched) {
+				t.Errorf("%s: %+v, %v", tc.reason, a, err)
 			}
 		})
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/insight"
 	auditsqlite "github.com/acp-io/acp/internal/audit/sqlite"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/database"
@@ -84,6 +85,7 @@ type world struct {
 	policy  []v1alpha1.Statement
 	*rollout.Service
 	insight *rollout.Insight
+	fleet   insight.Fleet
 }
 
 func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
@@ -92,7 +94,8 @@ func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
 	if err := os.WriteFile(filepath.Join(dir, "company.yaml"), []byte(company), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, now: time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC), db: databasetest.Open(t, databasetest.SQLite(t))}
+	w := &world{t: t, now: time.Date(2026, 11, 2, 12, 0, 0, 0, time.UTC), db: databasetest.Open(t, databasetest.SQLite(t)),
+		fleet: insight.Fleet{Everywhere: []string{"m1"}}}
 	read, err := catalog.Read(dir)
 	if err != nil {
 		t.Fatal(err)
@@ -106,7 +109,7 @@ func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
 	w.object = &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "orders", ResourceVersion: "1"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: orders, Mode: mode}}
 	w.Service = rollout.NewService(rollout.Config{Store: w.store, Switch: w, Host: w, Catalog: func() *catalog.Catalog { return w.catalog }, Now: func() time.Time { return w.now },
 		Log: slog.New(slog.DiscardHandler)})
-	w.insight = rollout.NewInsight(rollout.InsightConfig{Flows: w.flows, Snapshot: w.snapshot, Store: w.store, Window: 14 * 24 * time.Hour, Threshold: 70, Now: func() time.Time { return w.now }})
+	w.insight = rollout.NewInsight(rollout.InsightConfig{Flows: w.flows, Snapshot: w.snapshot, Fleet: func() insight.Fleet { return w.fleet }, Store: w.store, Window: 14 * 24 * time.Hour, Threshold: 70, Now: func() time.Time { return w.now }})
 	return w
 }
 

@@ -170,3 +170,20 @@ func must[T any](t *testing.T) func(T, error) T {
 		return v
 	}
 }
+
+// onlyIn is a fleet in which every resource is placed in these members.
+func onlyIn(clusters ...string) Fleet { return Fleet{Everywhere: clusters} }
+
+// whereWatched is a fleet in which every resource is placed in the members that the batches tell to be watched; m1 without any.
+func whereWatched(batches ...*audit.Batch) Fleet {
+	f := Fleet{}
+	for _, b := range batches {
+		for _, w := range b.Watched {
+			f.Everywhere = append(f.Everywhere, w.Source)
+		}
+	}
+	if len(f.Everywhere) == 0 {
+		f.Everywhere = []string{"m1"}
+	}
+	return f
+}

@@ -15,6 +15,8 @@ type ReplayInput struct {
 	Before, After *policy.Snapshot
 	// Resources that the change is about; none: all.
 	Resources []string
+	// Fleet tells in which members the resources are placed; times in which one of those was not watched are uncertain.
+	Fleet Fleet
 	// Since is inclusive, Until exclusive.
 	Since, Until time.Time
 	// At is the instant at which both are asked; zero: Until. Flows are old, but what is allowed is what is allowed now.

@@ -123,7 +123,7 @@ func TestProposeThenReplay(t *testing.T) {
 			t.Fatalf("seed %d: what is proposed is refused: %+v", seed, r)
 		}
 
-		im := must[Impact](t)(Replay(t.Context(), model, ReplayInput{Before: before, After: after, Since: ago(20), Until: now}))
+		im := must[Impact](t)(Replay(t.Context(), model, ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Since: ago(20), Until: now}))
 		kept += int(im.Unchanged)
 		for _, l := range im.NewlyDenied {
 			switch {
@@ -189,7 +189,7 @@ func TestReplayAgreesWithDeciding(t *testing.T) {
 				otherwise += o.Count
 			}
 		}
-		im := must[Impact](t)(Replay(t.Context(), model, ReplayInput{Before: before, After: target, Since: ago(20), Until: now}))
+		im := must[Impact](t)(Replay(t.Context(), model, ReplayInput{Fleet: onlyIn("m1"), Before: before, After: target, Since: ago(20), Until: now}))
 		var unsure int64
 		for _, u := range im.Uncertain {
 			unsure += u.Count

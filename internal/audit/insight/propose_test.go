@@ -279,7 +279,7 @@ func TestStoreFailureIsTold(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := Propose(t.Context(), reader, ProposeInput{Snapshot: s, Resource: bobs, Now: now})
 			_, err2 := Replay(t.Context(), reader, ReplayInput{Before: s, After: s, Since: ago(14), Until: now})
-			_, err3 := Unused(t.Context(), reader, UnusedInput{Snapshot: s, Now: now, QuietFor: 10 * day})
+			_, err3 := Unused(t.Context(), reader, UnusedInput{Snapshot: s, Now: now, QuietFor: 10 * day, Fleet: onlyIn("m1")})
 			_, err4 := Evidence(t.Context(), reader, EvidenceInput{Snapshot: s, Resource: bobs, Now: now})
 			for _, err := range []error{err, err2, err3, err4} {
 				if !errors.Is(err, audit.ErrUnavailable) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/internal/audit"
@@ -30,11 +31,47 @@ func Replay(ctx context.Context, r Reader, in ReplayInput) (Impact, error) {
 	if err != nil {
 		return Impact{}, fmt.Errorf("replay a change: %w", err)
 	}
-	watch, err := WatchedDays(ctx, r, in.Since, in.Until, nil)
+	placed := in.placed()
+	watch, err := WatchedDays(ctx, r, in.Since, in.Until, sortedKeys(placed.members))
 	if err != nil {
 		return Impact{}, fmt.Errorf("replay a change: %w", err)
 	}
-	return p.finish(watch), nil
+	if len(in.Resources) > 0 && placed.unknown == 0 {
+		watch = watch.Of(sortedKeys(placed.members))
+	}
+	im := p.finish(watch)
+	if placed.unknown > 0 {
+		im.Uncertain = append([]Uncertain{{From: in.Since, To: in.Until, Reason: "It is not known in which members every resource is placed, so some may not have been watched."}}, im.Uncertain...)
+	}
+	return im, nil
+}
+
+// placed is where the resources of the change are placed, before or after it.
+func (in *ReplayInput) placed() placements {
+	p := placements{members: map[string]bool{}}
+	for _, side := range []*policy.Snapshot{in.Before, in.After} {
+		names := in.Resources
+		if len(names) == 0 {
+			names = statedResources(side)
+		}
+		for _, name := range names {
+			p.add(in.Fleet.PlacedIn(side, name))
+		}
+	}
+	return p
+}
+
+// statedResources are those that are protected or that a statement names exactly.
+func statedResources(s *policy.Snapshot) []string {
+	names := s.Protected()
+	for _, w := range s.Statements() {
+		for _, r := range w.Statement.Resources {
+			if !strings.HasSuffix(string(r), "*") {
+				names = append(names, string(r))
+			}
+		}
+	}
+	return sortedNames(names)
 }
 
 // replayer sums up edges as they come.

@@ -150,7 +150,7 @@ func TestReplay(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := store(watched(14, "m1", "m2"), flows(tc.edge, 5, 1, 3))
-			im := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Before: with(world(), tc.before...), After: with(world(), tc.after...), Since: ago(14), Until: now}))
+			im := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Fleet: onlyIn("m1"), Before: with(world(), tc.before...), After: with(world(), tc.after...), Since: ago(14), Until: now}))
 			want := Impact{Since: ago(14), Until: now, NewlyAllowed: []ImpactLine{}, NewlyDenied: []ImpactLine{}, Otherwise: []ImpactLine{}, Uncertain: []Uncertain{}}
 			one := ImpactTotal{Connections: 10, Clients: 1, Resources: 1}
 			lines := 1
@@ -183,7 +183,7 @@ func TestReplayLine(t *testing.T) {
 	before, after := with(world(), protect(bobs, v1alpha1.ModeAudit), allow("a", app+"1", "redis:connect", bobs)), with(world(), protect(bobs, v1alpha1.ModeEnforce))
 	r := store(watched(14, "m1"), flows(edge(app+"1", bobs, 6379, policy.Unmanaged), 2, 9), flows(edge(app+"1", bobs, 6379, policy.Allowed, func(e *audit.Edge) { e.Verdict = audit.VerdictUnknown }), 3, 1),
 		flows(edge(app+"2", bobs, 6379, policy.Audited), 1, 2), flows(edge(app+"1", orders, 6379, policy.Unmanaged), 7, 1))
-	im := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Before: before, After: after, Since: ago(14), Until: now}))
+	im := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Since: ago(14), Until: now}))
 	at := func(days, seconds int) time.Time {
 		return ago(days).Add(-time.Hour + time.Duration(seconds)*time.Second)
 	}
@@ -197,11 +197,11 @@ func TestReplayLine(t *testing.T) {
 	if diff := cmp.Diff(ImpactTotal{Connections: 6, Clients: 2, Resources: 1}, im.Denied); diff != "" || im.Unchanged != 7 {
 		t.Errorf("totals, %d unchanged (-want +got):\n%s", im.Unchanged, diff)
 	}
-	only := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Before: before, After: after, Resources: []string{orders}, Since: ago(14), Until: now}))
+	only := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Resources: []string{orders}, Since: ago(14), Until: now}))
 	if len(only.NewlyDenied) != 0 || only.Unchanged != 7 {
 		t.Errorf("of the other resource: %+v", only)
 	}
-	few := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Before: before, After: after, Since: ago(14), Until: now, MaxLines: 1}))
+	few := must[Impact](t)(Replay(t.Context(), r, ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Since: ago(14), Until: now, MaxLines: 1}))
 	if diff := cmp.Diff([]ImpactLine{line}, few.NewlyDenied); diff != "" || !few.Truncated || few.Denied != im.Denied {
 		t.Errorf("the line with most connections stays, and the totals know all (truncated %v, %+v):\n%s", few.Truncated, few.Denied, diff)
 	}
@@ -219,7 +219,7 @@ func TestReplayCountsOnce(t *testing.T) {
 	before, after := with(world(), protect(bobs, v1alpha1.ModeAudit)), with(world(), protect(bobs, v1alpha1.ModeEnforce))
 	for name, resources := range map[string][]string{"All": nil, "First": {bobs}, "Second": {shop}} {
 		t.Run(name, func(t *testing.T) {
-			im := must[Impact](t)(Replay(t.Context(), store(b...), ReplayInput{Before: before, After: after, Resources: resources, Since: ago(14), Until: now}))
+			im := must[Impact](t)(Replay(t.Context(), store(b...), ReplayInput{Fleet: onlyIn("m1"), Before: before, After: after, Resources: resources, Since: ago(14), Until: now}))
 			if im.Denied.Connections != 4 || im.Denied.Clients != 2 {
 				t.Errorf("%+v, want 4 connections of 2 names", im.Denied)
 			}
@@ -245,7 +245,7 @@ func TestReplayDoubts(t *testing.T) {
 		"Restart": {"a restart goes on where it stopped", []*audit.Batch{watched(14, "m1"), lost("m1", 0, audit.LossGap, ago(3), ago(3).Add(20*time.Second))}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			im := must[Impact](t)(Replay(t.Context(), store(tc.flows...), ReplayInput{Before: s, After: s, Since: ago(14), Until: now}))
+			im := must[Impact](t)(Replay(t.Context(), store(tc.flows...), ReplayInput{Fleet: onlyIn("m1"), Before: s, After: s, Since: ago(14), Until: now}))
 			var got []string
 			for _, u := range im.Uncertain {
 				got = append(got, fmt.Sprintf("%s %s %s", u.Cluster, span(u.To.Sub(u.From)), u.Reason))

@@ -51,7 +51,7 @@ func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []str
 	watch := in.Watch
 	if watch == nil {
 		var err error
-		if watch, err = Watched(ctx, r, since, in.Now, in.Clusters); err != nil {
+		if watch, err = Watched(ctx, r, since, in.Now, nil); err != nil {
 			return nil, fmt.Errorf("score the evidence: %w", err)
 		}
 	}
@@ -73,9 +73,24 @@ func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []str
 	}
 	out := make(map[string]Score, len(resources))
 	for name, c := range found {
-		out[name] = c.score(watch, &in)
+		placed, known := in.Fleet.PlacedIn(in.Snapshot, name)
+		if !known {
+			out[name] = c.unknown(&in)
+			continue
+		}
+		out[name] = c.score(watch.Of(placed), &in)
 	}
 	return out, nil
+}
+
+// PlacementUnknown is the sentence for a resource of which nobody knows whether its members are watched.
+const PlacementUnknown = "It is not known in which members the resource is placed, so nobody knows whether they are watched: look at its class and at the members that report."
+
+// unknown is the score of a resource whose members are not known: what the watched members say is not all of it.
+func (c *clientele) unknown(in *EvidenceInput) Score {
+	s := c.score(&Watch{}, in)
+	s.Parts[0].Missing = PlacementUnknown
+	return s
 }
 
 // clientele is who used one resource.
@@ -140,6 +155,9 @@ func (c *clientele) score(w *Watch, in *EvidenceInput) Score {
 // notWatched is the sentence of every part that has nothing to go by.
 const notWatched = "No flows were watched in the window, so nothing is known."
 
+// placedNowhere is the sentence for a resource without members.
+const placedNowhere = "The resource is placed in no member, so nothing is known: look at its class."
+
 // part gives points by a share from 0 (none) to 1 (all); only what is complete has all of them.
 func part(name PartName, of int, share float64, missing string) Part {
 	points := int(float64(of) * min(max(share, 0), 1))
@@ -170,8 +188,18 @@ func fully(share float64) float64 {
 
 func observedPart(w *Watch, window time.Duration) Part {
 	cluster, watched, ok := w.worst()
-	if !ok || watched <= 0 {
+	never, ended := w.Unwatched()
+	switch {
+	case !ok:
+		return part(PartObserved, ofObserved, 0, placedNowhere)
+	case len(never) > 0 && len(never) == len(w.Members):
 		return part(PartObserved, ofObserved, 0, notWatched)
+	case len(never) > 0:
+		return part(PartObserved, ofObserved, 0,
+			fmt.Sprintf("The flows of %s are not watched, and the resource is placed there: let the flow collector follow them.", listed(never)))
+	case len(ended) > 0:
+		return part(PartObserved, ofObserved, 0,
+			fmt.Sprintf("The flows of %s are not watched any more, and the resource is placed there: look at the flow collector.", listed(ended)))
 	}
 	return part(PartObserved, ofObserved, fully(float64(watched)/float64(window)),
 		fmt.Sprintf("Flows of %s were watched for %s of %s: wait until the window is full.", cluster, span(watched), span(window)))
@@ -209,12 +237,9 @@ func lossPart(w *Watch) Part {
 	if _, watched, ok := w.worst(); !ok || watched <= 0 {
 		return part(PartLoss, ofEach, 0, notWatched)
 	}
-	share := 0.0
-	if w.Lost > 0 {
-		share = float64(w.Lost) / float64(w.Lost+w.Seen)
-	}
+	m, share := w.lossiest()
 	return lacking(PartLoss, share, worstLoss,
-		fmt.Sprintf("At least %d flows were lost (%s of all): look at the losses, and give Hubble larger buffers.", w.Lost, percent(share)))
+		fmt.Sprintf("At least %d flows of %s were lost (%s of all there): look at the losses, and give Hubble larger buffers.", m.Lost, m.Cluster, percent(share)))
 }
 
 func (c *clientele) newcomersPart(w *Watch, in *EvidenceInput) Part {

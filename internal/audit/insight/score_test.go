@@ -70,13 +70,13 @@ func TestEvidence(t *testing.T) {
 		"OnlyWhereItRuns": {
 			reason: "a member that does not serve the resource does not matter",
 			flows:  []*audit.Batch{watched(14, "m1"), watched(3, "m2"), regular},
-			in:     EvidenceInput{Clusters: []string{"m1"}},
+			in:     EvidenceInput{Fleet: onlyIn("m1")},
 			want:   "40 20 10 10 10 10", enough: true,
 		},
 		"NeverWatchedThere": {
 			reason: "a member that serves the resource and is not known to the store was not watched",
 			flows:  []*audit.Batch{full, regular},
-			in:     EvidenceInput{Clusters: []string{"m1", "m3"}},
+			in:     EvidenceInput{Fleet: onlyIn("m1", "m3")},
 			want:   "0 0 0 0 0 0",
 		},
 		"NoSundays": {
@@ -95,13 +95,13 @@ func TestEvidence(t *testing.T) {
 			reason: "one in a hundred flows lost",
 			flows:  []*audit.Batch{full, regular, lost("m1", 14, audit.LossRing, ago(3), ago(3))},
 			want:   "40 20 8 10 10 10", enough: true,
-			says: []string{"At least 14 flows were lost (1.0% of all)"},
+			says: []string{"At least 14 flows of m1 were lost (1.0% of all there)"},
 		},
 		"HardlyLost": {
 			reason: "only what is complete has all points",
 			flows:  []*audit.Batch{full, flows(edge(app+"1", bobs, 6379, policy.Audited), 100000, every(14)...), lost("m1", 1, audit.LossRing, ago(3), ago(3))},
 			want:   "40 20 9 10 10 10", enough: true,
-			says: []string{"At least 1 flows were lost (under 0.1% of all)"},
+			says: []string{"At least 1 flows of m1 were lost (under 0.1% of all there)"},
 		},
 		"MuchLoss": {
 			reason: "with so much lost the rest means little",
@@ -160,6 +160,9 @@ func TestEvidence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			tc.in.Snapshot, tc.in.Now, tc.in.Resource = with(world(), protect(bobs, v1alpha1.ModeAudit), allow("r", cidr+"198.51.100.0/24", "redis:connect", bobs),
 				allow("ok", app+"ok", "redis:admin", bobs)), now, bobs
+			if len(tc.in.Fleet.Everywhere) == 0 {
+				tc.in.Fleet = whereWatched(tc.flows...)
+			}
 			r := store(tc.flows...)
 			s := must[Score](t)(Evidence(t.Context(), r, tc.in))
 			var points []string
@@ -209,7 +212,7 @@ func TestEvidenceIsMonotone(t *testing.T) {
 	value := func(days int, losses, strangers int64) int {
 		r := store(watched(days, "m1"), flows(edge(app+"1", bobs, 6379, policy.Audited), 1000, every(14)...), lost("m1", losses, audit.LossRing, ago(1), ago(1)),
 			flows(edge("", bobs, 6379, policy.Audited, from("203.0.113.0/24")), strangers+1, 10))
-		return must[Score](t)(Evidence(t.Context(), r, EvidenceInput{Snapshot: s, Resource: bobs, Now: now})).Value
+		return must[Score](t)(Evidence(t.Context(), r, EvidenceInput{Snapshot: s, Resource: bobs, Now: now, Fleet: onlyIn("m1")})).Value
 	}
 	for days := range 15 {
 		for _, n := range []int64{0, 10, 200, 5000} {

@@ -14,6 +14,8 @@ type UnusedInput struct {
 	Resources []string
 	// Policy: only its statements; empty: all.
 	Policy string
+	// Fleet tells in which members the resources are placed, which all have to have been watched.
+	Fleet Fleet
 	// QuietFor is how long there must have been no traffic; 0: DefaultQuietFor.
 	QuietFor time.Duration
 	Now      time.Time
@@ -45,9 +47,9 @@ type EvidenceInput struct {
 	Window time.Duration
 	// Threshold is the score that is enough; 0: DefaultThreshold.
 	Threshold int
-	// Clusters are the members that serve the resource; none: all that are watched.
-	Clusters []string
-	// Watch is what Watched returned for the same window; nil: it is asked for. Whoever scores many resources asks once.
+	// Fleet tells in which members the resources are placed. A placement that is not known scores nothing.
+	Fleet Fleet
+	// Watch is what Watched returned for the same window, of all members; nil: it is read from the store.
 	Watch *Watch
 }
 

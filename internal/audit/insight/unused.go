@@ -17,7 +17,7 @@ import (
 const observedWell = 0.95
 
 // Unused proposes the removal of allows by which nobody was let in, or would be, for a while. Only what can be told is in
-// the answer: nothing, where the quiet time was not watched well enough (see WatchedWell), no statement younger than it (by
+// the answer: no statement about resources of which a member was not watched well enough (see Watch.Covers), none younger than the quiet time (by
 // its notBefore, else by its policy), and no deny, whose purpose it is that nobody comes. A wildcard that was used through
 // any resource is used; so is an allow beside others that let the same connection in.
 func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, error) {
@@ -36,7 +36,10 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	if err != nil {
 		return nil, fmt.Errorf("look for unused grants: %w", err)
 	}
-	if !watch.Well() {
+	candidates = slices.DeleteFunc(candidates, func(w policy.Written) bool {
+		return slices.ContainsFunc(w.Statement.Resources, func(name v1alpha1.ResourceName) bool { return !watch.Covers(in.Fleet, in.Snapshot, string(name)) })
+	})
+	if len(candidates) == 0 {
 		return []UnusedStatement{}, nil
 	}
 	used := make(map[policy.Ref]time.Time, len(candidates))
@@ -68,8 +71,37 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	return out, nil
 }
 
-// Well tells whether every member was watched for nearly all of the window.
+// Covers tells whether every member that a resource is placed in was watched for nearly all of the window, and is watched at
+// its end. A name with a wildcard may be placed in any member. What is not known is not covered.
+func (w *Watch) Covers(f Fleet, s *policy.Snapshot, resource string) bool {
+	names, known := f.PlacedIn(s, resource)
+	if strings.HasSuffix(resource, "*") {
+		names, known = f.all()
+	}
+	return known && w.Of(names).Well()
+}
+
+// CoversAll is Covers for every resource of every statement.
+func (w *Watch) CoversAll(f Fleet, s *policy.Snapshot) bool {
+	covered := map[v1alpha1.ResourceName]bool{}
+	for _, x := range s.Statements() {
+		for _, name := range x.Statement.Resources {
+			if _, known := covered[name]; !known {
+				covered[name] = w.Covers(f, s, string(name))
+			}
+			if !covered[name] {
+				return false
+			}
+		}
+	}
+	return len(covered) > 0 || w.Well()
+}
+
+// Well tells whether every member was watched for nearly all of the window, and is at its end.
 func (w *Watch) Well() bool {
+	if never, ended := w.Unwatched(); len(never)+len(ended) > 0 {
+		return false
+	}
 	_, watched, ok := w.worst()
 	return ok && float64(watched) >= observedWell*float64(w.Until.Sub(w.Since))
 }

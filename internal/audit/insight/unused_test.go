@@ -147,7 +147,7 @@ func TestUnused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			tc.in.Snapshot, tc.in.Now = with(world(), tc.add...), now
+			tc.in.Snapshot, tc.in.Now, tc.in.Fleet = with(world(), tc.add...), now, whereWatched(tc.flows...)
 			var got []string
 			for _, u := range must[[]UnusedStatement](t)(Unused(t.Context(), store(tc.flows...), tc.in)) {
 				got = append(got, u.Ref.String()+" "+u.Why)

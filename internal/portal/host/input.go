@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/rollout"
@@ -58,6 +59,9 @@ func (h *Host) Members() []*v1alpha1.MemberCluster {
 	}
 	return pointers(list.Items)
 }
+
+// Fleet tells in which members resources are placed, as far as the adapter has reported on every member.
+func (h *Host) Fleet() insight.Fleet { return insight.FleetOf(h.Members()) }
 
 // ClassOf a resource; empty: none covers it, or the host cluster was not seen yet.
 func (h *Host) ClassOf(resource string) string {
