@@ -65,6 +65,9 @@ func portsContain(ports []v1alpha1.Port, proto v1alpha1.Protocol, port uint16) b
 	return false
 }
 
+// PortsOverlap reports whether some port is in both.
+func PortsOverlap(a, b []v1alpha1.Port) bool { return portsOverlap(a, b) }
+
 func portsOverlap(a, b []v1alpha1.Port) bool {
 	for _, p := range a {
 		for _, q := range b {
@@ -107,6 +110,9 @@ func maskedRanges(ports []v1alpha1.Port) int {
 func comparePorts(a, b v1alpha1.Port) int {
 	return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port), cmp.Compare(lastPort(a), lastPort(b)))
 }
+
+// JoinPorts sorts ports and joins those that overlap.
+func JoinPorts(ports []v1alpha1.Port) []v1alpha1.Port { return sortPorts(ports) }
 
 // sortPorts orders normal ports and joins those that overlap, so that the same set is always written the same way.
 func sortPorts(ports []v1alpha1.Port) []v1alpha1.Port {

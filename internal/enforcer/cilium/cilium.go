@@ -37,23 +37,30 @@ func (Enforcer) Name() v1alpha1.EnforcerName { return v1alpha1.EnforcerCilium }
 // opens other ports. Observe is rendered as Audit, because that is the way out: nothing is closed while the object is
 // being removed.
 func (Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
-	if err := usable(&u); err != nil {
+	return renderWithin(&u, maxObjectBytes)
+}
+
+// renderWithin is Render for objects of at most limit bytes.
+func renderWithin(u *policy.Unit, limit int) (enforcer.Rendering, error) {
+	if err := usable(u); err != nil {
 		return enforcer.Rendering{}, err
 	}
 	var out enforcer.Rendering
-	for i, rules := range parts(&u) {
+	divided := divide(u, limit)
+	for i, rules := range divided.parts {
 		specs := map[string]map[string]any{}
 		for cluster, mode := range u.ClusterModes {
-			specs[cluster] = unitSpec(&u, rules, mode)
+			specs[cluster] = unitSpec(u, rules, mode)
 		}
-		closing, err := enforcer.Render(object(partName(&u, i), unitSpec(&u, rules, u.Mode)), u.ID, specs)
+		closing, err := enforcer.Render(object(partName(u, i), unitSpec(u, rules, u.Mode)), u.ID, specs)
 		if err != nil {
 			return enforcer.Rendering{}, err
 		}
 		out.Objects = append(out.Objects, closing)
 	}
+	refuseClosed(&out, u, divided.closed)
 	if u.OtherPorts == v1alpha1.OtherPortsAllow && len(u.OpenPorts) > 0 {
-		opening, err := enforcer.Render(object(v1alpha1.ObjectPrefix+u.ID+otherPortsSuffix, otherPortsSpec(&u)), u.ID, nil)
+		opening, err := enforcer.Render(object(v1alpha1.ObjectPrefix+u.ID+otherPortsSuffix, otherPortsSpec(u)), u.ID, nil)
 		if err != nil {
 			return enforcer.Rendering{}, err
 		}

@@ -1,16 +1,24 @@
 package cilium
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// maxObjectBytes bounds a unit in its Federated wrapper, which holds a spec for each member that differs. An API server
-// takes 1.5 MB; the rest is for metadata and status.
-const maxObjectBytes = 1_300_000
+const (
+	// maxObjectBytes bounds an object in its Federated wrapper, which holds a spec for each member that differs. An API
+	// server takes 1.5 MB; the rest is for metadata and status.
+	maxObjectBytes = 1_300_000
+	// maxParts ends the doubling of parts.
+	maxParts = 1 << 12
+)
 
 // partName numbers the parts from the second on, so that a unit that grows keeps its first object.
 func partName(u *policy.Unit, i int) string {
@@ -20,69 +28,233 @@ func partName(u *policy.Unit, i int) string {
 	return fmt.Sprintf("%s%s-part-%d", v1alpha1.ObjectPrefix, u.ID, i+1)
 }
 
-// parts splits the rules so that each fits an object, in order. There is always one: a unit without rules closes.
-func parts(u *policy.Unit) [][]policy.Rule {
-	budget := maxObjectBytes / (1 + len(u.ClusterModes))
-	var out [][]policy.Rule
-	var part []policy.Rule
-	size := 0
-	for _, rule := range u.Rules {
-		for _, r := range splitRule(rule, budget) {
-			n := ruleBytes(&r)
-			if len(part) > 0 && size+n > budget {
-				out, part, size = append(out, part), nil, 0
-			}
-			part, size = append(part, r), size+n
+// division is how the rules of a unit are spread over objects.
+type division struct {
+	// parts are the rules of each object. There is always one: a unit without rules closes.
+	parts [][]policy.Rule
+	// closed are the ports that a deny of everyone closes in place of the unit's denies; nil: the denies fit.
+	closed []v1alpha1.Port
+}
+
+// divide spreads the rules of a unit over objects of at most limit bytes each.
+//
+// Every part holds all denies of the unit and a share of the allows. KubeFed and the agents may apply the parts of several
+// revisions in any order, and this makes the order irrelevant: a part lets in nobody whom its own revision of the unit
+// refuses, so no mixture of parts lets in what all of their revisions refuse.
+//
+// A peer's part follows from a hash of the peer alone, so that a change of other peers or of its ports does not move it.
+// The number of parts is a power of two; when it doubles, one half of each part's peers stays.
+//
+// Denies that would take more than three quarters of an object are replaced by one deny of everyone on their ports:
+// spread over several objects they would be missing for a moment whenever one of them moves.
+func divide(u *policy.Unit, limit int) division {
+	var allows, denies []policy.Rule
+	allowBytes, denyBytes := 0, 0
+	for i := range u.Rules {
+		if r := u.Rules[i]; r.Effect == policy.Allow {
+			allows, allowBytes = append(allows, r), allowBytes+ruleBytes(&r)
+		} else {
+			denies, denyBytes = append(denies, r), denyBytes+ruleBytes(&r)
 		}
 	}
-	return append(out, part)
+	var out division
+	enforcing := enforcingSpecs(u)
+	if denyBytes*enforcing > limit/4*3 {
+		closing := policy.Rule{Effect: policy.Deny, Anyone: true}
+		for i := range denies {
+			closing.Ports = append(closing.Ports, denies[i].Ports...)
+			closing.From = append(closing.From, denies[i].From...)
+		}
+		closing.Ports = policy.JoinPorts(closing.Ports)
+		denies, denyBytes, out.closed = []policy.Rule{closing}, ruleBytes(&closing), closing.Ports
+	}
+	room := (limit - denyBytes*enforcing) / (1 + len(u.ClusterModes))
+	peers := peerCount(allows)
+	for n := 1; ; n *= 2 {
+		last := n >= min(peers, maxParts) // more parts would not be smaller
+		if !last && n*room < allowBytes {
+			continue
+		}
+		shares := spread(allows, n)
+		if !last && slices.ContainsFunc(shares, func(share []policy.Rule) bool { return rulesBytes(share) > room }) {
+			continue
+		}
+		for _, share := range shares {
+			out.parts = append(out.parts, slices.Concat(share, denies))
+		}
+		return out
+	}
 }
 
-// splitRule halves a rule's peers until each piece fits. Rules add up, so the pieces mean the same.
-func splitRule(r policy.Rule, budget int) []policy.Rule {
-	if ruleBytes(&r) <= budget {
-		return []policy.Rule{r}
+// enforcingSpecs counts the specs of an object in which the denies are written.
+func enforcingSpecs(u *policy.Unit) int {
+	n := 0
+	if u.Mode == v1alpha1.ModeEnforce {
+		n++
 	}
-	low, high := r, r
-	low.Prefixes, high.Prefixes = halve(r.Prefixes)
-	low.External, high.External = halve(r.External)
-	low.ExternalClasses, high.ExternalClasses = halve(r.ExternalClasses)
-	if len(r.Subjects) == 1 && len(r.Subjects[0].Values) > 1 {
-		s := r.Subjects[0]
-		a, b := halve(s.Values)
-		low.Subjects = []policy.SubjectSelector{{LabelKey: s.LabelKey, Values: a}}
-		high.Subjects = []policy.SubjectSelector{{LabelKey: s.LabelKey, Values: b}}
-	} else {
-		low.Subjects, high.Subjects = halve(r.Subjects)
+	for _, mode := range u.ClusterModes {
+		if mode == v1alpha1.ModeEnforce {
+			n++
+		}
 	}
-	if !low.HasPeers() || !high.HasPeers() {
-		return []policy.Rule{r} // one peer
-	}
-	return slices.Concat(splitRule(low, budget), splitRule(high, budget))
+	return n
 }
 
-// halve gives the larger half to the second, so that a list of one does not end in both.
-func halve[T any](s []T) (low, high []T) { return s[:len(s)/2], s[len(s)/2:] }
+// spread gives each of n parts the peers that belong to it, in the order of the rules.
+func spread(rules []policy.Rule, n int) [][]policy.Rule {
+	if n == 1 {
+		return [][]policy.Rule{rules}
+	}
+	out := make([][]policy.Rule, n)
+	for i := range rules {
+		shares := make([]policy.Rule, n)
+		for part := range shares {
+			r := rules[i]
+			r.Anyone, r.Subjects, r.Prefixes, r.External, r.ExternalClasses = false, nil, nil, nil, nil
+			shares[part] = r
+		}
+		divideRule(&rules[i], shares)
+		for part := range shares {
+			if shares[part].HasPeers() {
+				out[part] = append(out[part], shares[part])
+			}
+		}
+	}
+	return out
+}
+
+// divideRule adds each peer of a rule to the share of its part. Rules add up, so the shares mean the same.
+func divideRule(r *policy.Rule, shares []policy.Rule) {
+	if r.Anyone {
+		shares[partOf("*", "", len(shares))].Anyone = true
+	}
+	for _, s := range r.Subjects {
+		if s.Any {
+			share := &shares[partOf("label", s.LabelKey, len(shares))]
+			share.Subjects = append(share.Subjects, s)
+			continue
+		}
+		for _, v := range s.Values {
+			share := &shares[partOf("label "+s.LabelKey, v, len(shares))]
+			if last := len(share.Subjects) - 1; last < 0 || share.Subjects[last].LabelKey != s.LabelKey {
+				share.Subjects = append(share.Subjects, policy.SubjectSelector{LabelKey: s.LabelKey})
+			}
+			last := &share.Subjects[len(share.Subjects)-1]
+			last.Values = append(last.Values, v)
+		}
+	}
+	for _, p := range r.Prefixes {
+		share := &shares[partOf("range", p.String(), len(shares))]
+		share.Prefixes = append(share.Prefixes, p)
+	}
+	for _, id := range r.External {
+		share := &shares[partOf("group", id, len(shares))]
+		share.External = append(share.External, id)
+	}
+	for _, id := range r.ExternalClasses {
+		share := &shares[partOf("groups", id, len(shares))]
+		share.ExternalClasses = append(share.ExternalClasses, id)
+	}
+}
+
+// partOf is the part of a peer among n, which is a power of two.
+func partOf(kind, peer string, n int) int {
+	sum := sha256.Sum256([]byte(kind + "\x00" + peer))
+	return int(binary.BigEndian.Uint32(sum[:]) & uint32(n-1)) //nolint:gosec // n is at most maxParts
+}
+
+// peerCount counts the peers that could be in different parts.
+func peerCount(rules []policy.Rule) int {
+	n := 0
+	for i := range rules {
+		r := &rules[i]
+		n += len(r.Prefixes) + len(r.External) + len(r.ExternalClasses)
+		if r.Anyone {
+			n++
+		}
+		for _, s := range r.Subjects {
+			n += max(1, len(s.Values))
+		}
+	}
+	return n
+}
+
+func rulesBytes(rules []policy.Rule) int {
+	n := 0
+	for i := range rules {
+		n += ruleBytes(&rules[i])
+	}
+	return n
+}
 
 // ruleBytes is at least the size of the rule as JSON, in any mode.
 func ruleBytes(r *policy.Rule) int {
 	const (
-		selectorBytes = 400 // the clauses around a label's key and values
+		selectorBytes = 250 // the clauses around a label's key and values
 		peerBytes     = 200 // a prefix, a reference to a group or a selector of groups
-		portBytes     = 100
+		anyoneBytes   = 1000
+		listBytes     = 100 // what is around a list of peers or ports
+		portBytes     = 60
 	)
-	ports := portBytes * (1 + len(r.Ports))
+	ports := listBytes + portBytes*len(r.Ports)
 	for _, h := range r.HTTP {
-		ports += (1 + len(r.Ports)/maxPorts) * (portBytes + 2*len(h.Method) + 2*len(h.Path))
+		ports += (1 + len(r.Ports)/maxPorts) * (listBytes + 2*len(h.Method) + 2*len(h.Path))
 	}
-	peers := peerBytes * (len(r.Prefixes) + len(r.External) + len(r.ExternalClasses))
+	kinds, peers := 0, 0
+	if r.Anyone {
+		kinds, peers = kinds+3, peers+anyoneBytes
+	}
+	if len(r.Subjects) > 0 {
+		kinds++
+	}
+	if n := len(r.Prefixes) + len(r.External) + len(r.ExternalClasses); n > 0 {
+		kinds, peers = kinds+1, peers+n*peerBytes
+	}
+	times := 1
+	if r.Effect == policy.Deny {
+		times = 2 // it selects pods with a namespace and without
+	}
 	for _, s := range r.Subjects {
 		n := 0
 		for _, v := range s.Values {
 			n += len(v) + len(`"",`)
 		}
-		// A deny selects twice, with a namespace and without.
-		peers += 2 * (n + (1+len(s.Values)/chunk)*(selectorBytes+2*len(s.LabelKey)))
+		peers += times * (n + (1+len(s.Values)/chunk)*(selectorBytes+2*len(s.LabelKey)))
 	}
-	return peers + 3*ports // once for each kind of peers
+	return peers + kinds*(listBytes+ports) // the ports are written once for each kind of peers
+}
+
+// refuseClosed reports the allows that have no effect in the members in Enforce because everyone is denied their ports.
+func refuseClosed(out *enforcer.Rendering, u *policy.Unit, closed []v1alpha1.Port) {
+	if len(closed) == 0 {
+		return
+	}
+	seen := map[policy.Ref]bool{}
+	var refused []policy.Refusal
+	for _, r := range slices.Concat(u.Rules, u.Inherited) {
+		if r.Effect != policy.Allow || !policy.PortsOverlap(r.Ports, closed) {
+			continue
+		}
+		for _, ref := range r.From {
+			if !seen[ref] {
+				seen[ref] = true
+				refused = append(refused, policy.Refusal{Ref: ref, Resource: u.Resource, Reason: v1alpha1.RefusedTooMany,
+					Message: "the denies of this resource do not fit into one object, so everyone is denied their ports: deny fewer subjects, or a whole class"})
+			}
+		}
+	}
+	slices.SortFunc(refused, func(a, b policy.Refusal) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
+	in := func(mode v1alpha1.Mode) []policy.Refusal {
+		if mode == v1alpha1.ModeEnforce {
+			return refused
+		}
+		return nil
+	}
+	out.Refused = in(u.Mode)
+	for cluster, mode := range u.ClusterModes {
+		if out.RefusedIn == nil {
+			out.RefusedIn = map[string][]policy.Refusal{}
+		}
+		out.RefusedIn[cluster] = in(mode)
+	}
 }
