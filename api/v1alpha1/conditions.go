@@ -7,7 +7,7 @@ const (
 	ConditionAccepted = "Accepted"
 	// ConditionCompiled: every statement became part of a unit, and the unit was written for KubeFed.
 	ConditionCompiled = "Compiled"
-	// ConditionPropagated: KubeFed says that every targeted member has the present generation.
+	// ConditionPropagated: every targeted member has the present generation, by KubeFed's report or by the read-back.
 	ConditionPropagated = "Propagated"
 	// ConditionRealized: the wanted revision was read back from every targeted member, and there is at least one.
 	ConditionRealized = "Realized"
@@ -38,7 +38,7 @@ const (
 	ReasonNotOnboarded = "NotOnboarded"
 	// ReasonObserve: the resource is in Observe, so no member has to have anything.
 	ReasonObserve = "Observe"
-	// ReasonPropagated: KubeFed reports success for every targeted member.
+	// ReasonPropagated: KubeFed reports success for every targeted member, or it was read back there.
 	ReasonPropagated = "Propagated"
 	// ReasonPropagating: KubeFed is not done with the present generation.
 	ReasonPropagating = "Propagating"

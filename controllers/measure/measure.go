@@ -45,7 +45,7 @@ func New(reg prometheus.Registerer) (*Measures, error) {
 		realize: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_realize_seconds", Buckets: fast,
 			Help: "Time from the change of what a member has to have until it was read back there."}, []string{"cluster"}),
 		propagate: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_propagate_seconds", Buckets: fast,
-			Help: "Time from the change of what a member has to have until KubeFed said that it is there."}, []string{"cluster"}),
+			Help: "Time from the change of what a member has to have until KubeFed itself reported that it is there, which may be after it was read back."}, []string{"cluster"}),
 		expiry: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "acp_expiry_lag_seconds", Buckets: append(fast[:len(fast):len(fast)], 3600*6, 3600*24),
 			Help: "Time from the end of a statement until what is pushed to the members was without it."}),
 		waiting: map[place]wait{},
@@ -61,9 +61,9 @@ func New(reg prometheus.Registerer) (*Measures, error) {
 	return m, nil
 }
 
-// Member takes in how far a unit is in a member at an instant, and what was last told of it, by this process or the one
-// before. asked is when the change was asked for; zero: now.
-func (m *Measures) Member(resource string, before, now v1alpha1.ClusterState, at, asked time.Time) {
+// Member records how far a unit is in a member at an instant, and what was last reported of it, by this process or the one
+// before. pushed is whether KubeFed itself reports that the member has it. asked is when the change was requested; zero: now.
+func (m *Measures) Member(resource string, before, now v1alpha1.ClusterState, pushed bool, at, asked time.Time) {
 	cluster := string(now.Name)
 	if now.State == v1alpha1.MemberDrifted && before.State != v1alpha1.MemberDrifted {
 		m.drift.WithLabelValues(cluster).Inc()
@@ -90,7 +90,7 @@ func (m *Measures) Member(resource string, before, now v1alpha1.ClusterState, at
 	if !waits {
 		return
 	}
-	if now.Propagated && !w.propagated {
+	if pushed && !w.propagated {
 		w.propagated = true
 		m.propagate.WithLabelValues(cluster).Observe(at.Sub(w.since).Seconds())
 	}

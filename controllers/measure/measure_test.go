@@ -51,7 +51,7 @@ func TestMember(t *testing.T) {
 			}
 			before := c.told
 			for _, l := range c.looks {
-				m.Member("r", before, l.state, start.Add(time.Duration(l.second*float64(time.Second))), time.Time{})
+				m.Member("r", before, l.state, l.state.Propagated, start.Add(time.Duration(l.second*float64(time.Second))), time.Time{})
 				before = l.state
 			}
 			for name, want := range map[string]string{"acp_realize_seconds": c.realizes, "acp_propagate_seconds": c.propagates} {
@@ -77,15 +77,38 @@ func TestMemberCountsFromTheQuestion(t *testing.T) {
 	}
 	asked := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	waiting := seen(v1alpha1.MemberPending, "a", "", false)
-	m.Member("r", v1alpha1.ClusterState{}, waiting, asked.Add(2*time.Second), asked)
-	m.Member("r", waiting, seen(v1alpha1.MemberRealized, "a", "a", true), asked.Add(5*time.Second), asked.Add(4*time.Second))
+	m.Member("r", v1alpha1.ClusterState{}, waiting, false, asked.Add(2*time.Second), asked)
+	m.Member("r", waiting, seen(v1alpha1.MemberRealized, "a", "a", true), true, asked.Add(5*time.Second), asked.Add(4*time.Second))
 	if got := histogram(t, reg, "acp_realize_seconds"); got != "1 5" {
 		t.Error(got)
 	}
-	m.Member("s", v1alpha1.ClusterState{}, waiting, asked, asked)
+	m.Member("s", v1alpha1.ClusterState{}, waiting, false, asked, asked)
 	m.Gone("s")
 	if len(m.waiting) != 0 {
 		t.Errorf("what is gone is waited for: %v", m.waiting)
+	}
+}
+
+// What was read back is no report of KubeFed's, although the status counts it as propagated.
+func TestReadBackIsNotPropagation(t *testing.T) {
+	reg := prometheus.NewRegistry()
+	m, err := New(reg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	pending, there := seen(v1alpha1.MemberPending, "a", "", false), seen(v1alpha1.MemberRealized, "a", "a", true)
+	m.Member("r", v1alpha1.ClusterState{}, pending, false, start, start)
+	m.Member("r", pending, there, false, start.Add(time.Second), start)
+	if got := histogram(t, reg, "acp_propagate_seconds"); got != "0 0" {
+		t.Errorf("KubeFed has reported nothing, and it was measured: %s", got)
+	}
+	m.Member("r", there, there, true, start.Add(4*time.Second), start)
+	if got := histogram(t, reg, "acp_propagate_seconds"); got != "1 4" {
+		t.Errorf("KubeFed reported after 4 s: %s", got)
+	}
+	if got := histogram(t, reg, "acp_realize_seconds"); got != "1 1" {
+		t.Errorf("it was read back after 1 s: %s", got)
 	}
 }
 

@@ -31,6 +31,9 @@ type Report struct {
 	Leaves []string
 	// Clusters are the members that the unit targets or was seen in.
 	Clusters []v1alpha1.ClusterState
+	// Pushed are those of them for which KubeFed itself reports that they have what is written for them now. What was only read
+	// back there is in Clusters.
+	Pushed map[string]bool
 	// Problem is why the unit could not be written.
 	Problem *Problem
 	// Objects are the names of the unit's objects in the members.

@@ -35,7 +35,7 @@ func assess(f *facts, done *outcome) progress.Report {
 	for _, g := range f.Groups {
 		r.Groups = append(r.Groups, g.Name)
 	}
-	r.Clusters = f.clusterStates(done, r.Objects)
+	r.Clusters, r.Pushed = f.clusterStates(done, r.Objects)
 	if !r.Realized() {
 		r.Lingering = lingering(r.SIDs, existing)
 	}
@@ -94,8 +94,8 @@ func lingering(sids map[string][]string, existing []*federation.Object) []string
 	return slices.Compact(out)
 }
 
-// clusterStates lists every member that has to have the unit, has it, or may have it.
-func (f *facts) clusterStates(done *outcome, objects []string) []v1alpha1.ClusterState {
+// clusterStates lists every member that has to have the unit, has it, or may have it, and which of them KubeFed reports to have it.
+func (f *facts) clusterStates(done *outcome, objects []string) (out []v1alpha1.ClusterState, pushed map[string]bool) {
 	byName := map[string]*federation.Object{}
 	var clusters []string
 	for _, e := range done.Existing {
@@ -112,16 +112,18 @@ func (f *facts) clusterStates(done *outcome, objects []string) []v1alpha1.Cluste
 		}
 	}
 	slices.Sort(clusters)
-	var out []v1alpha1.ClusterState
+	pushed = map[string]bool{}
 	for _, c := range slices.Compact(clusters) {
-		if s, relevant := f.clusterState(done, byName, objects, c); relevant {
-			out = append(out, s)
+		if s, confirmed, relevant := f.clusterState(done, byName, objects, c); relevant {
+			out, pushed[c] = append(out, s), confirmed
 		}
 	}
-	return out
+	return out, pushed
 }
 
-func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object, objects []string, cluster string) (v1alpha1.ClusterState, bool) {
+// clusterState returns how far the unit is in one member, and whether KubeFed confirms it. relevant is false for a member that has
+// nothing of the unit and needs nothing.
+func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object, objects []string, cluster string) (out v1alpha1.ClusterState, confirmed, relevant bool) {
 	p := &done.Plan
 	var sight []sighting
 	for _, name := range objects {
@@ -140,9 +142,9 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		}
 	}
 	if len(sight) == 0 {
-		return v1alpha1.ClusterState{}, false
+		return v1alpha1.ClusterState{}, false, false
 	}
-	out := v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
+	out = v1alpha1.ClusterState{Name: v1alpha1.ClusterName(cluster), Mode: f.mode(cluster), State: v1alpha1.MemberRealized, Propagated: true}
 	before := f.before(cluster)
 	var desired, observed []string
 	worst := func(s *sighting) {
@@ -172,7 +174,8 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 			worst(&s)
 		}
 	}
-	// What was seen in the member got there. KubeFed says so some milliseconds later, which would be another write for every unit.
+	confirmed = out.Propagated
+	// What was read back got there. KubeFed reports it some milliseconds later, which would be another status write for every unit.
 	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
 	if out.State == v1alpha1.MemberRealized && out.Mode == v1alpha1.ModeEnforce && f.Wanted {
 		out.State, out.Message = f.enforcedIn(cluster)
@@ -193,7 +196,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		now := metav1.NewMicroTime(f.Now.Truncate(time.Microsecond)) // what the API server keeps
 		out.Since = &now
 	}
-	return out, true
+	return out, confirmed, true
 }
 
 // groupsIn are the groups that the unit refers to, in a member that has to have it: without them the unit is not in force.

@@ -116,7 +116,7 @@ func TestTheWorseDataplaneCounts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			states := f.clusterStates(&outcome{Plan: p}, objectNames(f, &p, nil))
+			states, _ := f.clusterStates(&outcome{Plan: p}, objectNames(f, &p, nil))
 			if len(states) != 1 || states[0].State != c.want || !strings.Contains(states[0].Message, c.says) {
 				t.Errorf("%+v, want %s %q", states, c.want, c.says)
 			}

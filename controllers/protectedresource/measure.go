@@ -10,13 +10,13 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// measure counts what differs from what was last told.
+// measure counts what differs from what was last reported. When KubeFed has pushed something is KubeFed's own report.
 func (r *Reconciler) measure(f *facts, now *progress.Report) {
 	if len(now.Clusters) == 0 {
 		r.Measures.Gone(f.Resource)
 	}
 	for _, c := range now.Clusters {
-		r.Measures.Member(f.Resource, f.before(string(c.Name)), c, f.Now, f.Asked)
+		r.Measures.Member(f.Resource, f.before(string(c.Name)), c, now.Pushed[string(c.Name)], f.Now, f.Asked)
 	}
 }
 

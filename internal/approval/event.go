@@ -22,7 +22,7 @@ const (
 	EventExpiresSoon     EventKind = "expires-soon"
 	EventWritten         EventKind = "written"
 	EventCompiled        EventKind = "compiled"
-	EventPropagated      EventKind = "propagated"
+	EventPropagated      EventKind = "propagated" // only in tickets of earlier versions, which recorded the read-back as KubeFed's report
 	EventRealized        EventKind = "realized"
 	EventEffective       EventKind = "effective"
 	EventFailed          EventKind = "failed"

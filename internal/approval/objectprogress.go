@@ -40,8 +40,10 @@ func (t *Ticket) ObjectProgress(i int, seen ObjectSeen, now time.Time) {
 	case seen.Refused != "":
 		t.Fail(i, "The change is not in force: "+seen.Refused, now)
 	case seen.Ready:
+		t.clusterEvents(i, seen.Revision, seen.Clusters, now)
 		t.objectEffective(i, now)
 	default:
+		t.clusterEvents(i, seen.Revision, seen.Clusters, now)
 		t.waits(i, seen.Waits, now)
 	}
 }

@@ -58,6 +58,9 @@ type ObjectSeen struct {
 	Ready                bool   // the adapter did what the object says, everywhere
 	Refused              string // why the adapter does not accept it
 	Waits                string // what it waits for
+	// Revision and Clusters are what the status of a ProtectedResource says about its unit and about each member.
+	Revision string
+	Clusters []v1alpha1.ClusterState
 }
 
 // ObjectWriter changes objects of the host cluster. Apply reads the object, checks that it is what the change is based

@@ -156,7 +156,7 @@ func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.
 	if u, ok := Unit(p, it.ResourceName); !ok || !slices.Contains(u.SIDs, it.SID) {
 		wait = fmt.Sprintf("%s is not protected yet (no ProtectedResource in Audit or Enforce), so the grant has nothing to open", it.ResourceName)
 	} else {
-		t.clusterEvents(i, u, now)
+		t.clusterEvents(i, u.Revision, u.Clusters, now)
 		missing, targeted := Missing(u)
 		if targeted == 0 {
 			wait = "the placement names no member cluster, so nothing can be in force"
@@ -187,7 +187,7 @@ func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time
 			t.say(i, now, sentence("waiting for the adapter"))
 			return
 		}
-		t.clusterEvents(i, u, now)
+		t.clusterEvents(i, u.Revision, u.Clusters, now)
 		var missing []string
 		for _, c := range u.Clusters {
 			if c.State != v1alpha1.MemberRealized {
@@ -233,9 +233,9 @@ func (t *Ticket) clustersWithout(i int, now time.Time) {
 	}
 }
 
-// clusterEvents writes one line for each revision that came to a member for this item's sake. Once effective, later
-// revisions are other tickets' stories.
-func (t *Ticket) clusterEvents(i int, u v1alpha1.PolicyUnit, now time.Time) {
+// clusterEvents adds one line for each revision that was compiled, and read back from a member, because of this item. Revisions
+// that follow once the item is effective belong to other tickets.
+func (t *Ticket) clusterEvents(i int, compiled string, clusters []v1alpha1.ClusterState, now time.Time) {
 	if t.Items[i].State == StateEffective {
 		return
 	}
@@ -244,17 +244,11 @@ func (t *Ticket) clusterEvents(i int, u v1alpha1.PolicyUnit, now time.Time) {
 			t.event(now, Event{Kind: kind, Item: i, Cluster: cluster, Revision: revision})
 		}
 	}
-	if u.Revision != "" {
-		once(EventCompiled, "", u.Revision)
+	if compiled != "" {
+		once(EventCompiled, "", compiled)
 	}
-	for _, c := range u.Clusters {
-		if c.DesiredRevision == "" {
-			continue
-		}
-		if c.Propagated || c.State == v1alpha1.MemberRealized {
-			once(EventPropagated, string(c.Name), c.DesiredRevision)
-		}
-		if c.State == v1alpha1.MemberRealized {
+	for _, c := range clusters {
+		if c.DesiredRevision != "" && c.State == v1alpha1.MemberRealized {
 			once(EventRealized, string(c.Name), c.DesiredRevision)
 		}
 	}

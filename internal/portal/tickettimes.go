@@ -15,7 +15,6 @@ type TicketTimes struct{ seconds *prometheus.HistogramVec }
 const (
 	stageApprove   = "approve"   // from asking to the last approval
 	stageApply     = "apply"     // from there to the write of the policy
-	stagePropagate = "propagate" // from the approval until KubeFed says that a member has it
 	stageEffective = "effective" // from the approval until it was read back: in a member, and in all of them
 	stageRevoke    = "revoke"    // from the question or the expiry until a member was seen without it, and all of them
 )
@@ -53,8 +52,6 @@ func stageOf(before []approval.Event, e *approval.Event) (stage string, from tim
 	case approval.EventWritten:
 		from, ok = last(before, e.Item, approval.EventApproved, approval.EventBreakGlass)
 		return stageApply, from, ok
-	case approval.EventPropagated:
-		return first(before, e, stagePropagate)
 	case approval.EventEffective:
 		from, ok = last(before, e.Item, approval.EventApproved, approval.EventBreakGlass)
 		return stageEffective, from, ok
@@ -62,18 +59,13 @@ func stageOf(before []approval.Event, e *approval.Event) (stage string, from tim
 		if from, ok = last(before, e.Item, approval.EventRevokeRequested, approval.EventExpired); ok {
 			return stageRevoke, from, !told(before, e, from)
 		}
-		return first(before, e, stageEffective)
+		from, ok = last(before, e.Item, approval.EventApproved, approval.EventBreakGlass)
+		return stageEffective, from, ok && !told(before, e, from)
 	case approval.EventRevoked:
 		from, ok = last(before, e.Item, approval.EventRevokeRequested, approval.EventExpired)
 		return stageRevoke, from, ok
 	}
 	return "", time.Time{}, false
-}
-
-// first is the stage from the approval if the member has not told the same since then.
-func first(before []approval.Event, e *approval.Event, stage string) (string, time.Time, bool) {
-	from, ok := last(before, e.Item, approval.EventApproved, approval.EventBreakGlass)
-	return stage, from, ok && !told(before, e, from)
 }
 
 // told tells whether a line like this one was written since an instant, for another revision.

@@ -222,6 +222,9 @@ func stepOf(c *catalog.Catalog, s approval.Step) openapi.Step {
 func eventsOf(c *catalog.Catalog, t *approval.Ticket, sees func(item int) bool) []openapi.Event {
 	out := make([]openapi.Event, 0, len(t.Events))
 	for _, e := range t.Events {
+		if e.Kind == approval.EventPropagated {
+			continue
+		}
 		x := openapi.Event{At: e.At.UTC(), Kind: eventKind(t, e), Step: optional(e.Step), Cluster: optional(e.Cluster), Revision: optional(e.Revision), Comment: optional(e.Comment)}
 		if e.Item != approval.WholeTicket {
 			x.Item = new(e.Item)

@@ -269,7 +269,6 @@ const (
 	EventKindExpired         EventKind = "expired"
 	EventKindExpiresSoon     EventKind = "expires-soon"
 	EventKindFailed          EventKind = "failed"
-	EventKindPropagated      EventKind = "propagated"
 	EventKindRealized        EventKind = "realized"
 	EventKindReminded        EventKind = "reminded"
 	EventKindReopened        EventKind = "reopened"
@@ -308,8 +307,6 @@ func (e EventKind) Valid() bool {
 	case EventKindExpiresSoon:
 		return true
 	case EventKindFailed:
-		return true
-	case EventKindPropagated:
 		return true
 	case EventKindRealized:
 		return true
@@ -1699,14 +1696,16 @@ type ClassList struct {
 
 // ClusterState defines model for ClusterState.
 type ClusterState struct {
-	Cluster          string            `json:"cluster"`
-	DesiredRevision  *string           `json:"desiredRevision,omitempty"`
-	Message          *string           `json:"message,omitempty"`
-	Mode             *Mode             `json:"mode,omitempty"`
-	ObservedRevision *string           `json:"observedRevision,omitempty"`
-	Propagated       *bool             `json:"propagated,omitempty"`
-	Since            *time.Time        `json:"since,omitempty"`
-	State            ClusterStateState `json:"state"`
+	Cluster          string  `json:"cluster"`
+	DesiredRevision  *string `json:"desiredRevision,omitempty"`
+	Message          *string `json:"message,omitempty"`
+	Mode             *Mode   `json:"mode,omitempty"`
+	ObservedRevision *string `json:"observedRevision,omitempty"`
+
+	// Propagated KubeFed reports that the member has it
+	Propagated *bool             `json:"propagated,omitempty"`
+	Since      *time.Time        `json:"since,omitempty"`
+	State      ClusterStateState `json:"state"`
 }
 
 // ClusterStateState defines model for ClusterState.State.

@@ -1601,6 +1601,7 @@ export interface components {
             mode?: components["schemas"]["Mode"];
             desiredRevision?: string;
             observedRevision?: string;
+            /** @description KubeFed reports that the member has it */
             propagated?: boolean;
             /** Format: date-time */
             since?: string;
@@ -1922,7 +1923,7 @@ export interface components {
              * @description one line of the timeline
              * @enum {string}
              */
-            kind: "submitted" | "step-approved" | "step-rejected" | "approved" | "withdrawn" | "written" | "compiled" | "propagated" | "realized" | "effective" | "failed" | "revoke-requested" | "revoke-written" | "revoked" | "expired" | "comment" | "voided" | "escalated" | "reminded" | "timed-out" | "expires-soon" | "review-confirmed" | "review-rejected" | "break-glass" | "shrunk" | "reopened";
+            kind: "submitted" | "step-approved" | "step-rejected" | "approved" | "withdrawn" | "written" | "compiled" | "realized" | "effective" | "failed" | "revoke-requested" | "revoke-written" | "revoked" | "expired" | "comment" | "voided" | "escalated" | "reminded" | "timed-out" | "expires-soon" | "review-confirmed" | "review-rejected" | "break-glass" | "shrunk" | "reopened";
             /** @description position of the item; absent: about the whole ticket */
             item?: number;
             actor?: components["schemas"]["Person"];

@@ -32,11 +32,6 @@ function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNo
       <span className={classes.clusterName}>{line.cluster}</span>
       <ClusterStateBadge state={line.live?.state ?? (line.realizedAt ? "Realized" : "Pending")} message={line.live?.message} gone={phase === "revoke"} />
       <span className={classes.marks}>
-        {line.propagatedAt && (
-          <span>
-            {t("timeline.propagated")} <Precise at={line.propagatedAt} />
-          </span>
-        )}
         {line.realizedAt && (
           <span>
             {t("timeline.readBack")} <Precise at={line.realizedAt} />

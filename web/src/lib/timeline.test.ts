@@ -12,8 +12,6 @@ const granted = [
   event("approved", 2_000),
   event("written", 2_010),
   event("compiled", 2_020, { revision: "r1" }),
-  event("propagated", 2_030, { cluster: "m2" }),
-  event("propagated", 2_031, { cluster: "m1" }),
   event("realized", 2_045, { cluster: "m1", revision: "r1" }),
   event("realized", 2_060, { cluster: "m2", revision: "r1" }),
   event("effective", 2_061),

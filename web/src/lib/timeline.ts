@@ -10,7 +10,6 @@ export type Phase = "grant" | "revoke";
 
 export interface ClusterLine {
   cluster: string;
-  propagatedAt?: string;
   realizedAt?: string;
   revision?: string;
   /** The state now; absent for a phase that is over. */
@@ -145,7 +144,6 @@ class Line {
       lines.push(line);
     }
     if (event.revision) line.revision = event.revision;
-    if (event.kind === "propagated") line.propagatedAt = event.at;
     if (event.kind === "realized") {
       line.realizedAt = event.at;
       group.at = event.at;
@@ -214,7 +212,6 @@ export function timeline(ticket: Ticket, item: TicketItem): TimelineNode[] {
       case "step-rejected":
         line.vote(event);
         break;
-      case "propagated":
       case "realized":
         line.cluster(event);
         break;

@@ -121,7 +121,6 @@ export const tickets = {
     clustersRevoke: "Taken back in the member clusters",
     clustersLater: "Then realized in the member clusters",
     objectLater: "Then written to the host cluster",
-    propagated: "propagated",
     readBack: "read back",
     effective: "Effective",
     effectiveText: {

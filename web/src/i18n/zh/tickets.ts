@@ -121,7 +121,6 @@ export const tickets = {
     clustersRevoke: "在成员集群中回收",
     clustersLater: "随后在成员集群中落实",
     objectLater: "随后写入主集群",
-    propagated: "已下发",
     readBack: "已回读",
     effective: "已生效",
     effectiveText: {
