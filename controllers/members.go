@@ -89,7 +89,7 @@ func setUpDirect(mgr manager.Manager, config Config, w *wake) (*direct.Writer, e
 		return nil, err
 	}
 	writer := &direct.Writer{Members: w.carriers, Host: w.carriers, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace,
-		Behind: func() bool { return w.pacing.behind(config.Pace.Owed) }, Patience: config.Pace.Patience, Log: mgr.GetLogger().WithName("direct"), Metrics: metrics}
+		Behind: func() bool { return w.pacing.behind(config.Pace.Owed) }, Patience: config.Pace.Patience, PerMember: config.DirectWrites, Log: mgr.GetLogger().WithName("direct"), Metrics: metrics}
 	if err := writer.Prepare(); err != nil {
 		return nil, err
 	}

@@ -45,8 +45,13 @@ type Config struct {
 	Metrics prometheus.Registerer
 	// TokenChecks is the time between two looks at the members' tokens; zero is rotation.DefaultInterval.
 	TokenChecks time.Duration
-	// Pace is how much KubeFed may owe before what is not urgent waits; the zero value is pace.DefaultLimits.
+	// Pace limits what KubeFed is given for each member at a time; the zero value is pace.DefaultLimits.
 	Pace pace.Limits
+	// DirectWrites is how many urgent objects the adapter itself writes at the same time into each member; 0 is
+	// direct.DefaultPerMember.
+	DirectWrites int
+	// Workers is how many resources are reconciled at the same time; 0 is protectedresource.DefaultWorkers.
+	Workers int
 	// Clock; nil is the real one.
 	Clock clock.WithTicker
 	// Behind is how far this machine's clock is behind the host's, for the metrics; nil: it is not known.
@@ -147,7 +152,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	units := &protectedresource.Reconciler{
 		Client: mgr.GetClient(), Index: x, Fleet: w.carriers, Federated: w.carriers, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
-		Line: w.pacing.line, Owes: w.pacing.object, Direct: directly, Settle: config.Pace.Settle, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
+		Line: w.pacing.line, Workers: config.Workers, Owes: w.pacing.object, Direct: directly, Settle: config.Pace.Settle, Units: feeds.Units, Unenforced: w.inspector.Unenforced, Opened: w.openings.by, Mark: w.marks.In,
 		Enforcers: w.istio.drivers(), Clock: config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
 	if err := units.SetupWithManager(mgr, ready); err != nil {

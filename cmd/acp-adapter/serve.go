@@ -70,7 +70,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
-		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace, TokenChecks: o.tokenChecks, Metrics: metrics.Registry,
+		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace, TokenChecks: o.tokenChecks, Pace: o.push, DirectWrites: o.directWrites, Workers: o.workers, Metrics: metrics.Registry,
 		Clock: now, Behind: now.Behind,
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)

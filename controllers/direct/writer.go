@@ -23,9 +23,11 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
+// DefaultPerMember is how many objects are written at the same time into each member. A member that is slow occupies only its
+// own writes.
+const DefaultPerMember = 8
+
 const (
-	// workers write at the same time, into all members together.
-	workers = 8
 	// attempts at one object in one member, each onto what is seen there then.
 	attempts = 3
 	// pause between them.
@@ -55,12 +57,20 @@ type Writer struct {
 	Behind func() bool
 	// Patience is how long KubeFed has for an urgent object while it does not seem to be behind: it may stand still.
 	Patience time.Duration
-	Log      logr.Logger
-	Metrics  *Metrics
+	// PerMember is how many objects are written at the same time into each member; 0 is DefaultPerMember.
+	PerMember int
+	Log       logr.Logger
+	Metrics   *Metrics
 
-	queue workqueue.TypedInterface[place]
+	// running are the workers of all members.
+	running sync.WaitGroup
 
 	mu sync.Mutex
+	// ctx is that of Start; nil before, when nothing is written yet, and after it has ended, when stopped is set.
+	ctx     context.Context
+	stopped bool
+	// queues are what waits for each member, with workers of its own once Start runs.
+	queues map[string]workqueue.TypedInterface[place]
 	// urgent are the objects that KubeFed was trusted with, by key.
 	urgent map[string]entrusted
 	// wanted are the objects that wait in the queue.
@@ -99,7 +109,10 @@ func (w *Writer) Prepare() error {
 }
 
 func (w *Writer) begin() {
-	w.queue = workqueue.NewTyped[place]()
+	if w.PerMember <= 0 {
+		w.PerMember = DefaultPerMember
+	}
+	w.queues = map[string]workqueue.TypedInterface[place]{}
 	w.urgent, w.wanted, w.sent, w.clients = map[string]entrusted{}, map[place]*federation.Object{}, map[place]sent{}, map[string]client{}
 }
 
@@ -151,26 +164,66 @@ func (w *Writer) enqueue(o *federation.Object) {
 		if has := w.wanted[at]; has == nil || has.Meta.UID != o.Meta.UID || has.Meta.Generation <= o.Meta.Generation {
 			w.wanted[at] = o
 		}
+		w.queueOf(c.Name).Add(at)
 		w.mu.Unlock()
-		w.queue.Add(at)
+	}
+}
+
+// queueOf returns the queue of a member, which it makes the first time. w.mu is held.
+func (w *Writer) queueOf(cluster string) workqueue.TypedInterface[place] {
+	q := w.queues[cluster]
+	if q == nil {
+		q = workqueue.NewTyped[place]()
+		w.queues[cluster] = q
+		w.work(q)
+	}
+	return q
+}
+
+// work starts the workers of a queue while Start runs. w.mu is held.
+func (w *Writer) work(q workqueue.TypedInterface[place]) {
+	if w.stopped {
+		q.ShutDown()
+	}
+	if w.ctx == nil || w.stopped {
+		return
+	}
+	ctx := w.ctx
+	for range w.PerMember {
+		w.running.Go(func() {
+			for {
+				at, over := q.Get()
+				if over {
+					return
+				}
+				w.one(ctx, at)
+				q.Done(at)
+			}
+		})
+	}
+}
+
+// release ends the queues of members that are no longer registered.
+func (w *Writer) release() {
+	clusters := w.Members.Clusters()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for name, q := range w.queues {
+		if !slices.ContainsFunc(clusters, func(c federation.Cluster) bool { return c.Name == name }) {
+			q.ShutDown()
+			delete(w.queues, name)
+		}
 	}
 }
 
 // Start writes until the context ends.
 func (w *Writer) Start(ctx context.Context) error {
-	var running sync.WaitGroup
-	for range workers {
-		running.Go(func() {
-			for {
-				at, over := w.queue.Get()
-				if over {
-					return
-				}
-				w.one(ctx, at)
-				w.queue.Done(at)
-			}
-		})
+	w.mu.Lock()
+	w.ctx = ctx
+	for _, q := range w.queues {
+		w.work(q)
 	}
+	w.mu.Unlock()
 	look := time.NewTicker(min(w.Patience, time.Second))
 	defer look.Stop()
 	for ctx.Err() == nil {
@@ -178,10 +231,16 @@ func (w *Writer) Start(ctx context.Context) error {
 		case <-ctx.Done():
 		case now := <-look.C:
 			w.overdue(now)
+			w.release()
 		}
 	}
-	w.queue.ShutDown()
-	running.Wait()
+	w.mu.Lock()
+	w.stopped = true
+	for _, q := range w.queues {
+		q.ShutDown()
+	}
+	w.mu.Unlock()
+	w.running.Wait()
 	return nil
 }
 

@@ -1,7 +1,9 @@
 package direct
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -11,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic/fake"
+	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
@@ -71,7 +74,7 @@ func TestSendOnlyWhenKubeFedIsBehind(t *testing.T) {
 		w.begin()
 		w.Send(o)
 		w.Send(o)
-		if got := w.queue.Len(); got != want {
+		if got := waiting(w); got != want {
 			t.Errorf("behind %t: %d wait, want %d", behind, got, want)
 		}
 	}
@@ -92,11 +95,11 @@ func TestOverdue(t *testing.T) {
 	on["slow"], on["done"], on["changed"] = object("slow", 1, false), object("done", 1, true), object("changed", 2, false)
 	now := time.Now()
 	w.overdue(now.Add(4 * time.Second))
-	if w.queue.Len() != 0 || len(w.urgent) != 2 {
-		t.Errorf("in time: %d sent, %d waited for", w.queue.Len(), len(w.urgent))
+	if waiting(w) != 0 || len(w.urgent) != 2 {
+		t.Errorf("in time: %d sent, %d waited for", waiting(w), len(w.urgent))
 	}
 	w.overdue(now.Add(6 * time.Second))
-	if len(w.urgent) != 0 || w.queue.Len() != 2 || w.wanted[place{"m1", "changed"}].Meta.Generation != 2 || w.wanted[place{"m1", "slow"}] == nil {
+	if len(w.urgent) != 0 || waiting(w) != 2 || w.wanted[place{"m1", "changed"}].Meta.Generation != 2 || w.wanted[place{"m1", "slow"}] == nil {
 		t.Errorf("too late: %v sent, %v waited for", w.wanted, w.urgent)
 	}
 }
@@ -180,3 +183,63 @@ type fleet []federation.Cluster
 func (f fleet) Clusters() []federation.Cluster { return f }
 
 func (f fleet) Observe(string, string) federation.Observation { return federation.Observation{} }
+
+// waiting is how many writes wait in all queues.
+func waiting(w *Writer) int {
+	n := 0
+	for _, q := range w.queues {
+		n += q.Len()
+	}
+	return n
+}
+
+// TestSlowMemberDelaysNoOther: as many writes into a member as may be under way hang, and the other members get theirs.
+func TestSlowMemberDelaysNoOther(t *testing.T) {
+	seen := &watched{fleet: fleet{{Name: "slow"}, {Name: "m2"}}, label: "old"}
+	metrics, err := NewMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Writer{Members: seen, Host: host{}, Behind: func() bool { return true }, Patience: time.Second, PerMember: 2, Metrics: metrics}
+	w.begin()
+	hangs, written := make(chan struct{}), make(chan string, 100)
+	for _, c := range seen.fleet {
+		member := fake.NewSimpleDynamicClient(runtime.NewScheme())
+		member.PrependReactor("patch", "*", func(a k8stesting.Action) (bool, runtime.Object, error) {
+			if c.Name == "slow" {
+				<-hangs
+			}
+			written <- c.Name
+			return true, &unstructured.Unstructured{}, nil
+		})
+		w.clients[c.Name] = client{member, c, time.Now().Add(time.Hour)}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- w.Start(ctx) }()
+	const n = 10
+	for i := range n {
+		w.Send(&federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: fmt.Sprint("acp-", i), Generation: 1}, Placement: []string{"slow", "m2"},
+			TemplateLabels: map[string]string{v1alpha1.LabelRevision: "new"}, TemplateSpec: map[string]any{}})
+	}
+	for i := range n {
+		select {
+		case name := <-written:
+			if name != "m2" {
+				t.Fatalf("%s was written", name)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("only %d of %d were written while the other member hangs", i, n)
+		}
+	}
+	close(hangs)
+	for range n {
+		if name := <-written; name != "slow" {
+			t.Errorf("%s was written twice", name)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

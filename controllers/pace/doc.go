@@ -4,5 +4,6 @@
 // whatever is not urgent is written only while KubeFed owes the members little, and a revocation that comes meanwhile
 // finds a short queue. What KubeFed owes is read from its status and from the members, so a restart loses nothing.
 //
-// The package knows neither policies nor members, writes nothing, and takes the time as an argument.
+// Each member has room of its own: a member that lags delays only what it alone needs. The package imports neither policies nor
+// members, writes nothing, and takes the time as an argument.
 package pace

@@ -1,7 +1,10 @@
 package pace
 
 import (
+	"cmp"
+	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,26 +30,30 @@ func (k Kind) String() string {
 	return [...]string{"bulk", "grant", "revocation", "downgrade"}[k]
 }
 
-// Limits of a Line.
+// Limits of a Line. Each applies to each member by itself, so that a slow member delays only what it alone needs.
 type Limits struct {
-	// Owed is how many objects KubeFed may owe the members before what is not urgent waits.
+	// Owed is how many objects KubeFed may still have to bring to a member before what is not urgent waits for that member.
 	Owed int
-	// Patience is how long one of them counts. A member that is slow, or dead without anybody having noticed, delays the
-	// others by that, and no more.
+	// Patience is how long one of them counts. A member that lacks an object for longer is lagging: units that other members
+	// need, too, no longer wait for it.
 	Patience time.Duration
-	// Rate is how many objects a second KubeFed writes into a member, and Burst how many at once after a rest; 0: nobody knows.
+	// Lag is how long an object counts in a member that lacks it while another member has it: KubeFed brings an object to all
+	// members at once, so only the member itself can be the reason. With 0 only Patience decides.
+	Lag time.Duration
+	// Rate is how many objects a second KubeFed writes into a member, and Burst how many at once after a rest. With Rate 0
+	// no rate is kept.
 	Rate  float64
 	Burst int
 	// Spare are those of the burst that are left for what may not wait.
 	Spare int
-	// Settle is how long a change of an object waits at most for what KubeFed says about the one before; 0: it does not wait.
+	// Settle is how long a change of an object waits at most for what KubeFed says about the one before; with 0 it does not wait.
 	Settle time.Duration
 }
 
 // DefaultLimits are those of KubeFed v0.10.0, whose client of a member writes 20 a second, and 30 at once. As much as that is
 // written, less a hundredth for what it writes a second time, so that what is urgent finds KubeFed ready to write.
-// Where it is slower, because it or the host is, it owes about a second's work.
-var DefaultLimits = Limits{Owed: 20, Patience: 5 * time.Second, Rate: 19.8, Burst: 30, Spare: 10, Settle: 200 * time.Millisecond}
+// Where it is slower, because it or the host is, about a second's work is on its way.
+var DefaultLimits = Limits{Owed: 20, Patience: 5 * time.Second, Lag: time.Second, Rate: 19.8, Burst: 30, Spare: 10, Settle: 200 * time.Millisecond}
 
 // share: one of so many turns is bulk's even while grants wait, so that neither starves.
 const share = 8
@@ -73,24 +80,41 @@ type Line struct {
 
 	mu      sync.Mutex
 	waiting map[string]place
-	queues  [2][]queued // by Kind: Bulk, Grant
-	last    uint64
-	turns   uint64
-	// admitted are the units that may be written and were not yet.
-	admitted map[string]struct{}
-	// owed are the objects that KubeFed owes, also those that count no more.
-	owed map[string]struct{}
-	// counted is what room is made of: admitted units and owed objects, since when. ages are the same, oldest first.
-	counted map[mark]time.Time
+	// queues hold the waiting units by kind (Bulk, Grant) and by the set of their members. Units of one set have the same room, so
+	// that only the first of each set has to be considered.
+	queues [2]map[string]*queue
+	last   uint64
+	turns  uint64
+	// admitted maps the units that may be written and were not yet to their members.
+	admitted map[string][]string
+	// owed maps each object to the members to which KubeFed still has to bring it.
+	owed map[string][]string
+	// counted is what takes room in a member: admitted units and owed objects, since when. ages are the same, oldest first;
+	// behind are those of them that another member has, by since when.
+	counted map[entry]time.Time
 	ages    []aged
-	// writers are what is known of KubeFed's clients, by member: how many objects each would write at once.
+	behind  []aged
+	// inFlight is the number of counted entries of each member.
+	inFlight map[string]int
+	// overdue are the owed objects that no longer count, because they are owed for too long; lagging is their number in each
+	// member that has any.
+	overdue map[entry]struct{}
+	lagging map[string]int
+	// writers are the rates of KubeFed's clients, by member.
 	writers map[string]*rate.Limiter
 }
 
+// place of a unit that waits.
 type place struct {
 	kind    Kind
 	number  uint64
 	members []string
+}
+
+// queue of the units of one kind that need the same members, in the order in which they asked.
+type queue struct {
+	members []string
+	units   []queued
 }
 
 type queued struct {
@@ -98,66 +122,92 @@ type queued struct {
 	number uint64
 }
 
-// mark is a unit or an object: their names may be equal.
-type mark struct {
+// entry is a unit or an object in a member. A unit and an object may have the same name.
+type entry struct {
+	member string
 	object bool
 	name   string
 }
 
 type aged struct {
-	mark  mark
+	entry entry
 	since time.Time
 }
 
-// NewLine makes an empty line; of is what it is called in metrics.
+// NewLine makes an empty line; of is its name in metrics.
 func NewLine(of string, limits Limits) *Line {
 	return &Line{limits: limits, meter: newMeter(of), wake: make(chan struct{}, 1), waiting: map[string]place{},
-		admitted: map[string]struct{}{}, owed: map[string]struct{}{}, counted: map[mark]time.Time{},
+		queues: [2]map[string]*queue{{}, {}}, admitted: map[string][]string{}, owed: map[string][]string{},
+		counted: map[entry]time.Time{}, inFlight: map[string]int{}, overdue: map[entry]struct{}{}, lagging: map[string]int{},
 		writers: map[string]*rate.Limiter{}}
 }
 
-// Ask tells whether a unit may be written now. Whoever may must say Done, written or not. Whoever may not is told later
-// by Next, and has then its place until Done.
+// nowhere stands for the members of a unit that names none.
+var nowhere = []string{""}
+
+// membersOf returns the members of a unit, sorted.
+func membersOf(members []string) []string {
+	if len(members) == 0 {
+		return nowhere
+	}
+	return slices.Compact(slices.Sorted(slices.Values(members)))
+}
+
+// Ask reports whether a unit may be written now. A caller that may write must call Done, whether it wrote or not. For a caller
+// that may not, Next returns the unit later, and the unit then keeps its place until Done.
 func (l *Line) Ask(w Work, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if _, ok := l.admitted[w.Unit]; ok {
 		return true
 	}
-	if w.Kind >= Revocation || l.room(now) > 0 && l.dry(w.Members, now) == 0 && !l.ahead(w.Unit, w.Kind) {
+	w.Members = membersOf(w.Members)
+	l.expire(now)
+	if w.Kind >= Revocation || l.room(w.Members) > 0 && l.dry(w.Members, now) == 0 && !l.ahead(w) {
 		l.admit(w, now)
 		return true
 	}
-	if had, ok := l.waiting[w.Unit]; !ok || had.kind < w.Kind {
-		l.last++
-		l.waiting[w.Unit] = place{w.Kind, l.last, w.Members}
-		l.queues[w.Kind] = append(l.queues[w.Kind], queued{w.Unit, l.last})
-		l.meter.waiting(len(l.waiting))
-		l.poke() // somebody has to look when what is counted has grown old
-	} else {
-		had.members = w.Members
-		l.waiting[w.Unit] = had
+	had, ok := l.waiting[w.Unit]
+	if ok && had.kind >= w.Kind && slices.Equal(had.members, w.Members) {
+		return false
 	}
+	l.last++
+	at := place{max(had.kind, w.Kind), l.last, w.Members}
+	l.waiting[w.Unit] = at
+	key := strings.Join(at.members, "\x00")
+	q := l.queues[at.kind][key]
+	if q == nil {
+		q = &queue{members: at.members}
+		l.queues[at.kind][key] = q
+	}
+	q.units = append(q.units, queued{w.Unit, at.number})
+	l.meter.waiting(len(l.waiting))
+	l.poke() // the runner has to set its alarm for when what is counted expires
 	return false
 }
 
-// ahead tells whether somebody else waits who comes first.
-func (l *Line) ahead(unit string, kind Kind) bool {
-	for other := Grant; other >= kind; other-- {
-		if head, ok := l.head(other); ok && head != unit {
-			return true
+// ahead reports whether another unit that comes first waits for a member that the unit needs, too.
+func (l *Line) ahead(w Work) bool {
+	needed := l.needed(w.Members)
+	for kind := Grant; kind >= w.Kind; kind-- {
+		for _, head := range l.heads(kind) {
+			if head.unit != w.Unit && meet(needed, l.needed(head.members)) {
+				return true
+			}
 		}
 	}
 	return false
 }
 
-// Done gives a unit's place back: it was written, or there is nothing to write any more. What is owed for it is told by Owe
-// before.
+// Done gives a unit's place back: it was written, or there is nothing to write any more. Owe is called before for what KubeFed has
+// to do because of it.
 func (l *Line) Done(unit string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	for _, m := range l.admitted[unit] {
+		l.uncount(entry{member: m, name: unit})
+	}
 	delete(l.admitted, unit)
-	delete(l.counted, mark{name: unit})
 	if _, ok := l.waiting[unit]; ok {
 		delete(l.waiting, unit)
 		l.meter.waiting(len(l.waiting))
@@ -165,64 +215,98 @@ func (l *Line) Done(unit string) {
 	l.freed()
 }
 
-// Owe tells whether KubeFed owes some member an object. It counts from when that was first told, for the line's patience.
-func (l *Line) Owe(object string, owed bool, now time.Time) {
+// Owe records the members to which KubeFed still has to bring an object; none: it has brought it everywhere. An object counts in
+// a member from when that was first recorded, for Limits.Patience.
+func (l *Line) Owe(object string, members []string, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	_, had := l.owed[object]
-	switch {
-	case owed && !had:
-		l.owed[object] = struct{}{}
-		l.count(mark{true, object}, now)
-	case !owed && had:
+	before := l.owed[object]
+	for _, m := range members {
+		if !slices.Contains(before, m) {
+			l.count(entry{m, true, object}, now)
+		}
+	}
+	freed := false
+	for _, m := range before {
+		if slices.Contains(members, m) {
+			continue
+		}
+		e := entry{m, true, object}
+		freed = true
+		l.uncount(e)
+		if _, late := l.overdue[e]; late {
+			delete(l.overdue, e)
+			l.lag(m, -1)
+		}
+	}
+	if len(members) == 0 {
 		delete(l.owed, object)
-		delete(l.counted, mark{true, object})
+	} else {
+		l.owed[object] = slices.Clone(members)
+	}
+	if freed && l.limits.Lag > 0 {
+		for _, m := range members {
+			l.behind = append(l.behind, aged{entry{m, true, object}, now})
+		}
+		if len(members) > 0 {
+			l.poke() // the runner has to set its alarm for when these expire
+		}
+	}
+	if freed {
 		l.freed()
 	}
 }
 
-// Next returns those whose turn it is.
+// Next returns the units that may be written now. A unit that has to wait keeps its members for itself, so that later ones
+// which need only some of them cannot make it wait for ever.
 func (l *Line) Next(now time.Time) []Turn {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.expire(now)
 	var out []Turn
-	for l.room(now) > 0 {
-		// Only the first of a kind is looked at: whoever overtook it because its members are busy could keep it waiting for ever.
+	for {
 		kinds := []Kind{Grant, Bulk}
 		if (l.turns+1)%share == 0 {
 			slices.Reverse(kinds)
 		}
-		i := slices.IndexFunc(kinds, func(k Kind) bool {
-			head, ok := l.head(k)
-			return ok && l.dry(l.waiting[head].members, now) == 0
-		})
-		if i < 0 {
-			break
+		unit, kind, ok := l.next(kinds, now)
+		if !ok {
+			return out
 		}
 		l.turns++
-		unit, _ := l.head(kinds[i])
-		l.admit(Work{unit, kinds[i], l.waiting[unit].members}, now)
-		out = append(out, Turn{unit, kinds[i]})
+		l.admit(Work{unit, kind, l.waiting[unit].members}, now)
+		out = append(out, Turn{unit, kind})
 	}
-	return out
+}
+
+// next is the first unit that may be written.
+func (l *Line) next(kinds []Kind, now time.Time) (string, Kind, bool) {
+	var kept []string
+	for _, kind := range kinds {
+		for _, head := range l.heads(kind) {
+			needed := l.needed(head.members)
+			if !meet(needed, kept) && l.room(head.members) > 0 && l.dry(head.members, now) == 0 {
+				return head.unit, kind, true
+			}
+			kept = append(kept, needed...)
+		}
+	}
+	return "", 0, false
 }
 
 // Waiting returns the units that wait, in no order.
 func (l *Line) Waiting() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	out := make([]string, 0, len(l.waiting))
-	for unit := range l.waiting {
-		out = append(out, unit)
-	}
-	return out
+	return slices.Collect(maps.Keys(l.waiting))
 }
 
-// Busy tells whether a unit waits, or KubeFed owes something that still counts.
+// Busy reports whether a unit waits, or KubeFed has something to do that still counts.
 func (l *Line) Busy(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.waiting) > 0 || l.room(now) < l.limits.Owed
+	l.expire(now)
+	return len(l.waiting) > 0 || len(l.counted) > 0
 }
 
 // idle is how long nothing changes by itself; false: for ever.
@@ -232,13 +316,24 @@ func (l *Line) idle(now time.Time) (time.Duration, bool) {
 	if len(l.waiting) == 0 {
 		return 0, false
 	}
-	if l.room(now) <= 0 {
-		return l.ages[0].since.Add(l.limits.Patience).Sub(now), true
-	}
+	l.expire(now)
 	soonest := l.limits.Patience
-	for _, k := range []Kind{Bulk, Grant} {
-		if head, ok := l.head(k); ok {
-			soonest = min(soonest, l.dry(l.waiting[head].members, now))
+	var kept []string
+	for _, k := range []Kind{Grant, Bulk} {
+		for _, head := range l.heads(k) {
+			needed := l.needed(head.members)
+			behind := meet(needed, kept)
+			kept = append(kept, needed...)
+			switch {
+			case behind: // the unit before it decides
+			case l.room(head.members) > 0:
+				soonest = min(soonest, l.dry(head.members, now))
+			default:
+				soonest = min(soonest, l.ages[0].since.Add(l.limits.Patience).Sub(now))
+				if len(l.behind) > 0 {
+					soonest = min(soonest, l.behind[0].since.Add(l.limits.Lag).Sub(now))
+				}
+			}
 		}
 	}
 	return soonest, true
@@ -249,9 +344,9 @@ func (l *Line) admit(w Work, now time.Time) {
 		delete(l.waiting, w.Unit)
 		l.meter.waiting(len(l.waiting))
 	}
-	l.admitted[w.Unit] = struct{}{}
-	l.count(mark{name: w.Unit}, now)
+	l.admitted[w.Unit] = w.Members
 	for _, m := range w.Members {
+		l.count(entry{member: m, name: w.Unit}, now)
 		if to := l.writer(m); to != nil {
 			to.ReserveN(now, 1) // what may not wait takes it also where nothing is left: KubeFed will write it later
 		}
@@ -259,7 +354,28 @@ func (l *Line) admit(w Work, now time.Time) {
 	l.meter.admitted(w.Kind)
 }
 
-// writer is what is known of KubeFed's client of a member; nil: nothing.
+// needed returns the members that a unit waits for: those that are not lagging, or all if all are.
+func (l *Line) needed(members []string) []string {
+	if len(l.lagging) == 0 {
+		return members
+	}
+	out := slices.DeleteFunc(slices.Clone(members), func(m string) bool { return l.lagging[m] > 0 })
+	if len(out) == 0 {
+		return members
+	}
+	return out
+}
+
+// room is how many more units may be written into each of the members that a unit waits for.
+func (l *Line) room(members []string) int {
+	room := l.limits.Owed
+	for _, m := range l.needed(members) {
+		room = min(room, l.limits.Owed-l.inFlight[m])
+	}
+	return room
+}
+
+// writer is the rate of KubeFed's client of a member, or nil if no rate is kept.
 func (l *Line) writer(member string) *rate.Limiter {
 	if l.limits.Rate == 0 {
 		return nil
@@ -272,10 +388,10 @@ func (l *Line) writer(member string) *rate.Limiter {
 	return to
 }
 
-// dry is how long KubeFed could not write another object into each of these members without touching what is spared.
+// dry is how long KubeFed could not write another object into each of the members that a unit waits for without using what is spared.
 func (l *Line) dry(members []string, now time.Time) time.Duration {
 	longest := time.Duration(0)
-	for _, m := range members {
+	for _, m := range l.needed(members) {
 		if to := l.writer(m); to != nil {
 			missing := float64(l.limits.Spare) + 1 - to.TokensAt(now)
 			longest = max(longest, time.Duration(missing/l.limits.Rate*float64(time.Second)))
@@ -284,37 +400,97 @@ func (l *Line) dry(members []string, now time.Time) time.Duration {
 	return longest
 }
 
-func (l *Line) count(m mark, now time.Time) {
-	l.counted[m] = now
-	l.ages = append(l.ages, aged{m, now})
+func (l *Line) count(e entry, now time.Time) {
+	if _, had := l.counted[e]; !had {
+		l.inFlight[e.member]++
+	}
+	l.counted[e] = now
+	l.ages = append(l.ages, aged{e, now})
 }
 
-// room is how many may still be written. What is counted and has grown old is forgotten on the way.
-func (l *Line) room(now time.Time) int {
+func (l *Line) uncount(e entry) {
+	if _, had := l.counted[e]; !had {
+		return
+	}
+	delete(l.counted, e)
+	if l.inFlight[e.member]--; l.inFlight[e.member] == 0 {
+		delete(l.inFlight, e.member)
+	}
+}
+
+// lag changes how many objects are overdue in a member.
+func (l *Line) lag(member string, by int) {
+	if l.lagging[member] += by; l.lagging[member] == 0 {
+		delete(l.lagging, member)
+	}
+	l.meter.overdue(member, l.lagging[member])
+}
+
+// expire ends the counting of what is older than Limits.Patience. A member that still lacks such an object is lagging.
+func (l *Line) expire(now time.Time) {
 	for len(l.ages) > 0 {
 		oldest := l.ages[0]
-		since, counts := l.counted[oldest.mark]
+		since, counts := l.counted[oldest.entry]
 		if counts && since.Equal(oldest.since) {
 			if now.Sub(since) < l.limits.Patience {
 				break
 			}
-			delete(l.counted, oldest.mark)
+			l.end(oldest.entry)
 		}
 		l.ages = l.ages[1:]
 	}
-	return l.limits.Owed - len(l.counted)
+	for len(l.behind) > 0 {
+		oldest := l.behind[0]
+		// An object that was owed anew since then is at the end of the list again as soon as one member has it.
+		if since, counts := l.counted[oldest.entry]; counts && !since.After(oldest.since) {
+			if now.Sub(oldest.since) < l.limits.Lag {
+				return
+			}
+			l.end(oldest.entry)
+		}
+		l.behind = l.behind[1:]
+	}
 }
 
-// head is who waits longest of a kind. Places that were given up are forgotten on the way.
-func (l *Line) head(kind Kind) (string, bool) {
-	for len(l.queues[kind]) > 0 {
-		first := l.queues[kind][0]
-		if at, ok := l.waiting[first.unit]; ok && at.number == first.number {
-			return first.unit, true
-		}
-		l.queues[kind] = l.queues[kind][1:]
+// end ends the counting of an entry that is too old.
+func (l *Line) end(e entry) {
+	l.uncount(e)
+	if e.object {
+		l.overdue[e] = struct{}{}
+		l.lag(e.member, 1)
 	}
-	return "", false
+}
+
+// head is the first unit of a queue.
+type head struct {
+	queued
+	members []string
+}
+
+// heads returns the first unit of each queue of a kind, in the order in which they asked. Places that were given up are dropped on the
+// way.
+func (l *Line) heads(kind Kind) []head {
+	var out []head
+	for key, q := range l.queues[kind] {
+		for len(q.units) > 0 {
+			if at, ok := l.waiting[q.units[0].unit]; ok && at.number == q.units[0].number {
+				break
+			}
+			q.units = q.units[1:]
+		}
+		if len(q.units) == 0 {
+			delete(l.queues[kind], key)
+			continue
+		}
+		out = append(out, head{q.units[0], q.members})
+	}
+	slices.SortFunc(out, func(a, b head) int { return cmp.Compare(a.number, b.number) })
+	return out
+}
+
+// meet reports whether two sets of members have one in common.
+func meet(a, b []string) bool {
+	return slices.ContainsFunc(a, func(m string) bool { return slices.Contains(b, m) })
 }
 
 func (l *Line) freed() {

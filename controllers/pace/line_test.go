@@ -18,7 +18,7 @@ func turns(of ...Turn) []Turn { return of }
 func TestLineUrgentNeverWaits(t *testing.T) {
 	l := NewLine("test", limits)
 	for i := range 100 {
-		l.Owe(fmt.Sprint("object", i), true, noon)
+		l.Owe(fmt.Sprint("object", i), nowhere, noon)
 	}
 	for i, kind := range []Kind{Revocation, Downgrade} {
 		if !l.Ask(Work{Unit: fmt.Sprint("unit", i), Kind: kind}, noon) {
@@ -47,12 +47,12 @@ func TestLineBusy(t *testing.T) {
 	check("nothing", false, noon)
 	l.Ask(Work{Unit: "a", Kind: Bulk}, noon)
 	check("a unit is about to be written", true, noon)
-	l.Owe("object-a", true, noon)
+	l.Owe("object-a", nowhere, noon)
 	l.Done("a")
 	check("KubeFed owes it", true, noon)
 	check("KubeFed owes it for too long", false, noon.Add(limits.Patience))
 	l.Ask(Work{Unit: "b", Kind: Bulk}, noon)
-	l.Owe("object-a", false, noon)
+	l.Owe("object-a", nil, noon)
 	l.Done("b")
 	check("all is done", false, noon)
 }
@@ -72,12 +72,12 @@ func TestLineOrder(t *testing.T) {
 	if got := l.Next(noon); got != nil {
 		t.Fatalf("%v may go while two are on their way", got)
 	}
-	l.Owe("object-a", true, noon)
+	l.Owe("object-a", nowhere, noon)
 	l.Done("a")
 	if got := l.Next(noon); got != nil {
 		t.Fatalf("%v may go though KubeFed owes what a was written for", got)
 	}
-	l.Owe("object-a", false, noon)
+	l.Owe("object-a", nil, noon)
 	l.Done("b") // there was nothing to write
 	if diff := cmp.Diff(turns(Turn{"e", Grant}, Turn{"d", Grant}), l.Next(noon)); diff != "" {
 		t.Errorf("grants come first, in the order in which they were asked for: -want +got:\n%s", diff)
@@ -120,8 +120,8 @@ func TestLineBulkHasItsShare(t *testing.T) {
 
 func TestLinePatience(t *testing.T) {
 	l := NewLine("test", limits)
-	l.Owe("x", true, noon)
-	l.Owe("y", true, noon.Add(time.Second))
+	l.Owe("x", nowhere, noon)
+	l.Owe("y", nowhere, noon.Add(time.Second))
 	l.Ask(Work{Unit: "a", Kind: Bulk}, noon.Add(time.Second))
 	for _, c := range []struct {
 		after  time.Duration
@@ -131,10 +131,10 @@ func TestLinePatience(t *testing.T) {
 	}{
 		{4999 * time.Millisecond, nil, nil, "both count"},
 		{5 * time.Second, nil, turns(Turn{"a", Bulk}), "x counts no more"},
-		{6 * time.Second, func(now time.Time) { l.Owe("x", true, now); l.Done("a"); l.Ask(Work{Unit: "b", Kind: Bulk}, now) }, nil, "b goes at once: y does not count either, and that x is still owed begins nothing anew"},
+		{6 * time.Second, func(now time.Time) { l.Owe("x", nowhere, now); l.Done("a"); l.Ask(Work{Unit: "b", Kind: Bulk}, now) }, nil, "b goes at once: y does not count either, and that x is still owed begins nothing anew"},
 		{7 * time.Second, func(now time.Time) {
-			l.Owe("x", false, now)
-			l.Owe("x", true, now)
+			l.Owe("x", nil, now)
+			l.Owe("x", nowhere, now)
 			l.Ask(Work{Unit: "c", Kind: Bulk}, now)
 			l.Ask(Work{Unit: "d", Kind: Bulk}, now)
 		}, nil, "x is owed again, and b on its way"},
@@ -171,7 +171,10 @@ func TestLineKeepsToTheRate(t *testing.T) {
 		t.Error("what is spared was used up")
 	}
 	if ask("c", Bulk, "m2") {
-		t.Error("c overtakes a, which asked before it")
+		t.Error("c overtakes b, which waits for the same member and asked before it")
+	}
+	if !ask("d", Bulk, "m3") {
+		t.Error("a unit waits for members that it does not need")
 	}
 	if !ask("urgent", Revocation, "m1") {
 		t.Error("a revocation waits")
@@ -183,10 +186,76 @@ func TestLineKeepsToTheRate(t *testing.T) {
 	if idle, ends := l.idle(noon); !ends || idle != 200*time.Millisecond {
 		t.Errorf("it is idle for %s, %v", idle, ends)
 	}
-	if diff := cmp.Diff(turns(Turn{"b", Grant}), l.Next(noon.Add(200*time.Millisecond))); diff != "" {
-		t.Errorf("a grant goes first: -want +got:\n%s", diff)
+	if diff := cmp.Diff(turns(Turn{"b", Grant}, Turn{"c", Bulk}), l.Next(noon.Add(200*time.Millisecond))); diff != "" {
+		t.Errorf("a grant goes first, and then what needs only the other member: -want +got:\n%s", diff)
 	}
-	if diff := cmp.Diff(turns(Turn{"a", Bulk}, Turn{"c", Bulk}), l.Next(noon.Add(301*time.Millisecond))); diff != "" {
+	if diff := cmp.Diff(turns(Turn{"a", Bulk}), l.Next(noon.Add(301*time.Millisecond))); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// A unit that needs a member which lacks what others have does not wait for it; a unit that needs only that member does.
+func TestLineDoesNotWaitForALaggingMember(t *testing.T) {
+	const lag = time.Second
+	l := NewLine("test", Limits{Owed: 2, Patience: time.Minute, Lag: lag})
+	both := []string{"fast", "slow"}
+	write := func(unit string, now time.Time, members ...string) bool {
+		if !l.Ask(Work{unit, Bulk, members}, now) {
+			return false
+		}
+		l.Owe(unit, members, now)
+		l.Done(unit)
+		return true
+	}
+	for _, unit := range []string{"a", "b"} {
+		if !write(unit, noon, both...) {
+			t.Fatalf("%s waits though nothing is in flight", unit)
+		}
+	}
+	l.Owe("a", []string{"slow"}, noon)
+	l.Owe("b", []string{"slow"}, noon)
+	if write("c", noon, both...) {
+		t.Error("the slow member has no room, and is not known to lag yet")
+	}
+	if !write("fast-only", noon, "elsewhere") {
+		t.Error("a unit waits for members that it does not need")
+	}
+	now := noon.Add(lag)
+	if diff := cmp.Diff(turns(Turn{"c", Bulk}), l.Next(now)); diff != "" {
+		t.Errorf("the slow member lags, and the fast one has room: -want +got:\n%s", diff)
+	}
+	l.Owe("c", both, now)
+	l.Done("c")
+	for i := range 20 {
+		unit := fmt.Sprint("more", i)
+		now = now.Add(time.Millisecond)
+		if !write(unit, now, both...) {
+			t.Fatalf("%s waits for a member that lags", unit)
+		}
+		l.Owe(unit, []string{"slow"}, now)
+	}
+	if write("slow-only", now, "slow") {
+		t.Error("the slow member alone is given more than it may have in flight")
+	}
+	if !write("again", now, both...) {
+		t.Error("a unit waits behind one that needs only the member that lags")
+	}
+	// The slow member catches up, and counts again.
+	for _, unit := range append([]string{"a", "b", "c", "again"}, func() (out []string) {
+		for i := range 20 {
+			out = append(out, fmt.Sprint("more", i))
+		}
+		return out
+	}()...) {
+		l.Owe(unit, nil, now)
+	}
+	if diff := cmp.Diff(turns(Turn{"slow-only", Bulk}), l.Next(now)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	l.Done("slow-only")
+	l.Owe("x", both, now)
+	l.Owe("y", both, now)
+	if write("z", now, both...) {
+		t.Error("a member that caught up is waited for again")
 	}
 }

@@ -1,6 +1,7 @@
 package protectedresource
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -46,7 +47,9 @@ type Reconciler struct {
 	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is
 	// waited for.
 	Line *pace.Line
-	Owes func(object string)
+	// Workers is how many resources are reconciled at the same time; 0 is DefaultWorkers.
+	Workers int
+	Owes    func(object string)
 	// Direct brings what is urgent to the members beside KubeFed; nil: nobody does.
 	Direct interface{ Send(o *federation.Object) }
 	// Settle is how long a change of an object waits at most for what KubeFed says about the one before.
@@ -74,8 +77,8 @@ type Enforcers interface {
 	Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]string
 }
 
-// workers reconcile different resources at the same time; they mostly wait for the host's API server.
-const workers = 8
+// DefaultWorkers is how many resources are reconciled at the same time; the workers mostly wait for the host's API server.
+const DefaultWorkers = 8
 
 // attempts at a federated object that KubeFed writes to at the same time. Each begins with the newer object.
 const attempts = 3
@@ -97,7 +100,7 @@ const later = time.Second
 
 // SetupWithManager registers the controller; its requests come from Units when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Context) error) error {
-	return r.Units.Drive(mgr, feed.Controller{Name: "protectedresource", Key: "resource", Workers: workers, Reconciler: r}, ready)
+	return r.Units.Drive(mgr, feed.Controller{Name: "protectedresource", Key: "resource", Workers: cmp.Or(r.Workers, DefaultWorkers), Reconciler: r}, ready)
 }
 
 // Reconcile brings one resource forward and tells how far it is.

@@ -25,19 +25,22 @@ func MembersOf(objects []*Object) []string {
 	return slices.Compact(out)
 }
 
-// Owed tells whether KubeFed still has to bring an object, as it is now, to a member that can be read, or was not read yet.
-// What KubeFed said that it is done with, with or without success, is not owed, nor what no member lacks.
-func Owed(o *Object, members Members) bool {
+// Owed returns the members to which KubeFed still has to bring an object as it is now: those that lack it and can be read, or
+// were not read yet. It returns none when KubeFed reported the present generation as handled, with or without success.
+func Owed(o *Object, members Members) []string {
 	if o == nil || o.Propagation.Seen || o.Meta.DeletionTimestamp != nil {
-		return false
+		return nil
 	}
-	clusters := members.Clusters()
-	return slices.ContainsFunc(o.Ever(), func(name string) bool {
-		if slices.ContainsFunc(clusters, func(c Cluster) bool { return c.Name == name && c.Held }) {
-			return false
+	held := map[string]bool{}
+	for _, c := range members.Clusters() {
+		held[c.Name] = c.Held
+	}
+	return slices.DeleteFunc(o.Ever(), func(name string) bool {
+		if held[name] {
+			return true
 		}
 		seen := members.Observe(name, o.Key())
-		return seen.Unknown || seen.Reachable && o.lacks(name, seen.Object)
+		return !seen.Unknown && !(seen.Reachable && o.lacks(name, seen.Object))
 	})
 }
 
