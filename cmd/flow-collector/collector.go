@@ -92,7 +92,7 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 		}
 		c.writer = c.spool
 	}
-	if c.totals, err = rollup.New(rollup.Config{Store: c.writer, Log: c.log, Registerer: reg, Retention: c.o.retention, FlowRetention: c.o.flowRetention, Now: wallclock.Now}); err != nil {
+	if c.totals, err = rollup.New(rollup.Config{Store: c.writer, Log: c.log, Sources: len(c.o.members), Registerer: reg, Retention: c.o.retention, FlowRetention: c.o.flowRetention, Now: wallclock.Now}); err != nil {
 		return err
 	}
 	if c.tap, err = c.o.tap.open(stdout, c.log, reg); err != nil {

@@ -31,6 +31,9 @@ type Config struct {
 	MaxKeys int
 	// MaxFlows bounds the raw flows of one batch; 20,000.
 	MaxFlows int
+	// Sources is how many sources are followed. MaxKeys and MaxFlows are divided among them, so that none can use up the room
+	// of the others; 1.
+	Sources int
 	// Retention of roll-ups and losses, 30 days, and that of raw flows, 3 days.
 	Retention, FlowRetention time.Duration
 	// PruneEvery is the time between two removals of what is older; 1 h.
@@ -50,6 +53,7 @@ func (c *Config) complete() error {
 	setDefault(&c.FlushKeys, 10_000)
 	setDefault(&c.MaxKeys, 200_000)
 	setDefault(&c.MaxFlows, 20_000)
+	setDefault(&c.Sources, 1)
 	setDefault(&c.Retention, 30*24*time.Hour)
 	setDefault(&c.FlowRetention, 3*24*time.Hour)
 	setDefault(&c.PruneEvery, time.Hour)
@@ -93,7 +97,7 @@ func New(cfg Config) (*Aggregator, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("configure roll-ups: %w", err)
 	}
-	return &Aggregator{cfg: cfg, metrics: newMetrics(cfg.Registerer), due: make(chan struct{}, 1), current: newPending(), ports: newPorts(),
+	return &Aggregator{cfg: cfg, metrics: newMetrics(cfg.Registerer), due: make(chan struct{}, 1), current: newPending(&cfg), ports: newPorts(cfg.Sources),
 		holders: map[string]string{}}, nil
 }
 
@@ -105,14 +109,14 @@ func (a *Aggregator) Hold(source, holder string) {
 	a.holders[source] = holder
 }
 
-// Take counts one event. It never blocks on the store: when the memory for waiting roll-ups is full, the event is
-// recorded as lost instead.
+// Take counts one event. It never blocks on the store: when the source's part of the memory for waiting roll-ups is full, the
+// event is recorded as lost instead.
 func (a *Aggregator) Take(t *audit.Taken) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.current
 	before := len(p.rollups)
-	if dropped := p.take(t, a.ports, a.cfg.MaxKeys); dropped > 0 {
+	if dropped := p.take(t, a.ports); dropped > 0 {
 		a.metrics.dropped.WithLabelValues(t.Source).Add(float64(dropped))
 		a.lose(audit.Loss{Cluster: t.Source, Reason: audit.LossStore, Count: dropped, From: t.Time, To: t.Time})
 	}
@@ -132,7 +136,7 @@ func (a *Aggregator) Take(t *audit.Taken) {
 
 // keep puts a raw flow into the batch.
 func (a *Aggregator) keep(t *audit.Taken) {
-	if len(a.current.flows) >= a.cfg.MaxFlows {
+	if !a.current.flowRoom.take(t.Source) {
 		a.metrics.rawDropped.WithLabelValues(t.Source).Inc()
 		return
 	}
@@ -162,7 +166,9 @@ func (a *Aggregator) Lose(l audit.Loss) {
 
 func (a *Aggregator) lose(l audit.Loss) {
 	a.metrics.lost.WithLabelValues(l.Cluster, string(l.Reason)).Add(float64(l.Count))
-	a.current.lose(l)
+	if a.current.lose(l) {
+		a.metrics.joined.WithLabelValues(l.Cluster).Inc()
+	}
 }
 
 // Progress records how far a source was followed.
@@ -260,7 +266,7 @@ func (a *Aggregator) drain(ctx context.Context) error {
 // swap makes batches of what is pending: one, or one for each lease. The caller holds mu.
 func (a *Aggregator) swap() {
 	p := a.current
-	a.current = newPending()
+	a.current = newPending(&a.cfg)
 	a.metrics.pending.Set(0)
 	add := func(holder string, only func(string) bool) {
 		if b := p.batch(uuid.NewString(), only); !b.Empty() {

@@ -264,11 +264,11 @@ func TestConcurrentSourcesAddUp(t *testing.T) {
 }
 
 func TestSeenIsBoundedWhileTheStoreFails(t *testing.T) {
-	p := newPending()
+	p := newPending(&Config{MaxKeys: 1, MaxFlows: 1})
 	const rate = 1000 // events in a second
 	for i := range 100 * rate {
 		at := audittest.T0.Add(time.Duration(i) * time.Second / rate)
-		p.take(&audit.Taken{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Position: at, Forget: at.Add(-10 * time.Second)}, newPorts(), 1)
+		p.take(&audit.Taken{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Position: at, Forget: at.Add(-10 * time.Second)}, newPorts(1))
 	}
 	if n := len(p.source("m1").seen); n > 4*10*rate {
 		t.Errorf("%d events are kept, of which only the last %d can come again", n, 10*rate)

@@ -49,11 +49,11 @@ func TestPortScanIsFolded(t *testing.T) {
 }
 
 func TestPortsAreBounded(t *testing.T) {
-	p := newPorts()
+	p := newPorts(1)
 	for i := range maxPairs + 10 {
 		p.fold(1, audit.Edge{Source: fmt.Sprint(i), Port: 9})
 	}
-	if n := len(p.minutes[1]); n > maxPairs {
+	if n := len(p.minutes[1].seen); n > maxPairs {
 		t.Errorf("%d pairs are known", n)
 	}
 	for minute := range int64(100) {

@@ -16,13 +16,17 @@ type lossKey struct {
 	reason        audit.LossReason
 }
 
-// pending is what was counted since the last batch. Its size is bounded by the limits on roll-ups and flows, by the number
-// of nodes (losses), and by the events of one resume window (seen).
+// pending is what was counted since the last batch. Its size is bounded by the limits on roll-ups, flows and nodes with losses,
+// each divided among the sources, and by the events of one resume window (seen).
 type pending struct {
 	rollups map[rollupKey]*audit.Rollup
 	losses  map[lossKey]*audit.Loss
 	sources map[string]*followed
 	flows   []audit.Flow
+
+	rollupRoom, flowRoom *room
+	// lossNodes counts the nodes and reasons of each source that have a loss of their own.
+	lossNodes map[string]int
 }
 
 // followed is what is pending of one source beside its counts.
@@ -45,8 +49,9 @@ type rows struct {
 	rows   []*audit.Rollup // nil: there was no room
 }
 
-func newPending() *pending {
-	return &pending{rollups: map[rollupKey]*audit.Rollup{}, losses: map[lossKey]*audit.Loss{}, sources: map[string]*followed{}}
+func newPending(c *Config) *pending {
+	return &pending{rollups: map[rollupKey]*audit.Rollup{}, losses: map[lossKey]*audit.Loss{}, sources: map[string]*followed{},
+		rollupRoom: newRoom(c.MaxKeys, c.Sources), flowRoom: newRoom(c.MaxFlows, c.Sources), lossNodes: map[string]int{}}
 }
 
 func (p *pending) source(name string) *followed {
@@ -62,7 +67,7 @@ func (p *pending) source(name string) *followed {
 const bucketSeconds = int64(audit.BucketWidth / time.Second)
 
 // take returns how many connections found no room.
-func (p *pending) take(t *audit.Taken, ports *ports, limit int) (dropped int64) {
+func (p *pending) take(t *audit.Taken, ports *ports) (dropped int64) {
 	f := p.source(t.Source)
 	f.position, f.forget = later(f.position, t.Position), later(f.forget, t.Forget)
 	f.remember(seenEvent{t.Time.Unix(), t.ID})
@@ -72,7 +77,7 @@ func (p *pending) take(t *audit.Taken, ports *ports, limit int) (dropped int64) 
 	minute := floorMinute(t.Time)
 	r, ok := t.Tally.Kept.(*rows)
 	if !ok || r.of != p || r.minute != minute {
-		r = p.locate(t.Tally, minute, ports, limit)
+		r = p.locate(t.Source, t.Tally, minute, ports)
 		t.Tally.Kept = r
 	}
 	for _, row := range r.rows {
@@ -103,12 +108,12 @@ func floorMinute(t time.Time) int64 {
 	return m
 }
 
-func (p *pending) locate(t *audit.Tally, minute int64, ports *ports, limit int) *rows {
+func (p *pending) locate(source string, t *audit.Tally, minute int64, ports *ports) *rows {
 	out := &rows{of: p, minute: minute, rows: make([]*audit.Rollup, len(t.Edges))}
 	for i, e := range t.Edges {
 		key := rollupKey{minute, ports.fold(minute, e)}
 		row := p.rollups[key]
-		if row == nil && len(p.rollups) < limit {
+		if row == nil && p.rollupRoom.take(source) {
 			row = &audit.Rollup{Bucket: time.Unix(minute*bucketSeconds, 0).UTC(), Edge: key.edge}
 			p.rollups[key] = row
 		}
@@ -144,15 +149,32 @@ func (p *pending) progress(g audit.Progress) {
 	f.watched.From, f.watched.To = earlier(f.watched.From, g.From), later(f.watched.To, g.To)
 }
 
-func (p *pending) lose(l audit.Loss) {
+// maxLossNodes is how many nodes and reasons of one source have a loss of their own in a batch: a source names its nodes as it
+// likes.
+const maxLossNodes = 1000
+
+// OtherNodes is the node of the losses of all further nodes.
+const OtherNodes = "other nodes"
+
+// lose adds a loss, and reports whether it was joined with those of other nodes.
+func (p *pending) lose(l audit.Loss) (joined bool) {
 	key := lossKey{l.Cluster, l.Node, l.Reason}
 	sum := p.losses[key]
+	if sum == nil && p.lossNodes[l.Cluster] >= maxLossNodes {
+		l.Node, joined = OtherNodes, true
+		key.node = OtherNodes
+		sum = p.losses[key]
+	}
 	if sum == nil {
 		p.losses[key] = &l
-		return
+		if !joined {
+			p.lossNodes[l.Cluster]++
+		}
+		return joined
 	}
 	sum.Count += l.Count
 	sum.From, sum.To = earlier(sum.From, l.From), later(sum.To, l.To)
+	return joined
 }
 
 // batch is everything, or with a source what is of it.
