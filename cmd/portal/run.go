@@ -145,7 +145,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	times := portal.NewTicketTimes(registry)
 	var outbox []*approval.Worker
 	states := rolloutstore.New(db)
-	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Fleet: h.Fleet, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: wallclock.Now})
+	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Fleet: h.Fleet, Enforced: h.Enforced, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: wallclock.Now})
 	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: wallclock.Now,
 		OnChange: func(t *approval.Ticket) {
 			hub.Ticket(t)

@@ -19,6 +19,12 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 	if err != nil {
 		return nil, err
 	}
+	var evidence map[int]error
+	if approve {
+		if evidence, err = s.evidenceNow(ctx, number); err != nil {
+			return nil, err
+		}
+	}
 	grew, stricter := false, false
 	t, err := s.change(ctx, a, number, func(a Actor, t *Ticket) error {
 		if t.Version != version {
@@ -53,7 +59,7 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 				return err
 			}
 		}
-		return nil
+		return stillKnown(t, items, evidence)
 	})
 	if err == nil && grew {
 		err = failf(CodeStale, "It would bring more than was shown, so the approvals are void: look at the difference, then decide.")

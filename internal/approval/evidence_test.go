@@ -18,6 +18,13 @@ type flows struct {
 	err     error
 	seen    map[string]bool
 	stopped string
+	class   approval.ClassEvidence
+	asked   []v1alpha1.ResourceClassSpec
+}
+
+func (f *flows) OfClass(_ context.Context, c v1alpha1.ResourceClassSpec) (approval.ClassEvidence, error) {
+	f.asked = append(f.asked, c)
+	return f.class, f.err
 }
 
 func (f *flows) Score(context.Context, string) (approval.Score, error) { return f.score, f.err }

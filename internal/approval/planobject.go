@@ -44,6 +44,9 @@ func (x *asking) change(r RequestItem, path string) (Item, error) {
 	if err != nil {
 		return it, err
 	}
+	if it.Override, err = x.mayClose(it.Change); err != nil {
+		return it, err
+	}
 	return it, x.tried(it.Change, path)
 }
 
@@ -86,9 +89,7 @@ func (x *asking) protection(r RequestItem, path string) (Item, error) {
 	if err != nil {
 		return Item{}, err
 	}
-	it := Item{Resource: res.ID, ResourceName: res.Name, Change: change}
-	it.Override, err = x.mayClose(res, change)
-	return it, err
+	return Item{Resource: res.ID, ResourceName: res.Name, Change: change}, nil
 }
 
 func (x *asking) protectionChange(r RequestItem, path string, res catalog.Entity, has *v1alpha1.ProtectedResource) (*Change, error) {

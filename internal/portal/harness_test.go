@@ -71,6 +71,18 @@ func (h *fakeHost) Members() []*v1alpha1.MemberCluster {
 	return h.members
 }
 
+// Enforced as host.Host has it.
+func (h *fakeHost) Enforced() ([]string, bool) {
+	in, ok := h.Input()
+	var names []string
+	for _, p := range in.Resources {
+		if rollout.Enforces(p.Spec) {
+			names = append(names, string(p.Spec.Resource))
+		}
+	}
+	return names, ok
+}
+
 func (h *fakeHost) Ready() bool { return true }
 
 // Changes is another one each time, because tests change its objects in place.
@@ -262,7 +274,7 @@ func newSite(t *testing.T) *site {
 		}})
 	hub := NewHub()
 	states := rolloutstore.New(db)
-	x.insight = rollout.NewInsight(rollout.InsightConfig{Flows: x.flows, Snapshot: x.host.Snapshot, Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }, Store: states, Window: 14 * 24 * time.Hour, Threshold: 70, Now: x.now})
+	x.insight = rollout.NewInsight(rollout.InsightConfig{Flows: x.flows, Snapshot: x.host.Snapshot, Fleet: func() insight.Fleet { return insight.FleetOf(x.host.Members()) }, Enforced: x.host.Enforced, Store: states, Window: 14 * 24 * time.Hour, Threshold: 70, Now: x.now})
 	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: x.host, Evidence: x.insight, Now: x.now, OnChange: hub.Ticket})
 	if err != nil {
 		t.Fatal(err)

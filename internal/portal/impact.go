@@ -119,7 +119,7 @@ func (a *api) impact(ctx context.Context, kind approval.Kind, items []approval.I
 func (a *api) closing(ctx context.Context, items []approval.Item, out *openapi.Impact) {
 	var list []openapi.ResourceScore
 	for _, it := range items {
-		if !approval.Closes(it.Change) {
+		if it.ResourceName == "" || !approval.Closes(it.Change) {
 			continue
 		}
 		score, at, err := a.Insight.Evidence(ctx, it.ResourceName)

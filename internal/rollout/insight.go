@@ -33,9 +33,11 @@ type InsightConfig struct {
 	Flows    audit.Reader
 	Snapshot func() (*policy.Snapshot, bool)
 	// Fleet tells in which members resources are placed.
-	Fleet  func() insight.Fleet
-	Store  Store
-	Window time.Duration // of the past that counts
+	Fleet func() insight.Fleet
+	// Enforced are the names of the resources that some member enforces, or would but for a temporary audit; false: not known yet.
+	Enforced func() ([]string, bool)
+	Store    Store
+	Window   time.Duration // of the past that counts
 	// Threshold is the score from which on a resource can be enforced; 0: always.
 	Threshold int
 	Now       func() time.Time
@@ -158,11 +160,7 @@ func (x *Insight) look(ctx context.Context, snap *policy.Snapshot, watch *insigh
 		s := scores[name]
 		a := assessed{score: s, at: now, Assessment: Assessment{Score: approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0}}}
 		a.score.Threshold, a.score.Enough = x.Threshold, a.Enough
-		for _, p := range s.Parts {
-			if p.Missing != "" {
-				a.Missing = append(a.Missing, p.Missing)
-			}
-		}
+		a.Missing = s.Missing()
 		if placed, known := fleet.PlacedIn(snap, name); known {
 			never, ended := watch.Of(placed).Unwatched()
 			a.Unwatched = slices.Sorted(slices.Values(append(never, ended...)))
@@ -232,6 +230,50 @@ func (x *Insight) Stopped(ctx context.Context, resource string) (string, error) 
 		return s.Reason, nil
 	}
 	return "", nil
+}
+
+// OfClass implements approval.Evidence.
+func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec) (approval.ClassEvidence, error) {
+	var worst approval.ClassEvidence
+	enforced, known := x.Enforced()
+	snap, ok := x.Snapshot()
+	if !known || !ok {
+		return worst, errPoliciesUnknown
+	}
+	stem, wild := strings.CutSuffix(string(class.Pattern), "*")
+	names := slices.DeleteFunc(slices.Clone(enforced), func(name string) bool { return name != stem && !(wild && strings.HasPrefix(name, stem)) })
+	if len(names) == 0 {
+		return worst, nil
+	}
+	states, err := x.Store.States(ctx, names...)
+	if err != nil {
+		return worst, err
+	}
+	for _, name := range names {
+		if s := states[name].Guard.Stop; s != nil {
+			return approval.ClassEvidence{Resource: name, Stopped: s.Reason}, nil
+		}
+	}
+	now := x.Now()
+	watch, err := x.watch(ctx, now)
+	if err != nil {
+		return worst, err
+	}
+	in := insight.EvidenceInput{Snapshot: snap, Fleet: x.Fleet(), Placement: &class.Placement, Now: now, Window: x.Window, Threshold: x.Threshold, Watch: watch}
+	for some := range slices.Chunk(names, assessedAtOnce) {
+		scores, err := insight.EvidenceOf(ctx, x.Flows, in, some)
+		if err != nil {
+			return worst, err
+		}
+		for _, name := range some {
+			s := scores[name]
+			e := approval.ClassEvidence{Resource: name, Score: approval.Score{Value: s.Value, Threshold: x.Threshold, Enough: s.Enough || x.Threshold == 0, Missing: s.Missing()}}
+			if worst.Resource == "" || worst.Score.Enough && !e.Score.Enough || worst.Score.Enough == e.Score.Enough && e.Score.Value < worst.Score.Value {
+				worst = e
+			}
+		}
+	}
+	return worst, nil
 }
 
 // refusedBefore is how long before an instant a client may have been refused to be nothing new.

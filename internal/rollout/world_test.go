@@ -109,7 +109,7 @@ func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
 	w.object = &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "orders", ResourceVersion: "1"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: orders, Mode: mode}}
 	w.Service = rollout.NewService(rollout.Config{Store: w.store, Switch: w, Host: w, Catalog: func() *catalog.Catalog { return w.catalog }, Now: func() time.Time { return w.now },
 		Log: slog.New(slog.DiscardHandler)})
-	w.insight = rollout.NewInsight(rollout.InsightConfig{Flows: w.flows, Snapshot: w.snapshot, Fleet: func() insight.Fleet { return w.fleet }, Store: w.store, Window: 14 * 24 * time.Hour, Threshold: 70, Now: func() time.Time { return w.now }})
+	w.insight = rollout.NewInsight(rollout.InsightConfig{Flows: w.flows, Snapshot: w.snapshot, Fleet: func() insight.Fleet { return w.fleet }, Enforced: func() ([]string, bool) { return []string{orders}, true }, Store: w.store, Window: 14 * 24 * time.Hour, Threshold: 70, Now: func() time.Time { return w.now }})
 	return w
 }
 

@@ -73,7 +73,7 @@ func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []str
 	}
 	out := make(map[string]Score, len(resources))
 	for name, c := range found {
-		placed, known := in.Fleet.PlacedIn(in.Snapshot, name)
+		placed, known := in.placedIn(name)
 		if !known {
 			out[name] = c.unknown(&in)
 			continue
@@ -81,6 +81,19 @@ func EvidenceOf(ctx context.Context, r Reader, in EvidenceInput, resources []str
 		out[name] = c.score(watch.Of(placed), &in)
 	}
 	return out, nil
+}
+
+// placedIn is where a resource is placed, or would be by the change of its class.
+func (in *EvidenceInput) placedIn(resource string) ([]string, bool) {
+	placed, known := in.Fleet.PlacedIn(in.Snapshot, resource)
+	if in.Placement == nil || len(in.Fleet.Everywhere) > 0 {
+		return placed, known
+	}
+	next, ok := in.Fleet.Selects(*in.Placement)
+	if _, has := in.Snapshot.ResourceClassOf(resource); !has {
+		return next, ok
+	}
+	return sortedNames(append(placed, next...)), known && ok
 }
 
 // PlacementUnknown is the sentence for a resource of which nobody knows whether its members are watched.

@@ -49,6 +49,8 @@ type EvidenceInput struct {
 	Threshold int
 	// Fleet tells in which members the resources are placed. A placement that is not known scores nothing.
 	Fleet Fleet
+	// Placement, when set, is that of a change of the resources' class: where it places them counts beside where they are.
+	Placement *v1alpha1.Placement
 	// Watch is what Watched returned for the same window, of all members; nil: it is read from the store.
 	Watch *Watch
 }
@@ -66,6 +68,16 @@ type Score struct {
 	Clients      int `json:"clients"`
 	Uncovered    int `json:"uncovered"`
 	Unattributed int `json:"unattributed"`
+}
+
+// Missing are the sentences of the parts that are not full.
+func (s *Score) Missing() (out []string) {
+	for _, p := range s.Parts {
+		if p.Missing != "" {
+			out = append(out, p.Missing)
+		}
+	}
+	return out
 }
 
 // PartName says what a part of the score is about.

@@ -382,6 +382,8 @@ export const saidInChinese: Record<string, string> = {
   "The rollout of %s was stopped: %s Look at who was refused, then arm the guard again.": "{{1}} 的推进已停止：{{2}}请查看谁被拒绝，再重新启用守护。",
   "The flows of %s cannot be read now, so nobody knows whom Enforce would cut off; try again, or let a security administrator override it with a reason.": "暂时无法读取 {{1}} 的流量，无法判断强制后谁会被拒绝；请重试，或由安全管理员说明原因后强行通过。",
   "The evidence for %s is %s, and Enforce needs %s; wait, or let a security administrator override it with a reason.": "{{1}} 的证据为 {{2}} 分，强制需要 {{3}} 分；请等待，或由安全管理员说明原因后强行通过。",
+  "Not enough is known any more to approve this: %s": "现在已没有足够的证据批准此请求：{{1}}",
+  "The ticket changed while it was decided: look again, then decide.": "该工单在决定时发生了变化：请重新查看后再决定。",
   "The evidence for %s has a part without any point; wait, or let a security administrator override it with a reason.": "{{1}} 的证据有一项为零分；请等待，或由安全管理员说明原因后强行通过。",
   "%s was not seen at %s lately: its owner has to ask for access.": "近期没有看到 {{1}} 访问 {{2}}：须由其负责人申请访问。",
   "Only access of clients that were seen can be adopted.": "只能为实际出现过的客户端保留访问。",
