@@ -14,9 +14,10 @@ const acquaintance = 10 * time.Second
 // acquaintanceLook is how often it looks whether they did.
 const acquaintanceLook = 20 * time.Millisecond
 
-// acquainted is ready and then waits until every member was read or found unreadable. Before that each status would tell of
-// members that were not contacted yet, and once more of what they have: two writes for each resource, and none is news.
-func acquainted(ready func(context.Context) error, fleets ...federation.Members) func(context.Context) error {
+// acquainted is ready and then waits until every member was read or found unreadable, and so was the configuration of its
+// dataplane. Before that each status would tell of members that were not contacted yet, and once more of what they have: two
+// writes for each resource, and none is news; and rules about requests would be taken away from members that can enforce them.
+func acquainted(ready func(context.Context) error, inspected func() bool, fleets ...federation.Members) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := ready(ctx); err != nil {
 			return err
@@ -25,7 +26,7 @@ func acquainted(ready func(context.Context) error, fleets ...federation.Members)
 		defer cancel()
 		look := time.NewTicker(acquaintanceLook)
 		defer look.Stop()
-		for slices.ContainsFunc(fleets, strange) {
+		for !inspected() || slices.ContainsFunc(fleets, strange) {
 			select {
 			case <-look.C:
 			case <-ctx.Done():

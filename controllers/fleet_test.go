@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -187,10 +188,23 @@ func (f *fleet) startMember(name string) (*memberServer, error) {
 	if err := apply(m.client, "deploy/rbac/member"); err != nil {
 		return nil, err
 	}
+	if err := configureCilium(m.client); err != nil {
+		return nil, err
+	}
 	if m.wire, err = newWire(strings.Trim(strings.TrimPrefix(server.Config.Host, "https:"), "/")); err != nil {
 		return nil, err
 	}
 	return m, f.register(name, m)
+}
+
+// configureCilium makes what the adapter reads of a member's dataplane: agents with their own defaults.
+func configureCilium(c client.Client) error {
+	labels := map[string]string{"k8s-app": "cilium"}
+	agents := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium"}, Spec: appsv1.DaemonSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: labels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: labels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.20.2"}}}}}}
+	config := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"enable-policy": "default"}}
+	return errors.Join(c.Create(context.Background(), agents), c.Create(context.Background(), config))
 }
 
 // register does what joining KubeFed does. It tolerates that KubeFed is not installed.

@@ -102,7 +102,7 @@ func (s *istio) carries() bool {
 
 // drivers are the enforcers with what they need.
 func (s *istio) drivers() *dataplane.Drivers {
-	return &dataplane.Drivers{Index: s.all.index, Changed: s.all.everything, Carried: func() (bool, string) {
+	return &dataplane.Drivers{Index: s.all.index, NoHTTP: s.all.inspector.NoHTTP, Changed: s.all.everything, Carried: func() (bool, string) {
 		if !s.carries() {
 			return false, "the host does not carry its policies to the members: apply deploy/kubefed/istio, or take the enforcer out of the class"
 		}

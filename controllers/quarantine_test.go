@@ -1,14 +1,16 @@
 package controllers_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
@@ -101,25 +103,76 @@ func memberCRD(t *testing.T, file string) *unstructured.Unstructured {
 	return found
 }
 
+// setting changes the agents' configuration in a member, and takes the change back at the end of the test.
+func (s *story) setting(member, key, value string) {
+	s.Helper()
+	write := func(change func(map[string]string)) {
+		s.Helper()
+		c := &corev1.ConfigMap{}
+		if err := s.members[member].client.Get(context.Background(), types.NamespacedName{Namespace: "kube-system", Name: "cilium-config"}, c); err != nil {
+			s.Fatal(err)
+		}
+		change(c.Data)
+		if err := s.members[member].client.Update(context.Background(), c); err != nil {
+			s.Fatal(err)
+		}
+	}
+	var before string
+	var had bool
+	write(func(data map[string]string) {
+		before, had = data[key]
+		data[key] = value
+	})
+	s.Cleanup(func() {
+		write(func(data map[string]string) {
+			if data[key] = before; !had {
+				delete(data, key)
+			}
+		})
+	})
+}
+
 // While Cilium keeps the class's label out of identities a policy over it matches nothing, so nothing is said to be enforced.
 func TestEnforceWaitsForTheLabelsInIdentities(t *testing.T) {
 	s := enforced(t, "identities")
-	cilium := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"labels": "k8s:app"}}
-	if err := s.members["m2"].client.Create(s.ctx, cilium); err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := s.members["m2"].client.Delete(s.ctx, cilium); err != nil {
-			t.Error(err)
-		}
-	}()
+	s.setting("m2", "labels", "k8s:app")
 	s.untilStates("the door stands open, and that is told", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
 	if m := s.message("m2"); !strings.Contains(m, "com.trip/identities") {
 		t.Errorf("%q", m)
 	}
-	cilium.Data["labels"] = `k8s:app k8s:com\.trip/`
-	if err := s.members["m2"].client.Update(s.ctx, cilium); err != nil {
+	s.setting("m2", "labels", `k8s:app k8s:com\.trip/`)
+	s.untilStates("it is closed", bothRealized)
+}
+
+// A member whose agents ignore what is pushed, or of whose agents nothing is known, is never realized, in Enforce and in Audit.
+func TestNoMemberIsRealizedWhoseSettingsVoidPolicies(t *testing.T) {
+	s := enforced(t, "settings")
+	oneRealized := map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending}
+	s.setting("m2", "enable-cilium-clusterwide-network-policy", "false")
+	s.untilStates("its agents ignore what is pushed", oneRealized)
+	if m := s.message("m2"); !strings.Contains(m, "enable-cilium-clusterwide-network-policy") {
+		t.Errorf("%q", m)
+	}
+	s.setting("m2", "enable-cilium-clusterwide-network-policy", "true")
+	s.untilStates("they read it again", bothRealized)
+
+	agents := &appsv1.DaemonSet{}
+	if err := s.members["m2"].client.Get(s.ctx, types.NamespacedName{Namespace: "kube-system", Name: "cilium"}, agents); err != nil {
 		t.Fatal(err)
 	}
-	s.untilStates("it is closed", bothRealized)
+	if err := s.members["m2"].client.Delete(s.ctx, agents); err != nil {
+		t.Fatal(err)
+	}
+	s.untilStates("nothing is known of its agents", oneRealized)
+	agents.ResourceVersion, agents.UID = "", ""
+	if err := s.members["m2"].client.Create(s.ctx, agents); err != nil {
+		t.Fatal(err)
+	}
+	s.untilStates("they are known again", bothRealized)
+
+	change(s, s.host, &v1alpha1.ProtectedResource{}, s.service, func(r *v1alpha1.ProtectedResource) { r.Spec.Mode = v1alpha1.ModeAudit })
+	s.push()
+	s.untilStates("it is audited", bothRealized)
+	s.setting("m2", "enable-non-default-deny-policies", "false")
+	s.untilStates("an audit that closes is none", oneRealized)
 }

@@ -23,6 +23,8 @@ type Drivers struct {
 	Index *index.Index
 	// Carried tells whether the host can bring Istio's policies to the members, and why not: "" when it can.
 	Carried func() (carried bool, why string)
+	// NoHTTP says why a member cannot enforce Cilium's rules about requests; "": it can.
+	NoHTTP func(cluster string) string
 	// Changed is called when what an enforcer knows of other units changed, so that every unit may be another.
 	Changed func()
 
@@ -55,7 +57,7 @@ type Reason struct {
 func (d *Drivers) Of(name v1alpha1.EnforcerName, v *index.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *Reason) {
 	switch name {
 	case v1alpha1.EnforcerCilium:
-		return cilium.Enforcer{}, nil
+		return d.forCilium(clusters), nil
 	case v1alpha1.EnforcerIstio:
 		if carried, why := d.Carried(); !carried || why != "" {
 			return nil, &Reason{Absent: !carried, Why: why}
@@ -67,6 +69,15 @@ func (d *Drivers) Of(name v1alpha1.EnforcerName, v *index.View, clusters []feder
 		return e, nil
 	}
 	return nil, &Reason{Absent: true, Why: "this adapter does not drive it: remove it from the class"}
+}
+
+// forCilium makes Cilium's enforcer for what its agents can do in each member.
+func (d *Drivers) forCilium(clusters []federation.Cluster) cilium.Enforcer {
+	out := cilium.Enforcer{Members: make(map[string]cilium.Member, len(clusters))}
+	for i := range clusters {
+		out.Members[clusters[i].Name] = cilium.Member{NoHTTP: d.NoHTTP(clusters[i].Name)}
+	}
+	return out
 }
 
 // Lacking says of members why they enforce nothing of what an enforcer gives them. Who is not named would, as far as it
@@ -89,13 +100,21 @@ func (d *Drivers) Lacking(name v1alpha1.EnforcerName, clusters []federation.Clus
 
 // declared is what the members declare, and its text; the caller holds the lock.
 func (d *Drivers) declared(clusters []federation.Cluster) (istio.Config, string) {
-	members := map[string]string{}
+	members, elsewhere := map[string]string{}, map[string]string{}
 	for i := range clusters {
 		members[clusters[i].Name] = clusters[i].Istio
+		if root := clusters[i].Places.IstioRoot; root != "" && root != federation.IstioPolicy.Namespace {
+			elsewhere[clusters[i].Name] = root
+		}
 	}
-	text := fmt.Sprintf("%q", members) // sorted
+	text := fmt.Sprintf("%q %q", members, elsewhere) // sorted
 	if text != d.text || d.config.Members == nil {
 		d.text, d.config = text, istio.Declared(members)
+		for name, root := range elsewhere {
+			// A policy in another namespace than the root selects the pods of that namespace only.
+			d.config.Members[name] = istio.Capabilities{Dataplane: istio.NoDataplane, Why: fmt.Sprintf(
+				"its Istio's root namespace is %s, and policies are carried to %s only", root, federation.IstioPolicy.Namespace)}
+		}
 	}
 	return d.config, text
 }

@@ -25,6 +25,9 @@ type Timing struct {
 // DefaultTiming finds a member that stops KubeFed within half a minute.
 var DefaultTiming = Timing{Interval: 30 * time.Second, Again: 5 * time.Second}
 
+// firstLook is how long a look at members that were never read waits for more of them.
+const firstLook = 50 * time.Millisecond
+
 // Inspector looks at all registered members again and again. It runs on the leader.
 type Inspector struct {
 	// Clusters are the registered members.
@@ -51,9 +54,11 @@ type Inspector struct {
 	wake      chan struct{}
 	histories map[string]history
 
-	mu    sync.RWMutex
-	unfit map[string][]preflight.Finding
-	looks map[string]Look
+	mu sync.RWMutex
+	// members are those that were read, and met also those that were found unreadable.
+	members map[string]fitness
+	met     map[string]bool
+	looks   map[string]Look
 }
 
 // Prepare completes an inspector.
@@ -64,8 +69,8 @@ func (i *Inspector) Prepare() error {
 	if i.Timing == (Timing{}) {
 		i.Timing = DefaultTiming
 	}
-	i.wake, i.histories, i.unfit = make(chan struct{}, 1), map[string]history{}, map[string][]preflight.Finding{}
-	i.looks = map[string]Look{}
+	i.wake, i.histories = make(chan struct{}, 1), map[string]history{}
+	i.members, i.met, i.looks = map[string]fitness{}, map[string]bool{}, map[string]Look{}
 	return nil
 }
 
@@ -96,7 +101,11 @@ func (i *Inspector) Start(ctx context.Context) error {
 			return nil
 		case <-i.wake:
 			timer.Stop()
-			if !pause(ctx, i.Timing.Again) { // many members may wake at once
+			again := i.Timing.Again // many members may wake at once
+			if i.Waits() {
+				again = min(again, firstLook) // and units wait for those that were never read
+			}
+			if !pause(ctx, again) {
 				return nil
 			}
 		case <-timer.C:
@@ -121,7 +130,13 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	facts := make([]preflight.Facts, len(clusters))
 	var reading sync.WaitGroup
 	for n, c := range clusters {
-		reading.Go(func() { facts[n] = i.Read(ctx, c) })
+		reading.Go(func() {
+			facts[n] = i.Read(ctx, c)
+			if ctx.Err() == nil {
+				// At once: whoever decides about this member does not wait for one that is slow to answer.
+				i.note(c.Name, &facts[n], preflight.Assess(facts[n], preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys()}))
+			}
+		})
 	}
 	reading.Wait()
 	if ctx.Err() != nil {
@@ -131,7 +146,6 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 	for n, c := range clusters {
 		needs := preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys(), Others: facts}
 		findings := preflight.Assess(facts[n], needs)
-		i.note(c.Name, findings)
 		i.remember(facts[n], needs, findings)
 		next, do, why := judge(i.histories[c.Name], c.Held, findings)
 		do = heed(c, &facts[n], do)
@@ -140,7 +154,7 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 		if err := i.act(ctx, c, do, why, facts[n].Mark); err != nil {
 			undecided = true
 		}
-		again = again || undecided
+		again = again || undecided || i.proxyDown(c.Name)
 	}
 	i.histories = seen
 	i.forget(seen)

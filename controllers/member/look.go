@@ -13,6 +13,8 @@ type Look struct {
 	Kubernetes, Cilium, Istio string
 	// IdentityLimit is how many identities of pods the member can have.
 	IdentityLimit int32
+	// PolicyMapMax is how many entries the policy map of a workload has there.
+	PolicyMapMax int
 	// Guard is how the policies stand that guard the managed objects.
 	Guard guard.State
 	// Marked: it is known whether somebody turned the member to audit by hand, and Mark is who; nil: nobody did.
@@ -30,7 +32,7 @@ func (i *Inspector) Last(cluster string) (Look, bool) {
 
 // remember keeps a look for who tells how members stand.
 func (i *Inspector) remember(f preflight.Facts, n preflight.Needs, findings []preflight.Finding) {
-	l := Look{Findings: findings, Kubernetes: f.Version, Cilium: f.Cilium.Version, Istio: f.Istio.Version, IdentityLimit: f.Cilium.IdentityLimit(),
+	l := Look{Findings: findings, Kubernetes: f.Version, Cilium: f.Cilium.Version, Istio: f.Istio.Version, IdentityLimit: f.Cilium.IdentityLimit(), PolicyMapMax: f.Cilium.PolicyMapMax(),
 		Marked: f.Silent == "" && f.MarkUnread == "", Mark: f.Mark}
 	l.Guard, _ = preflight.GuardState(f, n)
 	i.mu.Lock()
@@ -38,7 +40,7 @@ func (i *Inspector) remember(f preflight.Facts, n preflight.Needs, findings []pr
 	if f.Silent != "" { // its configuration was not read
 		l.Kubernetes, l.Cilium, l.Istio = "", "", ""
 		if before, ok := i.looks[f.Member]; ok {
-			l.IdentityLimit = before.IdentityLimit
+			l.IdentityLimit, l.PolicyMapMax = before.IdentityLimit, before.PolicyMapMax
 		}
 	}
 	i.looks[f.Member] = l

@@ -143,8 +143,13 @@ func keys() []preflight.Key {
 	return []preflight.Key{{Class: "redis", Label: "com.trip/redis"}, {Class: "app", Label: "com.trip/appid"}}
 }
 
+// configured are the facts of a member whose agents have these settings.
+func configured(settings map[string]string) preflight.Facts {
+	return preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}, Cilium: preflight.ParseCilium(settings)}
+}
+
 func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
-	facts := preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}}
+	var facts preflight.Facts
 	members := []federation.Cluster{{Name: "m1"}}
 	changes := 0
 	i := &Inspector{Clusters: func() []federation.Cluster { return members }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
@@ -152,26 +157,82 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 	if err := i.Prepare(); err != nil {
 		t.Fatal(err)
 	}
+	settings := func(key, value string) func() {
+		return func() { facts = configured(map[string]string{key: value}) }
+	}
 	for _, c := range []struct {
-		reason     string
-		change     func()
-		redis, app bool
-		changes    int
+		reason string
+		change func()
+		// What is said about the classes in Enforce, about Audit, and about rules of requests.
+		redis, app, audit, http bool
+		changes                 int
 	}{
-		{"all labels of pods are in identities", func() {}, false, false, 0},
-		{"one class's is not", func() { facts.Cilium.Labels = `k8s:com\.trip/appid` }, true, false, 1},
-		{"nothing changed", func() {}, true, false, 1},
-		{"agents only log", func() { facts.Cilium = preflight.Cilium{Audit: true} }, true, true, 2},
-		{"a member that is silent is as it was", func() { facts.Silent = "away" }, true, true, 2},
-		{"what keeps a cluster from joining does not make it toothless", func() { facts.Silent, facts.Cilium = "", preflight.Cilium{Version: "v1.18.0"} }, false, false, 3},
-		{"a member that left is forgotten", func() { members = nil }, false, false, 3},
+		{"a member that never answered is not known", func() { facts.Silent = "away" }, true, true, true, true, 0},
+		{"it answers, and its configuration may not be read", func() { facts = configured(nil); facts.Cilium = preflight.Cilium{Unread: "forbidden"} }, true, true, true, true, 1},
+		{"all labels of pods are in identities", settings("a", "b"), false, false, false, false, 2},
+		{"one class's is not", settings("labels", `k8s:com\.trip/appid`), true, false, false, false, 3},
+		{"nothing changed", func() {}, true, false, false, false, 3},
+		{"agents only log", settings("policy-audit-mode", "true"), true, true, true, false, 4},
+		{"a member that is silent is as it was", func() { facts.Silent = "away" }, true, true, true, false, 4},
+		{"agents ignore what is pushed", settings("enable-cilium-clusterwide-network-policy", "false"), true, true, true, false, 5},
+		{"pods are closed without a policy", settings("enable-policy", "always"), false, false, true, false, 6},
+		{"the proxy is off", settings("enable-l7-proxy", "false"), false, false, false, true, 7},
+		{"what keeps a cluster from joining does not void what is pushed", func() { facts = configured(nil); facts.Cilium.Version = "v1.18.0" }, false, false, false, false, 8},
+		{"a member that left is forgotten", func() { members = nil }, true, true, true, true, 8},
 	} {
 		c.change()
 		i.look(t.Context())
 		if redis, app := i.Unenforced("m1", "redis") != "", i.Unenforced("m1", "app") != ""; redis != c.redis || app != c.app || changes != c.changes {
 			t.Errorf("%s: redis %v, app %v, %d changes", c.reason, redis, app, changes)
 		}
+		if audit, http := i.Misread("m1") != "", i.NoHTTP("m1") != ""; audit != c.audit || http != c.http {
+			t.Errorf("%s: audit %v, requests %v", c.reason, audit, http)
+		}
 	}
+}
+
+// A proxy that restarts takes no rule away; one that stays away does at the next look.
+func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
+	facts := configured(nil)
+	i := &Inspector{Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
+		Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	for n, c := range []struct {
+		ready        int32
+		works, again bool
+	}{{0, false, false}, {1, true, false}, {0, true, true}, {1, true, false}, {0, true, true}, {0, false, false}, {0, false, false}, {1, true, false}} {
+		facts.Cilium.Agents = preflight.Workload{Desired: 1, Ready: c.ready}
+		again := i.look(t.Context())
+		if works := i.NoHTTP("m1") == ""; works != c.works || again != c.again {
+			t.Errorf("look %d, %d ready: works %v, looks again %v", n, c.ready, works, again)
+		}
+	}
+}
+
+// What a fast member has is known while another one does not answer yet.
+func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &Inspector{Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}, {Name: "m2"}} }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
+			Read: func(ctx context.Context, c federation.Cluster) preflight.Facts {
+				if c.Name == "m2" {
+					<-ctx.Done()
+				}
+				return configured(nil)
+			}}
+		if err := i.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = i.Start(ctx) }()
+		synctest.Wait()
+		if i.Unenforced("m1", "redis") != "" || i.NoHTTP("m1") != "" || i.Unenforced("m2", "redis") == "" || !i.Waits() {
+			t.Errorf("m1 %q, m2 %q", i.Unenforced("m1", "redis"), i.Unenforced("m2", "redis"))
+		}
+		cancel()
+		synctest.Wait()
+	})
 }
 
 func TestInspectorHoldsAndReleases(t *testing.T) {

@@ -180,6 +180,9 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	if out.State == v1alpha1.MemberRealized && out.Mode == v1alpha1.ModeEnforce && f.Wanted {
 		out.State, out.Message = f.enforcedIn(cluster)
 	}
+	if out.State == v1alpha1.MemberRealized && out.Mode != v1alpha1.ModeEnforce && out.DesiredRevision != "" && f.Wanted {
+		out.State, out.Message = f.readIn(cluster)
+	}
 	if why := f.downgraded(cluster); why != "" {
 		out.State, out.Message = v1alpha1.MemberDowngraded, condition.Truncate(why)
 	}

@@ -43,3 +43,14 @@ func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
 	}
 	return v1alpha1.MemberRealized, ""
 }
+
+// readIn reports whether a member reads a policy that closes nothing as it says: that of a resource in Audit, or of a wildcard.
+// Some settings make such a policy close workloads, open more than it says, or do nothing.
+func (f *facts) readIn(cluster string) (v1alpha1.MemberState, string) {
+	if f.enforcedBy(v1alpha1.EnforcerCilium) {
+		if why := f.Misread(cluster); why != "" {
+			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and the member does not do what it says: " + why)
+		}
+	}
+	return v1alpha1.MemberRealized, ""
+}

@@ -19,6 +19,8 @@ type joinFlags struct {
 	memberKubeconfig, memberContext string
 	endpoint, ca, proxy             string
 	labels                          map[string]string
+	mesh                            string
+	places                          map[string]*string
 	lifetime                        time.Duration
 	istio, classLabels, dryRun      bool
 }
@@ -46,6 +48,14 @@ Exit code 1 when preflight speaks against the cluster: then it is not registered
 	f.StringVar(&j.ca, "ca-file", "", "`FILE` with the authority of that address; empty: that of the context")
 	f.StringVar(&j.proxy, "proxy-url", "", "`URL` of the HTTP proxy to the member, such as Konnectivity's")
 	f.StringToStringVar(&j.labels, "label", nil, "`KEY=VALUE` of the registration, which classes place by; repeatable")
+	f.StringVar(&j.mesh, "mesh", "", "`NAME` of the cluster mesh that the cluster is in, or none: pods of other meshes have no identity there; empty: what is registered, else none "+
+		"if Cilium's cluster-id is 0, else the mesh of all members that name none")
+	j.places = map[string]*string{
+		federation.AnnotationCiliumConfig: f.String("cilium-config", "", "`NAMESPACE/NAME` of the agents' ConfigMap; empty: what is registered, else kube-system/cilium-config"),
+		federation.AnnotationCiliumAgents: f.String("cilium-agents", "", "`NAMESPACE/NAME` of the agents' DaemonSet; empty: what is registered, else kube-system/cilium"),
+		federation.AnnotationCiliumEnvoy:  f.String("cilium-envoy", "", "`NAMESPACE/NAME` of Envoy's DaemonSet; empty: what is registered, else kube-system/cilium-envoy"),
+		federation.AnnotationIstioRoot:    f.String("istio-root-namespace", "", "`NAMESPACE` that is Istio's root there; empty: what is registered, else istio-system"),
+	}
 	f.DurationVar(&j.lifetime, "token-lifetime", 7*24*time.Hour, "`TIME` that is asked for the tokens; a cluster may give less. The adapter renews them after half of it")
 	f.BoolVar(&j.classLabels, "guard-class-labels", false, guardClassLabels)
 	f.BoolVar(&j.istio, "istio", false, bringIstio)
@@ -93,7 +103,16 @@ func (j *joinFlags) run(cmd *cobra.Command, name string) error {
 
 // cluster is the registration as it has to be.
 func (j *joinFlags) cluster(name string, member *rest.Config) (federation.Cluster, error) {
-	c := federation.Cluster{Name: name, Endpoint: either(j.endpoint, member.Host), ProxyURL: j.proxy, Labels: j.labels}
+	declared := map[string]string{}
+	for annotation, value := range j.places {
+		if *value != "" {
+			declared[annotation] = *value
+		}
+	}
+	c := federation.Cluster{Name: name, Endpoint: either(j.endpoint, member.Host), ProxyURL: j.proxy, Labels: j.labels, Mesh: j.mesh, Places: federation.ParsePlaces(declared)}
+	if c.Places.Problem != "" {
+		return c, usage("--cilium-config, --cilium-agents and --cilium-envoy are NAMESPACE/NAME")
+	}
 	if err := rest.LoadTLSFiles(member); err != nil {
 		return c, invalid(fmt.Errorf("read the member's certificates: %w", err))
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -42,6 +43,10 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	cilium := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"labels": "k8s:app"}}
+	agentLabels := map[string]string{"k8s-app": "cilium"}
+	agents := &appsv1.DaemonSet{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium"}, Spec: appsv1.DaemonSetSpec{
+		Selector: &metav1.LabelSelector{MatchLabels: agentLabels}, Template: corev1.PodTemplateSpec{ObjectMeta: metav1.ObjectMeta{Labels: agentLabels},
+			Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "cilium-agent", Image: "quay.io/cilium/cilium:v1.20.2"}}}}}}
 	for _, step := range []func() error{
 		func() error {
 			return onHost.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "kube-federation-system"}})
@@ -56,6 +61,7 @@ func TestAClusterJoinsAndLeaves(t *testing.T) {
 				Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}})
 		},
 		func() error { return inMember.Create(ctx, cilium) },
+		func() error { return inMember.Create(ctx, agents) },
 	} {
 		if err := step(); err != nil {
 			t.Fatal(err)

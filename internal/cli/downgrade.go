@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/downgrade"
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
@@ -164,7 +165,7 @@ func installed(ctx context.Context, config *rest.Config) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the member's configuration cannot be used: %w", err)
 	}
-	return preflight.CiliumVersion(ctx, clients)
+	return preflight.CiliumVersion(ctx, clients, federation.DefaultPlaces())
 }
 
 func newResume(s Streams) *cobra.Command {

@@ -39,6 +39,10 @@ type Cluster struct {
 	Downgrade *guard.Downgrade
 	// Istio is what the member declares of its Istio; "": it has none that enforces.
 	Istio string
+	// Mesh is what the member declares as its cluster mesh: NoMesh, a name, or "", which is the mesh of all who declare nothing.
+	Mesh string
+	// Places are where the parts of its dataplane are.
+	Places Places
 	// Told is the fingerprint of the token that KubeFed was last told of; "": it was told of none.
 	Told string
 }
@@ -63,7 +67,7 @@ func ParseCluster(u *unstructured.Unstructured) (Cluster, error) {
 	return Cluster{Downgrade: mark, Name: c.Name, Labels: c.Labels, Endpoint: c.Spec.APIEndpoint, CABundle: c.Spec.CABundle,
 		ProxyURL: c.Spec.ProxyURL, LaxTLS: len(c.Spec.DisabledTLSValidations) > 0,
 		Leaving: c.Annotations[AnnotationLeaving] != "", Secret: secret, Held: held, Why: c.Annotations[AnnotationHeldBecause],
-		Istio: c.Annotations[AnnotationIstio], Told: c.Annotations[AnnotationRenewed]}, nil
+		Istio: c.Annotations[AnnotationIstio], Mesh: c.Annotations[AnnotationMesh], Places: ParsePlaces(c.Annotations), Told: c.Annotations[AnnotationRenewed]}, nil
 }
 
 // ErrPlacement is a placement that cannot be resolved.
@@ -107,9 +111,14 @@ func (c Cluster) SameConnection(d Cluster) bool {
 
 // samePlace tells whether the same is to be placed there, and to be said of it.
 func (c Cluster) samePlace(d Cluster) bool {
-	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Held == d.Held && c.Why == d.Why && c.Istio == d.Istio && sameMark(c.Downgrade, d.Downgrade)
+	return maps.Equal(c.Labels, d.Labels) && c.Leaving == d.Leaving && c.Held == d.Held && c.Why == d.Why && c.Istio == d.Istio && c.Mesh == d.Mesh && c.Places == d.Places && sameMark(c.Downgrade, d.Downgrade)
 }
 
 func sameMark(a, b *guard.Downgrade) bool {
 	return (a == nil) == (b == nil) && (a == nil || a.Same(*b))
+}
+
+// SameMesh reports whether pods of both members have one set of identities, so that either member knows those of the other.
+func (c Cluster) SameMesh(d Cluster) bool {
+	return c.Name == d.Name || c.Mesh == d.Mesh && c.Mesh != NoMesh
 }

@@ -208,7 +208,7 @@ func (f *fleet[T]) adjustMember(ctx context.Context, running *sync.WaitGroup, c 
 	if old != nil && old.token == secret.value && old.cluster.SameConnection(c) {
 		same := old.cluster.samePlace(c)
 		old.cluster.Labels, old.cluster.Leaving, old.cluster.Held, old.cluster.Why, old.cluster.Downgrade = c.Labels, c.Leaving, c.Held, c.Why, c.Downgrade
-		old.cluster.Istio = c.Istio
+		old.cluster.Istio, old.cluster.Mesh, old.cluster.Places = c.Istio, c.Mesh, c.Places
 		return !same
 	}
 	m, why := f.connect(c, secret.value)

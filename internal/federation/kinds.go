@@ -122,6 +122,9 @@ const (
 	// AnnotationIstio is what the member declares of its Istio, as internal/enforcer/istio reads it. Without it the member
 	// has no Istio that enforces.
 	AnnotationIstio = "acp.io/istio"
+	// AnnotationMesh names the cluster mesh that the member is in; NoMesh: it is in none. Members without it are taken to be in one
+	// mesh, which has no name. `kubectl acp cluster join` writes it.
+	AnnotationMesh = "acp.io/cluster-mesh"
 	// AnnotationHeld is the name of the Secret that KubeFed uses for the member when the adapter does not keep the two
 	// apart, and AnnotationHeldBecause says why it does. See Registrations.
 	AnnotationHeld        = "acp.io/quarantined-secret"
@@ -129,6 +132,9 @@ const (
 	// AnnotationDowngraded is what the mark of a downgrade in the member says, when that is why the two are kept apart.
 	AnnotationDowngraded = "acp.io/downgraded"
 )
+
+// NoMesh is what a member declares that is in no cluster mesh.
+const NoMesh = "none"
 
 // PusherSecretName is the Secret on the host, in KubeFed's namespace, that `kubectl acp cluster join` makes for KubeFed's
 // token of a member.

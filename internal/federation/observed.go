@@ -60,18 +60,21 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 	}, nil
 }
 
-// invalid returns the message of Cilium's condition Valid when it is False. Agents write it per policy since 1.17.
+// invalid returns the message of Cilium's condition Valid unless it is True. Only cilium-operator writes that condition, after it
+// has parsed the policy with its own settings; agents write nothing, also when they refuse a policy. So an object without the
+// condition may be unknown to the operator yet, and one with it may be refused by agents that are configured otherwise; what agents
+// refuse follows from their settings, which the preflight reads.
 func invalid(u *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
 	for _, c := range conditions {
 		m, ok := c.(map[string]any)
-		if !ok || m["type"] != "Valid" || m["status"] != "False" {
+		if !ok || m["type"] != "Valid" || m["status"] == "True" {
 			continue
 		}
 		if msg, ok := m["message"].(string); ok && msg != "" {
 			return msg
 		}
-		return "the dataplane does not accept the policy, and does not say why"
+		return "cilium-operator does not accept the policy, and does not say why"
 	}
 	return ""
 }

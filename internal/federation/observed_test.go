@@ -37,3 +37,23 @@ func TestRevisionCoversWhateverIsEnforced(t *testing.T) {
 		})
 	}
 }
+
+// A policy counts as taken unless the operator says anything but that it is.
+func TestPolicyThatTheOperatorDoesNotTake(t *testing.T) {
+	for _, c := range []struct{ reason, status, want string }{
+		{"nobody has said anything", `{}`, ""},
+		{"it is taken", `{"conditions":[{"type":"Valid","status":"True","message":"Policy validation succeeded"}]}`, ""},
+		{"it is not", `{"conditions":[{"type":"Valid","status":"False","message":"L7 rules are not supported"}]}`, "L7 rules are not supported"},
+		{"it is unknown whether it is", `{"conditions":[{"type":"Valid","status":"Unknown","message":"not parsed"}]}`, "not parsed"},
+		{"the status is missing", `{"conditions":[{"type":"Valid"}]}`, "cilium-operator does not accept the policy, and does not say why"},
+		{"another condition", `{"conditions":[{"type":"Other","status":"False","message":"x"}]}`, ""},
+	} {
+		u := &unstructured.Unstructured{}
+		if err := json.Unmarshal([]byte(`{"metadata":{"name":"x"},"status":`+c.status+`}`), &u.Object); err != nil {
+			t.Fatal(err)
+		}
+		if got := invalid(u); got != c.want {
+			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
+		}
+	}
+}

@@ -25,8 +25,11 @@ const (
 // ErrUnusableUnit is wrapped by Render's errors. Such a unit would select every pod or match every peer.
 var ErrUnusableUnit = errors.New("unusable unit")
 
-// Enforcer is Cilium's.
-type Enforcer struct{}
+// Enforcer is Cilium's. The zero value takes every member for one that can do everything.
+type Enforcer struct {
+	// Members by name.
+	Members map[string]Member
+}
 
 var _ enforcer.Enforcer = Enforcer{}
 
@@ -35,30 +38,31 @@ func (Enforcer) Name() v1alpha1.EnforcerName { return v1alpha1.EnforcerCilium }
 
 // Render translates a unit into one object, or numbered parts of one that is too large, and another one where its class
 // opens other ports. Observe is rendered as Audit, because that is the way out: nothing is closed while the object is
-// being removed.
-func (Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
-	return renderWithin(&u, maxObjectBytes)
+// being removed. A member that lacks something gets the unit without what it cannot enforce.
+func (e Enforcer) Render(u policy.Unit) (enforcer.Rendering, error) {
+	return e.renderWithin(&u, maxObjectBytes)
 }
 
 // renderWithin is Render for objects of at most limit bytes.
-func renderWithin(u *policy.Unit, limit int) (enforcer.Rendering, error) {
+func (e Enforcer) renderWithin(u *policy.Unit, limit int) (enforcer.Rendering, error) {
 	if err := usable(u); err != nil {
 		return enforcer.Rendering{}, err
 	}
-	var out enforcer.Rendering
-	divided := divide(u, limit)
+	v := e.variants(u)
+	out := enforcer.Rendering{Refused: v.refused, RefusedIn: v.refusedIn}
+	divided := divide(u, &v, limit)
 	for i, rules := range divided.parts {
 		specs := map[string]map[string]any{}
-		for cluster, mode := range u.ClusterModes {
-			specs[cluster] = unitSpec(u, rules, mode)
+		for cluster, in := range v.members {
+			specs[cluster] = in.spec(u, rules)
 		}
-		closing, err := enforcer.Render(object(partName(u, i), unitSpec(u, rules, u.Mode)), u.ID, specs)
+		closing, err := enforcer.Render(object(partName(u, i), v.base.spec(u, rules)), u.ID, specs)
 		if err != nil {
 			return enforcer.Rendering{}, err
 		}
 		out.Objects = append(out.Objects, closing)
 	}
-	refuseClosed(&out, u, divided.closed)
+	refuseClosed(&out, u, &v, divided.closed)
 	if u.OtherPorts == v1alpha1.OtherPortsAllow && len(u.OpenPorts) > 0 {
 		opening, err := enforcer.Render(object(v1alpha1.ObjectPrefix+u.ID+otherPortsSuffix, otherPortsSpec(u)), u.ID, nil)
 		if err != nil {

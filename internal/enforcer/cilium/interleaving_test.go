@@ -250,11 +250,12 @@ func (w *interleaving) rules(r *rand.Rand, effect policy.Effect, n int) []policy
 
 func (w *interleaving) render(t *testing.T) revision {
 	t.Helper()
-	out, err := renderWithin(&w.unit, w.limit)
+	out, err := Enforcer{}.renderWithin(&w.unit, w.limit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rev := revision{mode: w.unit.Mode, closed: len(divide(&w.unit, w.limit).closed) > 0}
+	v := Enforcer{}.variants(&w.unit)
+	rev := revision{mode: w.unit.Mode, closed: len(divide(&w.unit, &v, w.limit).closed) > 0}
 	for _, o := range out.Objects {
 		// As a member has it.
 		var spec map[string]any

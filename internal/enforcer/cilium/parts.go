@@ -47,7 +47,7 @@ type division struct {
 //
 // Denies that would take more than three quarters of an object are replaced by one deny of everyone on their ports:
 // spread over several objects they would be missing for a moment whenever one of them moves.
-func divide(u *policy.Unit, limit int) division {
+func divide(u *policy.Unit, v *variants, limit int) division {
 	var allows, denies []policy.Rule
 	allowBytes, denyBytes := 0, 0
 	for i := range u.Rules {
@@ -58,7 +58,7 @@ func divide(u *policy.Unit, limit int) division {
 		}
 	}
 	var out division
-	enforcing := enforcingSpecs(u)
+	enforcing := v.enforcing()
 	if denyBytes*enforcing > limit/4*3 {
 		closing := policy.Rule{Effect: policy.Deny, Anyone: true}
 		for i := range denies {
@@ -68,7 +68,7 @@ func divide(u *policy.Unit, limit int) division {
 		closing.Ports = policy.JoinPorts(closing.Ports)
 		denies, denyBytes, out.closed = []policy.Rule{closing}, ruleBytes(&closing), closing.Ports
 	}
-	room := (limit - denyBytes*enforcing) / (1 + len(u.ClusterModes))
+	room := (limit - denyBytes*enforcing) / (1 + len(v.members))
 	peers := peerCount(allows)
 	for n := 1; ; n *= 2 {
 		last := n >= min(peers, maxParts) // more parts would not be smaller
@@ -84,20 +84,6 @@ func divide(u *policy.Unit, limit int) division {
 		}
 		return out
 	}
-}
-
-// enforcingSpecs counts the specs of an object in which the denies are written.
-func enforcingSpecs(u *policy.Unit) int {
-	n := 0
-	if u.Mode == v1alpha1.ModeEnforce {
-		n++
-	}
-	for _, mode := range u.ClusterModes {
-		if mode == v1alpha1.ModeEnforce {
-			n++
-		}
-	}
-	return n
 }
 
 // spread gives each of n parts the peers that belong to it, in the order of the rules.
@@ -225,7 +211,7 @@ func ruleBytes(r *policy.Rule) int {
 }
 
 // refuseClosed reports the allows that have no effect in the members in Enforce because everyone is denied their ports.
-func refuseClosed(out *enforcer.Rendering, u *policy.Unit, closed []v1alpha1.Port) {
+func refuseClosed(out *enforcer.Rendering, u *policy.Unit, v *variants, closed []v1alpha1.Port) {
 	if len(closed) == 0 {
 		return
 	}
@@ -244,17 +230,5 @@ func refuseClosed(out *enforcer.Rendering, u *policy.Unit, closed []v1alpha1.Por
 		}
 	}
 	slices.SortFunc(refused, func(a, b policy.Refusal) int { return strings.Compare(a.Ref.String(), b.Ref.String()) })
-	in := func(mode v1alpha1.Mode) []policy.Refusal {
-		if mode == v1alpha1.ModeEnforce {
-			return refused
-		}
-		return nil
-	}
-	out.Refused = in(u.Mode)
-	for cluster, mode := range u.ClusterModes {
-		if out.RefusedIn == nil {
-			out.RefusedIn = map[string][]policy.Refusal{}
-		}
-		out.RefusedIn[cluster] = in(mode)
-	}
+	out.Refused, out.RefusedIn = v.refusing(out, refused)
 }

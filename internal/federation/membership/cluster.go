@@ -135,8 +135,8 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 	if err != nil {
 		return silent(err.Error())
 	}
-	f := preflight.Read(ctx, c.Name, pusher, reader, Kinds())
-	f.Istio.Declared = c.Istio
+	f := preflight.Read(ctx, c.Name, pusher, reader, Kinds(), c.Places)
+	f.Istio.Declared, f.Mesh = c.Istio, c.Mesh
 	return f
 }
 

@@ -73,7 +73,15 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	needs := preflight.Needs{Kinds: kinds, Keys: j.Keys, Others: others}
 	// Istio's kind is brought, so at first nobody misses it.
 	before := preflight.Needs{Kinds: slices.DeleteFunc(slices.Clone(kinds), isIstio), Keys: j.Keys, Others: others}
-	findings := preflight.Assess(preflight.Read(ctx, j.Cluster.Name, j.Member, j.Member, before.Kinds), before)
+	if present != nil {
+		j.keep(registered)
+	}
+	facts := j.read(ctx, j.Member, j.Member, before.Kinds)
+	if j.Cluster.Mesh == "" && present == nil && facts.Alone() {
+		// It can be in no mesh, and from now on everybody knows that.
+		j.Cluster.Mesh, facts.Mesh = federation.NoMesh, federation.NoMesh
+	}
+	findings := preflight.Assess(facts, before)
 	if !preflight.Passes(findings) {
 		return findings, ErrRefused
 	}
@@ -104,6 +112,23 @@ func (j *Join) Run(ctx context.Context) ([]preflight.Finding, error) {
 	return j.Host.look(ctx, j.Cluster, needs)
 }
 
+// keep takes over what a registration declares and this one does not.
+func (j *Join) keep(registered federation.Cluster) {
+	if j.Cluster.Mesh == "" {
+		j.Cluster.Mesh = registered.Mesh
+	}
+	if j.Cluster.Places == (federation.Places{}) || j.Cluster.Places == federation.DefaultPlaces() {
+		j.Cluster.Places = registered.Places
+	}
+}
+
+// read gathers the facts of the cluster as it is going to be registered.
+func (j *Join) read(ctx context.Context, pusher, reader *rest.Config, kinds []federation.Kind) preflight.Facts {
+	f := preflight.Read(ctx, j.Cluster.Name, pusher, reader, kinds, j.Cluster.Places)
+	f.Mesh = j.Cluster.Mesh
+	return f
+}
+
 func isIstio(k federation.Kind) bool { return k == federation.IstioPolicy }
 
 // accounts makes those of KubeFed and of the adapter in the member, with their roles.
@@ -112,6 +137,11 @@ func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
 	if err != nil {
 		return err
 	}
+	if j.Cluster.Places != (federation.Places{}) {
+		if err := j.mayRead(all); err != nil {
+			return err
+		}
+	}
 	for _, o := range all {
 		if err := j.step(bring(ctx, objects, j.Cluster.Name, o, j.DryRun)); err != nil {
 			return err
@@ -119,6 +149,41 @@ func (j *Join) accounts(ctx context.Context, objects dynamic.Interface) error {
 	}
 	return nil
 }
+
+// mayRead lets the adapter read the parts of the dataplane where they are.
+func (j *Join) mayRead(objects []*unstructured.Unstructured) error {
+	at := j.Cluster.Places
+	names := map[string][]string{"configmaps": {at.CiliumConfig.Name}, "daemonsets": {at.CiliumAgents.Name, at.CiliumEnvoy.Name}}
+	for _, o := range objects {
+		if o.GetKind() != "ClusterRole" || o.GetName() != readerRole {
+			continue
+		}
+		rules, _, err := unstructured.NestedSlice(o.Object, "rules")
+		if err != nil {
+			return fmt.Errorf("read the rules of ClusterRole %s: %w", readerRole, err)
+		}
+		for _, r := range rules {
+			rule, _ := r.(map[string]any)
+			resources, _, _ := unstructured.NestedStringSlice(rule, "resources")
+			may, _, _ := unstructured.NestedStringSlice(rule, "resourceNames")
+			if len(resources) != 1 || names[resources[0]] == nil || len(may) == 0 {
+				continue
+			}
+			may = append(may, names[resources[0]]...)
+			slices.Sort(may)
+			if err := unstructured.SetNestedStringSlice(rule, slices.Compact(may), "resourceNames"); err != nil {
+				return fmt.Errorf("write the rules of ClusterRole %s: %w", readerRole, err)
+			}
+		}
+		if err := unstructured.SetNestedSlice(o.Object, rules, "rules"); err != nil {
+			return fmt.Errorf("write the rules of ClusterRole %s: %w", readerRole, err)
+		}
+	}
+	return nil
+}
+
+// readerRole is the ClusterRole of the adapter in a member.
+const readerRole = "acp-adapter"
 
 // accounts are the objects of a member, in the order in which they are needed.
 func accounts() ([]*unstructured.Unstructured, error) {
@@ -155,7 +220,7 @@ func (j *Join) withTokens(ctx context.Context, needs preflight.Needs, findings [
 	}
 	// The API server takes a moment to know new roles, and a new kind.
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, preflight.Timeout, true, func(context.Context) (bool, error) {
-		findings = preflight.Assess(preflight.Read(ctx, j.Cluster.Name, pusher, reader, needs.Kinds), needs)
+		findings = preflight.Assess(j.read(ctx, pusher, reader, needs.Kinds), needs)
 		return !slices.ContainsFunc(findings, func(f preflight.Finding) bool {
 			return f.Code == preflight.KindForbidden || f.Code == preflight.KindMissing
 		}), nil
@@ -218,7 +283,16 @@ func (j *Join) register(ctx context.Context, pushing, reading string) error {
 		}
 		metadata["labels"] = labels
 	}
-	metadata["annotations"] = map[string]any{federation.AnnotationRenewed: tokens.Fingerprint(pushing)}
+	annotations := map[string]any{federation.AnnotationRenewed: tokens.Fingerprint(pushing)}
+	if j.Cluster.Mesh != "" {
+		annotations[federation.AnnotationMesh] = j.Cluster.Mesh
+	}
+	if j.Cluster.Places != (federation.Places{}) {
+		for k, v := range j.Cluster.Places.Annotations() {
+			annotations[k] = v
+		}
+	}
+	metadata["annotations"] = annotations
 	spec := map[string]any{"apiEndpoint": j.Cluster.Endpoint, "caBundle": base64.StdEncoding.EncodeToString(j.Cluster.CABundle),
 		"secretRef": map[string]any{"name": pusher}}
 	if j.Cluster.ProxyURL != "" {

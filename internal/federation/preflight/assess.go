@@ -33,11 +33,22 @@ const (
 	KindFails         = "KindFails"
 	AuditMode         = "AuditMode"
 	NotEnforcing      = "NotEnforcing"
+	AlwaysEnforcing   = "AlwaysEnforcing"
+	PoliciesIgnored   = "PoliciesIgnored"
+	RangesMatchPods   = "RangesMatchPods"
+	NodeRefused       = "NodeRefused"
+	AuditCloses       = "AuditCloses"
+	ICMPRefused       = "ICMPRefused"
+	NoHTTP            = "NoHTTP"
+	EnvoyNotReady     = "EnvoyNotReady"
+	AgentsNotReady    = "AgentsNotReady"
+	SmallPolicyMaps   = "SmallPolicyMaps"
 	LabelNotIdentity  = "LabelNotInIdentities"
 	LabelsUnreadable  = "IdentityLabelsUnreadable"
 	SameClusterName   = "SameClusterName"
 	SameClusterID     = "SameClusterID"
 	ConfigUnread      = "CiliumConfigUnread"
+	MeshUndeclared    = "MeshUndeclared"
 	OldCilium         = "OldCilium"
 	OldServer         = "OldServer"
 	IstioUnsupported  = "IstioUnsupported"
@@ -57,7 +68,12 @@ type Finding struct {
 	About   string `json:"about,omitempty"`
 	Message string `json:"message"`
 	Do      string `json:"do"`
+
+	voids Voids
 }
+
+// Voids says in which modes policies of the member mean something else than they say because of the finding.
+func (f Finding) Voids() Voids { return f.voids }
 
 // Oldest versions that ACP is made for.
 var (
@@ -123,65 +139,6 @@ func bringing(k federation.Kind) string {
 		return "kubectl acp cluster check --fix brings the kind there; Istio itself is not needed"
 	}
 	return "install Cilium 1.19 or newer there, with its CRDs"
-}
-
-// settings looks for what makes enforcement a matter of words.
-func settings(f Facts, n Needs) []Finding {
-	c := f.Cilium
-	if c.Unread != "" {
-		return []Finding{{Severity: Warns, Code: ConfigUnread, Message: "Cilium's configuration was not read: " + c.Unread,
-			Do: "apply deploy/rbac/member there; without the configuration nobody checks that the classes' labels are in identities"}}
-	}
-	var out []Finding
-	if c.Audit {
-		out = append(out, Finding{Severity: Fails, Code: AuditMode, Message: "Cilium's policy-audit-mode is on: nothing is refused there",
-			Do: "set policy-audit-mode to false and restart the agents"})
-	}
-	if c.Never {
-		out = append(out, Finding{Severity: Fails, Code: NotEnforcing, Message: "Cilium's enable-policy is never: nothing is refused there",
-			Do: "set enable-policy to default and restart the agents"})
-	}
-	if c.LabelsFile {
-		return append(out, Finding{Severity: Warns, Code: LabelsUnreadable, Message: "Cilium takes its identity labels from a file, which is not read here",
-			Do: "see to it that the file includes the classes' labels"})
-	}
-	filter, err := ParseFilter(c.Labels)
-	if err != nil {
-		return append(out, Finding{Severity: Fails, Code: LabelsUnreadable, Message: err.Error(), Do: "mend the setting labels of Cilium"})
-	}
-	for _, k := range n.Keys {
-		if k.GuardedOnly {
-			continue
-		}
-		if !filter.Has(k.Label) {
-			out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, About: k.Class,
-				Message: fmt.Sprintf("the label %s of class %s is not in Cilium's identities: what selects it matches nothing", k.Label, k.Class),
-				Do:      fmt.Sprintf("add k8s:%s to the setting labels of Cilium and restart the agents", strings.ReplaceAll(k.Label, ".", `\.`))})
-		}
-	}
-	return out
-}
-
-// uniqueness: identities of clusters that share a name or an id are taken for each other's.
-func uniqueness(f Facts, others []Facts) []Finding {
-	var out []Finding
-	if f.Cilium.Unread != "" {
-		return nil
-	}
-	for _, o := range others {
-		if o.Member == f.Member || o.Cilium.Unread != "" || o.Silent != "" {
-			continue
-		}
-		if o.Cilium.ClusterName == f.Cilium.ClusterName {
-			out = append(out, Finding{Severity: Fails, Code: SameClusterName,
-				Message: fmt.Sprintf("Cilium's cluster-name %q is also that of member %s", f.Cilium.ClusterName, o.Member), Do: "give each cluster a name of its own"})
-		}
-		if o.Cilium.ClusterID == f.Cilium.ClusterID {
-			out = append(out, Finding{Severity: Fails, Code: SameClusterID,
-				Message: fmt.Sprintf("Cilium's cluster-id %q is also that of member %s", f.Cilium.ClusterID, o.Member), Do: "give each cluster an id of its own"})
-		}
-	}
-	return out
 }
 
 func versions(f Facts) []Finding {

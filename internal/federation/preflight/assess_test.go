@@ -23,7 +23,14 @@ func healthy() Facts {
 	}
 	return Facts{Guard: Guard{Objects: guarding}, Member: "m1", Version: "v1.36.3",
 		Kinds:  []Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: Listed}, {Resource: federation.CiliumGroup.TargetResource, Result: Listed}},
-		Cilium: Cilium{Version: "v1.20.2", ClusterName: "c1", ClusterID: "1"}}
+		Cilium: cilium("c1", "1")}
+}
+
+// cilium is a sound installation of a name and a number.
+func cilium(name, id string) Cilium {
+	c := ParseCilium(map[string]string{"cluster-name": name, "cluster-id": id})
+	c.Version = "v1.20.2"
+	return c
 }
 
 func TestAssess(t *testing.T) {
@@ -45,14 +52,24 @@ func TestAssess(t *testing.T) {
 		{reason: "so does one that the pusher may not list", change: func(f *Facts) { f.Kinds[0].Result = Forbidden }, want: []found{{Stops, KindForbidden, ""}}},
 		{reason: "and one whose list fails", change: func(f *Facts) { f.Kinds[0].Result = ListFails }, want: []found{{Stops, KindFails, ""}}},
 		{reason: "a kind that nobody asked about was not listed", change: func(f *Facts) { f.Kinds = f.Kinds[:1] }, want: []found{{Stops, KindFails, ""}}},
-		{reason: "agents that only log", change: func(f *Facts) { f.Cilium.Audit = true }, want: []found{{Fails, AuditMode, ""}}},
-		{reason: "agents that enforce nothing", change: func(f *Facts) { f.Cilium.Never = true }, want: []found{{Fails, NotEnforcing, ""}}},
-		{reason: "a label that is not in identities", change: func(f *Facts) { f.Cilium.Labels = "k8s:app" }, want: []found{{Fails, LabelNotIdentity, "redis"}}},
-		{reason: "a filter that agents would not start with", change: func(f *Facts) { f.Cilium.Labels = "k8s:(" }, want: []found{{Fails, LabelsUnreadable, ""}}},
-		{reason: "a filter that is in a file", change: func(f *Facts) { f.Cilium.LabelsFile = true }, want: []found{{Warns, LabelsUnreadable, ""}}, passes: true},
-		{reason: "a configuration that nobody read", change: func(f *Facts) { f.Cilium = Cilium{Unread: "forbidden"} }, want: []found{{Warns, ConfigUnread, ""}}, passes: true},
-		{reason: "two clusters of one name and id", others: []Facts{{Member: "m2", Cilium: Cilium{ClusterName: "c1", ClusterID: "1"}}},
+		{reason: "agents that only log", change: with("policy-audit-mode", "true"), want: []found{{Fails, AuditMode, ""}}},
+		{reason: "agents that enforce nothing", change: with("enable-policy", "never"), want: []found{{Fails, NotEnforcing, ""}}},
+		{reason: "a label that is not in identities", change: with("labels", "k8s:app"), want: []found{{Fails, LabelNotIdentity, "redis"}}},
+		{reason: "a filter that agents would not start with", change: with("labels", "k8s:("), want: []found{{Fails, LabelsUnreadable, ""}}},
+		{reason: "a filter that is in a file", change: with("label-prefix-file", "/f"), want: []found{{Fails, LabelsUnreadable, ""}}},
+		{reason: "a configuration that nobody read", change: func(f *Facts) { f.Cilium = Cilium{Unread: "forbidden"} }, want: []found{{Fails, ConfigUnread, ""}}},
+		{reason: "agents that are not ready", change: func(f *Facts) { f.Cilium.Agents.Desired = 3 }, want: []found{{Fails, AgentsNotReady, ""}, {Warns, NoHTTP, ""}}},
+		{reason: "some of Envoy's pods are not ready", change: func(f *Facts) { f.Cilium.Envoy = Workload{Desired: 3, Ready: 2} }, want: []found{{Warns, EnvoyNotReady, ""}}, passes: true},
+		{reason: "two clusters of one name and id", others: []Facts{{Member: "m2", Cilium: cilium("c1", "1")}},
 			want: []found{{Fails, SameClusterName, ""}, {Fails, SameClusterID, ""}}},
+		{reason: "in other meshes", others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("c1", "1")}, {Member: "m3", Mesh: federation.NoMesh, Cilium: cilium("c1", "1")}}, passes: true},
+		{reason: "in one mesh that has a name", change: func(f *Facts) { f.Mesh = "east" }, others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("c2", "1")}}, want: []found{{Fails, SameClusterID, ""}}},
+		{reason: "two of the usual installation, which are in no mesh", change: func(f *Facts) { f.Mesh, f.Cilium = federation.NoMesh, cilium("default", "0") },
+			others: []Facts{{Member: "m2", Mesh: federation.NoMesh, Cilium: cilium("default", "0")}}, passes: true},
+		{reason: "and do not say so", change: func(f *Facts) { f.Cilium = cilium("default", "0") }, others: []Facts{{Member: "m2", Cilium: cilium("default", "0")}},
+			want: []found{{Warns, MeshUndeclared, ""}}, passes: true},
+		{reason: "two with the number 0 that say that they are in one", change: func(f *Facts) { f.Mesh, f.Cilium = "east", cilium("a", "0") }, others: []Facts{{Member: "m2", Mesh: "east", Cilium: cilium("b", "0")}},
+			want: []found{{Fails, SameClusterID, ""}, {Warns, MeshUndeclared, ""}}},
 		{reason: "itself is no other", others: []Facts{healthy()}, passes: true},
 		{reason: "one that was not read is not compared", others: []Facts{{Member: "m2", Silent: "x"}, {Member: "m3", Cilium: Cilium{Unread: "x"}}}, passes: true},
 		{reason: "an old Cilium, where a peer means all clusters", change: func(f *Facts) { f.Cilium.Version = "v1.18.4" }, want: []found{{Fails, OldCilium, ""}}},
@@ -69,7 +86,9 @@ func TestAssess(t *testing.T) {
 		{reason: "a downgrade", change: func(f *Facts) { f.Mark = &guard.Downgrade{By: "alice"} }, want: []found{{Warns, MemberDowngraded, ""}}, passes: true},
 		{reason: "an old Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.28.1"} }, want: []found{{Warns, IstioUnsupported, ""}}, passes: true},
 		{reason: "a new Istio", change: func(f *Facts) { f.Istio = Istio{Served: true, Version: "1.31.1", Ambient: true} }, want: []found{{Warns, IstioCapabilities, ""}}, passes: true},
-		{reason: "the worst first", change: func(f *Facts) { f.Version, f.Cilium.Audit, f.Kinds[0].Result = "v1.29.0", true, Forbidden },
+		{reason: "the worst first", change: func(f *Facts) {
+			f.Version, f.Kinds[0].Result, f.Cilium.Sources[0].Settings["policy-audit-mode"] = "v1.29.0", Forbidden, "true"
+		},
 			want: []found{{Stops, KindForbidden, ""}, {Fails, AuditMode, ""}, {Warns, OldServer, ""}}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
@@ -143,25 +162,6 @@ func FuzzFilter(f *testing.F) {
 			t.Errorf("%q has %q, and not with a rule that includes more", setting, key)
 		}
 	})
-}
-
-func TestParseCilium(t *testing.T) {
-	for _, c := range []struct {
-		reason string
-		data   map[string]string
-		want   Cilium
-	}{
-		{"agents' own defaults", nil, Cilium{ClusterName: "default", ClusterID: "0"}},
-		{"what matters", map[string]string{"cluster-name": "c1", "cluster-id": "7", "labels": "k8s:app", "policy-audit-mode": "True", "enable-policy": "NEVER", "label-prefix-file": "f"},
-			Cilium{ClusterName: "c1", ClusterID: "7", Labels: "k8s:app", LabelsFile: true, Audit: true, Never: true}},
-		{"off", map[string]string{"policy-audit-mode": "false", "enable-policy": "default"}, Cilium{ClusterName: "default", ClusterID: "0"}},
-	} {
-		t.Run(c.reason, func(t *testing.T) {
-			if d := cmp.Diff(c.want, ParseCilium(c.data)); d != "" {
-				t.Error(d)
-			}
-		})
-	}
 }
 
 func TestTag(t *testing.T) {

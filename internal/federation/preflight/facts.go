@@ -18,8 +18,10 @@ type Facts struct {
 	// Kinds tells of each needed kind what the pusher's LIST led to.
 	Kinds  []Listing
 	Cilium Cilium
-	Istio  Istio
-	Guard  Guard
+	// Mesh is what the member declares as its cluster mesh, see federation.AnnotationMesh.
+	Mesh  string
+	Istio Istio
+	Guard Guard
 	// Mark is that of a downgrade; nil: there is none. MarkUnread says why it is not known; "": it is.
 	Mark       *guard.Downgrade
 	MarkUnread string
@@ -51,26 +53,6 @@ const (
 	ListFails  Result = "Fails"
 	NotDecided Result = "NotDecided"
 )
-
-// Cilium is what the agents' ConfigMap says, and which version runs.
-type Cilium struct {
-	// Unread says why the configuration was not read; "": it was.
-	Unread string
-	// Image version of the agents, as v1.20.2; "" when it is not known.
-	Version string
-	// ClusterName and ClusterID as configured; agents without them have "default" and "0".
-	ClusterName, ClusterID string
-	// MaxClusters of a mesh, as configured; agents without the setting have 255.
-	MaxClusters string
-	// Labels is the filter of identity labels, as in the ConfigMap.
-	Labels string
-	// LabelsFile: the base of the filter comes from a file that the ConfigMap does not show.
-	LabelsFile bool
-	// Audit: the agents let everything through and only log.
-	Audit bool
-	// Never: the agents enforce no policy at all.
-	Never bool
-}
 
 // Istio is what the cluster has of Istio.
 type Istio struct {

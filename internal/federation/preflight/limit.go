@@ -12,10 +12,10 @@ const (
 // defaults.
 func (c Cilium) IdentityLimit() int32 {
 	limit := int32(numbers)
-	if c.MaxClusters == largeMesh {
+	if c.base("max-connected-clusters") == largeMesh {
 		limit /= 2
 	}
-	if c.ClusterID == "" || c.ClusterID == "0" {
+	if c.ClusterID() == noMeshID {
 		limit -= reservedIDs
 	}
 	return limit

@@ -8,11 +8,11 @@ func TestIdentityLimit(t *testing.T) {
 		cilium Cilium
 		want   int32
 	}{
-		{"nothing is configured", Cilium{ClusterID: "0"}, 65280},
+		{"nothing is configured", ParseCilium(map[string]string{"cluster-id": "0"}), 65280},
 		{"nothing was read", Cilium{Unread: "forbidden"}, 65280},
-		{"a cluster of a mesh has its own range", Cilium{ClusterID: "7", MaxClusters: "255"}, 65536},
-		{"more clusters, fewer identities", Cilium{ClusterID: "7", MaxClusters: "511"}, 32768},
-		{"of which the lowest are reserved", Cilium{ClusterID: "0", MaxClusters: "511"}, 32512},
+		{"a cluster of a mesh has its own range", ParseCilium(map[string]string{"cluster-id": "7", "max-connected-clusters": "255"}), 65536},
+		{"more clusters, fewer identities", ParseCilium(map[string]string{"cluster-id": "7", "max-connected-clusters": "511"}), 32768},
+		{"of which the lowest are reserved", ParseCilium(map[string]string{"cluster-id": "0", "max-connected-clusters": "511"}), 32512},
 	} {
 		if got := c.cilium.IdentityLimit(); got != c.want {
 			t.Errorf("%s: %d, want %d", c.reason, got, c.want)

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,22 +17,21 @@ import (
 )
 
 const (
-	ciliumNamespace = "kube-system"
-	ciliumConfig    = "cilium-config"
-	ciliumAgents    = "cilium"
-	istioNamespace  = "istio-system"
-	istioGroup      = "security.istio.io"
-	istiod          = "istiod"
-	ztunnel         = "ztunnel"
+	istioGroup = "security.istio.io"
+	istiod     = "istiod"
+	ztunnel    = "ztunnel"
 )
 
 // Timeout of one request to a member.
 const Timeout = 10 * time.Second
 
-// Read gathers the facts of a member: the kinds as the pusher sees them, the configuration as the reader does. They may
-// be the same.
-func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds []federation.Kind) Facts {
+// Read gathers the facts of a member: the kinds as the pusher sees them, the configuration as the reader does, from where the
+// member declares that it is. Pusher and reader may be the same.
+func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds []federation.Kind, at federation.Places) Facts {
 	f := Facts{Member: member}
+	if at == (federation.Places{}) {
+		at = federation.DefaultPlaces()
+	}
 	as, err := dynamic.NewForConfig(bounded(pusher))
 	if err != nil {
 		f.Silent = err.Error()
@@ -69,8 +66,8 @@ func Read(ctx context.Context, member string, pusher, reader *rest.Config, kinds
 		}
 		f.Kinds = append(f.Kinds, l)
 	}
-	f.Cilium = readCilium(ctx, clients)
-	f.Istio = readIstio(ctx, clients)
+	f.Cilium = readCilium(ctx, clients, reading, at)
+	f.Istio = readIstio(ctx, clients, at.IstioRoot)
 	f.Guard = readGuard(ctx, reading)
 	f.Mark, f.MarkUnread = readMark(ctx, reading)
 	return f
@@ -113,40 +110,6 @@ func plain(err error) string {
 	return err.Error()
 }
 
-func readCilium(ctx context.Context, c kubernetes.Interface) Cilium {
-	m, err := c.CoreV1().ConfigMaps(ciliumNamespace).Get(ctx, ciliumConfig, metav1.GetOptions{})
-	if err != nil {
-		return Cilium{Unread: unread(err, "ConfigMap "+ciliumNamespace+"/"+ciliumConfig)}
-	}
-	out := ParseCilium(m.Data)
-	if agents, err := c.AppsV1().DaemonSets(ciliumNamespace).Get(ctx, ciliumAgents, metav1.GetOptions{}); err == nil {
-		out.Version = imageVersion(agents)
-	}
-	return out
-}
-
-// ParseCilium reads the agents' ConfigMap.
-func ParseCilium(data map[string]string) Cilium {
-	out := Cilium{ClusterName: data["cluster-name"], ClusterID: data["cluster-id"], MaxClusters: data["max-connected-clusters"], Labels: data["labels"],
-		LabelsFile: data["label-prefix-file"] != "", Audit: isTrue(data["policy-audit-mode"]), Never: strings.EqualFold(data["enable-policy"], "never")}
-	if out.ClusterName == "" {
-		out.ClusterName = "default"
-	}
-	if out.ClusterID == "" {
-		out.ClusterID = "0"
-	}
-	return out
-}
-
-// isTrue reads a setting as the agents do.
-func isTrue(s string) bool {
-	switch strings.ToLower(strings.TrimSpace(s)) {
-	case "true", "t", "1":
-		return true
-	}
-	return false
-}
-
 func unread(err error, what string) string {
 	switch {
 	case apierrors.IsNotFound(err):
@@ -157,38 +120,7 @@ func unread(err error, what string) string {
 	return fmt.Sprintf("the %s cannot be read: %s", what, plain(err))
 }
 
-// CiliumVersion asks a cluster which version its agents have.
-func CiliumVersion(ctx context.Context, c kubernetes.Interface) (string, error) {
-	agents, err := c.AppsV1().DaemonSets(ciliumNamespace).Get(ctx, ciliumAgents, metav1.GetOptions{})
-	if err != nil {
-		return "", errors.New(unread(err, "DaemonSet "+ciliumNamespace+"/"+ciliumAgents))
-	}
-	if v := imageVersion(agents); v != "" {
-		return v, nil
-	}
-	return "", fmt.Errorf("the image of the DaemonSet %s/%s has no version", ciliumNamespace, ciliumAgents)
-}
-
-func imageVersion(d *appsv1.DaemonSet) string {
-	for _, c := range d.Spec.Template.Spec.Containers {
-		if c.Name == "cilium-agent" {
-			return tag(c.Image)
-		}
-	}
-	return ""
-}
-
-// tag of an image, as v1.20.2; "" when it has none.
-func tag(image string) string {
-	image, _, _ = strings.Cut(image, "@")
-	i := strings.LastIndexByte(image, ':')
-	if i < 0 || i < strings.LastIndexByte(image, '/') {
-		return ""
-	}
-	return image[i+1:]
-}
-
-func readIstio(ctx context.Context, c kubernetes.Interface) Istio {
+func readIstio(ctx context.Context, c kubernetes.Interface, istioNamespace string) Istio {
 	groups, err := c.Discovery().ServerGroups()
 	if err != nil {
 		return Istio{Unread: plain(err)}

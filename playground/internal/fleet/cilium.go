@@ -25,3 +25,19 @@ func ciliumConfig(member string) *unstructured.Unstructured {
 		},
 	}}
 }
+
+// ciliumAgents is the DaemonSet of the agents that would run in a member. No controller makes pods of it.
+func ciliumAgents() *unstructured.Unstructured {
+	labels := map[string]any{"k8s-app": "cilium"}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "DaemonSet",
+		"metadata": map[string]any{"namespace": "kube-system", "name": "cilium"},
+		"spec": map[string]any{
+			"selector": map[string]any{"matchLabels": labels},
+			"template": map[string]any{
+				"metadata": map[string]any{"labels": labels},
+				"spec":     map[string]any{"containers": []any{map[string]any{"name": "cilium-agent", "image": "quay.io/cilium/cilium:v1.20.2"}}},
+			},
+		},
+	}}
+}

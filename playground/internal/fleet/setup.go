@@ -133,7 +133,7 @@ func (f *Fleet) setUpMember(ctx context.Context, member string) error {
 		}
 		objects = append(objects, more...)
 	}
-	objects = append(objects, ciliumConfig(member))
+	objects = append(objects, ciliumConfig(member), ciliumAgents())
 	if f.guarded {
 		guard, err := ParseDir(filepath.Join(f.Repo, "deploy/guard"))
 		if err != nil {

@@ -1,0 +1,121 @@
+package cilium
+
+import (
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// variant is how a unit is rendered for a member.
+type variant struct {
+	mode   v1alpha1.Mode
+	noHTTP bool
+}
+
+func (v variant) spec(u *policy.Unit, rules []policy.Rule) map[string]any {
+	if v.noHTTP {
+		rules = withoutHTTP(rules)
+	}
+	return unitSpec(u, rules, v.mode)
+}
+
+// variants are how a unit is rendered: for most members, and for those that need another spec.
+type variants struct {
+	base    variant
+	members map[string]variant
+	// refused is what most members cannot express, and refusedIn what is refused in the others instead.
+	refused   []policy.Refusal
+	refusedIn map[string][]policy.Refusal
+}
+
+// variants decides how each member gets the unit. Where more members lack the proxy than have it, those that have it get a spec of
+// their own, so that an object never holds more specs than it has to.
+func (e Enforcer) variants(u *policy.Unit) variants {
+	out := variants{base: variant{mode: u.Mode}, members: map[string]variant{}}
+	for cluster, mode := range u.ClusterModes {
+		out.members[cluster] = variant{mode: mode}
+	}
+	if !hasHTTP(u) {
+		return out
+	}
+	modeIn := func(cluster string) v1alpha1.Mode {
+		if mode, ok := u.ClusterModes[cluster]; ok {
+			return mode
+		}
+		return u.Mode
+	}
+	lack, common := 0, ""
+	for cluster, m := range e.Members {
+		if m.NoHTTP == "" || modeIn(cluster) != v1alpha1.ModeEnforce {
+			continue
+		}
+		lack++
+		if common == "" || m.NoHTTP < common {
+			common = m.NoHTTP // in a fixed order
+		}
+	}
+	if lack == 0 {
+		return out
+	}
+	out.base.noHTTP = u.Mode == v1alpha1.ModeEnforce && 2*lack > len(e.Members)
+	if out.base.noHTTP {
+		out.refused = refusedHTTP(u, common)
+	}
+	for cluster, m := range e.Members {
+		mode := modeIn(cluster)
+		in := variant{mode: mode, noHTTP: m.NoHTTP != "" && mode == v1alpha1.ModeEnforce}
+		if in != out.base {
+			out.members[cluster] = in
+		}
+		var refused []policy.Refusal
+		if in.noHTTP {
+			refused = refusedHTTP(u, m.NoHTTP)
+		}
+		if !slices.Equal(refused, out.refused) {
+			if out.refusedIn == nil {
+				out.refusedIn = map[string][]policy.Refusal{}
+			}
+			out.refusedIn[cluster] = refused
+		}
+	}
+	return out
+}
+
+// enforcing counts the specs of an object in which the denies are written.
+func (v *variants) enforcing() int {
+	n := 0
+	if v.base.mode == v1alpha1.ModeEnforce {
+		n++
+	}
+	for _, in := range v.members {
+		if in.mode == v1alpha1.ModeEnforce {
+			n++
+		}
+	}
+	return n
+}
+
+// refusing adds refusals that hold in every member in Enforce to those of a rendering.
+func (v *variants) refusing(r *enforcer.Rendering, more []policy.Refusal) (base []policy.Refusal, in map[string][]policy.Refusal) {
+	base, in = r.Refused, map[string][]policy.Refusal{}
+	for cluster, refused := range r.RefusedIn {
+		in[cluster] = refused
+	}
+	if v.base.mode == v1alpha1.ModeEnforce {
+		base = slices.Concat(r.Refused, more)
+	}
+	for cluster, m := range v.members {
+		in[cluster] = r.RefusedBy(cluster)
+		if m.mode == v1alpha1.ModeEnforce {
+			in[cluster] = slices.Concat(in[cluster], more)
+		}
+	}
+	for cluster, refused := range r.RefusedIn {
+		if _, own := v.members[cluster]; !own && v.base.mode == v1alpha1.ModeEnforce {
+			in[cluster] = slices.Concat(refused, more)
+		}
+	}
+	return base, in
+}

@@ -1,0 +1,76 @@
+package federation
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/acp-io/acp/internal/federation/guard"
+)
+
+// Annotations of KubeFedClusters that say where the parts of a member's dataplane are, for members in which they are not where
+// the installers of Cilium and Istio put them.
+const (
+	// AnnotationCiliumConfig is the agents' ConfigMap, as namespace/name.
+	AnnotationCiliumConfig = "acp.io/cilium-config"
+	// AnnotationCiliumAgents is the agents' DaemonSet, as namespace/name. CiliumNodeConfigs are read in its namespace.
+	AnnotationCiliumAgents = "acp.io/cilium-agents"
+	// AnnotationCiliumEnvoy is the DaemonSet of Envoy, as namespace/name, where it runs apart from the agents.
+	AnnotationCiliumEnvoy = "acp.io/cilium-envoy"
+	// AnnotationIstioRoot is Istio's root namespace.
+	AnnotationIstioRoot = "acp.io/istio-root-namespace"
+)
+
+// Places are where the parts of a member's dataplane are.
+type Places struct {
+	CiliumConfig, CiliumAgents, CiliumEnvoy types.NamespacedName
+	IstioRoot                               string
+	// Problem says which declaration cannot be read; "": all can.
+	Problem string
+}
+
+// DefaultPlaces are those of the usual installations.
+func DefaultPlaces() Places { return ParsePlaces(nil) }
+
+// ParsePlaces reads the annotations of a KubeFedCluster.
+func ParsePlaces(annotations map[string]string) Places {
+	out := Places{IstioRoot: cmp.Or(annotations[AnnotationIstioRoot], guard.IstioRoot)}
+	for _, p := range []struct {
+		annotation, usual string
+		place             *types.NamespacedName
+	}{
+		{AnnotationCiliumConfig, "cilium-config", &out.CiliumConfig},
+		{AnnotationCiliumAgents, "cilium", &out.CiliumAgents},
+		{AnnotationCiliumEnvoy, "cilium-envoy", &out.CiliumEnvoy},
+	} {
+		text, declared := annotations[p.annotation]
+		if !declared {
+			text = "kube-system/" + p.usual
+		}
+		namespace, name, ok := strings.Cut(text, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			out.Problem = fmt.Sprintf("the annotation %s of its KubeFedCluster is not namespace/name", p.annotation)
+			continue
+		}
+		*p.place = types.NamespacedName{Namespace: namespace, Name: name}
+	}
+	return out
+}
+
+// Annotations are those that declare what differs from the usual places.
+func (p Places) Annotations() map[string]string {
+	usual, out := DefaultPlaces(), map[string]string{}
+	for annotation, pair := range map[string][2]string{
+		AnnotationCiliumConfig: {p.CiliumConfig.String(), usual.CiliumConfig.String()},
+		AnnotationCiliumAgents: {p.CiliumAgents.String(), usual.CiliumAgents.String()},
+		AnnotationCiliumEnvoy:  {p.CiliumEnvoy.String(), usual.CiliumEnvoy.String()},
+		AnnotationIstioRoot:    {p.IstioRoot, usual.IstioRoot},
+	} {
+		if pair[0] != pair[1] {
+			out[annotation] = pair[0]
+		}
+	}
+	return out
+}

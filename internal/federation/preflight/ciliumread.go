@@ -1,0 +1,216 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// nodeConfigs override the ConfigMap on the nodes that they select.
+var nodeConfigs = schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnodeconfigs"}
+
+const agentContainer = "cilium-agent"
+
+// readCilium reads everything that configures agents: the ConfigMap, the CiliumNodeConfigs beside it, and what the agents'
+// DaemonSet gives them as arguments and environment. A part that cannot be read makes the whole unknown.
+func readCilium(ctx context.Context, c kubernetes.Interface, d dynamic.Interface, at federation.Places) Cilium {
+	if at.Problem != "" {
+		return Cilium{Unread: at.Problem}
+	}
+	m, err := c.CoreV1().ConfigMaps(at.CiliumConfig.Namespace).Get(ctx, at.CiliumConfig.Name, metav1.GetOptions{})
+	if err != nil {
+		return Cilium{Unread: unread(err, "ConfigMap "+at.CiliumConfig.String())}
+	}
+	out := Cilium{Sources: []Source{{Where: "ConfigMap " + at.CiliumConfig.String(), Settings: m.Data}}}
+	agents, err := c.AppsV1().DaemonSets(at.CiliumAgents.Namespace).Get(ctx, at.CiliumAgents.Name, metav1.GetOptions{})
+	if err != nil {
+		out.Unread = unread(err, "DaemonSet "+at.CiliumAgents.String())
+		return out
+	}
+	out.Version, out.Agents = imageVersion(agents), ready(agents)
+	if out.Unread = elsewhere(agents, at); out.Unread != "" {
+		return out
+	}
+	overrides, why := readNodeConfigs(ctx, d, at.CiliumAgents.Namespace)
+	if why != "" {
+		out.Unread = why
+		return out
+	}
+	out.Sources = append(append(out.Sources, overrides...), arguments(agents, at.CiliumAgents.String())...)
+	envoy, err := c.AppsV1().DaemonSets(at.CiliumEnvoy.Namespace).Get(ctx, at.CiliumEnvoy.Name, metav1.GetOptions{})
+	switch {
+	case err != nil:
+		out.Envoy.Unread = unread(err, "DaemonSet "+at.CiliumEnvoy.String()) // which matters only where Envoy runs apart
+	default:
+		out.Envoy = ready(envoy)
+	}
+	return out
+}
+
+// readNodeConfigs are the CiliumNodeConfigs of a namespace as agents read them: one without a selector applies to no node.
+// Whichever nodes it selects, some node may be among them at any time.
+func readNodeConfigs(ctx context.Context, d dynamic.Interface, namespace string) ([]Source, string) {
+	list, err := d.Resource(nodeConfigs).Namespace(namespace).List(ctx, metav1.ListOptions{})
+	switch {
+	case apierrors.IsNotFound(err) || meta.IsNoMatchError(err):
+		return nil, ""
+	case err != nil:
+		return nil, unread(err, "CiliumNodeConfigs in "+namespace)
+	}
+	var out []Source
+	for i := range list.Items {
+		o := &list.Items[i]
+		if _, selects, _ := unstructured.NestedMap(o.Object, "spec", "nodeSelector"); !selects {
+			continue
+		}
+		defaults, _, err := unstructured.NestedStringMap(o.Object, "spec", "defaults")
+		if err != nil {
+			return nil, fmt.Sprintf("the CiliumNodeConfig %s/%s cannot be read: %v", namespace, o.GetName(), err)
+		}
+		out = append(out, Source{Where: "CiliumNodeConfig " + namespace + "/" + o.GetName(), Settings: defaults})
+	}
+	slices.SortFunc(out, func(a, b Source) int { return strings.Compare(a.Where, b.Where) })
+	return out, ""
+}
+
+// elsewhere says why agents take settings from a place that is not read; "": they do not. It reads the sources of the
+// init container that collects them.
+func elsewhere(agents *appsv1.DaemonSet, at federation.Places) string {
+	for i := range agents.Spec.Template.Spec.Containers {
+		if c := &agents.Spec.Template.Spec.Containers[i]; c.Name == agentContainer && len(c.EnvFrom) > 0 {
+			return "agents also take settings from environments of other objects (envFrom), which are not read"
+		}
+	}
+	for i := range agents.Spec.Template.Spec.InitContainers {
+		c := &agents.Spec.Template.Spec.InitContainers[i]
+		words := slices.Concat(c.Command, c.Args)
+		if !slices.Contains(words, "build-config") {
+			continue
+		}
+		for source := range strings.SplitSeq(flags(words)["source"], ",") {
+			kind, place, _ := strings.Cut(source, ":")
+			switch {
+			case source == "",
+				kind == "config-map" && (place == at.CiliumConfig.Name || place == at.CiliumConfig.String()),
+				kind == "cilium-node-config" && (place == "" || place == at.CiliumAgents.Namespace):
+			default:
+				return fmt.Sprintf("agents also take settings from %s, which is not read", clip(source))
+			}
+		}
+	}
+	return ""
+}
+
+// arguments are the settings that the DaemonSet gives its agents beside the files.
+func arguments(agents *appsv1.DaemonSet, name string) []Source {
+	var out []Source
+	for i := range agents.Spec.Template.Spec.Containers {
+		c := &agents.Spec.Template.Spec.Containers[i]
+		if c.Name != agentContainer {
+			continue
+		}
+		if set := environment(c.Env); len(set) > 0 {
+			out = append(out, Source{Where: "the environment of DaemonSet " + name, Settings: set})
+		}
+		if set := flags(slices.Concat(c.Command, c.Args)); len(set) > 0 {
+			out = append(out, Source{Where: "the arguments of DaemonSet " + name, Settings: set})
+		}
+	}
+	return out
+}
+
+// flags are the long options of a command line.
+func flags(words []string) map[string]string {
+	var all []string
+	for _, w := range words {
+		if strings.Contains(w, " --") { // a shell's text
+			all = append(all, strings.Fields(w)...)
+			continue
+		}
+		all = append(all, w)
+	}
+	words = all
+	out := map[string]string{}
+	for i, w := range words {
+		name, ok := strings.CutPrefix(w, "--")
+		if !ok || name == "" {
+			continue
+		}
+		name, value, given := strings.Cut(name, "=")
+		if !given {
+			// A boolean needs no value, and a value may be the next word.
+			if value = "true"; i+1 < len(words) && !strings.HasPrefix(words[i+1], "-") {
+				value = words[i+1]
+			}
+		}
+		out[name] = value
+	}
+	return out
+}
+
+// environment are the settings among variables: CILIUM_ENABLE_POLICY is enable-policy. A value from elsewhere is unknown, which
+// no setting takes for good.
+func environment(variables []corev1.EnvVar) map[string]string {
+	out := map[string]string{}
+	for _, v := range variables {
+		name, ok := strings.CutPrefix(v.Name, "CILIUM_")
+		if !ok {
+			continue
+		}
+		value := v.Value
+		if v.ValueFrom != nil {
+			value = "(from elsewhere)"
+		}
+		out[strings.ToLower(strings.ReplaceAll(name, "_", "-"))] = value
+	}
+	return out
+}
+
+func ready(d *appsv1.DaemonSet) Workload {
+	return Workload{Desired: d.Status.DesiredNumberScheduled, Ready: d.Status.NumberReady}
+}
+
+// CiliumVersion asks a cluster which version its agents have.
+func CiliumVersion(ctx context.Context, c kubernetes.Interface, at federation.Places) (string, error) {
+	agents, err := c.AppsV1().DaemonSets(at.CiliumAgents.Namespace).Get(ctx, at.CiliumAgents.Name, metav1.GetOptions{})
+	if err != nil {
+		return "", errors.New(unread(err, "DaemonSet "+at.CiliumAgents.String()))
+	}
+	if v := imageVersion(agents); v != "" {
+		return v, nil
+	}
+	return "", fmt.Errorf("the image of the DaemonSet %s has no version", at.CiliumAgents)
+}
+
+func imageVersion(d *appsv1.DaemonSet) string {
+	for _, c := range d.Spec.Template.Spec.Containers {
+		if c.Name == agentContainer {
+			return tag(c.Image)
+		}
+	}
+	return ""
+}
+
+// tag of an image, as v1.20.2; "" when it has none.
+func tag(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	i := strings.LastIndexByte(image, ':')
+	if i < 0 || i < strings.LastIndexByte(image, '/') {
+		return ""
+	}
+	return image[i+1:]
+}
