@@ -179,6 +179,8 @@ func (d *drill) honestOf(o *v1alpha1.ProtectedResource, wrong map[string]map[str
 		switch {
 		case c.State == v1alpha1.MemberRealized && away && d.outage.unreadable:
 			return fmt.Errorf("it is said to be realized in %s, which cannot be read", m)
+		case c.State == v1alpha1.MemberRealized && d.outage != nil && d.outage.void == m:
+			return fmt.Errorf("it is said to be realized in %s, whose settings void policies", m)
 		case c.State != v1alpha1.MemberRealized:
 			continue
 		}
@@ -207,6 +209,7 @@ func (d *drill) honestOf(o *v1alpha1.ProtectedResource, wrong map[string]map[str
 		needed := covered && placed(class, m) && mode != v1alpha1.ModeObserve
 		c, told := said[m]
 		switch {
+		case d.outage != nil && d.outage.void == m:
 		case needed && (!told || c.State != v1alpha1.MemberRealized):
 			return fmt.Errorf("in %s it is in force, but said to be %q: %s", m, c.State, c.Message)
 		case needed && c.Mode != mode:

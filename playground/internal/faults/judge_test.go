@@ -162,7 +162,13 @@ func TestTheJudgeCatchesLies(t *testing.T) {
 			w.outage = away(outage{})
 			w.in("m1").State = v1alpha1.MemberPending
 		}, "AccessControlPolicy p is said to be realized, but in m1"},
-		"Unread":          {"nobody can know that", func(w *word) { w.outage = away(outage{unreadable: true}) }, "which cannot be read"},
+		"Unread":       {"nobody can know that", func(w *word) { w.outage = away(outage{unreadable: true}) }, "which cannot be read"},
+		"VoidSettings": {"a member that enforces something else, or nobody knows what", func(w *word) { w.outage = &outage{void: "m1"} }, "whose settings void policies"},
+		"VoidSettingsTold": {"and is not said to", func(w *word) {
+			w.outage = &outage{void: "m1"}
+			w.in("m1").State = v1alpha1.MemberPending
+			w.policy.Status.Conditions[0].Status = metav1.ConditionFalse
+		}, ""},
 		"AnotherRevision": {"the member has something else", func(w *word) { w.revision["m2"] = "r0" }, "revision r1 is said to be in m2"},
 		"NothingThere":    {"the member has nothing", func(w *word) { w.revision["m2"] = "" }, "revision r1 is said to be in m2, which has []"},
 		"BothDataplanes": {"the objects of a unit have one revision together", func(w *word) {

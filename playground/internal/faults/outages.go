@@ -24,6 +24,8 @@ type outage struct {
 	frozen bool
 	// mute: nobody writes statuses.
 	mute bool
+	// void is a member whose settings make policies mean something else than they say, so it must not be called realized.
+	void string
 	// ahead is how far the clock of whoever leads the adapters is.
 	ahead time.Duration
 	// lasts this many further steps.
@@ -41,7 +43,7 @@ func (o *outage) away(member string) bool {
 }
 
 // harmless: what is asked for has to come, though something is wrong.
-func (o *outage) harmless() bool { return len(o.members) == 0 && !o.frozen && !o.mute }
+func (o *outage) harmless() bool { return len(o.members) == 0 && !o.frozen && !o.mute && o.void == "" }
 
 // breakage is a kind of outage.
 type breakage struct {
@@ -60,6 +62,7 @@ func breakages() []breakage {
 		{"all-members-cut", cutAll},
 		{"token-revoked", revokeToken},
 		{"crd-removed", removeCRD},
+		{"settings-changed", changeSettings},
 		{"kubefed-down", down("kubefed")},
 		{"adapters-down", down("adapter", "adapter-2")},
 		{"clock-of-adapters", clockOfAdapters},
