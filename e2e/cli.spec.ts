@@ -57,7 +57,7 @@ test('from the command line: asked, approved, extended, rejected, revoked, and l
   });
 
   await test.step('Alice asks for more time; Carol says why not', async () => {
-    const { id } = await alice.json<Ticket>(['extend', ticket, '--for', '60d', '--reason', 'The season is longer']);
+    const { id } = await alice.json<Ticket>(['extend', ticket, '--for', '30d', '--reason', 'The season is longer']);
     const silent = await carol.run(['reject', id, '--yes']);
     expect(silent.code, 'a rejection says why').toBe(2);
     await carol.ok(['reject', id, '--yes', '--comment', 'Thirty days are enough']);

@@ -60,7 +60,7 @@ test('a grant is extended; who may not end it asks those who may', async ({ brow
 
   await test.step('asking again for the same is asking for more time', async () => {
     await alice.page.goto(`/requests/new?${reachable}`);
-    await alice.page.getByText('90 days', { exact: true }).click();
+    await alice.page.getByText('30 days', { exact: true }).click();
     await expect(alice.page.getByTestId('preview-extends')).toContainText(ticket);
     await alice.page.goto(`/tickets/${ticket}`);
   });
@@ -68,7 +68,7 @@ test('a grant is extended; who may not end it asks those who may', async ({ brow
   const extension = await test.step('Alice asks for more time, with the reason that held so far', async () => {
     await alice.page.getByTestId('extend-button').click();
     await expect(alice.page.getByTestId('extend-reason')).toHaveValue(/Carts/);
-    await alice.page.getByTestId('extend-dialog').getByText('90 days').click();
+    await alice.page.getByTestId('extend-dialog').getByText('30 days').click();
     await expect(alice.page.getByTestId('extend-dialog').getByTestId('preview-step-owner')).toContainText('Bob Tanaka');
     await alice.page.getByTestId('extend-confirm').click();
     await alice.page.waitForURL((url) => /T-\d+$/.test(url.pathname) && !url.pathname.endsWith(ticket));

@@ -85,7 +85,7 @@ type BreakGlass struct {
 	// +listType=set
 	// +optional
 	People []string `json:"people,omitempty"`
-	// MaxDuration of such a grant.
+	// MaxDuration of such access, with all of its extensions by break-glass. More than 24 h counts as 24 h.
 	MaxDuration metav1.Duration `json:"maxDuration"`
 	// Reviewers decide afterwards.
 	//
@@ -117,7 +117,8 @@ type ApprovalPolicySpec struct {
 	// +listMapKey=name
 	Steps []ApprovalStep `json:"steps"`
 
-	// MaxDuration caps the duration of a grant; absent: no cap.
+	// MaxDuration caps how long access lasts, counted from the first grant through all of its extensions. Absent: a grant
+	// has no cap, and an extension lasts no longer than the grant.
 	//
 	// +optional
 	MaxDuration *metav1.Duration `json:"maxDuration,omitempty"`

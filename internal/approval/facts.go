@@ -1,18 +1,19 @@
 package approval
 
 import (
+	"encoding/json"
 	"slices"
-	"strings"
+	"time"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/catalog"
 )
 
 // rulesRequest is an item as approval policies see it.
-func rulesRequest(c *catalog.Catalog, kind Kind, requester string, breakGlass bool, it Item, f Facts) *rules.Request {
-	r := &rules.Request{Kind: string(kind), Requester: rules.Person{ID: requester}, Actions: it.Actions, Duration: it.Duration,
-		Permanent: kind.Access() && it.Duration == 0, BreakGlass: breakGlass, Enforcers: f.Enforcers, Clients: int64(f.Clients),
-		Wildcard: slices.ContainsFunc(it.Actions, func(a string) bool { return strings.Contains(a, "*") })}
+func rulesRequest(c *catalog.Catalog, kind Kind, requester string, breakGlass bool, it Item, f Facts, asked time.Time) *rules.Request {
+	r := &rules.Request{Kind: string(kind), Requester: rules.Person{ID: requester}, Actions: it.Actions, Duration: it.Duration, Total: it.Total(asked),
+		Permanent: kind.Access() && it.Duration == 0, BreakGlass: breakGlass, Enforcers: f.Enforcers, Clients: int64(f.Clients)}
 	r.Adopt, r.Override = it.Adopt, it.Override != nil
 	if p, ok := c.Person(requester); ok {
 		r.Requester.Groups = p.Groups
@@ -25,12 +26,50 @@ func rulesRequest(c *catalog.Catalog, kind Kind, requester string, breakGlass bo
 		r.Resource.Class = f.Class
 	}
 	if f.Protection != nil {
-		r.FromMode = string(f.Protection.Spec.Mode)
+		r.FromMode = string(strictest(modesOf(f.Protection.Spec, f.Members)))
 	}
-	if ch := it.Change; ch != nil {
-		r.FromMode, r.ToMode = string(ch.FromMode), string(ch.ToMode)
+	if ch := it.Change; ch != nil && ch.Kind == ObjectProtectedResource {
+		r.FromMode = ""
+		if before, ok := protectionOf(ch.Before); ok {
+			r.FromMode = string(strictest(modesOf(before, f.Members)))
+		}
+		if after, ok := protectionOf(ch.After); ok {
+			r.ToMode = string(weakest(modesOf(after, f.Members)))
+		}
+		r.Opens, r.Closes = ch.Verb != VerbCreate && weaker(ch), Closes(ch)
 	}
 	return r
+}
+
+func protectionOf(spec json.RawMessage) (v1alpha1.ProtectedResourceSpec, bool) {
+	var out v1alpha1.ProtectedResourceSpec
+	ok := len(spec) > 0 && json.Unmarshal(spec, &out) == nil
+	return out, ok
+}
+
+// modesOf are the modes that are in effect by a spec: those of the members where the resource is placed. While none is
+// known they are the base mode and those of all members that it names.
+func modesOf(s v1alpha1.ProtectedResourceSpec, members []string) []v1alpha1.Mode {
+	var out []v1alpha1.Mode
+	for _, m := range members {
+		out = append(out, modeIn(s, v1alpha1.ClusterName(m)))
+	}
+	if len(out) > 0 {
+		return out
+	}
+	out = append(out, s.Mode)
+	for _, m := range s.ClusterModes {
+		out = append(out, m.Mode)
+	}
+	return out
+}
+
+func weakest(modes []v1alpha1.Mode) v1alpha1.Mode {
+	return slices.MinFunc(modes, func(a, b v1alpha1.Mode) int { return strictness[a] - strictness[b] })
+}
+
+func strictest(modes []v1alpha1.Mode) v1alpha1.Mode {
+	return slices.MaxFunc(modes, func(a, b v1alpha1.Mode) int { return strictness[a] - strictness[b] })
 }
 
 func entity(e catalog.Entity) rules.Entity {

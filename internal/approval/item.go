@@ -58,6 +58,9 @@ type Item struct {
 	Duration                     time.Duration // of the access; 0: until revoked
 	ExpiresAt                    time.Time     // zero until approved, and without Duration
 	WarnAt                       time.Time     // when to warn of the expiry next; zero: not any more
+	GrantedAt                    time.Time     `json:",omitzero"` // when it was approved; of access
+	Earlier                      Earlier       `json:",omitzero"`
+	Latest                       time.Time     `json:",omitzero"`  // the end is not after this, whenever it is approved; zero: no bound
 	Adopt                        bool          `json:",omitempty"` // asked for by the resource's side
 	Override                     *Override     `json:",omitempty"` // of a change that closes the resource
 
@@ -73,6 +76,22 @@ type Item struct {
 	// Where it is in the host cluster: the object, its UID, and the generations that hold it and its removal.
 	Policy, PolicyUID                   string
 	WrittenGeneration, RevokeGeneration int64
+}
+
+// Earlier is the access that an item continues; zero: it begins anew.
+type Earlier struct {
+	Since      time.Time     // when the first grant was approved
+	GlassSince time.Time     `json:",omitzero"` // the same of the first one by break-glass
+	Length     time.Duration // of the first grant; 0: until revoked
+}
+
+// Total is how long the access lasts from the first grant on, if an item that is asked for at an instant begins then; 0:
+// until revoked.
+func (it *Item) Total(asked time.Time) time.Duration {
+	if it.Duration == 0 || it.Earlier.Since.IsZero() {
+		return it.Duration
+	}
+	return asked.Add(it.Duration).Sub(it.Earlier.Since)
 }
 
 // Target is an item of another ticket.

@@ -113,23 +113,25 @@ func TestExtension(t *testing.T) {
 	m := quiet(t)
 	n := m.granted(100 * time.Hour)
 	end := m.get(n).Items[0].ExpiresAt
-	p, err := m.svc.Plan(t.Context(), m.actorOf("alice"), grant(300*time.Hour))
+	m.now = m.now.Add(20 * time.Hour)
+	p, err := m.svc.Plan(t.Context(), m.actorOf("alice"), grant(90*time.Hour))
 	if err != nil || p.Kind != approval.KindExtend || p.Items[0].Covered == nil || *p.Items[0].Covered != (approval.Target{Ticket: n}) {
 		t.Fatalf("a new request for the same access is an extension: %+v, %v", p, err)
 	}
-	for name, d := range map[string]time.Duration{"shorter": time.Hour, "too short": time.Minute} {
+	for name, d := range map[string]time.Duration{"shorter": time.Hour, "too short": time.Minute, "longer than the grant": 101 * time.Hour, "until revoked": 0} {
 		if p, err := m.svc.Plan(t.Context(), m.actorOf("alice"), grant(d)); err != nil || approval.CodeOf(p.Items[0].Err) != approval.CodeInvalid {
 			t.Errorf("%s: %+v, %v", name, p, err)
 		}
 	}
-	x := m.submit("alice", approval.Request{Kind: approval.KindExtend, Items: []approval.RequestItem{{Target: &approval.Target{Ticket: n}, Duration: 300 * time.Hour}}})
+	x := m.submit("alice", approval.Request{Kind: approval.KindExtend, Items: []approval.RequestItem{{Target: &approval.Target{Ticket: n}, Duration: 100 * time.Hour}}})
 	m.approve(x.Number, "carol", "bob", "erin")
 	m.settle()
 	m.is(x.Number, approval.StateEffective)
 	if got := m.get(x.Number).Items[0].ExpiresAt; !got.After(end) {
 		t.Errorf("it ends at %v, and so did the one before (%v)", got, end)
 	}
-	again := m.submit("alice", grant(500*time.Hour))
+	m.now = m.now.Add(20 * time.Hour)
+	again := m.submit("alice", grant(100*time.Hour))
 	m.approve(again.Number, "carol", "bob", "erin")
 	if _, err := m.svc.Revoke(t.Context(), m.actorOf("bob"), n, approval.EveryItem, "enough"); err != nil {
 		t.Fatal(err)
@@ -144,7 +146,8 @@ func TestExtension(t *testing.T) {
 func TestExtensionOfWhatIsRevoked(t *testing.T) {
 	m := quiet(t)
 	n := m.granted(100 * time.Hour)
-	x := m.submit("alice", grant(300*time.Hour))
+	m.now = m.now.Add(time.Hour)
+	x := m.submit("alice", grant(100*time.Hour))
 	m.approve(x.Number, "carol", "bob")
 	if _, err := m.svc.Revoke(t.Context(), m.actorOf("bob"), n, approval.EveryItem, "enough"); err != nil {
 		t.Fatal(err)

@@ -96,6 +96,9 @@ func modelPolicies() [][]*v1alpha1.ApprovalPolicy {
 	same.Spec.SamePersonManySteps = true
 	broken := policy("broken", 6, `request.kind == "extend" && request.actions[7] == "x"`, by("owner", "group:team"))
 	team := policy("team", 8, "", by("owner", "group:team"))
+	for _, p := range []*v1alpha1.ApprovalPolicy{patient, easy, same, team} {
+		p.Spec.MaxDuration = &metav1.Duration{Duration: 3000 * time.Hour}
+	}
 	return [][]*v1alpha1.ApprovalPolicy{nil, {glass}, {glass, quorum}, {glass, patient}, {easy, glass}, {same, glass}, {broken, team, glass}, {easy, quorum, patient, glass}}
 }
 

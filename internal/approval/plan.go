@@ -135,7 +135,7 @@ func (x *asking) item(r RequestItem, path string, claimed map[Claim]int, at int)
 
 // decidedBy adds the chain.
 func (x *asking) decidedBy(kind Kind, it Item) (Item, error) {
-	return x.chain(x.c, kind, x.actor.ID, x.request.BreakGlass, it)
+	return x.chain(x.c, kind, x.actor.ID, x.request.BreakGlass, it, x.Now())
 }
 
 // begun shows the chain as it is at the beginning.

@@ -3,6 +3,7 @@ package approval
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/acp-io/acp/internal/catalog"
 )
@@ -13,7 +14,7 @@ func (x *asking) grant(r RequestItem, path string) (PlanItem, error) {
 	if err != nil {
 		return PlanItem{}, err
 	}
-	had, target, err := x.covering(it)
+	had, target, err := x.covering(&it)
 	if err != nil || target == nil {
 		return PlanItem{Item: it}, err
 	}
@@ -69,9 +70,10 @@ func (x *asking) access(r RequestItem, path string) (Item, error) {
 	return Item{Application: app.ID, ApplicationName: app.Name, Resource: res.ID, ResourceName: res.Name, Actions: actions, Duration: r.Duration, Adopt: x.request.Adopt}, nil
 }
 
-// covering finds the grant in force that gives all of an item, the one that lasts longest; nil: none does.
-func (x *asking) covering(it Item) (Item, *Target, error) {
-	list, err := x.Store.List(x.ctx, Filter{Application: it.Application, Resource: it.Resource, ItemStates: []State{StateEffective}})
+// covering finds the grant in force that gives all of an item, the one that lasts longest; nil: none does. The item
+// continues every grant that gives a part of it, so that no other choice of actions makes the access begin anew.
+func (x *asking) covering(it *Item) (Item, *Target, error) {
+	list, err := x.Store.List(x.ctx, Filter{Application: it.Application, Resource: it.Resource, ItemStates: []State{StateApproved, StateApplying, StateEffective, StateFailed}})
 	if err != nil {
 		return Item{}, nil, err
 	}
@@ -79,14 +81,70 @@ func (x *asking) covering(it Item) (Item, *Target, error) {
 	var target *Target
 	for _, t := range list {
 		for i, had := range t.Items {
-			gives := t.Kind.Access() && had.State == StateEffective && had.ApplicationName == it.ApplicationName && had.ResourceName == it.ResourceName &&
-				!slices.ContainsFunc(it.Actions, func(a string) bool { return !slices.Contains(had.Actions, a) })
-			if gives && (target == nil || lasts(had, best)) {
+			given := func(a string) bool { return slices.Contains(had.Actions, a) }
+			if !t.Kind.Access() || !had.State.Grants() || had.ApplicationName != it.ApplicationName || had.ResourceName != it.ResourceName || !slices.ContainsFunc(it.Actions, given) {
+				continue
+			}
+			if err := x.follows(it, t, i); err != nil {
+				return Item{}, nil, err
+			}
+			missing := slices.ContainsFunc(it.Actions, func(a string) bool { return !given(a) })
+			if had.State == StateEffective && !missing && (target == nil || lasts(had, best)) {
 				best, target = had, &Target{t.Number, i}
 			}
 		}
 	}
 	return best, target, nil
+}
+
+// mostExtensions bounds the walk to the first grant of tickets that did not keep when it began.
+const mostExtensions = 1000
+
+// follows records in an item that it continues a grant.
+func (x *asking) follows(it *Item, t *Ticket, i int) error {
+	had := t.Items[i]
+	earlier := Earlier{Since: t.granted(i), Length: had.Duration}
+	if t.BreakGlass {
+		earlier.GlassSince = earlier.Since
+	}
+	first := had
+	for range mostExtensions {
+		if !first.Earlier.Since.IsZero() {
+			earlier.Since, earlier.Length = first.Earlier.Since, first.Earlier.Length
+			if t.BreakGlass && !first.Earlier.GlassSince.IsZero() {
+				earlier.GlassSince = first.Earlier.GlassSince
+			}
+			break
+		}
+		if first.Target == nil {
+			break
+		}
+		before, err := x.Store.Get(x.ctx, first.Target.Ticket)
+		if err != nil {
+			return err
+		}
+		earlier.Since, earlier.Length = before.granted(first.Target.Item), before.Items[first.Target.Item].Duration
+		first = before.Items[first.Target.Item]
+	}
+	if e := &it.Earlier; e.Since.IsZero() || earlier.Since.Before(e.Since) {
+		e.Since, e.Length = earlier.Since, earlier.Length
+	}
+	if e := &it.Earlier; !earlier.GlassSince.IsZero() && (e.GlassSince.IsZero() || earlier.GlassSince.Before(e.GlassSince)) {
+		e.GlassSince = earlier.GlassSince
+	}
+	return nil
+}
+
+// granted is when an item was approved.
+func (t *Ticket) granted(i int) time.Time {
+	it := &t.Items[i]
+	switch {
+	case !it.GrantedAt.IsZero():
+		return it.GrantedAt
+	case !it.ExpiresAt.IsZero(): // approved before GrantedAt was kept
+		return it.ExpiresAt.Add(-it.Duration)
+	}
+	return t.CreatedAt
 }
 
 // lasts tells whether a grant ends after another.
@@ -124,8 +182,11 @@ func (x *asking) extension(r RequestItem, path string) (Item, error) {
 	if err := x.later(had, it, path); err != nil {
 		return Item{}, err
 	}
+	if _, _, err := x.covering(&it); err != nil {
+		return Item{}, err
+	}
 	it.Target = r.Target
-	return it, nil
+	return it, x.follows(&it, t, r.Target.Item)
 }
 
 // revocation plans to take a grant back, for who may not do it himself.

@@ -37,13 +37,22 @@ func firstMatch(all []*rules.Policy, r *rules.Request) (*rules.Policy, error) {
 }
 
 // resolve makes the item's chain, or its review, by the policy that counts for it.
-func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy, r *rules.Request) (Item, error) {
+func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy, r *rules.Request, asked time.Time) (Item, error) {
 	p, err := firstMatch(all, r)
 	if err != nil && (kind != KindApprovalPolicy || breakGlass) { // or the policy could not be mended: the security team decides about that
 		return it, err
 	}
 	if breakGlass {
-		return a.breakGlass(it, p)
+		return a.breakGlass(it, p, asked)
+	}
+	it.Latest = time.Time{}
+	if kind.Access() {
+		if it.Latest, err = latest(&it, p, asked); err != nil {
+			if p != nil {
+				it.Approval = p.Object.Name
+			}
+			return it, err
+		}
 	}
 	if p == nil {
 		it.Steps, err = builtin(a, kind, it)
@@ -51,16 +60,47 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	}
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps
-	if limit := spec.MaxDuration; kind.Access() && limit != nil && (it.Duration == 0 || it.Duration > limit.Duration) {
-		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, spoken(limit.Duration))
-	}
-	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy)
+	// What approves by itself must come to an end by itself: access that is continued needs a bound for all of it.
+	unbounded := !it.Earlier.Since.IsZero() && spec.MaxDuration == nil
+	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy, !unbounded)
 	return it, err
+}
+
+// latest is the bound of an item's end; zero: none. MaxDuration of the policy counts from the first grant. Where there is
+// none, an extension lasts no longer than the first grant.
+func latest(it *Item, p *rules.Policy, asked time.Time) (time.Time, error) {
+	since := it.Earlier.Since
+	if p == nil || p.Object.Spec.MaxDuration == nil {
+		if length := it.Earlier.Length; it.Target != nil && length > 0 && (it.Duration == 0 || it.Duration > length) {
+			return time.Time{}, failf(CodeInvalid, "An extension lasts no longer than the grant, which was for %s: ask for no more.", spoken(length))
+		}
+		return time.Time{}, nil
+	}
+	name, limit := p.Object.Name, p.Object.Spec.MaxDuration.Duration
+	switch total := it.Total(asked); {
+	case it.Duration > 0 && total <= limit:
+	case since.IsZero():
+		return time.Time{}, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", name, spoken(limit))
+	default:
+		return time.Time{}, usedUp(name, limit, limit-asked.Sub(since))
+	}
+	if since.IsZero() {
+		return time.Time{}, nil
+	}
+	return since.Add(limit), nil
+}
+
+// usedUp is the refusal of what would last longer than a policy allows for all of it.
+func usedUp(policy string, limit, left time.Duration) error {
+	if left < MinDuration {
+		return failf(CodeInvalid, "The approval policy %s allows at most %s from the first grant on, and that is used up: ask again when the access has ended.", policy, spoken(limit))
+	}
+	return failf(CodeInvalid, "The approval policy %s allows at most %s from the first grant on: ask for at most %s.", policy, spoken(limit), spoken(left))
 }
 
 // policySteps are the steps that a request needs. To change who has to agree always needs the security team: a policy
 // for everything, written with grants in mind, must not hand that to somebody else.
-func (a about) policySteps(p *rules.Policy, r *rules.Request, security bool) ([]Step, error) {
+func (a about) policySteps(p *rules.Policy, r *rules.Request, security, mayAuto bool) ([]Step, error) {
 	spec, name := p.Object.Spec, p.Object.Name
 	var steps []wanted
 	always := security
@@ -69,7 +109,7 @@ func (a about) policySteps(p *rules.Policy, r *rules.Request, security bool) ([]
 			continue
 		}
 		auto, _ := p.Auto(i, r)
-		auto = auto && !r.Adopt && !r.Override // these are exceptions, which somebody has to look at
+		auto = auto && mayAuto && !r.Adopt && !r.Override // these are exceptions, which somebody has to look at
 		w := wanted{step: Step{Name: s.Name, Quorum: 1, Auto: auto}, all: s.Quorum == "All", alternatives: a.waysToFill(s.Approvers)}
 		if auto {
 			w.note = "Approved by the policy's own condition."
@@ -122,13 +162,19 @@ func freeName(steps []wanted) string {
 }
 
 // breakGlass makes the review of an item that is in force at once. Only people whom the policy names may.
-func (a about) breakGlass(it Item, p *rules.Policy) (Item, error) {
+func (a about) breakGlass(it Item, p *rules.Policy, asked time.Time) (Item, error) {
 	if p == nil || p.Object.Spec.BreakGlass == nil || !slices.Contains(p.Object.Spec.BreakGlass.People, a.requester) {
 		return it, failf(CodeForbidden, "Only people whom the approval policy names for it may break the glass: ask the usual way.")
 	}
 	spec := p.Object.Spec.BreakGlass
-	if it.Duration == 0 || it.Duration > spec.MaxDuration.Duration {
-		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, spoken(spec.MaxDuration.Duration))
+	limit := min(spec.MaxDuration.Duration, rules.MaxBreakGlass)
+	if it.Duration == 0 || it.Duration > limit {
+		return it, failf(CodeInvalid, "The approval policy %s allows at most %s: ask for no more.", p.Object.Name, spoken(limit))
+	}
+	if since := it.Earlier.GlassSince; !since.IsZero() {
+		if it.Latest = since.Add(limit); asked.Add(it.Duration).After(it.Latest) {
+			return it, usedUp(p.Object.Name, limit, it.Latest.Sub(asked))
+		}
 	}
 	reviewers := a.people(spec.Reviewers, 0)
 	if len(reviewers) == 0 {

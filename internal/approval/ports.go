@@ -40,6 +40,7 @@ type Facts struct {
 	Class      string                      // empty: no class covers it
 	Enforcers  []string                    // of the class
 	Clients    int                         // subjects that may reach it now
+	Members    []string                    // where the class places it, sorted; none: not known
 	Protection *v1alpha1.ProtectedResource // nil: it is not onboarded
 }
 

@@ -30,6 +30,12 @@ func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
 	}
 	quorum := step("team", "group:payments")
 	quorum.Quorum, quorum.Count = "Count", &two
+	allOf := step("team", "group:security")
+	allOf.Quorum = "All"
+	secure := step("team", "group:security")
+	secured := step("team", "group:security")
+	secured.Quorum, secured.Count = "Count", &two
+	const dave, more = "members: [dave]", "members: [dave, erin, frank]"
 	auto := step("owner", "resource.owner")
 	auto.AutoApprove = "true"
 	apart := policy(step("team", "group:payments"), step("owner", "resource.owner"))
@@ -42,19 +48,22 @@ func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
 		want          []string
 		added         string // in the event; empty: nothing is void
 	}{
-		"raised":          {"the security team was not asked", nil, nil, low, high, []string{"leader:current", "owner:waiting", "security:waiting"}, "+ security: 1 of group:security"},
-		"lowered":         {"more people agree than needed", nil, nil, high, low, []string{"leader:approved", "owner:approved", "security:current"}, ""},
-		"nothing":         {"the same people", nil, nil, low, low, []string{"leader:approved", "owner:approved"}, ""},
-		"another name":    {"the same people by another name", policy(step("boss", "requester.leader"), step("owner", "resource.owner")), policy(step("leader", "requester.leader"), step("owner", "resource.owner")), "", "", []string{"boss:approved", "owner:approved"}, ""},
-		"higher quorum":   {"one of the team was enough", policy(step("team", "group:payments"), step("owner", "resource.owner")), policy(quorum, step("owner", "resource.owner")), "", "", []string{"team:current", "owner:waiting"}, "+ team: 2 of group:payments"},
-		"one in all":      {"one person may no longer fill all steps", alone, apart, "", "", []string{"team:current", "owner:waiting"}, "+ each step by somebody else"},
-		"several in all":  {"they may be one now", apart, alone, "", "", []string{"team:approved", "owner:approved"}, ""},
-		"no longer alone": {"a condition had approved it", policy(auto, step("leader", "requester.leader")), policy(step("owner", "resource.owner"), step("leader", "requester.leader")), "", "", []string{"owner:current", "leader:waiting"}, "+ owner: 1 of resource.owner"},
+		"raised":                    {"the security team was not asked", nil, nil, low, high, []string{"leader:current", "owner:waiting", "security:waiting"}, "+ security: 1 of group:security"},
+		"lowered":                   {"more people agree than needed", nil, nil, high, low, []string{"leader:approved", "owner:approved", "security:current"}, ""},
+		"nothing":                   {"the same people", nil, nil, low, low, []string{"leader:approved", "owner:approved"}, ""},
+		"another name":              {"the same people by another name", policy(step("boss", "requester.leader"), step("owner", "resource.owner")), policy(step("leader", "requester.leader"), step("owner", "resource.owner")), "", "", []string{"boss:approved", "owner:approved"}, ""},
+		"higher quorum":             {"one of the team was enough", policy(step("team", "group:payments"), step("owner", "resource.owner")), policy(quorum, step("owner", "resource.owner")), "", "", []string{"team:current", "owner:waiting"}, "+ team: 2 of group:payments"},
+		"everybody then, two now":   {"the one who was the whole team is not enough for two of three", policy(secure), policy(secured), dave, more, []string{"team:current"}, "+ team: 2 of group:security"},
+		"everybody then, more now":  {"all of the team means those who joined, too", policy(allOf), policy(allOf), dave, more, []string{"team:current"}, "+ team: 2 of group:security"},
+		"everybody then, fewer now": {"who left is not waited for by a new request; this one has had them all", policy(secure), policy(allOf), dave, dave, []string{"team:approved"}, ""},
+		"one in all":                {"one person may no longer fill all steps", alone, apart, "", "", []string{"team:current", "owner:waiting"}, "+ each step by somebody else"},
+		"several in all":            {"they may be one now", apart, alone, "", "", []string{"team:approved", "owner:approved"}, ""},
+		"no longer alone":           {"a condition had approved it", policy(auto, step("leader", "requester.leader")), policy(step("owner", "resource.owner"), step("leader", "requester.leader")), "", "", []string{"owner:current", "leader:waiting"}, "+ owner: 1 of resource.owner"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := newOffice(t)
 			o.policies(tc.before)
-			if tc.old != "" {
+			if tc.old != "" && tc.old != dave {
 				o.text = strings.Replace(o.text, high, tc.old, 1)
 			}
 			x, err := o.Submit(t.Context(), approval.Actor{ID: "alice"}, approval.Request{Reason: "why", Items: []approval.RequestItem{{Application: "a", Resource: "r", Actions: []string{"x:y"}}}})
@@ -71,6 +80,9 @@ func TestWhatBecomesStricterIsAskedAgain(t *testing.T) {
 				o.text = strings.Replace(o.text, tc.old, tc.new, 1)
 			}
 			last := map[bool]string{true: "carol", false: "bob"}[name == "no longer alone"]
+			if tc.old == dave {
+				last = "dave"
+			}
 			_, err = o.decide(x, last, true)
 			if want := map[bool]approval.Code{true: approval.CodeStale, false: ""}[tc.added != ""]; approval.CodeOf(err) != want {
 				t.Errorf("%s: %v, want %q", tc.reason, err, want)

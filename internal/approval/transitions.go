@@ -70,9 +70,16 @@ func (t *Ticket) advance(i int, now time.Time) {
 func (t *Ticket) approve(i int, now time.Time) {
 	it := &t.Items[i]
 	it.State = StateApproved
+	if t.Kind.Access() {
+		it.GrantedAt = now
+	}
 	if t.Kind.Access() && it.Duration > 0 {
+		end := now.Add(it.Duration)
+		if !it.Latest.IsZero() && end.After(it.Latest) {
+			end = it.Latest
+		}
 		// Whole seconds, because that is what the statement's notAfter can say.
-		it.ExpiresAt = now.Add(it.Duration).Truncate(time.Second)
+		it.ExpiresAt = end.Truncate(time.Second)
 		it.WarnAt = nextWarning(it, now)
 	}
 	t.event(now, Event{Kind: EventApproved, Item: i})

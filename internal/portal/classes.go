@@ -80,11 +80,7 @@ func (a *api) GetTicketChange(ctx context.Context, r openapi.GetTicketChangeRequ
 
 // members of the fleet, as far as they decide what they are given.
 func (a *api) members() []change.Member {
-	var out []change.Member
-	for _, m := range a.Host.Members() {
-		out = append(out, change.Member{Name: m.Name, Labels: m.Status.Labels, Leaving: m.Status.State == v1alpha1.MemberClusterLeaving, Istio: m.Status.Istio})
-	}
-	return out
+	return change.MembersOf(a.Host.Members())
 }
 
 // changeView of items. Who reaches a resource beside what they ask for is shown as the resource's page shows it, and to

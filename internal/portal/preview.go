@@ -7,6 +7,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -83,14 +84,8 @@ func (a *api) previewRules(plan approval.Plan, requester string, out *openapi.Ti
 	for _, it := range plan.Items {
 		p := byName[it.Approval]
 		glass = glass && it.Err == nil && p != nil && breaksGlass(p, requester)
-		if p == nil {
-			continue
-		}
-		longest := p.Spec.MaxDuration
-		if it.Review != nil && p.Spec.BreakGlass != nil {
-			longest = &p.Spec.BreakGlass.MaxDuration
-		}
-		if longest == nil {
+		longest, bounded := longestOf(it.Item, p, a.Now())
+		if !bounded {
 			continue
 		}
 		if most := int64(longest.Seconds()); out.MaxDurationSeconds == nil || most < *out.MaxDurationSeconds {
@@ -99,6 +94,24 @@ func (a *api) previewRules(plan approval.Plan, requester string, out *openapi.Ti
 	}
 	out.BreakGlass = &glass
 	return nil
+}
+
+// longestOf is how long an item may last under the policy that decides about it, if it were approved now; false: without bound.
+func longestOf(it approval.Item, p *v1alpha1.ApprovalPolicy, now time.Time) (time.Duration, bool) {
+	since := it.Earlier.Since
+	var longest time.Duration
+	switch {
+	case p != nil && it.Review != nil && p.Spec.BreakGlass != nil:
+		longest, since = min(p.Spec.BreakGlass.MaxDuration.Duration, rules.MaxBreakGlass), it.Earlier.GlassSince
+	case p != nil && p.Spec.MaxDuration != nil:
+		longest = p.Spec.MaxDuration.Duration
+	default:
+		return it.Earlier.Length, it.Target != nil && it.Earlier.Length > 0
+	}
+	if !since.IsZero() {
+		longest = max(0, longest-now.Sub(since))
+	}
+	return longest, true
 }
 
 // previewChange adds what the items that can be asked for would change.

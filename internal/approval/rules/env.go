@@ -86,6 +86,9 @@ func programs(text string) (whole, partial cel.Program, err error) {
 func located(issues *cel.Issues) error {
 	first := issues.Errors()[0]
 	message := strings.Join(strings.Fields(first.Message), " ")
+	if strings.Contains(message, "undefined field 'wildcard'") {
+		message = `there is no request.wildcard: requests name single applications, resources and actions, and a whole class is changed by request.kind == "class"`
+	}
 	return fmt.Errorf("line %d, column %d: %s", first.Location.Line(), first.Location.Column()+1, message)
 }
 
@@ -108,8 +111,8 @@ func (e Expression) Eval(r *Request) (bool, error) {
 var errNotBool = errors.New("it is neither true nor false")
 
 // fields of a request that decide nothing about what kind it is.
-var others = []string{"requester", "application", "resource", "actions", "duration", "permanent", "wildcard", "breakGlass",
-	"enforcers", "clients", "fromMode", "toMode"}
+var others = []string{"requester", "application", "resource", "actions", "duration", "total", "permanent", "breakGlass",
+	"enforcers", "clients", "fromMode", "toMode", "opens", "closes", "adopt", "override"}
 
 // neverFor tells that the expression is false for every request of a kind.
 func (e Expression) neverFor(kind string) bool {

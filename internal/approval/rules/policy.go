@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 )
@@ -16,6 +17,9 @@ type Policy struct {
 }
 
 type step struct{ condition, auto Expression }
+
+// MaxBreakGlass bounds access by break-glass, whatever a policy allows: nobody agreed to it.
+const MaxBreakGlass = 24 * time.Hour
 
 // Problem is one thing that is wrong with a policy.
 type Problem struct{ Field, Message string }
@@ -50,6 +54,8 @@ func Compile(o *v1alpha1.ApprovalPolicy) (*Policy, []Problem) {
 	}
 	if b := o.Spec.BreakGlass; b != nil && b.MaxDuration.Duration <= 0 {
 		problems = append(problems, Problem{"spec.breakGlass.maxDuration", "it must be more than nothing"})
+	} else if b != nil && b.MaxDuration.Duration > MaxBreakGlass {
+		problems = append(problems, Problem{"spec.breakGlass.maxDuration", "it must be at most 24h, which counts whatever is written"})
 	}
 	return p, problems
 }

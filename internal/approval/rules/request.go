@@ -15,15 +15,17 @@ type Request struct {
 	Resource    Entity        `cel:"resource"`
 	Actions     []string      `cel:"actions"`
 	Duration    time.Duration `cel:"duration"` // 0: until revoked
+	Total       time.Duration `cel:"total"`    // from the first grant to the end of this one; 0: until revoked
 	Permanent   bool          `cel:"permanent"`
-	Wildcard    bool          `cel:"wildcard"` // of an action
 	BreakGlass  bool          `cel:"breakGlass"`
 	Enforcers   []string      `cel:"enforcers"` // that enforce the resource
 	Clients     int64         `cel:"clients"`   // that may reach the resource now
-	FromMode    string        `cel:"fromMode"`  // empty: it is not protected
-	ToMode      string        `cel:"toMode"`
-	Adopt       bool          `cel:"adopt"`    // the resource's side asks for clients that were seen
-	Override    bool          `cel:"override"` // it closes the resource without evidence enough
+	FromMode    string        `cel:"fromMode"`  // the strictest one in effect in any member; empty: it is not protected
+	ToMode      string        `cel:"toMode"`    // the weakest one that would be in effect in any member
+	Opens       bool          `cel:"opens"`     // a member enforces less than before
+	Closes      bool          `cel:"closes"`    // a member begins to enforce
+	Adopt       bool          `cel:"adopt"`     // the resource's side asks for clients that were seen
+	Override    bool          `cel:"override"`  // it closes the resource without evidence enough
 }
 
 // Person who asks.

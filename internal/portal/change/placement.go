@@ -21,6 +21,27 @@ type Member struct {
 	Istio string
 }
 
+// MembersOf the fleet, as far as they decide what they are given.
+func MembersOf(all []*v1alpha1.MemberCluster) []Member {
+	var out []Member
+	for _, m := range all {
+		out = append(out, Member{Name: m.Name, Labels: m.Status.Labels, Leaving: m.Status.State == v1alpha1.MemberClusterLeaving, Istio: m.Status.Istio})
+	}
+	return out
+}
+
+// Placed are the known members to which a placement brings a resource, sorted.
+func Placed(p v1alpha1.Placement, members []Member) []string {
+	var out []string
+	for _, m := range members {
+		if placed(&policy.Unit{Placement: p}, m.Name, members) {
+			out = append(out, m.Name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // placed tells whether a unit goes to a member. Where no member is known, a selector may select any.
 func placed(u *policy.Unit, name string, members []Member) bool {
 	i := slices.IndexFunc(members, func(m Member) bool { return m.Name == name })

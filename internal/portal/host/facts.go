@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/change"
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
@@ -26,7 +27,7 @@ func (h *Host) Facts(resource string) (approval.Facts, error) {
 	}
 	f := approval.Facts{Protection: h.Protection(resource), Clients: clients(s.WhoCanReach(resource, wallclock.Now()))}
 	if c, ok := s.ResourceClassOf(resource); ok {
-		f.Class = c.Name
+		f.Class, f.Members = c.Name, change.Placed(c.Spec.Placement, change.MembersOf(h.Members()))
 		for _, e := range c.Spec.Enforcers {
 			f.Enforcers = append(f.Enforcers, string(e))
 		}

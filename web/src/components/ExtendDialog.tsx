@@ -38,10 +38,12 @@ export function ExtendDialog({ of, onClose }: { of: Extendable; onClose: () => v
   const planned = preview.data?.items[0];
   const refusal = create.error ?? preview.error;
   const atField = refusal ? asApiError(refusal).fieldMessage("durationSeconds") : undefined;
+  const cap = preview.data?.maxDurationSeconds;
+  const capped = cap !== undefined && seconds !== undefined && seconds > cap ? t("request.error.cap", { duration: words.duration(cap) }) : undefined;
 
   const submit = () => {
     setTried(true);
-    if (wrong || reason.trim() === "") return;
+    if (wrong || capped || reason.trim() === "") return;
     send(body(reason.trim()), (ticket) => {
       onClose();
       void navigate(`/tickets/${ticket.id}`);
@@ -59,7 +61,7 @@ export function ExtendDialog({ of, onClose }: { of: Extendable; onClose: () => v
         data-testid="extend-dialog"
       >
         <Stack gap="md">
-          <DurationField value={duration} onChange={setDuration} limited error={(tried && wrong ? t("request.error.duration") : undefined) ?? (atField && words.said(atField))} />
+          <DurationField value={duration} onChange={setDuration} limited error={(tried && wrong ? t("request.error.duration") : undefined) ?? capped ?? (atField && words.said(atField))} />
           <Textarea
             label={t("request.reason")}
             description={t("extend.reasonHint")}
