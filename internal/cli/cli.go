@@ -57,6 +57,7 @@ func invalid(err error) error { return &failure{code: ExitInvalid, err: err} }
 
 // Run runs the command line and returns the exit code.
 func Run(ctx context.Context, args []string, s Streams) int {
+	s.Err = plainWriter{s.Err}
 	root := newRoot(s) //nolint:contextcheck // the commands are given ctx by cobra
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
@@ -87,7 +88,7 @@ cluster of the current kubeconfig; and about the connections that were seen, fro
 for access and decides about requests in the portal.
 
 Exit codes: 0 nothing to tell, 1 findings, changes or a refused request, 2 wrong usage, 3 input that cannot be read or is
-invalid, 4 the portal refused or could not be reached.`,
+invalid, 4 the portal refused or could not be reached, 130 and 143 ended by a signal.`,
 		Version:       version.String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,

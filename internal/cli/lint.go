@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -86,6 +87,12 @@ func (o *lintOptions) run(cmd *cobra.Command, args []string) error {
 	}
 	if declared, err = withMembers(declared, set.Members); err != nil {
 		return err
+	}
+	if set.Empty() && !set.Failed() {
+		for _, i := range set.Issues {
+			fmt.Fprintln(o.streams.Err, i)
+		}
+		return invalid(errors.New("there is no object of ACP to check: name the files or folders that hold them with -f"))
 	}
 	findings, err := lint(set, at, declared)
 	if err != nil {

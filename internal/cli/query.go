@@ -1,16 +1,16 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/netip"
 	"slices"
 	"time"
 
+	kjson "sigs.k8s.io/json"
+
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/jsonerror"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -43,16 +43,12 @@ var (
 )
 
 // decodeQuery reads one line. A field that does not exist is an error, because a misspelt one would ask another
-// question; so is a name that no pod can have.
+// question; so is a field that stands twice, and a name that no pod can have.
 func decodeQuery(line []byte, at time.Time) (policy.Query, policy.Word, error) {
 	var in query
-	d := json.NewDecoder(bytes.NewReader(line))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&in); err != nil {
-		return policy.Query{}, "", fmt.Errorf("not a query: %w", err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return policy.Query{}, "", errors.New("not a query: more than one JSON value on the line")
+	problems, err := kjson.UnmarshalStrict(line, &in)
+	if err = errors.Join(append(problems, err)...); err != nil {
+		return policy.Query{}, "", errors.New("not a query: " + jsonerror.Describe(err))
 	}
 	return in.question(at)
 }

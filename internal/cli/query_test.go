@@ -23,6 +23,8 @@ func TestDecodeQuery(t *testing.T) {
 		"ICMP":          {"it has no port", `{` + names + `,"protocol":"ICMP"}`, ""},
 		"Outside":       {"an address without names", `{"sourceIP":"2001:db8::1","port":1}`, ""},
 		"Misspelt":      {"it would ask another question", `{` + names + `,"prot":6379,"port":1}`, `unknown field "prot"`},
+		"Twice":         {"the second would win silently", `{` + names + `,"port":1,"port":2}`, `duplicate field "port"`},
+		"WrongType":     {"it names no type of the program", `{` + names + `,"port":"x"}`, "field port: a string where a whole number from 0 to 65535 is expected"},
 		"NoPort":        {"every port would be a guess", `{` + names + `}`, "a port from 1"},
 		"PortOfICMP":    {"it means nothing", `{` + names + `,"protocol":"ICMP","port":1}`, "ICMP has none"},
 		"HugePort":      {"there is none", `{` + names + `,"port":65536}`, "not a query"},

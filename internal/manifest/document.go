@@ -2,29 +2,75 @@ package manifest
 
 import (
 	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
 	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// document is one YAML document of a file.
+// document is one YAML or JSON document of a file.
 type document struct {
 	text []byte
 	// number counts from 1 among the documents that are not empty, as people count them.
 	number int
 	// first is the line of the file that the text begins at, less one.
 	first int
+	// json is set for a value of a file or stream of JSON values, which is decoded as JSON and not as YAML: the escapes of
+	// strings differ.
+	json bool
 }
 
-// split cuts a file at its lines that begin with "---", as kubectl does. What holds nothing but comments is left out.
+// normalize returns text as UTF-8 without a byte order mark and with "\n" as line end, or says why it cannot. Every kind of line
+// end that YAML knows separates lines, so that no part of a file is taken for the rest of a comment.
+func normalize(text []byte) (out []byte, line int, problem string) {
+	for _, mark := range [][]byte{{0xff, 0xfe}, {0xfe, 0xff}, {0, 0, 0xfe, 0xff}} {
+		if bytes.HasPrefix(text, mark) {
+			return nil, 1, "not UTF-8 but UTF-16 or UTF-32: convert the file to UTF-8"
+		}
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	if bytes.IndexByte(text, '\r') >= 0 {
+		text = bytes.ReplaceAll(bytes.ReplaceAll(text, []byte("\r\n"), []byte("\n")), []byte("\r"), []byte("\n"))
+	}
+	lineAt := func(i int) int { return bytes.Count(text[:i], []byte("\n")) + 1 }
+	if i := bytes.IndexByte(text, 0); i >= 0 {
+		return nil, lineAt(i), "it contains a zero byte: objects are read as UTF-8 text"
+	}
+	if !utf8.Valid(text) {
+		i := 0
+		for i < len(text) {
+			r, size := utf8.DecodeRune(text[i:])
+			if r == utf8.RuneError && size <= 1 {
+				break
+			}
+			i += size
+		}
+		return nil, lineAt(i), "not UTF-8: convert the file to UTF-8"
+	}
+	return text, 0, ""
+}
+
+// split cuts a file at its lines that begin with "---", as kubectl does, and a sequence of JSON values into these. Documents that
+// hold nothing are left out.
 func split(text []byte) []document {
 	var out []document
 	start, startLine, line := 0, 0, 0
 	cut := func(end int) {
-		if body := text[start:end]; !blank(body) {
-			out = append(out, document{text: body, number: len(out) + 1, first: startLine})
+		body := document{text: text[start:end], first: startLine}
+		values := body.jsonValues()
+		if values == nil {
+			values = []document{body}
+		}
+		for _, d := range values {
+			if !d.empty() {
+				d.number = len(out) + 1
+				out = append(out, d)
+			}
 		}
 	}
 	for at := 0; at < len(text); {
@@ -46,13 +92,43 @@ func split(text []byte) []document {
 	return out
 }
 
-func blank(text []byte) bool {
-	for l := range bytes.Lines(text) {
-		if l = bytes.TrimSpace(l); len(l) > 0 && l[0] != '#' && !bytes.Equal(l, []byte("...")) {
-			return false
+// jsonValues returns the values of a text that is a sequence of JSON values and nothing else, or nil.
+func (d *document) jsonValues() []document {
+	if trimmed := bytes.TrimSpace(d.text); len(trimmed) == 0 || trimmed[0] != '{' && trimmed[0] != '[' {
+		return nil
+	}
+	var out []document
+	decoder := json.NewDecoder(bytes.NewReader(d.text))
+	for line, counted := d.first, 0; ; {
+		var value json.RawMessage
+		switch err := decoder.Decode(&value); {
+		case errors.Is(err, io.EOF):
+			return out
+		case err != nil:
+			return nil
+		}
+		begins := int(decoder.InputOffset()) - len(value)
+		line += bytes.Count(d.text[counted:begins], []byte("\n"))
+		counted = begins
+		out = append(out, document{text: d.text[begins : begins+len(value)], first: line, json: true})
+	}
+}
+
+// empty reports whether a document holds nothing, as the YAML parser reads it; a document that cannot be parsed is not empty.
+func (d *document) empty() bool {
+	if len(bytes.TrimSpace(d.text)) == 0 {
+		return true
+	}
+	for l := range bytes.Lines(d.text) { // most documents begin with content
+		if l = bytes.TrimSpace(l); len(l) > 0 && l[0] != '#' {
+			if !bytes.Equal(l, []byte("...")) {
+				return false
+			}
+			break
 		}
 	}
-	return true
+	var n yamlv3.Node
+	return errors.Is(yamlv3.NewDecoder(bytes.NewReader(d.text)).Decode(&n), io.EOF)
 }
 
 var lineInError = regexp.MustCompile(`\bline (\d+)`)
@@ -81,6 +157,14 @@ func (d *document) describe(err error) string {
 	})
 }
 
+// format is the name of the document's format in messages.
+func (d *document) format() string {
+	if d.json {
+		return "JSON"
+	}
+	return "YAML"
+}
+
 // begins is the line of the first content.
 func (d *document) begins() int {
 	n := 0
@@ -93,13 +177,52 @@ func (d *document) begins() int {
 	return d.first + n
 }
 
-// tree is the document with the lines of its parts; nil when it cannot be read so.
-func (d *document) tree() *yamlv3.Node {
-	var n yamlv3.Node
-	if err := yamlv3.Unmarshal(d.text, &n); err != nil || len(n.Content) == 0 {
-		return nil
+// tree returns the document with the lines of its parts. It fails when the text goes on after the end of the document, because
+// nobody would read that part, and when aliases make the document much larger than its text.
+func (d *document) tree() (*yamlv3.Node, error) {
+	decoder := yamlv3.NewDecoder(bytes.NewReader(d.text))
+	var n, rest yamlv3.Node
+	if err := decoder.Decode(&n); err != nil {
+		return nil, err
 	}
-	return n.Content[0]
+	if err := decoder.Decode(&rest); !errors.Is(err, io.EOF) {
+		return nil, errTrailing
+	}
+	if len(n.Content) == 0 {
+		return nil, nil
+	}
+	if expanded(&n, len(d.text), map[*yamlv3.Node]int{}) > len(d.text)+minExpanded {
+		return nil, errAliases
+	}
+	return n.Content[0], nil
+}
+
+// minExpanded is how many parts a document with aliases may have beyond the length of its text.
+const minExpanded = 10_000
+
+var (
+	errTrailing = errors.New("text follows the end of the document: begin another document with a line ---")
+	errAliases  = errors.New("its aliases expand to more than the document may have: write the parts out")
+)
+
+// expanded counts the parts of a node with aliases replaced, up to a little more than the limit.
+func expanded(n *yamlv3.Node, limit int, known map[*yamlv3.Node]int) int {
+	if n.Kind == yamlv3.AliasNode {
+		n = n.Alias
+	}
+	if count, ok := known[n]; ok {
+		return count
+	}
+	known[n] = limit + minExpanded + 1 // an alias of a part of itself
+	count := 1
+	for _, c := range n.Content {
+		if count += expanded(c, limit, known); count > limit+minExpanded {
+			count = limit + minExpanded + 1
+			break
+		}
+	}
+	known[n] = count
+	return count
 }
 
 var pathStep = regexp.MustCompile(`[^.\[\]]+`)

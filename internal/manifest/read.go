@@ -2,6 +2,7 @@ package manifest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,15 +13,16 @@ import (
 
 	yamlv3 "go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	utiljson "k8s.io/apimachinery/pkg/util/json"
+	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// maxFile bounds what is read at once: more than etcd would hold.
-const maxFile = 256 << 20
+// MaxInput is how many bytes of text one Read takes in all. What is made of them takes about forty times as much memory
+// (docs/cli.md has the measurement).
+const MaxInput = 256 << 20
 
 // Reader reads objects.
 type Reader struct {
@@ -30,11 +32,14 @@ type Reader struct {
 	Stdin io.Reader
 
 	validators validators
+	// left is how much of MaxInput was not read yet.
+	left int64
 }
 
 // Read reads files, folders (their *.yaml, *.yml and *.json, subfolders too) and "-". It returns an error only when
 // something cannot be read at all; what is wrong with the content is among the issues, all of it.
 func (r *Reader) Read(ctx context.Context, paths ...string) (*Set, error) {
+	r.left = MaxInput
 	set := newSet()
 	seen := map[string]bool{}
 	for _, path := range paths {
@@ -73,12 +78,13 @@ func (r *Reader) content(file string) ([]byte, error) {
 	if in == nil {
 		return nil, fmt.Errorf("read objects: there is no standard input")
 	}
-	text, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	text, err := io.ReadAll(io.LimitReader(in, r.left+1))
+	r.left -= int64(len(text))
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read objects from %s: %w", file, err)
-	case len(text) > maxFile:
-		return nil, fmt.Errorf("read objects from %s: it is larger than %d MiB", file, maxFile>>20)
+	case r.left < 0:
+		return nil, fmt.Errorf("read objects from %s: with it there are more than %d MiB: name fewer files", file, MaxInput>>20)
 	}
 	return text, nil
 }
@@ -116,7 +122,15 @@ func expand(path string) ([]string, error) {
 }
 
 func (r *Reader) parse(ctx context.Context, set *Set, file string, text []byte) error {
+	text, line, problem := normalize(text)
+	if problem != "" {
+		set.report(Position{File: file, Line: line}, Key{}, false, "%s", problem)
+		return nil
+	}
 	for _, d := range split(text) {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		if err := r.parseDocument(ctx, set, file, &d); err != nil {
 			return err
 		}
@@ -143,19 +157,48 @@ func (p place) at(n *yamlv3.Node) place {
 
 func (r *Reader) parseDocument(ctx context.Context, set *Set, file string, d *document) error {
 	at := place{Position: Position{File: file, Document: d.number, Line: d.begins()}, doc: d}
-	raw, err := yaml.YAMLToJSONStrict(d.text)
+	tree, err := d.tree()
+	var object map[string]any
+	if !errors.Is(err, errAliases) { // aliases are expanded only where that is bounded
+		var decodeErr error
+		object, decodeErr = d.decode()
+		switch {
+		case decodeErr != nil:
+			err = decodeErr
+		case d.json:
+			err = nil // the tree is only for lines then
+		}
+	}
 	if err != nil {
 		at.Line = d.lineOf(err)
-		set.report(at.Position, Key{}, false, "not YAML: %s", d.describe(err))
+		set.report(at.Position, Key{}, false, "not %s: %s", d.format(), d.describe(err))
 		return nil
 	}
-	var object map[string]any // integers as int64, as the validation of a schema expects them
-	if err := utiljson.Unmarshal(raw, &object); err != nil || object == nil {
+	if object == nil {
 		set.report(at.Position, Key{}, false, "not an object: a document must be a map with apiVersion and kind")
-		return nil //nolint:nilerr // it is among the issues
+		return nil
 	}
-	at.node = d.tree()
+	at.node = tree
 	return r.object(ctx, set, object, at)
+}
+
+// decode returns the object of a document, with integers as int64 as the validation of a schema expects them, or nil if the document
+// is not a map. A key that stands twice is an error.
+func (d *document) decode() (map[string]any, error) {
+	raw := d.text
+	if !d.json {
+		var err error
+		if raw, err = yaml.YAMLToJSONStrict(d.text); err != nil {
+			return nil, err //nolint:wrapcheck // describe puts it into words
+		}
+	}
+	var value any
+	problems, err := kjson.UnmarshalStrict(raw, &value)
+	if err = errors.Join(append(problems, err)...); err != nil {
+		return nil, err
+	}
+	object, _ := value.(map[string]any)
+	return object, nil
 }
 
 // object takes in an object, or a list of objects as kubectl prints it.
@@ -190,7 +233,7 @@ func (r *Reader) object(ctx context.Context, set *Set, object map[string]any, at
 	}
 	errs := v.validate(ctx, object)
 	for _, e := range errs {
-		set.report(at.at(descend(at.node, e.Field)).Position, k, false, "%s", e.Error())
+		set.report(at.at(descend(at.node, e.Field)).Position, k, false, "%s", fieldMessage(e))
 	}
 	if len(errs) == 0 && set.add(u, at.Position) && k.Kind == "AccessControlPolicy" {
 		set.locate(k.Name, at)

@@ -125,6 +125,25 @@ func (v *validator) validate(ctx context.Context, object map[string]any) field.E
 	return append(errs, found...)
 }
 
+// fieldMessage is an error of the validation in words for people: without the type names of the program, and without the value
+// where that is a whole object.
+func fieldMessage(e *field.Error) string {
+	shown := *e
+	switch shown.BadValue.(type) {
+	case nil, string, bool, int, int32, int64, float64:
+	default:
+		if e.Type == field.ErrorTypeDuplicate {
+			break // the value is the key of a list
+		}
+		shown.BadValue = field.OmitValueType{}
+	}
+	body := shown.ErrorBody()
+	if shown.Field == "" || shown.Field == "<nil>" {
+		return body
+	}
+	return shown.Field + ": " + body
+}
+
 func validateName(object map[string]any) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	meta, _ := object["metadata"].(map[string]any)

@@ -161,7 +161,7 @@ func (c *comparison) compare(resource string) {
 		name = stem + exampleID
 	}
 	sources, clusters := c.sources(name), c.clusters(name)
-	first := len(c.out)
+	told := map[change]bool{}
 	for _, p := range c.openings(name) {
 		for _, from := range sources {
 			base := Change{Subject: from.written, Resource: resource, Action: p.action, Example: from.query}
@@ -178,7 +178,9 @@ func (c *comparison) compare(resource string) {
 					continue
 				}
 				// Ports of one action that change alike are told once.
-				if was[0] != was[1] && !slices.ContainsFunc(c.out[first:], ch.same) {
+				key := change{ch.Subject, ch.Action, ch.Cluster, was}
+				if was[0] != was[1] && !told[key] {
+					told[key] = true
 					c.out = append(c.out, ch)
 				}
 			}
@@ -186,8 +188,10 @@ func (c *comparison) compare(resource string) {
 	}
 }
 
-func (c Change) same(o Change) bool {
-	return c.Subject == o.Subject && c.Action == o.Action && c.Cluster == o.Cluster && c.Before.Word == o.Before.Word && c.After.Word == o.After.Word
+// change is what makes two changes of one resource the same for a reader.
+type change struct {
+	subject, action, cluster string
+	verdicts                 [2]Word
 }
 
 // origin is a source that stands for what is written.

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/acp-io/acp/internal/jsonerror"
 )
 
 // Dataplane is how a member's Istio carries traffic.
@@ -60,7 +62,7 @@ type Config struct {
 func ParseConfig(text []byte) (Config, error) {
 	var c Config
 	if err := yaml.UnmarshalStrict(text, &c); err != nil {
-		return Config{}, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+		return Config{}, fmt.Errorf("%w: %s", ErrInvalidConfig, jsonerror.Describe(err))
 	}
 	if err := c.check(); err != nil {
 		return Config{}, err

@@ -6,13 +6,15 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/acp-io/acp/internal/jsonerror"
 )
 
 // ParseCapabilities reads what one member declares, as YAML or JSON. Unknown fields are errors.
 func ParseCapabilities(text string) (Capabilities, error) {
 	var c Capabilities
 	if err := yaml.UnmarshalStrict([]byte(text), &c); err != nil {
-		return Capabilities{}, fmt.Errorf("%w: %w", ErrInvalidConfig, err)
+		return Capabilities{}, fmt.Errorf("%w: %s", ErrInvalidConfig, jsonerror.Describe(err))
 	}
 	if err := c.check(); err != nil {
 		return Capabilities{}, fmt.Errorf("%w: %w", ErrInvalidConfig, err)

@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// plainWriter writes text without what steers a terminal: control characters, invalid UTF-8 and characters that change the direction
+// of text are written as escapes, since names and messages may come from anybody. Line ends and tabs stay.
+type plainWriter struct{ to io.Writer }
+
+func (w plainWriter) Write(text []byte) (int, error) {
+	if _, err := io.WriteString(w.to, escapeControls(string(text))); err != nil {
+		return 0, fmt.Errorf("write to standard error: %w", err)
+	}
+	return len(text), nil
+}
+
+// escapeControls returns s with everything that is not printable escaped, but for line ends and tabs.
+func escapeControls(s string) string {
+	isPlain := func(r rune) bool { return r == '\n' || r == '\t' || strconv.IsPrint(r) }
+	if utf8.ValidString(s) && strings.IndexFunc(s, func(r rune) bool { return !isPlain(r) }) < 0 {
+		return s
+	}
+	var out strings.Builder
+	for i, r := range s {
+		switch {
+		case r == utf8.RuneError && !strings.HasPrefix(s[i:], "\ufffd"):
+			fmt.Fprintf(&out, `\x%02x`, s[i])
+		case isPlain(r):
+			out.WriteRune(r)
+		default:
+			quoted := strconv.QuoteRuneToASCII(r)
+			out.WriteString(quoted[1 : len(quoted)-1])
+		}
+	}
+	return out.String()
+}
