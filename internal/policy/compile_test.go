@@ -200,7 +200,7 @@ func TestCompileUnit(t *testing.T) {
 				OtherPorts:   v1alpha1.OtherPortsDeny, Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}}},
 		"OtherPorts": {reason: "all ports of no action, and the labels that keep them closed", objects: []any{protect(shop, v1alpha1.ModeEnforce)}, resource: shop,
 			want: &Unit{ID: UnitID(shop), Resource: shop, Class: "web", LabelKey: "com.trip/site", LabelValue: "shop", Mode: v1alpha1.ModeEnforce,
-				OtherPorts: v1alpha1.OtherPortsAllow, ForeignKeys: []string{"com.trip/redis-cluster"}, Entries: 1 + 7 + 29 + 16, Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium},
+				OtherPorts: v1alpha1.OtherPortsAllow, ForeignKeys: []string{"com.trip/redis-cluster"}, Entries: everyoneEntries * (1 + 7 + 29 + 16 + ICMPTypes), Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium},
 				OpenPorts: []v1alpha1.Port{ports(1, 65535, v1alpha1.ProtocolSCTP), tcp(1, 79), tcp(81, 65535), ports(1, 65535, v1alpha1.ProtocolUDP)}}},
 		"OtherPortsShared": {reason: "a class that shares its label key opens none", objects: []any{protect(shop, v1alpha1.ModeEnforce),
 			&v1alpha1.ResourceClass{ObjectMeta: named("blogs"), Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:web:blogs:*", LabelKey: "com.trip/site", Actions: webClass().Spec.Actions}}}, resource: shop,

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -31,8 +32,12 @@ type Snapshot struct {
 	// wildUnits holds the allows of each wildcard unit, by its name.
 	wildUnits map[string][]*statement
 	// known are the names that prefixes stand for, sorted.
-	known     []string
-	members   int
+	known   []string
+	members int
+	// identities, unnamed and mapEntries are of the input, for estimates only.
+	identities          map[string]int
+	unnamed, mapEntries int
+
 	workloads []*v1alpha1.ExternalWorkload
 	lacks     Lacks
 
@@ -61,6 +66,7 @@ func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 // among many policies this saves most of the work.
 func (s *Snapshot) Next(in Input) *Snapshot {
 	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members), lacks: in.Lacks, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
+	next.identities, next.unnamed, next.mapEntries = in.Identities, in.Unnamed, cmp.Or(in.MapEntries, MapEntries)
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)

@@ -68,6 +68,12 @@ type Input struct {
 	// Members is how many clusters the fleet has, for estimates only: in each, a subject has an identity of its own.
 	// Less than 1 is taken as 1.
 	Members int
+	// Identities are how many identities of pods each known name has in all members together, where that is known: pods of one
+	// name in several namespaces or with several service accounts have several. Unnamed is how many carry no class's label.
+	Identities map[string]int `json:",omitempty"`
+	Unnamed    int            `json:",omitempty"`
+	// MapEntries is what a workload's policy map holds in the member where it is smallest; 0: the default.
+	MapEntries int `json:",omitempty"`
 }
 
 // Lacks names what a distributor cannot do.

@@ -102,3 +102,14 @@ func TestRuleBytesIsAnUpperBound(t *testing.T) {
 		}
 	}
 }
+
+// The estimate of policy-map entries counts the types of ICMP that are opened.
+func TestICMPTypesAreCounted(t *testing.T) {
+	n := 0
+	for _, f := range icmpTypes {
+		n += len(f.types)
+	}
+	if n != policy.ICMPTypes {
+		t.Errorf("%d types are rendered and %d are counted", n, policy.ICMPTypes)
+	}
+}
