@@ -20,6 +20,7 @@ const (
 	CodeGuard            Code = "guard"    // denials have stopped the rollout
 	CodeUnavailable      Code = "unavailable"
 	CodeStoreUnavailable Code = "store-unavailable"
+	CodeOutcomeUnknown   Code = "outcome-unknown" // the store did not say whether it made the change
 )
 
 // Field is one thing that is wrong with the input; Path is a JSON path such as items[0].resource.

@@ -15,7 +15,8 @@ var (
 )
 
 // Store keeps tickets, delegations, jobs and the ledger. Every method is one transaction: all of it is durable on
-// return, or none. A store that cannot be read or written returns an *Error with CodeStoreUnavailable. Times are kept
+// return, or none. A store that cannot be read or written returns an *Error with CodeStoreUnavailable, and one that did
+// not say whether it made a change an *Error with CodeOutcomeUnknown. Times are kept
 // with a precision of microseconds, in UTC. Several replicas may use one store. Implementations pass approvaltest.Run.
 type Store interface {
 	// Create numbers and stores a new ticket with its events, claims, jobs and ledger lines. A ticket of the same

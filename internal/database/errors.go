@@ -15,13 +15,16 @@ import (
 var (
 	// ErrUnavailable: the database cannot be reached, read or written now. Nothing was changed.
 	ErrUnavailable = errors.New("the database cannot be used now")
+	// ErrOutcomeUnknown: the database did not answer a commit. The change was made completely or not at all, and only reading tells
+	// which.
+	ErrOutcomeUnknown = errors.New("the database did not say whether it made the change")
 	// ErrConflict: a row with the same key is there already.
 	ErrConflict = errors.New("the row exists already")
 	// ErrNewerSchema: the database was written by a newer program.
 	ErrNewerSchema = errors.New("the database has a newer schema than this program knows")
 )
 
-// Error is what the database said: errors.Is finds ErrUnavailable or ErrConflict in it. Detail is a sentence for
+// Error is what the database said: errors.Is finds ErrUnavailable, ErrOutcomeUnknown or ErrConflict in it. Detail is a sentence for
 // people; the cause is for the log.
 type Error struct {
 	Kind   error
@@ -45,12 +48,17 @@ const (
 	detailRead = "The database is read-only. Nothing was changed; an administrator has to make it writable."
 	detailFull = "The database's disk is full. Nothing was changed; an administrator has to make room."
 	detailBusy = "The database is busy. Nothing was changed; try again."
+
+	detailUnknown = "The database did not answer while it stored this, so it may have been done or not: look what is there before you try again."
 )
 
 // translate leaves the errors of others alone, the caller's end among them.
 func translate(err error) error {
 	if err == nil {
 		return nil
+	}
+	if e := (*Error)(nil); errors.As(err, &e) {
+		return err
 	}
 	if e := (*sqlite.Error)(nil); errors.As(err, &e) {
 		return fromSQLite(e.Code(), err)

@@ -3,6 +3,7 @@ package database
 import (
 	"context"
 	"errors"
+
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +23,7 @@ const (
 // comes while nobody writes does the work of all that wait; the others wait for their result.
 type group struct {
 	db      *gorm.DB
+	commit  func(tx *gorm.DB) error // ends a transaction
 	turn    chan struct{}
 	mu      sync.Mutex
 	waiting []*write
@@ -36,7 +38,9 @@ type write struct {
 	panic any
 }
 
-func newGroup(db *gorm.DB) *group { return &group{db: db, turn: make(chan struct{}, 1)} }
+func newGroup(db *gorm.DB) *group {
+	return &group{db: db, commit: func(tx *gorm.DB) error { return tx.Commit().Error }, turn: make(chan struct{}, 1)}
+}
 
 func (g *group) do(ctx context.Context, w *write) error {
 	if err := ctx.Err(); err != nil {
@@ -99,7 +103,7 @@ func (g *group) run(ctx context.Context, writes []*write) {
 	}
 	for _, w := range writes {
 		w.panic, w.err = g.alone(ctx, w.f)
-		if w.err != nil && ctx.Err() != nil {
+		if w.err != nil && ctx.Err() != nil && !errors.Is(w.err, ErrOutcomeUnknown) {
 			// The caller's own context has not ended.
 			w.err = &Error{ErrUnavailable, detailAny, errors.New("no answer in " + groupLimit.String() + ": " + w.err.Error())}
 		}
@@ -109,15 +113,29 @@ func (g *group) run(ctx context.Context, writes []*write) {
 
 func (g *group) alone(ctx context.Context, f func(tx *gorm.DB) error) (panicked any, err error) {
 	for range attempts {
-		err = g.db.WithContext(ctx).Transaction(func(tx *gorm.DB) (err error) {
-			panicked, err = guarded(f, tx)
-			return err
-		})
+		tx := g.db.WithContext(ctx).Begin()
+		if err = tx.Error; err != nil {
+			return nil, err
+		}
+		if panicked, err = guarded(f, tx); err != nil {
+			tx.Rollback()
+		} else {
+			err = g.end(tx)
+		}
 		if !again(err) {
 			break
 		}
 	}
 	return panicked, err
+}
+
+// end commits a transaction. Its error is ErrOutcomeUnknown unless it shows that nothing was committed.
+func (g *group) end(tx *gorm.DB) error {
+	err := g.commit(tx)
+	if err == nil || notCommitted(err) {
+		return err
+	}
+	return &Error{ErrOutcomeUnknown, detailUnknown, err}
 }
 
 var errPanicked = errors.New("panicked")
@@ -143,7 +161,7 @@ func (g *group) together(ctx context.Context, writes []*write) bool {
 			return false
 		}
 	}
-	return answer(writes, tx.Commit().Error)
+	return answer(writes, g.end(tx))
 }
 
 // saved does the writes of a batch as one, and one by one if that fails. It reports whether the transaction can go on.

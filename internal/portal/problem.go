@@ -36,7 +36,7 @@ var statusOf = map[approval.Code]int{
 	approval.CodeForbidden: http.StatusForbidden, approval.CodeNotFound: http.StatusNotFound, approval.CodeInvalid: http.StatusUnprocessableEntity,
 	approval.CodeConflict: http.StatusConflict, approval.CodeStale: http.StatusConflict, approval.CodeDuplicate: http.StatusConflict,
 	approval.CodeNoApprover: http.StatusUnprocessableEntity, approval.CodeUnavailable: http.StatusServiceUnavailable,
-	approval.CodeStoreUnavailable: http.StatusServiceUnavailable, approval.CodeEvidence: http.StatusConflict, approval.CodeGuard: http.StatusConflict,
+	approval.CodeStoreUnavailable: http.StatusServiceUnavailable, approval.CodeOutcomeUnknown: http.StatusInternalServerError, approval.CodeEvidence: http.StatusConflict, approval.CodeGuard: http.StatusConflict,
 }
 
 // toProblem is the one mapper from errors to answers. What it does not know is internal and says nothing of itself.
@@ -73,12 +73,14 @@ func toProblem(err error) openapi.Problem {
 		out.Status, out.Code, out.Detail = http.StatusConflict, "conflict", new("A token was made with this Idempotency-Key, and its secret was shown then: look among your tokens.")
 	case errors.Is(err, audit.ErrUnavailable):
 		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "unavailable", new("The flow store cannot be read now; try again in a moment.")
+	case errors.Is(err, database.ErrOutcomeUnknown):
+		out.Code, out.Detail = string(approval.CodeOutcomeUnknown), new(database.Detail(err))
 	case errors.Is(err, database.ErrUnavailable):
 		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "store-unavailable", new(database.Detail(err))
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		out.Status, out.Code, out.Detail = http.StatusServiceUnavailable, "unavailable", new("It took too long; try again in a moment.")
 	default:
-		out.Detail = new("Something went wrong here; nothing was changed. Report it with the request id.")
+		out.Detail = new("Something went wrong here. Look what is there before you try again, and report it with the request id.")
 	}
 	out.Title = http.StatusText(out.Status)
 	if len(fields) > 0 {

@@ -2871,7 +2871,7 @@ type PreviewItem struct {
 
 // Problem defines model for Problem.
 type Problem struct {
-	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, internal
+	// Code stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal
 	Code   string  `json:"code"`
 	Detail *string `json:"detail,omitempty"`
 	Fields *[]struct {

@@ -1,8 +1,9 @@
 import { localStorageColorSchemeManager, MantineProvider } from "@mantine/core";
-import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
+import { QueryClientProvider } from "@tanstack/react-query";
 import { useEffect } from "react";
 import { createBrowserRouter, RouterProvider } from "react-router";
-import { asApiError, onSignedOut } from "./api/client";
+import { newCache } from "./api/cache";
+import { onSignedOut } from "./api/client";
 import { ToastProvider } from "./components/Toast";
 import { toLogin } from "./lib/session-end";
 import { routes } from "./routes";
@@ -10,15 +11,7 @@ import { cssVariables, theme } from "./theme";
 
 const schemeManager = localStorageColorSchemeManager({ key: "acp-color-scheme" });
 
-/** Another try helps only where nothing answered or the server says that it may. */
-function worthRetrying(failures: number, error: unknown): boolean {
-  const { code, status } = asApiError(error);
-  return failures < 2 && (code === "network" || status === 502 || status === 503 || status === 504);
-}
-
-const cache = new QueryClient({
-  defaultOptions: { queries: { retry: worthRetrying, staleTime: 5_000, refetchOnWindowFocus: true } },
-});
+const cache = newCache();
 
 const router = createBrowserRouter(routes);
 

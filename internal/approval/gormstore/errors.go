@@ -17,6 +17,8 @@ func storeError(err error) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, database.ErrOutcomeUnknown):
+		return &approval.Error{Code: approval.CodeOutcomeUnknown, Detail: database.Detail(err), Err: err}
 	case errors.As(err, &ours), errors.Is(err, approval.ErrNoJob), errors.Is(err, approval.ErrLeaseLost),
 		errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err

@@ -1513,7 +1513,7 @@ export interface components {
             type: string;
             title: string;
             status: number;
-            /** @description stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, internal */
+            /** @description stable word for programs and translations: unauthenticated, forbidden, scope, authorization-pending, slow-down, expired-code, not-found, invalid, conflict, stale, duplicate, no-approver, evidence, guard, too-large, rate-limited, unavailable, store-unavailable, outcome-unknown, internal */
             code: string;
             detail?: string;
             /** @description to report the problem with */

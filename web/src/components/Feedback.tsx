@@ -9,7 +9,7 @@ import classes from "./Page.module.css";
 
 const known = [
   "network", "unauthenticated", "forbidden", "not-found", "invalid", "conflict", "stale", "duplicate",
-  "no-approver", "evidence", "guard", "too-large", "rate-limited", "unavailable", "store-unavailable", "internal",
+  "no-approver", "evidence", "guard", "too-large", "rate-limited", "unavailable", "store-unavailable", "outcome-unknown", "internal",
 ] as const;
 
 type KnownCode = (typeof known)[number];
@@ -17,7 +17,7 @@ type KnownCode = (typeof known)[number];
 const isKnown = (code: string): code is KnownCode => known.some((each) => each === code);
 
 /** Of these the code says as much as the server's sentence does. */
-const saysAll: ReadonlySet<string> = new Set(["not-found", "stale", "too-large", "rate-limited", "store-unavailable", "internal"]);
+const saysAll: ReadonlySet<string> = new Set(["not-found", "stale", "too-large", "rate-limited", "store-unavailable", "outcome-unknown", "internal"]);
 /** Of these the server's sentence is the exact one, and the code's words would only blur it. */
 const saysLess: ReadonlySet<string> = new Set(["forbidden", "conflict", "no-approver", "duplicate", "evidence", "guard"]);
 

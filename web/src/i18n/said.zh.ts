@@ -25,6 +25,8 @@ export const saidInChinese: Record<string, string> = {
   "The database cannot be used now. Nothing was changed; try again in a moment.": "数据库暂时不可用，没有做任何更改，请稍后再试。",
   "The database is read-only. Nothing was changed; an administrator has to make it writable.": "数据库处于只读状态，没有做任何更改，需要管理员恢复写入。",
   "The database's disk is full. Nothing was changed; an administrator has to make room.": "数据库的磁盘已满，没有做任何更改，需要管理员腾出空间。",
+  "The database did not answer while it stored this, so it may have been done or not: look what is there before you try again.":
+    "数据库在保存时没有响应，操作可能已完成，也可能没有。重试之前请先查看当前状态。",
   "The database is busy. Nothing was changed; try again.": "数据库正忙，没有做任何更改，请重试。",
   // The catalog.
   "Only security administrators change the catalog.": "只有安全管理员可以修改目录。",
@@ -277,7 +279,7 @@ export const saidInChinese: Record<string, string> = {
   "Too many requests; wait a moment.": "请求过于频繁，请稍候。",
   "You have %s event streams open: close some pages.": "您已打开 {{1}} 个实时页面，请关闭一些。",
   "The request is larger than %s KiB.": "请求超过 {{1}} KiB。",
-  "Something went wrong here; nothing was changed. Report it with the request id.": "服务器出错，没有做任何更改。请附上请求编号反馈。",
+  "Something went wrong here. Look what is there before you try again, and report it with the request id.": "服务器出错。重试之前请先查看当前状态，并附上请求编号反馈。",
   "Something went wrong here. Report it with the request id.": "服务器出错。请附上请求编号反馈。",
   "The Idempotency-Key belongs to another call of yours: use a new key.": "这个幂等键属于您的另一次请求，请换一个。",
   "A call with this Idempotency-Key is under way: ask again in a second.": "同一请求正在处理中，请稍后再试。",

@@ -140,6 +140,7 @@ export const common = {
     "rate-limited": "Too many requests at once. Wait a moment, then try again.",
     unavailable: "A part of ACP is not available now. Try again in a moment; nothing was lost.",
     "store-unavailable": "The portal cannot write now. Nothing was changed; try again in a moment.",
+    "outcome-unknown": "It is not known whether this was done. What you see now was read again: look, then decide.",
     internal: "Something went wrong on our side. Try again; if it stays, report the id below.",
     instead: {
       forbidden: "Trying again changes nothing: ask one of them.",
@@ -147,7 +148,7 @@ export const common = {
       invalid: "Change it, then send it again.",
     },
     requestId: "Id to report: {{id}}",
-    crash: "This page broke. Reload it; nothing was changed.",
+    crash: "This page broke. Reload it to see how things are.",
     reload: "Reload",
     unreachableTitle: "The portal cannot be reached",
     unreachable: "This page opens by itself as soon as the portal answers. Nothing is lost; grants in the clusters are not affected.",

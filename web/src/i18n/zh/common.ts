@@ -139,6 +139,7 @@ export const common = {
     "rate-limited": "请求过于频繁，请稍候再试。",
     unavailable: "ACP 的部分服务暂不可用，请稍后重试，数据没有丢失。",
     "store-unavailable": "门户暂时无法写入。没有任何改动，请稍后重试。",
+    "outcome-unknown": "无法确定此操作是否已完成。页面已重新读取，请查看后再决定。",
     internal: "服务出现错误。请重试；若仍然失败，请反馈下面的编号。",
     instead: {
       forbidden: "重试没有用，请联系上述人员。",
@@ -146,7 +147,7 @@ export const common = {
       invalid: "请修改后再提交。",
     },
     requestId: "反馈编号：{{id}}",
-    crash: "页面出错了，请重新加载。没有任何改动。",
+    crash: "页面出错了，请重新加载以查看当前状态。",
     reload: "重新加载",
     unreachableTitle: "暂时连不上门户",
     unreachable: "门户恢复后，此页会自动打开。没有任何内容丢失，集群中的授权不受影响。",

@@ -1,0 +1,196 @@
+package database_test
+
+import (
+	"bytes"
+	"context"
+	"database/sql"
+	"database/sql/driver"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/testenv"
+)
+
+// cutter is a way to PostgreSQL that can be cut while a commit is under way.
+type cutter struct {
+	to   string
+	when atomic.Pointer[string] // "before" or "after" the server has the commit; nil: never
+}
+
+// follow carries a connection. The commit is a message of its own, because it has no parameters.
+func (x *cutter) follow(client net.Conn) {
+	server, err := net.Dial("tcp", x.to)
+	if err != nil {
+		_ = client.Close()
+		return
+	}
+	end := sync.OnceFunc(func() { _ = client.Close(); _ = server.Close() })
+	var cut atomic.Bool
+	go func() {
+		defer end()
+		data := make([]byte, 64<<10)
+		for {
+			n, err := server.Read(data)
+			if err != nil || cut.Load() {
+				return // also after the commit, whose answer is not passed on
+			}
+			if _, err := client.Write(data[:n]); err != nil {
+				return
+			}
+		}
+	}()
+	defer func() {
+		if !cut.Load() {
+			end()
+		}
+	}()
+	data := make([]byte, 64<<10)
+	for {
+		n, err := client.Read(data)
+		if err != nil {
+			return
+		}
+		if when := x.when.Load(); when != nil && bytes.Contains(bytes.ToLower(data[:n]), []byte("commit")) {
+			if *when == "before" {
+				return
+			}
+			cut.Store(true)
+		}
+		if _, err := server.Write(data[:n]); err != nil || cut.Load() {
+			return
+		}
+	}
+}
+
+// through is a DSN by way of a cutter.
+func through(t *testing.T, dsn string) (string, *cutter) {
+	t.Helper()
+	u, err := url.Parse(dsn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	x := &cutter{to: u.Host}
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go x.follow(c)
+		}
+	}()
+	u.Host = l.Addr().String()
+	return u.String(), x
+}
+
+// A commit whose answer does not arrive is told as unknown, whether the database has made the change or not.
+func TestCommitWithoutAnswer(t *testing.T) {
+	insert := func(tx *gorm.DB) error {
+		return tx.Exec("INSERT INTO sessions (token, data, expires_at) VALUES ('a', 'b', 1)").Error
+	}
+	for when, rows := range map[string]int64{"before": 0, "after": 1} {
+		check := func(t *testing.T, db *database.DB, dsn string, stop func()) {
+			t.Helper()
+			err := db.Write(t.Context(), insert)
+			if !errors.Is(err, database.ErrOutcomeUnknown) || errors.Is(err, database.ErrUnavailable) || strings.Contains(strings.ToLower(database.Detail(err)), "nothing was changed") {
+				t.Errorf("cut %s the commit: %v", when, err)
+			}
+			if stop(); count(t, databasetest.Open(t, dsn), "sessions") != rows {
+				t.Errorf("cut %s the commit: %d rows were expected", when, rows)
+			}
+			if err := db.Write(t.Context(), func(tx *gorm.DB) error { return tx.Exec("DELETE FROM sessions").Error }); err != nil {
+				t.Errorf("the next write: %v", err)
+			}
+		}
+		t.Run("postgres "+when, func(t *testing.T) {
+			dsn := testenv.Postgres(t)
+			by, x := through(t, dsn)
+			db := databasetest.Open(t, by)
+			x.when.Store(&when)
+			check(t, db, dsn, func() { x.when.Store(nil) })
+		})
+		t.Run("sqlite "+when, func(t *testing.T) {
+			dsn := databasetest.SQLite(t)
+			db := databasetest.Open(t, dsn)
+			database.AfterCommits(db, when == "before", func() error { return io.ErrUnexpectedEOF })
+			check(t, db, dsn, func() { database.AfterCommits(db, false, func() error { return nil }) })
+		})
+	}
+}
+
+// Writes that share a commit share what is not known about it; those that were refused before it are not among them.
+func TestCommitWithoutAnswerOfAGroup(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		db := databasetest.Open(t, dsn)
+		began, wait := make(chan struct{}), make(chan struct{})
+		var others sync.WaitGroup
+		others.Go(func() {
+			if err := db.Write(t.Context(), func(*gorm.DB) error { close(began); <-wait; return nil }); !errors.Is(err, database.ErrOutcomeUnknown) {
+				t.Errorf("the first: %v", err)
+			}
+		})
+		<-began
+		database.AfterCommits(db, false, func() error { return driver.ErrBadConn })
+		own := errors.New("own")
+		for i := range 4 {
+			others.Go(func() {
+				err := db.Write(t.Context(), func(tx *gorm.DB) error {
+					if i == 0 {
+						return own
+					}
+					return tx.Exec(fmt.Sprintf("INSERT INTO sessions (token, data, expires_at) VALUES ('a%d', 'b', 1)", i)).Error
+				})
+				if want := map[bool]error{true: own, false: database.ErrOutcomeUnknown}[i == 0]; !errors.Is(err, want) {
+					t.Errorf("write %d: %v, want %v", i, err, want)
+				}
+			})
+		}
+		close(wait)
+		others.Wait()
+		if n := count(t, db, "sessions"); n != 3 {
+			t.Errorf("%d rows, want 3", n)
+		}
+	})
+}
+
+func TestNotCommitted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"deferred constraint":  {&pgconn.PgError{Code: "23503", Severity: "ERROR"}, true},
+		"serialization":        {&pgconn.PgError{Code: "40001", SeverityUnlocalized: "ERROR", Severity: "FEHLER"}, true},
+		"server is shut down":  {&pgconn.PgError{Code: "57P01", Severity: "FATAL"}, false},
+		"server crashes":       {&pgconn.PgError{Code: "57P02", Severity: "PANIC"}, false},
+		"resolution unknown":   {&pgconn.PgError{Code: "08007", Severity: "ERROR"}, false},
+		"completion unknown":   {&pgconn.PgError{Code: "40003", Severity: "ERROR"}, false},
+		"answered by rollback": {pgx.ErrTxCommitRollback, true},
+		"ended before":         {sql.ErrTxDone, true},
+		"no answer":            {io.ErrUnexpectedEOF, false},
+		"no answer in time":    {context.DeadlineExceeded, false},
+		"connection is gone":   {driver.ErrBadConn, false},
+		"something else":       {errors.New("x"), false},
+	} {
+		if got := database.NotCommitted(tc.err); got != tc.want {
+			t.Errorf("%s: %v", name, got)
+		}
+	}
+}
