@@ -138,7 +138,8 @@ type ResourceClassSpec struct {
 
 	Placement Placement `json:"placement"`
 
-	// DefaultMode is the mode of a ProtectedResource that the first exact statement creates; absent: none is created.
+	// DefaultMode is the mode of the ProtectedResource that the portal creates when it writes the first exact statement about a
+	// resource of the class; absent: none is created. Statements that others write create none.
 	//
 	// +optional
 	DefaultMode Mode `json:"defaultMode,omitempty"`

@@ -72,6 +72,11 @@ const (
 
 // Labels and names that ACP owns.
 const (
+	// AnnotationPolicyShards says on the first of the policies that hold the portal's grants on a resource how many there are; without
+	// it there is one.
+	AnnotationPolicyShards = "acp.io/portal-shards"
+	// MaxStatements is how many statements the API takes in one AccessControlPolicy.
+	MaxStatements = 512
 	// LabelManagedBy marks every object that ACP writes; its value is ManagedBy.
 	LabelManagedBy = "acp.io/managed-by"
 	// ManagedBy is the value of LabelManagedBy on objects that the adapter writes.

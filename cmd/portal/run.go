@@ -169,7 +169,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Enforced, Every: guardEvery, Log: log}
 	for i := range workers {
 		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
-			PolicyName: policy.PolicyNameFor, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
+			PolicyName: policy.PolicyNameFor, DefaultMode: h.DefaultMode, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
 	}
 	dist, err := fs.Sub(web.Dist, "dist")
 	if err != nil {

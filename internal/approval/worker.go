@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,17 +15,19 @@ import (
 type Written struct {
 	Generation int64  // of the policy that holds it
 	UID        string // of that policy
+	Policy     string // the name of that policy; empty: the one that was asked for
 }
 
 // Check is called between reading the policy and writing it; an error stops the write and is returned as it is.
 type Check func(context.Context) error
 
-// PolicyWriter changes one policy of the host cluster by reading it, calling the check, and writing it back with the
-// resource version that it read; a conflict starts over. Both methods are idempotent.
+// PolicyWriter changes the policies that hold the grants on a resource by reading one, calling the check, and writing it back with
+// the resource version that it read; a conflict starts over. Both methods are idempotent. A resource has one policy, and further ones
+// (policy.PolicyShard) when that is full; the name is that of the first, or of the one that is known to hold the statement.
 type PolicyWriter interface {
-	// Put makes the policy hold the statements; it creates the policy.
+	// Put makes one of the policies hold the statements; it creates the policy.
 	Put(ctx context.Context, policy, resource string, statements []v1alpha1.Statement, check Check) (Written, error)
-	// Drop makes the policy not hold the sids. It fences: a Put that read the policy before can not succeed after.
+	// Drop makes no policy hold the sids. It fences: a Put that read a policy before can not succeed after.
 	Drop(ctx context.Context, policy, resource string, sids []string, check Check) (Written, error)
 }
 
@@ -44,17 +47,20 @@ type grewError struct{ now Shown }
 
 func (*grewError) Error() string { return "it would bring more than was approved" }
 
-// WorkerConfig of a Worker; every field but Wrote is required.
+// WorkerConfig of a Worker; every field but Wrote and DefaultMode is required.
 type WorkerConfig struct {
-	Name       string // unique among replicas and workers
-	Service    *Service
-	Writer     PolicyWriter
-	Objects    ObjectWriter
-	PolicyName func(resource string) string
-	Log        *slog.Logger
-	Lease      time.Duration // longer than a write takes
-	Poll       time.Duration // for jobs of other replicas, and for jobs that wait
-	Wrote      func(policy string)
+	Name    string // unique among replicas and workers
+	Service *Service
+	Writer  PolicyWriter
+	Objects ObjectWriter
+	// DefaultMode is the mode in which a resource is to be onboarded because the statement of this sid is its first; empty: it is not.
+	// nil: no resource is.
+	DefaultMode func(resource, sid string) (v1alpha1.Mode, error)
+	PolicyName  func(resource string) string
+	Log         *slog.Logger
+	Lease       time.Duration // longer than a write takes
+	Poll        time.Duration // for jobs of other replicas, and for jobs that wait
+	Wrote       func(policy string)
 }
 
 // Worker does the outbox's jobs: it brings approved items into the host cluster and revoked ones out of it.
@@ -185,10 +191,34 @@ func (w *Worker) write(ctx context.Context, j *Job) (name string, written Writte
 	name = w.PolicyName(it.ResourceName)
 	if j.Kind == JobApply {
 		written, err = w.Writer.Put(ctx, name, it.ResourceName, []v1alpha1.Statement{Statement(it)}, check)
+		if err == nil {
+			err = w.protect(ctx, it, check)
+		}
 	} else {
-		written, err = w.Writer.Drop(ctx, name, it.ResourceName, []string{it.SID}, check)
+		written, err = w.Writer.Drop(ctx, cmp.Or(it.Policy, name), it.ResourceName, []string{it.SID}, check)
 	}
-	return name, written, err
+	return cmp.Or(written.Policy, name), written, err
+}
+
+// protect onboards the resource in the default mode of its class after its first statement is written. It is a part of the job, so
+// that a crash before it is made good when the job is done again. It happens at no other time: a resource that an administrator
+// offboards does not come back by itself.
+func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
+	if w.DefaultMode == nil {
+		return nil
+	}
+	mode, err := w.DefaultMode(it.ResourceName, it.SID)
+	if err != nil || mode == "" {
+		return err
+	}
+	_, err = w.Objects.Apply(ctx, Change{Kind: ObjectProtectedResource, Name: w.PolicyName(it.ResourceName), Verb: VerbCreate, ToMode: mode,
+		After: canonical(v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: mode})}, check)
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		// There is one already, or the host cluster refuses it. The grant stands; its ticket says whether the resource is protected.
+		w.Log.Warn("a resource is not onboarded by its class's default mode", "resource", it.ResourceName, "mode", mode, "reason", refused.Message)
+		return nil
+	}
+	return err
 }
 
 // check reads the ticket again before each write, because a person may have revoked it meanwhile; looks at the lease,
@@ -234,7 +264,7 @@ func (j *Job) wanted(t *Ticket) bool {
 
 // failed gives the job back: refused ones step aside and are tried rarely, others are tried soon and keep the order.
 func (w *Worker) failed(ctx context.Context, j *Job, cause error) error {
-	if errors.Is(cause, ErrLeaseLost) || CodeOf(cause) == CodeStoreUnavailable {
+	if errors.Is(cause, ErrLeaseLost) || CodeOf(cause) == CodeStoreUnavailable || CodeOf(cause) == CodeOutcomeUnknown {
 		return cause
 	}
 	now := w.Service.Now()

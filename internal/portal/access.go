@@ -106,10 +106,16 @@ func askedFor(t *approval.Ticket, g policy.Grant) int {
 
 // ticketOf reads the ticket from a statement that the portal wrote.
 func ticketOf(ref policy.Ref, resource string) (int64, bool) {
-	if ref.Policy == "" || ref.Policy != policy.PolicyNameFor(resource) {
+	if ref.Policy == "" || !policyOf(ref.Policy, resource) {
 		return 0, false
 	}
 	return approval.TicketOfSID(ref.SID)
+}
+
+// policyOf reports whether a policy has the name of one of those that hold the portal's grants on a resource.
+func policyOf(name, resource string) bool {
+	base, _ := policy.SplitPolicyShard(name)
+	return base == policy.PolicyNameFor(resource)
 }
 
 func when(t time.Time) *time.Time {

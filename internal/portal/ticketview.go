@@ -1,6 +1,7 @@
 package portal
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,7 +99,7 @@ func (a *api) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 		out.Review = new(stepOf(c, *it.Review))
 	}
 	if t.Kind.Access() {
-		out.Sid, out.Policy = optional(it.SID), new(policy.PolicyNameFor(it.ResourceName))
+		out.Sid, out.Policy = optional(it.SID), new(cmp.Or(it.Policy, policy.PolicyNameFor(it.ResourceName)))
 	}
 	if ch := it.Change; ch != nil {
 		out.Policy = optional(ch.Name)

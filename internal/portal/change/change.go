@@ -81,12 +81,13 @@ func sides(in policy.Input, kind approval.Kind, items []approval.Item) (before, 
 	for _, it := range items {
 		switch {
 		case kind.Access():
-			name, statement := policy.PolicyNameFor(it.ResourceName), approval.Statement(it)
+			statement := approval.Statement(it)
+			name := shardOf(after.Policies, it.ResourceName, statement.SID)
 			before.Policies = without(before.Policies, name, it.SID)
 			after.Policies = with(after.Policies, name, statement)
 			units[it.ResourceName] = true
 		case kind == approval.KindRevoke && it.Target != nil:
-			after.Policies = without(after.Policies, policy.PolicyNameFor(it.ResourceName), approval.SID(it.Target.Ticket, it.Target.Item))
+			after.Policies = withoutTarget(after.Policies, it)
 			units[it.ResourceName] = true
 		case it.Change != nil:
 			if it.ResourceName != "" {
@@ -108,7 +109,11 @@ func policies(before, after []*v1alpha1.AccessControlPolicy, items []approval.It
 	names := map[string]bool{}
 	for _, it := range items {
 		if it.ResourceName != "" {
-			names[policy.PolicyNameFor(it.ResourceName)] = true
+			for _, all := range [][]*v1alpha1.AccessControlPolicy{before, after} {
+				for _, name := range shards(all, policy.PolicyNameFor(it.ResourceName)) {
+					names[name] = true
+				}
+			}
 		}
 	}
 	var out []Object

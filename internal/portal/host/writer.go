@@ -9,11 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/wallclock"
 )
 
 const (
@@ -42,7 +43,13 @@ func (h *Host) Urgent() *Writer { return &Writer{Client: h.urgent} }
 
 // Put implements approval.PolicyWriter.
 func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {
-	return w.edit(ctx, name, resource, true, check, func(p *v1alpha1.AccessControlPolicy) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	base, _ := policy.SplitPolicyShard(name)
+	read := func(ctx context.Context) (*v1alpha1.AccessControlPolicy, bool, error) {
+		return w.room(ctx, base, resource, statements)
+	}
+	return w.edit(ctx, resource, true, read, check, func(p *v1alpha1.AccessControlPolicy) {
 		for _, s := range statements {
 			i := slices.IndexFunc(p.Spec.Statements, func(x v1alpha1.Statement) bool { return x.SID == s.SID })
 			if i < 0 {
@@ -56,30 +63,46 @@ func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1
 
 // Drop implements approval.PolicyWriter.
 func (w *Writer) Drop(ctx context.Context, name, resource string, sids []string, check approval.Check) (approval.Written, error) {
-	return w.edit(ctx, name, resource, false, check, func(p *v1alpha1.AccessControlPolicy) {
-		p.Spec.Statements = slices.DeleteFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return slices.Contains(sids, s.SID) })
-		for _, sid := range sids {
-			p.Annotations[annotationFence] = sid
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	base, known := policy.SplitPolicyShard(name)
+	var out approval.Written
+	for n, last := 1, known; n <= last; n++ {
+		shard, held := policy.PolicyShard(base, n), false
+		read := func(ctx context.Context) (*v1alpha1.AccessControlPolicy, bool, error) { return w.read(ctx, shard) }
+		written, err := w.edit(ctx, resource, false, read, check, func(p *v1alpha1.AccessControlPolicy) {
+			if n == 1 {
+				last = max(known, policy.Shards(p))
+			}
+			before := len(p.Spec.Statements)
+			p.Spec.Statements = slices.DeleteFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return slices.Contains(sids, s.SID) })
+			held = len(p.Spec.Statements) < before
+			for _, sid := range sids {
+				p.Annotations[annotationFence] = sid
+			}
+		})
+		if err != nil {
+			return approval.Written{}, err
 		}
-	})
+		if out.Policy == "" || n == known || held {
+			out = written
+		}
+	}
+	return out, nil
 }
 
 // edit is read, check, write with the resource version that was read; a conflict starts over.
-func (w *Writer) edit(ctx context.Context, name, resource string, grants bool, check approval.Check, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
+func (w *Writer) edit(ctx context.Context, resource string, grants bool, read func(context.Context) (*v1alpha1.AccessControlPolicy, bool, error),
+	check approval.Check, change func(*v1alpha1.AccessControlPolicy)) (approval.Written, error) {
 	for range maxConflicts {
-		var p v1alpha1.AccessControlPolicy
-		err := w.Client.Get(ctx, client.ObjectKey{Name: name}, &p)
-		exists := err == nil
-		if err != nil && !apierrors.IsNotFound(err) {
-			return approval.Written{}, fmt.Errorf("read policy %s: %w", name, err)
+		found, exists, err := read(ctx)
+		if err != nil {
+			return approval.Written{}, err
 		}
-		if !exists {
-			p = v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: name}}
-		}
+		name, p := found.Name, *found
 		before := p.DeepCopy()
 		own(&p, resource)
+		prune(&p, wallclock.Now())
 		change(&p)
 		fenced, err := w.fenced(ctx, before)
 		if err != nil {
@@ -105,13 +128,13 @@ func (w *Writer) edit(ctx context.Context, name, resource string, grants bool, c
 			err = w.Client.Update(ctx, &p)
 		}
 		if err == nil {
-			return approval.Written{Generation: p.Generation, UID: string(p.UID)}, nil
+			return approval.Written{Generation: p.Generation, UID: string(p.UID), Policy: p.Name}, nil
 		}
 		if !again(exists, err) {
 			return approval.Written{}, refused(name, err)
 		}
 	}
-	return approval.Written{}, fmt.Errorf("write policy %s: it changed %d times in between", name, maxConflicts)
+	return approval.Written{}, fmt.Errorf("write a policy of %s: it changed %d times in between", resource, maxConflicts)
 }
 
 // again tells whether somebody else wrote in between.

@@ -1,0 +1,49 @@
+package change
+
+import (
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// shards are the names of the policies that hold the portal's grants on a resource: as many as the first one says, and one more that
+// a change may have begun.
+func shards(all []*v1alpha1.AccessControlPolicy, base string) []string {
+	out := []string{base}
+	p := find(all, base)
+	n := policy.Shards(p)
+	for i := 2; i <= n; i++ {
+		out = append(out, policy.PolicyShard(base, i))
+	}
+	if next := policy.PolicyShard(base, n+1); p != nil && len(p.Spec.Statements) >= v1alpha1.MaxStatements && find(all, next) != nil {
+		out = append(out, next)
+	}
+	return out
+}
+
+// shardOf names the policy that has a statement, or else the one that the portal would write it into.
+func shardOf(all []*v1alpha1.AccessControlPolicy, resource, sid string) string {
+	base := policy.PolicyNameFor(resource)
+	names := shards(all, base)
+	room := ""
+	for _, name := range names {
+		p := find(all, name)
+		if p != nil && slices.ContainsFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool { return s.SID == sid }) {
+			return name
+		}
+		if room == "" && (p == nil || len(p.Spec.Statements) < v1alpha1.MaxStatements) {
+			room = name
+		}
+	}
+	if room == "" {
+		return policy.PolicyShard(base, len(names)+1)
+	}
+	return room
+}
+
+func withoutTarget(all []*v1alpha1.AccessControlPolicy, it approval.Item) []*v1alpha1.AccessControlPolicy {
+	sid := approval.SID(it.Target.Ticket, it.Target.Item)
+	return without(all, shardOf(all, it.ResourceName, sid), sid)
+}
