@@ -135,13 +135,48 @@ func (s *story) setting(member, key, value string) {
 // While Cilium keeps the class's label out of identities a policy over it matches nothing, so nothing is said to be enforced.
 func TestEnforceWaitsForTheLabelsInIdentities(t *testing.T) {
 	s := enforced(t, "identities")
-	s.setting("m2", "labels", "k8s:app")
+	s.setting("m2", "labels", `k8s:com\.trip/appid`)
 	s.untilStates("the door stands open, and that is told", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberPending})
 	if m := s.message("m2"); !strings.Contains(m, "com.trip/identities") {
 		t.Errorf("%q", m)
 	}
+
+	late := begin(t, shared, "late")
+	late.protect(v1alpha1.ModeEnforce)
+	late.untilPlaced("m1", "m2")
+	late.push()
+	late.untilStates("Enforce waits everywhere", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberPending, "m2": v1alpha1.MemberPending})
+	if m := late.message("m1"); !strings.Contains(m, "Enforce waits") || !strings.Contains(m, "m2 (") || !strings.Contains(m, "com.trip/late") {
+		t.Errorf("%q", m)
+	}
+	if late.closing() {
+		t.Error("it closes members already")
+	}
+
 	s.setting("m2", "labels", `k8s:app k8s:com\.trip/`)
 	s.untilStates("it is closed", bothRealized)
+	late.until("Enforce goes on", func() string {
+		late.push()
+		if !late.closing() {
+			return "it is in Audit still"
+		}
+		return ""
+	})
+	late.untilStates("both are closed", bothRealized)
+}
+
+// closing tells whether the resource's Federated object closes the members.
+func (s *story) closing() bool {
+	s.Helper()
+	u, _ := s.federated()
+	if u == nil {
+		return false
+	}
+	closed, _, err := unstructured.NestedBool(u.Object, "spec", "template", "spec", "enableDefaultDeny", "ingress")
+	if err != nil {
+		s.Fatal(err)
+	}
+	return closed
 }
 
 // A member whose agents ignore what is pushed, or of whose agents nothing is known, is never realized, in Enforce and in Audit.

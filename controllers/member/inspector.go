@@ -58,7 +58,11 @@ type Inspector struct {
 	// members are those that were read, and met also those that were found unreadable.
 	members map[string]fitness
 	met     map[string]bool
-	looks   map[string]Look
+	// lacking are the members some label of which may not be in identities, and those that never answered.
+	lacking map[string]struct{}
+	// judged are the label keys that the findings take into account.
+	judged map[string]bool
+	looks  map[string]Look
 }
 
 // Prepare completes an inspector.
@@ -71,6 +75,7 @@ func (i *Inspector) Prepare() error {
 	}
 	i.wake, i.histories = make(chan struct{}, 1), map[string]history{}
 	i.members, i.met, i.looks = map[string]fitness{}, map[string]bool{}, map[string]Look{}
+	i.lacking, i.judged = map[string]struct{}{}, map[string]bool{}
 	return nil
 }
 
@@ -134,7 +139,7 @@ func (i *Inspector) look(ctx context.Context) (again bool) {
 			facts[n] = i.Read(ctx, c)
 			if ctx.Err() == nil {
 				// At once: whoever decides about this member does not wait for one that is slow to answer.
-				i.note(c.Name, &facts[n], preflight.Assess(facts[n], preflight.Needs{Kinds: i.Kinds(), Keys: i.Keys()}))
+				i.note(c.Name, &facts[n])
 			}
 		})
 	}

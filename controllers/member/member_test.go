@@ -165,31 +165,59 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 		change func()
 		// What is said about the classes in Enforce, about Audit, and about rules of requests.
 		redis, app, audit, http bool
-		changes                 int
+		// lacks is what is said of the member's pods as those that connect, by the label of applications.
+		lacks   string
+		changes int
 	}{
-		{"a member that never answered is not known", func() { facts.Silent = "away" }, true, true, true, true, 0},
-		{"it answers, and its configuration may not be read", func() { facts = configured(nil); facts.Cilium = preflight.Cilium{Unread: "forbidden"} }, true, true, true, true, 1},
-		{"all labels of pods are in identities", settings("a", "b"), false, false, false, false, 2},
-		{"one class's is not", settings("labels", `k8s:com\.trip/appid`), true, false, false, false, 3},
-		{"nothing changed", func() {}, true, false, false, false, 3},
-		{"agents only log", settings("policy-audit-mode", "true"), true, true, true, false, 4},
-		{"a member that is silent is as it was", func() { facts.Silent = "away" }, true, true, true, false, 4},
-		{"agents ignore what is pushed", settings("enable-cilium-clusterwide-network-policy", "false"), true, true, true, false, 5},
-		{"pods are closed without a policy", settings("enable-policy", "always"), false, false, true, false, 6},
-		{"the proxy is off", settings("enable-l7-proxy", "false"), false, false, false, true, 7},
-		{"what keeps a cluster from joining does not void what is pushed", func() { facts = configured(nil); facts.Cilium.Version = "v1.18.0" }, false, false, false, false, 8},
-		{"a member that left is forgotten", func() { members = nil }, true, true, true, true, 8},
+		{"a member that never answered is not known", func() { facts.Silent = "away" }, true, true, true, true, "unknown", 1},
+		{"it answers, and its configuration may not be read", func() { facts = configured(nil); facts.Cilium = preflight.Cilium{Unread: "forbidden"} }, true, true, true, true, "unknown", 2},
+		{"all labels of pods are in identities", settings("a", "b"), false, false, false, false, "", 3},
+		{"one class's is not", settings("labels", `k8s:com\.trip/appid`), true, false, false, false, "", 4},
+		{"nothing changed", func() {}, true, false, false, false, "", 4},
+		{"agents only log", settings("policy-audit-mode", "true"), true, true, true, false, "", 5},
+		{"a member that is silent is as it was", func() { facts.Silent = "away" }, true, true, true, false, "", 5},
+		{"agents ignore what is pushed", settings("enable-cilium-clusterwide-network-policy", "false"), true, true, true, false, "", 6},
+		{"pods are closed without a policy", settings("enable-policy", "always"), false, false, true, false, "", 7},
+		{"the proxy is off", settings("enable-l7-proxy", "false"), false, false, false, true, "", 8},
+		{"what keeps a cluster from joining does not void what is pushed", func() { facts = configured(nil); facts.Cilium.Version = "v1.18.0" }, false, false, false, false, "", 9},
+		{"that of applications is not, by which the unit denies", settings("labels", `k8s:com\.trip/redis`), false, true, false, false, "known", 10},
+		{"the labels are in a file", settings("label-prefix-file", "f"), true, true, false, false, "unknown", 11},
+		{"a member that left is forgotten", func() { members = nil }, true, true, true, true, "", 12},
 	} {
 		c.change()
 		i.look(t.Context())
-		if redis, app := i.Unenforced("m1", "redis") != "", i.Unenforced("m1", "app") != ""; redis != c.redis || app != c.app || changes != c.changes {
+		if redis, app := i.Unenforced("m1", redisKey) != "", i.Unenforced("m1", appKey) != ""; redis != c.redis || app != c.app || changes != c.changes {
 			t.Errorf("%s: redis %v, app %v, %d changes", c.reason, redis, app, changes)
+		}
+		lacks := ""
+		for _, l := range i.Without(appKey) {
+			if lacks = "known"; l.Unknown {
+				lacks = "unknown"
+			}
+		}
+		if lacks != c.lacks || (lacks != "") != (i.Takes("m1", appKey) != "") && len(members) > 0 {
+			t.Errorf("%s: lacks %q, takes %q", c.reason, lacks, i.Takes("m1", appKey))
 		}
 		if audit, http := i.Misread("m1") != "", i.NoHTTP("m1") != ""; audit != c.audit || http != c.http {
 			t.Errorf("%s: audit %v, requests %v", c.reason, audit, http)
 		}
 	}
+
+	// A class that is newer than the last look.
+	members, facts = []federation.Cluster{{Name: "m1"}}, configured(map[string]string{"labels": `k8s:com\.trip/redis`})
+	i.look(t.Context())
+	for range 2 {
+		if key := []string{"com.trip/new"}; i.Takes("m1", key) == "" || len(i.Without(key)) != 1 || i.Unenforced("m1", key) == "" {
+			t.Error("a label that no look judged by is taken to be in identities")
+		}
+		i.look(t.Context())
+	}
+	if i.Takes("m1", redisKey) != "" {
+		t.Error("the others are not as they were")
+	}
 }
+
+var redisKey, appKey = []string{"com.trip/redis"}, []string{"com.trip/appid"}
 
 // A proxy that restarts takes no rule away; one that stays away does at the next look.
 func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
@@ -227,8 +255,8 @@ func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { _ = i.Start(ctx) }()
 		synctest.Wait()
-		if i.Unenforced("m1", "redis") != "" || i.NoHTTP("m1") != "" || i.Unenforced("m2", "redis") == "" || !i.Waits() {
-			t.Errorf("m1 %q, m2 %q", i.Unenforced("m1", "redis"), i.Unenforced("m2", "redis"))
+		if i.Unenforced("m1", redisKey) != "" || i.NoHTTP("m1") != "" || i.Unenforced("m2", redisKey) == "" || !i.Waits() {
+			t.Errorf("m1 %q, m2 %q", i.Unenforced("m1", redisKey), i.Unenforced("m2", redisKey))
 		}
 		cancel()
 		synctest.Wait()

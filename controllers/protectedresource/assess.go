@@ -177,10 +177,14 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	confirmed = out.Propagated
 	// What was read back got there. KubeFed reports it some milliseconds later, which would be another status write for every unit.
 	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
-	if out.State == v1alpha1.MemberRealized && out.Mode == v1alpha1.ModeEnforce && f.Wanted {
+	switch {
+	case out.State != v1alpha1.MemberRealized || !f.Wanted:
+	case out.Mode == v1alpha1.ModeEnforce:
 		out.State, out.Message = f.enforcedIn(cluster)
-	}
-	if out.State == v1alpha1.MemberRealized && out.Mode != v1alpha1.ModeEnforce && out.DesiredRevision != "" && f.Wanted {
+		if out.State != v1alpha1.MemberRealized {
+			out.Message = condition.Truncate(f.retainedIn(p, cluster) + out.Message)
+		}
+	case out.DesiredRevision != "":
 		out.State, out.Message = f.readIn(cluster)
 	}
 	if why := f.downgraded(cluster); why != "" {

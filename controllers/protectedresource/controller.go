@@ -36,10 +36,8 @@ type Reconciler struct {
 	Federated federation.Host
 	// Groups are written before the units that refer to them.
 	Groups *externalgroup.Reconciler
-	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
-	Unenforced func(cluster, class string) string
-	// Misread says why policies that close nothing mean something else in a member than they say; "": they do not.
-	Misread func(cluster string) string
+	// Members tells what was found in the members themselves.
+	Members Members
 	// Opened names a policy that is not ACP's and opens the pods with a label for a dataplane in a member; "": there is none.
 	Opened func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
 	// Mark is that of a downgrade in a member; nil: there is none.

@@ -36,6 +36,12 @@ type facts struct {
 	Refused  []policy.Refusal
 	// Leaves says what a dataplane leaves open whatever is said.
 	Leaves []string
+	// Retained is the unit in the terms of dataplanes that its class does not name any more and that still close a member.
+	Retained []enforcer.Rendered
+	// waiting says where Enforce waits.
+	waiting waiting
+	// sources caches unmatched.
+	sources *string
 	// Stays are the kinds of which nothing could be rendered though the class asks for it: what is there stays.
 	Stays []federation.Kind
 	// Lacking says of members, by enforcer, why they enforce nothing of what they are given.
@@ -58,10 +64,8 @@ type facts struct {
 
 	// Observe tells what a member has.
 	Observe func(cluster, object string) federation.Observation
-	// Unenforced says why a member would refuse nobody of a class whatever it is given; "": it would.
-	Unenforced func(cluster, class string) string
-	// Misread says why policies that close nothing mean something else in a member than they say; "": they do not.
-	Misread func(cluster string) string
+	// Members tells what was found in the members themselves.
+	Members Members
 	// Opened names a policy that is not ACP's and opens the pods with a label for a dataplane in a member; "": there is none.
 	Opened func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
 	// Mark is that of a downgrade in a member, as it was read there; nil: none was.

@@ -20,7 +20,7 @@ var errNotReady = errors.New("the host's federated objects and members are not l
 func (r *Reconciler) gather(resource string) (*facts, error) {
 	f := &facts{Lacking: map[v1alpha1.EnforcerName]map[string]string{},
 		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.AskedAt(resource), View: r.Index.View(), Objects: r.Index.Protecting(resource),
-		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Unenforced: r.Unenforced, Misread: r.Misread, Opened: r.Opened, Mark: r.Mark,
+		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, Opened: r.Opened, Mark: r.Mark,
 	}
 	f.Before, _ = r.Board.Get(resource)
 	f.Existing = r.existing(resource)
@@ -131,6 +131,7 @@ func (r *Reconciler) render(f *facts) {
 		return
 	}
 	f.Placement = clusters
+	f.waiting = f.waits()
 	for _, name := range f.Unit.Enforcers {
 		e, why := r.Enforcers.Of(name, f.View, f.Clusters, f.Now)
 		switch {
@@ -143,7 +144,11 @@ func (r *Reconciler) render(f *facts) {
 			f.Stays = append(f.Stays, kindOf(name))
 			continue
 		}
-		out, err := e.Render(f.Unit)
+		u := f.Unit
+		if name == v1alpha1.EnforcerCilium {
+			u = f.waiting.audited(u, f.targets())
+		}
+		out, err := e.Render(u)
 		if err != nil {
 			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("enforcer %s: %s", name, err)}
 			f.Stays = append(f.Stays, kindOf(name))
@@ -154,11 +159,38 @@ func (r *Reconciler) render(f *facts) {
 		f.Leaves = append(f.Leaves, out.Unenforced...)
 		f.Lacking[name] = r.Enforcers.Lacking(name, f.Clusters)
 	}
+	r.retain(f)
+}
+
+// retain renders the unit for dataplanes that its class does not name any more, while an object of theirs closes a member:
+// it stays there until another dataplane enforces the unit, and until then it gets every change, revocations too.
+func (r *Reconciler) retain(f *facts) {
+	for name, kind := range kinds {
+		if f.enforcedBy(name) || len(f.closedBy(kind)) == 0 {
+			continue
+		}
+		e, why := r.Enforcers.Of(name, f.View, f.Clusters, f.Now)
+		if why != nil {
+			continue // then the object stays as it is
+		}
+		u := f.Unit
+		u.Enforcers = []v1alpha1.EnforcerName{name}
+		switch {
+		case name != v1alpha1.EnforcerCilium:
+			u = f.View.WithStatements(u, f.Now)
+		case !f.wildcard():
+			// The class has no units of wildcards for Cilium any more.
+			u.Rules = slices.Concat(u.Rules, u.Inherited)
+		}
+		if out, err := e.Render(u); err == nil {
+			f.Retained = append(f.Retained, out.Objects...)
+		}
+	}
 }
 
 // groups gathers the groups that decide together with the unit.
 func (r *Reconciler) groups(f *facts) error {
-	if !f.enforcedBy(v1alpha1.EnforcerCilium) {
+	if !f.enforcedBy(v1alpha1.EnforcerCilium) && !f.retains(federation.CiliumPolicy) {
 		return nil // others write the addresses into the policies
 	}
 	f.Subjects = f.View.GroupsOf(&f.Unit)

@@ -30,7 +30,7 @@ func meshed(t *testing.T) *facts {
 	return &facts{Resource: "r:*", Wanted: true, View: index.New(index.NewFeeds()).View(), Placement: []string{"m1"}, Revision: enforcer.Revision,
 		Unit:     policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
 		Rendered: []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
-		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Unenforced: func(_, _ string) string { return "" }, Misread: func(string) string { return "" }, Opened: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
+		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Members: sound{}, Opened: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
 		Observe: func(string, string) federation.Observation {
 			return federation.Observation{Registered: true, Reachable: true}
 		}}
@@ -147,7 +147,7 @@ func TestEnforcedByWhom(t *testing.T) {
 		{"that is none of Cilium's business", both[:1], "", "", istio, v1alpha1.MemberRealized},
 	} {
 		f := meshed(t)
-		f.Unit.Enforcers, f.Unenforced = c.enforcers, func(_, _ string) string { return c.audits }
+		f.Unit.Enforcers, f.Members = c.enforcers, unsound{"m1": c.audits}
 		f.Opened = func(by v1alpha1.EnforcerName, _, _, _ string) string {
 			if by == c.opens {
 				return "somebody's policy"

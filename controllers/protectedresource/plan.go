@@ -41,29 +41,26 @@ func decide(f *facts) (plan, error) {
 
 func decideWanted(f *facts) (plan, error) {
 	p := plan{Desired: map[string]map[string]string{}}
-	targets := f.targets()
-	wanted := map[string]bool{}
+	wanted, targets := map[string]bool{}, f.targets()
 	for i := range f.Rendered {
-		r := &f.Rendered[i]
-		key := renderedKey(r)
-		wanted[key] = true
-		p.Desired[key] = desired(r, targets)
-		e := existing(f, key)
-		placed := f.placeable(e, targets)
-		if e == nil && len(placed) == 0 {
-			continue
-		}
-		next := compose(f, r, e, placed)
-		differs, err := federation.Differs(e, next)
-		if err != nil {
+		wanted[renderedKey(&f.Rendered[i])] = true
+		if err := p.place(f, &f.Rendered[i], targets); err != nil {
 			return plan{}, err
 		}
-		if differs || e.Releases(next, f.Clusters) {
-			p.Writes = append(p.Writes, next)
+	}
+	replaced := maps.Clone(p.Desired)
+	for i := range f.Retained {
+		r := &f.Retained[i]
+		kind := renderedKind(r)
+		if retained := f.unreplaced(kind, targets, replaced); len(retained) > 0 {
+			wanted[renderedKey(r)] = true
+			if err := p.place(f, r, retained); err != nil {
+				return plan{}, err
+			}
 		}
 	}
+	successors := maps.Clone(p.Desired)
 	var surplus []*federation.Object
-	replaced := maps.Clone(p.Desired)
 	for _, e := range f.Existing {
 		if wanted[e.Key()] {
 			continue
@@ -73,9 +70,12 @@ func decideWanted(f *facts) (plan, error) {
 			continue
 		}
 		// What a rendering lacks is said by its other objects, or only opened something, but it may be what closes a member
-		// until those are there: it goes where they were read back.
-		needed := slices.DeleteFunc(slices.Clone(e.Placement), func(c string) bool {
-			return !slices.Contains(targets, c) || f.forgotten(c) || f.realizedIn(c, replaced)
+		// until those are there: it goes where they were read back, and, if they are another dataplane's, where that enforces
+		// them.
+		needed := f.unreplaced(e.Kind, e.Placement, replaced)
+		needed = slices.DeleteFunc(slices.Clone(e.Placement), func(c string) bool {
+			return !slices.Contains(targets, c) || f.forgotten(c) ||
+				f.realizedIn(c, successors) && (!slices.Contains(needed, c) || f.retains(e.Kind))
 		})
 		if len(needed) == 0 {
 			surplus = append(surplus, e)
@@ -94,6 +94,60 @@ func decideWanted(f *facts) (plan, error) {
 	p.Writes, p.Deletes = append(p.Writes, gone.Writes...), gone.Deletes
 	maps.Copy(p.Desired, gone.Desired)
 	return p, nil
+}
+
+// place adds to the plan what a rendered object needs to be in some members.
+func (p *plan) place(f *facts, r *enforcer.Rendered, targets []string) error {
+	key := renderedKey(r)
+	p.Desired[key] = desired(r, targets)
+	e := existing(f, key)
+	placed := f.placeable(e, targets)
+	if e == nil && len(placed) == 0 {
+		return nil
+	}
+	next := compose(f, r, e, placed)
+	differs, err := federation.Differs(e, next)
+	if err != nil {
+		return err
+	}
+	if differs || e.Releases(next, f.Clusters) {
+		p.Writes = append(p.Writes, next)
+	}
+	return nil
+}
+
+// unreplaced are the members in which objects of a kind that the class does not name any more are what closes the resource:
+// what is to replace them was not read back, or is not enforced.
+func (f *facts) unreplaced(kind federation.Kind, among []string, replaced map[string]map[string]string) []string {
+	if f.enforcedByKind(kind) {
+		return nil // two objects of one dataplane are enforced, or not, together
+	}
+	closed, targets := f.closedBy(kind), f.targets()
+	return slices.DeleteFunc(slices.Clone(among), func(c string) bool {
+		if !closed[c] || !slices.Contains(targets, c) || f.forgotten(c) || f.mode(c) == v1alpha1.ModeAudit {
+			return true
+		}
+		if !f.realizedIn(c, replaced) {
+			return false
+		}
+		state, _ := f.enforcedIn(c)
+		return state == v1alpha1.MemberRealized
+	})
+}
+
+// enforcedByKind tells whether the unit's class names the enforcer whose objects are of a kind.
+func (f *facts) enforcedByKind(kind federation.Kind) bool {
+	for name, k := range kinds {
+		if k == kind && f.enforcedBy(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// retains tells whether the unit was rendered for a dataplane that its class does not name any more.
+func (f *facts) retains(kind federation.Kind) bool {
+	return slices.ContainsFunc(f.Retained, func(r enforcer.Rendered) bool { return renderedKind(&r) == kind })
 }
 
 // decideRemoval takes one step of the way out: render as Audit without rules, place nowhere, delete. Each waits until

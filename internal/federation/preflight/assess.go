@@ -65,7 +65,9 @@ type Finding struct {
 	Severity Severity `json:"severity"`
 	Code     string   `json:"code"`
 	// About is the class of a finding about one class.
-	About   string `json:"about,omitempty"`
+	About string `json:"about,omitempty"`
+	// Label is the pod label key of a finding about one label.
+	Label   string `json:"label,omitempty"`
 	Message string `json:"message"`
 	Do      string `json:"do"`
 

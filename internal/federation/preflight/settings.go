@@ -134,13 +134,21 @@ func identityLabels(c Cilium, keys []Key) []Finding {
 			}
 			if !filter.Has(k.Label) && !missing[k] {
 				missing[k] = true
-				out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, About: k.Class, voids: VoidsEnforce,
-					Message: fmt.Sprintf("the label %s of class %s is not in Cilium's identities: what selects it matches nothing", k.Label, k.Class),
+				out = append(out, Finding{Severity: Fails, Code: LabelNotIdentity, About: k.Class, Label: k.Label, voids: VoidsEnforce,
+					Message: fmt.Sprintf("the label %s is not in Cilium's identities: what selects it matches nothing", k.named()),
 					Do:      fmt.Sprintf("add k8s:%s to the setting labels in %s and restart the agents", strings.ReplaceAll(k.Label, ".", `\.`), source.Where)})
 			}
 		}
 	}
 	return out
+}
+
+// named names the label with its class, if that is known.
+func (k Key) named() string {
+	if k.Class == "" {
+		return k.Label
+	}
+	return k.Label + " of class " + k.Class
 }
 
 // clip bounds a value that somebody else wrote.

@@ -1,0 +1,54 @@
+package protectedresource
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/acp-io/acp/controllers/member"
+)
+
+// sound are members that enforce everything.
+type sound struct{}
+
+func (sound) Unenforced(string, []string) string { return "" }
+func (sound) Takes(string, []string) string      { return "" }
+func (sound) Misread(string) string              { return "" }
+
+func (sound) Without([]string) []member.Lack { return nil }
+
+// unsound says of members why they enforce nothing.
+type unsound map[string]string
+
+func (u unsound) Unenforced(cluster string, _ []string) string { return u[cluster] }
+func (unsound) Takes(string, []string) string                  { return "" }
+func (unsound) Misread(string) string                          { return "" }
+
+func (unsound) Without([]string) []member.Lack { return nil }
+
+// labelless says of members which label keys are not in identities there; "?" stands for any, if nobody knows.
+type labelless map[string]string
+
+func (l labelless) lack(cluster string, keys []string) member.Lack {
+	switch key := l[cluster]; {
+	case key == "?":
+		return member.Lack{Member: cluster, Why: "nobody could look", Unknown: true}
+	case key != "" && slices.Contains(keys, key):
+		return member.Lack{Member: cluster, Why: key + " is not in identities"}
+	}
+	return member.Lack{}
+}
+
+func (l labelless) Unenforced(cluster string, keys []string) string { return l.Takes(cluster, keys) }
+func (l labelless) Takes(cluster string, keys []string) string      { return l.lack(cluster, keys).Why }
+
+func (labelless) Misread(string) string { return "" }
+
+func (l labelless) Without(keys []string) []member.Lack {
+	var out []member.Lack
+	for _, c := range slices.Sorted(maps.Keys(l)) {
+		if lack := l.lack(c, keys); lack.Why != "" && len(keys) > 0 {
+			out = append(out, lack)
+		}
+	}
+	return out
+}

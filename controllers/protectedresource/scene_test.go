@@ -1,0 +1,165 @@
+package protectedresource
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/dataplane"
+	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/enforcer/cilium"
+	"github.com/acp-io/acp/internal/enforcer/istio"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const (
+	sceneResource = "trnv1:rsc:o:redis:clusters:x"
+	sceneApps     = "trnv1:rsc:o:iam:sa:app/"
+	redisKey      = "com.trip/redis"
+	appKey        = "com.trip/appid"
+)
+
+// scene is one resource of a class in a few members, with the real compiler and the real enforcers, and with KubeFed played:
+// what a plan writes is in every placed member at once.
+type scene struct {
+	*testing.T
+	enforcers []v1alpha1.EnforcerName
+	spec      v1alpha1.ProtectedResourceSpec
+	allowed   []string // applications
+	denied    []string
+	placement []v1alpha1.ClusterName
+	clusters  []federation.Cluster
+	members   Members
+	lacking   map[string]string // of Istio
+	existing  []*federation.Object
+	// away are the members that do not answer.
+	away []string
+}
+
+func newScene(t *testing.T, members ...string) *scene {
+	s := &scene{T: t, members: sound{}, spec: v1alpha1.ProtectedResourceSpec{Mode: v1alpha1.ModeEnforce}, allowed: []string{"1"},
+		enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}}
+	for _, m := range members {
+		s.join(m)
+	}
+	return s
+}
+
+func (s *scene) join(member string) {
+	s.clusters = append(s.clusters, federation.Cluster{Name: member})
+	s.placement = append(s.placement, v1alpha1.ClusterName(member))
+}
+
+// enforcersOf are all enforcers, whatever the members can do.
+type enforcersOf map[string]string
+
+func (enforcersOf) Of(name v1alpha1.EnforcerName, _ *index.View, clusters []federation.Cluster, _ time.Time) (enforcer.Enforcer, *dataplane.Reason) {
+	if name == v1alpha1.EnforcerCilium {
+		return cilium.Enforcer{}, nil
+	}
+	e, err := istio.New(istio.Config{Default: istio.Capabilities{Dataplane: istio.Sidecar, Version: "1.31", StrictMTLS: true}})
+	if err != nil {
+		return nil, &dataplane.Reason{Why: err.Error()}
+	}
+	return e, nil
+}
+
+func (e enforcersOf) Lacking(name v1alpha1.EnforcerName, _ []federation.Cluster) map[string]string {
+	if name == v1alpha1.EnforcerIstio {
+		return e
+	}
+	return nil
+}
+
+func (s *scene) facts() *facts {
+	s.Helper()
+	statement := func(sid string, effect v1alpha1.Effect, apps []string) (out []v1alpha1.Statement) {
+		for _, a := range apps {
+			out = append(out, v1alpha1.Statement{SID: sid + a, Effect: effect, Subjects: []v1alpha1.Subject{v1alpha1.Subject(sceneApps + a)},
+				Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{sceneResource}})
+		}
+		return out
+	}
+	spec := s.spec
+	spec.Resource = sceneResource
+	placement := slices.Clone(s.placement)
+	in := policy.Input{
+		ResourceClasses: []*v1alpha1.ResourceClass{{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{
+			Pattern: "trnv1:rsc:o:redis:clusters:*", LabelKey: redisKey, Enforcers: s.enforcers, Placement: v1alpha1.Placement{Clusters: &placement},
+			Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379}}}}}}},
+		SubjectClasses: []*v1alpha1.SubjectClass{{ObjectMeta: metav1.ObjectMeta{Name: "app"}, Spec: v1alpha1.SubjectClassSpec{
+			Pattern: sceneApps + "*", LabelKey: appKey, ServiceAccountTemplate: "app-{id}"}}},
+		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: spec}},
+		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{
+			Statements: slices.Concat(statement("allow", v1alpha1.EffectAllow, s.allowed), statement("deny", v1alpha1.EffectDeny, s.denied))}}},
+	}
+	f := &facts{Resource: sceneResource, Now: time.Unix(1e9, 0), View: &index.View{Snapshot: policy.NewSnapshot(in)}, Objects: in.Resources, Clusters: s.clusters,
+		Members: s.members, Revision: enforcer.Revision, Existing: s.existing, Lacking: map[v1alpha1.EnforcerName]map[string]string{},
+		Opened: func(v1alpha1.EnforcerName, string, string, string) string { return "" }}
+	f.Observe = func(cluster, key string) federation.Observation {
+		o := federation.Observation{Registered: true, Reachable: !slices.Contains(s.away, cluster)}
+		if e := existing(f, key); e != nil && o.Reachable && slices.Contains(e.Placement, cluster) {
+			revision := enforcer.Revision(e.SpecIn(cluster))
+			o.Object = &federation.Observed{Name: e.Meta.Name, Revision: revision, Label: revision}
+		}
+		return o
+	}
+	if f.Unit, f.Wanted = f.View.CompileResource(sceneResource, f.Now); !f.Wanted {
+		s.Fatal("nothing is wanted")
+	}
+	f.foldWildcards()
+	(&Reconciler{Enforcers: enforcersOf(s.lacking)}).render(f)
+	if f.Problem != nil {
+		s.Fatal(f.Problem)
+	}
+	return f
+}
+
+// settle decides and carries out what is decided until nothing is left to do, and returns the last decision's states.
+func (s *scene) settle() map[string]v1alpha1.ClusterState {
+	s.Helper()
+	for range 10 {
+		f := s.facts()
+		p, err := decide(f)
+		if err != nil {
+			s.Fatal(err)
+		}
+		for _, w := range p.Writes {
+			w.Meta.ResourceVersion, w.Propagation.Seen = "1", true
+			s.existing = replace(s.existing, w)
+		}
+		for _, d := range p.Deletes {
+			s.existing = slices.DeleteFunc(s.existing, func(e *federation.Object) bool { return e.Key() == d.Key() })
+		}
+		if len(p.Writes)+len(p.Deletes) > 0 {
+			continue
+		}
+		out := map[string]v1alpha1.ClusterState{}
+		states, _ := f.clusterStates(&outcome{Plan: p, Existing: s.existing}, objectNames(f, &p, s.existing))
+		for _, c := range states {
+			out[string(c.Name)] = c
+		}
+		return out
+	}
+	s.Fatal("it does not settle")
+	return nil
+}
+
+// closed are the members that an object of a kind closes.
+func (s *scene) closed(kind federation.Kind) []string {
+	var out []string
+	for _, c := range s.clusters {
+		for _, e := range s.existing {
+			if e.Kind == kind && slices.Contains(e.Placement, c.Name) && closes(kind, e.SpecIn(c.Name)) {
+				out = append(out, c.Name)
+				break
+			}
+		}
+	}
+	return out
+}

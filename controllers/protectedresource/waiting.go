@@ -1,0 +1,116 @@
+package protectedresource
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/internal/enforcer"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// waiting says in which members Enforce waits, and for whom. Its zero value waits for nobody.
+type waiting struct {
+	// members are those that are in Audit because Enforce waits.
+	members map[string]bool
+	// lacks are the members that it waits for, by name.
+	lacks []member.Lack
+}
+
+// why returns why a member is not closed yet; "": Enforce does not wait there.
+func (w *waiting) why(cluster string) string {
+	if !w.members[cluster] {
+		return ""
+	}
+	return "Enforce waits, and until then the member is in Audit: the class's labels may not be in identities of " + membersOf(w.lacks) +
+		"; mend that, or set these members to Observe in spec.clusterModes"
+}
+
+// waits finds out in which members Enforce has to wait for labels in identities. A workload that is closed while some
+// member's identities lack a label would refuse the callers of that member, and one whose own label is missing would not be
+// closed at all. So no member is closed before every placed one takes the labels.
+//
+// What was closed before stays closed, and gets every change: a member where the resource is closed never waits, and none
+// waits for it. So a member that joins later, or one that lost its labels, holds up only what is still open. A name without
+// a registration is no member, and one that is set to Observe has nothing to close.
+func (f *facts) waits() waiting {
+	if f.wildcard() || !f.enforcedBy(v1alpha1.EnforcerCilium) {
+		return waiting{}
+	}
+	closed := f.closedBy(federation.CiliumPolicy)
+	registered := map[string]bool{}
+	for i := range f.Clusters {
+		registered[f.Clusters[i].Name] = true
+	}
+	keys := slices.Concat(selectorKeys(&f.Unit), subjectKeys(&f.Unit, false))
+	w := waiting{members: map[string]bool{}}
+	for _, c := range f.targets() {
+		if closed[c] || !registered[c] {
+			continue
+		}
+		if f.mode(c) == v1alpha1.ModeEnforce {
+			w.members[c] = true
+		}
+		if why := f.Members.Takes(c, keys); why != "" {
+			w.lacks = append(w.lacks, member.Lack{Member: c, Why: why})
+		}
+	}
+	if len(w.members) == 0 || len(w.lacks) == 0 {
+		return waiting{}
+	}
+	return w
+}
+
+// closedBy are the members in which an object of a kind closes the resource, as it is written now. An object that cannot be
+// read in full may do so wherever it is placed.
+func (f *facts) closedBy(kind federation.Kind) map[string]bool {
+	out := map[string]bool{}
+	for _, e := range f.Existing {
+		if e.Kind != kind {
+			continue
+		}
+		template := e.Foreign || closes(e.Kind, e.TemplateSpec)
+		for _, c := range e.Placement {
+			own := e.Overrides[c].Spec
+			if own == nil && template || own != nil && (e.Foreign || closes(e.Kind, own)) {
+				out[c] = true
+			}
+		}
+	}
+	return out
+}
+
+// closes tells whether a workload that loses a spec is open afterwards.
+func closes(kind federation.Kind, spec map[string]any) bool {
+	effect := effects[kind]
+	return effect == nil || effect(spec, nil) == enforcer.Opens
+}
+
+// audited returns the unit as it is rendered while Enforce waits in some members: in Audit there.
+func (w *waiting) audited(u policy.Unit, targets []string) policy.Unit {
+	if len(w.members) == 0 {
+		return u
+	}
+	own := u.ClusterModes
+	u.ClusterModes = maps.Clone(own)
+	if u.ClusterModes == nil {
+		u.ClusterModes = map[string]v1alpha1.Mode{}
+	}
+	// A mode of their own makes the object larger by a spec for each, so where all with the base mode wait the base waits.
+	base := u.Mode == v1alpha1.ModeEnforce && !slices.ContainsFunc(targets, func(c string) bool {
+		_, has := own[c]
+		return !has && !w.members[c]
+	})
+	if base {
+		u.Mode = v1alpha1.ModeAudit
+	}
+	for c := range w.members {
+		delete(u.ClusterModes, c)
+		if u.Mode != v1alpha1.ModeAudit {
+			u.ClusterModes[c] = v1alpha1.ModeAudit
+		}
+	}
+	return u
+}
