@@ -116,7 +116,7 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 func (c *collector) follower(m member) (*hubble.Follower, error) {
 	cfg := hubble.Config{
 		Member: m.name, Address: m.address, Members: len(c.o.members), Keep: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
-		Resume: c.writer, Evaluators: c.source, Sink: c.totals, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
+		Resume: c.writer, Evaluators: c.source, Lags: c.source.Lags, Sink: c.totals, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
 	}
 	if c.tap != nil {
 		cfg.Tap = c.tap

@@ -2,6 +2,8 @@ package hubble
 
 import (
 	"net/netip"
+	"reflect"
+	"strings"
 	"time"
 
 	flowpb "github.com/cilium/cilium/api/v1/flow"
@@ -39,6 +41,8 @@ type ruling struct {
 	settled time.Time
 	// followed counts what a ruling that is such a one decides; nil for others.
 	followed prometheus.Counter
+	// unknown counts what is decided although nobody knows what the member has; nil for others.
+	unknown prometheus.Counter
 	// shown is the newest hour in which something was counted for it.
 	shown int64
 }
@@ -67,12 +71,22 @@ type books struct {
 	limit   int
 	epochs  []audit.Epoch
 	open    [2]*book // the one used last is first
+	// lags are those of the member as they were last; lagging remembers the decisions that follow from them.
+	lags    audit.Lags
+	lagging map[laggingPair]*ruling
+}
+
+// laggingPair is a pair that is decided by what the member had, from an instant on.
+type laggingPair struct {
+	pair
+	from time.Time
+	by   *book
 }
 
 // at returns the book for the instant. The epochs are those that there are now, newest first.
 func (b *books) at(epochs []audit.Epoch, at time.Time) *book {
 	if len(b.epochs) == 0 || &epochs[0] != &b.epochs[0] {
-		b.epochs, b.open = epochs, [2]*book{}
+		b.epochs, b.open, b.lagging = epochs, [2]*book{}, nil
 	}
 	if first := b.open[0]; first != nil && first.covers(at) {
 		return first
@@ -121,8 +135,7 @@ func begins(e audit.Epoch, at time.Time) time.Time {
 func (b *books) rule(k *book, p pair, at time.Time) *ruling {
 	r := k.rulings[p]
 	if r == nil {
-		o := audit.Observation{Time: at, Cluster: b.member, Source: *p.from, Destination: *p.to, Protocol: p.transport.protocol(), Verdict: verdictOf(p.verdict)}
-		o.Source.Address, o.Destination.Port, o.Destination.Cluster = p.address, p.port, b.member
+		o := b.observation(p, at)
 		record := audit.Attribute(k.Evaluator, o)
 		r = b.ruling(k.Evaluator, record)
 		if record.Disagrees() {
@@ -134,10 +147,74 @@ func (b *books) rule(k *book, p pair, at time.Time) *ruling {
 		}
 		k.rulings[p] = r
 	}
+	if b.lags != nil {
+		if lag := b.lagOf(r, at); lag != nil {
+			return b.realized(k, p, at, lag, r)
+		}
+	}
+	return r.settledAt(at)
+}
+
+// settledAt is the ruling at an instant: until the dataplane has followed a change, what it does counts.
+func (r *ruling) settledAt(at time.Time) *ruling {
 	if r.behind != nil && at.Before(r.settled) {
 		return r.behind
 	}
 	return r
+}
+
+// follow takes in what the member has now.
+func (b *books) follow(lags audit.Lags) {
+	if reflect.ValueOf(lags).Pointer() != reflect.ValueOf(b.lags).Pointer() {
+		b.lags, b.lagging = lags, nil
+	}
+}
+
+// lagOf is the latest lag of the resources of a ruling at an instant; nil: the member has what the policies ask for.
+func (b *books) lagOf(r *ruling, at time.Time) (last *audit.Lag) {
+	e := &r.tally.Edges[0]
+	if e.Resource == "" {
+		return nil
+	}
+	last = b.lags.Of(e.Resource, at)
+	for name := range strings.FieldsSeq(e.OtherResources) {
+		if l := b.lags.Of(name, at); l != nil && (last == nil || l.From.After(last.From)) {
+			last = l
+		}
+	}
+	return last
+}
+
+// realized decides by what the member has. The adapter reads back after the dataplane has followed, so where the dataplane does
+// what the policies ask for by now, or did lately, that counts.
+func (b *books) realized(k *book, p pair, at time.Time, lag *audit.Lag, wanted *ruling) *ruling {
+	key := laggingPair{pair: p, from: lag.From, by: k}
+	r := b.lagging[key]
+	if r == nil {
+		record, known := audit.AttributeRealized(k.Evaluator, b.lags, b.observation(p, at))
+		r = b.ruling(k.Evaluator, record)
+		switch now := wanted.settledAt(at); {
+		case !known:
+			r.unknown = b.metrics.unknown.WithLabelValues(b.member)
+		case record.Disagrees() && now.disagreements == nil:
+			r = now
+		case record.Disagrees():
+			r.disagreements = b.metrics.disagreements.WithLabelValues(b.labels(record)...)
+		default:
+			r.followed = b.metrics.lagging.WithLabelValues(b.member)
+		}
+		if b.lagging == nil || len(b.lagging) >= b.limit {
+			b.lagging = map[laggingPair]*ruling{}
+		}
+		b.lagging[key] = r
+	}
+	return r
+}
+
+func (b *books) observation(p pair, at time.Time) audit.Observation {
+	o := audit.Observation{Time: at, Cluster: b.member, Source: *p.from, Destination: *p.to, Protocol: p.transport.protocol(), Verdict: verdictOf(p.verdict)}
+	o.Source.Address, o.Destination.Port, o.Destination.Cluster = p.address, p.port, b.member
+	return o
 }
 
 func (b *books) ruling(e audit.Evaluator, record audit.Record) *ruling {

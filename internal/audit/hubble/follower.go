@@ -66,9 +66,12 @@ type Config struct {
 
 	Resume     Resumer
 	Evaluators Evaluators
-	Sink       Sink
-	Metrics    *Metrics
-	Log        *slog.Logger
+	// Lags are the resources of which the member does not have what the policies ask for, or did not at some time of late;
+	// nil: nobody knows, and it counts as having it.
+	Lags    func(member string) audit.Lags
+	Sink    Sink
+	Metrics *Metrics
+	Log     *slog.Logger
 
 	// MinBackoff and MaxBackoff bound the wait between two attempts, which doubles and is jittered; 0.5 s and 30 s.
 	MinBackoff, MaxBackoff time.Duration

@@ -39,7 +39,7 @@ func newIntake(cfg *Config, r audit.Resume) *intake {
 	t := &intake{cfg: cfg, seen: newSeen(r, share(maxSeen)), connections: newConnections(r.Position, share(maxConnections)),
 		counters: cfg.Metrics.of(cfg.Member)}
 	t.books = books{member: cfg.Member, metrics: cfg.Metrics, limit: share(maxRulings)}
-	t.endpoints = newEndpoints(share(maxEndpoints), func() { t.books.open = [2]*book{} })
+	t.endpoints = newEndpoints(share(maxEndpoints), func() { t.books.open, t.books.lagging = [2]*book{}, nil })
 	t.publish()
 	return t
 }
@@ -194,6 +194,9 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	// A time that is still to come is a clock that is wrong: grants would be decided as ended, counts would lie in minutes
 	// that nobody looks at, and the event would have to be remembered until then.
 	at = earlier(at, now)
+	if t.cfg.Lags != nil {
+		t.books.follow(t.cfg.Lags(t.cfg.Member))
+	}
 	k := t.books.at(t.cfg.Evaluators.Epochs(), at)
 	p := pair{from: from, to: to, port: port(e.destinationPort), transport: e.transport, verdict: verdict}
 	if from.Kind == audit.KindOutside {
@@ -216,6 +219,9 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	}
 	if r.followed != nil {
 		r.followed.Add(float64(n))
+	}
+	if r.unknown != nil {
+		r.unknown.Add(float64(n))
 	}
 	r.shown = max(r.shown, hourOf(at))
 	taken.Tally, taken.Count = &r.tally, n

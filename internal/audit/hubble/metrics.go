@@ -11,6 +11,8 @@ type Metrics struct {
 	damaged       *prometheus.CounterVec
 	disagreements *prometheus.CounterVec
 	behind        *prometheus.CounterVec
+	lagging       *prometheus.CounterVec
+	unknown       *prometheus.CounterVec
 	connected     *prometheus.GaugeVec
 	position      *prometheus.GaugeVec
 }
@@ -34,10 +36,14 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 			[]string{"cluster", "decision", "verdict"}),
 		behind: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_behind_change_total",
 			Help: "Connections that the dataplane treated as the policies said up to 35 seconds before: they are decided with those."}, []string{"cluster"}),
+		lagging: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_decided_by_member_total",
+			Help: "Connections to resources of which the member did not have what the policies ask for: they are decided with what it had."}, []string{"cluster"}),
+		unknown: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_member_revision_unknown_total",
+			Help: "Connections to resources of which nobody knows what the member had: they are decided with the host's policies, which may be wrong."}, []string{"cluster"}),
 		connected: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_connected", Help: "1 while the member's flows are received."}, []string{"cluster"}),
 		position:  prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_position_seconds", Help: "Time up to which the member's flows were taken in."}, []string{"cluster"}),
 	}
-	reg.MustRegister(m.flows, m.skipped, m.repeated, m.late, m.damaged, m.disagreements, m.behind, m.connected, m.position)
+	reg.MustRegister(m.flows, m.skipped, m.repeated, m.late, m.damaged, m.disagreements, m.behind, m.lagging, m.unknown, m.connected, m.position)
 	return m
 }
 

@@ -188,7 +188,7 @@ func TestAPoolThatStaysOpenIsUsed(t *testing.T) {
 	if err := totals.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	unused, err := insight.Unused(t.Context(), store, insight.UnusedInput{Snapshot: snapshot, Now: now})
+	unused, err := insight.Unused(t.Context(), store, insight.UnusedInput{Snapshot: snapshot, Now: now, Fleet: insight.Fleet{Everywhere: []string{"m1"}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -41,6 +41,7 @@ type Source struct {
 	epochs   atomic.Pointer[[]audit.Epoch]
 	ready    chan struct{} // closed with the first snapshot
 	changed  chan struct{} // holds at most one token: something changed since the last rebuild
+	realized *realized
 
 	mu        sync.Mutex
 	problem   string
@@ -61,7 +62,7 @@ func New(cfg Config) (*Source, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
-	return &Source{cfg: cfg, ready: make(chan struct{}), changed: make(chan struct{}, 1)}, nil
+	return &Source{cfg: cfg, ready: make(chan struct{}), changed: make(chan struct{}, 1), realized: newRealized(cfg.Now)}, nil
 }
 
 // Wait returns when there is a snapshot, or the context's error.
@@ -82,6 +83,10 @@ func (s *Source) Epochs() []audit.Epoch {
 	}
 	return nil
 }
+
+// Lags are the resources of which a member does not have, or did not have until a while ago, what the policies ask for; nil: there
+// is none. They must not be changed.
+func (s *Source) Lags(member string) audit.Lags { return s.realized.of(member) }
 
 // Snapshot is the present one; nil before Wait has returned.
 func (s *Source) Snapshot() *policy.Snapshot { return s.snapshot.Load() }
@@ -129,9 +134,9 @@ func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
 			return nil, fmt.Errorf("watch %s: %w", kind.Plural, err)
 		}
 		if _, err := informer.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(any) { s.touch() },
+			AddFunc:    func(o any) { s.updated(nil, o) },
 			UpdateFunc: s.updated,
-			DeleteFunc: func(any) { s.touch() },
+			DeleteFunc: s.deleted,
 		}); err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind.Plural, err)
 		}
@@ -139,8 +144,24 @@ func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
 	return c, nil
 }
 
-// updated ignores what only changed a status: the adapter writes many of those.
+// deleted forgets what members have of a resource that is gone.
+func (s *Source) deleted(o any) {
+	if last, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+		o = last.Obj
+	}
+	if p, ok := o.(*v1alpha1.ProtectedResource); ok {
+		s.realized.forget(string(p.Spec.Resource))
+	}
+	s.touch()
+}
+
+// updated makes no new snapshot for what only changed a status: the adapter writes many of those. The status of a resource says
+// what the members have of it.
 func (s *Source) updated(before, after any) {
+	if p, ok := after.(*v1alpha1.ProtectedResource); ok {
+		was, _ := before.(*v1alpha1.ProtectedResource)
+		s.realized.status(was, p, s.Snapshot())
+	}
 	b, okB := before.(client.Object)
 	a, okA := after.(client.Object)
 	if okA && okB && !hostcluster.Decides(b, a) {
@@ -178,8 +199,10 @@ func (s *Source) rebuild(ctx context.Context, r client.Reader) error {
 		return err
 	}
 	now := s.cfg.Now()
-	if s.Snapshot() != nil {
-		s.put(policy.NewSnapshot(in), now)
+	if present := s.Snapshot(); present != nil {
+		next := present.Next(in)
+		s.put(next, now)
+		s.realized.changed(present, next, now)
 		return nil
 	}
 	epochs := past(in, now)
