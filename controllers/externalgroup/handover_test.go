@@ -30,7 +30,7 @@ func (c *carried) Observe(cluster, object string) federation.Observation {
 	}
 	seen := federation.Observation{Registered: true, Reachable: !c.away || cluster == "m1"}
 	if ok && len(o.Placement) > 0 {
-		seen.Object = &federation.Observed{Name: object, Revision: o.TemplateLabels[v1alpha1.LabelRevision]}
+		seen.Object = &federation.Observed{Name: object, Revision: o.RevisionIn(cluster)}
 	}
 	return seen
 }

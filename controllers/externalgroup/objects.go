@@ -98,7 +98,7 @@ func (r *Reconciler) Ensure(ctx context.Context, view *index.View, subject strin
 func (r *Reconciler) writes(view *index.View, subject string, rendered []enforcer.Rendered) ([]*federation.Object, error) {
 	var out []*federation.Object
 	for i := range rendered {
-		next, err := r.next(view, subject, &rendered[i].Object)
+		next, err := r.next(view, subject, &rendered[i])
 		if err != nil {
 			return nil, err
 		}
@@ -121,7 +121,8 @@ func (r *Reconciler) placement(e *federation.Object) []string {
 }
 
 // next is an object as it has to be; nil: it is like that.
-func (r *Reconciler) next(view *index.View, subject string, o *enforcer.Object) (*federation.Object, error) {
+func (r *Reconciler) next(view *index.View, subject string, rendered *enforcer.Rendered) (*federation.Object, error) {
+	o, revision := &rendered.Object, rendered.Revision
 	e, exists := r.Federated.Get(o.Name)
 	clusters := r.placement(e)
 	next := &federation.Object{Kind: federation.CiliumGroup, TemplateLabels: o.Labels, TemplateSpec: o.Spec, Placement: clusters}
@@ -137,8 +138,10 @@ func (r *Reconciler) next(view *index.View, subject string, o *enforcer.Object) 
 	}
 	next.Meta.Name = o.Name
 	next.Meta.Labels = federation.Overlay(next.Meta.Labels, o.Labels)
+	delete(next.Meta.Labels, v1alpha1.LabelRevision) // an earlier form of the object has it
 	next.Meta.Annotations = federation.Overlay(next.Meta.Annotations, map[string]string{
-		federation.AnnotationResource: subject, federation.AnnotationEverPlaced: federation.JoinNames(ever)})
+		federation.AnnotationResource: subject, federation.AnnotationEverPlaced: federation.JoinNames(ever),
+		federation.AnnotationRevision: revision})
 	differs, err := federation.Differs(e, next)
 	if err != nil || !differs && !e.Releases(next, r.Fleet.Clusters()) {
 		return nil, err
@@ -154,7 +157,7 @@ func (r *Reconciler) write(ctx context.Context, subject string, writes []*federa
 		}
 		r.Owes(written.Meta.Name)
 		log.FromContext(ctx).Info("Wrote federated group", "name", written.Meta.Name, "subject", subject,
-			"revision", written.Meta.Labels[v1alpha1.LabelRevision], "placement", written.Placement)
+			"revision", written.Meta.Annotations[federation.AnnotationRevision], "placement", written.Placement)
 	}
 	return nil
 }

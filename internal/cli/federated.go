@@ -31,6 +31,9 @@ func (r *rendered) federated(members []manifest.Member) (map[string]any, bool, e
 	}
 	o.Meta.Namespace, o.Meta.Name, o.Meta.Labels = r.object.Object.Namespace, r.object.Object.Name, r.object.Object.Labels
 	o.Meta.Annotations = map[string]string{federation.AnnotationResource: r.about}
+	if _, ok := r.object.Object.Labels[v1alpha1.LabelRevision]; !ok {
+		o.Meta.Annotations[federation.AnnotationRevision] = r.object.Revision
+	}
 	for _, c := range differing {
 		if o.Overrides == nil {
 			o.Overrides = map[string]federation.Override{}

@@ -173,7 +173,9 @@ func plain(o *enforcer.Object, spec map[string]any, revision string) map[string]
 	for k, v := range o.Labels {
 		objectLabels[k] = v
 	}
-	objectLabels[v1alpha1.LabelRevision] = revision
+	if _, ok := o.Labels[v1alpha1.LabelRevision]; ok {
+		objectLabels[v1alpha1.LabelRevision] = revision
+	}
 	metadata := map[string]any{"name": o.Name, "labels": objectLabels}
 	if o.Namespace != "" {
 		metadata["namespace"] = o.Namespace

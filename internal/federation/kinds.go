@@ -106,6 +106,8 @@ const (
 	// AnnotationPolicies names, comma-separated, the policies whose statements the object holds, or held in a revision
 	// that some member may still have.
 	AnnotationPolicies = "acp.io/policies"
+	// AnnotationRevision is the revision of the template's spec, of objects whose labels in the members do not have it.
+	AnnotationRevision = "acp.io/revision"
 	// AnnotationForget names, comma-separated, members that are gone for good, so that a removal does not wait for them
 	// for ever. People write it. It counts only for members that no KubeFedCluster registers.
 	AnnotationForget = "acp.io/forget-clusters"

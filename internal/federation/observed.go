@@ -11,7 +11,8 @@ type Observed struct {
 	Name string
 	// Revision is recomputed from the spec that is there.
 	Revision string
-	// Label is the revision that the object says it has; it differs from Revision when somebody changed the spec.
+	// Label is the revision that the object says it has; it differs from Revision when somebody changed the spec. Groups of
+	// addresses say none.
 	Label string
 	// Managed: the object carries ACP's label.
 	Managed bool
@@ -51,7 +52,7 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 	}
 	labels := u.GetLabels()
 	revision, hand := r(spec), Hand{}
-	if revision != labels[v1alpha1.LabelRevision] {
+	if revision != labels[v1alpha1.LabelRevision] && u.GetKind() != CiliumGroup.Target.Kind { // groups have no such label
 		hand = lastHand(u)
 	}
 	return Observed{

@@ -49,7 +49,14 @@ func (o *Object) lacks(cluster string, found *Observed) bool {
 	if !slices.Contains(o.Placement, cluster) {
 		return found != nil
 	}
-	return found == nil || found.Label != o.RevisionIn(cluster)
+	if found == nil {
+		return true
+	}
+	revision := o.RevisionIn(cluster)
+	if found.Label == "" {
+		return found.Revision != revision
+	}
+	return found.Label != revision
 }
 
 // RevisionIn is the revision that a member has to have; "": nothing.
@@ -60,5 +67,8 @@ func (o *Object) RevisionIn(cluster string) string {
 	if own, ok := o.Overrides[cluster].Labels[v1alpha1.LabelRevision]; ok {
 		return own
 	}
-	return o.TemplateLabels[v1alpha1.LabelRevision]
+	if label, ok := o.TemplateLabels[v1alpha1.LabelRevision]; ok {
+		return label
+	}
+	return o.Meta.Annotations[AnnotationRevision]
 }

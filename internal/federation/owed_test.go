@@ -50,6 +50,10 @@ func TestOwed(t *testing.T) {
 		return o
 	}
 	plain := object(nil)
+	unlabelled := object(func(o *Object) {
+		o.TemplateLabels = nil
+		o.Meta.Annotations[AnnotationRevision] = "new"
+	})
 	for _, c := range []struct {
 		reason  string
 		object  *Object
@@ -73,6 +77,9 @@ func TestOwed(t *testing.T) {
 		{"a member with a spec of its own has that", object(func(o *Object) {
 			o.Overrides = map[string]Override{"m2": {Labels: map[string]string{v1alpha1.LabelRevision: "own"}}}
 		}), known{nil, map[string]Observation{"m1": has("new"), "m2": has("own")}}, nil},
+		{"an object whose labels do not say the revision is compared by its spec", unlabelled,
+			known{nil, map[string]Observation{"m1": {Registered: true, Reachable: true, Object: &Observed{Revision: "new"}}, "m2": {Registered: true, Reachable: true, Object: &Observed{Revision: "old"}}}}, []string{"m2"}},
+		{"an object of an earlier form says it in its label", unlabelled, known{nil, map[string]Observation{"m1": has("new"), "m2": has("old")}}, []string{"m2"}},
 		{"there is none", nil, known{}, nil},
 	} {
 		if got := Owed(c.object, c.members); !slices.Equal(got, c.want) {

@@ -34,6 +34,9 @@ func RenderGroup(g policy.ExternalGroup) (enforcer.Rendering, error) {
 		if err != nil {
 			return err
 		}
+		// The labels are part of the identity that an agent gives to the addresses: were the revision among them, one address that
+		// comes or goes would give all others a new identity.
+		delete(r.Object.Labels, v1alpha1.LabelRevision)
 		r.Object.Labels[LabelClass(g.ClassID)] = "true"
 		if suffix != "" {
 			r.Object.Labels[labelContested] = "true"
