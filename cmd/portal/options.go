@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/catalog/workloads"
 	"github.com/acp-io/acp/internal/database"
 )
 
@@ -30,6 +31,7 @@ type options struct {
 	notify                                            string
 	ledgerAnchors                                     []string
 	ledgerAnchorEvery                                 time.Duration
+	workloadAddresses                                 int
 	evidenceWindow                                    time.Duration
 	evidenceThreshold                                 int
 	demo, version                                     bool
@@ -51,6 +53,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
 	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes: sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; only read")
+	f.IntVar(&o.workloadAddresses, "workload-addresses", workloads.DefaultAddresses, "`number` of addresses outside the fleet that owners may register for one application (1 to 131072); beyond it the security team registers")
 	f.DurationVar(&o.evidenceWindow, "evidence-window", insight.DefaultWindow, "`duration` of the past that scores, replays and proposals look at (1m to 744h)")
 	f.IntVar(&o.evidenceThreshold, "evidence-threshold", insight.DefaultThreshold, "`score` (0 to 100) from which on a resource can be enforced without an override; 0: always")
 	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files and CSV files: who owns what; it or --catalog-backstage is required")
@@ -103,6 +106,9 @@ func (o *options) check() error {
 	}
 	if o.backstageEvery < 10*time.Second {
 		return fmt.Errorf("--catalog-backstage-every %s: at least 10s", o.backstageEvery)
+	}
+	if o.workloadAddresses < 1 || o.workloadAddresses > workloads.MaxAddressesOfMachines {
+		return fmt.Errorf("--workload-addresses %d: use between 1 and %d", o.workloadAddresses, workloads.MaxAddressesOfMachines)
 	}
 	if o.evidenceWindow < time.Minute || o.evidenceWindow > 31*24*time.Hour {
 		return fmt.Errorf("--evidence-window %s: use between 1m and 744h, 31 days", o.evidenceWindow)

@@ -28,6 +28,7 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		"password":        {"other users see the command line", []string{"--catalog=x", "--database=postgres://acp:hush@127.0.0.1/acp"}, "--database-url-file"},
 		"two databases":   {"one of them would be ignored", []string{"--catalog=x", "--database=sqlite:x", "--database-url-file=y"}, "give one of them"},
 		"anchors":         {"not without a pause", []string{"--catalog=x", "--ledger-anchor-every=0s"}, "at least 1s"},
+		"addresses":       {"nobody could register", []string{"--catalog=x", "--workload-addresses=0"}, "131072"},
 		"window":          {"more than a month is too much to read", []string{"--catalog=x", "--evidence-window=1000h"}, "744h"},
 		"threshold":       {"a score has an end", []string{"--catalog=x", "--evidence-threshold=101"}, "between 0 and 100"},
 		"metrics":         {"they are for this machine's Prometheus", []string{"--catalog=x", "--metrics-address=:9090"}, "use 127.0.0.1:PORT"},

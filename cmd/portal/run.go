@@ -138,7 +138,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
 	}
 	once := oncestore.New(db)
-	registrar := workloads.New(workloads.Config{Cluster: h.Workloads(), State: h.Workloads().State, Catalog: directory.Catalog, Covered: h.SubjectCovered, Now: wallclock.Now,
+	registrar := workloads.New(workloads.Config{Cluster: h.Workloads(), State: h.Workloads().State, Catalog: directory.Catalog, Covered: h.SubjectCovered, Granted: h.Granted, MostAddresses: o.workloadAddresses, Now: wallclock.Now,
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })
 		}})

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gaissmai/bart"
+
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/ledger"
 )
@@ -37,16 +39,28 @@ type Config struct {
 	Catalog func() *catalog.Catalog
 	// Covered tells whether a SubjectClass knows the name.
 	Covered func(subject string) (bool, error)
+	// Granted tells whether any access is granted to the name.
+	Granted func(subject string) (bool, error)
+	// MostAddresses that owners may register for one application; less than 1: DefaultAddresses.
+	MostAddresses int
 	// Record writes to the ledger, before anything is done.
 	Record func(context.Context, ...ledger.Entry) error
 	Now    func() time.Time
 }
 
 // Registrar registers workloads. Safe for concurrent use.
-type Registrar struct{ Config }
+type Registrar struct {
+	Config
+	bounds bounds
+}
 
 // New registrar.
-func New(c Config) *Registrar { return &Registrar{c} }
+func New(c Config) *Registrar {
+	if c.MostAddresses < 1 {
+		c.MostAddresses = DefaultAddresses
+	}
+	return &Registrar{Config: c, bounds: bounds{written: map[string]written{}}}
+}
 
 // Outcome of one workload in a call.
 type Outcome string
@@ -77,9 +91,12 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 	if len(in) == 0 || len(in) > MaxPut {
 		return nil, fmt.Errorf("give 1 to %d workloads in a call, or a full sync: %w", MaxPut, ErrInvalid)
 	}
+	r.bounds.mu.Lock() // what is counted must not change until it is written
+	defer r.bounds.mu.Unlock()
 	out := make([]Result, len(in))
 	var todo []Workload
 	var at []int // of todo in out
+	beside, sums := &bart.Table[Workload]{}, r.sums(a)
 	seen := map[string]bool{}
 	covered := r.covered()
 	for i, w := range in {
@@ -90,7 +107,10 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 			err = fmt.Errorf("the id is there twice")
 		}
 		if err == nil {
-			err = r.contested(a, w, todo)
+			err = r.contested(a, w, seen, beside)
+		}
+		if err == nil {
+			err = sums.add(w)
 		}
 		if err != nil {
 			out[i].Outcome, out[i].Message = Refused, err.Error()
@@ -105,6 +125,9 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 			out[i].Outcome = Changed
 		}
 		todo, at = append(todo, w), append(at, i)
+		for _, p := range w.prefixes() {
+			beside.Insert(p, w)
+		}
 	}
 	if len(todo) == 0 {
 		return out, nil
@@ -115,7 +138,9 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 	for i, err := range r.Cluster.Put(ctx, todo) {
 		if err != nil {
 			out[at[i]].Outcome, out[at[i]].Message = Refused, err.Error()
+			continue
 		}
+		r.bounds.written[todo[i].Name()] = written{todo[i], r.Now()}
 	}
 	return out, nil
 }
@@ -248,27 +273,46 @@ func (r *Registrar) owns(a Actor, subject string) bool {
 
 // contested refuses addresses that another application has: then none of the two could connect. People may not even
 // register within or around what others have, because the longer prefix wins.
-func (r *Registrar) contested(a Actor, w Workload, beside []Workload) error {
+func (r *Registrar) contested(a Actor, w Workload, seen map[string]bool, beside *bart.Table[Workload]) error {
 	for _, p := range w.prefixes() {
 		held := r.State.holding(p)
 		if !a.Machine {
 			held = r.State.overlapping(p)
 		}
 		for _, x := range held {
-			if x.Subject != w.Subject && x.Object != w.Name() && !slices.ContainsFunc(beside, func(b Workload) bool { return b.Name() == x.Object }) {
+			if x.Subject != w.Subject && x.Object != w.Name() && !(x.Managed && x.Source == w.Source && seen[x.ID]) {
 				if !a.Machine { // who may not see it is not told whose it is
 					return fmt.Errorf("%s is registered for another application", p)
 				}
 				return fmt.Errorf("%s is registered for %s (%s)", p, x.Subject, x.Object)
 			}
 		}
-		for _, b := range beside {
-			if b.Subject != w.Subject && slices.ContainsFunc(b.prefixes(), func(q netip.Prefix) bool { return q == p || !a.Machine && q.Overlaps(p) }) {
-				return fmt.Errorf("%s is in the same call for %s (%s)", p, b.Subject, b.ID)
-			}
+		if b, found := besides(beside, p, w.Subject, !a.Machine); found {
+			return fmt.Errorf("%s is in the same call for %s (%s)", p, b.Subject, b.ID)
 		}
 	}
 	return nil
+}
+
+// besides finds a workload of another subject in the same call that has a prefix, or one that overlaps with it.
+func besides(beside *bart.Table[Workload], p netip.Prefix, subject string, overlaps bool) (Workload, bool) {
+	if b, held := beside.Get(p); held && b.Subject != subject {
+		return b, true
+	}
+	if !overlaps {
+		return Workload{}, false
+	}
+	for _, b := range beside.Supernets(p) {
+		if b.Subject != subject {
+			return b, true
+		}
+	}
+	for _, b := range beside.Subnets(p) {
+		if b.Subject != subject {
+			return b, true
+		}
+	}
+	return Workload{}, false
 }
 
 // linesOf is how many workloads a line of the ledger tells of.

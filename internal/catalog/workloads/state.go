@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/gaissmai/bart"
 )
 
 // Registered is a workload as the host cluster has it.
@@ -26,13 +28,14 @@ type State struct {
 	mu      sync.RWMutex
 	ready   bool
 	objects map[string]Registered
-	holders map[netip.Prefix]map[string]bool // object names
-	sorted  []string                         // of all objects; nil: to be made
+	holders bart.Table[map[string]bool] // object names, by prefix
+	counts  map[string]int              // addresses, by subject
+	sorted  []string                    // of all objects; nil: to be made
 }
 
 // NewState is empty and not ready.
 func NewState() *State {
-	return &State{objects: map[string]Registered{}, holders: map[netip.Prefix]map[string]bool{}}
+	return &State{objects: map[string]Registered{}, counts: map[string]int{}}
 }
 
 // Ready is said when everything was seen once.
@@ -51,11 +54,14 @@ func (s *State) Set(r Registered) {
 	}
 	s.drop(r.Object)
 	s.objects[r.Object] = r
+	s.counts[r.Subject] += r.count()
 	for _, p := range r.prefixes() {
-		if s.holders[p] == nil {
-			s.holders[p] = map[string]bool{}
+		by, held := s.holders.Get(p)
+		if !held {
+			by = map[string]bool{}
+			s.holders.Insert(p, by)
 		}
-		s.holders[p][r.Object] = true
+		by[r.Object] = true
 	}
 }
 
@@ -69,11 +75,29 @@ func (s *State) Delete(object string) {
 }
 
 func (s *State) drop(object string) {
-	for _, p := range s.objects[object].prefixes() {
-		if delete(s.holders[p], object); len(s.holders[p]) == 0 {
-			delete(s.holders, p)
+	x, known := s.objects[object]
+	if !known {
+		return
+	}
+	if s.counts[x.Subject] -= x.count(); s.counts[x.Subject] == 0 {
+		delete(s.counts, x.Subject)
+	}
+	for _, p := range x.prefixes() {
+		by, held := s.holders.Get(p)
+		if !held {
+			continue
+		}
+		if delete(by, object); len(by) == 0 {
+			s.holders.Delete(p)
 		}
 	}
+}
+
+// count of the addresses that are registered for a subject.
+func (s *State) count(subject string) int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.counts[subject]
 }
 
 func (s *State) get(object string) (Registered, bool) {
@@ -106,8 +130,9 @@ func (s *State) of(source string) map[string]Registered {
 func (s *State) holding(p netip.Prefix) []Registered {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	out := make([]Registered, 0, len(s.holders[p]))
-	for name := range s.holders[p] {
+	by, _ := s.holders.Get(p)
+	out := make([]Registered, 0, len(by))
+	for name := range by {
 		out = append(out, s.objects[name])
 	}
 	slices.SortFunc(out, func(a, b Registered) int { return strings.Compare(a.Object, b.Object) })
@@ -119,11 +144,14 @@ func (s *State) overlapping(p netip.Prefix) []Registered {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	names := map[string]bool{}
-	for held, by := range s.holders {
-		if held.Overlaps(p) {
-			for name := range by {
-				names[name] = true
-			}
+	for _, by := range s.holders.Supernets(p) { // p among them
+		for name := range by {
+			names[name] = true
+		}
+	}
+	for _, by := range s.holders.Subnets(p) {
+		for name := range by {
+			names[name] = true
 		}
 	}
 	out := make([]Registered, 0, len(names))

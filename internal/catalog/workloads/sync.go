@@ -118,6 +118,7 @@ func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 		desired[w.Name()] = w
 	}
 	r.settle(known, desired, kept, refuse)
+	r.bound(a, known, desired, kept, refuse)
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		w := desired[name]
 		switch before, was := known[name]; {
@@ -142,6 +143,28 @@ func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 	slices.SortFunc(p.Refused, func(a, b Result) int { return strings.Compare(a.ID, b.ID) })
 	p.Token, err = tokenOf(source, p.put, p.gone)
 	return p, err
+}
+
+// bound refuses workloads by which an application would have too many addresses. What goes in the same sync counts as gone.
+func (r *Registrar) bound(a Actor, known map[string]Registered, desired map[string]Workload, kept map[string]bool, refuse func(Workload, error)) {
+	r.bounds.mu.Lock()
+	defer r.bounds.mu.Unlock()
+	s := r.sums(a)
+	for name, x := range known {
+		if _, stays := desired[name]; !stays && !kept[name] {
+			s.replace(Workload{ID: x.ID, Source: x.Source})
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(desired)) {
+		w := desired[name]
+		if x, was := known[name]; was && x.same(w) {
+			continue
+		}
+		if err := s.add(w); err != nil {
+			delete(desired, name)
+			refuse(w, err)
+		}
+	}
 }
 
 // settle refuses addresses that would have two applications when everything is done: what other sources have, and what

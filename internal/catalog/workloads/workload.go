@@ -63,6 +63,27 @@ func (w Workload) prefixes() []netip.Prefix {
 	return out
 }
 
+// widestCount is how many addresses the widest prefix counts, in IPv6 as in IPv4.
+const widestCount = 1 << (32 - widest4)
+
+// count of the addresses of a workload. An IPv6 prefix counts as the IPv4 prefix with as many free bits, and at most as
+// widestCount.
+func (w Workload) count() int {
+	n := 0
+	for _, p := range w.prefixes() {
+		n += min(1<<min(p.Addr().BitLen()-p.Bits(), 32-widest4), widestCount)
+	}
+	return n
+}
+
+// ranges that a workload has and another one does not.
+func (w Workload) ranges(before Workload) []netip.Prefix {
+	had := before.prefixes()
+	return slices.DeleteFunc(w.prefixes(), func(p netip.Prefix) bool {
+		return p.IsSingleIP() || before.Subject == w.Subject && slices.Contains(had, p)
+	})
+}
+
 // Errors that a caller decides on.
 var (
 	ErrForbidden = errors.New("not allowed")

@@ -1,10 +1,22 @@
 package host
 
 import (
+	"slices"
+
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/catalog"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/wallclock"
 )
+
+// Granted tells whether any allow in force names an application, or covers it.
+func (h *Host) Granted(application string) (bool, error) {
+	s, ok := h.Snapshot()
+	if !ok {
+		return false, approval.HostUnknown()
+	}
+	return slices.ContainsFunc(s.WhatCanReach(application, wallclock.Now()), func(g policy.Grant) bool { return g.Effect == policy.Allow }), nil
+}
 
 // GrantsOf are the grants that name an application or a resource, for who decides whether it may leave the catalog;
 // none before the host cluster was seen.

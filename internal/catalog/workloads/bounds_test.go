@@ -1,0 +1,143 @@
+package workloads_test
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/acp-io/acp/internal/catalog/workloads"
+)
+
+// networks are workloads of one application with a /24 each.
+func networks(from string, n int) []workloads.Workload {
+	at := netip.MustParseAddr(from).As4()
+	out := make([]workloads.Workload, n)
+	for i := range out {
+		p := netip.PrefixFrom(netip.AddrFrom4([4]byte{at[0], at[1] + byte(i>>8), byte(i), 0}), 24)
+		out[i] = vm(fmt.Sprintf("net-%s-%d", strings.ReplaceAll(from, ".", "-"), i), app1, p.String())
+	}
+	return out
+}
+
+func created(results []workloads.Result) (n int) {
+	for _, r := range results {
+		if r.Outcome == workloads.Created {
+			n++
+		}
+	}
+	return n
+}
+
+// Owners speak for their application alone, so what they can register is bounded, in one call and in many.
+func TestOwnersRegisterABoundedNumberOfAddresses(t *testing.T) {
+	w := newWorld(t)
+	got := w.put(alice, "", networks("11.0.0.0", 1000)...)
+	if created(got) != workloads.DefaultAddresses/256 {
+		t.Errorf("alice registered %d times 256 addresses", created(got))
+	}
+	if why := got[999].Message; !strings.Contains(why, "its owners may register 1024: ask the security team") {
+		t.Errorf("it is said what to do: %q", why)
+	}
+	if got := w.put(alice, "", vm("one-more", app1, "12.0.0.1")); created(got) != 0 {
+		t.Error("nor in the next call")
+	}
+	if got := w.put(alice, "", vm("six", app1, "2001:db8::/64")); created(got) != 0 {
+		t.Error("nor in IPv6")
+	}
+	if got := outcomes(w.put(alice, "", vm("net-11-0-0-0-0", app1, "11.0.0.0/28"))); got != "changed" {
+		t.Errorf("less is always possible: %s", got)
+	}
+	if got := w.put(alice, "", vm("six", app1, "2001:db8::/122")); created(got) != 1 {
+		t.Errorf("and makes room: %+v", got)
+	}
+	if got := w.put(platform, "vms", networks("13.0.0.0", 100)...); created(got) != 100 {
+		t.Errorf("the security team registers more, as a platform's: %+v", got[99])
+	}
+	if got := w.put(workloads.Actor{ID: "alice", Security: true}, "", vm("her-own", app1, "14.0.0.1")); created(got) != 0 {
+		t.Error("but not as the owner of the application")
+	}
+}
+
+// A call that is written and not seen yet counts: calls beside each other are no way around the bound.
+func TestUnseenRegistrationsCount(t *testing.T) {
+	w := newWorld(t)
+	w.Registrar.Cluster = unseen{}
+	if n := created(w.put(alice, "", networks("11.0.0.0", 4)...)); n != 4 {
+		t.Fatal(n)
+	}
+	if n := created(w.put(alice, "", networks("12.0.0.0", 4)...)); n != 0 {
+		t.Errorf("%d more networks were registered while the first were not seen", n)
+	}
+}
+
+// unseen takes everything, and nothing comes back from the watch.
+type unseen struct{}
+
+func (unseen) Put(_ context.Context, in []workloads.Workload) []error { return make([]error, len(in)) }
+func (unseen) Delete(_ context.Context, in []workloads.Registered) []error {
+	return make([]error, len(in))
+}
+
+// Access that is granted already was agreed to for the clients there were: a range is not added to it by the owners alone.
+func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
+	w := newWorld(t)
+	if n := created(w.put(alice, "", vm("early", app1, "11.0.0.0/28"))); n != 1 {
+		t.Fatal("nothing is granted yet")
+	}
+	w.Registrar.Granted = func(subject string) (bool, error) { return subject == app1, nil }
+	for name, tc := range map[string]struct {
+		reason string
+		who    workloads.Actor
+		in     workloads.Workload
+		want   string
+	}{
+		"a range":        {"nobody of the resource's side looked at it", alice, vm("a", app1, "11.0.1.0/28"), "refused"},
+		"an address":     {"a machine of its own", alice, vm("b", app1, "11.0.2.1"), "created"},
+		"the same range": {"it was there", alice, workloads.Workload{ID: "early", Subject: app1, Addresses: []string{"11.0.0.0/28"}, Description: "renamed"}, "changed"},
+		"a platform":     {"its token is the security team's", platform, vm("d", app1, "11.0.4.0/28"), "created"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			source := map[bool]string{true: "vms"}[tc.who.Machine]
+			if got := outcomes(w.put(tc.who, source, tc.in)); got != tc.want {
+				t.Errorf("%s: %s", tc.reason, got)
+			}
+		})
+	}
+}
+
+// No platform gives an application a whole network either.
+func TestPlatformsAreBounded(t *testing.T) {
+	w := newWorld(t)
+	in := networks("11.0.0.0", 1000)
+	got := created(w.put(platform, "vms", in...))
+	if got*256 > workloads.MaxAddressesOfMachines || got == 0 {
+		t.Errorf("%d times 256 addresses", got)
+	}
+	s, err := w.PreviewSync(t.Context(), platform, "others", networks("12.0.0.0", 1000))
+	if err != nil || s.Added != 0 || len(s.Refused) != 1000 {
+		t.Errorf("%d added, %d refused, %v", s.Added, len(s.Refused), err)
+	}
+}
+
+// A call of the largest size must not take minutes, whatever overlaps.
+func BenchmarkPutOfOwners(b *testing.B) {
+	w := newWorld(b)
+	w.Registrar.MostAddresses = 1 << 30
+	var in []workloads.Workload
+	next := netip.MustParseAddr("11.0.0.0")
+	for i := range workloads.MaxPut {
+		var addresses []string
+		for range workloads.MaxAddresses {
+			addresses = append(addresses, next.String())
+			next = next.Next()
+		}
+		in = append(in, vm(fmt.Sprint("m-", i), app1, addresses...))
+	}
+	for b.Loop() {
+		if _, err := w.Registrar.Put(b.Context(), alice, "", in); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
