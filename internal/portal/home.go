@@ -71,7 +71,10 @@ func (a *api) GetHome(ctx context.Context, _ openapi.GetHomeRequestObject) (open
 		}
 		out.WaitingCount = &n[0]
 	}
-	out.Denied, out.FlowsAvailable = a.deniedLately(ctx, c, owned)
+	var leftOut int
+	if out.Denied, leftOut, out.FlowsAvailable = a.deniedLately(ctx, c, owned); leftOut > 0 {
+		out.DeniedLeftOut = &leftOut
+	}
 	if who.Security || who.Auditor {
 		out.Disagreements = a.disagreements(ctx)
 	}
@@ -128,12 +131,13 @@ func namesOf(es []catalog.Entity) []string {
 	return out
 }
 
-// deniedLately are the refused connections of these applications in the last day, newest first; false: not known.
-func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []catalog.Entity) ([]openapi.DeniedConnection, bool) {
+// deniedLately returns the refused connections of these applications in the last day, newest first, and how many applications with
+// refused connections are not among them; false: not known.
+func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []catalog.Entity) (list []openapi.DeniedConnection, leftOut int, known bool) {
 	out := []openapi.DeniedConnection{}
 	counts := a.denials(ctx, audit.DeniedQuery{By: audit.BySubject})
 	if counts == nil {
-		return out, false
+		return out, 0, false
 	}
 	owned = slices.DeleteFunc(slices.Clone(owned), func(e catalog.Entity) bool { return counts[e.Name] == 0 })
 	slices.SortFunc(owned, func(x, y catalog.Entity) int {
@@ -144,7 +148,7 @@ func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 			Filter: audit.Filter{Subjects: []string{e.Name}, Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-deniedWindow)}, Limit: homeEdges})
 		if err != nil {
 			a.Log.Debug("connections are not known", "error", err)
-			return []openapi.DeniedConnection{}, false
+			return []openapi.DeniedConnection{}, 0, false
 		}
 		for _, f := range found.Items {
 			if f.Count > 0 {
@@ -153,7 +157,12 @@ func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 		}
 	}
 	slices.SortStableFunc(out, func(x, y openapi.DeniedConnection) int { return y.LastSeen.Compare(x.LastSeen) })
-	return out[:min(len(out), homeDenied)], true
+	out = out[:min(len(out), homeDenied)]
+	shown := map[string]bool{}
+	for _, x := range out {
+		shown[x.Application.Name] = true
+	}
+	return out, len(owned) - len(shown), true
 }
 
 // joined adds a refusal to those of the same application, resource, port and decision: whoever asks for access does not

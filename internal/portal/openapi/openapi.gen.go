@@ -2179,7 +2179,11 @@ type GuardState string
 
 // Home defines model for Home.
 type Home struct {
+	// Denied refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most
 	Denied []DeniedConnection `json:"denied"`
+
+	// DeniedLeftOut how many applications of the caller were refused something and are not among denied; absent: none
+	DeniedLeftOut *int `json:"deniedLeftOut,omitempty"`
 
 	// Disagreements for security and auditors: edges of the last day that the dataplane did not treat as the policies say, up to 1000; see /flows?disagree=true. Absent: not for the caller, or the flow store cannot be read
 	Disagreements *int `json:"disagreements,omitempty"`

@@ -49,18 +49,56 @@ function useRereadRollout() {
 interface Keyed<T> {
   body: T;
   key: string;
+  /** How many resources are done so far. */
+  onProgress?: (done: number) => void;
+}
+
+/** What the server takes in one call. */
+const announcedAtOnce = 200;
+export const advancedAtOnce = 50;
+
+/** The code of what was not sent because a part before it failed. */
+export const notSent = "not-sent";
+
+interface Several {
+  items: Schemas["RolloutResult"][];
+}
+
+/**
+ * A call about many resources as several calls, one after the other, each with a key of its own. When one fails after others were
+ * done, its resources and those behind it are results that say so: what was done before it is not undone.
+ */
+async function inParts(resources: string[], atOnce: number, key: string, onProgress: ((done: number) => void) | undefined, call: (some: string[], key: string) => Promise<Several>): Promise<Several> {
+  const items: Several["items"] = [];
+  for (let at = 0; at < resources.length; at += atOnce) {
+    const some = resources.slice(at, at + atOnce);
+    try {
+      items.push(...(await call(some, at === 0 ? key : `${key}-${at}`)).items);
+    } catch (cause) {
+      if (at === 0) throw cause;
+      const { code, status, message, problem } = asApiError(cause);
+      const why = problem ?? { type: "about:blank", title: message, status, code, detail: message };
+      const unasked = { type: "about:blank", title: "Not sent", status: 0, code: notSent };
+      items.push(...some.map((resource) => ({ resource, ok: false, problem: why })), ...resources.slice(at + atOnce).map((resource) => ({ resource, ok: false, problem: unasked })));
+      break;
+    }
+    onProgress?.(Math.min(at + atOnce, resources.length));
+  }
+  return { items };
 }
 
 export function useAnnounce() {
   return useMutation({
-    mutationFn: ({ body, key }: Keyed<Schemas["NewAnnouncement"]>) => unwrap(client.POST("/rollout/announce", { body, params: { header: { "Idempotency-Key": key } } })),
+    mutationFn: ({ body, key, onProgress }: Keyed<Schemas["NewAnnouncement"]>) =>
+      inParts(body.resources, announcedAtOnce, key, onProgress, (resources, part) => unwrap(client.POST("/rollout/announce", { body: { ...body, resources }, params: { header: { "Idempotency-Key": part } } }))),
     onSettled: useRereadRollout(),
   });
 }
 
 export function useAdvance() {
   return useMutation({
-    mutationFn: ({ body, key }: Keyed<Schemas["RolloutAdvance"]>) => unwrap(client.POST("/rollout/advance", { body, params: { header: { "Idempotency-Key": key } } })),
+    mutationFn: ({ body, key, onProgress }: Keyed<Schemas["RolloutAdvance"]>) =>
+      inParts(body.resources, advancedAtOnce, key, onProgress, (resources, part) => unwrap(client.POST("/rollout/advance", { body: { ...body, resources }, params: { header: { "Idempotency-Key": part } } }))),
     onSettled: useRereadRollout(),
   });
 }

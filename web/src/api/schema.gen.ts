@@ -2167,7 +2167,10 @@ export interface components {
             underWay: components["schemas"]["Ticket"][];
             /** @description grants of the caller's applications that end within 14 days, soonest first */
             expiring: components["schemas"]["Ticket"][];
+            /** @description refused connections of the last day, newest first, at most 20, of the five applications of the caller that were refused most */
             denied: components["schemas"]["DeniedConnection"][];
+            /** @description how many applications of the caller were refused something and are not among denied; absent: none */
+            deniedLeftOut?: number;
             flowsAvailable: boolean;
             /** @description for security and auditors: edges of the last day that the dataplane did not treat as the policies say, up to 1000; see /flows?disagree=true. Absent: not for the caller, or the flow store cannot be read */
             disagreements?: number;

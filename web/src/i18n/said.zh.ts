@@ -371,7 +371,6 @@ export const saidInChinese: Record<string, string> = {
   "It is not known in which members the resource is placed, so nobody knows whether they are watched: look at its class and at the members that report.": "不知道该资源部署在哪些成员集群，因此无法判断它们是否被观测：请检查其类别以及已上报的成员集群。",
   "It is not known in which members every resource is placed, so some may not have been watched.": "不知道每个资源部署在哪些成员集群，因此其中一些可能没有被观测。",
   "The flows of %s are not watched: what is refused there does not show, and the guard does not see it.": "{{1}} 的流量没有被观测：那里的拒绝不会显示，守护也看不到。",
-  "%s and %s more": "{{1}} 以及另外 {{2}} 个",
   "%s of %s clients came only in the later half of the window (%s a day), and nothing allows them: more may still come.": "{{2}} 个客户端中有 {{1}} 个在窗口后半段才出现（每天 {{3}} 个），且没有任何语句允许：可能还会有新的客户端。",
   "%s connections (%s) come from sources without a name that nothing allows: find out who they are.": "{{1}} 个连接（{{2}}）来自没有名称、也没有被任何语句允许的来源：请查明它们是谁。",
   "%s of %s clients were seen only in connections that were open already, without a verdict: others like them may be silent.": "{{2}} 个客户端中有 {{1}} 个只在早已建立的连接中出现，没有判定记录：类似的客户端可能没有任何流量。",

@@ -46,11 +46,13 @@ export function usualTarget(cards: RolloutCard[]): Target {
 
 const modeIn = (card: RolloutCard, { mode }: ClusterState): Mode => mode ?? card.mode;
 
-/** The change as a request of one kind, for a replay: a resource that is not onboarded yet is onboarded by it. */
+/** The cards that a request of one kind is about: a resource that is not onboarded yet is onboarded. */
+export const ofKind = (kind: "mode" | "onboard", cards: RolloutCard[]): RolloutCard[] => cards.filter((card) => (card.onboarded === false) === (kind === "onboard") && card.resource.id !== undefined);
+
+/** The change as a request of one kind, for a replay of as many as one request takes. */
 export function advanceBody(kind: "mode" | "onboard", cards: RolloutCard[], target: Target, clusters: string[]): Draftable | undefined {
   const mode = modeOf(target);
-  const items = cards
-    .filter((card) => (card.onboarded === false) === (kind === "onboard") && card.resource.id !== undefined)
+  const items = ofKind(kind, cards)
     .slice(0, basketLimit)
     .map((card) => {
       if (clusters.length === 0) return { resource: card.resource.id, mode };

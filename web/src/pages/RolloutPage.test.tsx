@@ -94,6 +94,32 @@ describe("several at once", () => {
     expect(sent?.headers.get("Idempotency-Key")).toMatch(/^\w{16,}$/);
   });
 
+  it("are sent in parts that the server takes, and what is shown of fewer says so", async () => {
+    const many = Array.from({ length: 120 }, (_, i) => card({ resource: { id: `r-${i}`, name: `r-${i}`, title: `R ${i}` } }));
+    let parts = 0;
+    const { calls } = start(many, {
+      "POST /tickets/impact": () => ({ body: { since: "2026-01-01T00:00:00Z", until: "2026-01-15T00:00:00Z", opened: [], cut: [], openedTotal: 0, cutTotal: 0, available: true } }),
+      "POST /rollout/advance": ({ body }) => {
+        parts += 1;
+        if (parts === 3) return { status: 503, body: { type: "about:blank", title: "away", status: 503, code: "unavailable", detail: "Away for a moment." } };
+        return { body: { items: (body as { resources: string[] }).resources.map((resource) => ({ resource, ok: true, ticket: "T-5" })) } };
+      },
+    });
+    await userEvent.click(await screen.findByTestId("select-all"));
+    await userEvent.click(screen.getByTestId("bulk-advance"));
+    const dialog = within(await screen.findByTestId("advance-dialog"));
+    await userEvent.type(dialog.getByTestId("advance-reason"), "All known");
+    await userEvent.click(dialog.getByTestId("advance-confirm"));
+    await screen.findByTestId("rollout-results");
+    const sent = calls.filter(({ path }) => path === "/rollout/advance");
+    expect(sent.map(({ body }) => (body as { resources: string[] }).resources.length)).toEqual([50, 50, 20]);
+    expect(new Set(sent.map(({ headers }) => headers.get("Idempotency-Key"))).size).toBe(3);
+    const results = screen.getAllByTestId(/^result-/);
+    expect(results).toHaveLength(120);
+    expect(results.filter((each) => each.dataset["value"] === "refused")).toHaveLength(20);
+    expect(results.at(-1)).toHaveTextContent("Away for a moment.");
+  });
+
   it("are enforced without evidence only by who may, with a reason of its own", async () => {
     const { calls } = start([{ ...cache, can: { ...may, override: true } }], { "POST /rollout/advance": () => ({ body: { items: [] } }) });
     await userEvent.click(await screen.findByTestId("select-cache"));

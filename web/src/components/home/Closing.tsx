@@ -32,16 +32,24 @@ export function Closing() {
   if (!first) return null;
   const { announced, refine, initial } = columns(first.items);
   const cards = [...announced, ...refine, ...initial];
+  const more = Math.max(cards.length, ["initial", "refine", "announced"].reduce((sum, stage) => sum + (first.stages[stage] ?? 0), 0)) - shown;
   const watched = first.stages.observe ?? 0;
   if (cards.length === 0 && watched === 0) return null;
   return (
     <Section title={t("home.closing")} aside={<Link to="/rollout">{t("governing.rollout")}</Link>} testId="closing">
       {cards.length > 0 ? (
-        <ul className={classes.cards}>
-          {cards.slice(0, shown).map((card) => (
-            <Next key={cardKey(card)} card={card} />
-          ))}
-        </ul>
+        <>
+          <ul className={classes.cards}>
+            {cards.slice(0, shown).map((card) => (
+              <Next key={cardKey(card)} card={card} />
+            ))}
+          </ul>
+          {more > 0 && (
+            <p data-testid="closing-more">
+              <Link to="/rollout">{t("home.closingMore", { count: more, number: words.number(more) })}</Link>
+            </p>
+          )}
+        </>
       ) : (
         <EmptyState>{t("home.closingBegin", { count: watched, number: words.number(watched) })}</EmptyState>
       )}

@@ -36,12 +36,17 @@ function Ask({ row, underWay }: { row: DeniedConnection; underWay: Ticket[] }) {
 export function Denied({ home }: { home: Home }) {
   const { t } = useTranslation();
   const words = useWords();
-  const { denied, flowsAvailable, underWay } = home;
+  const { denied, deniedLeftOut = 0, flowsAvailable, underWay } = home;
   const port = (row: DeniedConnection) => (row.port === undefined ? undefined : [row.port, row.protocol].filter(Boolean).join("/"));
   return (
     <Section title={t("home.refused")} aside={<Link to="/applications">{t("nav.applications")}</Link>} testId="refused">
       {!flowsAvailable && <Notice testId="flows-unavailable">{t("connections.unavailable")}</Notice>}
-      {flowsAvailable && denied.length === 0 && <EmptyState>{t("home.refusedEmpty")}</EmptyState>}
+      {deniedLeftOut > 0 && (
+        <Notice testId="refused-left-out">
+          {t("home.refusedLeftOut", { count: deniedLeftOut, number: words.number(deniedLeftOut) })} <Link to="/applications">{t("home.refusedAll")}</Link>
+        </Notice>
+      )}
+      {flowsAvailable && denied.length === 0 && deniedLeftOut === 0 && <EmptyState>{t("home.refusedEmpty")}</EmptyState>}
       {denied.length > 0 && (
         <DataTable
           label={t("home.refused")}

@@ -1,11 +1,11 @@
 import { Button, Group, Modal, MultiSelect, Radio, Stack, Text, Textarea } from "@mantine/core";
 import { useState } from "react";
 import { useTranslation } from "react-i18next";
-import { useAdvance } from "../../api/flow-mutations";
+import { advancedAtOnce, useAdvance } from "../../api/flow-mutations";
 import type { RolloutCard } from "../../api/types";
-import { advanceBody, clustersOf, lacking, modeOf, split, targets, usualTarget } from "../../lib/rollout";
+import { advanceBody, clustersOf, lacking, modeOf, ofKind, split, targets, usualTarget } from "../../lib/rollout";
 import type { Target } from "../../lib/rollout";
-import { textLimit } from "../../lib/request";
+import { basketLimit, textLimit } from "../../lib/request";
 import { useKey } from "../../lib/use-key";
 import { usePlan, useReplay } from "../../lib/use-plan";
 import { useWords } from "../../lib/use-words";
@@ -24,12 +24,19 @@ interface Props {
 /** What the change would have done to the connections of the last days; of what is not onboarded yet, what onboarding it so would have. */
 function Replayed({ kind, cards, target, clusters }: { kind: "mode" | "onboard"; cards: RolloutCard[]; target: Target; clusters: string[] }) {
   const { t } = useTranslation();
+  const words = useWords();
   const { data } = useReplay(advanceBody(kind, cards, target, clusters));
+  const count = ofKind(kind, cards).length;
   if (!data) return null;
   return (
     <div data-testid={`replayed-${kind}`}>
       <Text size="xs" c="dimmed" fw={560} mb={4}>{t(kind === "mode" ? "impact.short" : "impact.shortOnboard")}</Text>
       <ImpactShort impact={data} />
+      {count > basketLimit && (
+        <Text size="xs" mt={4} data-testid={`covered-${kind}`}>
+          {t("rollout.advance.covered", { count, number: words.number(count), limit: basketLimit })}
+        </Text>
+      )}
     </div>
   );
 }
@@ -54,6 +61,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
   const [reason, setReason] = useState("");
   const [override, setOverride] = useState<string>();
   const [tried, setTried] = useState(false);
+  const [done, setDone] = useState(0);
   const unknown = target === "enforce" ? lacking(able) : [];
   const mayOverride = unknown.length > 0 && unknown.every(({ can }) => can.override);
 
@@ -69,7 +77,8 @@ export function AdvanceDialog({ cards, onClose }: Props) {
       ...(clusters.length > 0 ? { clusters } : {}),
       ...(override?.trim() && target === "enforce" ? { override: { reason: override.trim() } } : {}),
     };
-    advance.mutate({ body, key: keyOf(body) });
+    setDone(0);
+    advance.mutate({ body, key: keyOf(body), onProgress: setDone });
   };
 
   return (
@@ -110,6 +119,7 @@ export function AdvanceDialog({ cards, onClose }: Props) {
             error={tried && reason.trim() === "" ? t("decide.reasonNeeded") : undefined}
             data-testid="advance-reason"
           />
+          {advance.isPending && able.length > advancedAtOnce && <Notice live testId="advance-progress">{t("rollout.progress", { done: words.number(done), total: words.number(able.length) })}</Notice>}
           {advance.error ? <ErrorState error={advance.error} title={t("error.actionTitle")} /> : null}
           <Group justify="flex-end" gap="sm">
             <Button variant="default" onClick={() => onClose(false)}>

@@ -2,6 +2,7 @@ import { Button, Group, Modal, Text } from "@mantine/core";
 import { IconCheck, IconX } from "@tabler/icons-react";
 import { useTranslation } from "react-i18next";
 import { Link } from "react-router";
+import { notSent } from "../../api/flow-mutations";
 import type { RolloutCard, RolloutResult } from "../../api/types";
 import { useWords } from "../../lib/use-words";
 import approvals from "../approvals/Approvals.module.css";
@@ -31,7 +32,7 @@ export function Results({ results, cards, onClose }: Props) {
                 {each.ticket && <small>{t("rollout.asked")}</small>}
                 {each.told !== undefined && <small>{t("rollout.told", { count: each.told })}</small>}
                 {each.unowned && each.unowned.length > 0 && <small>{t("rollout.unowned", { names: words.list(each.unowned) })}</small>}
-                {each.problem && <small>{words.said(each.problem.detail ?? each.problem.title)}</small>}
+                {each.problem && <small>{each.problem.code === notSent ? t("rollout.notSent") : words.said(each.problem.detail ?? each.problem.title)}</small>}
               </span>
             </li>
           );

@@ -221,7 +221,10 @@ export const rollout = {
     told_one: "{{count}} person was told",
     told_other: "{{count}} people were told",
     unowned: "Nobody is known to own {{names}}",
+    notSent: "Not sent, because a part before it failed.",
+    progress: "{{done}} of {{total}} sent…",
     advance: {
+      covered: "This, and who decides, is shown for the first {{limit}} of {{number}} resources; the requests are sent for all of them.",
       titleOf: "Change the mode of {{resource}}",
       title_one: "Change the mode of {{count}} resource",
       title_other: "Change the mode of {{count}} resources",

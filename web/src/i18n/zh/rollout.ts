@@ -194,7 +194,10 @@ export const rollout = {
     notYours_other: "所选中有 {{count}} 个您无权操作，已排除。",
     told_other: "已通知 {{count}} 人",
     unowned: "找不到 {{names}} 的负责人",
+    notSent: "由于前面的一批失败，此项没有发送。",
+    progress: "已发送 {{done}}/{{total}}…",
     advance: {
+      covered: "此处的回放和审批人只涵盖 {{number}} 个资源中的前 {{limit}} 个；申请会为全部资源发送。",
       titleOf: "更改 {{resource}} 的模式",
       title_other: "更改 {{count}} 个资源的模式",
       to: "改为",
