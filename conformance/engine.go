@@ -13,12 +13,17 @@ import (
 	"github.com/cilium/cilium/pkg/identity"
 	"github.com/cilium/cilium/pkg/identity/identitymanager"
 	ipcachetypes "github.com/cilium/cilium/pkg/ipcache/types"
+	"github.com/cilium/cilium/pkg/k8s"
 	ciliumv2 "github.com/cilium/cilium/pkg/k8s/apis/cilium.io/v2"
+	slimnetworkingv1 "github.com/cilium/cilium/pkg/k8s/slim/k8s/api/networking/v1"
 	"github.com/cilium/cilium/pkg/option"
 	ciliumpolicy "github.com/cilium/cilium/pkg/policy"
 	"github.com/cilium/cilium/pkg/policy/api"
+	policytypes "github.com/cilium/cilium/pkg/policy/types"
 	policyutils "github.com/cilium/cilium/pkg/policy/utils"
 	"github.com/cilium/cilium/pkg/u8proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	policyv1alpha2 "sigs.k8s.io/network-policy-api/apis/v1alpha2"
 )
 
 // Here is the member whose engine decides. Cilium keeps a part of its configuration in package variables, so there is
@@ -57,22 +62,62 @@ func newEngine(ids identity.IdentityMap) *engine {
 	return &engine{log: log, repo: repo, compiled: map[identity.NumericIdentity]*endpointPolicy{}}
 }
 
-// set brings a policy into force as an agent does: Cilium's own parser may refuse it.
+// set brings a cluster-wide policy into force as an agent does: Cilium's own parser may refuse it.
 func (e *engine) set(name string, spec map[string]any) error {
-	text, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": name, "uid": "00000000-0000-0000-0000-000000000001"}, "spec": spec})
+	return e.take(map[string]any{"kind": "CiliumClusterwideNetworkPolicy", "metadata": map[string]any{"name": name}, "spec": spec})
+}
+
+// take brings a policy of any kind into force as an agent does: Cilium's own parser may refuse it.
+func (e *engine) take(object map[string]any) error {
+	text, err := json.Marshal(object)
 	if err != nil {
-		return fmt.Errorf("write policy %s: %w", name, err)
+		return fmt.Errorf("write a policy: %w", err)
 	}
-	var p ciliumv2.CiliumClusterwideNetworkPolicy
-	if err := json.Unmarshal(text, &p); err != nil {
-		return fmt.Errorf("read policy %s: %w", name, err)
+	var meta metav1.PartialObjectMetadata
+	if err := json.Unmarshal(text, &meta); err != nil {
+		return fmt.Errorf("read a policy: %w", err)
 	}
-	rules, err := p.Parse(e.log, Here)
+	var entries policytypes.PolicyEntries
+	kind := ipcachetypes.ResourceKindCCNP
+	switch meta.Kind {
+	case "CiliumClusterwideNetworkPolicy":
+		entries, err = parse(text, func(p *ciliumv2.CiliumClusterwideNetworkPolicy) (api.Rules, error) { return p.Parse(e.log, Here) })
+	case "CiliumNetworkPolicy":
+		kind = ipcachetypes.ResourceKindCNP
+		entries, err = parse(text, func(p *ciliumv2.CiliumNetworkPolicy) (api.Rules, error) { return p.Parse(e.log, Here) })
+	case "NetworkPolicy":
+		kind = ipcachetypes.ResourceKindNetpol
+		var p slimnetworkingv1.NetworkPolicy
+		if err = json.Unmarshal(text, &p); err == nil {
+			entries, err = k8s.ParseNetworkPolicy(e.log, Here, &p)
+		}
+	case "ClusterNetworkPolicy":
+		kind = ipcachetypes.ResourceKindKCNP
+		var p policyv1alpha2.ClusterNetworkPolicy
+		if err = json.Unmarshal(text, &p); err == nil {
+			entries, err = k8s.ParseClusterNetworkPolicy(e.log, Here, &p)
+		}
+	default:
+		return fmt.Errorf("policy %s has the kind %q", meta.Name, meta.Kind)
+	}
 	if err != nil {
-		return fmt.Errorf("policy %s is refused by Cilium: %w", name, err)
+		return fmt.Errorf("policy %s is refused by Cilium: %w", meta.Name, err)
 	}
-	e.repo.ReplaceByResource(policyutils.RulesToPolicyEntries(rules), ipcachetypes.NewResourceID(ipcachetypes.ResourceKindCCNP, "", name))
+	e.repo.ReplaceByResource(entries, ipcachetypes.NewResourceID(kind, meta.Namespace, meta.Name))
 	return nil
+}
+
+// parse reads one of Cilium's own kinds.
+func parse[T any](text []byte, rules func(*T) (api.Rules, error)) (policytypes.PolicyEntries, error) {
+	p := new(T)
+	if err := json.Unmarshal(text, p); err != nil {
+		return nil, fmt.Errorf("read it: %w", err)
+	}
+	parsed, err := rules(p)
+	if err != nil {
+		return nil, err
+	}
+	return policyutils.RulesToPolicyEntries(parsed), nil
 }
 
 // verdict of the engine about a connection.

@@ -121,7 +121,7 @@ func (r *registry) add(id identity.NumericIdentity, lbls labels.LabelArray) *ide
 func (r *registry) pod(podLabels map[string]string, cluster string, noNamespace bool) *identity.Identity {
 	lbls := labels.Map2Labels(podLabels, labels.LabelSourceK8s)
 	lbls["io.cilium.k8s.policy.cluster"] = labels.NewLabel("io.cilium.k8s.policy.cluster", cluster, labels.LabelSourceK8s)
-	if !noNamespace {
+	if _, given := lbls["io.kubernetes.pod.namespace"]; !noNamespace && !given {
 		lbls["io.kubernetes.pod.namespace"] = labels.NewLabel("io.kubernetes.pod.namespace", "default", labels.LabelSourceK8s)
 	}
 	r.next++

@@ -1,12 +1,15 @@
 package conformance
 
 import (
+	"cmp"
 	"regexp"
+	"slices"
 	"sync"
 
 	"github.com/cilium/cilium/pkg/identity"
 	ciliumpolicy "github.com/cilium/cilium/pkg/policy"
 	"github.com/cilium/cilium/pkg/policy/api"
+	policytypes "github.com/cilium/cilium/pkg/policy/types"
 	"github.com/cilium/cilium/pkg/u8proto"
 )
 
@@ -18,25 +21,65 @@ const maxRequests = 7
 // requests that are tried on every connection that a proxy looks at: some of each action, some of none.
 var requests = [maxRequests]request{{"GET", "/"}, {"HEAD", "/orders/1"}, {"POST", "/orders"}, {"POST", "/orders/1"}, {"POST", "/ordersx"}, {"PUT", "/orders/1"}, {"BREW", "/nowhere"}}
 
-// passesProxy tells what Cilium's policy for its proxy says of a request. The rules of all selectors that select the
-// source add up, as they do in the proxy; one without requests lets everything through.
+// level is what the rules of one priority say about a source on a port.
+type level struct {
+	tier       policytypes.Tier
+	priority   policytypes.Priority
+	deny, pass bool
+	// allows are the rules that let something in; nil lets in everything.
+	allows []*ciliumpolicy.PerSelectorPolicy
+}
+
+// passesProxy tells what Cilium's policy for its proxy says of a request. The rules of one priority add up, those of all
+// selectors that select the source; one without requests lets everything through. A request that no rule of a priority names
+// is looked at by the later ones.
 func (p *endpointPolicy) passesProxy(from *identity.Identity, proto u8proto.U8proto, port uint16, r request) bool {
+	var levels []level
 	for filter := range p.policy.SelectorPolicy.L4Policy.Ingress.Filters() {
 		if !onPort(filter, proto, port) {
 			continue
 		}
 		for selector, policy := range filter.PerSelectorPolicies {
-			switch {
-			case !selector.IsWildcard() && !selector.Selects(from.ID) || policy.IsDeny():
-			case policy == nil || len(policy.HTTP) == 0:
-				return true
-			default:
-				for i := range policy.HTTP {
-					if httpMatches(&policy.HTTP[i], r) {
-						return true
-					}
-				}
+			if !selector.IsWildcard() && !selector.Selects(from.ID) {
+				continue
 			}
+			i := slices.IndexFunc(levels, func(l level) bool { return l.tier == filter.Tier && l.priority == policy.GetPriority() })
+			if i < 0 {
+				i, levels = len(levels), append(levels, level{tier: filter.Tier, priority: policy.GetPriority()})
+			}
+			switch policy.GetVerdict() {
+			case policytypes.Deny:
+				levels[i].deny = true
+			case policytypes.Pass:
+				levels[i].pass = true
+			default:
+				levels[i].allows = append(levels[i].allows, policy)
+			}
+		}
+	}
+	slices.SortFunc(levels, func(a, b level) int { return cmp.Or(cmp.Compare(a.tier, b.tier), cmp.Compare(a.priority, b.priority)) })
+	for i := 0; i < len(levels); {
+		l := levels[i]
+		switch {
+		case l.deny:
+			return false
+		case slices.ContainsFunc(l.allows, func(policy *ciliumpolicy.PerSelectorPolicy) bool { return lets(policy, r) }):
+			return true
+		}
+		for i++; l.pass && i < len(levels) && levels[i].tier == l.tier; i++ {
+		}
+	}
+	return false
+}
+
+// lets tells whether a rule lets a request in.
+func lets(policy *ciliumpolicy.PerSelectorPolicy, r request) bool {
+	if policy == nil || len(policy.HTTP) == 0 {
+		return true
+	}
+	for i := range policy.HTTP {
+		if httpMatches(&policy.HTTP[i], r) {
+			return true
 		}
 	}
 	return false

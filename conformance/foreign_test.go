@@ -1,0 +1,53 @@
+package conformance
+
+import (
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Whatever policies of others let in beside ACP's is reported, and nothing else.
+func TestForeignPolicies(t *testing.T) {
+	tally, over := NewForeignTally(), 0
+	for seed := *firstSeed; seed < *firstSeed+max(1, *worlds/2); seed++ {
+		wrong, err := RunForeign(seed, Detect, tally)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range wrong {
+			text, err := yaml.Marshal(c.Foreign)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c.Missed {
+				t.Fatalf("%s\n%s", c, text)
+			}
+			if over++; over <= 5 {
+				t.Errorf("%s\n%s", c, text)
+			}
+		}
+	}
+	t.Logf("%d connections in %d worlds, in %d of which Cilium refuses a policy: %d labels opened %v, %d not, %d reported without need", tally.Connections, tally.Worlds, tally.Refused,
+		tally.Opened, tally.Kinds, tally.Closed, tally.Over)
+}
+
+// Every mistake of a judge has to be noticed in the random worlds.
+func TestBrokenJudgesAreNoticed(t *testing.T) {
+	for _, b := range BrokenJudges() {
+		t.Run(b.Name, func(t *testing.T) {
+			for seed := range uint64(600) {
+				wrong, err := RunForeign(seed, b.Judge, NewForeignTally())
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, c := range wrong {
+					if c.Missed != b.Over {
+						t.Logf("%s: noticed in the world of seed %d", b.Why, seed)
+						return
+					}
+				}
+			}
+			t.Errorf("%s: not noticed", b.Why)
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package foreignpolicy
+
+import (
+	"net/netip"
+	"slices"
+	"strings"
+	"unique"
+)
+
+// Label is one label of an endpoint. The key of a label that does not come from Kubernetes begins with its source and a
+// colon, as in "reserved:host"; keys of Kubernetes contain no colon.
+type Label struct{ Key, Value string }
+
+// Handle is a label that is held once however many endpoints have it.
+type Handle = unique.Handle[Label]
+
+// Sources of labels, as Cilium names them.
+const (
+	anySource      = "any"
+	k8sSource      = "k8s"
+	reservedSource = "reserved"
+	groupSource    = "cidrgroup"
+)
+
+// Keys of labels that Cilium adds to the identities of pods.
+const (
+	namespaceKey       = "io.kubernetes.pod.namespace"
+	namespaceLabelsKey = "io.cilium.k8s.namespace.labels"
+	clusterKey         = "io.cilium.k8s.policy.cluster"
+	groupNameKey       = "io.cilium.policy.cidrgroupname/"
+)
+
+type operator uint8
+
+const (
+	opIn operator = iota
+	opNotIn
+	opExists
+	opAbsent
+)
+
+// requirement is one condition on an endpoint's labels.
+type requirement struct {
+	source, key string
+	op          operator
+	values      []string
+}
+
+// selectorKind is what a selector looks at.
+type selectorKind uint8
+
+const (
+	// byLabels selects endpoints by their labels.
+	byLabels selectorKind = iota
+	// byPrefix selects addresses outside of the cluster mesh.
+	byPrefix
+	// byGroup selects such addresses by the labels of the groups that they are in.
+	byGroup
+	// opaque is a selector that is not understood: it may select anything.
+	opaque
+)
+
+// selector selects endpoints or addresses; all of its conditions must hold.
+type selector struct {
+	kind selectorKind
+	// reqs of labels, or of the labels of groups.
+	reqs []requirement
+	// local limits it to pods of the policy's own cluster.
+	local  bool
+	prefix netip.Prefix
+	except []netip.Prefix
+	// text identifies the selector: equal texts select the same.
+	text string
+}
+
+// everyone selects every source.
+func everyone() selector { return named(selector{}) }
+
+// doubtful is a selector that may select anything.
+func doubtful() selector { return named(selector{kind: opaque}) }
+
+// named completes a selector with its text.
+func named(s selector) selector {
+	var b strings.Builder
+	b.WriteByte('0' + byte(s.kind))
+	if s.local {
+		b.WriteByte('l')
+	}
+	if s.kind == byPrefix {
+		b.WriteString(s.prefix.String())
+	}
+	for _, p := range s.except {
+		b.WriteByte('-')
+		b.WriteString(p.String())
+	}
+	slices.SortFunc(s.reqs, func(a, b requirement) int { return strings.Compare(a.source+":"+a.key, b.source+":"+b.key) })
+	for _, r := range s.reqs {
+		b.WriteByte('\n')
+		b.WriteString(r.source + ":" + r.key)
+		b.WriteByte('0' + byte(r.op))
+		for _, v := range r.values {
+			b.WriteByte('\t')
+			b.WriteString(v)
+		}
+	}
+	s.text = b.String()
+	return s
+}
+
+// splitKey returns the source and the key of a label as a selector names them; without a source it is assumed.
+func splitKey(key, assumed string) (string, string) {
+	if source, rest, ok := strings.Cut(key, ":"); ok && source != "" {
+		return source, rest
+	}
+	return assumed, strings.TrimPrefix(key, ":")
+}
+
+// parseSelector reads a label selector. In doubt it returns a selector that may select anything.
+func parseSelector(written any, source string) selector {
+	m, ok := written.(map[string]any)
+	if !ok {
+		return doubtful()
+	}
+	var s selector
+	for field, value := range m {
+		switch field {
+		case "matchLabels":
+			pairs, ok := value.(map[string]any)
+			if !ok && value != nil {
+				return doubtful()
+			}
+			for k, v := range pairs {
+				text, ok := v.(string)
+				if !ok {
+					return doubtful()
+				}
+				from, key := splitKey(k, source)
+				s.reqs = append(s.reqs, requirement{from, key, opIn, []string{text}})
+			}
+		case "matchExpressions":
+			list, ok := value.([]any)
+			if !ok && value != nil {
+				return doubtful()
+			}
+			for _, e := range list {
+				r, ok := parseExpression(e, source)
+				if !ok {
+					return doubtful()
+				}
+				s.reqs = append(s.reqs, r)
+			}
+		default:
+			return doubtful()
+		}
+	}
+	for _, r := range s.reqs {
+		switch r.source {
+		case anySource, k8sSource, reservedSource, groupSource:
+		default:
+			return doubtful()
+		}
+	}
+	return named(s)
+}
+
+var operators = map[string]operator{"In": opIn, "NotIn": opNotIn, "Exists": opExists, "DoesNotExist": opAbsent}
+
+func parseExpression(written any, source string) (requirement, bool) {
+	m, ok := written.(map[string]any)
+	if !ok {
+		return requirement{}, false
+	}
+	key, isText := m["key"].(string)
+	text, _ := m["operator"].(string)
+	op, known := operators[text]
+	if !isText || !known {
+		return requirement{}, false
+	}
+	r := requirement{op: op}
+	r.source, r.key = splitKey(key, source)
+	list, ok := m["values"].([]any)
+	if !ok && m["values"] != nil {
+		return requirement{}, false
+	}
+	for _, v := range list {
+		value, ok := v.(string)
+		if !ok {
+			return requirement{}, false
+		}
+		r.values = append(r.values, value)
+	}
+	slices.Sort(r.values)
+	r.values = slices.Compact(r.values)
+	if needs := op == opIn || op == opNotIn; needs != (len(r.values) > 0) {
+		return requirement{}, false
+	}
+	return r, true
+}
+
+// names tells whether the selector has a condition on a label of one of the sources; a key that ends in a slash or a dot
+// stands for all that begin with it.
+func (s selector) names(key string, sources ...string) bool {
+	return slices.ContainsFunc(s.reqs, func(r requirement) bool {
+		return slices.Contains(sources, r.source) && (r.key == key || key == "" || (strings.HasSuffix(key, "/") || strings.HasSuffix(key, ".")) && strings.HasPrefix(r.key, key))
+	})
+}
+
+// with returns the selector with one more condition.
+func (s selector) with(r requirement) selector {
+	if s.kind == opaque {
+		return s
+	}
+	s.reqs = append(slices.Clone(s.reqs), r)
+	return named(s)
+}
+
+// inOwnCluster returns the selector limited to the policy's own cluster.
+func (s selector) inOwnCluster() selector {
+	if s.kind == opaque {
+		return s
+	}
+	s.local = true
+	return named(s)
+}
+
+// reserved selects Cilium's reserved identity of that name.
+func reserved(name string) selector {
+	return named(selector{reqs: []requirement{{reservedSource, name, opExists, nil}}})
+}
+
+// holds tells whether a condition holds for a label that an endpoint has or lacks.
+func (r *requirement) holds(value string, has bool) bool {
+	switch r.op {
+	case opIn:
+		return has && slices.Contains(r.values, value)
+	case opNotIn:
+		return !has || !slices.Contains(r.values, value)
+	case opExists:
+		return has
+	default:
+		return !has
+	}
+}
+
+// is tells whether the condition is about labels of that key.
+func (r *requirement) is(key string) bool {
+	source, rest, ok := strings.Cut(key, ":")
+	if !ok {
+		return r.key == key && (r.source == k8sSource || r.source == anySource)
+	}
+	return r.key == rest && (r.source == source || r.source == anySource)
+}
+
+// matchesLabels tells whether all conditions hold for an endpoint with the labels.
+func (s *selector) matchesLabels(labels []Handle) bool {
+	for i := range s.reqs {
+		r := &s.reqs[i]
+		value, has := "", false
+		for _, h := range labels {
+			if l := h.Value(); r.is(l.Key) {
+				value, has = l.Value, true
+				break
+			}
+		}
+		if !r.holds(value, has) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,227 @@
+package foreignpolicy
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"unique"
+)
+
+// Group is a CiliumCIDRGroup: a set of addresses outside of the cluster mesh, with labels.
+type Group struct {
+	Name     string
+	Labels   map[string]string
+	Prefixes []netip.Prefix
+}
+
+// source is where connections may come from.
+type source struct {
+	labels []Handle
+	// local: it is a pod of the member itself, or something else of its cluster.
+	local bool
+	// address outside of the cluster mesh, and the groups that hold it.
+	address netip.Addr
+	groups  []Label
+}
+
+// match is whether a selector selects something.
+type match uint8
+
+const (
+	no match = iota
+	maybe
+	yes
+)
+
+// selects tells whether a selector selects a source.
+func (s *selector) selects(from *source) match {
+	matches := false
+	switch s.kind {
+	case opaque:
+		return maybe
+	case byPrefix:
+		matches = from.address.IsValid() && s.prefix.Contains(from.address) &&
+			!slices.ContainsFunc(s.except, func(p netip.Prefix) bool { return p.Contains(from.address) })
+	case byGroup:
+		matches = from.address.IsValid() && s.matchesGroups(from.groups)
+	case byLabels:
+		matches = (!s.local || from.local) && s.matchesLabels(from.labels)
+	}
+	if matches {
+		return yes
+	}
+	return no
+}
+
+// matchesGroups compares the labels of all groups that hold an address: each value of a key counts by itself.
+func (s *selector) matchesGroups(groups []Label) bool {
+	for i := range s.reqs {
+		r := &s.reqs[i]
+		found := slices.ContainsFunc(groups, func(l Label) bool {
+			return l.Key == r.key && (r.op == opExists || r.op == opAbsent || slices.Contains(r.values, l.Value))
+		})
+		if found != (r.op == opIn || r.op == opExists) {
+			return false
+		}
+	}
+	return true
+}
+
+func handle(key, value string) Handle { return unique.Make(Label{key, value}) }
+
+// reservedSources are what connects and is neither a pod nor outside of the cluster mesh. The own node is not among them: it
+// is let in whatever policies say. A node may carry its cluster's label.
+var reservedSources = func() []source {
+	out := []source{}
+	for _, names := range [][]string{{"remote-node"}, {"kube-apiserver"}, {"kube-apiserver", "remote-node"}, {"health"}, {"ingress"}, {"init"}, {"unmanaged"}} {
+		var labels []Handle
+		for _, n := range names {
+			labels = append(labels, handle(reservedSource+":"+n, ""))
+		}
+		out = append(out, source{labels: labels})
+	}
+	return out
+}()
+
+// nobody is a value that no label has.
+const nobody = "acp.io/nobody"
+
+// mostWitnesses bounds the combinations of values that witnesses are made of.
+const mostWitnesses = 64
+
+// witnesses are pods of other clusters that a selector selects, with as few labels as it asks for: whatever lets these in lets
+// in all that the selector selects, since what ACP allows asks for labels and never for their absence. The pods of the own
+// cluster are known by themselves. False: there are too many of them to say.
+func (s *selector) witnesses(ownCluster string) ([]source, bool) {
+	if s.kind != byLabels || s.local {
+		return nil, s.kind != opaque
+	}
+	all := []map[string]string{{}}
+	for _, r := range s.reqs {
+		var values []string
+		switch {
+		case r.op == opIn:
+			values = r.values
+		case r.op == opExists:
+			values = []string{nobody, ""}
+		default:
+			continue
+		}
+		if r.source == reservedSource || r.source == groupSource {
+			return nil, true // no pod has it
+		}
+		if len(all)*len(values) > mostWitnesses {
+			return nil, false
+		}
+		var next []map[string]string
+		for _, labels := range all {
+			for _, v := range values {
+				if had, ok := labels[r.key]; ok && had != v {
+					continue
+				}
+				with := maps.Clone(labels)
+				with[r.key] = v
+				next = append(next, with)
+			}
+		}
+		all = next
+	}
+	var out []source
+	for _, labels := range all {
+		if c, ok := labels[clusterKey]; ok && c == ownCluster {
+			continue
+		}
+		for _, key := range []string{clusterKey, namespaceKey} {
+			if _, ok := labels[key]; !ok {
+				labels[key] = nobody
+			}
+		}
+		w := source{}
+		for _, k := range slices.Sorted(maps.Keys(labels)) {
+			w.labels = append(w.labels, handle(k, labels[k]))
+		}
+		if s.selects(&w) == no { // it asks for no namespace, or for no cluster
+			continue
+		}
+		out = append(out, w)
+	}
+	return out, true
+}
+
+// addresses gives the labels of addresses outside of the cluster mesh.
+type addresses struct {
+	groups []Group
+	// of are the groups by their prefixes, and lengths those that prefixes have.
+	of      map[netip.Prefix][]int
+	lengths []int
+}
+
+func newAddresses(groups []Group) *addresses {
+	a := &addresses{groups: groups, of: map[netip.Prefix][]int{}}
+	for i, g := range groups {
+		for _, p := range g.Prefixes {
+			p = p.Masked()
+			a.of[p] = append(a.of[p], i)
+			if !slices.Contains(a.lengths, p.Bits()) {
+				a.lengths = append(a.lengths, p.Bits())
+			}
+		}
+	}
+	slices.Sort(a.lengths)
+	return a
+}
+
+// source returns what Cilium makes of an address: the labels of all groups that hold it, where a longer prefix wins if two
+// have the same key. An agent with both families tells the worlds of the two apart, another one does not.
+func (a *addresses) source(addr netip.Addr, bothFamilies bool) source {
+	s := source{address: addr}
+	world := "world"
+	if bothFamilies {
+		world = map[bool]string{true: "world-ipv4", false: "world-ipv6"}[addr.Is4()]
+	}
+	plain := map[string]string{}
+	for _, bits := range a.lengths {
+		p, err := addr.Prefix(bits)
+		if err != nil {
+			continue
+		}
+		for _, i := range a.of[p] {
+			g := &a.groups[i]
+			s.groups = append(s.groups, Label{groupNameKey + g.Name, ""})
+			plain[groupNameKey+g.Name] = ""
+			for k, v := range g.Labels {
+				s.groups = append(s.groups, Label{k, v})
+				plain[k] = v
+			}
+		}
+	}
+	s.labels = append(s.labels, handle(reservedSource+":"+world, ""))
+	for k, v := range plain {
+		s.labels = append(s.labels, handle(groupSource+":"+k, v))
+	}
+	return s
+}
+
+// corners are addresses of which each stands for all up to the next: between two of them no prefix begins or ends.
+func corners(prefixes []netip.Prefix) []netip.Addr {
+	out := []netip.Addr{netip.IPv4Unspecified(), netip.IPv6Unspecified()}
+	for _, p := range prefixes {
+		p = p.Masked()
+		out = append(out, p.Addr())
+		if next := after(p); next.IsValid() {
+			out = append(out, next)
+		}
+	}
+	slices.SortFunc(out, netip.Addr.Compare)
+	return slices.Compact(out)
+}
+
+// after is the first address beyond a prefix; invalid: there is none.
+func after(p netip.Prefix) netip.Addr {
+	bytes := p.Addr().AsSlice()
+	for i := p.Bits(); i < len(bytes)*8; i++ {
+		bytes[i/8] |= 1 << (7 - i%8)
+	}
+	last, _ := netip.AddrFromSlice(bytes)
+	return last.Next()
+}
