@@ -35,7 +35,7 @@ func TestForeignPolicies(t *testing.T) {
 func TestBrokenJudgesAreNoticed(t *testing.T) {
 	for _, b := range BrokenJudges() {
 		t.Run(b.Name, func(t *testing.T) {
-			for seed := range uint64(600) {
+			for seed := range uint64(2000) {
 				wrong, err := RunForeign(seed, b.Judge, NewForeignTally())
 				if err != nil {
 					t.Fatal(err)

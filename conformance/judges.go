@@ -174,10 +174,6 @@ func BrokenJudges() []BrokenJudge {
 			}
 			return o
 		}},
-		{Name: "no-groups", Over: true, Why: "ACP allows groups of addresses", BreakOwn: func(o Objects) Objects {
-			o.Groups = nil
-			return o
-		}},
 		{Name: "acp-closes-nothing", Why: "default deny is what is opened", BreakOwn: func(o Objects) Objects {
 			for name, spec := range o.Policies {
 				if spec, err := cloneSpec(spec); err == nil {
