@@ -14,10 +14,17 @@ const acquaintance = 10 * time.Second
 // acquaintanceLook is how often it looks whether they did.
 const acquaintanceLook = 20 * time.Millisecond
 
+// observed are members of which something is read.
+type observed interface {
+	Registry() (bool, error)
+	Clusters() []federation.Cluster
+	Observe(cluster, object string) federation.Observation
+}
+
 // acquainted is ready and then waits until every member was read or found unreadable, and so was the configuration of its
 // dataplane. Before that each status would tell of members that were not contacted yet, and once more of what they have: two
 // writes for each resource, and none is news; and rules about requests would be taken away from members that can enforce them.
-func acquainted(ready func(context.Context) error, inspected func() bool, fleets ...federation.Members) func(context.Context) error {
+func acquainted(ready func(context.Context) error, inspected func() bool, fleets ...observed) func(context.Context) error {
 	return func(ctx context.Context) error {
 		if err := ready(ctx); err != nil {
 			return err
@@ -38,7 +45,7 @@ func acquainted(ready func(context.Context) error, inspected func() bool, fleets
 }
 
 // strange tells whether some member was not heard of yet.
-func strange(fleet federation.Members) bool {
+func strange(fleet observed) bool {
 	if listed, err := fleet.Registry(); !listed {
 		return err == nil
 	}

@@ -120,7 +120,7 @@ func (s *istio) federated(name, resource string) {
 		s.onceCarried.Do(func() { close(s.carried) })
 	}
 	s.all.inspector.Wake()
-	s.all.openings.again()
+	s.all.openings.again("")
 	s.look()
 }
 

@@ -47,7 +47,7 @@ func setUpNames(mgr manager.Manager, host dynamic.Interface, config Config, all 
 		Probing: config.Probing.Seldom(), Log: n.log, Changed: func(cluster, _ string) {
 			n.counted.Changed(cluster)
 			n.again()
-			all.openings.again()
+			all.openings.again(cluster)
 		},
 	})
 	if err != nil {

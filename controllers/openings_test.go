@@ -1,12 +1,14 @@
 package controllers_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
 	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -72,4 +74,69 @@ func TestPoliciesOfOthersThatOpenAResourceAreTold(t *testing.T) {
 	if err := m2.Delete(s.ctx, elsewhere); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// inM2 makes an object in m2 that goes with the test.
+func (s *story) inM2(o client.Object) {
+	s.Helper()
+	m2 := s.members["m2"].client
+	if err := m2.Create(s.ctx, o); err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		if err := client.IgnoreNotFound(m2.Delete(context.Background(), o)); err != nil {
+			s.Error(err)
+		}
+	})
+}
+
+// A policy that lets in nobody but whom ACP lets in anyway changes nothing, and so does one of workloads that are not closed.
+func TestPoliciesOfOthersThatOpenNothingAreNotTold(t *testing.T) {
+	s := enforced(t, "ordinary")
+	identity := func(name string, labels map[string]any) {
+		s.inM2(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "cilium.io/v2", "kind": "CiliumIdentity", "metadata": map[string]any{"name": name}, "security-labels": labels}})
+	}
+	identity("71011", map[string]any{"k8s:com.trip/ordinary": "bobs", "k8s:io.kubernetes.pod.namespace": "default", "k8s:io.cilium.k8s.policy.cluster": "m2"})
+	identity("71012", map[string]any{"k8s:com.trip/appid": "888", "k8s:app": "prometheus", "k8s:io.kubernetes.pod.namespace": "default", "k8s:io.cilium.k8s.policy.cluster": "m2"})
+	allow := func(name string, port int) *networkingv1.NetworkPolicy {
+		at := intstr.FromInt(port)
+		return &networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: networkingv1.NetworkPolicySpec{
+			PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"com.trip/ordinary": "bobs"}}, Ingress: []networkingv1.NetworkPolicyIngressRule{{
+				From:  []networkingv1.NetworkPolicyPeer{{PodSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "prometheus"}}}},
+				Ports: []networkingv1.NetworkPolicyPort{{Port: &at}}}}}}
+	}
+	s.inM2(allow("a-prometheus", 6379))
+	s.inM2(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "b-web"}, Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, Ingress: []networkingv1.NetworkPolicyIngressRule{{}}}})
+	// The one that opens comes last by its name, so the others were judged as well, and none of them is named.
+	s.opened(allow("z-other-port", 9121), v1alpha1.MemberOverridden, "NetworkPolicy default/z-other-port")
+}
+
+// A ClusterNetworkPolicy of the Admin tier goes before ACP's policies. Members need not have the kind.
+func TestClusterNetworkPoliciesThatOpenAResourceAreTold(t *testing.T) {
+	s := enforced(t, "tiers")
+	s.inM2(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+		"metadata": map[string]any{"name": "clusternetworkpolicies.policy.networking.k8s.io", "annotations": map[string]any{"api-approved.kubernetes.io": "unapproved, a test"}},
+		"spec": map[string]any{"group": "policy.networking.k8s.io", "scope": "Cluster",
+			"names": map[string]any{"plural": "clusternetworkpolicies", "singular": "clusternetworkpolicy", "kind": "ClusterNetworkPolicy", "listKind": "ClusterNetworkPolicyList"},
+			"versions": []any{map[string]any{"name": "v1alpha2", "served": true, "storage": true,
+				"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}}})
+	admin := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "policy.networking.k8s.io/v1alpha2", "kind": "ClusterNetworkPolicy", "metadata": map[string]any{"name": "monitoring"},
+		"spec": map[string]any{"tier": "Admin", "priority": int64(1), "subject": map[string]any{"pods": map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"com.trip/tiers": "bobs"}}}},
+			"ingress": []any{map[string]any{"action": "Accept", "from": []any{map[string]any{"namespaces": map[string]any{}}}}}}}}
+	m2 := s.members["m2"].client
+	s.until("the kind is served", func() string {
+		if err := m2.Create(s.ctx, admin.DeepCopy()); err != nil {
+			return err.Error()
+		}
+		return ""
+	})
+	s.untilStates("it is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden})
+	if m := s.message("m2"); !strings.Contains(m, "ClusterNetworkPolicy monitoring") {
+		t.Errorf("the message does not name the policy: %q", m)
+	}
+	if err := m2.Delete(s.ctx, admin); err != nil {
+		t.Fatal(err)
+	}
+	s.untilStates("it is gone", bothRealized)
 }

@@ -152,7 +152,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	units := &protectedresource.Reconciler{
 		Client: mgr.GetClient(), Index: x, Fleet: w.carriers, Federated: w.carriers, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
-		Line: w.pacing.line, Workers: config.Workers, Owes: w.pacing.object, Direct: directly, Settle: config.Pace.Settle, Units: feeds.Units, Members: w.inspector, Opened: w.openings.by, Mark: w.marks.In,
+		Line: w.pacing.line, Workers: config.Workers, Owes: w.pacing.object, Direct: directly, Settle: config.Pace.Settle, Units: feeds.Units, Members: w.inspector, Opened: w.openings.by, Unjudged: w.openings.unjudged, Mark: w.marks.In,
 		Enforcers: w.istio.drivers(), Clock: config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
 	if err := units.SetupWithManager(mgr, ready); err != nil {
@@ -216,7 +216,7 @@ type wake struct {
 
 // federated: a Federated object appeared, changed or went.
 func (w *wake) federated(name, resource string) {
-	w.openings.again()
+	w.openings.again("")
 	if name == "" {
 		w.names.again()
 		w.everything()

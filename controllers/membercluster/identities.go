@@ -3,6 +3,7 @@ package membercluster
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -73,8 +74,10 @@ func (i *Identities) count(cluster string) (int32, []v1alpha1.IdentityLabel) {
 		}
 	})
 	values := map[string]int32{}
-	for l := range seen {
-		values[l.Value().Key]++
+	for h := range seen {
+		if l := h.Value(); l.Value != "" && !strings.Contains(l.Key, ":") { // what pods have, and says something
+			values[l.Key]++
+		}
 	}
 	out := make([]v1alpha1.IdentityLabel, 0, len(values))
 	for key, n := range values {

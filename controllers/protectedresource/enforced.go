@@ -61,6 +61,14 @@ func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
 			return v1alpha1.MemberOverridden, condition.Truncate(fmt.Sprintf(lets, by))
 		}
 	}
+	for _, name := range []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio} {
+		if !f.enforcedBy(name) {
+			continue
+		}
+		if why := f.Unjudged(name, cluster); why != "" {
+			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and it is not known whether policies of others let more in: " + why)
+		}
+	}
 	return v1alpha1.MemberRealized, ""
 }
 

@@ -68,6 +68,8 @@ type facts struct {
 	Members Members
 	// Opened names a policy that is not ACP's and opens the pods with a label for a dataplane in a member; "": there is none.
 	Opened func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
+	// Unjudged says why nobody knows whether a policy that is not ACP's opens something for a dataplane in a member; "": it is known.
+	Unjudged func(dataplane v1alpha1.EnforcerName, cluster string) string
 	// Mark is that of a downgrade in a member, as it was read there; nil: none was.
 	Mark func(cluster string) *guard.Downgrade
 	// ObserveGroup tells what a member has of a group.

@@ -20,7 +20,7 @@ var errNotReady = errors.New("the host's federated objects and members are not l
 func (r *Reconciler) gather(resource string) (*facts, error) {
 	f := &facts{Lacking: map[v1alpha1.EnforcerName]map[string]string{},
 		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.AskedAt(resource), View: r.Index.View(), Objects: r.Index.Protecting(resource),
-		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, Opened: r.Opened, Mark: r.Mark,
+		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, Opened: r.Opened, Unjudged: r.Unjudged, Mark: r.Mark,
 	}
 	f.Before, _ = r.Board.Get(resource)
 	f.Existing = r.existing(resource)

@@ -31,6 +31,7 @@ func meshed(t *testing.T) *facts {
 		Unit:     policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
 		Rendered: []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
 		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Members: sound{}, Opened: func(v1alpha1.EnforcerName, string, string, string) string { return "" },
+		Unjudged: func(v1alpha1.EnforcerName, string) string { return "" },
 		Observe: func(string, string) federation.Observation {
 			return federation.Observation{Registered: true, Reachable: true}
 		}}
@@ -132,25 +133,35 @@ func TestEnforcedByWhom(t *testing.T) {
 		enforcers []v1alpha1.EnforcerName
 		audits    string
 		lacking   string
-		// opens is the dataplane for which somebody else lets more in.
-		opens v1alpha1.EnforcerName
-		want  v1alpha1.MemberState
+		// opens is the dataplane for which somebody else lets more in, and unjudged that for which nobody knows.
+		opens    v1alpha1.EnforcerName
+		want     v1alpha1.MemberState
+		unjudged v1alpha1.EnforcerName
 	}{
-		{"nobody lets more in", both, "", "", "", v1alpha1.MemberRealized},
-		{"Cilium lets everything through", both, "Cilium's audit mode is on", "", "", v1alpha1.MemberPending},
-		{"that is none of Istio's business", both[1:], "Cilium's audit mode is on", "", "", v1alpha1.MemberRealized},
-		{"the member has no Istio", both[1:], "", "it declares none", "", v1alpha1.MemberPending},
-		{"somebody's policy of Cilium", both, "", "", cilium, v1alpha1.MemberOverridden},
-		{"that is none of Istio's business", both[1:], "", "", cilium, v1alpha1.MemberRealized},
-		{"somebody's policy of Istio", both, "", "", istio, v1alpha1.MemberOverridden},
-		{"and no other dataplane", both[1:], "", "", istio, v1alpha1.MemberOverridden},
-		{"that is none of Cilium's business", both[:1], "", "", istio, v1alpha1.MemberRealized},
+		{"nobody lets more in", both, "", "", "", v1alpha1.MemberRealized, ""},
+		{"Cilium lets everything through", both, "Cilium's audit mode is on", "", "", v1alpha1.MemberPending, ""},
+		{"that is none of Istio's business", both[1:], "Cilium's audit mode is on", "", "", v1alpha1.MemberRealized, ""},
+		{"the member has no Istio", both[1:], "", "it declares none", "", v1alpha1.MemberPending, ""},
+		{"somebody's policy of Cilium", both, "", "", cilium, v1alpha1.MemberOverridden, ""},
+		{"that is none of Istio's business", both[1:], "", "", cilium, v1alpha1.MemberRealized, ""},
+		{"somebody's policy of Istio", both, "", "", istio, v1alpha1.MemberOverridden, ""},
+		{"and no other dataplane", both[1:], "", "", istio, v1alpha1.MemberOverridden, ""},
+		{"that is none of Cilium's business", both[:1], "", "", istio, v1alpha1.MemberRealized, ""},
+		{"nobody knows what others let in", both, "", "", "", v1alpha1.MemberPending, cilium},
+		{"that it is opened is known", both, "", "", cilium, v1alpha1.MemberOverridden, istio},
+		{"nobody knows, and it is none of Cilium's business", both[:1], "", "", "", v1alpha1.MemberRealized, istio},
 	} {
 		f := meshed(t)
 		f.Unit.Enforcers, f.Members = c.enforcers, unsound{"m1": c.audits}
 		f.Opened = func(by v1alpha1.EnforcerName, _, _, _ string) string {
 			if by == c.opens {
 				return "somebody's policy"
+			}
+			return ""
+		}
+		f.Unjudged = func(by v1alpha1.EnforcerName, _ string) string {
+			if by == c.unjudged {
+				return "it is forbidden to list them"
 			}
 			return ""
 		}

@@ -7,13 +7,15 @@ import (
 	"unique"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/acp-io/acp/internal/federation/foreignpolicy"
 )
 
 // Label is one label of pods, as the dataplane's identities have it.
-type Label struct{ Key, Value string }
+type Label = foreignpolicy.Label
 
 // Handle is a label that is held once however many identities have it.
-type Handle = unique.Handle[Label]
+type Handle = foreignpolicy.Handle
 
 // Identities are the labels of the pods in each member, read from the identities that the dataplane keeps of them. There
 // are tens of thousands, most labels are in many of them, and nothing else of them is kept.
@@ -29,8 +31,8 @@ func NewIdentities(config FleetConfig) (*Identities, error) {
 	return &Identities{f}, nil
 }
 
-// identityLabels are the labels that come from the pod, and from Kubernetes. They are not in the object's own labels, of
-// which agents write only the namespace.
+// identityLabels returns the labels of an identity, those that come from the pod and from Kubernetes without their source.
+// They are not in the object's own labels, of which agents write only the namespace.
 func identityLabels(u *unstructured.Unstructured) ([]Handle, error) {
 	const source = "k8s:"
 	all, _, err := unstructured.NestedStringMap(u.Object, "security-labels")
@@ -39,9 +41,7 @@ func identityLabels(u *unstructured.Unstructured) ([]Handle, error) {
 	}
 	out := make([]Handle, 0, len(all))
 	for k, v := range all {
-		if key, ok := strings.CutPrefix(k, source); ok && v != "" {
-			out = append(out, unique.Make(Label{key, v}))
-		}
+		out = append(out, unique.Make(Label{Key: strings.TrimPrefix(k, source), Value: v}))
 	}
 	return slices.Clip(out), nil
 }
@@ -66,8 +66,10 @@ func (i *Identities) Labels() (labels map[Label]struct{}, listed, missing []stri
 		})
 	}
 	labels = make(map[Label]struct{}, len(seen))
-	for l := range seen {
-		labels[l.Value()] = struct{}{}
+	for h := range seen {
+		if l := h.Value(); l.Value != "" && !strings.Contains(l.Key, ":") { // nothing else can name anybody
+			labels[l] = struct{}{}
+		}
 	}
 	return labels, listed, missing
 }
@@ -80,4 +82,10 @@ func (i *Identities) Each(cluster string, do func(labels []Handle)) {
 	if m != nil {
 		m.watch.each(do)
 	}
+}
+
+// Observe tells whether the identities of a member can be read. One that does not have the kind has none.
+func (i *Identities) Observe(cluster string) Observation {
+	o, _ := i.present(cluster)
+	return o
 }

@@ -2,7 +2,9 @@ package federation
 
 import (
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/go-logr/logr"
@@ -10,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestIdentityLabels: the labels of pods are in security-labels with their source; other sources are no pods' labels.
+// TestIdentityLabels: the labels of pods are in security-labels with their source, which those of other sources keep; empty
+// ones count, too, since selectors of policies may ask for them.
 func TestIdentityLabels(t *testing.T) {
 	got, err := identityLabels(&unstructured.Unstructured{Object: map[string]any{
 		"metadata":        map[string]any{"name": "256", "labels": map[string]any{"io.kubernetes.pod.namespace": "shop", "com.trip/appid": "of-the-object"}},
@@ -23,7 +26,9 @@ func TestIdentityLabels(t *testing.T) {
 	for _, h := range got {
 		labels = append(labels, h.Value())
 	}
-	if diff := cmp.Diff([]Label{{"com.trip/appid", "888"}}, labels); diff != "" {
+	slices.SortFunc(labels, func(a, b Label) int { return strings.Compare(a.Key, b.Key) })
+	want := []Label{{Key: "com.trip/appid", Value: "888"}, {Key: "container:com.trip/appid", Value: "x"}, {Key: "empty", Value: ""}, {Key: "reserved:host", Value: ""}}
+	if diff := cmp.Diff(want, labels); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	for _, bad := range []any{"text", map[string]any{"k8s:a": int64(1)}, []any{}} {
@@ -52,7 +57,7 @@ func TestLabelsOutliveTheView(t *testing.T) {
 		labels, l, m := i.Labels()
 		want := map[Label]struct{}{}
 		for _, a := range apps {
-			want[Label{"com.trip/appid", a}] = struct{}{}
+			want[Label{Key: "com.trip/appid", Value: a}] = struct{}{}
 		}
 		if diff := cmp.Diff(want, labels) + cmp.Diff(listed, l) + cmp.Diff(missing, m); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", reason, diff)

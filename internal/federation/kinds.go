@@ -84,6 +84,10 @@ var (
 		TargetResource: schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnetworkpolicies"},
 		Namespaced:     true,
 	}
+	clusterNetworkPolicy = Kind{
+		Target:         schema.GroupVersionKind{Group: "policy.networking.k8s.io", Version: "v1alpha2", Kind: "ClusterNetworkPolicy"},
+		TargetResource: schema.GroupVersionResource{Group: "policy.networking.k8s.io", Version: "v1alpha2", Resource: "clusternetworkpolicies"},
+	}
 	istioPolicies = Kind{Target: IstioPolicy.Target, TargetResource: IstioPolicy.TargetResource, Namespaced: true}
 )
 

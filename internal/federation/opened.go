@@ -32,6 +32,10 @@ func FindOpened(policies []Opening, keys map[string]bool, each func(do func(labe
 			out.unsure = policies
 		}
 	}
+	byNamespace := map[string][]Opening{}
+	for _, p := range policies {
+		byNamespace[p.namespace()] = append(byNamespace[p.namespace()], p)
+	}
 	each(func(labels []Handle) {
 		var ofClasses []Label
 		for _, h := range labels {
@@ -47,12 +51,16 @@ func FindOpened(policies []Opening, keys map[string]bool, each func(do func(labe
 		for _, h := range labels {
 			pod[h.Value().Key] = h.Value().Value
 		}
-		i := slices.IndexFunc(policies, func(p Opening) bool { return p.Selects(pod, func(key string) bool { return known[key] }) })
+		candidates := policies // of an identity without a namespace nobody knows where its pods are
+		if ns, ok := pod[namespaceKey]; ok {
+			candidates = slices.Concat(byNamespace[""], byNamespace[ns])
+		}
+		i := slices.IndexFunc(candidates, func(p Opening) bool { return p.Selects(pod, func(key string) bool { return known[key] }) })
 		if i < 0 {
 			return
 		}
 		for _, l := range ofClasses {
-			out.labels[l] = policies[i].String()
+			out.labels[l] = candidates[i].String()
 		}
 	})
 	return out

@@ -51,7 +51,7 @@ func TestOpened(t *testing.T) {
 				for _, identity := range c.identities {
 					var labels []Handle
 					for k, v := range identity {
-						labels = append(labels, unique.Make(Label{k, v}))
+						labels = append(labels, unique.Make(Label{Key: k, Value: v}))
 					}
 					do(labels)
 				}

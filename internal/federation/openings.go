@@ -2,67 +2,43 @@ package federation
 
 import (
 	"cmp"
-	"context"
 	"slices"
-	"sync"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// Openings are the policies in the members that let connections in through one dataplane, whoever wrote them.
-type Openings struct{ kinds []*fleet[Opening] }
+// Openings are the policies of Istio in the members that let connections in, of every namespace, whoever wrote them.
+type Openings struct{ *fleet[Opening] }
 
-// NewCiliumOpenings are what Cilium adds up: both of its own kinds, and Kubernetes' policies. They do nothing until Run. Kind
-// and Revision of the config are not needed.
-func NewCiliumOpenings(config FleetConfig) (*Openings, error) {
-	return newOpenings(config, CiliumPolicy, ciliumNetworkPolicy, networkPolicy)
-}
-
-// NewIstioOpenings are Istio's, of every namespace.
+// NewIstioOpenings makes Openings that do nothing until Run. Kind and Revision of the config are not needed.
 func NewIstioOpenings(config FleetConfig) (*Openings, error) {
-	return newOpenings(config, istioPolicies)
-}
-
-func newOpenings(config FleetConfig, kinds ...Kind) (*Openings, error) {
-	o := &Openings{}
-	for _, k := range kinds {
-		config.Kind = k
-		f, err := newFleet(config, parseOpening)
-		if err != nil {
-			return nil, err
-		}
-		o.kinds = append(o.kinds, f)
+	config.Kind = istioPolicies
+	f, err := newFleet(config, parseOpening)
+	if err != nil {
+		return nil, err
 	}
-	return o, nil
+	return &Openings{f}, nil
 }
 
-// Run follows the members until the context ends.
-func (o *Openings) Run(ctx context.Context) error {
-	var running sync.WaitGroup
-	for _, f := range o.kinds {
-		running.Go(func() { _ = f.Run(ctx) }) // it ends with the context, and has no other error
-	}
-	running.Wait()
-	return nil
+// Observe tells whether the policies can be read in a member. One that does not have the kind has none.
+func (o *Openings) Observe(cluster string) Observation {
+	seen, _ := o.present(cluster)
+	return seen
 }
 
-// In are the policies of a member that let somebody in, by what people call them, without those that ours tells. Of a
-// member that cannot be read now they are the last that were seen; of a kind that was never read, none are known.
+// In are the policies of a member that let somebody in, by what people call them, without those that ours tells, as they were
+// last seen.
 func (o *Openings) In(cluster string, ours func(Opening) bool) []Opening {
-	var out []Opening
-	for _, f := range o.kinds {
-		f.mu.RLock()
-		m := f.members[cluster]
-		f.mu.RUnlock()
-		if m == nil {
-			continue
-		}
-		m.watch.each(func(p Opening) {
-			if p.Opens() && !ours(p) {
-				out = append(out, p)
-			}
-		})
+	_, m := o.present(cluster)
+	if m == nil {
+		return nil
 	}
+	var out []Opening
+	m.watch.each(func(p Opening) {
+		if p.Opens() && !ours(p) {
+			out = append(out, p)
+		}
+	})
 	slices.SortFunc(out, func(a, b Opening) int { return cmp.Compare(a.String(), b.String()) })
 	return out
 }

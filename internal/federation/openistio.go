@@ -24,12 +24,12 @@ func (o *Opening) addIstio(u *unstructured.Unstructured) {
 	if !selects && attached(spec) {
 		return
 	}
-	o.mesh = true
+	o.opens = true
 	if o.Namespace != IstioPolicy.Namespace {
-		o.labels = append(o.labels, Label{namespaceKey, o.Namespace})
+		o.labels = append(o.labels, Label{Key: namespaceKey, Value: o.Namespace})
 	}
 	for _, key := range slices.Sorted(maps.Keys(selector)) {
-		o.labels = append(o.labels, Label{key, selector[key]})
+		o.labels = append(o.labels, Label{Key: key, Value: selector[key]})
 	}
 }
 

@@ -3,6 +3,7 @@ package foreignpolicy
 import (
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -125,13 +126,19 @@ func (d *Detector) extend(x *selection) {
 			x.matched = append(x.matched, at)
 		}
 	}
+	var fewest []int
+	asks := false
 	for _, r := range x.reqs {
 		if x.kind != byLabels || r.op != opIn || len(r.values) != 1 || r.source != k8sSource && r.source != anySource {
 			continue
 		}
-		list := d.labeled[Label{r.key, r.values[0]}]
-		first, _ := slices.BinarySearch(list, from)
-		for _, at := range list[first:] {
+		if list := d.labeled[Label{r.key, r.values[0]}]; !asks || len(list) < len(fewest) {
+			fewest, asks = list, true
+		}
+	}
+	if asks {
+		first, _ := slices.BinarySearch(fewest, from)
+		for _, at := range fewest[first:] {
 			compare(at)
 		}
 		return
@@ -256,13 +263,14 @@ func (d *Detector) key(rules []bearing) string {
 			n = len(d.ids) + 1
 			d.ids[r.rule] = n
 		}
-		b.WriteRune(rune(n))
+		b.WriteString(strconv.Itoa(n))
 		if r.own {
 			b.WriteByte('o')
 		}
 		if r.sure {
 			b.WriteByte('s')
 		}
+		b.WriteByte(' ')
 	}
 	return b.String()
 }

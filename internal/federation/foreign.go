@@ -1,0 +1,206 @@
+package federation
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation/foreignpolicy"
+)
+
+// Foreign are the policies of others in the members that Cilium enforces, and the groups of addresses that they may name. It
+// does nothing until Run.
+type Foreign struct {
+	kinds  []*fleet[*foreignpolicy.Policy]
+	groups *fleet[foreignpolicy.Group]
+	// ours tells whether ACP has an object of that name on the host.
+	ours func(name string) bool
+}
+
+// NewForeign makes a Foreign. Kind and Revision of the config are not needed. What is in own is not of others: of the copies
+// of these that the members have nothing is kept. It has to be listed before Run.
+func NewForeign(config FleetConfig, own *Objects) (*Foreign, error) {
+	f := &Foreign{ours: func(name string) bool {
+		found, ok := own.Get(name)
+		return ok && found.Meta.Labels[v1alpha1.LabelManagedBy] == v1alpha1.ManagedBy
+	}}
+	for _, k := range []Kind{CiliumPolicy, ciliumNetworkPolicy, networkPolicy, clusterNetworkPolicy} {
+		config.Kind = k
+		one, err := newFleet(config, func(u *unstructured.Unstructured) (*foreignpolicy.Policy, error) { return f.parse(u, k), nil })
+		if err != nil {
+			return nil, err
+		}
+		f.kinds = append(f.kinds, one)
+	}
+	config.Kind = CiliumGroup
+	var err error
+	f.groups, err = newFleet(config, parseGroup)
+	return f, err
+}
+
+// parse reads a policy. Lists of some API servers leave out the kinds of their items.
+func (f *Foreign) parse(u *unstructured.Unstructured, k Kind) *foreignpolicy.Policy {
+	if k.Target == CiliumPolicy.Target && f.ours(u.GetName()) {
+		return &foreignpolicy.Policy{Kind: k.Target.Kind, Name: u.GetName()}
+	}
+	read := &unstructured.Unstructured{Object: map[string]any{}}
+	for field, value := range u.Object {
+		read.Object[field] = value
+	}
+	read.SetKind(k.Target.Kind)
+	return foreignpolicy.Parse(read)
+}
+
+func parseGroup(u *unstructured.Unstructured) (foreignpolicy.Group, error) {
+	g := foreignpolicy.Group{Name: u.GetName(), Labels: map[string]string{}}
+	for k, v := range u.GetLabels() {
+		if !strings.HasPrefix(k, "io.cilium") { // agents leave these out
+			g.Labels[k] = v
+		}
+	}
+	list, _, err := unstructured.NestedStringSlice(u.Object, "spec", "externalCIDRs")
+	if err != nil {
+		return g, fmt.Errorf("read group %s: %w", g.Name, err)
+	}
+	for _, text := range list {
+		p, err := netip.ParsePrefix(text)
+		if a, ofOne := netip.ParseAddr(text); ofOne == nil {
+			p, err = netip.PrefixFrom(a, a.BitLen()), nil
+		}
+		switch {
+		case err == nil:
+			g.Prefixes = append(g.Prefixes, p)
+		case !strings.HasPrefix(g.Name, v1alpha1.ObjectPrefix): // in doubt a group of others holds every address
+			g.Prefixes = append(g.Prefixes, netip.PrefixFrom(netip.IPv4Unspecified(), 0), netip.PrefixFrom(netip.IPv6Unspecified(), 0))
+		}
+	}
+	return g, nil
+}
+
+// Run follows the members until the context ends.
+func (f *Foreign) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	for _, k := range f.kinds {
+		running.Go(func() { _ = k.Run(ctx) }) // it ends with the context, and has no other error
+	}
+	running.Go(func() { _ = f.groups.Run(ctx) })
+	running.Wait()
+	return nil
+}
+
+// Registry tells whether the members' registrations were listed by all that read them.
+func (f *Foreign) Registry() (bool, error) {
+	for _, k := range f.kinds {
+		if listed, err := k.Registry(); !listed {
+			return listed, err
+		}
+	}
+	return f.groups.Registry()
+}
+
+// Clusters returns the registered members by name.
+func (f *Foreign) Clusters() []Cluster { return f.groups.Clusters() }
+
+// Observe tells whether all kinds can be read in a member. A kind that the member does not have has no objects there.
+func (f *Foreign) Observe(cluster string) Observation {
+	out := Observation{Registered: true, Reachable: true}
+	for _, k := range f.kinds {
+		if o, _ := k.present(cluster); !o.Reachable {
+			return o
+		}
+	}
+	if o, _ := f.groups.present(cluster); !o.Reachable {
+		return o
+	}
+	return out
+}
+
+// In returns the policies of others in a member, and its groups, as they were last seen.
+func (f *Foreign) In(cluster string) (policies []*foreignpolicy.Policy, groups []foreignpolicy.Group) {
+	for _, k := range f.kinds {
+		if _, m := k.present(cluster); m != nil {
+			m.watch.each(func(p *foreignpolicy.Policy) {
+				if p.Kind != CiliumPolicy.Target.Kind || !f.ours(p.Name) {
+					policies = append(policies, p)
+				}
+			})
+		}
+	}
+	if _, m := f.groups.present(cluster); m != nil {
+		groups = m.watch.List()
+	}
+	return policies, groups
+}
+
+// present tells whether a member's objects are known; one that does not have the kind has none, and no member is returned.
+func (f *fleet[T]) present(cluster string) (Observation, *member[T]) {
+	o, m := f.observe(cluster)
+	if m != nil && !o.Reachable && m.lacksKind() {
+		return Observation{Registered: true, Reachable: true}, nil
+	}
+	return o, m
+}
+
+// lacksKind tells whether the member answered that it does not serve the kind.
+func (m *member[T]) lacksKind() bool {
+	m.mu.RLock()
+	alive, why := m.alive, m.why
+	m.mu.RUnlock()
+	if !alive {
+		return apierrors.IsNotFound(why)
+	}
+	_, err := m.watch.State()
+	return apierrors.IsNotFound(err)
+}
+
+// OwnPolicies reads ACP's own policies for a member, from what the host has of them, so that they are held once for all members.
+type OwnPolicies struct {
+	mu   sync.Mutex
+	read map[ownKey]ownPolicy
+}
+
+type ownKey struct{ name, cluster string }
+
+type ownPolicy struct {
+	of     *Object
+	policy *foreignpolicy.Policy
+}
+
+// In returns those that are placed in a member.
+func (o *OwnPolicies) In(cluster string, objects *Objects) []*foreignpolicy.Policy {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.read == nil {
+		o.read = map[ownKey]ownPolicy{}
+	}
+	var out []*foreignpolicy.Policy
+	all := objects.List()
+	for _, object := range all {
+		spec, key := object.SpecIn(cluster), ownKey{name: object.Meta.Name}
+		if spec == nil {
+			continue
+		}
+		if object.Overrides[cluster].Spec != nil {
+			key.cluster = cluster
+		}
+		have, ok := o.read[key]
+		if !ok || have.of != object {
+			u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
+			u.SetKind(CiliumPolicy.Target.Kind)
+			u.SetName(object.Meta.Name)
+			have = ownPolicy{object, foreignpolicy.Parse(u)}
+			o.read[key] = have
+		}
+		out = append(out, have.policy)
+	}
+	if len(o.read) > 2*len(all)+1024 {
+		clear(o.read)
+	}
+	return out
+}
