@@ -52,6 +52,8 @@ type UnitAction struct {
 type AddressRange struct {
 	Prefix netip.Prefix
 	Except []netip.Prefix
+	// External tells that the addresses are those of a subject's ExternalWorkloads, and not written in the statement.
+	External bool
 }
 
 // WithStatements is the unit with its Statements, which are never nil then.
@@ -197,7 +199,7 @@ func (x *addresses) rangesOf(subjects *subjectSet, effect Effect) []AddressRange
 		if !x.counts(p, subjects, effect) {
 			continue
 		}
-		r := AddressRange{Prefix: p}
+		r := AddressRange{Prefix: p, External: true}
 		from, _ := slices.BinarySearchFunc(o.all, p, comparePrefixes)
 		for _, longer := range o.all[from:] {
 			if !p.Contains(longer.Addr()) {

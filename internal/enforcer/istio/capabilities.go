@@ -55,6 +55,8 @@ type Config struct {
 	Default Capabilities `json:"default"`
 	// Members by name.
 	Members map[string]Capabilities `json:"members,omitempty"`
+	// Complete: Members are all that there are, so that Default has no pods of its own.
+	Complete bool `json:"-"`
 }
 
 // ParseConfig reads a Config as YAML or JSON. Unknown fields are errors: a misspelled one would be a capability that
@@ -85,13 +87,12 @@ func (c *Config) check() error {
 func (c *Capabilities) check() error {
 	switch c.Dataplane {
 	case NoDataplane:
-		return nil
 	case Sidecar, Ambient:
+		if _, err := minor(c.Version); err != nil {
+			return err
+		}
 	default:
 		return fmt.Errorf("dataplane %q is not sidecar, ambient or none", c.Dataplane)
-	}
-	if _, err := minor(c.Version); err != nil {
-		return err
 	}
 	for _, p := range c.Ranges {
 		if !p.IsValid() || p != p.Masked() {

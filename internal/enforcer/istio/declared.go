@@ -25,7 +25,7 @@ func ParseCapabilities(text string) (Capabilities, error) {
 // Declared is the configuration that members declare, each for itself; "": nothing. What cannot be read is nothing that a
 // member can do. Everybody else is as most of the members are, so that these need no specs of their own.
 func Declared(members map[string]string) Config {
-	out := Config{Members: map[string]Capabilities{}}
+	out := Config{Members: map[string]Capabilities{}, Complete: true}
 	count := map[profile]int{}
 	most := 0
 	for _, name := range slices.Sorted(maps.Keys(members)) {

@@ -26,7 +26,8 @@ type fleetRange struct {
 	prefix netip.Prefix
 }
 
-// fleetOf are the addresses of all members, or nil if one of them does not tell.
+// fleetOf are the addresses of all members, or nil if one of them does not tell. Members that are not named count when they
+// have an Istio.
 func fleetOf(c Config) []fleetRange {
 	var out []fleetRange
 	add := func(member string, c *Capabilities) bool {
@@ -35,7 +36,10 @@ func fleetOf(c Config) []fleetRange {
 		}
 		return len(c.Ranges) > 0
 	}
-	complete := add("default", &c.Default)
+	complete := true
+	if !c.Complete && c.Default.Dataplane != NoDataplane {
+		complete = add("default", &c.Default)
+	}
 	for name, m := range c.Members {
 		complete = add(name, &m) && complete
 	}
@@ -48,33 +52,58 @@ func fleetOf(c Config) []fleetRange {
 	return out
 }
 
-// peersOf are a statement's sources as Istio knows them.
-func (e Enforcer) peersOf(st *policy.UnitStatement) (peers, *flaw) {
-	p := peers{anyone: st.Anyone}
+// peersOf are a statement's sources as Istio knows them. The addresses of external workloads that cannot be expressed are in
+// left, with the reason: they are not written in the statement, and registering a machine must not take its application's
+// pods what they have.
+func (e Enforcer) peersOf(st *policy.UnitStatement) (p peers, left *leftOut, f *flaw) {
+	p = peers{anyone: st.Anyone}
 	if len(st.Patterns) > 0 {
-		return p, unsupported("%s: principals of Istio cannot stand for the service accounts of a wildcard: name each subject", st.Patterns[0])
+		return p, nil, unsupported("%s: principals of Istio cannot stand for the service accounts of a wildcard: name each subject", st.Patterns[0])
 	}
 	for _, s := range st.Subjects {
 		if s.ServiceAccount == "" {
-			return p, unsupported("%s: SubjectClass %s has no serviceAccountTemplate, by which Istio knows clients", s.Name, s.Class)
+			return p, nil, unsupported("%s: SubjectClass %s has no serviceAccountTemplate, by which Istio knows clients", s.Name, s.Class)
 		}
 		if len(validation.IsDNS1123Subdomain(s.ServiceAccount)) > 0 {
-			return p, &flaw{v1alpha1.RefusedInvalidName, s.Name + ": " + s.ServiceAccount + " cannot be the name of a service account"}
+			return p, nil, &flaw{v1alpha1.RefusedInvalidName, s.Name + ": " + s.ServiceAccount + " cannot be the name of a service account"}
 		}
 		p.accounts = append(p.accounts, s.ServiceAccount)
 	}
 	for _, r := range st.Ranges {
-		if e.fleet == nil {
-			return p, unsupported("%s: Istio knows sources outside the fleet by address, and a member does not declare the ranges of its pods and nodes", r.Prefix)
+		switch f := e.flawOf(r.Prefix); {
+		case f == nil:
+			p.ranges = append(p.ranges, r)
+		case !r.External:
+			return p, nil, f
+		case left == nil:
+			left = &leftOut{flaw: f, ranges: []policy.AddressRange{r}}
+		default:
+			left.ranges = append(left.ranges, r)
 		}
-		for _, f := range e.fleet {
-			if f.prefix.Overlaps(r.Prefix) {
-				return p, unsupported("%s overlaps with %s, where pods or nodes of %s are: pods outside the mesh would match", r.Prefix, f.prefix, f.member)
-			}
-		}
-		p.ranges = append(p.ranges, r)
 	}
-	return p, nil
+	if left != nil && !p.anyone && len(p.accounts) == 0 && len(p.ranges) == 0 {
+		return p, nil, left.flaw
+	}
+	return p, left, nil
+}
+
+// leftOut is the part of a statement's sources that is not expressed.
+type leftOut struct {
+	*flaw
+	ranges []policy.AddressRange
+}
+
+// flawOf says why a range cannot be a source; nil: it can.
+func (e Enforcer) flawOf(p netip.Prefix) *flaw {
+	if e.fleet == nil {
+		return unsupported("%s: Istio knows sources outside the fleet by address, and a member does not declare the ranges of its pods and nodes", p)
+	}
+	for _, f := range e.fleet {
+		if f.prefix.Overlaps(p) {
+			return unsupported("%s overlaps with %s, where pods or nodes of %s are: pods outside the mesh would match", p, f.prefix, f.member)
+		}
+	}
+	return nil
 }
 
 // meant are the sources that a statement may have meant, also those that cannot be expressed.

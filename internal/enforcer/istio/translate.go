@@ -24,6 +24,8 @@ type expressed struct {
 	// operations are JSON values, never empty.
 	operations []any
 	ports      []v1alpha1.Port
+	// left are addresses of external workloads that cannot be expressed; nil: none.
+	left *leftOut
 }
 
 // hole is a deny that a member does not enforce, in whole or for some sources.
@@ -60,8 +62,11 @@ func (e Enforcer) translate(u *policy.Unit, p profile) translation {
 		default:
 			allows = append(allows, x)
 		}
+		if flaw == nil && x.left != nil && (st.OverriddenBy == policy.Ref{}) {
+			refuse(st.Ref, x.left.reason, "only the addresses of its external workloads are left out: "+x.left.message)
+		}
 		if st.Effect == policy.Deny {
-			holes = append(holes, holeOf(st, flaw, p)...)
+			holes = append(holes, holesOf(st, &x, flaw, p)...)
 		}
 	}
 	allows = slices.DeleteFunc(allows, func(x expressed) bool {
@@ -109,7 +114,7 @@ func (e Enforcer) express(st *policy.UnitStatement, p profile) (expressed, *flaw
 	if p.lacks != "" {
 		return expressed{}, unsupported("%s", p.lacks)
 	}
-	sources, flaw := e.peersOf(st)
+	sources, left, flaw := e.peersOf(st)
 	if flaw != nil {
 		return expressed{}, flaw
 	}
@@ -117,19 +122,24 @@ func (e Enforcer) express(st *policy.UnitStatement, p profile) (expressed, *flaw
 	if flaw != nil {
 		return expressed{}, flaw
 	}
-	return expressed{ref: st.Ref, peers: sources, operations: operations, ports: tcpPorts(st)}, nil
+	return expressed{ref: st.Ref, peers: sources, operations: operations, ports: tcpPorts(st), left: left}, nil
 }
 
-// holeOf is what a deny leaves open, if it is refused or knows pods by their certificates only.
-func holeOf(st *policy.UnitStatement, flaw *flaw, p profile) []hole {
+// holesOf are what a deny leaves open, if it is refused in whole or for some addresses, or knows pods by their certificates
+// only.
+func holesOf(st *policy.UnitStatement, x *expressed, flaw *flaw, p profile) []hole {
+	var out []hole
+	if flaw == nil && x.left != nil {
+		out = append(out, hole{ref: st.Ref, ports: tcpPorts(st), peers: peers{ranges: x.left.ranges}})
+	}
 	h := hole{ref: st.Ref, ports: tcpPorts(st), peers: meant(st)}
 	if flaw == nil {
 		if p.strict || st.Anyone || len(st.Subjects) == 0 {
-			return nil
+			return out
 		}
 		h.nameless = true
 	}
-	return []hole{h}
+	return append(out, h)
 }
 
 // foreignHole is one that allows of units under other labels have to mind: a pod has one value for a label.
@@ -155,8 +165,8 @@ func (e Enforcer) foreignHoles(units []policy.Unit, p profile) []foreignHole {
 				continue
 			}
 			seen[k] = true
-			_, flaw := e.express(st, p)
-			for _, h := range holeOf(st, flaw, p) {
+			x, flaw := e.express(st, p)
+			for _, h := range holesOf(st, &x, flaw, p) {
 				out = append(out, foreignHole{u.LabelKey, h})
 			}
 		}
