@@ -96,9 +96,10 @@ describe("several at once", () => {
 
   it("are sent in parts that the server takes, and what is shown of fewer says so", async () => {
     const many = Array.from({ length: 120 }, (_, i) => card({ resource: { id: `r-${i}`, name: `r-${i}`, title: `R ${i}` } }));
+    const none = { connections: 0, clients: 0 };
     let parts = 0;
     const { calls } = start(many, {
-      "POST /tickets/impact": () => ({ body: { since: "2026-01-01T00:00:00Z", until: "2026-01-15T00:00:00Z", opened: [], cut: [], openedTotal: 0, cutTotal: 0, available: true } }),
+      "POST /tickets/impact": () => ({ body: { available: true, since: "2026-01-01T00:00:00Z", until: "2026-01-15T00:00:00Z", newlyAllowed: [], newlyDenied: [], allowed: none, denied: none, unchanged: 7, uncertain: [], truncated: false } }),
       "POST /rollout/advance": ({ body }) => {
         parts += 1;
         if (parts === 3) return { status: 503, body: { type: "about:blank", title: "away", status: 503, code: "unavailable", detail: "Away for a moment." } };
@@ -108,6 +109,7 @@ describe("several at once", () => {
     await userEvent.click(await screen.findByTestId("select-all"));
     await userEvent.click(screen.getByTestId("bulk-advance"));
     const dialog = within(await screen.findByTestId("advance-dialog"));
+    expect(await dialog.findByTestId("covered-mode")).toHaveTextContent("the first 50 of 120 resources");
     await userEvent.type(dialog.getByTestId("advance-reason"), "All known");
     await userEvent.click(dialog.getByTestId("advance-confirm"));
     await screen.findByTestId("rollout-results");
