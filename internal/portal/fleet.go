@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/governance"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/openapi"
@@ -37,9 +38,13 @@ func (a *api) ListFleet(ctx context.Context, _ openapi.ListFleetRequestObject) (
 		return nil, err
 	}
 	units := governance.Units(in)
+	unwatched := a.unwatched(ctx)
 	out := openapi.ListFleet200JSONResponse{Items: []openapi.Member{}, Reported: len(members) > 0}
 	for _, m := range withUnreported(members, units) {
 		x := memberOf(m, units[m.Name])
+		if unwatched(m) != nil {
+			x.Warns++
+		}
 		if x.Identities != nil {
 			x.Identities.Labels = []openapi.IdentityLabel{}
 		}
@@ -77,6 +82,10 @@ func (a *api) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 	for _, f := range m.Status.Findings {
 		out.Findings = append(out.Findings, openapi.MemberFinding{Code: f.Code, Severity: openapi.FindingSeverity(f.Severity), Message: f.Message, Object: optional(f.Object)})
 	}
+	if f := a.unwatched(ctx)(m); f != nil {
+		out.Findings = append(out.Findings, *f)
+		out.Member.Warns++
+	}
 	c := a.Catalog()
 	for _, u := range units[m.Name] {
 		if u.State.State == v1alpha1.MemberRealized && !u.Behind() {
@@ -87,6 +96,37 @@ func (a *api) GetMember(ctx context.Context, r openapi.GetMemberRequestObject) (
 		}
 	}
 	return out, nil
+}
+
+// findingUnwatched: nobody sees the flows of a member, so nothing there has evidence, and the guard does not see what is refused.
+const findingUnwatched = "FlowsUnwatched"
+
+// fleetWatch is the past in which a member has to have been watched to count as watched now.
+const fleetWatch = 15 * time.Minute
+
+// unwatched returns what finds the members whose flows are not watched now; nil: it is watched, or is leaving. What the flow
+// store does not say is not known, which is a finding, too.
+func (a *api) unwatched(ctx context.Context) func(*v1alpha1.MemberCluster) *openapi.MemberFinding {
+	limited, cancel := context.WithTimeout(plain(ctx), flowPatience)
+	defer cancel()
+	now := a.Now()
+	watch, err := insight.WatchedDays(limited, a.Flows, now.Add(-fleetWatch), now, nil)
+	return func(m *v1alpha1.MemberCluster) *openapi.MemberFinding {
+		f := openapi.MemberFinding{Code: findingUnwatched, Severity: openapi.FindingSeverity(v1alpha1.FindingWarns)}
+		switch {
+		case m.Status.State == v1alpha1.MemberClusterLeaving:
+			return nil
+		case err != nil:
+			f.Message = "The flow store cannot be read now, so nobody knows whether the flows of this member are watched."
+			return &f
+		}
+		never, ended := watch.Of([]string{m.Name}).Unwatched()
+		if len(never)+len(ended) == 0 {
+			return nil
+		}
+		f.Message = "The flows of this member are not watched: resources that are placed here have no evidence, and the guard does not see what is refused here. Let the flow collector follow it."
+		return &f
+	}
 }
 
 func memberOf(m *v1alpha1.MemberCluster, units []governance.Unit) openapi.Member {

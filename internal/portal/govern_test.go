@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -48,6 +49,10 @@ func TestFleet(t *testing.T) {
 		{Name: "m2", State: v1alpha1.MemberUnreachable, DesiredRevision: "a", Message: "m2 does not answer"}}
 	x.host.input.Resources = []*v1alpha1.ProtectedResource{held}
 	dave := x.as("dave")
+	now := x.now()
+	if err := x.flows.Append(t.Context(), &audit.Batch{ID: "watched", Watched: []audit.Watch{{Source: "m1", From: now.Add(-time.Minute), To: now}}}); err != nil {
+		t.Fatal(err)
+	}
 	type member struct {
 		Name, State, Guard string
 		Warns, Behind      int
@@ -64,7 +69,7 @@ func TestFleet(t *testing.T) {
 	if m := fleet.Items[0]; m.Name != "m1" || m.State != "Ready" || m.Guard != "Missing" || m.Warns != 1 || m.Behind != 0 || m.Identities == nil || len(m.Identities.Labels) != 0 {
 		t.Errorf("%+v", m)
 	}
-	if m := fleet.Items[1]; m.Name != "m2" || m.State != "Unknown" || m.Behind != 1 {
+	if m := fleet.Items[1]; m.Name != "m2" || m.State != "Unknown" || m.Behind != 1 || m.Warns != 1 {
 		t.Errorf("a member that nobody reported on yet: %+v", m)
 	}
 	var one struct {
@@ -77,9 +82,15 @@ func TestFleet(t *testing.T) {
 		t.Errorf("%+v", one)
 	}
 	dave.Get("/api/v1/fleet/m2").Into(t, &one)
-	if len(one.Units) != 1 || one.Units[0].State.State != "Unreachable" {
-		t.Errorf("%+v", one)
+	if len(one.Units) != 1 || one.Units[0].State.State != "Unreachable" || len(one.Findings) != 1 || one.Findings[0].Code != "FlowsUnwatched" {
+		t.Errorf("a member whose flows nobody watches: %+v", one)
 	}
+	x.flows.err = audit.ErrUnavailable
+	dave.Get("/api/v1/fleet/m1").Into(t, &one)
+	if len(one.Findings) != 2 || one.Findings[1].Code != "FlowsUnwatched" {
+		t.Errorf("what the flow store does not say is not known: %+v", one)
+	}
+	x.flows.err = nil
 	if a := dave.Get("/api/v1/fleet/m3"); a.Status != http.StatusNotFound {
 		t.Errorf("%d", a.Status)
 	}
