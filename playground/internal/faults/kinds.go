@@ -26,6 +26,12 @@ var (
 	}
 )
 
+// Kinds of policies that only others write.
+var (
+	networkPolicies = carried{kind: "NetworkPolicy", target: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}}
+	clusterPolicies = carried{kind: "ClusterNetworkPolicy", target: schema.GroupVersionResource{Group: "policy.networking.k8s.io", Version: "v1alpha2", Resource: "clusternetworkpolicies"}}
+)
+
 // called is what an object of a member, or the one of the host that carries it, is found by and told as.
 func called(kind string, u *unstructured.Unstructured) string {
 	if u.GetNamespace() == "" {
