@@ -41,7 +41,7 @@ func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all
 			return nil, nil, err
 		}
 	}
-	both := tallied(acquainted(after(ready, w.known), func() bool { return !all.inspector.Waits() }, all.fleet, fleet, ifCarried{all.istio.fleet, all.istio.carries}, all.openings.cilium), all.pacing, w.pacing)
+	both := tallied(acquainted(after(ready, w.known), func() bool { return !all.inspector.Waits() && !all.names.waits() }, all.fleet, fleet, ifCarried{all.istio.fleet, all.istio.carries}, all.openings.cilium), all.pacing, w.pacing)
 	r := &externalgroup.Reconciler{Index: all.index, Fleet: fleet, Federated: w.objects, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
 		Line: w.pacing.line, Owes: w.pacing.object, Subjects: groups, Clock: config.Clock}
 	return r, both, r.SetupWithManager(mgr, both)

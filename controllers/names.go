@@ -4,12 +4,14 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
+	"github.com/acp-io/acp/controllers/dataplane"
 	"github.com/acp-io/acp/controllers/index"
 	"github.com/acp-io/acp/controllers/membercluster"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
@@ -31,6 +33,11 @@ type names struct {
 	wake    chan struct{}
 	// missing are the members whose labels were never read, as last told.
 	missing []string
+	// everything wakes every unit.
+	everything func()
+	mu         sync.RWMutex
+	// meshed are the labels of subjects in each member that was read, while the members are in several cluster meshes.
+	meshed map[string]map[federation.Label]struct{}
 	// known is closed when the index was told for the first time.
 	known chan struct{}
 }
@@ -41,7 +48,7 @@ const rest = time.Second
 // setUpNames adds the reading of names. The ready that it returns also waits until it is known what was pushed before.
 func setUpNames(mgr manager.Manager, host dynamic.Interface, config Config, all *wake,
 	ready func(context.Context) error) (func(context.Context) error, error) {
-	n := &names{index: all.index, objects: all.objects, log: mgr.GetLogger().WithName("names"), wake: make(chan struct{}, 1), known: make(chan struct{})}
+	n := &names{index: all.index, objects: all.objects, everything: all.everything, log: mgr.GetLogger().WithName("names"), wake: make(chan struct{}, 1), known: make(chan struct{})}
 	identities, err := federation.NewIdentities(federation.FleetConfig{
 		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
 		Probing: config.Probing.Seldom(), Log: n.log, Changed: func(cluster, _ string) {
@@ -96,6 +103,7 @@ func (n *names) run(ctx context.Context) error {
 
 // read tells the index what is known now.
 func (n *names) read() {
+	n.readMeshes()
 	labels, listed, missing := n.identities.Labels()
 	registered, _ := n.identities.Registry()
 	if !slices.Equal(missing, n.missing) {
@@ -120,4 +128,48 @@ func (n *names) read() {
 		slices.Sort(byKey[key])
 	}
 	n.index.Know(byKey, len(listed) > 0 || len(pushed) > 0)
+}
+
+// readMeshes reads which labels of subjects each member has. Only where members are in several cluster meshes does it matter which
+// member it is.
+func (n *names) readMeshes() {
+	now, clusters := map[string]map[federation.Label]struct{}{}, n.identities.Clusters()
+	if dataplane.Several(clusters) {
+		keys := map[string]bool{}
+		for _, c := range n.index.ClassesOnly().SubjectClasses {
+			keys[string(c.Spec.LabelKey)] = true
+		}
+		for _, c := range clusters {
+			labels, read := n.identities.Of(c.Name, keys)
+			if !read {
+				continue
+			}
+			for l := range labels {
+				labels[federation.Label{Key: l.Key}] = struct{}{} // somebody of the class
+			}
+			now[c.Name] = labels
+		}
+	}
+	n.mu.Lock()
+	changed := !maps.EqualFunc(n.meshed, now, maps.Equal)
+	n.meshed = now
+	n.mu.Unlock()
+	if changed {
+		n.everything()
+	}
+}
+
+// has reports whether a pod of a member has a label of a subject, as far as the member was ever read, and whether it was. A label
+// without value asks for any pod that has the key.
+func (n *names) has(cluster string, l federation.Label) (has, read bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	labels, read := n.meshed[cluster]
+	_, has = labels[l]
+	return has, read
+}
+
+// waits reports whether it matters what members have, and some have neither been read nor found unreadable.
+func (n *names) waits() bool {
+	return dataplane.Several(n.identities.Clusters()) && n.identities.Waits()
 }

@@ -152,7 +152,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	}
 	units := &protectedresource.Reconciler{
 		Client: mgr.GetClient(), Index: x, Fleet: w.carriers, Federated: w.carriers, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
-		Line: w.pacing.line, Workers: config.Workers, Owes: w.pacing.object, Direct: directly, Settle: config.Pace.Settle, Units: feeds.Units, Members: w.inspector, Opened: w.openings.by, Unjudged: w.openings.unjudged, Mark: w.marks.In,
+		Line: w.pacing.line, Workers: config.Workers, Owes: w.pacing.object, Direct: directly, Settle: config.Pace.Settle, Units: feeds.Units, Members: w.inspector, Has: w.names.has, Opened: w.openings.by, Unjudged: w.openings.unjudged, Mark: w.marks.In,
 		Enforcers: w.istio.drivers(), Clock: config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
 	if err := units.SetupWithManager(mgr, ready); err != nil {

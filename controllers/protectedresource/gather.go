@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/dataplane"
 	"github.com/acp-io/acp/controllers/progress"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
@@ -148,6 +150,8 @@ func (r *Reconciler) render(f *facts) {
 		if name == v1alpha1.EnforcerCilium {
 			u = f.waiting.audited(u, f.targets())
 		}
+		e, apart := r.withMeshes(f, e)
+		f.Refused, f.Leaves = append(f.Refused, apart.Refused...), append(f.Leaves, apart.Notes...)
 		out, err := e.Render(u)
 		if err != nil {
 			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("enforcer %s: %s", name, err)}
@@ -182,10 +186,38 @@ func (r *Reconciler) retain(f *facts) {
 			// The class has no units of wildcards for Cilium any more.
 			u.Rules = slices.Concat(u.Rules, u.Inherited)
 		}
+		e, _ = r.withMeshes(f, e)
 		if out, err := e.Render(u); err == nil {
 			f.Retained = append(f.Retained, out.Objects...)
 		}
 	}
+}
+
+// withMeshes is the enforcer for members that do not know the pods of other cluster meshes, and what it cannot express there.
+func (r *Reconciler) withMeshes(f *facts, e enforcer.Enforcer) (enforcer.Enforcer, dataplane.Apart) {
+	c, ok := e.(cilium.Enforcer)
+	if !ok || r.Has == nil || !dataplane.Several(f.Clusters) {
+		return e, dataplane.Apart{}
+	}
+	apart := r.apart(f)
+	return c.DenyingAddresses(apart.Denied), apart
+}
+
+// apart judges the unit for members that do not know the pods of other cluster meshes by name.
+func (r *Reconciler) apart(f *facts) dataplane.Apart {
+	unit, addressed := f.View.WithStatements(f.Unit, f.Now), f.View.GroupsOf(&f.Unit)
+	return dataplane.Meshes{Clusters: f.Clusters, Has: r.Has}.Apart(&unit, f.targets(), func(cluster string) bool { return f.mode(cluster) == v1alpha1.ModeEnforce },
+		func(name string) (dataplane.Client, bool) {
+			class, ok := f.View.SubjectClassOf(name)
+			if !ok {
+				return dataplane.Client{}, false
+			}
+			value := strings.TrimPrefix(name, strings.TrimSuffix(string(class.Spec.Pattern), "*"))
+			if strings.HasSuffix(value, "*") {
+				value = ""
+			}
+			return dataplane.Client{Name: name, Label: federation.Label{Key: string(class.Spec.LabelKey), Value: value}, Addressed: slices.Contains(addressed, name)}, true
+		})
 }
 
 // groups gathers the groups that decide together with the unit.

@@ -89,3 +89,32 @@ func (i *Identities) Observe(cluster string) Observation {
 	o, _ := i.present(cluster)
 	return o
 }
+
+// Of are the distinct labels in a member, as they were last seen, of the keys that are asked for; false: it was never read.
+func (i *Identities) Of(cluster string, keys map[string]bool) (map[Label]struct{}, bool) {
+	i.mu.RLock()
+	m := i.members[cluster]
+	i.mu.RUnlock()
+	if m == nil || !m.watch.everListed() {
+		return nil, false
+	}
+	out := map[Label]struct{}{}
+	m.watch.each(func(labels []Handle) {
+		for _, h := range labels {
+			if l := h.Value(); keys[l.Key] {
+				out[l] = struct{}{}
+			}
+		}
+	})
+	return out, true
+}
+
+// Waits reports whether a registered member has neither been read nor found unreadable.
+func (i *Identities) Waits() bool {
+	for _, c := range i.Clusters() {
+		if o, m := i.observe(c.Name); o.Unknown && (m == nil || !m.watch.everListed()) {
+			return true
+		}
+	}
+	return false
+}

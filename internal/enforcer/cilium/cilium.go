@@ -29,6 +29,9 @@ var ErrUnusableUnit = errors.New("unusable unit")
 type Enforcer struct {
 	// Members by name.
 	Members map[string]Member
+
+	// denied are the ports on which members deny all addresses, see DenyingAddresses.
+	denied map[string][]v1alpha1.Port
 }
 
 var _ enforcer.Enforcer = Enforcer{}
@@ -54,9 +57,9 @@ func (e Enforcer) renderWithin(u *policy.Unit, limit int) (enforcer.Rendering, e
 	for i, rules := range divided.parts {
 		specs := map[string]map[string]any{}
 		for cluster, in := range v.members {
-			specs[cluster] = in.spec(u, rules)
+			specs[cluster] = in.spec(u, rules, e.denied[cluster])
 		}
-		closing, err := enforcer.Render(object(partName(u, i), v.base.spec(u, rules)), u.ID, specs)
+		closing, err := enforcer.Render(object(partName(u, i), v.base.spec(u, rules, nil)), u.ID, specs)
 		if err != nil {
 			return enforcer.Rendering{}, err
 		}

@@ -12,9 +12,14 @@ import (
 type variant struct {
 	mode   v1alpha1.Mode
 	noHTTP bool
+	// denied are the ports on which all addresses are denied, as text.
+	denied string
 }
 
-func (v variant) spec(u *policy.Unit, rules []policy.Rule) map[string]any {
+func (v variant) spec(u *policy.Unit, rules []policy.Rule, denied []v1alpha1.Port) map[string]any {
+	if v.denied != "" {
+		rules = slices.Concat(rules, denyAddresses(denied))
+	}
 	if v.noHTTP {
 		rules = withoutHTTP(rules)
 	}
@@ -37,14 +42,19 @@ func (e Enforcer) variants(u *policy.Unit) variants {
 	for cluster, mode := range u.ClusterModes {
 		out.members[cluster] = variant{mode: mode}
 	}
-	if !hasHTTP(u) {
-		return out
-	}
 	modeIn := func(cluster string) v1alpha1.Mode {
 		if mode, ok := u.ClusterModes[cluster]; ok {
 			return mode
 		}
 		return u.Mode
+	}
+	for cluster, ports := range e.denied {
+		if mode := modeIn(cluster); mode == v1alpha1.ModeEnforce {
+			out.members[cluster] = variant{mode: mode, denied: portsKey(ports)}
+		}
+	}
+	if !hasHTTP(u) {
+		return out
 	}
 	lack, common := 0, ""
 	for cluster, m := range e.Members {
@@ -65,7 +75,7 @@ func (e Enforcer) variants(u *policy.Unit) variants {
 	}
 	for cluster, m := range e.Members {
 		mode := modeIn(cluster)
-		in := variant{mode: mode, noHTTP: m.NoHTTP != "" && mode == v1alpha1.ModeEnforce}
+		in := variant{mode: mode, noHTTP: m.NoHTTP != "" && mode == v1alpha1.ModeEnforce, denied: out.members[cluster].denied}
 		if in != out.base {
 			out.members[cluster] = in
 		}

@@ -49,6 +49,11 @@ describe("what the server said", () => {
     ["a reason in a refusal", 'http:call: "a.*b" has .* in the middle, or on both sides: write literals, alternatives, and one .* at the end or the beginning', "http:call：a.*b 的 .* 在中间，或两端都有：请写成字面文本、多个选项，以及开头或结尾处的一个 .*"],
     ["a declaration that is wrong", 'in m2: what the member declares about its Istio cannot be read: invalid Istio configuration: version "2.0" is not one of Istio 1, such as 1.31', "在 m2 中：该成员集群对自身 Istio 的声明无法读取：Istio 配置无效：版本 2.0 不是 Istio 1 的版本（例如 1.31）"],
     ["who opened it", "AuthorizationPolicy pay/theirs is not of ACP and lets more in: ask who wrote it to remove it, and ask for what it is needed for as grants", "AuthorizationPolicy pay/theirs 不是 ACP 的策略，却放行了更多访问：请联系其作者删除，所需的访问请通过授权申请"],
+    [
+      "a setting of a dataplane",
+      `the policy is there, and the member enforces nothing of it: Cilium's enable-policy is "never" in ConfigMap kube-system/cilium-config: nothing is refused there`,
+      "策略已在成员集群中，但该集群并不执行它：ConfigMap kube-system/cilium-config 中 Cilium 的 enable-policy 为 never：那里不会拒绝任何连接",
+    ],
     ["what is not known", "Something else.", "Something else."],
   ])("says %s in Chinese", (_, text, want) => {
     expect(said(text, "zh")).toBe(want);
