@@ -144,18 +144,24 @@ func (w *Worker) do(ctx context.Context, j *Job) error {
 // settled tells the errors after which a job is done because its item goes another way.
 func settled(err error) bool {
 	var grew *grewError
+	var stricter *stricterError
 	var refused *RefusedError
-	return errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &grew) || errors.As(err, &refused) && refused.Final
+	return errors.Is(err, errSuperseded) || errors.Is(err, errTargetRevoked) || errors.As(err, &grew) || errors.As(err, &stricter) || errors.As(err, &refused) && refused.Final
 }
 
 // settle is what a job that is done does to its item.
 func (w *Worker) settle(t *Ticket, j *Job, name string, written Written, why error) {
 	now := w.Service.Now()
 	var grew *grewError
+	var stricter *stricterError
 	var refused *RefusedError
 	switch {
 	case errors.As(why, &grew):
 		t.Void(j.Item, grew.now, now)
+	case errors.As(why, &stricter):
+		if it := t.Items[j.Item]; it.WrittenGeneration == 0 && it.State.Grants() {
+			t.rechain(j.Item, stricter.now, stricter.missing, now)
+		}
 	case errors.As(why, &refused):
 		t.Fail(j.Item, "The host cluster refused the change: "+refused.Message, now)
 	case errors.Is(why, errTargetRevoked) && t.Items[j.Item].State.Grants():
@@ -223,7 +229,7 @@ func (w *Worker) protect(ctx context.Context, it Item, check Check) error {
 
 // check reads the ticket again before each write, because a person may have revoked it meanwhile; looks at the lease,
 // because a worker that slept longer than it must not write after its successor; and compares what would be written with
-// what was approved.
+// what was approved. After a refusal it asks again whether the ticket may still be applied.
 func (w *Worker) check(ctx context.Context, j *Job) error {
 	t, err := w.Service.Store.Get(ctx, j.Ticket)
 	if err != nil {
@@ -243,6 +249,11 @@ func (w *Worker) check(ctx context.Context, j *Job) error {
 		}
 		if len(it.Shown.Grown(now)) > 0 {
 			return &grewError{now}
+		}
+	}
+	if j.Kind == JobApply && it.State == StateFailed && it.WrittenGeneration == 0 && !t.BreakGlass {
+		if err := w.Service.stillApplies(ctx, t, j.Item); err != nil {
+			return err
 		}
 	}
 	if j.Kind == JobApply && t.Kind.Access() {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/catalog"
 )
 
 var errCrash = errors.New("crash")
@@ -177,6 +178,52 @@ func TestHostAway(t *testing.T) {
 	w.drain(x)
 	if got := w.sids("r"); len(got) != 1 {
 		t.Errorf("it is written once the API server is back: %v", got)
+	}
+}
+
+// A write that the host cluster refused is retried only while the ticket may still be applied.
+func TestRefusedIsAskedAgain(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*world)
+		want   approval.State
+		says   string
+	}{
+		"nothing changed":    {"it is written", func(*world) {}, approval.StateApplying, "waiting for the adapter"},
+		"the requester left": {"nobody asks for it any more", func(w *world) { w.records[4].Owners = ownedBy("dan") }, approval.StateFailed, "the requester may not ask for it any more"},
+		"the resource went":  {"nobody speaks for it", func(w *world) { w.records = w.records[:6] }, approval.StateFailed, "the catalog does not know the resource any more"},
+		"the resource is other": {"the security team was not asked", func(w *world) {
+			w.records[6].Sensitivity = catalog.SensitivityHigh
+			w.records = append(w.records, catalog.Record{Kind: catalog.KindPerson, ID: "dave"}, catalog.Record{Kind: catalog.KindGroup, ID: catalog.GroupSecurity, Members: []string{"dave"}})
+		}, approval.StatePending, "More people have to agree"},
+		"it grew": {"nobody was shown that", func(w *world) { w.host.Grow("allow anyone") }, approval.StatePending, "asked again"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			n := w.approved("a", "r")
+			tries := 0
+			w.refuse = func() error {
+				if tries++; tries == 1 {
+					return apierrors.NewForbidden(schema.GroupResource{Resource: "accesscontrolpolicies"}, "p-r", errors.New("quota"))
+				}
+				return nil
+			}
+			x := w.worker("w")
+			w.drain(x)
+			if w.state(n) != approval.StateFailed {
+				t.Fatal("it was not refused")
+			}
+			tc.change(w)
+			w.clock.pass(time.Minute)
+			w.drain(x)
+			got, err := w.store.Get(t.Context(), n)
+			if err != nil || got.State() != tc.want || !strings.Contains(got.Items[0].Message, tc.says) {
+				t.Errorf("%s: %s %q, want %s", tc.reason, got.State(), got.Items[0].Message, tc.want)
+			}
+			if written := len(w.sids("r")) > 0; written != (tc.want == approval.StateApplying) {
+				t.Errorf("%s: written: %v", tc.reason, written)
+			}
+		})
 	}
 }
 

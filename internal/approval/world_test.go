@@ -51,6 +51,15 @@ type world struct {
 	refuse func() error // and to every creation
 	svc    *approval.Service
 	host   *approvaltest.Host
+	// records of the catalog: alice, whom carol leads, owns the applications, and bob and dan own the resources.
+	records []catalog.Record
+}
+
+func ownedBy(people ...string) (out []catalog.Owner) {
+	for _, p := range people {
+		out = append(out, catalog.Owner{Kind: catalog.OwnerPerson, ID: p})
+	}
+	return out
 }
 
 func newWorld(t *testing.T) *world {
@@ -75,8 +84,15 @@ func newWorld(t *testing.T) *world {
 			return c.Create(ctx, o, opts...)
 		},
 	}).Build()
+	w.records = []catalog.Record{{Kind: catalog.KindPerson, ID: "alice", Leader: "carol"}, {Kind: catalog.KindPerson, ID: "carol"}, {Kind: catalog.KindPerson, ID: "bob"}, {Kind: catalog.KindPerson, ID: "dan"}}
+	for _, a := range []string{"a", "b"} {
+		w.records = append(w.records, catalog.Record{Kind: catalog.KindApplication, ID: a, Name: "name:" + a, Owners: ownedBy("alice")})
+	}
+	for _, r := range []string{"r", "q"} {
+		w.records = append(w.records, catalog.Record{Kind: catalog.KindResource, ID: r, Name: "name:" + r, Owners: ownedBy("bob", "dan")})
+	}
 	var err error
-	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return &catalog.Catalog{} }, Host: w.host, Now: w.clock.Now})
+	w.svc, err = approval.NewService(approval.Config{Store: s, Catalog: func() *catalog.Catalog { return catalog.Build(w.records) }, Host: w.host, Now: w.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 func (t *Ticket) Void(i int, now Shown, at time.Time) bool {
 	it := &t.Items[i]
 	grown := it.Shown.Grown(now)
-	if len(grown) == 0 || t.BreakGlass || it.WrittenGeneration > 0 || it.State != StatePending && it.State != StateApproved && it.State != StateApplying {
+	if len(grown) == 0 || t.BreakGlass || it.WrittenGeneration > 0 || it.State != StatePending && !it.State.Grants() {
 		return false
 	}
 	it.Shown = now

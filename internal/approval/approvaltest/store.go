@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 )
 
@@ -32,7 +33,7 @@ func TicketOf(it approval.Item, key string) *approval.Ticket {
 func Item(app, resource string) approval.Item {
 	it := approval.Item{Application: app, ApplicationName: "name:" + app, Resource: resource, ResourceName: "name:" + resource,
 		Actions: []string{"redis:connect", "redis:info"}, Duration: time.Hour, Steps: []approval.Step{
-			{Name: "leader", Approvers: []string{"carol"}, Quorum: 1}, {Name: "owner", Approvers: []string{"bob", "dan"}, Quorum: 1, Note: "n"}}}
+			{Name: "leader", From: []v1alpha1.Approver{approval.FromLeader}, Approvers: []string{"carol"}, Quorum: 1}, {Name: "owner", From: []v1alpha1.Approver{approval.FromResourceOwner}, Approvers: []string{"bob", "dan"}, Quorum: 1, Note: "n"}}}
 	it.Shown = Shown(it)
 	return it
 }

@@ -1,0 +1,47 @@
+package approval
+
+import (
+	"context"
+)
+
+// stricterError stops a write for which more people have to agree by now.
+type stricterError struct {
+	now     Item
+	missing []Step
+}
+
+func (*stricterError) Error() string { return "more people have to agree than did" }
+
+// stillApplies asks again, before a write is retried, what was asked when it was approved: days may have passed while the
+// host cluster refused it. The requester must still be allowed to ask, nobody may be missing from the chain, and what
+// closes a resource must not have been stopped.
+func (s *Service) stillApplies(ctx context.Context, t *Ticket, i int) error {
+	c, it := s.Catalog(), &t.Items[i]
+	resource, known := c.ByName(it.ResourceName)
+	if !known && it.ResourceName != "" {
+		return &RefusedError{Message: "the catalog does not know the resource any more"}
+	}
+	if err := mayAsk(c, t, it, resource); err != nil {
+		return &RefusedError{Message: "the requester may not ask for it any more"}
+	}
+	if s.Evidence != nil && Closes(it.Change) {
+		stopped, err := s.Evidence.Stopped(ctx, it.ResourceName)
+		if err != nil {
+			return err
+		}
+		if stopped != "" {
+			return &RefusedError{Message: "the rollout of the resource was stopped"}
+		}
+	}
+	now, err := s.chain(c, t.itemKind(i), t.Requester, false, *it, t.CreatedAt)
+	if err != nil {
+		if aboutItem(err) {
+			return &RefusedError{Message: "the approval policies do not allow it any more"}
+		}
+		return err
+	}
+	if missing := unmet(it.Steps, now.Steps); len(missing) > 0 || it.ManySteps && !now.ManySteps {
+		return &stricterError{now, missing}
+	}
+	return nil
+}
