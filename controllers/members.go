@@ -1,7 +1,9 @@
 package controllers
 
 import (
+	"context"
 	"fmt"
+	"slices"
 
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -26,8 +28,22 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
 	}
 	x := w.index
+	keys := func() []preflight.Key {
+		in := x.ClassesOnly()
+		return preflight.Keys(in.ResourceClasses, in.SubjectClasses)
+	}
+	read := func(ctx context.Context, c federation.Cluster) preflight.Facts {
+		var labels []string
+		for _, k := range keys() {
+			if !k.GuardedOnly {
+				labels = append(labels, k.Label)
+			}
+		}
+		slices.Sort(labels)
+		return host.FactsWith(ctx, c, slices.Compact(labels))
+	}
 	inspector := &member.Inspector{
-		Clusters: w.fleet.Clusters, Read: host.FactsOf, Timing: config.Looks, Log: mgr.GetLogger().WithName("members"),
+		Clusters: w.fleet.Clusters, Read: read, Timing: config.Looks, Log: mgr.GetLogger().WithName("members"),
 		Kinds: func() []federation.Kind {
 			out := []federation.Kind{federation.CiliumPolicy}
 			if x.CarriesGroups() {
@@ -38,10 +54,7 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 			}
 			return out
 		},
-		Keys: func() []preflight.Key {
-			in := x.ClassesOnly()
-			return preflight.Keys(in.ResourceClasses, in.SubjectClasses)
-		},
+		Keys:          keys,
 		Changed:       func(string) { w.everything() },
 		Looked:        w.retell,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},

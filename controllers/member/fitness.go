@@ -19,6 +19,8 @@ type fitness struct {
 	known bool
 	// facts are what was read last.
 	facts preflight.Facts
+	// podsOld: of the pods on their node's network it is what was read at the look before.
+	podsOld bool
 	// void are the findings by which policies mean something else than they say.
 	void []preflight.Finding
 	// noHTTP says why rules about requests do not work; "": they do.
@@ -58,6 +60,14 @@ func (i *Inspector) void(cluster string, keys []string, mode v1alpha1.Mode) stri
 		}
 	}
 	return ""
+}
+
+// HostPods names the pods of a member that have a label and use the network of their node, a few if there are many; "": the
+// last look found none.
+func (i *Inspector) HostPods(cluster, key, value string) string {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	return i.members[cluster].facts.HostPods.Named(key, value)
 }
 
 // Takes returns why a member's identities may lack one of some label keys; "" means that they have all of them.
@@ -210,13 +220,21 @@ func (i *Inspector) note(cluster string, facts *preflight.Facts) {
 		return
 	}
 	i.mu.Lock()
-	before := i.members[cluster]
-	now := fitness{known: true, facts: *facts, void: i.judge(facts), noHTTP: facts.Cilium.NoHTTP()}
+	before, podsOld := i.members[cluster], false
+	if before.known && facts.HostPods.Unread != "" && before.facts.HostPods.Unread == "" && !before.podsOld {
+		// One failed list is no reason to call every unit of the member unknown; the next look decides.
+		kept := *facts
+		kept.HostPods = before.facts.HostPods
+		facts = &kept
+		podsOld = true
+	}
+	now := fitness{known: true, podsOld: podsOld, facts: *facts, void: i.judge(facts), noHTTP: facts.Cilium.NoHTTP()}
 	if facts.Cilium.ProxyRestarts() && before.known && before.noHTTP == "" && !before.proxyDown {
 		// A restart of the proxy is over at the next look, and to refuse all requests for its sake would cut every client.
 		now.noHTTP, now.proxyDown = "", true
 	}
-	changed := !before.known || !slices.Equal(before.void, now.void) || before.noHTTP != now.noHTTP
+	changed := !before.known || !slices.Equal(before.void, now.void) || before.noHTTP != now.noHTTP ||
+		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string])
 	i.put(cluster, now)
 	i.met[cluster] = true
 	i.mu.Unlock()

@@ -212,7 +212,15 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 		}
 		i.look(t.Context())
 	}
-	if i.Takes("m1", redisKey) != "" {
+	for n, unknown := range []bool{false, true, true} {
+		facts.HostPods.Unread = "a timeout"
+		if i.look(t.Context()); (i.Unenforced("m1", redisKey) != "") != unknown {
+			t.Errorf("look %d without a list of pods: %q", n, i.Unenforced("m1", redisKey))
+		}
+	}
+	facts.HostPods.Unread = ""
+	i.look(t.Context())
+	if i.Takes("m1", redisKey) != "" || i.Unenforced("m1", redisKey) != "" {
 		t.Error("the others are not as they were")
 	}
 }

@@ -19,6 +19,8 @@ type Members interface {
 	Unenforced(cluster string, keys []string) string
 	// Misread returns why policies that close nothing mean something else in a member than they say; "": they do not.
 	Misread(cluster string) string
+	// HostPods names the pods of a member that have a label and use the network of their node; "": there are none.
+	HostPods(cluster, key, value string) string
 	// Takes returns why a member's identities may lack one of some label keys; "": they have all of them.
 	Takes(cluster string, keys []string) string
 	// Without returns the members whose identities may lack one of some label keys, by name.
@@ -50,6 +52,9 @@ func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
 		}
 		if why := f.unmatched(); why != "" {
 			return v1alpha1.MemberPending, why
+		}
+		if pods := f.Members.HostPods(cluster, f.Unit.LabelKey, f.Unit.LabelValue); pods != "" {
+			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and pods of the resource stay open, because they use the network of their node, where no policy selects them: " + pods)
 		}
 	}
 	for _, name := range []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio} {

@@ -12,6 +12,7 @@ type sound struct{}
 
 func (sound) Unenforced(string, []string) string { return "" }
 func (sound) Takes(string, []string) string      { return "" }
+func (sound) HostPods(_, _, _ string) string     { return "" }
 func (sound) Misread(string) string              { return "" }
 
 func (sound) Without([]string) []member.Lack { return nil }
@@ -21,6 +22,7 @@ type unsound map[string]string
 
 func (u unsound) Unenforced(cluster string, _ []string) string { return u[cluster] }
 func (unsound) Takes(string, []string) string                  { return "" }
+func (unsound) HostPods(_, _, _ string) string                 { return "" }
 func (unsound) Misread(string) string                          { return "" }
 
 func (unsound) Without([]string) []member.Lack { return nil }
@@ -41,7 +43,8 @@ func (l labelless) lack(cluster string, keys []string) member.Lack {
 func (l labelless) Unenforced(cluster string, keys []string) string { return l.Takes(cluster, keys) }
 func (l labelless) Takes(cluster string, keys []string) string      { return l.lack(cluster, keys).Why }
 
-func (labelless) Misread(string) string { return "" }
+func (labelless) HostPods(_, _, _ string) string { return "" }
+func (labelless) Misread(string) string          { return "" }
 
 func (l labelless) Without(keys []string) []member.Lack {
 	var out []member.Lack
@@ -51,4 +54,17 @@ func (l labelless) Without(keys []string) []member.Lack {
 		}
 	}
 	return out
+}
+
+// hosted are members of which some have pods with a label that use the network of their node.
+type hosted struct {
+	sound
+	member, key, value string
+}
+
+func (h hosted) HostPods(cluster, key, value string) string {
+	if cluster == h.member && key == h.key && value == h.value {
+		return "ns/redis-0"
+	}
+	return ""
 }

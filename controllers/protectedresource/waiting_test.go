@@ -92,6 +92,9 @@ func TestRulesThatMatchNothingAreNotRealized(t *testing.T) {
 		{"nobody knows, and a rule denies by it", []string{"2"}, labelless{"m2": "?"}, pending, "m2 (nobody could look)"},
 		{"nobody knows, and allows refuse too much at worst", nil, labelless{"m2": "?"}, realized, ""},
 		{"another member lacks the resource's label", []string{"2"}, labelless{"m2": redisKey}, realized, ""},
+		{"a pod of the resource uses the network of its node", nil, hosted{member: "m1", key: redisKey, value: "x"}, pending, "ns/redis-0"},
+		{"one of another resource does", nil, hosted{member: "m1", key: redisKey, value: "y"}, realized, ""},
+		{"one in another member does", nil, hosted{member: "m2", key: redisKey, value: "x"}, realized, ""},
 		{"the member itself does", []string{"2"}, labelless{"m1": redisKey}, pending, redisKey},
 	} {
 		t.Run(c.reason, func(t *testing.T) {

@@ -140,6 +140,26 @@ func (h *Host) FactsOf(ctx context.Context, c federation.Cluster) preflight.Fact
 	return f
 }
 
+// FactsWith does the same, and also looks for pods on their node's network that carry one of some label keys.
+func (h *Host) FactsWith(ctx context.Context, c federation.Cluster, keys []string) preflight.Facts {
+	f := h.FactsOf(ctx, c)
+	if f.Silent != "" {
+		return f
+	}
+	reading, err := h.token(ctx, h.CredentialsNamespace, federation.SecretName(c.Name))
+	if err != nil {
+		f.HostPods.Unread = err.Error()
+		return f
+	}
+	reader, err := federation.RESTConfig(c, reading)
+	if err != nil {
+		f.HostPods.Unread = err.Error()
+		return f
+	}
+	f.HostPods = preflight.ReadHostPods(ctx, reader, keys)
+	return f
+}
+
 // Others reads all registered members but one.
 func (h *Host) Others(ctx context.Context, but string) ([]preflight.Facts, error) {
 	members, err := h.Members(ctx)

@@ -54,6 +54,8 @@ const (
 	IstioUnsupported  = "IstioUnsupported"
 	IstioCapabilities = "IstioCapabilities"
 	IstioDeclaration  = "IstioDeclarationUnreadable"
+	HostNetworkPods   = "HostNetworkPods"
+	HostPodsUnread    = "HostPodsUnread"
 	GuardMissing      = "GuardMissing"
 	GuardChanged      = "GuardChanged"
 	GuardUnread       = "GuardUnread"
@@ -96,6 +98,7 @@ func Assess(f Facts, n Needs) []Finding {
 	out = append(out, uniqueness(f, n.Others)...)
 	out = append(out, versions(f)...)
 	out = append(out, guarded(f, n)...)
+	out = append(out, hostPods(f, n)...)
 	slices.SortStableFunc(out, func(a, b Finding) int {
 		return cmp.Compare(slices.Index(order, a.Severity), slices.Index(order, b.Severity))
 	})

@@ -22,6 +22,8 @@ type Facts struct {
 	Mesh  string
 	Istio Istio
 	Guard Guard
+	// HostPods are pods of the classes that no policy selects. Its zero value is that none were found, or asked for.
+	HostPods HostPods
 	// Mark is that of a downgrade; nil: there is none. MarkUnread says why it is not known; "": it is.
 	Mark       *guard.Downgrade
 	MarkUnread string

@@ -1,0 +1,35 @@
+package preflight
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+// Pods that no policy selects are found, by class, and a message names only a few of many.
+func TestHostPods(t *testing.T) {
+	f := healthy()
+	redis := federation.Label{Key: needs.Keys[0].Label, Value: "a"}
+	f.HostPods.Pods = map[federation.Label][]string{{Key: "other", Value: "a"}: {"ns/other"}}
+	if found := Assess(f, needs); len(found) != 0 {
+		t.Errorf("pods of no class: %+v", found)
+	}
+	for n := range 150 {
+		f.HostPods.Pods[redis] = append(f.HostPods.Pods[redis], fmt.Sprintf("ns/redis-%03d", n))
+	}
+	found := Assess(f, needs)
+	if len(found) != 1 || found[0].Code != HostNetworkPods || found[0].About != "redis" || !Passes(found) || found[0].Voids() != 0 ||
+		!strings.Contains(found[0].Message, "ns/redis-004 and 145 more") || strings.Contains(found[0].Message, "ns/redis-005") {
+		t.Errorf("%+v", found)
+	}
+	if f.HostPods.Named(redis.Key, "b") != "" || f.HostPods.Named(redis.Key, "a") == "" {
+		t.Error("the pods of one resource are taken for those of another")
+	}
+	f.HostPods = HostPods{Unread: "forbidden"}
+	if found := Assess(f, needs); len(found) != 1 || found[0].Code != HostPodsUnread || !found[0].Voids().In(v1alpha1.ModeEnforce) {
+		t.Errorf("unknown is taken for sound: %+v", found)
+	}
+}
