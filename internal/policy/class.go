@@ -31,6 +31,8 @@ type resourceClass struct {
 	openings []opening
 	// opensOtherPorts is false while an action is unusable: its ports would count as named by none, and be open.
 	opensOtherPorts bool
+	// places are the members that it is placed in; nil: it is not known that any member lacks it.
+	places map[string]struct{}
 }
 
 // opening is a range of ports that an action has.

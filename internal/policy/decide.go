@@ -101,6 +101,9 @@ func (s *Snapshot) visitNames(v *verdict, resources []string) *resourceClass {
 }
 
 func (s *Snapshot) visitName(v *verdict, resource string) *resourceClass {
+	if v.effective != nil {
+		v.effective.begin(resource)
+	}
 	if i, ok := s.index.resources.find(resource); ok {
 		return s.visitResource(v, i)
 	}
@@ -124,6 +127,9 @@ func (s *Snapshot) visitResource(v *verdict, i uint32) *resourceClass {
 func (s *Snapshot) modeOf(v *verdict, i uint32) int8 {
 	if v.asEnforced {
 		return enforcing
+	}
+	if c := s.index.nodes[i].class; c != nil && c.places != nil && !c.isPlacedIn(s, v.q.Cluster) {
+		return observing
 	}
 	if mode := s.index.nodes[i].mode; mode != dependsMode {
 		return mode
@@ -245,6 +251,8 @@ type verdict struct {
 	named bool
 	// asEnforced: every resource counts as enforced.
 	asEnforced bool
+	// effective is set when what the members lack must not count.
+	effective *effectiveView
 
 	// allows that count, denies on enforced resources, and denies on audited ones.
 	allows, denies, auditDenies matches
@@ -287,6 +295,9 @@ func (s *Snapshot) visit(v *verdict, class *resourceClass, exact *target, wilds 
 	if class == nil {
 		return // without a class it has no actions, so no statement matches
 	}
+	if class.places != nil && !v.asEnforced && !class.isPlacedIn(s, v.q.Cluster) {
+		return // the member has no unit of the class
+	}
 	is := class.actionsAt(v.q)
 	v.named = v.named || is.named
 	l := look{actions: [2]uint32{is.allow, is.deny}, denies: &v.denies}
@@ -299,11 +310,21 @@ func (s *Snapshot) visit(v *verdict, class *resourceClass, exact *target, wilds 
 			l.actions[0] = is.whole
 		}
 		s.visitTarget(v, exact, &l)
+		if v.effective != nil && v.enforce {
+			l.actions = [2]uint32{is.allow &^ is.whole, 0}
+			v.effective.waits = true
+			s.visitTarget(v, exact, &l)
+			v.effective.waits = false
+			l.actions[1] = is.deny
+		}
 		l.actions[0] = is.allow
 	case enforcing:
 		s.visitTarget(v, exact, &l)
 	}
 	for i := range wilds {
+		if v.effective != nil {
+			v.effective.enter(&wilds[i])
+		}
 		s.visitTarget(v, &wilds[i], &l)
 	}
 }
@@ -347,6 +368,9 @@ func (l *look) matches(e *entry) bool { return e.actions&l.actions[e.statement>>
 
 // count keeps a matching statement.
 func (v *verdict) count(statement uint32, l *look) {
+	if v.effective != nil && v.effective.leaves(statement&numberMask) {
+		return
+	}
 	if statement&denyFlag == 0 {
 		v.allows.add(statement & numberMask)
 	} else {

@@ -37,6 +37,10 @@ type Snapshot struct {
 	// identities, unnamed and mapEntries are of the input, for estimates only.
 	identities          map[string]int
 	unnamed, mapEntries int
+	// namesUnknown and clusters are of the input; narrow tells that an allow has a prefix for subject that stands for known
+	// names only.
+	namesUnknown, narrow bool
+	clusters             map[string]map[string]string
 
 	workloads []*v1alpha1.ExternalWorkload
 	lacks     Lacks
@@ -48,6 +52,10 @@ type Snapshot struct {
 	groups func() map[string]*ExternalGroup
 	// compiled keeps the wildcard units by name and epoch, because every exact unit inherits from them.
 	compiled sync.Map
+	// shortages keeps what is left out in the members, by resource.
+	shortages sync.Map
+	// wildcardNames are the names of wildcard units by their targets.
+	wildcardNames func() map[target]string
 
 	// refusedDenies take allows with them.
 	refusedDenies []refusedDeny
@@ -65,10 +73,14 @@ func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 // Next is NewSnapshot, and takes over what s has parsed of policies that are the same pointers: after a change of one
 // among many policies this saves most of the work.
 func (s *Snapshot) Next(in Input) *Snapshot {
-	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members), lacks: in.Lacks, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
+	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members, len(in.Clusters)), namesUnknown: in.NamesUnknown, lacks: in.Lacks, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
 	next.identities, next.unnamed, next.mapEntries = in.Identities, in.Unnamed, cmp.Or(in.MapEntries, MapEntries)
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
+	next.clusters = clustersOf(in)
+	for _, c := range next.resources.all {
+		c.places = next.placesOf(&c.object.Spec.Placement)
+	}
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
 	next.protected, next.unclassed, problems[2] = newProtections(in.Resources, next.resources)
 	next.workloads = workloadsOf(in)
@@ -95,10 +107,12 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	}
 	next.refs = make([]Ref, len(next.statements))
 	next.buildIndex()
+	next.wildcardNames = sync.OnceValue(next.nameWildcards)
 	for i, st := range next.statements {
 		next.refs[i] = st.ref
 		next.doubles = next.doubles || i > 0 && st.ref == next.refs[i-1]
 		next.refusals = append(next.refusals, st.refusals("")...)
+		next.narrow = next.narrow || len(st.subjects.stems) > 0 && next.isNarrow(st)
 		if st.effect == Deny && st.refused() {
 			next.refusedDenies = append(next.refusedDenies, next.newRefusedDeny(st))
 		}

@@ -65,8 +65,11 @@ type Input struct {
 	KnownNames []string
 	// Lacks is what the distributor does not bring to the members. What would need it is refused.
 	Lacks Lacks
+	// NamesUnknown tells that KnownNames are not what the members have, as in a program that does not read them. A decision
+	// about what the members have then takes a prefix as every name that it covers.
+	NamesUnknown bool `json:",omitempty"`
 	// Members is how many clusters the fleet has, for estimates only: in each, a subject has an identity of its own.
-	// Less than 1 is taken as 1.
+	// Less than 1 is taken as 1, and less than there are Clusters as their number.
 	Members int
 	// Identities are how many identities of pods each known name has in all members together, where that is known: pods of one
 	// name in several namespaces or with several service accounts have several. Unnamed is how many carry no class's label.
@@ -74,6 +77,9 @@ type Input struct {
 	Unnamed    int            `json:",omitempty"`
 	// MapEntries is what a workload's policy map holds in the member where it is smallest; 0: the default.
 	MapEntries int `json:",omitempty"`
+	// Clusters are the members of the fleet; nil: not known. Where a class is not placed its resources are as if they were in
+	// Observe, and its wildcards say nothing.
+	Clusters []Cluster `json:",omitempty"`
 }
 
 // Lacks names what a distributor cannot do.

@@ -1,0 +1,192 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// What the units let through is exactly what DecideEffective lets through, whatever is refused.
+func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
+	same, differ := 0, map[string]int{}
+	for seed := range uint64(2500) {
+		d := dice{rand.New(rand.NewPCG(seed, 11))}
+		in := d.world()
+		d.breakWorld(&in)
+		s := NewSnapshot(in)
+		plane := dataplane{units: s.Compile(noon), groups: s.ExternalGroups()}
+		for range 12 {
+			q := d.query()
+			q.Resources = several(d, 2, pick(d, bobs, orders), shop)
+			q.Cluster, q.At, q.Method, q.Path = "", noon, "", ""
+			got, passes := s.DecideEffective(&q), plane.passes(q)
+			if got.Word.LetsThrough() != passes {
+				t.Fatalf("seed %d: %s (%s), and the units let through: %t\n%+v\n%s", seed, got.Word, got.Explain(), passes, q, mustJSON(t, plane.units))
+			}
+			if diff := cmp.Diff(s.Decide(q), got.Written); diff != "" {
+				t.Fatalf("seed %d: what is written: -Decide +Written\n%s", seed, diff)
+			}
+			if !got.Differs() {
+				same++
+				continue
+			}
+			if len(got.LeftOut) == 0 && !in.Lacks.Groups {
+				t.Fatalf("seed %d: %s in place of %s, and nothing says why: %+v", seed, got.Word, got.Written.Word, q)
+			}
+			for _, r := range got.LeftOut {
+				differ[r.Reason]++
+			}
+		}
+	}
+	for _, reason := range []string{v1alpha1.RefusedUnsupported, v1alpha1.RefusedShadowingDeny, v1alpha1.RefusedUnknownSubject, LeftOutUnknownName} {
+		if differ[reason] < 20 {
+			t.Errorf("%s made a difference %d times: too few to notice a mistake", reason, differ[reason])
+		}
+	}
+	if same < 15000 {
+		t.Errorf("only %d decisions are as written", same)
+	}
+}
+
+// breakWorld adds what cannot be pushed.
+func (d dice) breakWorld(in *Input) {
+	in.KnownNames = slices.DeleteFunc(in.KnownNames, func(string) bool { return d.IntN(4) == 0 })
+	in.Lacks.Groups = d.IntN(8) == 0
+	for _, p := range in.Policies {
+		for i := range p.Spec.Statements {
+			if st := &p.Spec.Statements[i]; d.IntN(12) == 0 {
+				st.Subjects = append(st.Subjects, userBob)
+			}
+		}
+	}
+	if d.IntN(3) == 0 {
+		in.Workloads = append(in.Workloads, workload("nobodys", userBob, "10.5.0.0/24"))
+	}
+}
+
+func TestDecideEffective(t *testing.T) {
+	allow := say("a", Allow, app888, "redis:connect", bobs)
+	enforced := protect(bobs, v1alpha1.ModeEnforce)
+	for name, tc := range map[string]struct {
+		reason  string
+		world   []any
+		query   Query
+		word    Word
+		written Word
+		leftOut []string
+		waiting []Ref
+	}{
+		"AsWritten":    {reason: "nothing is refused", world: []any{allow, enforced}, query: ask(), word: Allowed, written: Allowed},
+		"RefusedDeny":  {reason: "a refused deny takes the allow with it", world: []any{allow, say("d", Deny, cidrHead+"10.5.0.9/24", "redis:connect", bobs), enforced}, query: ask(), word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + v1alpha1.RefusedShadowingDeny}},
+		"RefusedAllow": {reason: "a statement goes as a whole", world: []any{say("a", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced}, query: ask(), word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + v1alpha1.RefusedUnknownSubject}},
+		"OtherAllow":   {reason: "what else allows is not touched, and nothing needs to be said", world: []any{allow, say("b", Allow, app888, "redis:connect", bobs, alsoSubjects(userBob)), enforced}, query: ask(), word: Allowed, written: Allowed},
+		"UnknownName":  {reason: "a prefix stands for the known names", world: []any{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced}, query: ask(by(teamApp)), word: DefaultDenied, written: Allowed, leftOut: []string{"p-a/a " + LeftOutUnknownName}},
+		"KnownName":    {reason: "of which this is one", world: []any{say("a", Allow, appHead+"app/team-*", "redis:connect", bobs), enforced, known{teamApp}}, query: ask(by(teamApp)), word: Allowed, written: Allowed},
+		"Waiting": {reason: "an allow of requests in Audit waits where another resource closes, and that is told", world: []any{say("a", Allow, app888, "web:orders", shop), protect(shop, v1alpha1.ModeAudit), enforced},
+			query: ask(on(bobs, shop), at(80)), word: DefaultDenied, written: DefaultDenied, waiting: []Ref{{"p-a", "a"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := NewSnapshot(world(tc.world...)).DecideEffective(&tc.query)
+			var leftOut []string
+			for _, r := range got.LeftOut {
+				leftOut = append(leftOut, r.Ref.String()+" "+r.Reason)
+				if !strings.Contains(got.Explain(), r.Ref.String()) {
+					t.Errorf("%s: %q does not name %s", tc.reason, got.Explain(), r.Ref)
+				}
+			}
+			if got.Word != tc.word || got.Written.Word != tc.written || !slices.Equal(leftOut, tc.leftOut) || !slices.Equal(got.Waiting, tc.waiting) {
+				t.Errorf("%s: %s of %s, left out %v, waiting %v", tc.reason, got.Word, got.Written.Word, leftOut, got.Waiting)
+			}
+		})
+	}
+}
+
+// What does not fit into a workload's policy map is in no member.
+func TestEffectiveWithoutRoom(t *testing.T) {
+	in := world(protect(bobs, v1alpha1.ModeEnforce))
+	in.Members = 100
+	for i := range 300 {
+		in.Policies = append(in.Policies, acp(fmt.Sprintf("p-%03d", i), say("s", Allow, appHead+fmt.Sprintf("app/%d", i), "redis:*", bobs)))
+	}
+	s := NewSnapshot(in)
+	u, ok := s.CompileResource(bobs, noon)
+	if !ok || len(u.Refused) == 0 || len(u.Refused) == 300 {
+		t.Fatalf("%d statements are refused: the test needs some", len(u.Refused))
+	}
+	refused := map[Ref]bool{}
+	for _, r := range u.Refused {
+		refused[r.Ref] = true
+	}
+	for i := range 300 {
+		q := ask(by(appHead + fmt.Sprintf("app/%d", i)))
+		got, want := s.DecideEffective(&q), Allowed
+		if refused[Ref{fmt.Sprintf("p-%03d", i), "s"}] {
+			want = DefaultDenied
+		}
+		if got.Word != want || got.Written.Word != Allowed {
+			t.Fatalf("application %d is %s, want %s", i, got.Word, want)
+		}
+	}
+}
+
+// A program that does not read the members' names must not call a prefix nobody.
+func TestEffectiveWithNamesUnknown(t *testing.T) {
+	in := world(say("a", Allow, appHead+"app/team-*", "redis:connect", redisHead+"bobs-*"), protect(bobs, v1alpha1.ModeEnforce))
+	in.NamesUnknown = true
+	q := ask(by(teamApp))
+	if got := NewSnapshot(in).DecideEffective(&q); got.Word != Allowed {
+		t.Errorf("%s: %s", got.Word, got.Explain())
+	}
+}
+
+// Where the class is not placed no member has anything of it.
+func TestPlacement(t *testing.T) {
+	in := world(protect(bobs, v1alpha1.ModeEnforce), protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", allRedis))
+	in.Clusters = []Cluster{{Name: "m1", Labels: map[string]string{"zone": "a"}}, {Name: "m2", Labels: map[string]string{"zone": "b"}}}
+	in.ResourceClasses[0].Spec.Placement.ClusterSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}}
+	in.ResourceClasses[1].Spec.Placement.Clusters = &[]v1alpha1.ClusterName{"m1", "m2"}
+	s := NewSnapshot(in)
+	in2 := in
+	in2.Clusters = nil
+	unstated := NewSnapshot(in2)
+	for name, tc := range map[string]struct {
+		snapshot  *Snapshot
+		cluster   string
+		subject   string
+		resources []string
+		want      Word
+	}{
+		"Placed":            {s, "m1", app889, []string{bobs}, DefaultDenied},
+		"NotPlaced":         {s, "m2", app889, []string{bobs}, Unmanaged},
+		"WildcardNotPlaced": {s, "m2", app888, []string{bobs}, Unmanaged},
+		"OtherClassCloses":  {s, "m2", app888, []string{bobs, shop}, DefaultDenied},
+		"NoMember":          {s, "", app889, []string{bobs}, DefaultDenied},
+		"UnknownMember":     {s, "m9", app889, []string{bobs}, DefaultDenied},
+		"FleetUnknown":      {unstated, "m2", app889, []string{bobs}, DefaultDenied},
+		"NotInTheList":      {unstated, "m3", app889, []string{shop}, Unmanaged},
+	} {
+		q := ask(by(tc.subject), on(tc.resources...), func(q *Query) { q.Cluster = tc.cluster })
+		if got := tc.snapshot.Decide(q); got.Word != tc.want {
+			t.Errorf("%s: %s, want %s", name, got.Word, tc.want)
+		}
+		if got := tc.snapshot.DecideEffective(&q); got.Word != tc.want {
+			t.Errorf("%s: effectively %s, want %s", name, got.Word, tc.want)
+		}
+	}
+	if err := s.CheckCluster("m9"); !errors.Is(err, ErrUnknownCluster) {
+		t.Errorf("CheckCluster of an unknown member: %v", err)
+	}
+	for _, known := range []error{s.CheckCluster("m2"), s.CheckCluster(""), unstated.CheckCluster("m9")} {
+		if known != nil {
+			t.Errorf("CheckCluster refuses what it knows, or what nobody knows: %v", known)
+		}
+	}
+}
