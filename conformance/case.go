@@ -98,12 +98,13 @@ func query(s *policy.Snapshot, c Connection, at time.Time) policy.Query {
 
 func passes(w policy.Word) bool { return w != policy.Denied && w != policy.DefaultDenied }
 
-// judge compares what the statements mean with what the engine did.
-func judge(s *policy.Snapshot, c Connection, at time.Time, strict bool, got verdict) (policy.Word, Disagreement) {
+// judge compares what the members are said to have, which is what the statements mean without those that are refused, with
+// what the engine did.
+func judge(s *policy.Snapshot, c Connection, at time.Time, got verdict) (policy.Word, Disagreement) {
 	q := query(s, c, at)
-	word := s.Decide(q).Word
+	word := s.DecideEffective(&q).Word
 	// Limit: an allow does not reach an endpoint without a namespace.
-	strict = strict && !c.Source.NoNamespace
+	strict := !c.Source.NoNamespace
 	switch {
 	case c.Source.Reserved == "host":
 		// The destination's own node is let in whatever the statements say: kubelet probes from it.
@@ -123,7 +124,7 @@ func judge(s *policy.Snapshot, c Connection, at time.Time, strict bool, got verd
 	}
 	for i, r := range requests {
 		q.Method, q.Path = r.method, r.path
-		means := s.Decide(q).Word
+		means := s.DecideEffective(&q).Word
 		switch {
 		case !passes(means) && !got.Proxied:
 			return word, Disagreement(fmt.Sprintf("no proxy looks at the requests, of which some are %s", means))
@@ -141,9 +142,8 @@ func enforces(s *policy.Snapshot, q policy.Query) bool {
 	return slices.ContainsFunc(q.Resources, func(r string) bool { return s.EffectiveMode(r, Here, q.At) == v1alpha1.ModeEnforce })
 }
 
-// strict tells whether the engine has to let through all that the statements let through: what is refused is left out,
-// so there it may only be stricter.
-func strict(s *policy.Snapshot, at time.Time) bool {
+// complete tells whether nothing is refused.
+func complete(s *policy.Snapshot, at time.Time) bool {
 	if len(s.Refusals()) > 0 {
 		return false
 	}
@@ -209,6 +209,6 @@ func (c *Case) Check(translate Translation) (policy.Word, Disagreement, error) {
 	if err != nil {
 		return "", "", err
 	}
-	word, d := judge(s, c.Connection, c.At, strict(s, c.At), got)
+	word, d := judge(s, c.Connection, c.At, got)
 	return word, d, nil
 }

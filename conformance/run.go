@@ -9,8 +9,10 @@ import (
 // Tally is what was compared.
 type Tally struct {
 	Worlds, Decisions int
-	// Exact are the worlds in which both have to be the same, because nothing is refused.
-	Exact int
+	// Complete are the worlds in which nothing is refused.
+	Complete int
+	// Changed are the decisions that a refusal changes.
+	Changed int
 	Words map[policy.Word]int
 	// Requests that were compared, on connections that a proxy looks at.
 	Requests int
@@ -35,10 +37,9 @@ func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load the world of seed %d: %w", seed, err)
 	}
-	exact := strict(s, noon)
 	tally.Worlds++
-	if exact {
-		tally.Exact++
+	if complete(s, noon) {
+		tally.Complete++
 	}
 	for i, destination := range destinations {
 		features := destinationFeatures(s, &in, destination)
@@ -50,12 +51,15 @@ func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 				if err != nil {
 					return nil, fmt.Errorf("decide in the world of seed %d: %w", seed, err)
 				}
-				word, found := judge(s, c, noon, exact, got)
+				word, found := judge(s, c, noon, got)
 				if found != "" {
 					return &Case{Why: string(found), At: noon, Connection: c, Word: word, Input: &in}, nil
 				}
 				tally.Decisions++
 				tally.Words[word]++
+				if s.Decide(query(s, c, noon)).Word != word {
+					tally.Changed++
+				}
 				if got.Proxied {
 					tally.Requests += len(requests)
 				}
