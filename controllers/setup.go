@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ import (
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // Config is what the controllers need beside the manager.
@@ -237,6 +239,7 @@ func (w *wake) member(cluster, object string) {
 		if cluster != "" {
 			w.tell(cluster)
 		}
+		w.index.Join(members(w.fleet.Clusters()))
 		w.inspector.Wake()
 		w.standing.Wake()
 		w.everything()
@@ -255,6 +258,20 @@ func (w *wake) member(cluster, object string) {
 		w.log.Info("A member has a policy under ACP's reserved name that nothing asks for: find out who wrote it, and delete it there",
 			"member", cluster, "policy", object)
 	}
+}
+
+// members are the registered clusters as policies are compiled for them, by name.
+func members(clusters []federation.Cluster) []policy.Cluster {
+	out := make([]policy.Cluster, len(clusters))
+	for i, c := range clusters {
+		labels := c.Labels
+		if labels == nil {
+			labels = map[string]string{} // it has none, which is not the same as not known
+		}
+		out[i] = policy.Cluster{Name: c.Name, Labels: labels}
+	}
+	slices.SortFunc(out, func(a, b policy.Cluster) int { return strings.Compare(a.Name, b.Name) })
+	return out
 }
 
 // tell logs that a member was lost or found; the statuses say it too.

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 // emptyHost is as much of an API server as the collector needs: its kinds, and no objects of them.
 func emptyHost(t *testing.T) (kubeconfig string) {
 	kinds := map[string]string{}
-	for _, k := range hostcluster.Kinds() {
+	for _, k := range hostcluster.ForDecisions() {
 		kinds[k.Plural] = k.Name
 	}
 	base := "/apis/" + v1alpha1.GroupVersion.String()

@@ -36,6 +36,8 @@ type Index struct {
 	lacks policy.Lacks
 	// labels are those of pods in the members: sorted values by key.
 	labels map[string][]string
+	// clusters are the members, by name; nil: not known yet.
+	clusters []policy.Cluster
 
 	building sync.Mutex
 	view     *View
@@ -85,8 +87,9 @@ func (x *Index) View() *View {
 		x.mu.RUnlock()
 		return x.view
 	}
-	in := policy.Input{Lacks: x.lacks, Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
-		SubjectClasses: values(x.subjects), Workloads: values(x.workloads), KnownNames: x.knownNames()}
+	in := policy.NewInput(policy.Objects{Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
+		SubjectClasses: values(x.subjects), Workloads: values(x.workloads)},
+		policy.Fleet{Clusters: x.clusters, KnownNames: x.knownNames(), Lacks: x.lacks})
 	before := x.view
 	x.mu.RUnlock()
 	if before == nil {

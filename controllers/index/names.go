@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
 )
 
 // Know tells the index which labels pods have in the members: sorted values by key. complete is false as long as nothing
@@ -24,6 +25,18 @@ func (x *Index) Know(labels map[string][]string, complete bool) {
 	if changed {
 		x.View() // wakes the units that the names are in
 	}
+}
+
+// Join tells the index which members there are, by name: estimates count an identity of each subject in each of them.
+func (x *Index) Join(clusters []policy.Cluster) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	same := func(a, b policy.Cluster) bool { return a.Name == b.Name && maps.Equal(a.Labels, b.Labels) }
+	if x.clusters != nil && slices.EqualFunc(x.clusters, clusters, same) {
+		return
+	}
+	x.clusters = clusters
+	x.bump()
 }
 
 // knownNames are the names that the labels stand for; the caller holds the lock.

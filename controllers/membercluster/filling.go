@@ -35,7 +35,7 @@ func filling(s *v1alpha1.MemberClusterStatus) []v1alpha1.MemberFinding {
 	if m := s.PolicyMap; m != nil && over(m.Highest, m.Limit, mapFilling) {
 		out = append(out, v1alpha1.MemberFinding{Code: v1alpha1.FindingPolicyMapFilling, Severity: v1alpha1.FindingWarns, Object: m.Unit,
 			Message: "the rules of one resource fill more than half of a workload's policy map, and from nine tenths on further grants are refused: " +
-				"grant whole classes or fewer subjects"})
+				"grant fewer subjects or ports"})
 	}
 	return out
 }

@@ -171,6 +171,31 @@ func expect(t *testing.T, reason, what string, got, want []string) {
 	}
 }
 
+// What only the whole shows: allows of requests that wait for Enforce, and label keys of several classes.
+func TestOddOfTheWhole(t *testing.T) {
+	const site = "trnv1:rsc:trip-com:web:sites:shop"
+	in := base()
+	web := resourceClass("web", "trnv1:rsc:trip-com:web:sites:*", func(c *v1alpha1.ResourceClass) {
+		c.Spec.Actions = []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 80}}, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}}}
+	})
+	in.ResourceClasses = append(in.ResourceClasses, web)
+	in.Resources = []*v1alpha1.ProtectedResource{protected(v1alpha1.ModeAudit, func(r *v1alpha1.ProtectedResource) { r.Name, r.Spec.Resource = "shop", site })}
+	in.Policies = []*v1alpha1.AccessControlPolicy{grant("Allow", app888, site)}
+	notes := func() (out []string) {
+		for _, n := range Odd(policy.NewSnapshot(in), in, now) {
+			out = append(out, n.Message)
+		}
+		return out
+	}
+	expect(t, "nothing closes a workload", "notes", notes(), nil)
+	in.Resources = append(in.Resources, protected(v1alpha1.ModeEnforce))
+	in.Policies = append(in.Policies, &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "q"}, Spec: grant("Allow", app888, bobs).Spec})
+	expect(t, "a workload may carry both labels", "notes", notes(), []string{"while " + site + " is in Audit"})
+	in.Resources[0].Spec.Mode = v1alpha1.ModeEnforce
+	web.Spec.LabelKey = in.ResourceClasses[0].Spec.LabelKey
+	expect(t, "two classes have one label key", "notes", notes(), []string{"label key key/redis is that of web", "label key key/redis is that of redis"})
+}
+
 func TestOddIsSortedAndComplete(t *testing.T) {
 	in := with(func(in *policy.Input) {
 		in.Resources = append(in.Resources, protected(v1alpha1.ModeEnforce))

@@ -41,6 +41,8 @@ func Odd(s *policy.Snapshot, in policy.Input, at time.Time) []Note {
 	for _, w := range in.Workloads {
 		out = append(out, oddWorkload(w)...)
 	}
+	out = append(out, waitingRequests(s, in, at)...)
+	out = append(out, sharedKeys(in)...)
 	slices.SortStableFunc(out, func(a, b Note) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Ref.SID, b.Ref.SID))
 	})

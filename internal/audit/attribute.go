@@ -16,7 +16,8 @@ type Evaluator interface {
 	ResourcesOf(labels map[string]string) []string
 	SubjectOfAddress(a netip.Addr) (string, bool)
 	ActionsOn(resource string, proto v1alpha1.Protocol, port uint16) []string
-	Decide(q policy.Query) policy.Decision
+	// DecideEffective decides as the members do, without the statements that are refused.
+	DecideEffective(q *policy.Query) policy.Effective
 	// NextChange is the first instant later than after at which the same question may get another answer; false: never.
 	NextChange(after time.Time) (time.Time, bool)
 	// LastChange is the last such instant that is not later than at; false: there is none.
@@ -34,7 +35,8 @@ type Epoch struct {
 // ownNodeReason explains the one source that no policy refuses.
 const ownNodeReason = "the destination's own node is always let in"
 
-// Attribute finds the names of both ends and decides the connection as the policies say, at the time of the event.
+// Attribute finds the names of both ends and decides the connection as the members do by the policies, at the time of the
+// event. Where a refusal changes the answer, the reason names it.
 func Attribute(e Evaluator, o Observation) Record {
 	r := Record{Observation: o}
 	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, At: o.Time}
@@ -53,11 +55,15 @@ func Attribute(e Evaluator, o Observation) Record {
 		r.Resources = e.ResourcesOf(o.Destination.Labels)
 		q.Resources = r.Resources
 	}
-	d := e.Decide(q)
+	d := e.DecideEffective(&q)
 	if o.Source.Kind == KindLocalHost && d.Word != policy.Allowed && d.Word != policy.Unmanaged {
-		d = policy.Decision{Word: policy.Allowed, Reason: ownNodeReason}
+		d = policy.Effective{Decision: policy.Decision{Word: policy.Allowed, Reason: ownNodeReason}}
+		d.Written = d.Decision
 	}
 	r.Word, r.Reason, r.Statements = d.Word, d.Reason, d.Statements
+	if d.Differs() || len(d.Waiting) > 0 {
+		r.Reason = d.Explain()
+	}
 	return r
 }
 

@@ -230,3 +230,23 @@ func TestDescribeIsBounded(t *testing.T) {
 		t.Errorf("describe() has %d bytes: %q", len(got), got)
 	}
 }
+
+// A flow is decided as the members do, and the reason names the refusal that makes it so.
+func TestAttributeTellsRefusals(t *testing.T) {
+	sc := &v1alpha1.SubjectClass{Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "com.trip/appid"}}
+	rc := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster",
+		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
+	p := &v1alpha1.AccessControlPolicy{Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+		{SID: "allow", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{app + "888"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
+		{SID: "deny", Effect: v1alpha1.EffectDeny, Subjects: []v1alpha1.Subject{"trnv1:rsc:trip-com:iam:team:blue"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{bobs}},
+	}}}
+	p.Name = "p"
+	r := &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: bobs, Mode: v1alpha1.ModeEnforce}}
+	s := policy.NewSnapshot(policy.Input{SubjectClasses: []*v1alpha1.SubjectClass{sc}, ResourceClasses: []*v1alpha1.ResourceClass{rc},
+		Policies: []*v1alpha1.AccessControlPolicy{p}, Resources: []*v1alpha1.ProtectedResource{r}, NamesUnknown: true})
+	got := Attribute(s, Observation{Cluster: "m1", Time: noon, Protocol: v1alpha1.ProtocolTCP, Source: pod("com.trip/appid", "888"),
+		Destination: func() Endpoint { e := pod("com.trip/redis-cluster", "bobs-cluster"); e.Port = 6379; return e }()})
+	if got.Word != policy.DefaultDenied || len(got.Statements) > 0 || !strings.Contains(got.Reason, "p/allow") || !strings.Contains(got.Reason, "the statements mean allowed") {
+		t.Errorf("%s by %v: %q", got.Word, got.Statements, got.Reason)
+	}
+}

@@ -32,23 +32,50 @@ type answer struct {
 	Reason   string      `json:"reason,omitempty"`
 	// Statements decided; always a list.
 	Statements []policy.Ref `json:"statements"`
+	// Written is what the statements mean, when the members do not have that because of LeftOut.
+	Written policy.Word `json:"written,omitempty"`
+	// LeftOut are the statements that the members do not have, with the reason.
+	LeftOut []leftOut `json:"leftOut,omitempty"`
+	// Waiting are allows of requests that wait until their own resource is in Enforce.
+	Waiting []policy.Ref `json:"waiting,omitempty"`
 	// Expected is set when it is not the decision.
 	Expected policy.Word `json:"expected,omitempty"`
 	// Error tells that the line is no query; then there is no decision.
 	Error string `json:"error,omitempty"`
 }
 
+// leftOut is a statement that the members do not have.
+type leftOut struct {
+	policy.Ref
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+func effectiveAnswer(d *policy.Effective) answer {
+	a := answer{Decision: d.Word, Reason: d.Explain(), Statements: append([]policy.Ref{}, d.Statements...), Waiting: d.Waiting}
+	if d.Differs() {
+		a.Written = d.Written.Word
+	}
+	for _, r := range d.LeftOut {
+		a.LeftOut = append(a.LeftOut, leftOut{Ref: r.Ref, Reason: r.Reason, Message: r.Message})
+	}
+	return a
+}
+
 func newDecide(s Streams) *cobra.Command {
 	o := &decideOptions{source: source{streams: s}}
 	cmd := &cobra.Command{
 		Use:   "decide [-f FILE|DIR...] --queries FILE|-",
-		Short: "Answer what the policies mean for connections",
-		Long: `Answer what the policies mean for connections: one JSON object per line in, one per line out, in the same order.
+		Short: "Answer what the policies do to connections",
+		Long: `Answer what the policies do to connections: one JSON object per line in, one per line out, in the same order.
 
 A query has subjects and resources (names), or sourceIP for a source outside the fleet; port, protocol (TCP), and
 optionally cluster, method, path, at (an instant) and expect (the decision that is expected). The answer has decision
-(allowed, denied, default-denied, audited, unmanaged), reason and statements. The exit code is 1 when a decision is not
-the expected one, and 3 when a line is no query; the other lines are answered all the same.`,
+(allowed, denied, default-denied, audited, unmanaged), reason and statements. It is what the members have: where a refused
+statement makes it another one than the statements mean, written is what they mean and leftOut says which are missing.
+A prefix stands for the names of --known-names and of the objects, as in render. A cluster that is none of the fleet's
+members is an error where the members are known. The exit code is 1 when a decision is not the expected one, and 3 when a
+line is no query; the other lines are answered all the same.`,
 		Example: `  echo '{"subjects":["trnv1:rsc:trip-com:iam:sa:app/888"],"resources":["trnv1:rsc:trip-com:redis:clusters:bobs-cluster"],"port":6379}' |
     kubectl acp decide -f policies/ --queries -`,
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args) },
@@ -91,14 +118,17 @@ func (o *decideOptions) run(cmd *cobra.Command, args []string) error {
 	snapshot := policy.NewSnapshot(set.Input)
 	result := eachLine(in, func(number int, line []byte) error {
 		q, expected, err := decodeQuery(line, at)
+		if err == nil {
+			err = snapshot.CheckCluster(q.Cluster)
+		}
 		if err != nil {
 			fmt.Fprintf(o.streams.Err, "%s:%d: %v\n", o.queries, number, err)
 			return p.print(number, answer{Error: fmt.Sprintf("line %d: %v", number, err), Statements: []policy.Ref{}})
 		}
-		d := snapshot.Decide(q)
-		a := answer{Decision: d.Word, Reason: d.Reason, Statements: append([]policy.Ref{}, d.Statements...)}
+		d := snapshot.DecideEffective(&q)
+		a := effectiveAnswer(&d)
 		if expected != "" && expected != d.Word {
-			fmt.Fprintf(o.streams.Err, "%s:%d: %s, expected %s: %s\n", o.queries, number, d.Word, expected, d.Reason)
+			fmt.Fprintf(o.streams.Err, "%s:%d: %s, expected %s: %s\n", o.queries, number, d.Word, expected, a.Reason)
 			a.Expected = expected
 		}
 		return p.print(number, a)

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -134,6 +136,84 @@ func TestDecideTellsWhatIsUnexpectedAndWhatIsNoQuery(t *testing.T) {
 					t.Fatalf("%s: %q lacks %q", tc.reason, out, want)
 				}
 				rest = after
+			}
+		})
+	}
+}
+
+// What the members have is not what the statements mean where one is refused; the answer says both, and why.
+func TestDecideTellsWhatRefusalsChange(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "objects.yaml"), []byte(`
+apiVersion: acp.io/v1alpha1
+kind: ResourceClass
+metadata: {name: redis}
+spec: {pattern: "trnv1:rsc:o:redis:clusters:*", labelKey: redis, placement: {clusterSelector: {matchLabels: {zone: a}}}, actions: [{name: "redis:connect", ports: [{port: 6379}]}]}
+---
+apiVersion: acp.io/v1alpha1
+kind: SubjectClass
+metadata: {name: application}
+spec: {pattern: "trnv1:rsc:o:iam:sa:app/*", labelKey: app}
+---
+apiVersion: acp.io/v1alpha1
+kind: ProtectedResource
+metadata: {name: a}
+spec: {resource: "trnv1:rsc:o:redis:clusters:a", mode: Enforce}
+---
+apiVersion: acp.io/v1alpha1
+kind: ProtectedResource
+metadata: {name: b}
+spec: {resource: "trnv1:rsc:o:redis:clusters:b", mode: Enforce}
+---
+apiVersion: acp.io/v1alpha1
+kind: AccessControlPolicy
+metadata: {name: p}
+spec:
+  statements:
+    - {sid: allow, effect: Allow, subjects: ["trnv1:rsc:o:iam:sa:app/888"], actions: ["redis:connect"], resources: ["trnv1:rsc:o:redis:clusters:a"]}
+    - {sid: deny, effect: Deny, subjects: ["trnv1:rsc:o:net:cidr:10.5.0.9/24"], actions: ["redis:connect"], resources: ["trnv1:rsc:o:redis:clusters:a"]}
+    - {sid: prefix, effect: Allow, subjects: ["trnv1:rsc:o:iam:sa:app/team-*"], actions: ["redis:connect"], resources: ["trnv1:rsc:o:redis:clusters:b"]}
+---
+apiVersion: core.kubefed.io/v1beta1
+kind: KubeFedCluster
+metadata: {name: m1, labels: {zone: a}}
+spec: {apiEndpoint: "https://m1", secretRef: {name: m1}}
+---
+apiVersion: core.kubefed.io/v1beta1
+kind: KubeFedCluster
+metadata: {name: m2, labels: {zone: b}}
+spec: {apiEndpoint: "https://m2", secretRef: {name: m2}}
+`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	names := filepath.Join(t.TempDir(), "names")
+	if err := os.WriteFile(names, []byte("trnv1:rsc:o:iam:sa:app/team-7\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ask := func(app, resource, cluster string) string {
+		return fmt.Sprintf(`{"subjects":["trnv1:rsc:o:iam:sa:app/%s"],"resources":["trnv1:rsc:o:redis:clusters:%s"],"port":6379,"cluster":%q}`, app, resource, cluster)
+	}
+	for name, tc := range map[string]struct {
+		reason, query string
+		args          []string
+		code          int
+		want          []string
+	}{
+		"Refused":     {"a deny that is refused takes the allow", ask("888", "a", ""), nil, ExitFine, []string{`"decision":"default-denied"`, `"written":"allowed"`, `"leftOut":[{"policy":"p","sid":"allow","reason":"OverriddenByRefusedDeny"`}},
+		"NotPlaced":   {"the class is not placed there", ask("888", "a", "m2"), nil, ExitFine, []string{`"decision":"unmanaged"`}},
+		"NoMember":    {"no member has the name", ask("888", "a", "m9"), nil, ExitInvalid, []string{`"error":"line 1: cluster \"m9\": no member of the fleet has this name: there are m1, m2"`}},
+		"UnknownName": {"a prefix stands for known names, as in render", ask("team-7", "b", "m1"), nil, ExitFine, []string{`"decision":"default-denied"`, `"reason":"UnknownName"`}},
+		"KnownName":   {"of which this is one", ask("team-7", "b", "m1"), []string{"--known-names", names}, ExitFine, []string{`"decision":"allowed"`}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, out, errs := run(t, tc.query, append([]string{"decide", "-f", dir, "--queries", "-"}, tc.args...)...)
+			if code != tc.code {
+				t.Errorf("%s: exit code %d (%s), want %d", tc.reason, code, errs, tc.code)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(out, want) {
+					t.Errorf("%s: %s lacks %s", tc.reason, out, want)
+				}
 			}
 		})
 	}

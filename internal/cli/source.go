@@ -77,13 +77,14 @@ func (o *source) read(ctx context.Context, args []string) (*manifest.Set, error)
 	return o.completed(set, err)
 }
 
-// completed adds what is not in the objects: the names that exist, and how many members there are.
+// completed adds what is not in the objects: the names that exist, and the members.
 func (o *source) completed(set *manifest.Set, err error) (*manifest.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	set.Input.Members = len(set.Members)
+	fleet := policyFleet(set.Members)
 	if o.known == "" {
+		set.Input = policy.NewInput(set.Input.Objects(), fleet)
 		return set, nil
 	}
 	text, err := os.ReadFile(o.known)
@@ -100,9 +101,23 @@ func (o *source) completed(set *manifest.Set, err error) (*manifest.Set, error) 
 		if _, err := policy.ParseName(name); err != nil {
 			return nil, invalid(fmt.Errorf("%s:%d: %w", o.known, number, err))
 		}
-		set.Input.KnownNames = append(set.Input.KnownNames, name)
+		fleet.KnownNames = append(fleet.KnownNames, name)
 	}
+	set.Input = policy.NewInput(set.Input.Objects(), fleet)
 	return set, nil
+}
+
+// policyFleet are the members by their registrations.
+func policyFleet(members []manifest.Member) policy.Fleet {
+	var f policy.Fleet
+	for _, m := range members {
+		c := policy.Cluster{Name: m.Name, Labels: m.Labels}
+		if c.Labels == nil {
+			c.Labels = map[string]string{}
+		}
+		f.Clusters = append(f.Clusters, c)
+	}
+	return f
 }
 
 func (o *source) files(ctx context.Context, paths ...string) (*manifest.Set, error) {

@@ -94,10 +94,18 @@ func rulings(s *policy.Snapshot, source policy.Name, to string, clusters []strin
 			} else {
 				q.Subjects = []string{source.String()}
 			}
-			out = append(out, Ruling{Cluster: c, Action: a.Name, Mode: s.EffectiveMode(to, c, at), Decision: s.Decide(q)})
+			out = append(out, Ruling{Cluster: c, Action: a.Name, Mode: s.EffectiveMode(to, c, at), Decision: effective(s, &q)})
 		}
 	}
 	return out
+}
+
+// effective is the decision as the members have it, whose reason names the refusals that make it another one than the
+// statements mean.
+func effective(s *policy.Snapshot, q *policy.Query) policy.Decision {
+	d := s.DecideEffective(q)
+	d.Reason = d.Explain()
+	return d.Decision
 }
 
 type finder struct {

@@ -3,6 +3,7 @@ package hostcluster
 import (
 	"context"
 	"fmt"
+	"maps"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -10,23 +11,24 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Input lists what a policy snapshot is made of from a cache of the Kinds, without copying: a snapshot changes nothing
-// of its input, and the caller must not either.
+// Input lists what a policy snapshot is made of from a cache of the Kinds and MemberCluster, without copying: a snapshot
+// changes nothing of its input, and the caller must not either. The members are those that the adapter reports on.
 func Input(ctx context.Context, cache client.Reader) (policy.Input, error) {
 	var policies v1alpha1.AccessControlPolicyList
 	var resources v1alpha1.ProtectedResourceList
 	var resourceClasses v1alpha1.ResourceClassList
 	var subjectClasses v1alpha1.SubjectClassList
 	var workloads v1alpha1.ExternalWorkloadList
-	for _, list := range []client.ObjectList{&policies, &resources, &resourceClasses, &subjectClasses, &workloads} {
+	var members v1alpha1.MemberClusterList
+	for _, list := range []client.ObjectList{&policies, &resources, &resourceClasses, &subjectClasses, &workloads, &members} {
 		if err := cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
 			return policy.Input{}, fmt.Errorf("list %T: %w", list, err)
 		}
 	}
-	return policy.Input{
+	return policy.NewInput(policy.Objects{
 		Policies: pointers(policies.Items), Resources: pointers(resources.Items), ResourceClasses: pointers(resourceClasses.Items),
 		SubjectClasses: pointers(subjectClasses.Items), Workloads: pointers(workloads.Items),
-	}, nil
+	}, policy.FleetOf(pointers(members.Items))), nil
 }
 
 func pointers[T any](items []T) []*T {
@@ -37,8 +39,13 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// Decides tells whether an update may alter a decision: statuses and metadata, which change often, do not. An object
+// Decides tells whether an update may alter a decision: statuses and metadata, which change often, do not, but for the labels
+// of a member, by which classes are placed. An object
 // that was deleted and created again may come as one update; then generations begin anew and only the UID tells.
 func Decides(before, after client.Object) bool {
+	if was, ok := before.(*v1alpha1.MemberCluster); ok {
+		is, ok := after.(*v1alpha1.MemberCluster)
+		return !ok || was.UID != is.UID || !maps.Equal(was.Status.Labels, is.Status.Labels) || (was.Status.State == "") != (is.Status.State == "")
+	}
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration()
 }

@@ -31,6 +31,11 @@ func Kinds() []Kind {
 	}
 }
 
+// ForDecisions are the Kinds and MemberCluster, which says where classes are placed: what Input lists.
+func ForDecisions() []Kind {
+	return append(Kinds(), Kind{"MemberCluster", "memberclusters", &v1alpha1.MemberCluster{}})
+}
+
 // WithApprovals are the Kinds and ApprovalPolicy, for who judges approval policies or follows them.
 func WithApprovals() []Kind {
 	return append(Kinds(), Kind{"ApprovalPolicy", "approvalpolicies", &v1alpha1.ApprovalPolicy{}})

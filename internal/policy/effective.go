@@ -65,6 +65,7 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 		if v.source.contested != nil {
 			v.contestedIDs = s.subjectIDs(contested[:0], v.source.contested)
 		}
+		e.Decision = Decision{}
 		s.decision(&e.Decision, &v, s.visitNames(&v, q.Resources), q.Resources, nil)
 	}
 	if e.Differs() {

@@ -14,7 +14,7 @@ import (
 // Cluster is a member of the fleet.
 type Cluster struct {
 	Name string
-	// Labels by which placements select it.
+	// Labels by which placements select it; nil: not known, so that any may.
 	Labels map[string]string
 }
 
@@ -98,7 +98,7 @@ func (s *Snapshot) placesOf(p *v1alpha1.Placement) map[string]struct{} {
 			return nil // such a class is not accepted; the strict reading is that it counts
 		}
 		for name, labels := range s.clusters {
-			if selected(labels) {
+			if labels == nil || selected(labels) {
 				out[name] = struct{}{}
 			}
 		}

@@ -94,7 +94,7 @@ func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approva
 	if err != nil {
 		return openapi.ChangeView{}, err
 	}
-	c, hidden := a.Catalog(), false
+	c, hidden, whole := a.Catalog(), false, in
 	for _, it := range items {
 		if e, _ := c.ByName(it.ResourceName); it.ResourceName == "" || decides || mayInspect(c, who, e) {
 			continue
@@ -105,6 +105,7 @@ func (a *api) changeView(who approval.Actor, kind approval.Kind, items []approva
 	v := change.Of(snap, in, a.members(), kind, items, a.Now())
 	if hidden {
 		v.Say(change.Hidden)
+		v.Refuse(snap, whole, kind, items, a.Now())
 	}
 	out := openapi.ChangeView{Objects: []openapi.ObjectDiff{}, Message: optional(v.Message)}
 	for _, o := range v.Objects {

@@ -284,7 +284,9 @@ func (f evaluatorFunc) SubjectsOf(map[string]string) []string                { r
 func (f evaluatorFunc) ResourcesOf(map[string]string) []string               { return nil }
 func (f evaluatorFunc) SubjectOfAddress(netip.Addr) (string, bool)           { return "", false }
 func (f evaluatorFunc) ActionsOn(string, v1alpha1.Protocol, uint16) []string { return nil }
-func (f evaluatorFunc) Decide(q policy.Query) policy.Decision                { return f(q) }
+func (f evaluatorFunc) DecideEffective(q *policy.Query) policy.Effective {
+	return policy.Effective{Decision: f(*q), Written: f(*q)}
+}
 
 func TestNewRefuses(t *testing.T) {
 	good := config("127.0.0.1:1", newLedger())

@@ -51,7 +51,7 @@ func TestPast(t *testing.T) {
 				if !e.Since.IsZero() {
 					since = now.Sub(e.Since)
 				}
-				d := e.Decide(policy.Query{Resources: []string{bobs}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: now})
+				d := e.DecideEffective(&policy.Query{Resources: []string{bobs}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: now})
 				got = append(got, epoch{since, d.Word})
 				if names := e.ResourcesOf(map[string]string{"com.trip/redis-cluster": "bobs-cluster"}); len(names) != 1 {
 					t.Errorf("%s: the class is as young, but names what was seen before it; got %q", tc.reason, names)

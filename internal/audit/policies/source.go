@@ -128,7 +128,7 @@ func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch policies: %w", err)
 	}
-	for _, kind := range hostcluster.Kinds() {
+	for _, kind := range hostcluster.ForDecisions() {
 		informer, err := c.GetInformer(ctx, kind.Object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind.Plural, err)

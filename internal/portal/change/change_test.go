@@ -154,6 +154,32 @@ func TestClassesAndOthers(t *testing.T) {
 	}
 }
 
+// A statement that goes with a refused deny is told, although others go with it already, and although the deny is hidden.
+func TestRefusedWithOthers(t *testing.T) {
+	in := input()
+	team := v1alpha1.Subject("trnv1:rsc:trip-com:iam:team:blue") // in no class
+	statement := func(sid string, effect v1alpha1.Effect, subject v1alpha1.Subject) v1alpha1.Statement {
+		return v1alpha1.Statement{SID: sid, Effect: effect, Subjects: []v1alpha1.Subject{subject}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{redis}}
+	}
+	in.Policies = []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "theirs"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{
+		statement("deny", v1alpha1.EffectDeny, team), statement("goes", v1alpha1.EffectAllow, "trnv1:rsc:trip-com:iam:sa:app/1")}}}}
+	told := func(v View) bool {
+		return slices.ContainsFunc(v.Refused, func(why string) bool { return strings.Contains(why, "theirs/deny") })
+	}
+	if v := view(in, approval.KindGrant, grant("t-1-1")); !told(v) {
+		t.Errorf("another statement goes for the same reason; refused: %q", v.Refused)
+	}
+	hidden := Hide(in, redis, func(subject string) bool { return subject == app })
+	v := view(hidden, approval.KindGrant, grant("t-1-1"))
+	if told(v) {
+		t.Fatal("the hidden deny is in the view: the test shows nothing")
+	}
+	v.Refuse(policy.NewSnapshot(in), in, approval.KindGrant, []approval.Item{grant("t-1-1")}, at)
+	if !told(v) {
+		t.Errorf("the deny is hidden, and what it takes is not told; refused: %q", v.Refused)
+	}
+}
+
 func TestLargePolicy(t *testing.T) {
 	in := input()
 	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: policy.PolicyNameFor(redis)}}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/enforcer/registry"
@@ -26,8 +27,9 @@ type key struct {
 type side struct {
 	objects map[key]string
 	// goes tells of an object for all others whether a member gets it, unless it has one of its own.
-	goes    map[key]func(member string) bool
-	refused map[string]bool
+	goes map[key]func(member string) bool
+	// refused are messages by what they are about: two statements may be refused for the same reason.
+	refused map[string]string
 	members []Member
 	// capabilities are what the members declare, as the enforcer reads it; nil: nothing is known of any.
 	capabilities []byte
@@ -62,13 +64,41 @@ func (v *View) dataplane(old, new *policy.Snapshot, units map[string]bool, membe
 		}
 		v.Objects = append(v.Objects, o)
 	}
-	for _, why := range sortedKeys(after.refused) {
-		if !before.refused[why] {
-			v.Refused = append(v.Refused, why)
+	for _, what := range slices.Sorted(maps.Keys(after.refused)) {
+		if message := after.refused[what]; before.refused[what] != message {
+			v.refuse(message)
 		}
 	}
 	for _, e := range slices.Sorted(maps.Keys(after.unknown)) {
 		v.Say(fmt.Sprintf("What %s is given depends on what each member can do, and no member is known yet.", e))
+	}
+}
+
+// refuse adds a message, once.
+func (v *View) refuse(message string) {
+	if !slices.Contains(v.Refused, message) {
+		v.Refused = append(v.Refused, message)
+		slices.Sort(v.Refused)
+	}
+}
+
+// Refuse adds why statements of the items would be left out of the members by what is in the input: also by statements that
+// the view does not show.
+func (v *View) Refuse(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item, at time.Time) {
+	_, after, resources := Snapshots(base, in, kind, items)
+	own := map[policy.Ref]bool{}
+	for _, it := range items {
+		if kind.Access() {
+			own[policy.Ref{Policy: policy.PolicyNameFor(it.ResourceName), SID: it.SID}] = true
+		}
+	}
+	for _, name := range resources {
+		u, ok := after.CompileResource(name, at)
+		for i := 0; ok && i < len(u.Refused); i++ {
+			if r := &u.Refused[i]; own[r.Ref] {
+				v.refuse(r.Message)
+			}
+		}
 	}
 }
 
@@ -97,8 +127,11 @@ func capabilitiesOf(members []Member) []byte {
 }
 
 func newSide(members []Member) *side {
-	return &side{members: members, capabilities: capabilitiesOf(members), objects: map[key]string{}, goes: map[key]func(string) bool{}, refused: map[string]bool{}, unknown: map[v1alpha1.EnforcerName]bool{}}
+	return &side{members: members, capabilities: capabilitiesOf(members), objects: map[key]string{}, goes: map[key]func(string) bool{}, refused: map[string]string{}, unknown: map[v1alpha1.EnforcerName]bool{}}
 }
+
+// refuse keeps a message that says by itself what it is about.
+func (s *side) refuse(message string) { s.refused[message] = message }
 
 func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 	u, ok := snap.CompileResource(resource, at)
@@ -106,7 +139,7 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 		return
 	}
 	for _, r := range u.Refused {
-		s.refused[r.Message] = true
+		s.refused[r.Ref.String()+" "+r.Reason+" "+r.Resource] = r.Message
 	}
 	for _, name := range u.Enforcers {
 		job := registry.Job{Snapshot: snap, Units: []policy.Unit{u}, At: at}
@@ -119,13 +152,13 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 		}
 		plan, err := registry.Prepare(name, job)
 		if err != nil {
-			s.refused[fmt.Sprintf("%s cannot be used: %v", name, err)] = true
+			s.refuse(fmt.Sprintf("%s cannot be used: %v", name, err))
 			continue
 		}
 		for i := range plan.Units {
 			r, err := plan.Enforcer.Render(plan.Units[i])
 			if err != nil {
-				s.refused[fmt.Sprintf("%s cannot enforce %s: %v", name, resource, err)] = true
+				s.refuse(fmt.Sprintf("%s cannot enforce %s: %v", name, resource, err))
 				continue
 			}
 			s.add(name, &u, &r)
@@ -135,7 +168,7 @@ func (s *side) render(snap *policy.Snapshot, resource string, at time.Time) {
 
 func (s *side) add(name v1alpha1.EnforcerName, u *policy.Unit, r *enforcer.Rendering) {
 	for _, f := range r.RefusedAmong(targets(u, s.members)) {
-		s.refused[f.Message] = true
+		s.refuse(f.Message)
 	}
 	for _, o := range r.Objects {
 		k := key{enforcer: name, groupVersion: o.Object.GroupVersion, kind: o.Object.Kind, namespace: o.Object.Namespace, name: o.Object.Name}
