@@ -13,7 +13,7 @@ type Tally struct {
 	Complete int
 	// Changed are the decisions that a refusal changes.
 	Changed int
-	Words map[policy.Word]int
+	Words   map[policy.Word]int
 	// Requests that were compared, on connections that a proxy looks at.
 	Requests int
 	Pairs    *Pairs
