@@ -60,11 +60,23 @@ func Attribute(e Evaluator, o Observation) Record {
 		d = policy.Effective{Decision: policy.Decision{Word: policy.Allowed, Reason: ownNodeReason}}
 		d.Written = d.Decision
 	}
-	r.Word, r.Reason, r.Statements = d.Word, d.Reason, d.Statements
-	if d.Differs() || len(d.Waiting) > 0 {
-		r.Reason = d.Explain()
-	}
+	r.Word, r.Reason, r.Statements = d.Word, explained(&d), d.Statements
 	return r
+}
+
+// decided is the decision as the members have it, with its reason explained.
+func decided(e Evaluator, q *policy.Query) policy.Decision {
+	d := e.DecideEffective(q)
+	d.Reason = explained(&d)
+	return d.Decision
+}
+
+// explained is the reason, which names what makes the decision another one than the statements mean.
+func explained(d *policy.Effective) string {
+	if d.Differs() || len(d.Waiting) > 0 {
+		return d.Explain()
+	}
+	return d.Reason
 }
 
 // Edges returns what the record counts for: one edge for each pair of a subject and a resource, so that the view of

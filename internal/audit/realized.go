@@ -74,21 +74,21 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 		var d policy.Decision
 		switch {
 		case lag == nil:
-			d = e.Decide(q)
+			d = decided(e, &q)
 		case lag.Kind == LagOlder:
 			then := q
 			then.At = lag.At
-			d = lag.Has.Decide(then)
+			d = decided(lag.Has, &then)
 			d.Reason = reasonOlder + d.Reason
 		case lag.Kind == LagNothing:
 			d = policy.Decision{Word: policy.Unmanaged, Reason: reasonNothing}
 		case lag.Kind == LagOpen:
-			if d = e.Decide(q); !d.Word.LetsThrough() {
+			if d = decided(e, &q); !d.Word.LetsThrough() {
 				d.Word = policy.Audited
 			}
 			d.Reason = reasonOpen + d.Reason
 		default:
-			d = e.Decide(q)
+			d = decided(e, &q)
 			d.Reason, known = reasonUnknown+d.Reason, false
 		}
 		lagging = lagging || lag != nil

@@ -133,6 +133,9 @@ func TestDecide(t *testing.T) {
 
 		"HTTP":            {reason: "method and path of an action", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("POST", "/orders/7")), want: Allowed, by: refs{a}},
 		"HTTPAnchored":    {reason: "the expressions are anchored", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("POST", "/orders7")), want: DefaultDenied},
+		"HTTPHalfKnown":   {reason: "of a request of which only the method is known, an allow reads the path as a match", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("POST", "")), want: Allowed, by: refs{a}},
+		"HTTPHalfOther":   {reason: "but what is known has to match", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("PUT", "")), want: DefaultDenied},
+		"HTTPQueryString": {reason: "the path is with its query string, as Envoy's :path", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("POST", "/orders?id=7")), want: DefaultDenied},
 		"HTTPMethod":      {reason: "another method", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("PUT", "/orders")), want: DefaultDenied},
 		"HTTPUnknown":     {reason: "an allow matches the connection while the request is unknown", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("", "")), want: Allowed, by: refs{a}},
 		"HTTPAudit":       {reason: "in Audit alone, an allow of requests is one", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, audit)}, query: ask(requesting("POST", "/orders")), want: Allowed, by: refs{a}},
