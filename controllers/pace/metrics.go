@@ -11,7 +11,7 @@ var (
 	admittedCounter = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_units_admitted_total",
 		Help: "Units that were let through to be written for KubeFed, by what they are and by the order of work."}, []string{"of", "order"})
 	overdueGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_member_push_overdue",
-		Help: "Objects that KubeFed has not brought to a member within the in-flight timeout. While there are any, other members do not wait for this one."}, []string{"of", "member"})
+		Help: "Objects that KubeFed has not brought to a member within the in-flight timeout. While there are any, other members do not wait for this one."}, []string{"of", "cluster"})
 )
 
 func init() { metrics.Registry.MustRegister(waitingGauge, admittedCounter, overdueGauge) }

@@ -69,7 +69,7 @@ describe("timeline", () => {
         { events: [...granted, event("revoke-requested", 9_000, { actor: bob }), event("revoke-written", 9_010), event("realized", 9_040, { cluster: "m1" })] },
       ),
       want: [
-        "submitted:done", "step(leader):done", "step(owner):done", "approved:done", "written:done", "compiled:done", "clusters(m2,m1):done", "effective:done",
+        "submitted:done", "step(leader):done", "step(owner):done", "approved:done", "written:done", "compiled:done", "clusters(m1,m2):done", "effective:done",
         "revoke-requested:ended", "revoke-written:done", "clusters(m1,m2):current", "revoked:waiting",
       ],
     },
