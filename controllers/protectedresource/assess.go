@@ -210,7 +210,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 func (f *facts) groupsIn(cluster string) []sighting {
 	var out []sighting
 	for _, g := range f.Groups {
-		s := sighting{What: "group " + g.Name, Name: g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
+		s := sighting{What: "group " + g.Name, Group: true, Name: g.Name, Desired: g.Revision, Observation: f.ObserveGroup(cluster, g.Name), Settled: true}
 		if g.Federated != nil {
 			p := g.Federated.Propagation
 			s.Propagated, s.Settled, s.Word = p.OK(cluster) || g.Revision == "", p.Seen, p.Clusters[cluster]
@@ -245,6 +245,8 @@ var severity = []v1alpha1.MemberState{
 
 // sighting is one object in one member, wanted against seen.
 type sighting struct {
+	// Group: it is a group of addresses, which carries no revision.
+	Group bool
 	// What it is, for people; "": the policy.
 	What string
 	// Name of the object.
@@ -308,7 +310,7 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 		return v1alpha1.MemberPending, "the member stays as it is until the problem that the conditions name is solved"
 	case o.Object.Revision == s.Desired:
 		return v1alpha1.MemberRealized, ""
-	case o.Object.Revision != o.Object.Label:
+	case s.changed():
 		if by := o.Object.Hand.String(); by != "" {
 			return v1alpha1.MemberDrifted, fmt.Sprintf("%s was changed in the member by %s; KubeFed writes it again", s.named(), by)
 		}
@@ -316,6 +318,16 @@ func (s *sighting) state() (v1alpha1.MemberState, string) {
 	default:
 		return v1alpha1.MemberPending, s.waiting(s.older())
 	}
+}
+
+// changed reports whether somebody changed the object in the member. An object that carries its revision shows it by itself. A
+// group of addresses carries none, because its labels must not change: it was changed if it was as wanted before, and KubeFed
+// reports that it brought what is wanted.
+func (s *sighting) changed() bool {
+	if o := s.Observation.Object; !s.Group || o.Label != "" {
+		return o.Revision != o.Label
+	}
+	return s.Was && s.Settled && s.Propagated
 }
 
 // waiting adds KubeFed's word, when it says why.

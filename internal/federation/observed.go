@@ -52,7 +52,7 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 	}
 	labels := u.GetLabels()
 	revision, hand := r(spec), Hand{}
-	if revision != labels[v1alpha1.LabelRevision] && u.GetKind() != CiliumGroup.Target.Kind { // groups have no such label
+	if revision != labels[v1alpha1.LabelRevision] { // groups have no such label, and whether they were changed is decided later
 		hand = lastHand(u)
 	}
 	return Observed{
