@@ -98,6 +98,9 @@ func newConformanceWorld(t *testing.T, r *rand.Rand) conformanceWorld {
 		ResourceClasses: readInput(t, "testdata/other-ports.in.yaml").ResourceClasses,
 		SubjectClasses:  readInput(t, "testdata/enforce-many-grants.in.yaml").SubjectClasses,
 	}
+	for _, c := range in.ResourceClasses { // the member of the file: elsewhere nothing is decided
+		c.Spec.Placement = v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{"c1"}}
+	}
 	for i, name := range []v1alpha1.ResourceName{bobs, shop} {
 		in.Resources = append(in.Resources, &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)},
 			Spec: v1alpha1.ProtectedResourceSpec{Resource: name, Mode: choose(r, v1alpha1.ModeObserve, v1alpha1.ModeAudit, v1alpha1.ModeEnforce, v1alpha1.ModeEnforce)}})
