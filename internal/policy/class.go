@@ -235,6 +235,12 @@ func (c *resourceClass) actionsAt(q *Query) (out asked) {
 			out.whole |= 1 << o.action
 			continue
 		}
+		if q.Action != "" {
+			if q.Action == a.name {
+				out.allow, out.deny = out.allow|1<<o.action, out.deny|1<<o.action
+			}
+			continue
+		}
 		if a.isRequest(q, true) {
 			out.allow |= 1 << o.action
 		}

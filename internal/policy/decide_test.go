@@ -34,6 +34,9 @@ func requesting(method, path string) func(*Query) {
 	return func(q *Query) { q.Resources, q.Port, q.Method, q.Path = []string{shop}, 80, method, path }
 }
 
+// of makes it a request that is known by its action only.
+func of(action string) func(*Query) { return func(q *Query) { q.Action = action } }
+
 func TestDecide(t *testing.T) {
 	const (
 		enforce = v1alpha1.ModeEnforce
@@ -146,6 +149,12 @@ func TestDecide(t *testing.T) {
 		"HTTPDenyUnknown": {reason: "a deny of some requests does not deny the connection", world: list{say("a", Allow, app888, "web:connect", shop), say("d", Deny, app888, "web:read", shop), protect(shop, enforce)}, query: ask(requesting("", "")), want: Allowed, by: refs{a}},
 		"HTTPDeny":        {reason: "a deny of a request that is known", world: list{say("a", Allow, app888, "web:connect", shop), say("d", Deny, app888, "web:read", shop), protect(shop, enforce)}, query: ask(requesting("GET", "/")), want: Denied, by: refs{d}},
 		"HTTPWithout":     {reason: "an allow without HTTP on the same port wins over one with it", world: list{say("b", Allow, app888, "web:orders", shop), say("a", Allow, app888, "web:connect", shop), protect(shop, enforce)}, query: ask(requesting("DELETE", "/")), want: Allowed, by: refs{a}},
+
+		"HTTPByAction":     {reason: "a request that is known by its action only", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("", ""), of("web:orders")), want: Allowed, by: refs{a}},
+		"HTTPByOther":      {reason: "an allow of other requests does not count for it", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("", ""), of("web:read")), want: DefaultDenied},
+		"HTTPByNone":       {reason: "no allow of requests counts for a request of no action", world: list{say("a", Allow, app888, "web:orders", shop), protect(shop, enforce)}, query: ask(requesting("", ""), of(NoAction)), want: DefaultDenied},
+		"HTTPByNoneWhole":  {reason: "an allow of connections does", world: list{say("a", Allow, app888, "web:connect", shop), protect(shop, enforce)}, query: ask(requesting("", ""), of(NoAction)), want: Allowed, by: refs{a}},
+		"HTTPByActionDeny": {reason: "a deny of its action counts", world: list{say("a", Allow, app888, "web:connect", shop), say("d", Deny, app888, "web:read", shop), protect(shop, enforce)}, query: ask(requesting("", ""), of("web:read")), want: Denied, by: refs{d}},
 
 		"InvalidPart": {reason: "a malformed subject is left out, the others count", world: list{say("a", Allow, app888, "redis:connect", bobs, alsoSubjects("app 889")), protect(bobs, enforce)}, query: ask(), want: Allowed, by: refs{a}},
 	}

@@ -249,6 +249,31 @@ func (s *Snapshot) ActionsOn(resource string, proto v1alpha1.Protocol, port uint
 	return out
 }
 
+// RequestsOn names the actions of the resource's class on the port that a request is of: those of requests that match it,
+// and then those of whole connections, both sorted. It also reports whether the port has any action of requests.
+func (s *Snapshot) RequestsOn(resource string, proto v1alpha1.Protocol, port uint16, method, path string) (names []string, judged bool) {
+	c, ok := s.resources.of(resource)
+	if !ok {
+		return nil, false
+	}
+	var whole []string
+	q := Query{Method: method, Path: path}
+	for i := range c.actions {
+		a := &c.actions[i]
+		switch {
+		case !portsContain(a.ports, proto, port):
+		case len(a.requests) == 0:
+			whole = append(whole, a.name)
+		default:
+			judged = true
+			if a.isRequest(&q, false) {
+				names = append(names, a.name)
+			}
+		}
+	}
+	return append(names, whole...), judged
+}
+
 // ResourceClassOf finds the class of a resource name. The object must not be changed.
 func (s *Snapshot) ResourceClassOf(name string) (*v1alpha1.ResourceClass, bool) {
 	c, ok := s.resources.of(strings.TrimSuffix(name, "*"))

@@ -47,6 +47,24 @@ func TestAttribution(t *testing.T) {
 	if diff := cmp.Diff([]string{"web:connect", "web:orders", "web:read"}, s.ActionsOn(shop, v1alpha1.ProtocolTCP, 80)); diff != "" {
 		t.Errorf("ActionsOn a port of several actions -want +got:\n%s", diff)
 	}
+	for _, tc := range []struct {
+		resource     string
+		port         uint16
+		method, path string
+		want         []string
+		judged       bool
+	}{
+		{shop, 80, "POST", "/orders/7", []string{"web:orders", "web:connect"}, true},
+		{shop, 80, "DELETE", "/", []string{"web:connect"}, true},
+		{bobs, 6379, "GET", "/", []string{"redis:connect"}, false},
+		{bobs, 1, "GET", "/", nil, false},
+		{"trnv1:rsc:trip-com:redis:users:x", 80, "GET", "/", nil, false},
+	} {
+		got, judged := s.RequestsOn(tc.resource, v1alpha1.ProtocolTCP, tc.port, tc.method, tc.path)
+		if diff := cmp.Diff(tc.want, got, cmpopts.EquateEmpty()); diff != "" || judged != tc.judged {
+			t.Errorf("RequestsOn(%s, %d, %s %s): judged is %v, -want +got:\n%s", tc.resource, tc.port, tc.method, tc.path, judged, diff)
+		}
+	}
 	if got := s.ActionsOn(bobs, v1alpha1.ProtocolUDP, 6379); got != nil {
 		t.Errorf("ActionsOn another protocol = %v, want none", got)
 	}

@@ -107,8 +107,13 @@ type Query struct {
 	Port     uint16
 	// Method and Path of a request; "" is not known.
 	Method, Path string
-	At           time.Time
+	// Action tells, in place of Method and Path, which action of requests a request is of; NoAction: none. "" is not known.
+	Action string
+	At     time.Time
 }
+
+// NoAction is the Action of a request that no action of requests matches. It is no action's name.
+const NoAction = "-"
 
 // Decision is the answer to a Query.
 type Decision struct {
