@@ -18,6 +18,9 @@ type Evaluator interface {
 	ActionsOn(resource string, proto v1alpha1.Protocol, port uint16) []string
 	// DecideEffective decides as the members do, without the statements that are refused.
 	DecideEffective(q *policy.Query) policy.Effective
+	// RequestsOn names the actions on the port that a request is of, those of requests first, and reports whether the port has any
+	// action of requests.
+	RequestsOn(resource string, proto v1alpha1.Protocol, port uint16, method, path string) (names []string, judged bool)
 	// NextChange is the first instant later than after at which the same question may get another answer; false: never.
 	NextChange(after time.Time) (time.Time, bool)
 	// LastChange is the last such instant that is not later than at; false: there is none.
@@ -39,7 +42,7 @@ const ownNodeReason = "the destination's own node is always let in"
 // event. Where a refusal changes the answer, the reason names it.
 func Attribute(e Evaluator, o Observation) Record {
 	r := Record{Observation: o}
-	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, At: o.Time}
+	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, Method: o.Method, Path: o.Path, At: o.Time}
 	switch o.Source.Kind {
 	case KindWorkload:
 		r.Subjects = e.SubjectsOf(o.Source.Labels)
@@ -86,6 +89,9 @@ func (r Record) Edges(e Evaluator) []Edge {
 		Cluster: r.Cluster, SourceCluster: r.Source.Cluster, Port: r.Destination.Port, Protocol: r.Protocol,
 		Decision: r.Word, Verdict: r.Verdict,
 	}
+	if r.IsRequest() {
+		base.Protocol = ProtocolHTTP
+	}
 	if len(r.Statements) > 0 {
 		base.Statement = r.Statements[0]
 	}
@@ -103,9 +109,7 @@ func (r Record) Edges(e Evaluator) []Edge {
 		edge := base
 		edge.Resource, edge.OtherResources = resource, others(resources, i)
 		if resource != "" {
-			if actions := e.ActionsOn(resource, r.Protocol, r.Destination.Port); len(actions) > 0 {
-				edge.Action = actions[0]
-			}
+			edge.Action = r.actionOn(e, resource)
 		}
 		for j, subject := range subjects {
 			edge.Subject, edge.OtherSubjects = subject, others(subjects, j)
@@ -113,6 +117,31 @@ func (r Record) Edges(e Evaluator) []Edge {
 		}
 	}
 	return edges
+}
+
+// actionOn names the action of a resource that the record counts for; empty: none. Of several that a request is of, it is the
+// first by which alone it would be decided as it was.
+func (r Record) actionOn(e Evaluator, resource string) string {
+	if !r.IsRequest() {
+		if actions := e.ActionsOn(resource, r.Protocol, r.Destination.Port); len(actions) > 0 {
+			return actions[0]
+		}
+		return ""
+	}
+	actions, _ := e.RequestsOn(resource, r.Protocol, r.Destination.Port, r.Method, r.Path)
+	if len(actions) == 0 {
+		return ""
+	}
+	q := policy.Query{Cluster: r.Cluster, Protocol: r.Protocol, Port: r.Destination.Port, Subjects: r.Subjects, Resources: []string{resource}, At: r.Time}
+	if r.Source.Kind == KindOutside {
+		q.Source, q.Subjects = r.Source.Address, nil
+	}
+	for _, name := range actions {
+		if q.Action = name; e.DecideEffective(&q).Word == r.Word {
+			return name
+		}
+	}
+	return actions[0]
 }
 
 // Disagrees reports whether the dataplane did something else than the policies say, see Edge.

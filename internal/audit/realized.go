@@ -63,7 +63,8 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 	if o.Source.Kind == KindLocalHost {
 		return r, true // no policy refuses it, whichever is there
 	}
-	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, Subjects: r.Subjects, At: o.Time}
+	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, Subjects: r.Subjects,
+		Method: o.Method, Path: o.Path, At: o.Time}
 	if o.Source.Kind == KindOutside {
 		q.Source, q.Subjects = o.Source.Address, nil
 	}

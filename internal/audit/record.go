@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"net/netip"
 	"time"
 
@@ -61,10 +62,19 @@ type Observation struct {
 	Destination Endpoint
 	// Protocol of the connection. Protocols that the policy model does not know (ICMP) keep their own name.
 	Protocol v1alpha1.Protocol
-	Verdict  Verdict
+	// Method and Path are those of a request in a connection, both or neither. They are never stored.
+	Method, Path string
+	Verdict      Verdict
 	// Count is how many connections the event stands for; sources that aggregate report more than one.
 	Count int64
 }
+
+// IsRequest reports whether it is a request in a connection, and not the connection itself.
+func (o *Observation) IsRequest() bool { return o.Method != "" }
+
+// ProtocolHTTP is the protocol of edges that count requests. Their Action is the one that the requests are of; their connections
+// are counted apart.
+const ProtocolHTTP v1alpha1.Protocol = "HTTP"
 
 // Record is one connection in the words of the policy model.
 type Record struct {
@@ -94,6 +104,14 @@ type Edge struct {
 	// OtherSubjects and OtherResources are the other names that the two ends carry, sorted, joined by one space; usually
 	// empty. With them a pair can be decided again as it was decided.
 	OtherSubjects, OtherResources string
+}
+
+// Ask puts into a query what the edge tells of a connection, or of a request: where it went, and by which action.
+func (e *Edge) Ask(q *policy.Query) {
+	q.Cluster, q.Protocol, q.Port, q.Action = e.Cluster, e.Protocol, e.Port, ""
+	if e.Protocol == ProtocolHTTP {
+		q.Protocol, q.Action = v1alpha1.ProtocolTCP, cmp.Or(e.Action, policy.NoAction)
+	}
 }
 
 // Disagrees reports whether the dataplane did something else than the policies say. An unknown verdict is no disagreement.

@@ -30,7 +30,7 @@ const (
 	MaxGuardLimit = 1_000_000
 )
 
-// Denials counts default-denied connections of clients with a name to a resource in one member, in a window. A client that
+// Denials counts default-denied connections and requests of clients with a name to a resource in one member, in a window. A client that
 // was refused on the same port before an instant already is nothing new, and does not count.
 type Denials interface {
 	Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error)

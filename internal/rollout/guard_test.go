@@ -80,6 +80,19 @@ func TestGuard(t *testing.T) {
 			w.pass(25 * time.Hour)
 			w.see("m1", cart, policy.DefaultDenied, 500)
 		}, false},
+		"requests": {"requests of a client whose connections are let in", rollout.Set{}, func(w *world) { w.see("m1", cart, policy.Allowed, 500) }, func(w *world) {
+			w.see("m1", cart, policy.Allowed, 500)
+			w.request("m1", cart, "", 21)
+		}, true},
+		"few requests": {"as many as may be", rollout.Set{}, nil, func(w *world) { w.request("m1", cart, "redis:write", 20) }, false},
+		"same requests": {"refused before it enforced", rollout.Set{}, func(w *world) {
+			w.request("m1", cart, "redis:write", 1)
+			w.pass(2 * time.Minute)
+		}, func(w *world) { w.request("m1", cart, "redis:write", 500) }, false},
+		"other requests": {"another action is something new", rollout.Set{}, func(w *world) {
+			w.request("m1", cart, "redis:write", 1)
+			w.pass(2 * time.Minute)
+		}, func(w *world) { w.request("m1", cart, "redis:read", 21) }, true},
 		"off":         {"somebody does not want it", rollout.Set{Enabled: new(false)}, nil, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 500) }, false},
 		"other limit": {"as it was set", rollout.Set{Limit: &one}, nil, func(w *world) { w.see("m1", cart, policy.DefaultDenied, 2) }, true},
 	} {

@@ -191,8 +191,9 @@ func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
 		}
 		return
 	}
-	q := policy.Query{Cluster: t.Cluster, Subjects: append([]string{t.Subject}, strings.Fields(t.OtherSubjects)...),
-		Resources: append([]string{t.Resource}, strings.Fields(t.OtherResources)...), Protocol: t.Protocol, Port: t.Port, At: now}
+	q := policy.Query{Subjects: append([]string{t.Subject}, strings.Fields(t.OtherSubjects)...),
+		Resources: append([]string{t.Resource}, strings.Fields(t.OtherResources)...), At: now}
+	t.Ask(&q)
 	// A deny names a client that is not wanted; nobody has to look at it again.
 	c.subjects[t.Subject] = c.subjects[t.Subject] || snap.DecideEnforced(&q, nil).Word == policy.DefaultDenied
 }
@@ -292,19 +293,27 @@ func (x *Insight) Refused(ctx context.Context, resource, cluster string, before,
 		subject  string
 		port     uint16
 		protocol v1alpha1.Protocol
+		action   string // of requests
+	}
+	clientOf := func(t *audit.Total) client {
+		c := client{subject: t.Subject, port: t.Port, protocol: t.Protocol}
+		if t.Protocol == audit.ProtocolHTTP {
+			c.action = t.Action
+		}
+		return c
 	}
 	refused := map[client]int64{}
 	of := audit.Filter{Since: since, Until: until.Add(1), Resources: []string{resource}, Clusters: []string{cluster}, Decisions: []policy.Word{policy.DefaultDenied}}
 	err := x.Flows.Totals(ctx, of, func(t audit.Total) error {
 		if t.Subject != "" {
-			refused[client{t.Subject, t.Port, t.Protocol}] += t.Count
+			refused[clientOf(&t)] += t.Count
 		}
 		return nil
 	})
 	if err == nil && len(refused) > 0 {
 		of.Since, of.Until = before.Add(-refusedBefore), before.Truncate(audit.BucketWidth)
 		err = x.Flows.Totals(ctx, of, func(t audit.Total) error {
-			delete(refused, client{t.Subject, t.Port, t.Protocol})
+			delete(refused, clientOf(&t))
 			return nil
 		})
 	}

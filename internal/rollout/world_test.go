@@ -198,9 +198,21 @@ func (w *world) see(cluster, subject string, word policy.Word, n int64) {
 	if subject == "" {
 		e.Source = "namespace=lost"
 	}
+	w.seeEdge(e, n)
+}
+
+// request is what a proxy refused.
+func (w *world) request(cluster, subject, action string, n int64) {
+	w.t.Helper()
+	w.seeEdge(audit.Edge{Cluster: cluster, Subject: subject, Resource: orders, Action: action, Port: 6379, Protocol: audit.ProtocolHTTP, Decision: policy.DefaultDenied,
+		Verdict: audit.VerdictDropped}, n)
+}
+
+func (w *world) seeEdge(e audit.Edge, n int64) {
+	w.t.Helper()
 	w.batches++
 	if err := w.flows.Append(w.t.Context(), &audit.Batch{ID: fmt.Sprint(w.batches), Rollups: []audit.Rollup{{Bucket: w.now.Truncate(time.Minute), Edge: e, Count: n, FirstSeen: w.now, LastSeen: w.now}},
-		Positions: []audit.Position{{Source: cluster, Time: w.now}}}); err != nil {
+		Positions: []audit.Position{{Source: e.Cluster, Time: w.now}}}); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -227,7 +227,7 @@ func receive(b *testing.B, address string) (m measured) {
 		b.Fatal(err)
 	}
 	defer conn.Close()
-	stream, err := getFlows(b.Context(), conn, request(time.Now()))
+	stream, err := getFlows(b.Context(), conn, flowsSince(time.Now()))
 	if err != nil {
 		b.Fatal(err)
 	}

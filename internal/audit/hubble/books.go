@@ -26,6 +26,8 @@ type pair struct {
 	port      uint16
 	transport transport
 	verdict   flowpb.Verdict
+	// asked is set for a request; the book has one for all requests that are of the same actions.
+	asked *request
 }
 
 // ruling is what connections of a pair come to.
@@ -57,6 +59,9 @@ type book struct {
 	// known is false when the policies of the time are no longer kept, so that later ones decide.
 	known   bool
 	rulings map[pair]*ruling
+	// requests are the first of those that are of the same actions, and resources the names of destinations of requests.
+	requests  map[string]*request
+	resources map[*audit.Endpoint][]string
 }
 
 func (b *book) covers(at time.Time) bool {
@@ -214,6 +219,9 @@ func (b *books) realized(k *book, p pair, at time.Time, lag *audit.Lag, wanted *
 func (b *books) observation(p pair, at time.Time) audit.Observation {
 	o := audit.Observation{Time: at, Cluster: b.member, Source: *p.from, Destination: *p.to, Protocol: p.transport.protocol(), Verdict: verdictOf(p.verdict)}
 	o.Source.Address, o.Destination.Port, o.Destination.Cluster = p.address, p.port, b.member
+	if p.asked != nil {
+		o.Method, o.Path = p.asked.method, p.asked.path
+	}
 	return o
 }
 

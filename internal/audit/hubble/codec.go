@@ -81,15 +81,16 @@ const (
 	readSize   = 128 << 10
 )
 
-// request asks for verdicts at destinations and for traces. It uses only the filters that every observer has: a smaller
+// flowsSince asks for verdicts at destinations, for traces, and for what proxies report at destinations. It uses only the filters that every observer has: a smaller
 // one refuses what it does not know. Servers that ignore filters send more; the intake looks again at everything.
-func request(since time.Time) *observerpb.GetFlowsRequest {
+func flowsSince(since time.Time) *observerpb.GetFlowsRequest {
 	return &observerpb.GetFlowsRequest{
 		Follow: true,
 		Since:  timestamppb.New(since),
 		Whitelist: []*flowpb.FlowFilter{
 			{EventType: []*flowpb.EventTypeFilter{{Type: eventVerdict}}, TrafficDirection: []flowpb.TrafficDirection{flowpb.TrafficDirection_INGRESS}},
 			{EventType: []*flowpb.EventTypeFilter{{Type: eventTrace}}},
+			{EventType: []*flowpb.EventTypeFilter{{Type: eventL7}}, TrafficDirection: []flowpb.TrafficDirection{flowpb.TrafficDirection_INGRESS}},
 		},
 	}
 }

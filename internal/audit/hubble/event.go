@@ -46,6 +46,9 @@ type event struct {
 	l4                          []byte
 	transport                   transport
 	sourcePort, destinationPort uint32
+	// l7 is what a proxy reports; method and url are those of an HTTP request.
+	l7          flowpb.L7FlowType
+	method, url []byte
 	// ingress, egress and undirected are how many flows an aggregate stands for.
 	ingress, egress, undirected uint32
 }
@@ -92,7 +95,7 @@ type skip uint8
 const (
 	skipNone         skip = iota
 	skipDrop              // its verdict event says the same
-	skipL7                // its connection was counted
+	skipL7                // its connection was counted, or it is no request that a resource's actions are about
 	skipEvent             // sockets, debugging, captures
 	skipEgress            // the destination's side counts
 	skipReply             // not the direction of the connection
@@ -118,6 +121,8 @@ const (
 	classOpened
 	// classTraffic: a packet of a connection that may have been opened long ago.
 	classTraffic
+	// classRequest: a request in a connection that counts by itself.
+	classRequest
 )
 
 // classify tells what the event is. The direction is trusted on verdicts only: a trace of a client's first packet says EGRESS.
@@ -136,9 +141,21 @@ func (e *event) classify() (class, skip) {
 	case eventDrop:
 		return classNone, skipDrop
 	case eventL7:
-		return classNone, skipL7
+		return e.classifyL7()
 	}
 	return classNone, skipEvent
+}
+
+func (e *event) classifyL7() (class, skip) {
+	switch {
+	case e.l7 != flowpb.L7FlowType_REQUEST || len(e.method) == 0 || len(e.url) == 0 || e.transport != transportTCP:
+		return classNone, skipL7
+	case e.direction != flowpb.TrafficDirection_INGRESS:
+		return classNone, skipEgress
+	case e.reply == replyYes:
+		return classNone, skipReply
+	}
+	return classRequest, skipNone
 }
 
 func (e *event) classifyTrace() (class, skip) {
@@ -246,6 +263,9 @@ func (e *event) identity() uint64 {
 	b = binary.BigEndian.AppendUint32(b, uint32(e.sub))
 	for _, part := range [][]byte{e.node, e.source, e.destination, e.l4} {
 		b = append(append(b, part...), 0)
+	}
+	if e.kind == eventL7 {
+		b = append(append(append(b, e.method...), 0), e.url...)
 	}
 	return xxhash.Sum64(b)
 }

@@ -283,7 +283,7 @@ func (f *Follower) session(ctx context.Context, t *intake) (received bool, err e
 	if since.IsZero() {
 		since = f.started
 	}
-	stream, err := getFlows(ctx, conn, request(since))
+	stream, err := getFlows(ctx, conn, flowsSince(since))
 	if err != nil {
 		return false, sessionError(ctx, err)
 	}

@@ -287,6 +287,9 @@ func (f evaluatorFunc) ActionsOn(string, v1alpha1.Protocol, uint16) []string { r
 func (f evaluatorFunc) DecideEffective(q *policy.Query) policy.Effective {
 	return policy.Effective{Decision: f(*q), Written: f(*q)}
 }
+func (f evaluatorFunc) RequestsOn(string, v1alpha1.Protocol, uint16, string, string) ([]string, bool) {
+	return nil, false
+}
 
 func TestNewRefuses(t *testing.T) {
 	good := config("127.0.0.1:1", newLedger())

@@ -163,21 +163,49 @@ func (t *intake) damaged(until time.Time, why error) {
 	t.cfg.Sink.Lose(audit.Loss{Cluster: t.cfg.Member, Reason: audit.LossGap, From: from, To: until})
 }
 
-// count counts an event that can stand for a connection.
-func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
-	source, destination, err := e.addresses()
-	var from, to *audit.Endpoint
-	if err == nil {
-		if from, err = t.endpoints.of(e.from); err == nil {
-			to, err = t.endpoints.of(e.to)
+// ends are both ends of a connection.
+type ends struct {
+	source, destination netip.Addr
+	from, to            *audit.Endpoint
+}
+
+func (t *intake) ends(e *event) (x ends, err error) {
+	if x.source, x.destination, err = e.addresses(); err == nil {
+		if x.from, err = t.endpoints.of(e.from); err == nil {
+			x.to, err = t.endpoints.of(e.to)
 		}
 	}
+	return x, err
+}
+
+func (x *ends) pair(e *event, verdict flowpb.Verdict) pair {
+	p := pair{from: x.from, to: x.to, port: port(e.destinationPort), transport: e.transport, verdict: verdict}
+	if x.from.Kind == audit.KindOutside {
+		p.address = x.source
+	}
+	return p
+}
+
+// book is the one by which flows of an instant are decided.
+func (t *intake) book(at time.Time) *book {
+	if t.cfg.Lags != nil {
+		t.books.follow(t.cfg.Lags(t.cfg.Member))
+	}
+	return t.books.at(t.cfg.Evaluators.Epochs(), at)
+}
+
+// count counts an event that can stand for a connection.
+func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
+	ends, err := t.ends(e)
 	if err != nil {
 		if t.seen.take(id, at, now) {
 			at = earlier(at, now)
 			t.hand(audit.Taken{Seen: audit.Seen{ID: id, Time: at}, Loss: t.unreadable(e.node, at, err)})
 		}
 		return skipNone
+	}
+	if cl == classRequest {
+		return t.takeRequest(e, &ends, id, at, now)
 	}
 	if cl == classTraffic {
 		e.verdict = flowpb.Verdict_VERDICT_UNKNOWN // it passes; nobody said so when it was opened
@@ -194,24 +222,24 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	// A time that is still to come is a clock that is wrong: grants would be decided as ended, counts would lie in minutes
 	// that nobody looks at, and the event would have to be remembered until then.
 	at = earlier(at, now)
-	if t.cfg.Lags != nil {
-		t.books.follow(t.cfg.Lags(t.cfg.Member))
-	}
-	k := t.books.at(t.cfg.Evaluators.Epochs(), at)
-	p := pair{from: from, to: to, port: port(e.destinationPort), transport: e.transport, verdict: verdict}
-	if from.Kind == audit.KindOutside {
-		p.address = source
-	}
+	k := t.book(at)
+	p := ends.pair(e, verdict)
 	taken := audit.Taken{Seen: audit.Seen{ID: id, Time: at}}
 	if open {
 		taken.Tally = t.open(k, p, at)
 		t.hand(taken)
 		return why
 	}
+	t.settle(&taken, e, k, t.books.rule(k, p, at), &ends)
+	t.hand(taken)
+	return skipNone
+}
+
+// settle counts what was taken for a ruling.
+func (t *intake) settle(taken *audit.Taken, e *event, k *book, r *ruling, ends *ends) {
 	if !k.known {
 		t.counters.late.Inc()
 	}
-	r := t.books.rule(k, p, at)
 	n := e.count()
 	r.flows.Add(float64(n))
 	if r.disagreements != nil {
@@ -223,10 +251,10 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 	if r.unknown != nil {
 		r.unknown.Add(float64(n))
 	}
-	r.shown = max(r.shown, hourOf(at))
+	r.shown = max(r.shown, hourOf(taken.Time))
 	taken.Tally, taken.Count = &r.tally, n
 	if keep, tap := t.cfg.Keep.keeps(r), t.cfg.Tap != nil; keep || tap {
-		f := t.flow(e, r, at, source, destination, n)
+		f := t.flow(e, r, taken.Time, ends.source, ends.destination, n)
 		if keep {
 			taken.Flow = f
 		}
@@ -234,8 +262,6 @@ func (t *intake) count(e *event, cl class, id uint64, at, now time.Time) skip {
 			t.cfg.Tap.Flow(f)
 		}
 	}
-	t.hand(taken)
-	return skipNone
 }
 
 // open is what shows, once an hour, that connections of a pair which were counted before are still in use: a client with a

@@ -23,7 +23,7 @@ func NewMetrics(reg prometheus.Registerer) *Metrics {
 		flows: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flows_total",
 			Help: "Connections counted, by the decision of the policies and the verdict of the dataplane."}, []string{"cluster", "decision", "verdict"}),
 		skipped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_events_skipped_total",
-			Help: "Events that stand for no connection of their own, by why. \"forgotten\": traffic of a connection that may have been counted before a restart, or before its memory was full."},
+			Help: "Events that stand for no connection of their own, by why. \"l7\": requests that passed, and what proxies report beside. \"forgotten\": traffic of a connection that may have been counted before a restart, or before its memory was full."},
 			[]string{"cluster", "reason"}),
 		repeated: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_events_repeated_total",
 			Help: "Events that were delivered again after a reconnect or a restart and not counted again."}, []string{"cluster"}),

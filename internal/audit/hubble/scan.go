@@ -21,6 +21,7 @@ const (
 	flowSource      = 8
 	flowDestination = 9
 	flowNode        = 11
+	flowL7          = 15
 	flowEventType   = 19
 	flowDirection   = 22
 	flowPoint       = 24
@@ -148,6 +149,9 @@ func (e *event) part(num protowire.Number, v []byte, pieces *uint32) error {
 	case flowDestination:
 		piece = 1 << 4
 		e.to = v
+	case flowL7:
+		piece = 1 << 8
+		err = e.scanL7(v)
 	case flowEventType:
 		piece = 1 << 5
 		var kind, sub uint64
@@ -237,6 +241,37 @@ func (e *event) scanL4(b []byte) error {
 			e.sourcePort, e.destinationPort = uint32(source), uint32(destination)
 		}
 		return nil
+	})
+}
+
+// scanL7 reads the method and the URL of an HTTP request, and steps over its headers.
+func (e *event) scanL7(b []byte) error {
+	const dns, http, kafka, method, url = 100, 101, 102, 2, 3
+	var kind uint64
+	if err := scanNumbers(b, &kind); err != nil {
+		return err
+	}
+	e.l7 = flowpb.L7FlowType(kind)
+	records := 0
+	return scanBytes(b, func(num protowire.Number, v []byte) error {
+		switch num {
+		case http, dns, kafka:
+			if records++; records > 1 {
+				return errRepeated
+			}
+		}
+		if num != http {
+			return nil
+		}
+		return scanBytes(v, func(num protowire.Number, v []byte) error {
+			switch num {
+			case method:
+				e.method = v
+			case url:
+				e.url = v
+			}
+			return nil
+		})
 	})
 }
 

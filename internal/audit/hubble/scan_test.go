@@ -36,6 +36,8 @@ type needed struct {
 	SourcePort, DestinationPort uint32
 	Ingress, Egress, Undirected uint32
 	From, To                    audit.Endpoint
+	L7                          flowpb.L7FlowType
+	Method, URL                 string
 }
 
 // generated reads a flow by the generated types: what the scanners have to agree with.
@@ -46,6 +48,7 @@ func generated(f *flowpb.Flow) needed {
 		Source: f.GetIP().GetSource(), Destination: f.GetIP().GetDestination(),
 		Ingress: f.GetAggregate().GetIngressFlowCount(), Egress: f.GetAggregate().GetEgressFlowCount(), Undirected: f.GetAggregate().GetUnknownDirectionFlowCount(),
 		From: endpointOf(f.GetSource()), To: endpointOf(f.GetDestination()),
+		L7: f.GetL7().GetType(), Method: f.GetL7().GetHttp().GetMethod(), URL: f.GetL7().GetHttp().GetUrl(),
 	}
 	if f.GetTime().CheckValid() == nil {
 		n.Time = f.GetTime().AsTime()
@@ -87,6 +90,7 @@ func scanned(t *testing.T, e *event) needed {
 		UUID: string(e.uuid), Node: string(e.node), Verdict: e.verdict, Kind: e.kind, Sub: e.sub, Direction: e.direction, Reply: e.reply, Point: e.point,
 		Reason: e.reason, Source: string(e.source), Destination: string(e.destination), Transport: e.transport, SourcePort: e.sourcePort,
 		DestinationPort: e.destinationPort, Ingress: e.ingress, Egress: e.egress, Undirected: e.undirected,
+		L7: e.l7, Method: string(e.method), URL: string(e.url),
 	}
 	if e.timed {
 		n.Time = e.time()
@@ -130,6 +134,13 @@ func randomFlow(r *rand.Rand) *flowpb.Flow {
 	}
 	if r.IntN(4) == 0 {
 		f.Aggregate = &flowpb.Aggregate{IngressFlowCount: r.Uint32N(9), EgressFlowCount: r.Uint32N(9), UnknownDirectionFlowCount: r.Uint32N(3)}
+	}
+	switch r.IntN(6) {
+	case 0:
+		f.L7 = &flowpb.Layer7{Type: flowpb.L7FlowType(r.IntN(4)), LatencyNs: r.Uint64(), Record: &flowpb.Layer7_Http{Http: &flowpb.HTTP{Code: r.Uint32N(600),
+			Method: one("", "GET", "PO\"ST"), Url: one("", "http://a/b?c=d&e", "/é", "http://a/\n"), Headers: []*flowpb.HTTPHeader{{Key: "url", Value: one("x", "{\"")}}}}}
+	case 1:
+		f.L7 = &flowpb.Layer7{Type: flowpb.L7FlowType(r.IntN(4)), Record: &flowpb.Layer7_Dns{Dns: &flowpb.DNS{Query: "url", Ips: []string{"10.0.0.1"}}}}
 	}
 	a, b := r.Uint32N(70000), r.Uint32N(70000)
 	switch r.IntN(8) {
@@ -231,6 +242,7 @@ func FuzzScanResponse(f *testing.F) {
 		}
 		f.Add(b)
 	}
+	f.Add(wire(verdict(1, http("POST", "http://shop/orders?a=b", refused))))
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		var e event
@@ -255,6 +267,8 @@ func FuzzScanLine(f *testing.F) {
 	for range 50 {
 		f.Add(exported(f, randomFlow(r)))
 	}
+	f.Add(exported(f, verdict(1, http("POST", "http://shop/orders?a=b", refused))))
+	f.Add([]byte(`{"flow":{"l7":{"type":"REQUEST","http":{"method":"GET","url":"/\u0000"}},"l7":{}}}`))
 	f.Add([]byte(`{"flow":{"verdict":1,"IP":null}}`))
 	f.Add([]byte(`{"lost_events":{"source":"HUBBLE_RING_BUFFER","num_events_lost":"3"},"node_name":"n"}`))
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -82,6 +82,8 @@ func (e *event) scanText(l *line) error {
 			err = e.textIP(l)
 		case "l4":
 			err = e.textL4(l)
+		case "l7":
+			err = e.textL7(l)
 		case "event_type":
 			var kind, sub uint32
 			err = l.numbers("type", &kind, "sub_type", &sub, "", nil)
@@ -126,6 +128,41 @@ func (e *event) textIP(l *line) error {
 			err = l.other(key)
 		}
 		return err
+	})
+}
+
+// textL7 reads the method and the URL of an HTTP request, and steps over its headers.
+func (e *event) textL7(l *line) error {
+	if e.l7 != 0 || e.method != nil || e.url != nil {
+		return errUnsure
+	}
+	records := 0
+	return l.object(func(key []byte) (err error) {
+		switch string(key) {
+		case "type":
+			var v int32
+			v, err = l.name(flowpb.L7FlowType_value)
+			e.l7 = flowpb.L7FlowType(v)
+			return err
+		case "dns", "http", "kafka":
+			if records++; records > 1 {
+				return errUnsure
+			}
+		}
+		if string(key) != "http" {
+			return l.other(key)
+		}
+		return l.object(func(key []byte) (err error) {
+			switch string(key) {
+			case "method":
+				e.method, err = l.plain()
+			case "url":
+				e.url, err = l.plain()
+			default:
+				err = l.other(key)
+			}
+			return err
+		})
 	})
 }
 

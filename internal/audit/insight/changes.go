@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -55,8 +54,7 @@ type changes struct {
 type lineKey struct {
 	cluster, subject, source string
 	destination              string
-	protocol                 v1alpha1.Protocol
-	port                     uint16
+	at                       portKey
 	before, after            policy.Word
 }
 
@@ -70,7 +68,7 @@ func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision
 		c.close()
 		c.resource, c.open = t.Resource, map[lineKey]*ImpactLine{}
 	}
-	key := lineKey{t.Cluster, t.Subject, t.Source, t.Destination, t.Protocol, t.Port, before.Word, after.Word}
+	key := lineKey{t.Cluster, t.Subject, t.Source, t.Destination, portOf(&t.Edge), before.Word, after.Word}
 	if line := c.open[key]; line != nil {
 		line.Count += t.Count
 		line.First, line.Last = earlier(line.First, t.FirstSeen), later(line.Last, t.LastSeen)
@@ -79,7 +77,7 @@ func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision
 	line := &ImpactLine{Cluster: t.Cluster, Subject: t.Subject, Source: t.Source, Resource: t.Resource, Destination: t.Destination, Port: t.Port, Protocol: t.Protocol,
 		Count: t.Count, First: t.FirstSeen, Last: t.LastSeen, Before: before.Word, After: after.Word}
 	if t.Resource != "" {
-		line.Action, _ = p.judge.sides[1].actionOn(t.Resource, t.Protocol, t.Port)
+		line.Action, _ = p.judge.sides[1].actionOf(t.Resource, key.at)
 	}
 	line.Statements = after.Statements
 	if len(line.Statements) == 0 {
@@ -104,7 +102,7 @@ func (c *changes) finish() ([]ImpactLine, ImpactTotal) {
 // compareLines puts most connections first.
 func compareLines(a, b ImpactLine) int {
 	return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Source, b.Source),
-		cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port),
+		cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Action, b.Action),
 		cmp.Compare(a.Before, b.Before), cmp.Compare(a.After, b.After))
 }
 

@@ -65,9 +65,19 @@ type gathering struct {
 
 type clientKey struct{ action, subject string }
 
+// portKey is where a client was seen. The action is that of requests, and empty for connections.
 type portKey struct {
 	protocol v1alpha1.Protocol
 	port     uint16
+	action   string
+}
+
+func portOf(e *audit.Edge) portKey {
+	at := portKey{protocol: e.Protocol, port: e.Port}
+	if e.Protocol == audit.ProtocolHTTP {
+		at.action = e.Action
+	}
+	return at
 }
 
 // line is what is known of one client, source or port.
@@ -79,7 +89,8 @@ type line struct {
 	decisions   map[policy.Word]int64
 	states      map[State]bool
 	refused     bool // a deny refused some of it
-	requests    bool
+	requests    bool // a port of it has actions of requests only
+	asked       bool // requests of the action were seen
 	statements  map[policy.Ref]struct{}
 	ports       map[portKey]int64
 	clients     map[string]struct{}
@@ -97,9 +108,9 @@ func (g *gathering) add(t *audit.Total) {
 		return // no policy refuses it
 	}
 	side := g.judge.sides[0]
-	action, requests := side.actionOn(g.in.Resource, t.Protocol, t.Port)
+	port := portOf(&t.Edge)
+	action, requests := side.actionOf(g.in.Resource, port)
 	state, by := g.state(&t.Edge)
-	port := portKey{t.Protocol, t.Port}
 	if action == "" {
 		l := entry(g.ports, port)
 		l.see(t, state, by)
@@ -114,7 +125,8 @@ func (g *gathering) add(t *audit.Total) {
 	case action != "":
 		l := entry(g.lines, clientKey{action, t.Subject})
 		l.see(t, state, by)
-		l.requests = requests
+		l.requests = l.requests || requests
+		l.asked = l.asked || port.protocol == audit.ProtocolHTTP
 	}
 }
 
@@ -189,7 +201,7 @@ func (g *gathering) finish(observed int) Proposal {
 		if l.count < g.in.MinCount && !l.alive {
 			continue
 		}
-		line := ProposalLine{Subject: key.subject, Action: key.action, Requests: l.requests, State: l.state(), Evidence: l.evidence(observed)}
+		line := ProposalLine{Subject: key.subject, Action: key.action, Requests: l.requests && !l.asked, State: l.state(), Evidence: l.evidence(observed)}
 		if line.State == StateCovered || line.State == StateDenied && l.refused {
 			line.Statements = slices.SortedFunc(maps.Keys(l.statements), compareRefs)
 		}
@@ -198,11 +210,11 @@ func (g *gathering) finish(observed int) Proposal {
 	for source, l := range g.unattributed {
 		u := UnattributedLine{Source: source, State: l.state(), Evidence: l.evidence(observed), Ports: []PortSeen{}}
 		for port, count := range l.ports {
-			action, _ := g.judge.sides[0].actionOn(g.in.Resource, port.protocol, port.port)
+			action, _ := g.judge.sides[0].actionOf(g.in.Resource, port)
 			u.Ports = append(u.Ports, PortSeen{Protocol: port.protocol, Port: port.port, Action: action, Count: count})
 		}
 		slices.SortFunc(u.Ports, func(a, b PortSeen) int {
-			return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port))
+			return cmp.Or(cmp.Compare(a.Protocol, b.Protocol), cmp.Compare(a.Port, b.Port), cmp.Compare(a.Action, b.Action))
 		})
 		p.Unattributed = append(p.Unattributed, u)
 	}

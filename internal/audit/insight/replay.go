@@ -88,6 +88,7 @@ type replayer struct {
 	// decided when they were seen follow each other.
 	plain struct {
 		query             policy.Query
+		at                portKey
 		subject, resource [1]string
 		before, after     policy.Decision
 		known             bool
@@ -149,11 +150,13 @@ func (p *replayer) isPlain(e *audit.Edge) bool {
 
 func (p *replayer) decidePlain(e *audit.Edge) (before, after policy.Decision) {
 	c := &p.plain
-	if c.known && c.resource[0] == e.Resource && c.subject[0] == e.Subject && c.query.Cluster == e.Cluster && c.query.Port == e.Port && c.query.Protocol == e.Protocol {
+	at := portOf(e)
+	if c.known && c.resource[0] == e.Resource && c.subject[0] == e.Subject && c.query.Cluster == e.Cluster && c.at == at {
 		return c.before, c.after
 	}
-	c.subject[0], c.resource[0], c.known = e.Subject, e.Resource, true
-	c.query = policy.Query{Subjects: c.subject[:], Resources: c.resource[:], Cluster: e.Cluster, Protocol: e.Protocol, Port: e.Port, At: p.in.At}
+	c.subject[0], c.resource[0], c.at, c.known = e.Subject, e.Resource, at, true
+	c.query = policy.Query{Subjects: c.subject[:], Resources: c.resource[:], At: p.in.At}
+	e.Ask(&c.query)
 	c.before, c.after = p.in.Before.DecideInto(&c.query, nil), p.in.After.DecideInto(&c.query, nil)
 	return c.before, c.after
 }

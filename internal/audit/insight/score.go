@@ -137,7 +137,8 @@ func (c *clientele) add(j *judge, t *audit.Total) {
 	}
 	was.first = earlier(was.first, t.FirstSeen)
 	was.allowed = was.allowed && allowed
-	was.decided = was.decided || t.Verdict != audit.VerdictUnknown
+	// The verdict about a request is none about the opening of its connection.
+	was.decided = was.decided || t.Verdict != audit.VerdictUnknown && t.Protocol != audit.ProtocolHTTP
 	c.clients[who] = was
 }
 

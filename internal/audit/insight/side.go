@@ -63,7 +63,8 @@ func (d *side) rangesOn(resource string) []netip.Prefix {
 
 // query asks about an edge with every name of both ends as this side knows them. The address is set by the caller.
 func (d *side) query(e *audit.Edge, source, destination *end) policy.Query {
-	q := policy.Query{Cluster: e.Cluster, Protocol: e.Protocol, Port: e.Port, At: d.at}
+	q := policy.Query{At: d.at}
+	e.Ask(&q)
 	q.Subjects = names(e.Subject, e.OtherSubjects, source, d.SubjectsOf)
 	q.Resources = names(e.Resource, e.OtherResources, destination, d.ResourcesOf)
 	return q
@@ -95,10 +96,13 @@ func (d *side) decide(q *policy.Query, host, enforced bool) policy.Decision {
 	return out
 }
 
-// actionOn is the action that connections to a port are counted for: of several, one that is about whole connections,
-// because flows do not show requests; then requests is false. Empty: none of the class has the port.
-func (d *side) actionOn(resource string, proto v1alpha1.Protocol, port uint16) (action string, requests bool) {
-	actions := d.ActionsOn(resource, proto, port)
+// actionOf is the action that an edge of a resource counts for: that of its requests, or of several on the port of connections
+// one that is about whole connections; where all of them are of requests, requests is true. Empty: no action has it.
+func (d *side) actionOf(resource string, at portKey) (action string, requests bool) {
+	if at.protocol == audit.ProtocolHTTP {
+		return at.action, false
+	}
+	actions := d.ActionsOn(resource, at.protocol, at.port)
 	if len(actions) == 0 {
 		return "", false
 	}

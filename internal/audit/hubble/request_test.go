@@ -1,0 +1,240 @@
+package hubble
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	flowpb "github.com/cilium/cilium/api/v1/flow"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+const shop = "trnv1:rsc:trip-com:web:sites:shop"
+
+// site is a resource with actions of requests, and the mode of it, where app/888 may only read.
+func site(mode v1alpha1.Mode) policy.Input {
+	in := classes()
+	port := []v1alpha1.Port{{Port: 80, Protocol: v1alpha1.ProtocolTCP}}
+	rc := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:web:sites:*", LabelKey: "com.trip/site", Actions: []v1alpha1.ClassAction{
+		{Name: "web:order", Ports: port, HTTP: []v1alpha1.HTTPMatch{{Method: "POST", Path: "/orders(/.*)?"}}},
+		{Name: "web:get", Ports: port, HTTP: []v1alpha1.HTTPMatch{{Method: "GET"}}},
+		{Name: "web:browse", Ports: port, HTTP: []v1alpha1.HTTPMatch{{Method: "GET", Path: "/public/.*"}}},
+	}}}
+	rc.Name = "sites"
+	in.ResourceClasses = append(in.ResourceClasses, rc)
+	r := &v1alpha1.ProtectedResource{Spec: v1alpha1.ProtectedResourceSpec{Resource: shop, Mode: mode}}
+	r.Name = "shop"
+	in.Resources = append(in.Resources, r)
+	p := &v1alpha1.AccessControlPolicy{Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "get", Effect: v1alpha1.EffectAllow,
+		Subjects: []v1alpha1.Subject{app888}, Actions: []v1alpha1.Action{"web:get"}, Resources: []v1alpha1.ResourceName{shop}}}}}
+	p.Name = "p"
+	in.Policies = append(in.Policies, p)
+	return in
+}
+
+// http makes a flow to the shop a request as a proxy at the destination reports it.
+func http(method, url string, v flowpb.Verdict) func(*flowpb.Flow) {
+	return func(f *flowpb.Flow) {
+		toShop(f)
+		f.Uuid += "-l7"
+		f.Type, f.Verdict, f.EventType = flowpb.FlowType_L7, v, &flowpb.CiliumEventType{Type: eventL7}
+		f.L7 = &flowpb.Layer7{Type: flowpb.L7FlowType_REQUEST, Record: &flowpb.Layer7_Http{Http: &flowpb.HTTP{Method: method, Url: url, Protocol: "HTTP/1.1",
+			Headers: []*flowpb.HTTPHeader{{Key: "Authorization", Value: "Bearer secret"}}}}}
+	}
+}
+
+func toShop(f *flowpb.Flow) {
+	f.L4.GetTCP().DestinationPort = 80
+	f.Destination.Labels = []string{"k8s:com.trip/site=shop"}
+}
+
+// asked is the edge of requests of app/888 to the shop.
+func asked(action string, word policy.Word, v audit.Verdict) audit.Edge {
+	e := audit.Edge{Cluster: "m1", SourceCluster: "m2", Subject: app888, Resource: shop, Action: action, Port: 80, Protocol: audit.ProtocolHTTP, Decision: word, Verdict: v}
+	if word == policy.Allowed {
+		e.Statement = policy.Ref{Policy: "p", SID: "get"}
+	}
+	return e
+}
+
+const (
+	passed  = flowpb.Verdict_FORWARDED
+	refused = flowpb.Verdict_DROPPED
+)
+
+func TestRequests(t *testing.T) {
+	connection := asked("web:browse", policy.Allowed, audit.VerdictForwarded)
+	connection.Protocol = "TCP"
+	none := asked("", policy.DefaultDenied, audit.VerdictDropped)
+	for name, tc := range map[string]struct {
+		reason string
+		mode   v1alpha1.Mode
+		flows  []*flowpb.Flow
+		want   map[audit.Edge]int64
+	}{
+		"Passed": {
+			reason: "its connection counts once, and the request shows that the action is used",
+			flows:  []*flowpb.Flow{verdict(1, toShop), verdict(1, http("GET", "http://shop/a", passed))},
+			want:   map[audit.Edge]int64{connection: 1, asked("web:get", policy.Allowed, audit.VerdictForwarded): 0},
+		},
+		"Refused": {
+			reason: "a client that is refused by the proxy counts, each request",
+			flows: []*flowpb.Flow{verdict(1, toShop), verdict(1, http("POST", "http://shop/orders/7", refused)), verdict(2, http("POST", "http://shop/orders", refused)),
+				verdict(2, http("POST", "http://shop/orders", refused))},
+			want: map[audit.Edge]int64{connection: 1, asked("web:order", policy.DefaultDenied, audit.VerdictDropped): 2},
+		},
+		"NoAction": {
+			reason: "a request that no action matches",
+			flows:  []*flowpb.Flow{verdict(1, http("PUT", "http://shop/orders", refused))},
+			want:   map[audit.Edge]int64{none: 1},
+		},
+		"WithQuery": {
+			reason: "a proxy matches the path with its query, and no action has that",
+			flows:  []*flowpb.Flow{verdict(1, http("POST", "http://shop/orders?a=b", refused))},
+			want:   map[audit.Edge]int64{none: 1},
+		},
+		"Several": {
+			reason: "of two actions that match, the one that lets it in",
+			flows:  []*flowpb.Flow{verdict(1, http("GET", "http://shop/public/x", passed))},
+			want:   map[audit.Edge]int64{asked("web:get", policy.Allowed, audit.VerdictForwarded): 0},
+		},
+		"Disagreement": {
+			reason: "what passes although nothing allows it counts",
+			flows:  []*flowpb.Flow{verdict(1, http("POST", "http://shop/orders", passed))},
+			want:   map[audit.Edge]int64{asked("web:order", policy.DefaultDenied, audit.VerdictForwarded): 1},
+		},
+		"DisagreementDropped": {
+			reason: "so does what is refused although it is allowed",
+			flows:  []*flowpb.Flow{verdict(1, http("GET", "http://shop/", refused))},
+			want:   map[audit.Edge]int64{asked("web:get", policy.Allowed, audit.VerdictDropped): 1},
+		},
+		"Audited": {
+			reason: "what Enforce would refuse is seen, and counts for nothing beside its connection",
+			mode:   v1alpha1.ModeAudit,
+			flows:  []*flowpb.Flow{verdict(1, http("POST", "http://shop/orders", passed))},
+			want:   map[audit.Edge]int64{asked("web:order", policy.Audited, audit.VerdictForwarded): 0},
+		},
+		"NotJudged": {
+			reason: "requests to a port without actions of requests say nothing that their connection does not",
+			flows:  []*flowpb.Flow{verdict(1, http("GET", "http://shop/", passed), func(f *flowpb.Flow) { f.L4.GetTCP().DestinationPort = 81 })},
+			want:   map[audit.Edge]int64{},
+		},
+		"NoResource": {
+			reason: "nothing is said about what is no resource",
+			flows:  []*flowpb.Flow{verdict(1, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.Destination.Labels = []string{"k8s:app=x"} })},
+			want:   map[audit.Edge]int64{},
+		},
+		"NoRequests": {
+			reason: "answers, the client's side, lookups of names, and what has no method",
+			flows: []*flowpb.Flow{
+				verdict(1, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.L7.Type = flowpb.L7FlowType_RESPONSE }),
+				verdict(2, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.IsReply = wrapperspb.Bool(true) }),
+				verdict(3, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.TrafficDirection = flowpb.TrafficDirection_EGRESS }),
+				verdict(4, http("GET", "http://shop/", refused), func(f *flowpb.Flow) { f.L7.Record = &flowpb.Layer7_Dns{Dns: &flowpb.DNS{Query: "a"}} }),
+				verdict(5, http("", "http://shop/", refused)),
+			},
+			want: map[audit.Edge]int64{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.mode == "" {
+				tc.mode = v1alpha1.ModeEnforce
+			}
+			for source, take := range map[string]func(*intake, *flowpb.Flow){
+				"Wire": take,
+				"Line": func(in *intake, f *flowpb.Flow) {
+					s := scannedLine{line: exported(t, f)}
+					if s.err = scanLine(s.line, &s.event); s.err != nil {
+						t.Errorf("the scanner leaves the line to the generated types: %v", s.err)
+					}
+					in.takeLine(&s)
+				},
+			} {
+				l := newLedger()
+				cfg := config("unused", l)
+				cfg.Evaluators = always(policy.NewSnapshot(site(tc.mode)))
+				in := intakeOf(t, &cfg, audit.Resume{})
+				for _, f := range tc.flows {
+					take(in, f)
+				}
+				if diff := cmp.Diff(tc.want, l.edges, cmpopts.EquateEmpty()); diff != "" {
+					t.Errorf("%s: %s (-want +got):\n%s", source, tc.reason, diff)
+				}
+			}
+		})
+	}
+}
+
+// TestRequestsDoNotGrowWithTheirPaths: clients choose paths, and what is remembered and stored must not grow with them.
+func TestRequestsDoNotGrowWithTheirPaths(t *testing.T) {
+	l := newLedger()
+	cfg := config("unused", l)
+	cfg.Evaluators, cfg.Keep = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce))), KeepAll
+	in := intakeOf(t, &cfg, audit.Resume{})
+	const requests = 3000
+	for i := range requests {
+		v, method := passed, "GET"
+		if i%2 == 0 {
+			v, method = refused, "POST"
+		}
+		take(in, verdict(i, http(method, fmt.Sprintf("http://shop-%d/secret-%d?token=%d", i, i, i), v), when(t0.Add(-time.Minute))))
+	}
+	want := map[audit.Edge]int64{asked("web:get", policy.Allowed, audit.VerdictForwarded): 0, asked("", policy.DefaultDenied, audit.VerdictDropped): requests / 2}
+	wantEdges(t, l, want)
+	if l.takenIn != requests/2+1 {
+		t.Errorf("%d events were handed on, want those that were refused, and one that shows use", l.takenIn)
+	}
+	book := in.books.open[0]
+	if len(book.rulings) != 2 || len(book.requests) != 2 {
+		t.Errorf("%d decisions and %d kinds of requests are remembered, want 2 and 2", len(book.rulings), len(book.requests))
+	}
+	for _, f := range l.flows {
+		if s := fmt.Sprintf("%+v", f); strings.Contains(s, "secret") || strings.Contains(s, "token") {
+			t.Fatalf("a flow keeps what was requested: %s", s)
+		}
+	}
+}
+
+// TestRequestsShowUseEachHour, so that a client which only uses what it opened long ago does not look as if it had gone.
+func TestRequestsShowUseEachHour(t *testing.T) {
+	h := &hours{newLedger(), map[time.Duration]int64{}, map[audit.Verdict]int{}}
+	cfg := config("unused", h.ledger)
+	cfg.Sink, cfg.Now = h, func() time.Time { return t0.Add(24 * time.Hour) }
+	cfg.Evaluators = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce)))
+	in := intakeOf(t, &cfg, audit.Resume{})
+	for i, since := range []time.Duration{0, time.Minute, 61 * time.Minute, 62 * time.Minute, 125 * time.Minute} {
+		take(in, verdict(i, http("GET", "http://shop/", passed), when(t0.Add(since))))
+	}
+	if diff := cmp.Diff(map[time.Duration]int64{0: 0, 61 * time.Minute: 0, 125 * time.Minute: 0}, h.shown); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func TestRequestIsBounded(t *testing.T) {
+	long := strings.Repeat("a", maxPath)
+	for name, tc := range map[string]struct {
+		reason, method, url string
+		want                request
+	}{
+		"URL":      {"scheme and host are no part of the path", "GET", "https://u:p@shop:80/a/b", request{"GET", "/a/b"}},
+		"Path":     {"a path alone", "GET", "/a", request{"GET", "/a"}},
+		"Nothing":  {"no path is the root", "GET", "http://shop", request{"GET", "/"}},
+		"Query":    {"the query belongs to what a proxy matches", "GET", "http://shop?x=/y", request{"GET", "?x=/y"}},
+		"Controls": {"what steers a terminal", "GE\x1bT", "http://shop/a\x1b[2J\u0085\x00b", request{"GET", "/a[2Jb"}},
+		"NotUTF8":  {"no text", "G\xff", "http://shop/\xff\xfeb", request{"G", "/b"}},
+		"Long":     {"a client chooses how much is looked at", strings.Repeat("M", 100), "http://shop/" + long, request{strings.Repeat("M", maxMethod), ("/" + long)[:maxPath]}},
+		"NoMethod": {"no method is none that an action has", "\x01", "/", request{policy.NoAction, "/"}},
+	} {
+		e := event{method: []byte(tc.method), url: []byte(tc.url)}
+		if got := e.request(); got != tc.want {
+			t.Errorf("%s: %s: %+v, want %+v", name, tc.reason, got, tc.want)
+		}
+	}
+}
