@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -76,12 +77,20 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		return fmt.Errorf("start: %w", err)
 	}
 	if o.webhookAddress != "" {
-		hook, err := webhook.New(ctx, o.webhookAddress, o.webhookCert, o.webhookKey,
-			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now.Now})
+		instance, err := os.Hostname()
+		if err != nil {
+			instance = "acp-adapter"
+		}
+		teller, err := webhook.NewTeller(config, instance)
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
-		if err := mgr.Add(hook); err != nil {
+		hook, err := webhook.New(ctx, o.webhookAddress, o.webhookCert, o.webhookKey,
+			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now.Now, Tell: teller.Tell})
+		if err != nil {
+			return fmt.Errorf("start: %w", err)
+		}
+		if err := errors.Join(mgr.Add(teller), mgr.Add(hook)); err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
 	}

@@ -39,6 +39,8 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/notify/setup"
+	"github.com/acp-io/acp/internal/outside"
+	outsidestore "github.com/acp-io/acp/internal/outside/gormstore"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/host"
@@ -159,6 +161,10 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err != nil {
 		return err
 	}
+	objects := outsidestore.New(db)
+	h.Noting(objects.Own)
+	recorder := &outside.Recorder{Host: h, Store: objects, Now: wallclock.Now, Log: log, Settle: outside.DefaultSettle, Every: outside.DefaultEvery, Compare: outside.DefaultCompare}
+	h.OnObject(recorder.Notice)
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
 	writer := h.Writer()
 	writer.Ledger = ledgerstore.NewReader(db)
@@ -204,6 +210,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	background.Go(func() { prune(ctx, credentials, once, log) })
 	background.Go(func() { anchors.Run(ctx) })
 	background.Go(func() { guard.Run(ctx) })
+	background.Go(func() { recorder.Run(ctx) })
 	background.Go(func() {
 		if err := h.Happenings(ctx, told(db)); err != nil {
 			log.Error("what happens in members does not come into the ledger", "error", err)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/admission"
+	"github.com/acp-io/acp/internal/outside/event"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -27,6 +28,8 @@ type Handler struct {
 	// Cached objects are looked at first. They may be behind by a moment, so before a denial Live ones are.
 	Cached, Live client.Reader
 	Now          func() time.Time
+	// Tell is told of each change that is admitted; it must not block. Nil: nobody is.
+	Tell func(event.Change)
 }
 
 var _ ctrladmission.Handler = (*Handler)(nil)
@@ -37,8 +40,19 @@ type rule struct {
 	judge func(policy.Input) admission.Verdict
 }
 
-// Handle answers one review. What cannot be judged is admitted with a warning: compilation refuses safely by itself.
+// Handle answers one review, and tells what is admitted.
 func (h *Handler) Handle(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
+	response := h.judge(ctx, req)
+	if response.Allowed && h.Tell != nil {
+		if c, ok := h.change(&req); ok {
+			h.Tell(c)
+		}
+	}
+	return response
+}
+
+// judge answers one review. What cannot be judged is admitted with a warning: compilation refuses safely by itself.
+func (h *Handler) judge(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	r, err := h.rule(&req)
 	if err != nil {
 		return ctrladmission.Errored(http.StatusBadRequest, err)

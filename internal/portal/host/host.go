@@ -23,6 +23,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/outside"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/wallclock"
 )
@@ -43,6 +44,8 @@ type Host struct {
 	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil: it does
 	policies chan string               // names of policies that changed
 	onChange func(resource string)
+	onObject func(outside.Row, bool)                  // nil: nobody wants to know
+	note     func(context.Context, outside.Own) error // nil: the portal's own changes are not noted
 
 	workloads *Workloads
 
@@ -148,9 +151,9 @@ func (h *Host) Run(ctx context.Context) error {
 			return fmt.Errorf("watch %s: %w", k.Plural, err)
 		}
 		if _, err := inf.AddEventHandler(toolscache.ResourceEventHandlerFuncs{
-			AddFunc:    func(o any) { h.changed(nil, o) },
-			UpdateFunc: func(before, o any) { h.changed(before, o) },
-			DeleteFunc: func(o any) { h.changed(nil, o) },
+			AddFunc:    func(o any) { h.changed(nil, o, false) },
+			UpdateFunc: func(before, o any) { h.changed(before, o, false) },
+			DeleteFunc: func(o any) { h.changed(nil, o, true) },
 		}); err != nil {
 			return fmt.Errorf("watch %s: %w", k.Plural, err)
 		}
@@ -178,9 +181,9 @@ func (h *Host) Run(ctx context.Context) error {
 	return nil
 }
 
-func (h *Host) changed(before, object any) {
-	if gone, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
-		object = gone.Obj
+func (h *Host) changed(before, object any, gone bool) {
+	if last, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = last.Obj
 	}
 	o, ok := object.(client.Object)
 	if !ok {
@@ -190,7 +193,9 @@ func (h *Host) changed(before, object any) {
 	case *v1alpha1.AccessControlPolicy, *v1alpha1.ProtectedResource:
 		h.changes.Add(1) // before anybody is told
 	}
-	if old, ok := before.(client.Object); !ok || hostcluster.Decides(old, o) {
+	old, ok := before.(client.Object)
+	h.noticed(old, o, gone)
+	if !ok || hostcluster.Decides(old, o) {
 		h.mu.Lock()
 		h.dirty = true
 		h.mu.Unlock()

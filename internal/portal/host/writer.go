@@ -37,11 +37,11 @@ type Writer struct {
 }
 
 // Writer of this host cluster.
-func (h *Host) Writer() *Writer { return &Writer{Client: h.client, Now: wallclock.Now} }
+func (h *Host) Writer() *Writer { return &Writer{Client: h.noting(h.client), Now: wallclock.Now} }
 
 // Urgent is a Writer that is not paced, for who opens many resources in an emergency. The API server still gives everyone
 // his share.
-func (h *Host) Urgent() *Writer { return &Writer{Client: h.urgent, Now: wallclock.Now} }
+func (h *Host) Urgent() *Writer { return &Writer{Client: h.noting(h.urgent), Now: wallclock.Now} }
 
 // Put implements approval.PolicyWriter.
 func (w *Writer) Put(ctx context.Context, name, resource string, statements []v1alpha1.Statement, check approval.Check) (approval.Written, error) {

@@ -1,0 +1,208 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/outside"
+	"github.com/acp-io/acp/internal/outside/event"
+)
+
+var _ outside.Host = (*Host)(nil)
+
+// recorded is the kind of an object whose changes are lines of the ledger; empty: they are not.
+func recorded(o client.Object) string {
+	switch o.(type) {
+	case *v1alpha1.AccessControlPolicy:
+		return "AccessControlPolicy"
+	case *v1alpha1.ProtectedResource:
+		return "ProtectedResource"
+	case *v1alpha1.ResourceClass:
+		return "ResourceClass"
+	case *v1alpha1.SubjectClass:
+		return "SubjectClass"
+	case *v1alpha1.ApprovalPolicy:
+		return "ApprovalPolicy"
+	}
+	return ""
+}
+
+func rowOf(kind string, o client.Object) outside.Row {
+	return outside.Row{Key: outside.Key{Kind: kind, Name: o.GetName()}, UID: string(o.GetUID()), Generation: o.GetGeneration()}
+}
+
+// OnObject is called for each object whose changes are recorded, when its UID, generation or existence changed. It is set
+// before Run, and must not block.
+func (h *Host) OnObject(f func(o outside.Row, exists bool)) { h.onObject = f }
+
+// noticed passes on what changed; before is nil for an object that is new or gone.
+func (h *Host) noticed(before, o client.Object, gone bool) {
+	kind := recorded(o)
+	if h.onObject == nil || kind == "" {
+		return
+	}
+	exists := func(o client.Object) bool { return o.GetDeletionTimestamp() == nil }
+	if !gone && before != nil && rowOf(kind, before) == rowOf(kind, o) && exists(before) == exists(o) {
+		return
+	}
+	h.onObject(rowOf(kind, o), !gone && exists(o))
+}
+
+// ObjectRows implements outside.Host.
+func (h *Host) ObjectRows(ctx context.Context) ([]outside.Row, error) {
+	var out []outside.Row
+	lists := []client.ObjectList{&v1alpha1.AccessControlPolicyList{}, &v1alpha1.ProtectedResourceList{}, &v1alpha1.ResourceClassList{}, &v1alpha1.SubjectClassList{}, &v1alpha1.ApprovalPolicyList{}}
+	for _, list := range lists {
+		if err := h.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
+			return nil, fmt.Errorf("list the objects of the cache: %w", err)
+		}
+		err := meta.EachListItem(list, func(item runtime.Object) error {
+			if o, ok := item.(client.Object); ok && o.GetDeletionTimestamp() == nil {
+				out = append(out, rowOf(recorded(o), o))
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, fmt.Errorf("list the objects of the cache: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// ObjectNow implements outside.Host.
+func (h *Host) ObjectNow(ctx context.Context, k outside.Key) (*outside.Seen, error) {
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	o := &unstructured.Unstructured{}
+	o.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind(k.Kind))
+	err := h.client.Get(ctx, client.ObjectKey{Name: k.Name}, o)
+	if apierrors.IsNotFound(err) || err == nil && o.GetDeletionTimestamp() != nil {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s %s: %w", k.Kind, k.Name, err)
+	}
+	digest, err := event.Digest(o.Object)
+	if err != nil {
+		return nil, err
+	}
+	return &outside.Seen{Row: rowOf(k.Kind, o), Digest: digest, Manager: manager(o.GetManagedFields())}, nil
+}
+
+// manager is the field manager that wrote last, without those of statuses.
+func manager(all []metav1.ManagedFieldsEntry) string {
+	name, at := "", time.Time{}
+	for _, f := range all {
+		if f.Subresource == "" && f.Time != nil && !f.Time.Time.Before(at) {
+			name, at = f.Manager, f.Time.Time
+		}
+	}
+	return name
+}
+
+const (
+	toldPage = 500
+	// mostTold bounds the Events that one look reads.
+	mostTold = 20_000
+)
+
+// Told implements outside.Host.
+func (h *Host) Told(ctx context.Context, uids map[string]bool) ([]event.Change, error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*writeTimeout)
+	defer cancel()
+	clients, err := kubernetes.NewForConfig(h.config)
+	if err != nil {
+		return nil, fmt.Errorf("make a client for events: %w", err)
+	}
+	var out []event.Change
+	for uid := range uids {
+		selector := fields.Set{"reason": event.Reason, "reportingController": event.Controller, "regarding.uid": uid}.String()
+		options := metav1.ListOptions{FieldSelector: selector, Limit: toldPage}
+		for read := 0; read < mostTold; {
+			list, err := clients.EventsV1().Events(event.Namespace).List(ctx, options)
+			if err != nil {
+				return nil, fmt.Errorf("list the events of the adapter's webhook: %w", err)
+			}
+			for i := range list.Items {
+				if c, ok := event.Parse(&list.Items[i]); ok && c.UID == uid {
+					out = append(out, c)
+				}
+			}
+			read += len(list.Items)
+			if options.Continue = list.Continue; options.Continue == "" {
+				break
+			}
+		}
+	}
+	return out, nil
+}
+
+// noting is a client that notes the changes that it makes, so that they are not taken for those of somebody else. A note
+// that could not be written makes a line too many, never one too few.
+type noting struct {
+	client.Client
+	note func(ctx context.Context, o outside.Own) error
+	log  *slog.Logger
+}
+
+// Noting makes the writers that are made from now on note their changes. It is set before Writer and Urgent are called.
+func (h *Host) Noting(note func(ctx context.Context, o outside.Own) error) { h.note = note }
+
+func (h *Host) noting(c client.Client) client.Client {
+	if h.note == nil {
+		return c
+	}
+	return &noting{c, h.note, h.log}
+}
+
+func (n *noting) own(ctx context.Context, o client.Object, generation int64) {
+	if recorded(o) == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
+	defer cancel()
+	if err := n.note(ctx, outside.Own{UID: string(o.GetUID()), Generation: generation}); err != nil {
+		n.log.Warn("a change of the portal will be in the ledger a second time, as one of unknown origin", "kind", recorded(o), "name", o.GetName(), "error", err)
+	}
+}
+
+// Create implements client.Client.
+func (n *noting) Create(ctx context.Context, o client.Object, opts ...client.CreateOption) error {
+	err := n.Client.Create(ctx, o, opts...)
+	if err == nil {
+		n.own(ctx, o, o.GetGeneration())
+	}
+	return err
+}
+
+// Update implements client.Client. The object has the resource version that was read, so a new generation is the one
+// that this update made.
+func (n *noting) Update(ctx context.Context, o client.Object, opts ...client.UpdateOption) error {
+	before := o.GetGeneration()
+	err := n.Client.Update(ctx, o, opts...)
+	if err == nil && o.GetGeneration() != before {
+		n.own(ctx, o, o.GetGeneration())
+	}
+	return err
+}
+
+// Delete implements client.Client.
+func (n *noting) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
+	err := n.Client.Delete(ctx, o, opts...)
+	if err == nil {
+		n.own(ctx, o, outside.Deletion)
+	}
+	return err
+}

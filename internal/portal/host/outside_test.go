@@ -1,0 +1,172 @@
+package host_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/ledger"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+	"github.com/acp-io/acp/internal/outside"
+	"github.com/acp-io/acp/internal/outside/event"
+	outsidestore "github.com/acp-io/acp/internal/outside/gormstore"
+	"github.com/acp-io/acp/internal/portal/portaltest"
+)
+
+// What others change in a real host cluster gets lines; what the portal changes itself gets none.
+func TestChangesOutsideOfThePortal(t *testing.T) {
+	config := portaltest.APIServer(t, true)
+	clients := kubernetes.NewForConfigOrDie(config)
+	ctx := t.Context()
+	if _, err := clients.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: event.Namespace}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	kubectl, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db := databasetest.Open(t, databasetest.SQLite(t))
+	store := outsidestore.New(db)
+	h := newHost(t, config)
+	h.Noting(store.Own)
+	recorder := &outside.Recorder{Host: h, Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+		Settle: 500 * time.Millisecond, Every: 20 * time.Millisecond, Compare: time.Hour}
+	h.OnObject(recorder.Notice)
+	running, stop := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(running) }()
+	recorded := make(chan struct{})
+	go func() {
+		recorder.Run(running)
+		close(recorded)
+	}()
+	defer func() {
+		stop()
+		<-recorded
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+	until := func(what string, done func() bool) {
+		t.Helper()
+		for end := time.Now().Add(30 * time.Second); !done(); time.Sleep(20 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatal(what)
+			}
+		}
+	}
+	until("the first comparison", func() bool {
+		_, filled, err := store.Rows(ctx)
+		return err == nil && filled
+	})
+	lines := func() []string {
+		t.Helper()
+		all, _, err := ledgerstore.NewReader(db).List(ctx, ledger.Filter{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		out := []string{}
+		for _, l := range slices.Backward(all) {
+			e, err := l.Entry()
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, e.Action+" "+e.Object+" "+e.Actor+" "+e.Details["generation"]+" "+e.Details["manager"])
+		}
+		return out
+	}
+	want := []string{}
+	expect := func(more ...string) {
+		t.Helper()
+		want = append(want, more...)
+		until("the lines", func() bool { return len(lines()) >= len(want) })
+		if d := cmp.Diff(want, lines()); d != "" {
+			t.Fatal(d)
+		}
+	}
+	known := func(k outside.Key, generation int64) {
+		t.Helper()
+		until("the ledger knows it", func() bool {
+			r, err := store.Row(ctx, k)
+			return err == nil && (r == nil && generation == 0 || r != nil && r.Generation == generation)
+		})
+	}
+
+	// The portal's own: a policy with two writes, and an object that is made and deleted.
+	w := h.Writer()
+	for _, sid := range []string{"t-1-1", "t-2-1"} {
+		if _, err := w.Put(ctx, "bobs", portaltest.BobsCluster, []v1alpha1.Statement{statement(sid, portaltest.BobsCluster)}, yes); err != nil {
+			t.Fatal(err)
+		}
+	}
+	known(outside.Key{Kind: "AccessControlPolicy", Name: "bobs"}, 2)
+	spec := text(t, v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}, Quorum: "Any"}}})
+	change := approval.Change{Kind: approval.ObjectApprovalPolicy, Name: "p", Verb: approval.VerbCreate, After: spec}
+	if _, err := w.Apply(ctx, change, yes); err != nil {
+		t.Fatal(err)
+	}
+	known(outside.Key{Kind: "ApprovalPolicy", Name: "p"}, 1)
+	change.Verb, change.Before, change.After = approval.VerbDelete, spec, nil
+	if _, err := w.Apply(ctx, change, yes); err != nil {
+		t.Fatal(err)
+	}
+	known(outside.Key{Kind: "ApprovalPolicy", Name: "p"}, 0)
+	expect()
+
+	// Somebody else's, which the webhook told of.
+	object := &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}}}}}
+	if err := kubectl.Create(ctx, object, client.FieldOwner("kubectl-create")); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := h.ObjectNow(ctx, outside.Key{Kind: "ApprovalPolicy", Name: "application"})
+	if err != nil || seen == nil {
+		t.Fatalf("%v, %v", seen, err)
+	}
+	tell := func(namespace, user string, operation event.Operation, generation int64) {
+		t.Helper()
+		e := event.Of(event.Change{At: time.Now(), User: user, Kind: "ApprovalPolicy", Name: "application", UID: string(object.UID), Operation: operation, Generation: generation, Digest: seen.Digest}, "x")
+		e.Namespace, e.Regarding.Namespace = namespace, namespace
+		if _, err := clients.EventsV1().Events(namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tell("default", "mallory", event.Create, 1)
+	tell(event.Namespace, "alice", event.Create, 1)
+	expect("object.created ApprovalPolicy/application kubernetes:alice 1 kubectl-create")
+
+	// What nobody told of, and what is told with another content or in another namespace.
+	object.Spec.Priority = 2
+	if err := kubectl.Update(ctx, object, client.FieldOwner("kubectl-edit")); err != nil {
+		t.Fatal(err)
+	}
+	tell("default", "mallory", event.Update, 2)
+	tell(event.Namespace, "mallory", event.Update, 2)
+	expect("object.updated ApprovalPolicy/application unknown 2 kubectl-edit")
+
+	// Metadata alone is no change of what is in force.
+	object.Labels = map[string]string{"team": "x"}
+	if err := kubectl.Update(ctx, object); err != nil {
+		t.Fatal(err)
+	}
+	if err := kubectl.Delete(ctx, object); err != nil {
+		t.Fatal(err)
+	}
+	tell(event.Namespace, "bob", event.Delete, 2)
+	expect("object.deleted ApprovalPolicy/application kubernetes:bob 2 ")
+}
