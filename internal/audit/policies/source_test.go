@@ -34,7 +34,7 @@ type host struct {
 func newHost() *host {
 	h := &host{served: true, lists: map[string][]any{}, changes: map[string]chan metav1.WatchEvent{}, kinds: map[string]string{
 		"accesscontrolpolicies": "AccessControlPolicy", "resourceclasses": "ResourceClass", "subjectclasses": "SubjectClass",
-		"protectedresources": "ProtectedResource", "externalworkloads": "ExternalWorkload"}}
+		"protectedresources": "ProtectedResource", "externalworkloads": "ExternalWorkload", "memberclusters": "MemberCluster"}}
 	for name := range h.kinds {
 		h.changes[name] = make(chan metav1.WatchEvent, 10)
 	}
