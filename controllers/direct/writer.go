@@ -66,9 +66,8 @@ type Writer struct {
 	running sync.WaitGroup
 
 	mu sync.Mutex
-	// ctx is that of Start; nil before, when nothing is written yet, and after it has ended, when stopped is set.
-	ctx     context.Context
-	stopped bool
+	// serve starts the workers of a queue. Before Start it does nothing, and after Start has ended it shuts the queue down.
+	serve func(workqueue.TypedInterface[place])
 	// queues are what waits for each member, with workers of its own once Start runs.
 	queues map[string]workqueue.TypedInterface[place]
 	// urgent are the objects that KubeFed was trusted with, by key.
@@ -112,7 +111,7 @@ func (w *Writer) begin() {
 	if w.PerMember <= 0 {
 		w.PerMember = DefaultPerMember
 	}
-	w.queues = map[string]workqueue.TypedInterface[place]{}
+	w.queues, w.serve = map[string]workqueue.TypedInterface[place]{}, func(workqueue.TypedInterface[place]) {}
 	w.urgent, w.wanted, w.sent, w.clients = map[string]entrusted{}, map[place]*federation.Object{}, map[place]sent{}, map[string]client{}
 }
 
@@ -175,32 +174,9 @@ func (w *Writer) queueOf(cluster string) workqueue.TypedInterface[place] {
 	if q == nil {
 		q = workqueue.NewTyped[place]()
 		w.queues[cluster] = q
-		w.work(q)
+		w.serve(q)
 	}
 	return q
-}
-
-// work starts the workers of a queue while Start runs. w.mu is held.
-func (w *Writer) work(q workqueue.TypedInterface[place]) {
-	if w.stopped {
-		q.ShutDown()
-	}
-	if w.ctx == nil || w.stopped {
-		return
-	}
-	ctx := w.ctx
-	for range w.PerMember {
-		w.running.Go(func() {
-			for {
-				at, over := q.Get()
-				if over {
-					return
-				}
-				w.one(ctx, at)
-				q.Done(at)
-			}
-		})
-	}
 }
 
 // release ends the queues of members that are no longer registered.
@@ -219,9 +195,22 @@ func (w *Writer) release() {
 // Start writes until the context ends.
 func (w *Writer) Start(ctx context.Context) error {
 	w.mu.Lock()
-	w.ctx = ctx
+	w.serve = func(q workqueue.TypedInterface[place]) {
+		for range w.PerMember {
+			w.running.Go(func() {
+				for {
+					at, over := q.Get()
+					if over {
+						return
+					}
+					w.one(ctx, at)
+					q.Done(at)
+				}
+			})
+		}
+	}
 	for _, q := range w.queues {
-		w.work(q)
+		w.serve(q)
 	}
 	w.mu.Unlock()
 	look := time.NewTicker(min(w.Patience, time.Second))
@@ -235,7 +224,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		}
 	}
 	w.mu.Lock()
-	w.stopped = true
+	w.serve = func(q workqueue.TypedInterface[place]) { q.ShutDown() }
 	for _, q := range w.queues {
 		q.ShutDown()
 	}

@@ -40,7 +40,7 @@ func Owed(o *Object, members Members) []string {
 			return true
 		}
 		seen := members.Observe(name, o.Key())
-		return !seen.Unknown && !(seen.Reachable && o.lacks(name, seen.Object))
+		return !seen.Unknown && (!seen.Reachable || !o.lacks(name, seen.Object))
 	})
 }
 

@@ -56,7 +56,7 @@ func TestDescribe(t *testing.T) {
 	if got := Describe(json.Unmarshal([]byte(`{} {}`), &outer{})); got != "there is more than one JSON value" {
 		t.Error(got)
 	}
-	if got := Describe(yaml.UnmarshalStrict([]byte("nmae: x"), &outer{})); !strings.Contains(got, `unknown field "nmae"`) || strings.Contains(got, "json:") {
+	if got := Describe(yaml.UnmarshalStrict([]byte("prot: x"), &outer{})); !strings.Contains(got, `unknown field "prot"`) || strings.Contains(got, "json:") {
 		t.Error(got)
 	}
 }

@@ -53,7 +53,7 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 	e := Effective{Written: s.Decide(*q)}
 	e.Decision = e.Written
 	x := effectiveView{s: s, at: q.At}
-	if !s.asWritten(q, &x) {
+	if !s.asWritten(q) {
 		var ids, contested [4]uint32
 		v := verdict{q: q, effective: &x}
 		s.findSource(&v.source, q)
@@ -79,7 +79,7 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 }
 
 // asWritten tells whether nothing that the connection could meet is left out in the members.
-func (s *Snapshot) asWritten(q *Query, x *effectiveView) bool {
+func (s *Snapshot) asWritten(q *Query) bool {
 	if s.lacks != (Lacks{}) || s.narrow && !s.namesUnknown || len(q.Resources) > 1 {
 		return false
 	}
@@ -261,7 +261,7 @@ func (s *Snapshot) nameWildcards() map[target]string {
 	for _, list := range s.index.wild {
 		for _, w := range list {
 			for i := range w.byClass {
-				if c := &w.byClass[i]; c.target.table < c.target.end {
+				if c := &w.byClass[i]; c.table < c.end {
 					out[c.target] = longer(w.stem, c.class.stem) + "*"
 				}
 			}

@@ -242,7 +242,7 @@ func (x *Insight) OfClass(ctx context.Context, class v1alpha1.ResourceClassSpec)
 		return worst, errPoliciesUnknown
 	}
 	stem, wild := strings.CutSuffix(string(class.Pattern), "*")
-	names := slices.DeleteFunc(slices.Clone(enforced), func(name string) bool { return name != stem && !(wild && strings.HasPrefix(name, stem)) })
+	names := slices.DeleteFunc(slices.Clone(enforced), func(name string) bool { return name != stem && (!wild || !strings.HasPrefix(name, stem)) })
 	if len(names) == 0 {
 		return worst, nil
 	}

@@ -63,7 +63,7 @@ func TestOwnersRegisterABoundedNumberOfAddresses(t *testing.T) {
 // A call that is written and not seen yet counts: calls beside each other are no way around the bound.
 func TestUnseenRegistrationsCount(t *testing.T) {
 	w := newWorld(t)
-	w.Registrar.Cluster = unseen{}
+	w.Cluster = unseen{}
 	if n := created(w.put(alice, "", networks("11.0.0.0", 4)...)); n != 4 {
 		t.Fatal(n)
 	}
@@ -86,7 +86,7 @@ func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
 	if n := created(w.put(alice, "", vm("early", app1, "11.0.0.0/28"))); n != 1 {
 		t.Fatal("nothing is granted yet")
 	}
-	w.Registrar.Granted = func(subject string) (bool, error) { return subject == app1, nil }
+	w.Granted = func(subject string) (bool, error) { return subject == app1, nil }
 	for name, tc := range map[string]struct {
 		reason string
 		who    workloads.Actor
@@ -124,7 +124,7 @@ func TestPlatformsAreBounded(t *testing.T) {
 // A call of the largest size must not take minutes, whatever overlaps.
 func BenchmarkPutOfOwners(b *testing.B) {
 	w := newWorld(b)
-	w.Registrar.MostAddresses = 1 << 30
+	w.MostAddresses = 1 << 30
 	var in []workloads.Workload
 	next := netip.MustParseAddr("11.0.0.0")
 	for i := range workloads.MaxPut {

@@ -280,7 +280,7 @@ func (r *Registrar) contested(a Actor, w Workload, seen map[string]bool, beside 
 			held = r.State.overlapping(p)
 		}
 		for _, x := range held {
-			if x.Subject != w.Subject && x.Object != w.Name() && !(x.Managed && x.Source == w.Source && seen[x.ID]) {
+			if x.Subject != w.Subject && x.Object != w.Name() && (!x.Managed || x.Source != w.Source || !seen[x.ID]) {
 				if !a.Machine { // who may not see it is not told whose it is
 					return fmt.Errorf("%s is registered for another application", p)
 				}

@@ -99,10 +99,10 @@ func (s *selector) witnesses(ownCluster string) ([]source, bool) {
 	all := []map[string]string{{}}
 	for _, r := range s.reqs {
 		var values []string
-		switch {
-		case r.op == opIn:
+		switch r.op {
+		case opIn:
 			values = r.values
-		case r.op == opExists:
+		case opExists:
 			values = []string{nobody, ""}
 		default:
 			continue
