@@ -81,6 +81,9 @@ func (d *drill) judge(ctx context.Context) error {
 	if err := d.ticketHonest(ctx, wrong); err != nil {
 		return err
 	}
+	if err := d.unwatchedHonest(ctx); err != nil {
+		return err
+	}
 	if err := d.policiesHonest(ctx, wrong); err != nil {
 		return err
 	}

@@ -26,6 +26,8 @@ type outage struct {
 	mute bool
 	// void is a member whose settings make policies mean something else than they say, so it must not be called realized.
 	void string
+	// unwatched: a resource is placed in a member whose flows nobody follows.
+	unwatched bool
 	// ahead is how far the clock of whoever leads the adapters is.
 	ahead time.Duration
 	// lasts this many further steps.
@@ -63,6 +65,7 @@ func breakages() []breakage {
 		{"token-revoked", revokeToken},
 		{"crd-removed", removeCRD},
 		{"settings-changed", changeSettings},
+		{"members-unwatched", placeUnwatched},
 		{"kubefed-down", down("kubefed")},
 		{"adapters-down", down("adapter", "adapter-2")},
 		{"clock-of-adapters", clockOfAdapters},

@@ -75,13 +75,17 @@ func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if err := os.Mkdir(clocks, 0o700); err != nil {
 		return fmt.Errorf("make a folder for the clocks: %w", err)
 	}
+	catalog := filepath.Join(dir, "catalog")
+	if err := catalogWithUnwatched(filepath.Join(o.Repo, "playground/demo/catalog"), catalog); err != nil {
+		return err
+	}
 	port, err := freePort() // another playground may be running
 	if err != nil {
 		return err
 	}
 	return run.Up(ctx, run.Options{
 		Repo: o.Repo, StateDir: filepath.Join(dir, "state"), Port: port, PortExplicit: true, BinDir: o.BinDir, Self: o.Self,
-		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true, Clocks: clocks,
+		Traffic: filepath.Join(o.Repo, "playground/demo/traffic.yaml"), TrafficRate: 0.1, AdapterReplicas: 2, Guard: true, Clocks: clocks, Catalog: catalog,
 		Between: func(member, address string) (string, error) {
 			w, err := newWire(member, address)
 			if err != nil {

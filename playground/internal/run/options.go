@@ -39,6 +39,8 @@ type Options struct {
 	// Clocks is a folder with a file for each program of ACP that was built for drills and whose clock is wrong; see
 	// internal/wallclock. Empty: none is.
 	Clocks string
+	// Catalog is the portal's catalog; empty: the demo's.
+	Catalog string
 	// AdapterReplicas that elect a leader; at most 1 is one without an election.
 	AdapterReplicas int
 	// Between is that of fleet.Config.

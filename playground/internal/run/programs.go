@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -167,7 +168,7 @@ func (r *runner) portal(secretFile string) supervisor.Spec {
 			"--listen=" + net.JoinHostPort("127.0.0.1", strconv.Itoa(r.Port)), "--public-url=" + r.portalURL(),
 			"--kubeconfig=" + r.layout.Kubeconfig(fleet.Portal),
 			"--database=sqlite:" + filepath.Join(r.layout.Data("portal"), "portal.db"), "--flow-store=" + r.flowStore(),
-			"--catalog=" + filepath.Join(r.Repo, "playground/demo/catalog"),
+			"--catalog=" + cmp.Or(r.Catalog, filepath.Join(r.Repo, "playground/demo/catalog")),
 			"--oidc-issuer=" + r.issuer(), "--oidc-client-id=" + oidcClientID, "--oidc-client-secret-file=" + secretFile,
 			"--session-idle=8h", "--demo",
 		},
