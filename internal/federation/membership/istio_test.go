@@ -26,6 +26,9 @@ func TestIstioIsBrought(t *testing.T) {
 			t.Error(err)
 		}
 	})
+	if err := configure(alone); err != nil {
+		t.Fatal(err)
+	}
 	var steps []Step
 	j := joining(t, "meshed", &steps)
 	j.Member, j.Cluster.Endpoint, j.Cluster.CABundle, j.Istio = alone.Config, alone.Config.Host, alone.Config.CAData, true
