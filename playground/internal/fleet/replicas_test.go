@@ -362,11 +362,11 @@ func quietMinute(t *testing.T, ctx context.Context, f *Fleet, replicas []*replic
 		who := []string{"the leader", "the standby"}[i]
 		counts = append(counts,
 			// The lease is renewed every second and a half, or looked at every two or three.
-			count{who + " at the host", r.metrics, []string{`host="` + host + `"`}, []float64{50, 40}[i]},
+			count{who + " at the host", r.metrics, []string{`host="` + host + `"`}, []float64{60, 40}[i]},
 			count{who + " writes to the host", r.metrics, []string{`host="` + host + `"`, `method="P`}, []float64{45, 0}[i]})
 		for _, m := range Members() {
 			// The health of a member is asked for each kind that is watched; the leader looks at how it is set up, too.
-			counts = append(counts, count{who + " at " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`}, []float64{170, 150}[i]},
+			counts = append(counts, count{who + " at " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`}, []float64{210, 180}[i]},
 				count{who + " writes to " + m, r.metrics, []string{`host="` + f.Ports.Address("apiserver-"+m) + `"`, `method="P`}, 0})
 		}
 	}
