@@ -14,7 +14,7 @@ func (r readable) Clusters() []federation.Cluster {
 }
 func (r readable) Observe(cluster string) federation.Observation { return r[cluster] }
 
-// What cannot be read is unknown, and unknown is told: it must not pass for nothing being opened.
+// A policy that cannot be read is reported as unknown, so that it is never taken for one that opens nothing.
 func TestLookoutTellsWhatIsUnknown(t *testing.T) {
 	changes := 0
 	o := &lookout[federation.Opened]{changed: func() { changes++ }, asked: map[string]bool{}, wake: make(chan struct{}, 1),

@@ -101,7 +101,7 @@ func TestApart(t *testing.T) {
 			for _, r := range got.Refused {
 				refused[r.Ref.SID] = true
 			}
-			// What lets addresses in has no effect where they are all denied.
+			// An allow of addresses has no effect where all addresses are denied.
 			if refused["s"] != c.refused || refused["everyone"] != (len(c.denied) > 0) || (len(got.Notes) > 0) != c.noted {
 				t.Errorf("refused %v, noted %v", got.Refused, got.Notes)
 			}

@@ -89,7 +89,7 @@ func TestMemberCountsFromTheQuestion(t *testing.T) {
 	}
 }
 
-// What was read back is no report of KubeFed's, although the status counts it as propagated.
+// The read-back is not a report by KubeFed, although the status counts it as propagated.
 func TestReadBackIsNotPropagation(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m, err := New(reg)

@@ -163,7 +163,7 @@ func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		change func()
-		// What is said about the classes in Enforce, about Audit, and about rules of requests.
+		// These are the answers about classes in Enforce, about Audit, and about rules for requests.
 		redis, app, audit, http bool
 		// lacks is what is said of the member's pods as those that connect, by the label of applications.
 		lacks   string
@@ -247,7 +247,7 @@ func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
 	}
 }
 
-// What a fast member has is known while another one does not answer yet.
+// The state of a fast member is known while another member does not answer yet.
 func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := &Inspector{Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}, {Name: "m2"}} }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),

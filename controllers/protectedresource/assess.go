@@ -175,7 +175,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 		}
 	}
 	confirmed = out.Propagated
-	// What was read back got there. KubeFed reports it some milliseconds later, which would be another status write for every unit.
+	// An object that was read back has arrived. KubeFed reports it some milliseconds later, which would be another status write for every unit.
 	out.Propagated = out.Propagated || out.State == v1alpha1.MemberRealized && out.DesiredRevision != ""
 	switch {
 	case out.State != v1alpha1.MemberRealized || !f.Wanted:

@@ -32,7 +32,7 @@ func (w *waiting) why(cluster string) string {
 // member's identities lack a label would refuse the callers of that member, and one whose own label is missing would not be
 // closed at all. So no member is closed before every placed one takes the labels.
 //
-// What was closed before stays closed, and gets every change: a member where the resource is closed never waits, and none
+// A member that was closed before stays closed, and gets every change: a member where the resource is closed never waits, and none
 // waits for it. So a member that joins later, or one that lost its labels, holds up only what is still open. A name without
 // a registration is no member, and one that is set to Observe has nothing to close.
 func (f *facts) waits() waiting {

@@ -171,7 +171,7 @@ func expect(t *testing.T, reason, what string, got, want []string) {
 	}
 }
 
-// What only the whole shows: allows of requests that wait for Enforce, and label keys of several classes.
+// These findings need all objects: allows of requests that wait for Enforce, and label keys of several classes.
 func TestOddOfTheWhole(t *testing.T) {
 	const site = "trnv1:rsc:trip-com:web:sites:shop"
 	in := base()

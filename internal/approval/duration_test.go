@@ -193,7 +193,7 @@ func TestPoliciesSeeTheModesInEffect(t *testing.T) {
 	}
 }
 
-// What is extended twice counts from the first grant, also where tickets were made before that was kept.
+// A grant that is extended twice counts from the first grant, also for tickets from before that was recorded.
 func TestOldExtensionsAreFollowedToTheFirstGrant(t *testing.T) {
 	p := policyOf("p", 1, "", asked("owner", "resource.owner"))
 	p.Spec.MaxDuration = &metav1.Duration{Duration: 100 * time.Hour}

@@ -60,7 +60,7 @@ func (a about) resolve(kind Kind, breakGlass bool, it Item, all []*rules.Policy,
 	}
 	spec := p.Object.Spec
 	it.Approval, it.ManySteps = p.Object.Name, spec.SamePersonManySteps
-	// What approves by itself must come to an end by itself: access that is continued needs a bound for all of it.
+	// Automatic approval needs a bound on the total length, or access that is extended would never end.
 	unbounded := !it.Earlier.Since.IsZero() && spec.MaxDuration == nil
 	it.Steps, err = a.policySteps(p, r, kind == KindApprovalPolicy, !unbounded)
 	return it, err

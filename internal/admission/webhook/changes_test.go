@@ -23,7 +23,7 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// Who is told is decided by what the request is, not by whether other objects could be read.
+// The kind of the request decides who is told, not whether other objects could be read.
 func TestTell(t *testing.T) {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	object := func(generation int64) *v1alpha1.ApprovalPolicy {

@@ -75,7 +75,7 @@ func ended(l audit.Lag, at time.Time) audit.Lag {
 	return l
 }
 
-// What was decided by what a member had is forgotten when that changes.
+// A decision by a member's revision is dropped from the cache when that revision changes.
 func TestAMemberCatchesUp(t *testing.T) {
 	l := newLedger()
 	cfg := config("unused", l)
