@@ -78,7 +78,7 @@ func decide(s *policy.Snapshot, asked []world.Question) (allowed int) {
 		q := &asked[i]
 		query.Subjects, query.Resources, query.Port = q.SubjectList, q.ResourceList, q.Port
 		d := s.DecideInto(&query, refs[:])
-		if d.Word == policy.Allowed && len(d.Statements) > 0 {
+		if d.Verdict == policy.Allowed && len(d.Statements) > 0 {
 			allowed++
 		}
 	}
@@ -103,7 +103,7 @@ func measureResolved(s *policy.Snapshot, asked []world.Question) float64 {
 	allowed := 0
 	return nsEach(len(handles), func(from, to int) {
 		for _, h := range handles[from:to] {
-			if s.DecideResolved(h.subject, h.resource, &q, refs[:]).Word == policy.Allowed {
+			if s.DecideResolved(h.subject, h.resource, &q, refs[:]).Verdict == policy.Allowed {
 				allowed++
 			}
 		}

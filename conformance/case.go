@@ -96,13 +96,13 @@ func query(s *policy.Snapshot, c Connection, at time.Time) policy.Query {
 	return q
 }
 
-func passes(w policy.Word) bool { return w != policy.Denied && w != policy.DefaultDenied }
+func passes(w policy.Verdict) bool { return w != policy.Denied && w != policy.DefaultDenied }
 
 // judge compares what the members are said to have, which is what the statements mean without those that are refused, with
 // what the engine did.
-func judge(s *policy.Snapshot, c Connection, at time.Time, got verdict) (policy.Word, Disagreement) {
+func judge(s *policy.Snapshot, c Connection, at time.Time, got verdict) (policy.Verdict, Disagreement) {
 	q := query(s, c, at)
-	word := s.DecideEffective(&q).Word
+	word := s.DecideEffective(&q).Verdict
 	// Limit: an allow does not reach an endpoint without a namespace.
 	strict := !c.Source.NoNamespace
 	switch {
@@ -124,7 +124,7 @@ func judge(s *policy.Snapshot, c Connection, at time.Time, got verdict) (policy.
 	}
 	for i, r := range requests {
 		q.Method, q.Path = r.method, r.path
-		means := s.DecideEffective(&q).Word
+		means := s.DecideEffective(&q).Verdict
 		switch {
 		case !passes(means) && !got.Proxied:
 			return word, Disagreement(fmt.Sprintf("no proxy looks at the requests, of which some are %s", means))
@@ -187,15 +187,15 @@ func newMember(objects Objects, sources []Source, destinations []map[string]stri
 // Case is one connection in one world.
 type Case struct {
 	// Why it is kept.
-	Why        string        `json:"why"`
-	At         time.Time     `json:"at"`
-	Connection Connection    `json:"connection"`
-	Word       policy.Word   `json:"word"`
-	Input      *policy.Input `json:"input"`
+	Why        string         `json:"why"`
+	At         time.Time      `json:"at"`
+	Connection Connection     `json:"connection"`
+	Word       policy.Verdict `json:"word"`
+	Input      *policy.Input  `json:"input"`
 }
 
 // Check decides the case both ways. An error is what Cilium, or the translation, refuses.
-func (c *Case) Check(translate Translation) (policy.Word, Disagreement, error) {
+func (c *Case) Check(translate Translation) (policy.Verdict, Disagreement, error) {
 	s := policy.NewSnapshot(*c.Input)
 	objects, err := translate(s, c.At)
 	if err != nil {

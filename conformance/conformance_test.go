@@ -57,7 +57,7 @@ func TestCiliumAgrees(t *testing.T) {
 	if tally.Changed < leastDecisions/1000 {
 		t.Errorf("refusals changed only %d decisions: a mistake in what the members lack would not be noticed", tally.Changed)
 	}
-	for _, w := range []policy.Word{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
+	for _, w := range []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
 		if tally.Words[w] < leastDecisions/100 {
 			t.Errorf("only %d decisions were %s: a mistake there would not be noticed", tally.Words[w], w)
 		}

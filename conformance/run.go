@@ -13,14 +13,14 @@ type Tally struct {
 	Complete int
 	// Changed are the decisions that a refusal changes.
 	Changed int
-	Words   map[policy.Word]int
+	Words   map[policy.Verdict]int
 	// Requests that were compared, on connections that a proxy looks at.
 	Requests int
 	Pairs    *Pairs
 }
 
 // NewTally has counted nothing.
-func NewTally() *Tally { return &Tally{Words: map[policy.Word]int{}, Pairs: NewPairs()} }
+func NewTally() *Tally { return &Tally{Words: map[policy.Verdict]int{}, Pairs: NewPairs()} }
 
 // Run decides every connection of the world of a seed with both, and stops at the first disagreement, which it returns.
 // An error is what the translation, or Cilium, refuses.
@@ -57,7 +57,7 @@ func Run(seed uint64, translate Translation, tally *Tally) (*Case, error) {
 				}
 				tally.Decisions++
 				tally.Words[word]++
-				if s.Decide(query(s, c, noon)).Word != word {
+				if s.Decide(query(s, c, noon)).Verdict != word {
 					tally.Changed++
 				}
 				if got.Proxied {

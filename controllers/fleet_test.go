@@ -35,8 +35,8 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers"
-	"github.com/acp-io/acp/controllers/member"
-	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/memberhealth"
+	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -60,7 +60,7 @@ type fleet struct {
 	adapter func() error
 	as      *rest.Config
 	// pace of the adapters that are started from now on.
-	pace pace.Limits
+	pace writequeue.Limits
 	// metrics are those of the adapter that runs.
 	metrics *prometheus.Registry
 }
@@ -98,7 +98,7 @@ func TestMain(m *testing.M) {
 func newFleet(hostCRDs []string, names ...string) (f *fleet, stop func() error, err error) {
 	f = &fleet{scheme: runtime.NewScheme(), members: map[string]*memberServer{},
 		// KubeFed is played, and nobody plays it for what other tests left behind.
-		pace:  pace.Limits{Owed: 1 << 20, Patience: time.Hour},
+		pace:  writequeue.Limits{MaxPending: 1 << 20, PendingTimeout: time.Hour},
 		clock: clocktesting.NewFakeClock(time.Now().Truncate(time.Second))}
 	var stops []func() error
 	stop = func() error {
@@ -240,7 +240,7 @@ func (f *fleet) startAdapter(as *rest.Config) (stop func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if err := controllers.Setup(ctx, mgr, controllers.Config{KubeFedNamespace: fedNS, CredentialsNamespace: acpNS, Clock: f.clock, Pace: f.pace, Metrics: f.metrics,
 		Probing: federation.Probing{Interval: 100 * time.Millisecond, Timeout: 5 * time.Second, Failures: 2},
-		Looks:   member.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond},
+		Looks:   memberhealth.Timing{Interval: 300 * time.Millisecond, Again: 50 * time.Millisecond},
 		Tell:    200 * time.Millisecond}); err != nil {
 		cancel()
 		return nil, err

@@ -10,8 +10,8 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/externalgroup"
-	"github.com/acp-io/acp/controllers/feed"
-	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
@@ -20,7 +20,7 @@ import (
 // setUpGroups adds the controller of groups, with a view of the members of its own: a member that cannot be read for
 // groups must not count as lost for policies. The ready that it returns also waits until it is known whether the host can
 // carry groups, because before that a statement that needs one would look refused.
-func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all *wake, groups *feed.Feed,
+func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all *triggers, groups *requestqueue.Queue,
 	ready func(context.Context) error) (*externalgroup.Reconciler, func(context.Context) error, error) {
 	w := &wakeGroups{all: all, groups: groups, known: make(chan struct{})}
 	w.objects = federation.NewObjects(host, federation.CiliumGroup, mgr.GetLogger(), w.federated)
@@ -32,7 +32,7 @@ func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all
 	if err != nil {
 		return nil, nil, err
 	}
-	w.pacing = &pacing{line: pace.NewLine("groups", config.Pace), objects: w.objects, members: fleet, clock: config.Clock}
+	w.pacing = &pendingTracker{queue: writequeue.New("groups", config.Pace), objects: w.objects, members: fleet, clock: config.Clock}
 	if err := w.pacing.add(mgr, groups); err != nil {
 		return nil, nil, err
 	}
@@ -41,18 +41,18 @@ func setUpGroups(mgr manager.Manager, host dynamic.Interface, config Config, all
 			return nil, nil, err
 		}
 	}
-	both := tallied(acquainted(after(ready, w.known), func() bool { return !all.inspector.Waits() && !all.names.waits() }, all.fleet, fleet, ifCarried{all.istio.fleet, all.istio.carries}, all.openings.cilium), all.pacing, w.pacing)
-	r := &externalgroup.Reconciler{Index: all.index, Fleet: fleet, Federated: w.objects, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
-		Line: w.pacing.line, Owes: w.pacing.object, Subjects: groups, Clock: config.Clock}
+	both := waitForPendingCounts(waitForInitialSync(after(ready, w.known), func() bool { return !all.inspector.Waits() && !all.names.waits() }, all.fleet, fleet, ifCarried{all.istio.fleet, all.istio.carries}, all.foreign.cilium), all.pending, w.pacing)
+	r := &externalgroup.Reconciler{Index: all.cache, Fleet: fleet, Federated: w.objects, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
+		Line: w.pacing.queue, Owes: w.pacing.object, Subjects: groups, Clock: config.Clock}
 	return r, both, r.SetupWithManager(mgr, both)
 }
 
 // wakeGroups turns what happened to groups into the subjects and the resources that have to be looked at.
 type wakeGroups struct {
-	all     *wake
-	groups  *feed.Feed
+	all     *triggers
+	groups  *requestqueue.Queue
 	objects *federation.Objects
-	pacing  *pacing
+	pacing  *pendingTracker
 	known   chan struct{}
 	once    sync.Once
 }
@@ -61,7 +61,7 @@ type wakeGroups struct {
 func (w *wakeGroups) federated(name, subject string) {
 	if name == "" {
 		listed, _ := w.objects.State()
-		w.all.index.Carry(listed)
+		w.all.cache.Carry(listed)
 		w.once.Do(func() { close(w.known) })
 		w.everything()
 		return
@@ -86,22 +86,22 @@ func (w *wakeGroups) member(_, object string) {
 
 func (w *wakeGroups) look(name, subject string) {
 	if subject == "" { // the object is gone, and may have to come back
-		subject = w.all.index.View().SubjectOf(strings.TrimPrefix(name, v1alpha1.ObjectPrefix))
+		subject = w.all.cache.View().SubjectOf(strings.TrimPrefix(name, v1alpha1.ObjectPrefix))
 	}
 	if subject != "" {
-		w.groups.Add(feed.Urgent, subject)
+		w.groups.Add(requestqueue.Observed, subject)
 	}
-	w.all.units.Add(feed.Urgent, w.all.board.UsersOf(name)...)
+	w.all.units.Add(requestqueue.Observed, w.all.reports.UsersOf(name)...)
 }
 
 func (w *wakeGroups) everything() {
 	w.pacing.everything()
-	w.all.index.EveryWorkload()
+	w.all.cache.EveryWorkload()
 	for _, o := range w.objects.List() {
 		// Also those of subjects that have no workload any more.
 		if subject := o.Resource(); subject != "" {
-			w.groups.Add(feed.Bulk, subject)
+			w.groups.Add(requestqueue.Bulk, subject)
 		}
-		w.all.units.Add(feed.Bulk, w.all.board.UsersOf(o.Meta.Name)...)
+		w.all.units.Add(requestqueue.Bulk, w.all.reports.UsersOf(o.Meta.Name)...)
 	}
 }

@@ -18,7 +18,7 @@ import (
 
 // istio is the way of Istio's policies to the members, where the host has it.
 type istio struct {
-	all     *wake
+	all     *triggers
 	objects *federation.Objects
 	fleet   *federation.Fleet
 	root    *federation.Root
@@ -31,7 +31,7 @@ type istio struct {
 
 // setUpIstio adds the carrying of Istio's policies. Without deploy/kubefed/istio on the host nothing runs but the question
 // whether it is there. The ready that it returns also waits for the answer.
-func setUpIstio(mgr manager.Manager, host dynamic.Interface, config Config, all *wake, ready func(context.Context) error) (*istio, func(context.Context) error, error) {
+func setUpIstio(mgr manager.Manager, host dynamic.Interface, config Config, all *triggers, ready func(context.Context) error) (*istio, func(context.Context) error, error) {
 	s := &istio{all: all, known: make(chan struct{}), carried: make(chan struct{})}
 	kind := federation.IstioPolicy
 	log := mgr.GetLogger().WithName("istio")
@@ -102,7 +102,7 @@ func (s *istio) carries() bool {
 
 // drivers are the enforcers with what they need.
 func (s *istio) drivers() *dataplane.Drivers {
-	return &dataplane.Drivers{Index: s.all.index, NoHTTP: s.all.inspector.NoHTTP, Changed: s.all.everything, Carried: func() (bool, string) {
+	return &dataplane.Drivers{Index: s.all.cache, NoHTTP: s.all.inspector.NoHTTP, Changed: s.all.requeueAll, Carried: func() (bool, string) {
 		if !s.carries() {
 			return false, "the host does not carry its policies to the members: apply deploy/kubefed/istio, or take the enforcer out of the class"
 		}
@@ -113,14 +113,14 @@ func (s *istio) drivers() *dataplane.Drivers {
 // federated: a Federated policy appeared, changed or went, or the kind was found or found missing.
 func (s *istio) federated(name, resource string) {
 	if name != "" {
-		s.all.federated(federation.IstioPolicy.Key(name), resource)
+		s.all.onHostObject(federation.IstioPolicy.Key(name), resource)
 		return
 	}
 	if s.carries() {
 		s.onceCarried.Do(func() { close(s.carried) })
 	}
 	s.all.inspector.Wake()
-	s.all.openings.again("")
+	s.all.foreign.recheck("")
 	s.look()
 }
 
@@ -132,16 +132,16 @@ func (s *istio) look() {
 	if (listed || err != nil) && s.root.Known() {
 		s.onceKnown.Do(func() { close(s.known) })
 	}
-	s.all.everything()
+	s.all.requeueAll()
 }
 
 // member: an object in a member did, or the member itself.
 func (s *istio) member(cluster, object string) {
 	if object == "" {
-		s.all.everything()
+		s.all.requeueAll()
 		return
 	}
-	s.all.member(cluster, federation.IstioPolicy.Key(object))
+	s.all.onMemberObject(cluster, federation.IstioPolicy.Key(object))
 }
 
 // errNotCarried: what nobody carries is in no member.

@@ -12,9 +12,9 @@ import (
 )
 
 // setUpMemberClusters adds what tells how each member stands.
-func setUpMemberClusters(mgr manager.Manager, config Config, w *wake, ready func(context.Context) error) (*membercluster.Writer, error) {
+func setUpMemberClusters(mgr manager.Manager, config Config, w *triggers, ready func(context.Context) error) (*membercluster.Writer, error) {
 	writer := &membercluster.Writer{
-		Client: mgr.GetClient(), Fleet: w.fleet, Looked: w.inspector.Last, Board: w.board, Complete: w.complete, Ready: ready,
+		Client: mgr.GetClient(), Fleet: w.fleet, Looked: w.inspector.Last, Board: w.reports, Complete: w.complete, Ready: ready,
 		Identities: w.names.counted.Count, Orphans: w.orphans, Clock: config.Clock, Every: config.Tell, Log: mgr.GetLogger().WithName("memberclusters"),
 	}
 	if err := writer.Prepare(); err != nil {
@@ -30,14 +30,14 @@ func setUpMemberClusters(mgr manager.Manager, config Config, w *wake, ready func
 
 // complete tells whether everything that is placed, or was, has been decided since the start. Who counts units before that
 // counts too few.
-func (w *wake) complete() bool {
-	for _, r := range w.index.Resources() {
-		if !w.board.Decided(r) {
+func (w *triggers) complete() bool {
+	for _, r := range w.cache.Resources() {
+		if !w.reports.Decided(r) {
 			return false
 		}
 	}
-	for _, o := range w.carriers.List() {
-		if r := o.Resource(); r != "" && !w.board.Decided(r) {
+	for _, o := range w.kinds.List() {
+		if r := o.Resource(); r != "" && !w.reports.Decided(r) {
 			return false
 		}
 	}
@@ -45,7 +45,7 @@ func (w *wake) complete() bool {
 }
 
 // orphans are the objects of a member under ACP's reserved name or with its label that nothing on the host asks for.
-func (w *wake) orphans(cluster string) []string {
+func (w *triggers) orphans(cluster string) []string {
 	if listed, _ := w.objects.State(); !listed {
 		return nil // who does not know what is asked for calls nothing an orphan
 	}
@@ -56,8 +56,8 @@ func (w *wake) orphans(cluster string) []string {
 		}
 	}
 	return slices.DeleteFunc(reserved, func(key string) bool {
-		_, asked := w.carriers.Get(key)
-		_, told := w.board.ResourceOf(key)
+		_, asked := w.kinds.Get(key)
+		_, told := w.reports.ResourceOf(key)
 		return asked || told
 	})
 }

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/acp-io/acp/controllers/direct"
-	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/memberhealth"
+	"github.com/acp-io/acp/controllers/memberwriter"
 	"github.com/acp-io/acp/controllers/rotation"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/membership"
@@ -18,7 +18,7 @@ import (
 )
 
 // setUpMembers adds what looks after the members themselves.
-func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspector, error) {
+func setUpMembers(mgr manager.Manager, config Config, w *triggers) (*memberhealth.Inspector, error) {
 	host, err := membership.NewHost(mgr.GetConfig(), config.KubeFedNamespace, config.CredentialsNamespace)
 	if err != nil {
 		return nil, err
@@ -27,7 +27,7 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
 	}
-	x := w.index
+	x := w.cache
 	keys := func() []preflight.Key {
 		in := x.ClassesOnly()
 		return preflight.Keys(in.ResourceClasses, in.SubjectClasses)
@@ -42,7 +42,7 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 		slices.Sort(labels)
 		return host.FactsWith(ctx, c, slices.Compact(labels))
 	}
-	inspector := &member.Inspector{
+	inspector := &memberhealth.Inspector{
 		Clusters: w.fleet.Clusters, Read: read, Timing: config.Looks, Log: mgr.GetLogger().WithName("members"),
 		Kinds: func() []federation.Kind {
 			out := []federation.Kind{federation.CiliumPolicy}
@@ -55,8 +55,8 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 			return out
 		},
 		Keys:          keys,
-		Changed:       func(string) { w.everything() },
-		Looked:        w.retell,
+		Changed:       func(string) { w.requeueAll() },
+		Looked:        w.onFinding,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
 	}
 	if err := inspector.Prepare(); err != nil {
@@ -66,7 +66,7 @@ func setUpMembers(mgr manager.Manager, config Config, w *wake) (*member.Inspecto
 }
 
 // setUpRotation adds what keeps the members' tokens young.
-func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
+func setUpRotation(mgr manager.Manager, config Config, w *triggers) error {
 	core, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("make a client of the host cluster: %w", err)
@@ -82,7 +82,7 @@ func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
 	rotator := &rotation.Rotator{
 		Clusters: w.fleet.Clusters, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
-		Busy:          func() bool { return w.pacing.line.Busy(config.Clock.Now()) },
+		Busy:          func() bool { return w.pending.queue.Busy(config.Clock.Now()) },
 		Interval:      config.TokenChecks, Clock: config.Clock, Log: mgr.GetLogger().WithName("tokens"), Metrics: metrics,
 	}
 	if err := rotator.Prepare(); err != nil {
@@ -92,17 +92,17 @@ func setUpRotation(mgr manager.Manager, config Config, w *wake) error {
 }
 
 // setUpDirect adds what writes into members itself while KubeFed is behind.
-func setUpDirect(mgr manager.Manager, config Config, w *wake) (*direct.Writer, error) {
+func setUpDirect(mgr manager.Manager, config Config, w *triggers) (*memberwriter.Writer, error) {
 	core, err := kubernetes.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("make a client of the host cluster: %w", err)
 	}
-	metrics, err := direct.NewMetrics(config.Metrics)
+	metrics, err := memberwriter.NewMetrics(config.Metrics)
 	if err != nil {
 		return nil, err
 	}
-	writer := &direct.Writer{Members: w.carriers, Host: w.carriers, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace,
-		Behind: func() bool { return w.pacing.behind(config.Pace.Owed) }, Patience: config.Pace.Patience, PerMember: config.DirectWrites, Log: mgr.GetLogger().WithName("direct"), Metrics: metrics}
+	writer := &memberwriter.Writer{Members: w.kinds, Host: w.kinds, Secrets: core.CoreV1(), KubeFedNamespace: config.KubeFedNamespace,
+		Behind: func() bool { return w.pending.behind(config.Pace.MaxPending) }, Patience: config.Pace.PendingTimeout, PerMember: config.DirectWrites, Log: mgr.GetLogger().WithName("direct"), Metrics: metrics}
 	if err := writer.Prepare(); err != nil {
 		return nil, err
 	}
@@ -110,12 +110,12 @@ func setUpDirect(mgr manager.Manager, config Config, w *wake) (*direct.Writer, e
 }
 
 // setUpMarks adds what follows the marks of downgrades.
-func setUpMarks(mgr manager.Manager, host dynamic.Interface, config Config, w *wake) (*federation.Marks, error) {
+func setUpMarks(mgr manager.Manager, host dynamic.Interface, config Config, w *triggers) (*federation.Marks, error) {
 	marks, err := federation.NewMarks(federation.FleetConfig{Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
 		Probing: config.Probing.Seldom(), Log: mgr.GetLogger().WithName("marks"), Changed: func(_, object string) {
 			if object != "" {
 				w.inspector.Wake()
-				w.everything()
+				w.requeueAll()
 			}
 		}})
 	if err != nil {

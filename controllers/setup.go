@@ -20,14 +20,14 @@ import (
 	"github.com/acp-io/acp/controllers/accesscontrolpolicy"
 	"github.com/acp-io/acp/controllers/approvalpolicy"
 	"github.com/acp-io/acp/controllers/class"
-	"github.com/acp-io/acp/controllers/feed"
-	"github.com/acp-io/acp/controllers/index"
-	"github.com/acp-io/acp/controllers/measure"
-	"github.com/acp-io/acp/controllers/member"
 	"github.com/acp-io/acp/controllers/membercluster"
-	"github.com/acp-io/acp/controllers/pace"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/memberhealth"
+	"github.com/acp-io/acp/controllers/metrics"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/controllers/protectedresource"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -40,7 +40,7 @@ type Config struct {
 	// Probing of the members; the zero value is federation.DefaultProbing.
 	Probing federation.Probing
 	// Looks at the members; the zero value is member.DefaultTiming.
-	Looks member.Timing
+	Looks memberhealth.Timing
 	// Tell is the time between two writes about one member; the zero value is membercluster.DefaultEvery.
 	Tell time.Duration
 	// Metrics are registered here; nil: nowhere.
@@ -48,7 +48,7 @@ type Config struct {
 	// TokenChecks is the time between two looks at the members' tokens; zero is rotation.DefaultInterval.
 	TokenChecks time.Duration
 	// Pace limits what KubeFed is given for each member at a time; the zero value is pace.DefaultLimits.
-	Pace pace.Limits
+	Pace writequeue.Limits
 	// DirectWrites is how many urgent objects the adapter itself writes at the same time into each member; 0 is
 	// direct.DefaultPerMember.
 	DirectWrites int
@@ -80,25 +80,25 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if config.Clock == nil {
 		config.Clock = clock.RealClock{}
 	}
-	if config.Pace == (pace.Limits{}) {
-		config.Pace = pace.DefaultLimits
+	if config.Pace == (writequeue.Limits{}) {
+		config.Pace = writequeue.DefaultLimits
 	}
 	host, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("make a client of the host cluster: %w", err)
 	}
-	feeds, board := index.NewFeeds(), progress.NewBoard()
-	x := index.New(feeds)
+	feeds, board := policycache.NewQueues(), statuscache.New()
+	x := policycache.New(feeds)
 	ready, err := x.Listen(ctx, mgr.GetCache())
 	if err != nil {
 		return err
 	}
-	w := &wake{index: x, board: board, units: feeds.Units, log: mgr.GetLogger().WithName("fleet")}
-	objects := federation.NewObjects(host, federation.CiliumPolicy, mgr.GetLogger(), w.federated)
+	w := &triggers{cache: x, reports: board, units: feeds.Units, log: mgr.GetLogger().WithName("fleet")}
+	objects := federation.NewObjects(host, federation.CiliumPolicy, mgr.GetLogger(), w.onHostObject)
 	w.objects = objects
 	fleet, err := federation.NewFleet(federation.FleetConfig{
 		Host: host, KubeFedNamespace: config.KubeFedNamespace, CredentialsNamespace: config.CredentialsNamespace,
-		Kind: federation.CiliumPolicy, Revision: enforcer.Revision, Probing: config.Probing, Log: mgr.GetLogger(), Changed: w.member,
+		Kind: federation.CiliumPolicy, Revision: enforcer.Revision, Probing: config.Probing, Log: mgr.GetLogger(), Changed: w.onMemberObject,
 	})
 	if err != nil {
 		return err
@@ -107,11 +107,11 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if w.istio, ready, err = setUpIstio(mgr, host, config, w, ready); err != nil {
 		return err
 	}
-	w.carriers = federation.Carriers{
+	w.kinds = federation.KindStores{
 		{Kind: federation.CiliumPolicy, Host: objects, Members: fleet}, {Kind: federation.IstioPolicy, Host: w.istio.objects, Members: w.istio.fleet},
 	}
-	w.pacing = &pacing{line: pace.NewLine("policies", config.Pace), objects: w.carriers, members: w.carriers, clock: config.Clock}
-	if err := errors.Join(w.pacing.add(mgr, feeds.Units), w.pacing.show(mgr, x)); err != nil {
+	w.pending = &pendingTracker{queue: writequeue.New("policies", config.Pace), objects: w.kinds, members: w.kinds, clock: config.Clock}
+	if err := errors.Join(w.pending.add(mgr, feeds.Units), w.pending.show(mgr, x)); err != nil {
 		return err
 	}
 	if w.inspector, err = setUpMembers(mgr, config, w); err != nil {
@@ -127,13 +127,13 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if w.marks, err = setUpMarks(mgr, host, config, w); err != nil {
 		return err
 	}
-	if ready, err = setUpNames(mgr, host, config, w, ready); err != nil {
+	if ready, err = setUpLabelReader(mgr, host, config, w, ready); err != nil {
 		return err
 	}
-	if w.openings, err = setUpOpenings(mgr, host, config, w); err != nil {
+	if w.foreign, err = setUpForeignPolicies(mgr, host, config, w); err != nil {
 		return err
 	}
-	for _, run := range []manager.Runnable{always(objects.Run), always(fleet.Run), &index.Clock{Index: x, Time: config.Clock, Ready: ready}} {
+	for _, run := range []manager.Runnable{always(objects.Run), always(fleet.Run), &policycache.Clock{Index: x, Time: config.Clock, Ready: ready}} {
 		if err := mgr.Add(run); err != nil {
 			return err
 		}
@@ -142,26 +142,26 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err != nil {
 		return err
 	}
-	if w.standing, err = setUpMemberClusters(mgr, config, w, ready); err != nil {
+	if w.memberStatus, err = setUpMemberClusters(mgr, config, w, ready); err != nil {
 		return err
 	}
-	measures, err := measure.New(config.Metrics)
+	measures, err := metrics.New(config.Metrics)
 	if err != nil {
 		return err
 	}
-	if err := measure.Clock(config.Metrics, config.Behind); err != nil {
+	if err := metrics.RegisterClock(config.Metrics, config.Behind); err != nil {
 		return err
 	}
 	units := &protectedresource.Reconciler{
-		Client: mgr.GetClient(), Index: x, Fleet: w.carriers, Federated: w.carriers, Board: board, Measures: measures, Policies: feeds.Policies, Groups: groups,
-		Line: w.pacing.line, Workers: config.Workers, Owes: w.pacing.object, Direct: directly, Settle: config.Pace.Settle, Units: feeds.Units, Members: w.inspector, Has: w.names.has, Opened: w.openings.by, Unjudged: w.openings.unjudged, Mark: w.marks.In,
+		Client: mgr.GetClient(), Cache: x, Fleet: w.kinds, Federated: w.kinds, Reports: board, Metrics: measures, Policies: feeds.Policies, Groups: groups,
+		Queue: w.pending.queue, Workers: config.Workers, UpdatePending: w.pending.object, MemberWriter: directly, MaxInFlight: config.Pace.MaxInFlight, Units: feeds.Units, Members: w.inspector, Has: w.names.has, Opened: w.foreign.openedBy, Unjudged: w.foreign.unknownReason, Mark: w.marks.In,
 		Enforcers: w.istio.drivers(), Clock: config.Clock, Events: mgr.GetEventRecorder("acp-adapter"),
 	}
 	if err := units.SetupWithManager(mgr, ready); err != nil {
 		return err
 	}
 	policies := &accesscontrolpolicy.Reconciler{
-		Client: mgr.GetClient(), Index: x, Board: board, Federated: w.carriers, Units: feeds.Units, Clock: config.Clock,
+		Client: mgr.GetClient(), Cache: x, Reports: board, Federated: w.kinds, Units: feeds.Units, Clock: config.Clock,
 	}
 	if err := policies.SetupWithManager(mgr, feeds.Policies, ready); err != nil {
 		return err
@@ -169,7 +169,7 @@ func Setup(ctx context.Context, mgr manager.Manager, config Config) error {
 	if err := approvalpolicy.Setup(mgr, config.Clock); err != nil {
 		return err
 	}
-	return class.Setup(mgr, x, feeds, config.Clock, w.pacing.line.Waiting, ready)
+	return class.Setup(mgr, x, feeds, config.Clock, w.pending.queue.Waiting, ready)
 }
 
 // always runs on every replica, so that a new leader knows the fleet at once.
@@ -194,67 +194,67 @@ func after(ready func(context.Context) error, known <-chan struct{}) func(contex
 	}
 }
 
-// wake turns what happened in the host and in the members into the resources that have to be looked at.
-type wake struct {
-	index *index.Index
-	board *progress.Board
-	units *feed.Feed
+// triggers turns what happened in the host and in the members into the resources that have to be looked at.
+type triggers struct {
+	cache   *policycache.Cache
+	reports *statuscache.Cache
+	units   *requestqueue.Queue
 	// objects and fleet are those of Cilium's policies, by which the members are judged, and carriers those of all policies.
-	objects  *federation.Objects
-	fleet    *federation.Fleet
-	istio    *istio
-	carriers federation.Carriers
-	pacing   *pacing
-	names    *names
+	objects *federation.Objects
+	fleet   *federation.Fleet
+	istio   *istio
+	kinds   federation.KindStores
+	pending *pendingTracker
+	names   *labelReader
 	// inspector looks after the members themselves.
-	inspector *member.Inspector
-	// standing tells how they stand.
-	standing *membercluster.Writer
-	openings openings
+	inspector *memberhealth.Inspector
+	// memberStatus tells how they stand.
+	memberStatus *membercluster.Writer
+	foreign      foreignPolicies
 	// marks are those of downgrades.
 	marks *federation.Marks
 	log   logr.Logger
 }
 
-// federated: a Federated object appeared, changed or went.
-func (w *wake) federated(name, resource string) {
-	w.openings.again("")
+// onHostObject: a Federated object appeared, changed or went.
+func (w *triggers) onHostObject(name, resource string) {
+	w.foreign.recheck("")
 	if name == "" {
 		w.names.again()
-		w.everything()
+		w.requeueAll()
 		return
 	}
-	w.pacing.object(name)
-	if known, ok := w.board.ResourceOf(name); ok {
-		w.units.Add(feed.Urgent, known)
+	w.pending.object(name)
+	if known, ok := w.reports.ResourceOf(name); ok {
+		w.units.Add(requestqueue.Observed, known)
 	}
 	if resource != "" {
-		w.units.Add(feed.Urgent, resource)
+		w.units.Add(requestqueue.Observed, resource)
 	}
 }
 
-// member: an object in a member did, or the member itself.
-func (w *wake) member(cluster, object string) {
+// onMemberObject: an object in a member did, or the member itself.
+func (w *triggers) onMemberObject(cluster, object string) {
 	if object == "" {
 		if cluster != "" {
-			w.tell(cluster)
+			w.logMember(cluster)
 		}
-		w.index.Join(members(w.fleet.Clusters()))
+		w.cache.Join(members(w.fleet.Clusters()))
 		w.inspector.Wake()
-		w.standing.Wake()
-		w.everything()
+		w.memberStatus.Wake()
+		w.requeueAll()
 		return
 	}
-	w.pacing.object(object)
-	if resource, ok := w.board.ResourceOf(object); ok {
-		w.units.Add(feed.Urgent, resource)
+	w.pending.object(object)
+	if resource, ok := w.reports.ResourceOf(object); ok {
+		w.units.Add(requestqueue.Observed, resource)
 		return
 	}
-	if federated, ok := w.carriers.Get(object); ok && federated.Resource() != "" {
-		w.units.Add(feed.Urgent, federated.Resource())
+	if federated, ok := w.kinds.Get(object); ok && federated.Resource() != "" {
+		w.units.Add(requestqueue.Observed, federated.Resource())
 		return
 	}
-	if found := w.carriers.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(found.Name, v1alpha1.ObjectPrefix)) {
+	if found := w.kinds.Observe(cluster, object).Object; found != nil && (found.Managed || strings.HasPrefix(found.Name, v1alpha1.ObjectPrefix)) {
 		w.log.Info("A member has a policy under ACP's reserved name that nothing asks for: find out who wrote it, and delete it there",
 			"member", cluster, "policy", object)
 	}
@@ -274,23 +274,23 @@ func members(clusters []federation.Cluster) []policy.Cluster {
 	return out
 }
 
-// tell logs that a member was lost or found; the statuses say it too.
-func (w *wake) tell(cluster string) {
+// logMember logs that a member was lost or found; the statuses say it too.
+func (w *triggers) logMember(cluster string) {
 	o := w.fleet.Observe(cluster, "")
 	w.log.Info("Member", "member", cluster, "registered", o.Registered, "reachable", o.Reachable, "message", o.Message)
 }
 
-// retell: something was found in a member.
-func (w *wake) retell() { w.standing.Wake() }
+// onFinding: something was found in a member.
+func (w *triggers) onFinding() { w.memberStatus.Wake() }
 
-func (w *wake) everything() {
-	w.pacing.everything()
-	w.index.Everything(feed.Bulk)
-	w.units.Add(feed.Bulk, w.board.Resources()...)
-	for _, o := range w.carriers.List() {
+func (w *triggers) requeueAll() {
+	w.pending.everything()
+	w.cache.Everything(requestqueue.Bulk)
+	w.units.Add(requestqueue.Bulk, w.reports.Resources()...)
+	for _, o := range w.kinds.List() {
 		// Also those that nothing asks for any more.
 		if r := o.Resource(); r != "" {
-			w.units.Add(feed.Bulk, r)
+			w.units.Add(requestqueue.Bulk, r)
 		}
 	}
 }

@@ -12,10 +12,10 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/leaderelection"
 
-	"github.com/acp-io/acp/controllers/direct"
-	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/memberwriter"
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/controllers/rotation"
+	"github.com/acp-io/acp/controllers/writequeue"
 )
 
 // options are the flags.
@@ -31,7 +31,7 @@ type options struct {
 	webhookKey           string
 	leaderElect          bool
 	lease                lease
-	push                 pace.Limits
+	push                 writequeue.Limits
 	directWrites         int
 	workers              int
 	logFormat            string
@@ -65,18 +65,18 @@ func (l lease) validate() error {
 // maxWorkers bounds the concurrent requests that one flag can ask for.
 const maxWorkers = 256
 
-func validatePush(l pace.Limits) error {
+func validatePush(l writequeue.Limits) error {
 	switch {
-	case l.Owed < 1:
-		return fmt.Errorf("--push-in-flight %d is less than 1: nothing that is not urgent would be written", l.Owed)
-	case l.Patience < 100*time.Millisecond:
-		return fmt.Errorf("--push-in-flight-timeout %s is less than 100ms", l.Patience)
-	case l.Lag < 0 || l.Lag > l.Patience:
-		return fmt.Errorf("--push-lag %s is not between 0 and --push-in-flight-timeout %s", l.Lag, l.Patience)
+	case l.MaxPending < 1:
+		return fmt.Errorf("--push-in-flight %d is less than 1: nothing that is not urgent would be written", l.MaxPending)
+	case l.PendingTimeout < 100*time.Millisecond:
+		return fmt.Errorf("--push-in-flight-timeout %s is less than 100ms", l.PendingTimeout)
+	case l.LagTimeout < 0 || l.LagTimeout > l.PendingTimeout:
+		return fmt.Errorf("--push-lag %s is not between 0 and --push-in-flight-timeout %s", l.LagTimeout, l.PendingTimeout)
 	case !(l.Rate >= 0) || math.IsInf(l.Rate, 0):
 		return fmt.Errorf("--push-rate %v is not a number of objects a second", l.Rate)
-	case l.Rate > 0 && (l.Spare < 0 || l.Burst <= l.Spare):
-		return fmt.Errorf("--push-burst %d has to be more than --push-reserve %d, or nothing that is not urgent would be written", l.Burst, l.Spare)
+	case l.Rate > 0 && (l.Reserved < 0 || l.Burst <= l.Reserved):
+		return fmt.Errorf("--push-burst %d has to be more than --push-reserve %d, or nothing that is not urgent would be written", l.Burst, l.Reserved)
 	}
 	return nil
 }
@@ -103,14 +103,14 @@ func parse(args []string, help io.Writer) (options, error) {
 	f.DurationVar(&o.lease.duration, "leader-elect-lease-duration", defaultLease.duration, "`time` after which another replica takes over from a leader that is not heard of")
 	f.DurationVar(&o.lease.deadline, "leader-elect-renew-deadline", defaultLease.deadline, "`time` after which a leader ends that cannot write to the host cluster")
 	f.DurationVar(&o.lease.retry, "leader-elect-retry-period", defaultLease.retry, "`time` between two attempts to hold the lease or to get it")
-	o.push = pace.DefaultLimits
-	f.IntVar(&o.push.Owed, "push-in-flight", o.push.Owed, "`objects` that KubeFed may still have to bring to a member before what is not urgent waits for that member")
-	f.DurationVar(&o.push.Patience, "push-in-flight-timeout", o.push.Patience, "`time` after which an object no longer counts as in flight; KubeFed has as long for an urgent one before the adapter writes it itself")
-	f.DurationVar(&o.push.Lag, "push-lag", o.push.Lag, "`time` after which other members no longer wait for a member that lacks an object they have")
+	o.push = writequeue.DefaultLimits
+	f.IntVar(&o.push.MaxPending, "push-in-flight", o.push.MaxPending, "`objects` that KubeFed may still have to bring to a member before what is not urgent waits for that member")
+	f.DurationVar(&o.push.PendingTimeout, "push-in-flight-timeout", o.push.PendingTimeout, "`time` after which an object no longer counts as in flight; KubeFed has as long for an urgent one before the adapter writes it itself")
+	f.DurationVar(&o.push.LagTimeout, "push-lag", o.push.LagTimeout, "`time` after which other members no longer wait for a member that lacks an object they have")
 	f.Float64Var(&o.push.Rate, "push-rate", o.push.Rate, "objects a second that KubeFed's client writes into a member; 0: not limited by rate")
 	f.IntVar(&o.push.Burst, "push-burst", o.push.Burst, "`objects` that KubeFed's client writes into a member at once after a rest")
-	f.IntVar(&o.push.Spare, "push-reserve", o.push.Spare, "`objects` of the burst that are kept for urgent changes")
-	f.IntVar(&o.directWrites, "direct-writes", direct.DefaultPerMember, "urgent `objects` that the adapter itself writes into a member at the same time while KubeFed lags")
+	f.IntVar(&o.push.Reserved, "push-reserve", o.push.Reserved, "`objects` of the burst that are kept for urgent changes")
+	f.IntVar(&o.directWrites, "direct-writes", memberwriter.DefaultPerMember, "urgent `objects` that the adapter itself writes into a member at the same time while KubeFed lags")
 	f.IntVar(&o.workers, "workers", protectedresource.DefaultWorkers, "`resources` that are reconciled at the same time")
 	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
 	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")

@@ -17,14 +17,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/auditlog"
 	"github.com/acp-io/acp/internal/audit/exporter"
 	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/hubble"
 	"github.com/acp-io/acp/internal/audit/policies"
 	"github.com/acp-io/acp/internal/audit/rollup"
-	"github.com/acp-io/acp/internal/audit/share"
+	"github.com/acp-io/acp/internal/audit/sharding"
 	"github.com/acp-io/acp/internal/audit/spool"
-	"github.com/acp-io/acp/internal/audit/tap"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/wallclock"
 )
@@ -38,8 +38,8 @@ type collector struct {
 	spool  *spool.Spool
 	totals *rollup.Aggregator
 	source *policies.Source
-	tap    *tap.Tap
-	share  *share.Sharer
+	tap    *auditlog.Writer
+	share  *sharding.Sharder
 
 	metrics *hubble.Metrics
 	mu      sync.Mutex
@@ -99,7 +99,7 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 		return err
 	}
 	if c.o.shareAs != "" {
-		if c.share, err = share.New(share.Config{Leases: c.store, Name: c.o.shareAs, Log: c.log, Registerer: reg}); err != nil {
+		if c.share, err = sharding.New(sharding.Config{Leases: c.store, Name: c.o.shareAs, Log: c.log, Registerer: reg}); err != nil {
 			return err
 		}
 	}

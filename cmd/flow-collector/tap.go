@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/acp-io/acp/internal/audit/tap"
+	"github.com/acp-io/acp/internal/audit/auditlog"
 )
 
 type tapOptions struct {
@@ -30,7 +30,7 @@ func (o *tapOptions) validate() error {
 	case o.to == "" || o.to == "stdout":
 	case isFile && len(o.to) > len(tapFilePrefix):
 	case strings.HasPrefix(o.to, "http"):
-		if _, err := tap.NewWebhook(o.to, nil, &http.Client{}); err != nil {
+		if _, err := auditlog.NewWebhook(o.to, nil, &http.Client{}); err != nil {
 			return fmt.Errorf("--tap: %w", err)
 		}
 		return nil
@@ -44,7 +44,7 @@ func (o *tapOptions) validate() error {
 }
 
 // open returns nil when there is no tap.
-func (o *tapOptions) open(stdout io.Writer, log *slog.Logger, reg prometheus.Registerer) (*tap.Tap, error) {
+func (o *tapOptions) open(stdout io.Writer, log *slog.Logger, reg prometheus.Registerer) (*auditlog.Writer, error) {
 	if o.to == "" {
 		return nil, nil
 	}
@@ -52,23 +52,23 @@ func (o *tapOptions) open(stdout io.Writer, log *slog.Logger, reg prometheus.Reg
 	if err != nil {
 		return nil, fmt.Errorf("--tap: %w", err)
 	}
-	return tap.New(tap.Config{Output: out, Log: log, Registerer: reg})
+	return auditlog.New(auditlog.Config{Output: out, Log: log, Registerer: reg})
 }
 
-func (o *tapOptions) output(stdout io.Writer) (tap.Output, error) {
+func (o *tapOptions) output(stdout io.Writer) (auditlog.Output, error) {
 	if o.to == "stdout" {
-		return tap.Stream{W: stdout}, nil
+		return auditlog.Stream{W: stdout}, nil
 	}
 	if path, ok := strings.CutPrefix(o.to, tapFilePrefix); ok {
-		return tap.NewFile(path, o.bytes, rotatedTapFiles)
+		return auditlog.NewFile(path, o.bytes, rotatedTapFiles)
 	}
 	if o.tokenFile == "" {
-		return tap.NewWebhook(o.to, nil, &http.Client{})
+		return auditlog.NewWebhook(o.to, nil, &http.Client{})
 	}
 	if _, err := o.token(); err != nil { // better now than at the first line
 		return nil, err
 	}
-	return tap.NewWebhook(o.to, o.token, &http.Client{})
+	return auditlog.NewWebhook(o.to, o.token, &http.Client{})
 }
 
 func (o *tapOptions) token() (string, error) {

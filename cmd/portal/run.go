@@ -30,6 +30,8 @@ import (
 	"github.com/acp-io/acp/internal/credential"
 	credentialstore "github.com/acp-io/acp/internal/credential/gormstore"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/externalchanges"
+	outsidestore "github.com/acp-io/acp/internal/externalchanges/gormstore"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/idempotency"
 	oncestore "github.com/acp-io/acp/internal/idempotency/gormstore"
@@ -39,8 +41,6 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
 	"github.com/acp-io/acp/internal/notify/setup"
-	"github.com/acp-io/acp/internal/outside"
-	outsidestore "github.com/acp-io/acp/internal/outside/gormstore"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal"
 	"github.com/acp-io/acp/internal/portal/host"
@@ -163,7 +163,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	}
 	objects := outsidestore.New(db)
 	h.Noting(objects.Own)
-	recorder := &outside.Recorder{Host: h, Store: objects, Now: wallclock.Now, Log: log, Settle: outside.DefaultSettle, Every: outside.DefaultEvery, Compare: outside.DefaultCompare}
+	recorder := &externalchanges.Recorder{Host: h, Store: objects, Now: wallclock.Now, Log: log, Settle: externalchanges.DefaultSettle, Every: externalchanges.DefaultEvery, Compare: externalchanges.DefaultCompare}
 	h.OnObject(recorder.Notice)
 	follower := approval.NewFollower(tickets, h, h.PolicyChanges(), resyncEvery, log)
 	writer := h.Writer()

@@ -14,10 +14,10 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/feed"
-	"github.com/acp-io/acp/controllers/index"
-	"github.com/acp-io/acp/controllers/patience"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/grace"
+	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -30,42 +30,42 @@ type Federated interface {
 // Reconciler writes the status of policies.
 type Reconciler struct {
 	Client    client.Client
-	Index     *index.Index
-	Board     *progress.Board
+	Cache     *policycache.Cache
+	Reports   *statuscache.Cache
 	Federated Federated
 	// Units is told which units have to be looked at before a policy's status can be true.
-	Units *feed.Feed
+	Units *requestqueue.Queue
 	Clock clock.PassiveClock
 
-	// untold are the policies whose status waits for more to say.
-	untold patience.Patience
+	// deferredStatus are the policies whose status waits for more to say.
+	deferredStatus grace.Tracker
 }
 
 const (
 	workers = 4
-	// soon is when a status that met a newer object is made again, if no event comes first.
-	soon = 50 * time.Millisecond
+	// conflictRequeueDelay is when a status that met a newer object is made again, if no event comes first.
+	conflictRequeueDelay = 50 * time.Millisecond
 )
 
 // +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies,verbs=get;list;watch
 // +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies/status,verbs=update
 
 // SetupWithManager registers the controller; its requests come from policies when ready returns.
-func (r *Reconciler) SetupWithManager(mgr manager.Manager, policies *feed.Feed, ready func(context.Context) error) error {
-	return policies.Drive(mgr, feed.Controller{Name: "accesscontrolpolicy", Key: "policy", Workers: workers, Reconciler: r}, ready)
+func (r *Reconciler) SetupWithManager(mgr manager.Manager, policies *requestqueue.Queue, ready func(context.Context) error) error {
+	return policies.AddController(mgr, requestqueue.Controller{Name: "accesscontrolpolicy", Key: "policy", Workers: workers, Reconciler: r}, ready)
 }
 
 // Reconcile tells what became of one policy, as soon as every unit that it concerns was decided with its present spec.
 func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Result, error) {
 	f, ok := r.gather(name)
 	if !ok {
-		r.untold.Waits(name, false, time.Now(), 0)
+		r.deferredStatus.InGrace(name, false, time.Now(), 0)
 		return reconcile.Result{}, nil
 	}
 	if stale := f.stale(); len(stale) > 0 {
 		// The reports of these units wake this policy again, also when they have nothing of it.
-		r.Board.Await(name, stale...)
-		r.Units.Add(feed.Urgent, stale...)
+		r.Reports.Await(name, stale...)
+		r.Units.Add(requestqueue.Observed, stale...)
 		return reconcile.Result{}, nil
 	}
 	next := f.Policy.DeepCopy()
@@ -73,17 +73,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	if equality.Semantic.DeepEqual(f.Policy.Status, next.Status) {
 		return reconcile.Result{}, nil
 	}
-	if patient := underWay(f.Policy, &next.Status); r.untold.Waits(name, patient > 0, time.Now(), patient) {
-		return reconcile.Result{RequeueAfter: patient, Priority: new(feed.Told)}, nil
+	if patient := underWay(f.Policy, &next.Status); r.deferredStatus.InGrace(name, patient > 0, time.Now(), patient) {
+		return reconcile.Result{RequeueAfter: patient, Priority: new(requestqueue.StatusUpdate)}, nil
 	}
 	err := r.Client.Status().Update(ctx, next)
 	switch {
 	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	case client.IgnoreNotFound(err) != nil:
 		return reconcile.Result{}, fmt.Errorf("write the status of AccessControlPolicy %s: %w", name, err)
 	case err == nil:
-		r.Index.WrotePolicy(next)
+		r.Cache.WrotePolicy(next)
 	}
 	return reconcile.Result{}, nil
 }

@@ -12,9 +12,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/feed"
-	"github.com/acp-io/acp/controllers/index"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -32,7 +32,7 @@ func TestPolicyWaitsForAReportWithoutIt(t *testing.T) {
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		t.Fatal(err)
 	}
-	ctx, informers, x := context.Background(), &informertest.FakeInformers{Scheme: scheme}, index.New(index.NewFeeds())
+	ctx, informers, x := context.Background(), &informertest.FakeInformers{Scheme: scheme}, policycache.New(policycache.NewQueues())
 	if _, err := x.Listen(ctx, informers); err != nil {
 		t.Fatal(err)
 	}
@@ -48,11 +48,11 @@ func TestPolicyWaitsForAReportWithoutIt(t *testing.T) {
 		}
 		informer.Add(o)
 	}
-	r := &Reconciler{Index: x, Board: progress.NewBoard(), Federated: nothing{}, Units: feed.New(), Clock: clock.RealClock{}}
+	r := &Reconciler{Cache: x, Reports: statuscache.New(), Federated: nothing{}, Units: requestqueue.New(), Clock: clock.RealClock{}}
 	if _, err := r.Reconcile(ctx, "grants"); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"grants"}, r.Board.Awaited(resource)); diff != "" {
+	if diff := cmp.Diff([]string{"grants"}, r.Reports.Awaited(resource)); diff != "" {
 		t.Errorf("who waits for the report (-want +got):\n%s", diff)
 	}
 }

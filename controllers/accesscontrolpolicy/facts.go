@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/index"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -19,45 +19,45 @@ type facts struct {
 	Now      time.Time
 	Refusals []policy.Refusal
 	// Reports of the units that the policy concerns or concerned, by resource.
-	Reports []progress.Report
+	Reports []statuscache.Report
 	// Missing are resources that have a unit, or may have one, without report.
 	Missing []string
 }
 
 func (r *Reconciler) gather(name string) (*facts, bool) {
-	p, since, ok := r.Index.Policy(name)
+	p, since, ok := r.Cache.Policy(name)
 	if !ok {
 		return nil, false
 	}
-	f := &facts{Policy: p, Since: since, Now: r.Clock.Now(), Refusals: r.Index.View().RefusalsOf(name)}
+	f := &facts{Policy: p, Since: since, Now: r.Clock.Now(), Refusals: r.Cache.View().RefusalsOf(name)}
 	seen := map[string]bool{}
-	for _, report := range r.Board.Concerning(name) {
+	for _, report := range r.Reports.Concerning(name) {
 		f.Reports, seen[report.Resource] = append(f.Reports, report), true
 	}
-	for _, resource := range named(p, r.Index.View()) {
+	for _, resource := range named(p, r.Cache.View()) {
 		if seen[resource] {
 			continue
 		}
 		seen[resource] = true
-		if report, ok := r.Board.Get(resource); ok {
+		if report, ok := r.Reports.Get(resource); ok {
 			f.Reports = append(f.Reports, report)
 		} else if r.expected(resource) {
 			f.Missing = append(f.Missing, resource)
 		}
 	}
-	slices.SortFunc(f.Reports, func(a, b progress.Report) int { return strings.Compare(a.Resource, b.Resource) })
+	slices.SortFunc(f.Reports, func(a, b statuscache.Report) int { return strings.Compare(a.Resource, b.Resource) })
 	return f, true
 }
 
 // expected tells whether there will be a report about a resource.
 func (r *Reconciler) expected(resource string) bool {
 	listed, err := r.Federated.State()
-	return (!listed && err == nil) || len(r.Index.Protecting(resource)) > 0 || r.Index.View().Names(resource) || len(r.Federated.Of(resource)) > 0
+	return (!listed && err == nil) || len(r.Cache.Protecting(resource)) > 0 || r.Cache.View().Names(resource) || len(r.Federated.Of(resource)) > 0
 }
 
 // named are the resources that the policy names now, wildcards as far as they have units, and those that its status
 // tells of.
-func named(p *v1alpha1.AccessControlPolicy, view *index.View) []string {
+func named(p *v1alpha1.AccessControlPolicy, view *policycache.View) []string {
 	var out []string
 	for i := range p.Spec.Statements {
 		for _, r := range p.Spec.Statements[i].Resources {

@@ -8,13 +8,13 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 // status is the whole status. It is true for the policy's present generation, because no report is older. It is pure.
 func status(f *facts) v1alpha1.AccessControlPolicyStatus {
-	var units []progress.Report
+	var units []statuscache.Report
 	for i := range f.Reports {
 		if f.holds(&f.Reports[i]) {
 			units = append(units, f.Reports[i])
@@ -41,7 +41,7 @@ var notOnboarded = condition.False("", v1alpha1.ReasonNotOnboarded,
 
 // holds tells whether the unit belongs into the status: it has statements of the policy, or some member may still have
 // them. The latter is what makes a revocation visible until it is done.
-func (f *facts) holds(r *progress.Report) bool {
+func (f *facts) holds(r *statuscache.Report) bool {
 	if len(r.SIDs[f.Policy.Name]) > 0 {
 		return true
 	}
@@ -71,7 +71,7 @@ func refusals(f *facts) []v1alpha1.RefusedStatement {
 	return slices.Compact(out)
 }
 
-func compiled(units []progress.Report, refused []v1alpha1.RefusedStatement) metav1.Condition {
+func compiled(units []statuscache.Report, refused []v1alpha1.RefusedStatement) metav1.Condition {
 	for i := range units {
 		if p := units[i].Problem; p != nil {
 			return condition.False(v1alpha1.ConditionCompiled, p.Reason, units[i].Resource+": "+p.Message)

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -29,37 +29,37 @@ func TestStatusTellsUnits(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		told   []v1alpha1.PolicyUnit
-		report progress.Report
+		report statuscache.Report
 		units  map[string][]string
 		// realized is the reason of that condition.
 		realized string
 	}{
 		{"a statement in force", nil,
-			progress.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}, Clusters: states(done, done)},
+			statuscache.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}, Clusters: states(done, done)},
 			map[string][]string{resource: {"one"}}, v1alpha1.ReasonRealized},
 		{"a statement on its way", nil,
-			progress.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}, Clusters: states(done, pending)},
+			statuscache.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}, Clusters: states(done, pending)},
 			map[string][]string{resource: {"one"}}, v1alpha1.ReasonNotRealized},
 		{"another policy's statement", nil,
-			progress.Report{Wanted: true, SIDs: map[string][]string{"q": {"one"}}, Clusters: states(pending)},
+			statuscache.Report{Wanted: true, SIDs: map[string][]string{"q": {"one"}}, Clusters: states(pending)},
 			map[string][]string{}, v1alpha1.ReasonNotOnboarded},
 		{"a revocation that some member lacks, as the object remembers", nil,
-			progress.Report{Wanted: true, Lingering: []string{"p"}, Clusters: states(done, pending)},
+			statuscache.Report{Wanted: true, Lingering: []string{"p"}, Clusters: states(done, pending)},
 			map[string][]string{resource: nil}, v1alpha1.ReasonNotRealized},
 		{"a revocation that some member lacks, as the status remembers", []v1alpha1.PolicyUnit{{Resource: resource, SIDs: []string{"one"}}},
-			progress.Report{Wanted: true, Clusters: states(pending)},
+			statuscache.Report{Wanted: true, Clusters: states(pending)},
 			map[string][]string{resource: nil}, v1alpha1.ReasonNotRealized},
 		{"a revocation that every member has", []v1alpha1.PolicyUnit{{Resource: resource}},
-			progress.Report{Wanted: true, Clusters: states(done, done)},
+			statuscache.Report{Wanted: true, Clusters: states(done, done)},
 			map[string][]string{}, v1alpha1.ReasonNotOnboarded},
 		{"a statement that no member gets", nil,
-			progress.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}},
+			statuscache.Report{Wanted: true, SIDs: map[string][]string{"p": {"one"}}},
 			map[string][]string{resource: {"one"}}, v1alpha1.ReasonNoTarget},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			c.report.Resource = resource
 			f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 7},
-				Status: v1alpha1.AccessControlPolicyStatus{Units: c.told}}, Now: time.Unix(1, 0), Reports: []progress.Report{c.report}}
+				Status: v1alpha1.AccessControlPolicyStatus{Units: c.told}}, Now: time.Unix(1, 0), Reports: []statuscache.Report{c.report}}
 			got := status(f)
 			units := map[string][]string{}
 			for _, u := range got.Units {
@@ -77,7 +77,7 @@ func TestStatusTellsUnits(t *testing.T) {
 
 func TestNothingInForceBlamesNoResource(t *testing.T) {
 	f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}},
-		Reports: []progress.Report{{Resource: resource, Wanted: true, Clusters: states(v1alpha1.MemberRealized),
+		Reports: []statuscache.Report{{Resource: resource, Wanted: true, Clusters: states(v1alpha1.MemberRealized),
 			Refused: []policy.Refusal{{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: "m"}}}}}
 	r := meta.FindStatusCondition(status(f).Conditions, v1alpha1.ConditionRealized)
 	if r.Reason != v1alpha1.ReasonNotOnboarded || !strings.Contains(r.Message, "no statement in force") {
@@ -89,7 +89,7 @@ func TestRefusalsAreToldOnce(t *testing.T) {
 	refusal := policy.Refusal{Ref: policy.Ref{Policy: "p", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: "m"}
 	other := policy.Refusal{Ref: policy.Ref{Policy: "q", SID: "one"}, Reason: v1alpha1.RefusedUnsupported, Message: "m"}
 	f := &facts{Policy: &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, Refusals: []policy.Refusal{refusal},
-		Reports: []progress.Report{{Resource: resource, Refused: []policy.Refusal{refusal, other}}}}
+		Reports: []statuscache.Report{{Resource: resource, Refused: []policy.Refusal{refusal, other}}}}
 	want := []v1alpha1.RefusedStatement{{SID: "one", Reason: v1alpha1.RefusedUnsupported, Message: "m"}}
 	if diff := cmp.Diff(want, status(f).Refused); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -108,7 +108,7 @@ func TestStatusWaitsForEveryUnit(t *testing.T) {
 		{"a unit was never decided", []string{"other"}, 5, []string{"other"}},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
-			f := &facts{Since: 5, Missing: c.missing, Reports: []progress.Report{{Resource: resource, Version: c.version}}}
+			f := &facts{Since: 5, Missing: c.missing, Reports: []statuscache.Report{{Resource: resource, Version: c.version}}}
 			if diff := cmp.Diff(c.want, f.stale()); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}

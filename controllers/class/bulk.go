@@ -8,7 +8,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/feed"
+	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -24,7 +24,7 @@ func propagated(pattern string, waiting []string) metav1.Condition {
 			}
 		}
 	}
-	if n <= feed.Many {
+	if n <= requestqueue.MaxIndividual {
 		return condition.True(v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, "")
 	}
 	// All that wait share what KubeFed can do.

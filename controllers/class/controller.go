@@ -18,25 +18,25 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/feed"
-	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// soon is when a status that met a newer object is made again, if no event comes first.
-const soon = 50 * time.Millisecond
+// conflictRequeueDelay is when a status that met a newer object is made again, if no event comes first.
+const conflictRequeueDelay = 50 * time.Millisecond
 
 // Reconciler writes the condition Accepted of the objects of one kind.
 type Reconciler struct {
 	Client client.Client
-	Index  *index.Index
+	Index  *policycache.Cache
 	Clock  clock.PassiveClock
 	// Waiting are the resources whose units wait to be written for KubeFed.
 	Waiting func() []string
 	kind    string
 	// get returns a copy of an object, and where its generation and its conditions are told.
-	get func(x *index.Index, name string) (o client.Object, generation *int64, conditions *[]metav1.Condition, ok bool)
+	get func(x *policycache.Cache, name string) (o client.Object, generation *int64, conditions *[]metav1.Condition, ok bool)
 }
 
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses;subjectclasses;externalworkloads,verbs=get;list;watch
@@ -46,25 +46,25 @@ type Reconciler struct {
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses/status;subjectclasses/status;externalworkloads/status,verbs=update
 
 // Setup registers one controller per kind.
-func Setup(mgr manager.Manager, x *index.Index, feeds index.Feeds, time clock.PassiveClock, waiting func() []string, ready func(context.Context) error) error {
+func Setup(mgr manager.Manager, x *policycache.Cache, feeds policycache.Queues, time clock.PassiveClock, waiting func() []string, ready func(context.Context) error) error {
 	for _, k := range []struct {
 		kind string
-		feed *feed.Feed
-		get  func(*index.Index, string) (client.Object, *int64, *[]metav1.Condition, bool)
+		feed *requestqueue.Queue
+		get  func(*policycache.Cache, string) (client.Object, *int64, *[]metav1.Condition, bool)
 	}{
 		{"ResourceClass", feeds.ResourceClasses, resourceClass},
 		{"SubjectClass", feeds.SubjectClasses, subjectClass},
 		{"ExternalWorkload", feeds.Workloads, workload},
 	} {
 		r := &Reconciler{Client: mgr.GetClient(), Index: x, Clock: time, Waiting: waiting, kind: k.kind, get: k.get}
-		if err := k.feed.Drive(mgr, feed.Controller{Name: k.kind, Key: "name", Reconciler: r}, ready); err != nil {
+		if err := k.feed.AddController(mgr, requestqueue.Controller{Name: k.kind, Key: "name", Reconciler: r}, ready); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func resourceClass(x *index.Index, name string) (client.Object, *int64, *[]metav1.Condition, bool) {
+func resourceClass(x *policycache.Cache, name string) (client.Object, *int64, *[]metav1.Condition, bool) {
 	o, ok := x.ResourceClass(name)
 	if !ok {
 		return nil, nil, nil, false
@@ -73,7 +73,7 @@ func resourceClass(x *index.Index, name string) (client.Object, *int64, *[]metav
 	return o, &o.Status.ObservedGeneration, &o.Status.Conditions, true
 }
 
-func subjectClass(x *index.Index, name string) (client.Object, *int64, *[]metav1.Condition, bool) {
+func subjectClass(x *policycache.Cache, name string) (client.Object, *int64, *[]metav1.Condition, bool) {
 	o, ok := x.SubjectClass(name)
 	if !ok {
 		return nil, nil, nil, false
@@ -82,7 +82,7 @@ func subjectClass(x *index.Index, name string) (client.Object, *int64, *[]metav1
 	return o, &o.Status.ObservedGeneration, &o.Status.Conditions, true
 }
 
-func workload(x *index.Index, name string) (client.Object, *int64, *[]metav1.Condition, bool) {
+func workload(x *policycache.Cache, name string) (client.Object, *int64, *[]metav1.Condition, bool) {
 	o, ok := x.Workload(name)
 	if !ok {
 		return nil, nil, nil, false
@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	err := r.Client.Status().Update(ctx, o)
 	switch {
 	case apierrors.IsConflict(err):
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	case client.IgnoreNotFound(err) != nil:
 		return reconcile.Result{}, fmt.Errorf("write the status of %s %s: %w", r.kind, name, err)
 	}

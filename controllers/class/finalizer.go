@@ -58,7 +58,7 @@ func (r *Reconciler) keep(ctx context.Context, c client.Object, finalizer, holde
 // retry is soon after a conflict, whose event may have come already.
 func retry(err error) time.Duration {
 	if apierrors.IsConflict(err) {
-		return soon
+		return conflictRequeueDelay
 	}
 	return 0
 }

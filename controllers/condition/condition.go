@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -92,7 +92,7 @@ func sound(conditions []metav1.Condition) bool {
 }
 
 // Propagated tells whether KubeFed brought it to the members that have to have something. none is said when there is none.
-func Propagated(reports []progress.Report, none metav1.Condition) metav1.Condition {
+func Propagated(reports []statuscache.Report, none metav1.Condition) metav1.Condition {
 	return over(reports, none, v1alpha1.ConditionPropagated, v1alpha1.ReasonPropagated, v1alpha1.ReasonPropagating,
 		func(c *v1alpha1.ClusterState) string {
 			if c.Propagated || c.DesiredRevision == "" {
@@ -103,7 +103,7 @@ func Propagated(reports []progress.Report, none metav1.Condition) metav1.Conditi
 }
 
 // Realized is what was read back from the members that have to have something, or have to be rid of it.
-func Realized(reports []progress.Report, none metav1.Condition) metav1.Condition {
+func Realized(reports []statuscache.Report, none metav1.Condition) metav1.Condition {
 	return over(reports, none, v1alpha1.ConditionRealized, v1alpha1.ReasonRealized, v1alpha1.ReasonNotRealized,
 		func(c *v1alpha1.ClusterState) string {
 			switch {
@@ -117,7 +117,7 @@ func Realized(reports []progress.Report, none metav1.Condition) metav1.Condition
 		})
 }
 
-func over(reports []progress.Report, none metav1.Condition, conditionType, yes, no string,
+func over(reports []statuscache.Report, none metav1.Condition, conditionType, yes, no string,
 	complaint func(*v1alpha1.ClusterState) string) metav1.Condition {
 	var bad []string
 	wanted := false

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/enforcer/istio"
@@ -20,7 +20,7 @@ import (
 
 // Drivers make enforcers ready.
 type Drivers struct {
-	Index *index.Index
+	Index *policycache.Cache
 	// Carried tells whether the host can bring Istio's policies to the members, and why not: "" when it can.
 	Carried func() (carried bool, why string)
 	// NoHTTP says why a member cannot enforce Cilium's rules about requests; "": it can.
@@ -54,7 +54,7 @@ type Reason struct {
 }
 
 // Of is the enforcer of a name, or why there is none.
-func (d *Drivers) Of(name v1alpha1.EnforcerName, v *index.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *Reason) {
+func (d *Drivers) Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *Reason) {
 	switch name {
 	case v1alpha1.EnforcerCilium:
 		return d.forCilium(clusters), nil
@@ -120,7 +120,7 @@ func (d *Drivers) declared(clusters []federation.Cluster) (istio.Config, string)
 }
 
 // forIstio makes the enforcer anew when something changed that it knows, and once a second, because denies begin and end.
-func (d *Drivers) forIstio(v *index.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, error) {
+func (d *Drivers) forIstio(v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	config, text := d.declared(clusters)
@@ -147,7 +147,7 @@ func (d *Drivers) forIstio(v *index.View, clusters []federation.Cluster, now tim
 
 // denying are units of Istio's classes that together have every deny which counts somewhere: of those of one class that a
 // deny covers, one in Enforce says as much as all.
-func (d *Drivers) denying(v *index.View, now time.Time) []policy.Unit {
+func (d *Drivers) denying(v *policycache.View, now time.Time) []policy.Unit {
 	denied := d.Index.Denied()
 	if len(denied) == 0 {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/testenv"
 )
@@ -25,9 +25,9 @@ const (
 var at = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 // world is an index with two classes that Istio enforces, and an enforced resource of each.
-func world(t *testing.T, more ...client.Object) (*index.Index, *testenv.Objects) {
+func world(t *testing.T, more ...client.Object) (*policycache.Cache, *testenv.Objects) {
 	t.Helper()
-	x, cache := index.New(index.NewFeeds()), &testenv.Objects{}
+	x, cache := policycache.New(policycache.NewQueues()), &testenv.Objects{}
 	if _, err := x.Listen(t.Context(), cache); err != nil {
 		t.Fatal(err)
 	}
@@ -63,7 +63,7 @@ func members(declared ...string) []federation.Cluster {
 }
 
 // rules of the first object that a resource is given for its base mode.
-func rules(t *testing.T, d *Drivers, x *index.Index, clusters []federation.Cluster, now time.Time) int {
+func rules(t *testing.T, d *Drivers, x *policycache.Cache, clusters []federation.Cluster, now time.Time) int {
 	t.Helper()
 	e, why := d.Of(v1alpha1.EnforcerIstio, x.View(), clusters, now)
 	if why != nil {

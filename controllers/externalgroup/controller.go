@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/acp-io/acp/controllers/feed"
-	"github.com/acp-io/acp/controllers/index"
-	"github.com/acp-io/acp/controllers/pace"
-	"github.com/acp-io/acp/controllers/patience"
+	"github.com/acp-io/acp/controllers/grace"
+	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -22,7 +22,7 @@ import (
 
 // Reconciler reconciles the groups of one subject at a time.
 type Reconciler struct {
-	Index     *index.Index
+	Index     *policycache.Cache
 	Fleet     federation.Members
 	Federated federation.Host
 	Render    func(policy.ExternalGroup) (enforcer.Rendering, error)
@@ -30,9 +30,9 @@ type Reconciler struct {
 	Effect func(before, after map[string]any) enforcer.Effect
 	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Subjects knows who is
 	// waited for.
-	Line     *pace.Line
+	Line     *writequeue.Queue
 	Owes     func(object string)
-	Subjects *feed.Feed
+	Subjects *requestqueue.Queue
 
 	Clock clock.PassiveClock
 
@@ -40,7 +40,7 @@ type Reconciler struct {
 	// rendered is what Render made of each subject's group, as it was last.
 	rendered map[string]rendering
 	// handing are the subjects whose addresses wait for their next subject.
-	handing patience.Patience
+	handing grace.Tracker
 }
 
 type rendering struct {
@@ -52,15 +52,15 @@ const (
 	workers = 4
 	// attempts at a federated object that others write to at the same time.
 	attempts = 3
-	// soon is when a decision that met a newer object, or has to wait for one, is taken again, if no event comes first.
-	soon = 50 * time.Millisecond
+	// conflictRequeueDelay is when a decision that met a newer object, or has to wait for one, is taken again, if no event comes first.
+	conflictRequeueDelay = 50 * time.Millisecond
 )
 
 // +kubebuilder:rbac:groups=types.kubefed.io,resources=federatedciliumcidrgroups,verbs=get;list;watch;create;update;delete
 
 // SetupWithManager registers the controller; its requests come from Subjects when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Context) error) error {
-	return r.Subjects.Drive(mgr, feed.Controller{Name: "externalgroup", Key: "subject", Workers: workers, Reconciler: r}, ready)
+	return r.Subjects.AddController(mgr, requestqueue.Controller{Name: "externalgroup", Key: "subject", Workers: workers, Reconciler: r}, ready)
 }
 
 // Reconcile brings the groups of one subject forward.
@@ -73,22 +73,22 @@ func (r *Reconciler) Reconcile(ctx context.Context, subject string) (reconcile.R
 	if !r.Index.CarriesGroups() {
 		return reconcile.Result{}, nil
 	}
-	asked, waits := r.Subjects.Asked(subject), false
+	asked, waits := r.Subjects.Pending(subject), false
 	err := federation.ErrStale
 	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
 		waits, err = r.bring(ctx, subject, asked != 0)
 	}
 	if errors.Is(err, errHandsOver) {
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	if !waits {
 		r.Line.Done(subject)
 		if err == nil {
-			r.Subjects.Answered(subject, asked)
+			r.Subjects.Complete(subject, asked)
 		}
 	}
 	if errors.Is(err, federation.ErrStale) {
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	return reconcile.Result{}, err
 }
@@ -107,7 +107,7 @@ func (r *Reconciler) bring(ctx context.Context, subject string, asked bool) (wai
 	if (len(wanted) == 0 || r.takes(writes)) && r.handsOver(view, subject) {
 		return false, errHandsOver
 	}
-	if len(writes) > 0 && !r.Line.Ask(pace.Work{Unit: subject, Kind: r.order(writes, asked), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
+	if len(writes) > 0 && !r.Line.TryAdmit(writequeue.Request{Unit: subject, Priority: r.order(writes, asked), Members: federation.MembersOf(writes)}, r.Clock.Now()) {
 		return true, nil
 	}
 	if err := r.write(ctx, subject, writes); err != nil {
@@ -125,14 +125,14 @@ func (r *Reconciler) bring(ctx context.Context, subject string, asked bool) (wai
 }
 
 // order tells what kind of work it is to write objects.
-func (r *Reconciler) order(writes []*federation.Object, asked bool) pace.Kind {
+func (r *Reconciler) order(writes []*federation.Object, asked bool) writequeue.Priority {
 	switch {
 	case r.takes(writes):
-		return pace.Revocation
+		return writequeue.Revocation
 	case asked:
-		return pace.Grant
+		return writequeue.Grant
 	default:
-		return pace.Bulk
+		return writequeue.Bulk
 	}
 }
 

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/feed"
-	"github.com/acp-io/acp/controllers/index"
-	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -77,7 +77,7 @@ type machines struct {
 	objects testenv.Objects
 	host    *store
 	groups  *Reconciler
-	index   *index.Index
+	index   *policycache.Cache
 	// queues are what the index asked to look at, by kind.
 	queues map[string]workqueue.TypedRateLimitingInterface[string]
 	all    []*v1alpha1.ExternalWorkload
@@ -90,11 +90,11 @@ const (
 
 func newMachines(t testing.TB, count, subjects int) *machines {
 	t.Helper()
-	feeds := index.NewFeeds()
-	m := &machines{TB: t, host: &store{objects: map[string]*federation.Object{}}, index: index.New(feeds),
+	feeds := policycache.NewQueues()
+	m := &machines{TB: t, host: &store{objects: map[string]*federation.Object{}}, index: policycache.New(feeds),
 		queues: map[string]workqueue.TypedRateLimitingInterface[string]{}}
 	m.groups = &Reconciler{Index: m.index, Fleet: two{}, Federated: m.host, Render: cilium.RenderGroup, Effect: cilium.GroupEffectOf,
-		Line: pace.NewLine("test", pace.Limits{Owed: 1, Patience: time.Hour}), Owes: func(string) {}, Subjects: feeds.Groups, Clock: clock.RealClock{}}
+		Line: writequeue.New("test", writequeue.Limits{MaxPending: 1, PendingTimeout: time.Hour}), Owes: func(string) {}, Subjects: feeds.Groups, Clock: clock.RealClock{}}
 	if _, err := m.index.Listen(t.Context(), &m.objects); err != nil {
 		t.Fatal(err)
 	}
@@ -119,7 +119,7 @@ func newMachines(t testing.TB, count, subjects int) *machines {
 				Subjects: []v1alpha1.Subject{v1alpha1.Subject(fmt.Sprint(subjectHead, i))},
 				Actions:  []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{resource}}}}})
 	}
-	for kind, f := range map[string]*feed.Feed{"group": feeds.Groups, "workload": feeds.Workloads, "unit": feeds.Units, "policy": feeds.Policies,
+	for kind, f := range map[string]*requestqueue.Queue{"group": feeds.Groups, "workload": feeds.Workloads, "unit": feeds.Units, "policy": feeds.Policies,
 		"resource class": feeds.ResourceClasses, "subject class": feeds.SubjectClasses} {
 		q := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
 		t.Cleanup(q.ShutDown)

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -21,7 +21,7 @@ const handoverPatience = 3 * time.Second
 // handsOver tells that all addresses that a subject loses become other subjects', and that one of these does not have them
 // in some member yet. Taken away now, they would be nobody's until then, and refused. While an address is in both groups,
 // what passes is allowed to one of the two and denied to neither: it passed before, or passes after.
-func (r *Reconciler) handsOver(view *index.View, subject string) bool {
+func (r *Reconciler) handsOver(view *policycache.View, subject string) bool {
 	e, ok := r.Federated.Get(v1alpha1.ObjectPrefix + policy.UnitID(subject))
 	if !ok || len(e.Placement) == 0 || e.Resource() != subject {
 		return r.patient(subject, false)
@@ -46,7 +46,7 @@ func (r *Reconciler) handsOver(view *index.View, subject string) bool {
 
 // patient is waits, but for not longer than handoverPatience.
 func (r *Reconciler) patient(subject string, waits bool) bool {
-	return r.handing.Waits(subject, waits, r.Clock.Now(), handoverPatience)
+	return r.handing.InGrace(subject, waits, r.Clock.Now(), handoverPatience)
 }
 
 func addressesIn(spec map[string]any) []netip.Prefix {
@@ -62,7 +62,7 @@ func addressesIn(spec map[string]any) []netip.Prefix {
 }
 
 // inherited tells whether all of a prefix is still the subject's own or other subjects', which are added to heirs.
-func inherited(view *index.View, subject string, p netip.Prefix, heirs map[string]bool) bool {
+func inherited(view *policycache.View, subject string, p netip.Prefix, heirs map[string]bool) bool {
 	if p.IsSingleIP() {
 		heir, ok := view.SubjectOfAddress(p.Addr())
 		if ok && heir != subject {
@@ -90,7 +90,7 @@ func size(bits int, p netip.Prefix) *big.Int {
 }
 
 // expects tells whether a subject's addresses are on their way to a member that answers.
-func (r *Reconciler) expects(view *index.View, subject string) bool {
+func (r *Reconciler) expects(view *policycache.View, subject string) bool {
 	objects, err := r.Of(view, subject)
 	if err != nil {
 		return false // they will not come

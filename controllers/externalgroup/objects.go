@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -25,7 +25,7 @@ type Object struct {
 }
 
 // Of returns the objects of a subject.
-func (r *Reconciler) Of(view *index.View, subject string) ([]Object, error) {
+func (r *Reconciler) Of(view *policycache.View, subject string) ([]Object, error) {
 	rendered, err := r.render(view, subject)
 	if err != nil {
 		return nil, err
@@ -41,7 +41,7 @@ func (r *Reconciler) Of(view *index.View, subject string) ([]Object, error) {
 
 // Lingering returns the objects with a label that have to go and are still on the host. A rule that selects groups by
 // their label has their addresses until then.
-func (r *Reconciler) Lingering(view *index.View, label string) []Object {
+func (r *Reconciler) Lingering(view *policycache.View, label string) []Object {
 	var out []Object
 	for _, e := range r.Federated.List() {
 		if _, labelled := e.TemplateLabels[label]; !labelled || e.Resource() == "" {
@@ -55,7 +55,7 @@ func (r *Reconciler) Lingering(view *index.View, label string) []Object {
 }
 
 // render renders a subject's group once for each change of it: a unit that is about a whole class asks for all of them.
-func (r *Reconciler) render(view *index.View, subject string) ([]enforcer.Rendered, error) {
+func (r *Reconciler) render(view *policycache.View, subject string) ([]enforcer.Rendered, error) {
 	g, ok := view.Group(subject)
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func names(rendered []enforcer.Rendered, name string) bool {
 }
 
 // Ensure writes the objects of a subject to the host if they are not there as they have to be.
-func (r *Reconciler) Ensure(ctx context.Context, view *index.View, subject string) error {
+func (r *Reconciler) Ensure(ctx context.Context, view *policycache.View, subject string) error {
 	rendered, err := r.render(view, subject)
 	if err != nil {
 		return err
@@ -95,7 +95,7 @@ func (r *Reconciler) Ensure(ctx context.Context, view *index.View, subject strin
 }
 
 // writes are the objects of a subject that are not on the host as they have to be, as they have to be.
-func (r *Reconciler) writes(view *index.View, subject string, rendered []enforcer.Rendered) ([]*federation.Object, error) {
+func (r *Reconciler) writes(view *policycache.View, subject string, rendered []enforcer.Rendered) ([]*federation.Object, error) {
 	var out []*federation.Object
 	for i := range rendered {
 		next, err := r.next(view, subject, &rendered[i])
@@ -121,7 +121,7 @@ func (r *Reconciler) placement(e *federation.Object) []string {
 }
 
 // next is an object as it has to be; nil: it is like that.
-func (r *Reconciler) next(view *index.View, subject string, rendered *enforcer.Rendered) (*federation.Object, error) {
+func (r *Reconciler) next(view *policycache.View, subject string, rendered *enforcer.Rendered) (*federation.Object, error) {
 	o, revision := &rendered.Object, rendered.Revision
 	e, exists := r.Federated.Get(o.Name)
 	clusters := r.placement(e)

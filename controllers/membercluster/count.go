@@ -2,7 +2,7 @@ package membercluster
 
 import (
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -16,9 +16,9 @@ type Units struct {
 }
 
 // count goes through the board once, for all members.
-func count(board *progress.Board) map[string]*Units {
+func count(board *statuscache.Cache) map[string]*Units {
 	out := map[string]*Units{}
-	board.Each(func(r *progress.Report) {
+	board.Each(func(r *statuscache.Report) {
 		for i := range r.Clusters {
 			c := &r.Clusters[i]
 			u := out[string(c.Name)]
@@ -32,7 +32,7 @@ func count(board *progress.Board) map[string]*Units {
 	return out
 }
 
-func (u *Units) add(r *progress.Report, c *v1alpha1.ClusterState) {
+func (u *Units) add(r *statuscache.Report, c *v1alpha1.ClusterState) {
 	u.States[c.State]++
 	o := &u.Objects
 	o.Managed++

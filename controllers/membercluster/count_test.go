@@ -8,17 +8,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 func TestCount(t *testing.T) {
-	board := progress.NewBoard()
+	board := statuscache.New()
 	states := []v1alpha1.MemberState{v1alpha1.MemberRealized, v1alpha1.MemberRealized, v1alpha1.MemberPending, v1alpha1.MemberDrifted,
 		v1alpha1.MemberUnreachable, v1alpha1.MemberLeaked, v1alpha1.MemberOverridden, v1alpha1.MemberQuarantined}
 	for i, s := range states {
-		r := progress.Report{Resource: fmt.Sprint("r", i), Entries: 10 * i, Clusters: []v1alpha1.ClusterState{{Name: "m1", State: s, DesiredRevision: "x"}}}
+		r := statuscache.Report{Resource: fmt.Sprint("r", i), Entries: 10 * i, Clusters: []v1alpha1.ClusterState{{Name: "m1", State: s, DesiredRevision: "x"}}}
 		if i == 0 {
 			r.Entries = 70 // as many as the last
 			r.Clusters = append(r.Clusters, v1alpha1.ClusterState{Name: "m2", State: v1alpha1.MemberLeaked})

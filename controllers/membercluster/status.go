@@ -11,7 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
@@ -21,7 +21,7 @@ import (
 type facts struct {
 	Cluster federation.Cluster
 	Seen    federation.Observation
-	Look    member.Look
+	Look    memberhealth.Look
 	// Units is nil before every unit was decided once: what is counted then is less than there is.
 	Units *Units
 	// Orphans are objects that look like ACP's and that nothing asks for, by name.

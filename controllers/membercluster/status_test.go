@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
 	"github.com/acp-io/acp/internal/federation/preflight"
@@ -25,7 +25,7 @@ var (
 
 func healthy() *facts {
 	return &facts{Cluster: federation.Cluster{Name: "m1"}, Seen: federation.Observation{Registered: true, Reachable: true},
-		Look: member.Look{Kubernetes: "v1.36.3", Cilium: "v1.20.2", IdentityLimit: 65536, Guard: guard.Present, Marked: true}, Units: &Units{}, Now: now}
+		Look: memberhealth.Look{Kubernetes: "v1.36.3", Cilium: "v1.20.2", IdentityLimit: 65536, Guard: guard.Present, Marked: true}, Units: &Units{}, Now: now}
 }
 
 func TestState(t *testing.T) {
@@ -108,7 +108,7 @@ func TestStatusKeepsWhatIsNotKnownNow(t *testing.T) {
 	}
 
 	gone := *f
-	gone.Now, gone.Look, gone.Units, gone.Identities = now, member.Look{}, nil, nil
+	gone.Now, gone.Look, gone.Units, gone.Identities = now, memberhealth.Look{}, nil, nil
 	gone.Seen = federation.Observation{Registered: true, Message: "away"}
 	after := gone.status(&before)
 	if d := cmp.Diff(before, after, cmpopts.IgnoreFields(v1alpha1.MemberClusterStatus{}, "State", "Since", "Message", "Conditions", "ObservedAt")); d != "" {
@@ -130,19 +130,19 @@ func TestGuardAndDowngrade(t *testing.T) {
 	for _, c := range []struct {
 		reason string
 		before v1alpha1.MemberClusterStatus
-		look   func(*member.Look)
+		look   func(*memberhealth.Look)
 		guard  v1alpha1.GuardState
 		marked bool
 	}{
-		{"all is well", v1alpha1.MemberClusterStatus{}, func(*member.Look) {}, v1alpha1.GuardPresent, false},
-		{"the guard is gone", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *member.Look) { l.Guard = guard.Missing }, v1alpha1.GuardMissing, false},
-		{"it is another", v1alpha1.MemberClusterStatus{}, func(l *member.Look) { l.Guard = guard.Changed }, v1alpha1.GuardChanged, false},
-		{"it may not be read", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *member.Look) { l.Guard = guard.Unknown }, v1alpha1.GuardUnknown, false},
-		{"nobody answers", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *member.Look) { *l = member.Look{Guard: guard.Unknown} }, v1alpha1.GuardPresent, false},
-		{"nobody ever did", v1alpha1.MemberClusterStatus{}, func(l *member.Look) { *l = member.Look{Guard: guard.Unknown} }, v1alpha1.GuardUnknown, false},
-		{"a mark is there", v1alpha1.MemberClusterStatus{}, func(l *member.Look) { l.Mark = mark }, v1alpha1.GuardPresent, true},
-		{"and went", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(*member.Look) {}, v1alpha1.GuardPresent, false},
-		{"and cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(l *member.Look) { l.Marked = false }, v1alpha1.GuardPresent, true},
+		{"all is well", v1alpha1.MemberClusterStatus{}, func(*memberhealth.Look) {}, v1alpha1.GuardPresent, false},
+		{"the guard is gone", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.Look) { l.Guard = guard.Missing }, v1alpha1.GuardMissing, false},
+		{"it is another", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.Look) { l.Guard = guard.Changed }, v1alpha1.GuardChanged, false},
+		{"it may not be read", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.Look) { l.Guard = guard.Unknown }, v1alpha1.GuardUnknown, false},
+		{"nobody answers", v1alpha1.MemberClusterStatus{Guard: v1alpha1.GuardPresent}, func(l *memberhealth.Look) { *l = memberhealth.Look{Guard: guard.Unknown} }, v1alpha1.GuardPresent, false},
+		{"nobody ever did", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.Look) { *l = memberhealth.Look{Guard: guard.Unknown} }, v1alpha1.GuardUnknown, false},
+		{"a mark is there", v1alpha1.MemberClusterStatus{}, func(l *memberhealth.Look) { l.Mark = mark }, v1alpha1.GuardPresent, true},
+		{"and went", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(*memberhealth.Look) {}, v1alpha1.GuardPresent, false},
+		{"and cannot be read now", v1alpha1.MemberClusterStatus{Downgrade: &v1alpha1.MemberDowngrade{}}, func(l *memberhealth.Look) { l.Marked = false }, v1alpha1.GuardPresent, true},
 	} {
 		t.Run(c.reason, func(t *testing.T) {
 			f := healthy()

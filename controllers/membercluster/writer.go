@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/member"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/memberhealth"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -33,8 +33,8 @@ type Writer struct {
 	Client client.Client
 	Fleet  Fleet
 	// Looked is what the preflight last found in a member; false: it has not looked yet.
-	Looked func(cluster string) (member.Look, bool)
-	Board  *progress.Board
+	Looked func(cluster string) (memberhealth.Look, bool)
+	Board  *statuscache.Cache
 	// Complete tells whether every unit was decided at least once. It is asked until it says so.
 	Complete func() bool
 	// Ready waits until the host's objects are listed.

@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/pace"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -24,7 +24,7 @@ type outcome struct {
 	Plan plan
 	// Existing are the Federated objects as they are now.
 	Existing []*federation.Object
-	Problem  *progress.Problem
+	Problem  *statuscache.Problem
 	// Wrote: some of them changed just now.
 	Wrote bool
 	// Waits: the plan is for later, because it is not urgent and KubeFed has enough to do, because of WaitsFor, or because KubeFed is
@@ -54,18 +54,18 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 	out.Plan = p
 	kind := order(f, &p, asked)
 	missing := ""
-	if kind < pace.Revocation {
+	if kind < writequeue.Revocation {
 		missing = closesWithout(f, &p)
 	}
-	if r.closing.Waits(f.Resource, missing != "", f.Now, closingPatience) {
+	if r.closing.InGrace(f.Resource, missing != "", f.Now, closingPatience) {
 		out.Waits, out.WaitsFor = true, missing
 		return out, nil
 	}
-	if r.settling.unsettled(f.Existing, p.Writes, r.Settle) {
+	if r.settling.unsettled(f.Existing, p.Writes, r.MaxInFlight) {
 		out.Waits, out.Soon = true, true
 		return out, nil
 	}
-	if len(p.Writes) > 0 && !r.Line.Ask(pace.Work{Unit: f.Resource, Kind: kind, Members: federation.MembersOf(p.Writes)}, f.Now) {
+	if len(p.Writes) > 0 && !r.Queue.TryAdmit(writequeue.Request{Unit: f.Resource, Priority: kind, Members: federation.MembersOf(p.Writes)}, f.Now) {
 		out.Waits = true
 		return out, nil
 	}
@@ -73,24 +73,24 @@ func (r *Reconciler) act(ctx context.Context, f *facts, asked bool) (outcome, er
 		return out, err
 	}
 	if err := r.before(ctx, f, &p); err != nil {
-		out.Problem = &progress.Problem{Reason: v1alpha1.ReasonWriteFailed,
+		out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed,
 			Message: "a group of external workloads could not be written, so the unit waits; it is tried again, and the adapter's log has the error"}
 		return out, err
 	}
 	for _, next := range p.Writes {
 		written, err := r.Federated.Apply(ctx, next)
 		if err != nil {
-			out.Problem = &progress.Problem{Reason: v1alpha1.ReasonWriteFailed,
+			out.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonWriteFailed,
 				Message: fmt.Sprintf("the federated object %s could not be written; it is tried again, and the adapter's log has the error", next.Meta.Name)}
 			return out, err
 		}
 		log.FromContext(ctx).Info("Wrote federated object", "name", written.Key(), "revision", written.Meta.Labels[v1alpha1.LabelRevision],
 			"placement", written.Placement)
-		if kind >= pace.Revocation && r.Direct != nil {
-			r.Direct.Send(written)
+		if kind >= writequeue.Revocation && r.MemberWriter != nil {
+			r.MemberWriter.Send(written)
 		}
 		r.settling.written(written.Key())
-		r.Owes(written.Key())
+		r.UpdatePending(written.Key())
 		r.measureExpiry(f, written)
 		out.Existing, out.Wrote = replace(out.Existing, written), true
 	}

@@ -11,14 +11,14 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
 )
 
 // assess tells the truth about the unit after the plan was carried out, or put off. It is pure.
-func assess(f *facts, done *outcome) progress.Report {
+func assess(f *facts, done *outcome) statuscache.Report {
 	p, existing := &done.Plan, done.Existing
-	r := progress.Report{Resource: f.Resource, Version: f.View.Version, Wanted: f.Wanted, Problem: done.Problem,
+	r := statuscache.Report{Resource: f.Resource, Version: f.View.Version, Wanted: f.Wanted, Problem: done.Problem,
 		SIDs: map[string][]string{}, Objects: objectNames(f, p, existing)}
 	switch {
 	case p.Kept:

@@ -7,7 +7,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -25,7 +25,7 @@ func accepted(o *v1alpha1.ProtectedResource, problems []policy.Problem) metav1.C
 }
 
 // compiled tells whether everything became part of the unit, and the unit was written.
-func compiled(r *progress.Report) metav1.Condition {
+func compiled(r *statuscache.Report) metav1.Condition {
 	switch {
 	case r.Problem != nil:
 		return condition.False(v1alpha1.ConditionCompiled, r.Problem.Reason, r.Problem.Message)

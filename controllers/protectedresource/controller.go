@@ -17,12 +17,12 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/dataplane"
 	"github.com/acp-io/acp/controllers/externalgroup"
-	"github.com/acp-io/acp/controllers/feed"
-	"github.com/acp-io/acp/controllers/index"
-	"github.com/acp-io/acp/controllers/measure"
-	"github.com/acp-io/acp/controllers/pace"
-	"github.com/acp-io/acp/controllers/patience"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/grace"
+	"github.com/acp-io/acp/controllers/metrics"
+	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/statuscache"
+	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
@@ -31,7 +31,7 @@ import (
 // Reconciler reconciles resources by name, so that two ProtectedResources of one name are one matter.
 type Reconciler struct {
 	Client    client.Client
-	Index     *index.Index
+	Cache     *policycache.Cache
 	Fleet     federation.Members
 	Federated federation.Host
 	// Groups are written before the units that refer to them.
@@ -47,36 +47,36 @@ type Reconciler struct {
 	// Mark is that of a downgrade in a member; nil: there is none.
 	Mark      func(cluster string) *guard.Downgrade
 	Enforcers Enforcers
-	Board     *progress.Board
-	// Line says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is
+	Reports   *statuscache.Cache
+	// Queue says whose turn it is to be written, Owes tells it what KubeFed owes of an object now, and Units knows who is
 	// waited for.
-	Line *pace.Line
+	Queue *writequeue.Queue
 	// Workers is how many resources are reconciled at the same time; 0 is DefaultWorkers.
-	Workers int
-	Owes    func(object string)
-	// Direct brings what is urgent to the members beside KubeFed; nil: nobody does.
-	Direct interface{ Send(o *federation.Object) }
-	// Settle is how long a change of an object waits at most for what KubeFed says about the one before.
-	Settle time.Duration
-	Units  *feed.Feed
-	// Measures count what happens to units.
-	Measures *measure.Measures
+	Workers       int
+	UpdatePending func(object string)
+	// MemberWriter brings what is urgent to the members beside KubeFed; nil: nobody does.
+	MemberWriter interface{ Send(o *federation.Object) }
+	// MaxInFlight is how long a change of an object waits at most for what KubeFed says about the one before.
+	MaxInFlight time.Duration
+	Units       *requestqueue.Queue
+	// Metrics count what happens to units.
+	Metrics *metrics.UnitMetrics
 	// Policies is told which policies a report concerns.
-	Policies *feed.Feed
+	Policies *requestqueue.Queue
 	Clock    clock.PassiveClock
 	Events   events.EventRecorder
 
 	settling settling
 	// closing are the resources that would refuse what they mean to let in, and wait for it.
-	closing patience.Patience
-	// untold are the resources whose status waits for more to say.
-	untold patience.Patience
+	closing grace.Tracker
+	// deferredStatus are the resources whose status waits for more to say.
+	deferredStatus grace.Tracker
 }
 
 // Enforcers are those that are driven now.
 type Enforcers interface {
 	// Of is the enforcer of a name, or why there is none.
-	Of(name v1alpha1.EnforcerName, v *index.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *dataplane.Reason)
+	Of(name v1alpha1.EnforcerName, v *policycache.View, clusters []federation.Cluster, now time.Time) (enforcer.Enforcer, *dataplane.Reason)
 	// Lacking says of members why they enforce nothing of what an enforcer gives them.
 	Lacking(name v1alpha1.EnforcerName, clusters []federation.Cluster) map[string]string
 }
@@ -87,11 +87,11 @@ const DefaultWorkers = 8
 // attempts at a federated object that KubeFed writes to at the same time. Each begins with the newer object.
 const attempts = 3
 
-// soon is when a decision that met a newer object is taken again, if no event comes first.
-const soon = 50 * time.Millisecond
+// conflictRequeueDelay is when a decision that met a newer object is taken again, if no event comes first.
+const conflictRequeueDelay = 50 * time.Millisecond
 
-// later is when somebody looks whether the patience of what waits is over; what it waits for wakes it before.
-const later = time.Second
+// graceCheckInterval is when somebody looks whether the patience of what waits is over; what it waits for wakes it before.
+const graceCheckInterval = time.Second
 
 // The finalizer is a patch of the object itself; its spec is never written.
 //
@@ -104,14 +104,14 @@ const later = time.Second
 
 // SetupWithManager registers the controller; its requests come from Units when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Context) error) error {
-	return r.Units.Drive(mgr, feed.Controller{Name: "protectedresource", Key: "resource", Workers: cmp.Or(r.Workers, DefaultWorkers), Reconciler: r}, ready)
+	return r.Units.AddController(mgr, requestqueue.Controller{Name: "protectedresource", Key: "resource", Workers: cmp.Or(r.Workers, DefaultWorkers), Reconciler: r}, ready)
 }
 
 // Reconcile brings one resource forward and tells how far it is.
 func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.Result, error) {
 	var f *facts
 	var done outcome
-	asked := r.Units.Asked(resource)
+	asked := r.Units.Pending(resource)
 	err := federation.ErrStale
 	for attempt := 0; attempt < attempts && errors.Is(err, federation.ErrStale); attempt++ {
 		if f, err = r.gather(resource); errors.Is(err, errNotReady) {
@@ -122,32 +122,32 @@ func (r *Reconciler) Reconcile(ctx context.Context, resource string) (reconcile.
 		done, err = r.act(ctx, f, asked != 0)
 	}
 	if !done.Waits {
-		r.Line.Done(resource)
+		r.Queue.Done(resource)
 		if err == nil {
-			r.Units.Answered(resource, asked)
+			r.Units.Complete(resource, asked)
 		}
 	}
 	if errors.Is(err, federation.ErrStale) || errors.Is(err, errConflict) {
 		log.FromContext(ctx).V(1).Info("Deciding again", "because", err.Error())
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
 	// What failed is told before it is tried again.
-	untold, statusErr := r.report(ctx, f, done)
+	deferred, statusErr := r.report(ctx, f, done)
 	if statusErr != nil {
 		if errors.Is(statusErr, errConflict) {
-			return reconcile.Result{RequeueAfter: soon}, err
+			return reconcile.Result{RequeueAfter: conflictRequeueDelay}, err
 		}
 		err = errors.Join(err, statusErr)
 	}
 	if err == nil && done.WaitsFor != "" {
-		return reconcile.Result{RequeueAfter: later}, nil
+		return reconcile.Result{RequeueAfter: graceCheckInterval}, nil
 	}
 	if err == nil && (done.Soon || f.firstGroups()) {
 		// What happened to a group before the board knew that this unit refers to it woke nobody.
-		return reconcile.Result{RequeueAfter: soon}, nil
+		return reconcile.Result{RequeueAfter: conflictRequeueDelay}, nil
 	}
-	if err == nil && untold > 0 {
-		return reconcile.Result{RequeueAfter: untold, Priority: new(feed.Told)}, nil
+	if err == nil && deferred > 0 {
+		return reconcile.Result{RequeueAfter: deferred, Priority: new(requestqueue.StatusUpdate)}, nil
 	}
 	return reconcile.Result{}, err
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -24,7 +24,7 @@ type Members interface {
 	// Takes returns why a member's identities may lack one of some label keys; "": they have all of them.
 	Takes(cluster string, keys []string) string
 	// Without returns the members whose identities may lack one of some label keys, by name.
-	Without(keys []string) []member.Lack
+	Without(keys []string) []memberhealth.Lack
 }
 
 // what an object is called beside the unit's Cilium policies, which are just the policy.
@@ -138,9 +138,9 @@ func subjectKeys(u *policy.Unit, deniesOnly bool) []string {
 // nobody knows only denies count.
 func (f *facts) unmatched() string {
 	if f.sources == nil {
-		lacks := slices.DeleteFunc(f.Members.Without(subjectKeys(&f.Unit, false)), func(l member.Lack) bool { return l.Unknown })
+		lacks := slices.DeleteFunc(f.Members.Without(subjectKeys(&f.Unit, false)), func(l memberhealth.Lack) bool { return l.Unknown })
 		for _, l := range f.Members.Without(subjectKeys(&f.Unit, true)) {
-			if !slices.ContainsFunc(lacks, func(k member.Lack) bool { return k.Member == l.Member }) {
+			if !slices.ContainsFunc(lacks, func(k memberhealth.Lack) bool { return k.Member == l.Member }) {
 				lacks = append(lacks, l)
 			}
 		}
@@ -157,7 +157,7 @@ func (f *facts) unmatched() string {
 const namedMembers = 5
 
 // membersOf names members with the reason of the first: "m1 (why) and 7 more members: m2, m3, m4, m5 and others".
-func membersOf(lacks []member.Lack) string {
+func membersOf(lacks []memberhealth.Lack) string {
 	text := fmt.Sprintf("%s (%s)", lacks[0].Member, lacks[0].Why)
 	more := lacks[1:]
 	if len(more) == 0 {

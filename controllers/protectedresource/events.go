@@ -6,7 +6,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 )
 
 // Reasons of Events. Each is told once per change, never again while it lasts.
@@ -19,7 +19,7 @@ const (
 )
 
 // tell makes Events of what changed since the last report.
-func (r *Reconciler) tell(f *facts, before progress.Report, had bool, now *progress.Report) {
+func (r *Reconciler) tell(f *facts, before statuscache.Report, had bool, now *statuscache.Report) {
 	for _, o := range f.Objects {
 		for _, m := range changes(before, now) {
 			r.event(o, corev1.EventTypeWarning, EventMember+string(m.State), string(m.Name)+": "+m.Message)
@@ -32,7 +32,7 @@ func (r *Reconciler) tell(f *facts, before progress.Report, had bool, now *progr
 }
 
 // changes are the members that came into a state that somebody should know of.
-func changes(before progress.Report, now *progress.Report) []v1alpha1.ClusterState {
+func changes(before statuscache.Report, now *statuscache.Report) []v1alpha1.ClusterState {
 	was := map[v1alpha1.ClusterName]v1alpha1.MemberState{}
 	for _, c := range before.Clusters {
 		was[c.Name] = c.State

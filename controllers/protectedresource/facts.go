@@ -9,8 +9,8 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/externalgroup"
-	"github.com/acp-io/acp/controllers/index"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/policycache"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/federation/guard"
@@ -24,7 +24,7 @@ type facts struct {
 	Now      time.Time
 	// Asked is when somebody asked for a change of the unit that is not answered yet; zero: nobody waits.
 	Asked time.Time
-	View  *index.View
+	View  *policycache.View
 	// Objects are the ProtectedResources that name the resource.
 	Objects []*v1alpha1.ProtectedResource
 
@@ -60,7 +60,7 @@ type facts struct {
 	// Clusters are the registered members.
 	Clusters []federation.Cluster
 	// Problem keeps the unit from being written.
-	Problem *progress.Problem
+	Problem *statuscache.Problem
 
 	// Observe tells what a member has.
 	Observe func(cluster, object string) federation.Observation
@@ -77,7 +77,7 @@ type facts struct {
 	// Revision computes the revision of a spec.
 	Revision func(map[string]any) string
 	// Before is the last report, if any. Told is what statuses say, for the time before it.
-	Before progress.Report
+	Before statuscache.Report
 	Told   [][]v1alpha1.ClusterState
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/dataplane"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/federation"
@@ -21,13 +21,13 @@ var errNotReady = errors.New("the host's federated objects and members are not l
 // gather reads everything that a decision rests on.
 func (r *Reconciler) gather(resource string) (*facts, error) {
 	f := &facts{Lacking: map[v1alpha1.EnforcerName]map[string]string{},
-		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.AskedAt(resource), View: r.Index.View(), Objects: r.Index.Protecting(resource),
+		Resource: resource, Now: r.Clock.Now(), Asked: r.Units.PendingSince(resource), View: r.Cache.View(), Objects: r.Cache.Protecting(resource),
 		Clusters: r.Fleet.Clusters(), Observe: r.Fleet.Observe, ObserveGroup: r.Groups.Fleet.Observe, Revision: enforcer.Revision, Members: r.Members, Opened: r.Opened, Unjudged: r.Unjudged, Mark: r.Mark,
 	}
-	f.Before, _ = r.Board.Get(resource)
+	f.Before, _ = r.Reports.Get(resource)
 	f.Existing = r.existing(resource)
 	if taken := r.taken(resource); taken != "" {
-		f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf(
+		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf(
 			"the object %s already protects %s, and one object cannot protect both: choose another name for one of the two", objectName(resource), taken)}
 		return f, nil
 	}
@@ -62,7 +62,7 @@ func (r *Reconciler) told(f *facts) [][]v1alpha1.ClusterState {
 		return out
 	}
 	for _, ref := range f.Unit.From {
-		p, _, ok := r.Index.Policy(ref.Policy)
+		p, _, ok := r.Cache.Policy(ref.Policy)
 		if !ok {
 			continue
 		}
@@ -98,7 +98,7 @@ func (r *Reconciler) taken(resource string) string {
 			continue
 		}
 		other := byName.Resource()
-		if other != "" && other != resource && (len(r.Index.Protecting(other)) > 0 || r.Index.View().Names(other)) {
+		if other != "" && other != resource && (len(r.Cache.Protecting(other)) > 0 || r.Cache.View().Names(other)) {
 			return other
 		}
 	}
@@ -114,11 +114,11 @@ func (r *Reconciler) propagator(f *facts) error {
 		case err == nil:
 			return errNotReady
 		case federation.Missing(err):
-			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonNoPropagator,
+			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator,
 				Message: "KubeFed's CRDs or the Federated kinds are not installed in the host cluster: install KubeFed and apply deploy/kubefed; the adapter notices"}
 			return nil
 		default:
-			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonNoPropagator,
+			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator,
 				Message: "the adapter cannot read KubeFed's objects in the host cluster: apply deploy/rbac/host; its log has the error"}
 			return nil
 		}
@@ -129,7 +129,7 @@ func (r *Reconciler) propagator(f *facts) error {
 func (r *Reconciler) render(f *facts) {
 	clusters, err := federation.Resolve(f.Unit.Placement, f.Clusters)
 	if err != nil {
-		f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("class %s: %s", f.Unit.Class, err)}
+		f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("class %s: %s", f.Unit.Class, err)}
 		return
 	}
 	f.Placement = clusters
@@ -139,10 +139,10 @@ func (r *Reconciler) render(f *facts) {
 		switch {
 		case why != nil && why.Absent:
 			f.Refused = append(f.Refused, unsupported(f.Unit, name, why.Why)...)
-			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonStatementsRefused, Message: fmt.Sprintf("class %s names the enforcer %s: %s", f.Unit.Class, name, why.Why)}
+			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonStatementsRefused, Message: fmt.Sprintf("class %s names the enforcer %s: %s", f.Unit.Class, name, why.Why)}
 			continue
 		case why != nil:
-			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: fmt.Sprintf("enforcer %s: %s; the members keep what they have of it", name, why.Why)}
+			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonNoPropagator, Message: fmt.Sprintf("enforcer %s: %s; the members keep what they have of it", name, why.Why)}
 			f.Stays = append(f.Stays, kindOf(name))
 			continue
 		}
@@ -154,7 +154,7 @@ func (r *Reconciler) render(f *facts) {
 		f.Refused, f.Leaves = append(f.Refused, apart.Refused...), append(f.Leaves, apart.Notes...)
 		out, err := e.Render(u)
 		if err != nil {
-			f.Problem = &progress.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("enforcer %s: %s", name, err)}
+			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("enforcer %s: %s", name, err)}
 			f.Stays = append(f.Stays, kindOf(name))
 			continue
 		}
@@ -274,7 +274,7 @@ func (r *Reconciler) open(f *facts) map[string]enforcer.Rendered {
 	if len(f.Existing) == 0 || len(f.Objects) == 0 {
 		return nil
 	}
-	in := r.Index.ClassesOnly()
+	in := r.Cache.ClassesOnly()
 	o := f.Objects[0].DeepCopy()
 	o.Spec.Mode, o.Spec.ClusterModes, o.Spec.TemporaryAudit = v1alpha1.ModeAudit, nil, nil
 	in.Resources = []*v1alpha1.ProtectedResource{o}

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -27,7 +27,7 @@ func meshed(t *testing.T) *facts {
 		}
 		return r
 	}
-	return &facts{Resource: "r:*", Wanted: true, View: index.New(index.NewFeeds()).View(), Placement: []string{"m1"}, Revision: enforcer.Revision,
+	return &facts{Resource: "r:*", Wanted: true, View: policycache.New(policycache.NewQueues()).View(), Placement: []string{"m1"}, Revision: enforcer.Revision,
 		Unit:     policy.Unit{Resource: "r:*", Enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium, v1alpha1.EnforcerIstio}},
 		Rendered: []enforcer.Rendered{render(enforcer.Object{Kind: "CiliumClusterwideNetworkPolicy"}), render(enforcer.Object{Kind: "AuthorizationPolicy", Namespace: "istio-system"})},
 		Lacking:  map[v1alpha1.EnforcerName]map[string]string{}, Members: sound{}, Opened: func(v1alpha1.EnforcerName, string, string, string) string { return "" },

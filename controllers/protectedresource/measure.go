@@ -6,17 +6,17 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/federation"
 )
 
 // measure counts what differs from what was last reported. When KubeFed has pushed something is KubeFed's own report.
-func (r *Reconciler) measure(f *facts, now *progress.Report) {
+func (r *Reconciler) measure(f *facts, now *statuscache.Report) {
 	if len(now.Clusters) == 0 {
-		r.Measures.Gone(f.Resource)
+		r.Metrics.Forget(f.Resource)
 	}
 	for _, c := range now.Clusters {
-		r.Measures.Member(f.Resource, f.before(string(c.Name)), c, now.Pushed[string(c.Name)], f.Now, f.Asked)
+		r.Metrics.RecordMember(f.Resource, f.before(string(c.Name)), c, now.Pushed[string(c.Name)], f.Now, f.Asked)
 	}
 }
 
@@ -29,13 +29,13 @@ func (r *Reconciler) measureExpiry(f *facts, written *federation.Object) {
 	}
 	since := f.Existing[i].Written
 	for _, name := range federation.SplitNames(f.Existing[i].Meta.Annotations[federation.AnnotationPolicies]) {
-		p, _, ok := r.Index.Policy(name)
+		p, _, ok := r.Cache.Policy(name)
 		if !ok {
 			continue
 		}
 		for s := range p.Spec.Statements {
 			if end, ok := ended(&p.Spec.Statements[s], f.Resource, since, f.Now); ok {
-				r.Measures.Expired(r.Clock.Since(end))
+				r.Metrics.RecordExpiry(r.Clock.Since(end))
 			}
 		}
 	}

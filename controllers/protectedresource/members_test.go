@@ -4,7 +4,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/memberhealth"
 )
 
 // sound are members that enforce everything.
@@ -15,7 +15,7 @@ func (sound) Takes(string, []string) string      { return "" }
 func (sound) HostPods(_, _, _ string) string     { return "" }
 func (sound) Misread(string) string              { return "" }
 
-func (sound) Without([]string) []member.Lack { return nil }
+func (sound) Without([]string) []memberhealth.Lack { return nil }
 
 // unsound says of members why they enforce nothing.
 type unsound map[string]string
@@ -25,19 +25,19 @@ func (unsound) Takes(string, []string) string                  { return "" }
 func (unsound) HostPods(_, _, _ string) string                 { return "" }
 func (unsound) Misread(string) string                          { return "" }
 
-func (unsound) Without([]string) []member.Lack { return nil }
+func (unsound) Without([]string) []memberhealth.Lack { return nil }
 
 // labelless says of members which label keys are not in identities there; "?" stands for any, if nobody knows.
 type labelless map[string]string
 
-func (l labelless) lack(cluster string, keys []string) member.Lack {
+func (l labelless) lack(cluster string, keys []string) memberhealth.Lack {
 	switch key := l[cluster]; {
 	case key == "?":
-		return member.Lack{Member: cluster, Why: "nobody could look", Unknown: true}
+		return memberhealth.Lack{Member: cluster, Why: "nobody could look", Unknown: true}
 	case key != "" && slices.Contains(keys, key):
-		return member.Lack{Member: cluster, Why: key + " is not in identities"}
+		return memberhealth.Lack{Member: cluster, Why: key + " is not in identities"}
 	}
-	return member.Lack{}
+	return memberhealth.Lack{}
 }
 
 func (l labelless) Unenforced(cluster string, keys []string) string { return l.Takes(cluster, keys) }
@@ -46,8 +46,8 @@ func (l labelless) Takes(cluster string, keys []string) string      { return l.l
 func (labelless) HostPods(_, _, _ string) string { return "" }
 func (labelless) Misread(string) string          { return "" }
 
-func (l labelless) Without(keys []string) []member.Lack {
-	var out []member.Lack
+func (l labelless) Without(keys []string) []memberhealth.Lack {
+	var out []memberhealth.Lack
 	for _, c := range slices.Sorted(maps.Keys(l)) {
 		if lack := l.lack(c, keys); lack.Why != "" && len(keys) > 0 {
 			out = append(out, lack)

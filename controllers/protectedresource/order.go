@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/enforcer/istio"
@@ -13,20 +13,20 @@ import (
 
 // order tells what kind of work a plan is, from what it does to what was written before, whatever somebody meant by it.
 // asked: somebody waits for this unit by itself. It is pure.
-func order(f *facts, p *plan, asked bool) pace.Kind {
+func order(f *facts, p *plan, asked bool) writequeue.Priority {
 	worst := enforcer.Gives
 	for _, next := range p.Writes {
 		worst = max(worst, effect(existing(f, next.Key()), next))
 	}
 	switch {
 	case worst == enforcer.Opens:
-		return pace.Downgrade
+		return writequeue.Downgrade
 	case worst == enforcer.Takes:
-		return pace.Revocation
+		return writequeue.Revocation
 	case asked:
-		return pace.Grant
+		return writequeue.Grant
 	default:
-		return pace.Bulk
+		return writequeue.Bulk
 	}
 }
 

@@ -6,7 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/controllers/externalgroup"
-	"github.com/acp-io/acp/controllers/pace"
+	"github.com/acp-io/acp/controllers/writequeue"
 	"github.com/acp-io/acp/internal/federation"
 )
 
@@ -29,26 +29,26 @@ func TestOrder(t *testing.T) {
 		reason    string
 		was, next *federation.Object
 		asked     bool
-		want      pace.Kind
+		want      writequeue.Priority
 	}{
-		{"a new unit that nobody waits for", nil, object(one, "m1"), false, pace.Bulk},
-		{"a new unit that somebody waits for", nil, object(one, "m1"), true, pace.Grant},
-		{"another client", object(one, "m1"), object(both, "m1"), true, pace.Grant},
-		{"a client less, in the middle of a change of everything", object(both, "m1"), object(one, "m1"), false, pace.Revocation},
+		{"a new unit that nobody waits for", nil, object(one, "m1"), false, writequeue.Bulk},
+		{"a new unit that somebody waits for", nil, object(one, "m1"), true, writequeue.Grant},
+		{"another client", object(one, "m1"), object(both, "m1"), true, writequeue.Grant},
+		{"a client less, in the middle of a change of everything", object(both, "m1"), object(one, "m1"), false, writequeue.Revocation},
 		{"a client less in one member only", object(both, "m1", "m2"), with(object(both, "m1", "m2"), func(o *federation.Object) {
 			o.Overrides = map[string]federation.Override{"m2": {Spec: one}}
-		}), false, pace.Revocation},
+		}), false, writequeue.Revocation},
 		{"one member is opened while a client is taken away in another", object(both, "m1", "m2"), with(object(one, "m1", "m2"), func(o *federation.Object) {
 			o.Overrides = map[string]federation.Override{"m2": {Spec: spec(false, "1")}}
-		}), false, pace.Downgrade},
-		{"a temporary audit", object(both, "m1"), object(spec(false, "1", "2"), "m1"), false, pace.Downgrade},
-		{"its end", object(spec(false, "1", "2"), "m1"), object(both, "m1"), true, pace.Grant},
-		{"another member gets it", object(both, "m1"), object(both, "m1", "m2"), true, pace.Grant},
-		{"a member that it closed is left", object(both, "m1", "m2"), object(both, "m1"), false, pace.Downgrade},
-		{"a member is left by what only allowed", object(spec(false, "1"), "m1", "m2"), object(spec(false, "1"), "m1"), false, pace.Revocation},
-		{"what was emptied before goes", object(spec(false), "m1"), object(spec(false)), false, pace.Bulk},
-		{"somebody else's hand was in it", with(object(one, "m1"), func(o *federation.Object) { o.Foreign = true }), object(one, "m1"), false, pace.Revocation},
-		{"a kind that is not understood here", with(object(one, "m1"), func(o *federation.Object) { o.Kind = federation.CiliumGroup }), object(both, "m1"), true, pace.Revocation},
+		}), false, writequeue.Downgrade},
+		{"a temporary audit", object(both, "m1"), object(spec(false, "1", "2"), "m1"), false, writequeue.Downgrade},
+		{"its end", object(spec(false, "1", "2"), "m1"), object(both, "m1"), true, writequeue.Grant},
+		{"another member gets it", object(both, "m1"), object(both, "m1", "m2"), true, writequeue.Grant},
+		{"a member that it closed is left", object(both, "m1", "m2"), object(both, "m1"), false, writequeue.Downgrade},
+		{"a member is left by what only allowed", object(spec(false, "1"), "m1", "m2"), object(spec(false, "1"), "m1"), false, writequeue.Revocation},
+		{"what was emptied before goes", object(spec(false), "m1"), object(spec(false)), false, writequeue.Bulk},
+		{"somebody else's hand was in it", with(object(one, "m1"), func(o *federation.Object) { o.Foreign = true }), object(one, "m1"), false, writequeue.Revocation},
+		{"a kind that is not understood here", with(object(one, "m1"), func(o *federation.Object) { o.Kind = federation.CiliumGroup }), object(both, "m1"), true, writequeue.Revocation},
 	} {
 		f := &facts{}
 		if c.was != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -41,8 +41,8 @@ func TestReplacedObjectClosesUntilItsSuccessorDoes(t *testing.T) {
 		t.Run(c.reason, func(t *testing.T) {
 			old := &federation.Object{Kind: federation.CiliumPolicy, Placement: both, TemplateSpec: spec,
 				Meta: metav1.ObjectMeta{Name: "acp-old", ResourceVersion: "1", Annotations: map[string]string{federation.AnnotationEverPlaced: "m1,m2"}}}
-			feeds := index.NewFeeds()
-			f := &facts{Resource: "r:*", Wanted: true, View: index.New(feeds).View(), Unit: policy.Unit{Resource: "r:*"}, Placement: both,
+			feeds := policycache.NewQueues()
+			f := &facts{Resource: "r:*", Wanted: true, View: policycache.New(feeds).View(), Unit: policy.Unit{Resource: "r:*"}, Placement: both,
 				Rendered: []enforcer.Rendered{rendered}, Existing: []*federation.Object{old}, Revision: enforcer.Revision,
 				Observe: func(cluster, object string) federation.Observation {
 					if object == "acp-old" {

@@ -9,7 +9,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/dataplane"
-	"github.com/acp-io/acp/controllers/index"
+	"github.com/acp-io/acp/controllers/policycache"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
 	"github.com/acp-io/acp/internal/enforcer/istio"
@@ -58,7 +58,7 @@ func (s *scene) join(member string) {
 // enforcersOf are all enforcers, whatever the members can do.
 type enforcersOf map[string]string
 
-func (enforcersOf) Of(name v1alpha1.EnforcerName, _ *index.View, clusters []federation.Cluster, _ time.Time) (enforcer.Enforcer, *dataplane.Reason) {
+func (enforcersOf) Of(name v1alpha1.EnforcerName, _ *policycache.View, clusters []federation.Cluster, _ time.Time) (enforcer.Enforcer, *dataplane.Reason) {
 	if name == v1alpha1.EnforcerCilium {
 		return cilium.Enforcer{}, nil
 	}
@@ -98,7 +98,7 @@ func (s *scene) facts() *facts {
 		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{
 			Statements: slices.Concat(statement("allow", v1alpha1.EffectAllow, s.allowed), statement("deny", v1alpha1.EffectDeny, s.denied))}}},
 	}
-	f := &facts{Resource: sceneResource, Now: time.Unix(1e9, 0), View: &index.View{Snapshot: policy.NewSnapshot(in)}, Objects: in.Resources, Clusters: s.clusters,
+	f := &facts{Resource: sceneResource, Now: time.Unix(1e9, 0), View: &policycache.View{Snapshot: policy.NewSnapshot(in)}, Objects: in.Resources, Clusters: s.clusters,
 		Members: s.members, Revision: enforcer.Revision, Existing: s.existing, Lacking: map[v1alpha1.EnforcerName]map[string]string{},
 		Opened:   func(v1alpha1.EnforcerName, string, string, string) string { return "" },
 		Unjudged: func(v1alpha1.EnforcerName, string) string { return "" }}

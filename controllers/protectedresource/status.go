@@ -16,21 +16,21 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
-	"github.com/acp-io/acp/controllers/feed"
-	"github.com/acp-io/acp/controllers/progress"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/controllers/statuscache"
 )
 
 // report is the only place that tells: the board, the policies that the unit concerns, the status, the events, and, at
 // the very end, the finalizer. It returns how long the status waits for more to say; 0: it does not.
-func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (untold time.Duration, err error) {
+func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (deferred time.Duration, err error) {
 	report := assess(f, &done)
-	before, had := r.Board.Get(f.Resource)
+	before, had := r.Reports.Get(f.Resource)
 	if len(f.Objects) == 0 && !f.View.Names(f.Resource) && len(done.Existing) == 0 && len(report.Clusters) == 0 {
-		r.Board.Drop(f.Resource)
+		r.Reports.Drop(f.Resource)
 	} else {
-		r.Board.Put(report)
+		r.Reports.Put(report)
 	}
-	r.Policies.Add(feed.Urgent, slices.Concat(report.Policies(), before.Policies(), r.Board.Awaited(f.Resource))...)
+	r.Policies.Add(requestqueue.Observed, slices.Concat(report.Policies(), before.Policies(), r.Reports.Awaited(f.Resource))...)
 	r.tell(f, before, had, &report)
 	r.measure(f, &report)
 	if done.Plan.Kept && f.orphaned() && len(done.Existing) > 0 && (!had || before.Wanted) {
@@ -39,14 +39,14 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (untold
 	}
 	var errs []error
 	if done.Wrote && f.first() {
-		r.untold.Waits(f.Resource, false, time.Now(), 0) // it waited for its turn; now it takes what a push takes
+		r.deferredStatus.InGrace(f.Resource, false, time.Now(), 0) // it waited for its turn; now it takes what a push takes
 	}
-	untold = underWay(f, &report)
-	if !r.untold.Waits(f.Resource, untold > 0, time.Now(), untold) {
-		untold = 0
+	deferred = underWay(f, &report)
+	if !r.deferredStatus.InGrace(f.Resource, deferred > 0, time.Now(), deferred) {
+		deferred = 0
 	}
 	for _, o := range f.Objects {
-		if untold > 0 {
+		if deferred > 0 {
 			continue
 		}
 		o, err := r.writeStatus(ctx, f, o, &report)
@@ -57,12 +57,12 @@ func (r *Reconciler) report(ctx context.Context, f *facts, done outcome) (untold
 			errs = append(errs, r.patch(ctx, o, next))
 		}
 	}
-	return untold, errors.Join(errs...)
+	return deferred, errors.Join(errs...)
 }
 
 // underWay tells how long the objects of the resource have nothing more to say than that; 0: one has. What is to be deleted always
 // has.
-func underWay(f *facts, report *progress.Report) time.Duration {
+func underWay(f *facts, report *statuscache.Report) time.Duration {
 	var least time.Duration
 	for i, o := range f.Objects {
 		if o.DeletionTimestamp != nil {
@@ -82,7 +82,7 @@ func (f *facts) first() bool {
 
 // free tells that an object has nothing left that depends on it: it asks for nothing, and either another object of the
 // same name holds the unit, or no host object and no member has anything of it.
-func free(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *progress.Report) bool {
+func free(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *statuscache.Report) bool {
 	if asks(o) || !controllerutil.ContainsFinalizer(o, v1alpha1.FinalizerProtectedResource) {
 		return false
 	}
@@ -94,7 +94,7 @@ func free(f *facts, o *v1alpha1.ProtectedResource, done *outcome, r *progress.Re
 
 // writeStatus writes the status if it differs, and returns the object as it is then.
 func (r *Reconciler) writeStatus(ctx context.Context, f *facts, o *v1alpha1.ProtectedResource,
-	report *progress.Report) (*v1alpha1.ProtectedResource, error) {
+	report *statuscache.Report) (*v1alpha1.ProtectedResource, error) {
 	next := o.DeepCopy()
 	next.Status = status(f, o, report)
 	if equality.Semantic.DeepEqual(o.Status, next.Status) {
@@ -108,14 +108,14 @@ func (r *Reconciler) writeStatus(ctx context.Context, f *facts, o *v1alpha1.Prot
 		return o, fmt.Errorf("write the status of ProtectedResource %s: %w", o.Name, err)
 	}
 	if err == nil {
-		r.Index.WroteResource(next)
+		r.Cache.WroteResource(next)
 	}
 	return next, nil
 }
 
 // status is the whole status of one object. It is pure.
-func status(f *facts, o *v1alpha1.ProtectedResource, report *progress.Report) v1alpha1.ProtectedResourceStatus {
-	reports := []progress.Report{*report}
+func status(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report) v1alpha1.ProtectedResourceStatus {
+	reports := []statuscache.Report{*report}
 	s := v1alpha1.ProtectedResourceStatus{
 		ObservedGeneration: o.Generation, Revision: report.Revision, EffectiveMode: f.mode(""), Clusters: report.Clusters,
 		Conditions: condition.Set(o.Status.Conditions, o.Generation, metav1.NewTime(f.Now),

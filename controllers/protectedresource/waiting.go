@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/controllers/member"
+	"github.com/acp-io/acp/controllers/memberhealth"
 	"github.com/acp-io/acp/internal/enforcer"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/policy"
@@ -16,7 +16,7 @@ type waiting struct {
 	// members are those that are in Audit because Enforce waits.
 	members map[string]bool
 	// lacks are the members that it waits for, by name.
-	lacks []member.Lack
+	lacks []memberhealth.Lack
 }
 
 // why returns why a member is not closed yet; "": Enforce does not wait there.
@@ -54,7 +54,7 @@ func (f *facts) waits() waiting {
 			w.members[c] = true
 		}
 		if why := f.Members.Takes(c, keys); why != "" {
-			w.lacks = append(w.lacks, member.Lack{Member: c, Why: why})
+			w.lacks = append(w.lacks, memberhealth.Lack{Member: c, Why: why})
 		}
 	}
 	if len(w.members) == 0 || len(w.lacks) == 0 {

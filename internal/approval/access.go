@@ -53,7 +53,7 @@ func MayDoItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 func mayItem(c *catalog.Catalog, a Actor, t *Ticket, i int) May {
 	var m May
 	it := &t.Items[i]
-	if onBehalfOf, err := hat(a, t, i); err == nil {
+	if onBehalfOf, err := capacity(a, t, i); err == nil {
 		m.Review = it.Reviewing()
 		m.Reject = !m.Review
 		if m.Reject {
@@ -96,9 +96,9 @@ func (t *Ticket) Undecided() bool {
 	})
 }
 
-// hat is in whose place an actor decides an item that waits: his own if he can, else that of the first for whom he
+// capacity is in whose place an actor decides an item that waits: his own if he can, else that of the first for whom he
 // stands. The error says why he cannot.
-func hat(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
+func capacity(a Actor, t *Ticket, i int) (onBehalfOf string, err error) {
 	if err = t.CanVote(i, a.ID, ""); err == nil {
 		return "", nil
 	}

@@ -72,7 +72,7 @@ func (s *Service) Decide(ctx context.Context, a Actor, number int64, item int, v
 // waitingFor are the items that the actor means; with EveryItem those that wait for him, and then at least one.
 func waitingFor(a Actor, t *Ticket, item int) ([]int, error) {
 	if item != EveryItem {
-		_, err := hat(a, t, item)
+		_, err := capacity(a, t, item)
 		return []int{item}, err
 	}
 	var out []int
@@ -81,7 +81,7 @@ func waitingFor(a Actor, t *Ticket, item int) ([]int, error) {
 		if t.Items[i].State != StatePending {
 			continue
 		}
-		_, err := hat(a, t, i)
+		_, err := capacity(a, t, i)
 		if err == nil {
 			out = append(out, i)
 		} else {
@@ -128,7 +128,7 @@ func (t *Ticket) itemKind(i int) Kind {
 }
 
 func (s *Service) vote(a Actor, t *Ticket, i int, approve bool, comment string) error {
-	onBehalfOf, err := hat(a, t, i)
+	onBehalfOf, err := capacity(a, t, i)
 	if err != nil {
 		return err
 	}
@@ -188,7 +188,7 @@ func (s *Service) review(a Actor, t *Ticket, item int, confirm bool, comment str
 	if item < 0 || item >= len(t.Items) || !t.Items[item].Reviewing() {
 		return failf(CodeConflict, "There is nothing to review.")
 	}
-	onBehalfOf, err := hat(a, t, item)
+	onBehalfOf, err := capacity(a, t, item)
 	if err != nil {
 		return err
 	}

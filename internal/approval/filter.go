@@ -3,7 +3,7 @@ package approval
 import (
 	"slices"
 
-	"github.com/acp-io/acp/internal/words"
+	"github.com/acp-io/acp/internal/tokenize"
 )
 
 // Matches is what a Filter means, but for its order and its page.
@@ -43,13 +43,13 @@ func (t *Ticket) Words() []string {
 	for _, it := range t.Items {
 		in = append(in, it.Application, it.Resource)
 	}
-	return words.Of(in...)
+	return tokenize.Tokens(in...)
 }
 
 // mentions tells whether a ticket has words that begin with all that somebody typed.
 func mentions(t *Ticket, typed string) bool {
-	asked := words.Asked(typed)
-	return len(asked) > 0 && words.Found(t.Words(), asked)
+	asked := tokenize.Prefixes(typed)
+	return len(asked) > 0 && tokenize.Match(t.Words(), asked)
 }
 
 func (f Filter) matchesItem(it Item) bool {

@@ -59,11 +59,11 @@ func Attribute(e Evaluator, o Observation) Record {
 		q.Resources = r.Resources
 	}
 	d := e.DecideEffective(&q)
-	if o.Source.Kind == KindLocalHost && d.Word != policy.Allowed && d.Word != policy.Unmanaged {
-		d = policy.Effective{Decision: policy.Decision{Word: policy.Allowed, Reason: ownNodeReason}}
+	if o.Source.Kind == KindLocalHost && d.Verdict != policy.Allowed && d.Verdict != policy.Unmanaged {
+		d = policy.Effective{Decision: policy.Decision{Verdict: policy.Allowed, Reason: ownNodeReason}}
 		d.Written = d.Decision
 	}
-	r.Word, r.Reason, r.Statements = d.Word, explained(&d), d.Statements
+	r.Word, r.Reason, r.Statements = d.Verdict, explained(&d), d.Statements
 	return r
 }
 
@@ -137,7 +137,7 @@ func (r Record) actionOn(e Evaluator, resource string) string {
 		q.Source, q.Subjects = r.Source.Address, nil
 	}
 	for _, name := range actions {
-		if q.Action = name; e.DecideEffective(&q).Word == r.Word {
+		if q.Action = name; e.DecideEffective(&q).Verdict == r.Word {
 			return name
 		}
 	}

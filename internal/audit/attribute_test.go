@@ -70,7 +70,7 @@ func server(name string, port uint16) Endpoint {
 
 func TestAttribute(t *testing.T) {
 	s := fleet()
-	edge := func(subject, resource string, w policy.Word, v Verdict, sid string, change ...func(*Edge)) Edge {
+	edge := func(subject, resource string, w policy.Verdict, v Verdict, sid string, change ...func(*Edge)) Edge {
 		e := Edge{Cluster: "m1", SourceCluster: "m2", Subject: subject, Resource: resource, Action: "redis:connect", Port: 6379, Protocol: "TCP", Decision: w, Verdict: v}
 		if sid != "" {
 			e.Statement = policy.Ref{Policy: "p", SID: sid}

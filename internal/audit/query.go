@@ -18,7 +18,7 @@ type Filter struct {
 	// Clusters are those of the destinations.
 	Clusters  []string
 	Actions   []string
-	Decisions []policy.Word
+	Decisions []policy.Verdict
 	Verdicts  []Verdict
 	Ports     []uint16
 	// Policy and SID name the statement that decided.
@@ -128,7 +128,7 @@ func (q SeriesQuery) Validate() error {
 // Point counts the connections of one decision in the step that begins at Start.
 type Point struct {
 	Start    time.Time
-	Decision policy.Word
+	Decision policy.Verdict
 	Count    int64
 }
 
@@ -188,7 +188,7 @@ func (q DeniedQuery) Validate() error {
 
 // Filter is what the query selects.
 func (q DeniedQuery) Filter() Filter {
-	f := Filter{Since: q.Since, Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}}
+	f := Filter{Since: q.Since, Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied}}
 	if q.Subject != "" {
 		f.Subjects = []string{q.Subject}
 	}

@@ -82,10 +82,10 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 			d = decided(lag.Has, &then)
 			d.Reason = reasonOlder + d.Reason
 		case lag.Kind == LagNothing:
-			d = policy.Decision{Word: policy.Unmanaged, Reason: reasonNothing}
+			d = policy.Decision{Verdict: policy.Unmanaged, Reason: reasonNothing}
 		case lag.Kind == LagOpen:
-			if d = decided(e, &q); !d.Word.LetsThrough() {
-				d.Word = policy.Audited
+			if d = decided(e, &q); !d.Verdict.LetsThrough() {
+				d.Verdict = policy.Audited
 			}
 			d.Reason = reasonOpen + d.Reason
 		default:
@@ -93,8 +93,8 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 			d.Reason, known = reasonUnknown+d.Reason, false
 		}
 		lagging = lagging || lag != nil
-		if first || rank[d.Word] > rank[r.Word] {
-			r.Word, r.Reason, r.Statements, first = d.Word, d.Reason, d.Statements, false
+		if first || rank[d.Verdict] > rank[r.Word] {
+			r.Word, r.Reason, r.Statements, first = d.Verdict, d.Reason, d.Statements, false
 		}
 	}
 	if !lagging {
@@ -105,4 +105,4 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 
 // rank orders what single units say about a pod that several select: a deny of one wins, then an allow of one, and what one
 // closes is closed.
-var rank = map[policy.Word]int{policy.Unmanaged: 0, policy.Audited: 1, policy.DefaultDenied: 2, policy.Allowed: 3, policy.Denied: 4}
+var rank = map[policy.Verdict]int{policy.Unmanaged: 0, policy.Audited: 1, policy.DefaultDenied: 2, policy.Allowed: 3, policy.Denied: 4}

@@ -82,7 +82,7 @@ type Record struct {
 
 	// Subjects and Resources are every name that the two ends carry; a pod may have the labels of several classes.
 	Subjects, Resources []string
-	Word                policy.Word
+	Word                policy.Verdict
 	Reason              string
 	Statements          []policy.Ref
 }
@@ -97,7 +97,7 @@ type Edge struct {
 	Action              string
 	Port                uint16
 	Protocol            v1alpha1.Protocol
-	Decision            policy.Word
+	Decision            policy.Verdict
 	Verdict             Verdict
 	// Statement that decided; zero when none did.
 	Statement policy.Ref

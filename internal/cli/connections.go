@@ -21,9 +21,9 @@ type connection struct {
 	// Cluster is set where a member differs from the rest.
 	Cluster string `json:"cluster,omitempty"`
 	// Change is possible, impossible or judged-otherwise.
-	Change string      `json:"change"`
-	Before policy.Word `json:"before"`
-	After  policy.Word `json:"after"`
+	Change string         `json:"change"`
+	Before policy.Verdict `json:"before"`
+	After  policy.Verdict `json:"after"`
 	// Statements decide afterwards, or decided before when none does.
 	Statements []policy.Ref `json:"statements,omitempty"`
 	// Example is the connection that was asked about.
@@ -40,8 +40,8 @@ const (
 func compareConnections(before, after policy.Input, at time.Time) []connection {
 	out := []connection{}
 	for _, ch := range policy.Compare(policy.NewSnapshot(before), policy.NewSnapshot(after), at) {
-		c := connection{Subject: ch.Subject, Resource: ch.Resource, Action: ch.Action, Cluster: ch.Cluster, Change: changeOf(ch.Before.Word, ch.After.Word),
-			Before: ch.Before.Word, After: ch.After.Word, Statements: ch.After.Statements,
+		c := connection{Subject: ch.Subject, Resource: ch.Resource, Action: ch.Action, Cluster: ch.Cluster, Change: changeOf(ch.Before.Verdict, ch.After.Verdict),
+			Before: ch.Before.Verdict, After: ch.After.Verdict, Statements: ch.After.Statements,
 			Example: query{Subjects: ch.Example.Subjects, Resources: ch.Example.Resources, Cluster: ch.Cluster, Port: ch.Example.Port, Protocol: ch.Example.Protocol}}
 		if ch.Example.Source.IsValid() {
 			c.Example.SourceIP = ch.Example.Source.String()
@@ -60,7 +60,7 @@ func compareConnections(before, after policy.Input, at time.Time) []connection {
 	return out
 }
 
-func changeOf(before, after policy.Word) string {
+func changeOf(before, after policy.Verdict) string {
 	switch {
 	case !before.LetsThrough() && after.LetsThrough():
 		return changePossible

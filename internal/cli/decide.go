@@ -28,18 +28,18 @@ type decideOptions struct {
 
 // answer is one line of output.
 type answer struct {
-	Decision policy.Word `json:"decision,omitempty"`
-	Reason   string      `json:"reason,omitempty"`
+	Decision policy.Verdict `json:"decision,omitempty"`
+	Reason   string         `json:"reason,omitempty"`
 	// Statements decided; always a list.
 	Statements []policy.Ref `json:"statements"`
 	// Written is what the statements mean, when the members do not have that because of LeftOut.
-	Written policy.Word `json:"written,omitempty"`
+	Written policy.Verdict `json:"written,omitempty"`
 	// LeftOut are the statements that the members do not have, with the reason.
 	LeftOut []leftOut `json:"leftOut,omitempty"`
 	// Waiting are allows of requests that wait until their own resource is in Enforce.
 	Waiting []policy.Ref `json:"waiting,omitempty"`
 	// Expected is set when it is not the decision.
-	Expected policy.Word `json:"expected,omitempty"`
+	Expected policy.Verdict `json:"expected,omitempty"`
 	// Error tells that the line is no query; then there is no decision.
 	Error string `json:"error,omitempty"`
 }
@@ -52,9 +52,9 @@ type leftOut struct {
 }
 
 func effectiveAnswer(d *policy.Effective) answer {
-	a := answer{Decision: d.Word, Reason: d.Explain(), Statements: append([]policy.Ref{}, d.Statements...), Waiting: d.Waiting}
+	a := answer{Decision: d.Verdict, Reason: d.Explain(), Statements: append([]policy.Ref{}, d.Statements...), Waiting: d.Waiting}
 	if d.Differs() {
-		a.Written = d.Written.Word
+		a.Written = d.Written.Verdict
 	}
 	for _, r := range d.LeftOut {
 		a.LeftOut = append(a.LeftOut, leftOut{Ref: r.Ref, Reason: r.Reason, Message: r.Message})
@@ -127,8 +127,8 @@ func (o *decideOptions) run(cmd *cobra.Command, args []string) error {
 		}
 		d := snapshot.DecideEffective(&q)
 		a := effectiveAnswer(&d)
-		if expected != "" && expected != d.Word {
-			fmt.Fprintf(o.streams.Err, "%s:%d: %s, expected %s: %s\n", o.queries, number, d.Word, expected, a.Reason)
+		if expected != "" && expected != d.Verdict {
+			fmt.Fprintf(o.streams.Err, "%s:%d: %s, expected %s: %s\n", o.queries, number, d.Verdict, expected, a.Reason)
 			a.Expected = expected
 		}
 		return p.print(number, a)

@@ -28,21 +28,21 @@ type flowsOptions struct {
 
 // seenFlow is one line of output: an edge with its total.
 type seenFlow struct {
-	Cluster       string        `json:"cluster"`
-	SourceCluster string        `json:"sourceCluster,omitempty"`
-	Subject       string        `json:"subject,omitempty"`
-	Source        string        `json:"source,omitempty"`
-	Resource      string        `json:"resource,omitempty"`
-	Destination   string        `json:"destination,omitempty"`
-	Action        string        `json:"action,omitempty"`
-	Port          uint16        `json:"port"`
-	Protocol      string        `json:"protocol"`
-	Decision      policy.Word   `json:"decision"`
-	Verdict       audit.Verdict `json:"verdict"`
-	Statement     *policy.Ref   `json:"statement,omitempty"`
-	Count         int64         `json:"count"`
-	First         time.Time     `json:"first"`
-	Last          time.Time     `json:"last"`
+	Cluster       string         `json:"cluster"`
+	SourceCluster string         `json:"sourceCluster,omitempty"`
+	Subject       string         `json:"subject,omitempty"`
+	Source        string         `json:"source,omitempty"`
+	Resource      string         `json:"resource,omitempty"`
+	Destination   string         `json:"destination,omitempty"`
+	Action        string         `json:"action,omitempty"`
+	Port          uint16         `json:"port"`
+	Protocol      string         `json:"protocol"`
+	Decision      policy.Verdict `json:"decision"`
+	Verdict       audit.Verdict  `json:"verdict"`
+	Statement     *policy.Ref    `json:"statement,omitempty"`
+	Count         int64          `json:"count"`
+	First         time.Time      `json:"first"`
+	Last          time.Time      `json:"last"`
 }
 
 func newFlows(s Streams) *cobra.Command {
@@ -86,7 +86,7 @@ func (o *flowsOptions) run(ctx context.Context) error {
 		return err
 	}
 	for _, d := range o.decisions {
-		if !slices.Contains(words, policy.Word(d)) {
+		if !slices.Contains(words, policy.Verdict(d)) {
 			return usage("--decision %q is none of %s", d, join(words))
 		}
 	}
@@ -122,7 +122,7 @@ func (o *flowsOptions) work(ctx context.Context) error {
 	q := audit.ConnectionQuery{Filter: audit.Filter{Since: since, Until: until, Subjects: o.subjects, Resources: o.resources, Clusters: o.clusters, Actions: o.actions,
 		Policy: o.policy, SID: o.sid, Unattributed: o.unattributed, Disagree: o.disagree, Text: o.text}}
 	for _, d := range o.decisions {
-		q.Decisions = append(q.Decisions, policy.Word(d))
+		q.Decisions = append(q.Decisions, policy.Verdict(d))
 	}
 	for _, v := range o.verdicts {
 		q.Verdicts = append(q.Verdicts, audit.Verdict(v))

@@ -32,19 +32,19 @@ type query struct {
 	// At is an instant as RFC 3339 has it; empty: that of the command.
 	At string `json:"at,omitempty"`
 	// Expect is the decision that the writer of the query expects; empty: any.
-	Expect policy.Word `json:"expect,omitempty"`
+	Expect policy.Verdict `json:"expect,omitempty"`
 }
 
 const protocolICMP v1alpha1.Protocol = "ICMP"
 
 var (
-	words     = []policy.Word{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged}
+	words     = []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged}
 	protocols = []v1alpha1.Protocol{v1alpha1.ProtocolTCP, v1alpha1.ProtocolUDP, v1alpha1.ProtocolSCTP, protocolICMP}
 )
 
 // decodeQuery reads one line. A field that does not exist is an error, because a misspelt one would ask another
 // question; so is a field that stands twice, and a name that no pod can have.
-func decodeQuery(line []byte, at time.Time) (policy.Query, policy.Word, error) {
+func decodeQuery(line []byte, at time.Time) (policy.Query, policy.Verdict, error) {
 	var in query
 	problems, err := kjson.UnmarshalStrict(line, &in)
 	if err = errors.Join(append(problems, err)...); err != nil {
@@ -53,10 +53,10 @@ func decodeQuery(line []byte, at time.Time) (policy.Query, policy.Word, error) {
 	return in.question(at)
 }
 
-func (in *query) question(at time.Time) (policy.Query, policy.Word, error) {
+func (in *query) question(at time.Time) (policy.Query, policy.Verdict, error) {
 	q := policy.Query{Subjects: in.Subjects, Resources: in.Resources, Cluster: in.Cluster, Port: in.Port,
 		Protocol: in.Protocol, Method: in.Method, Path: in.Path, At: at}
-	fail := func(format string, args ...any) (policy.Query, policy.Word, error) {
+	fail := func(format string, args ...any) (policy.Query, policy.Verdict, error) {
 		return policy.Query{}, "", fmt.Errorf(format, args...)
 	}
 	for _, name := range slices.Concat(in.Subjects, in.Resources) {

@@ -94,7 +94,7 @@ func FuzzDecodeQuery(f *testing.F) {
 		if q.Source.IsValid() && len(q.Subjects) > 0 || q.At.IsZero() && !strings.Contains(line, "0001") || q.Protocol == "" {
 			t.Errorf("%q is read as %+v", line, q)
 		}
-		if word := snapshot.Decide(q).Word; word != policy.Unmanaged {
+		if word := snapshot.Decide(q).Verdict; word != policy.Unmanaged {
 			t.Errorf("%q is %s without any object, want unmanaged (expected %s)", line, word, expected)
 		}
 	})

@@ -10,7 +10,7 @@ import (
 
 	"github.com/pressly/goose/v3"
 
-	"github.com/acp-io/acp/internal/words"
+	"github.com/acp-io/acp/internal/tokenize"
 )
 
 // wordsVersion comes after the table of the words, by 202611210755_approval_words.sql.
@@ -59,7 +59,7 @@ func ticketTexts(ctx context.Context, tx *sql.Tx, after int64) (texts map[int64]
 func addWords(ctx context.Context, tx *sql.Tx, texts map[int64][]string) error {
 	var rows [][]any
 	for number, some := range texts {
-		for _, w := range words.Of(some...) {
+		for _, w := range tokenize.Tokens(some...) {
 			rows = append(rows, []any{number, w})
 		}
 	}

@@ -17,7 +17,7 @@ type Observed struct {
 	// Managed: the object carries ACP's label.
 	Managed bool
 	// Hand is whoever changed the object last, when it is not as its label says.
-	Hand Hand
+	Hand LastWriter
 	// Invalid is the dataplane's complaint, when it wrote that it does not accept the object.
 	Invalid string
 }
@@ -51,9 +51,9 @@ func (r Revision) parse(u *unstructured.Unstructured) (Observed, error) {
 		}
 	}
 	labels := u.GetLabels()
-	revision, hand := r(spec), Hand{}
+	revision, hand := r(spec), LastWriter{}
 	if revision != labels[v1alpha1.LabelRevision] { // groups have no such label, and whether they were changed is decided later
-		hand = lastHand(u)
+		hand = lastWriterOf(u)
 	}
 	return Observed{
 		Hand: hand, Name: u.GetName(), Revision: revision, Label: labels[v1alpha1.LabelRevision],

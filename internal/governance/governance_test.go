@@ -90,7 +90,7 @@ func TestFindPath(t *testing.T) {
 				if d.Cluster != "" {
 					words += " " + d.Cluster + ":"
 				}
-				words += string(d.Word)
+				words += string(d.Verdict)
 			}
 			got := []string{strings.Join(names([][]Edge{p.Direct}), ""), strings.Join(names([][]Edge{p.Against}), ""), words}
 			if d := cmp.Diff([]string{tc.direct, tc.against, tc.words}, got); d != "" {

@@ -81,7 +81,7 @@ func TestFindingsAreTrue(t *testing.T) {
 		s := NewSnapshot(in)
 		for _, f := range s.Analyze(noon) {
 			seen[f.Kind]++
-			if word := s.Decide(f.Example).Word; f.Kind != Redundant && word != Denied {
+			if word := s.Decide(f.Example).Verdict; f.Kind != Redundant && word != Denied {
 				t.Fatalf("seed %d: the example of %+v is %s", seed, f, word)
 			}
 			if f.Kind == Contradictory {
@@ -91,7 +91,7 @@ func TestFindingsAreTrue(t *testing.T) {
 			for range 20 {
 				q := d.query()
 				q.At = noon
-				if before, after := s.Decide(q).Word, without.Decide(q).Word; before != after {
+				if before, after := s.Decide(q).Verdict, without.Decide(q).Verdict; before != after {
 					t.Fatalf("seed %d: without %s statement %s, %+v is %s and was %s", seed, f.Kind, f.Ref, q, after, before)
 				}
 			}
@@ -108,12 +108,12 @@ func TestCompare(t *testing.T) {
 	// A change without what led to it.
 	type told struct {
 		Subject, Resource, Action, Cluster string
-		Before, After                      Word
+		Before, After                      Verdict
 	}
 	enforced := []any{protect(bobs, v1alpha1.ModeEnforce), say("a", Allow, app888, "redis:connect", bobs)}
 	audited := []any{protect(bobs, v1alpha1.ModeAudit), enforced[1]}
 	with := func(more ...any) []any { return append(slices.Clone(enforced), more...) }
-	connect := func(subject string, before, after Word) told {
+	connect := func(subject string, before, after Verdict) told {
 		return told{subject, bobs, "redis:connect", "", before, after}
 	}
 	for name, tc := range map[string]struct {
@@ -144,8 +144,8 @@ func TestCompare(t *testing.T) {
 			for way, next := range map[string]*Snapshot{"apart": NewSnapshot(world(tc.new...)), "next": old.Next(world(tc.new...))} {
 				var got []told
 				for _, c := range Compare(old, next, noon) {
-					got = append(got, told{c.Subject, c.Resource, c.Action, c.Cluster, c.Before.Word, c.After.Word})
-					if before, after := old.Decide(c.Example).Word, next.Decide(c.Example).Word; before != c.Before.Word || after != c.After.Word {
+					got = append(got, told{c.Subject, c.Resource, c.Action, c.Cluster, c.Before.Verdict, c.After.Verdict})
+					if before, after := old.Decide(c.Example).Verdict, next.Decide(c.Example).Verdict; before != c.Before.Verdict || after != c.After.Verdict {
 						t.Errorf("%s, %s: the example of %+v was %s and is %s", tc.reason, way, c, before, after)
 					}
 				}
@@ -176,14 +176,14 @@ func TestCompareMissesNothing(t *testing.T) {
 				c, _ := new.resources.of(resource)
 				for i := range c.actions {
 					q := new.example(pattern{text: subject}, pattern{text: resource}, &c.actions[i], c, noon)
-					if old.Decide(q).Word.LetsThrough() == new.Decide(q).Word.LetsThrough() {
+					if old.Decide(q).Verdict.LetsThrough() == new.Decide(q).Verdict.LetsThrough() {
 						continue
 					}
 					told++
 					if !slices.ContainsFunc(changes, func(ch Change) bool {
 						return ch.Resource == resource && ch.Action == c.actions[i].name && (ch.Subject == anyone || nameCovers(ch.Subject, subject))
 					}) {
-						t.Fatalf("seed %d: %s to %s %s is %s and was %s, and not in %+v", seed, subject, resource, c.actions[i].name, new.Decide(q).Word, old.Decide(q).Word, changes)
+						t.Fatalf("seed %d: %s to %s %s is %s and was %s, and not in %+v", seed, subject, resource, c.actions[i].name, new.Decide(q).Verdict, old.Decide(q).Verdict, changes)
 					}
 				}
 			}

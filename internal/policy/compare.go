@@ -166,12 +166,12 @@ func (c *comparison) compare(resource string) {
 		for _, from := range sources {
 			base := Change{Subject: from.written, Resource: resource, Action: p.action, Example: from.query}
 			base.Example.Resources, base.Example.Protocol, base.Example.Port, base.Example.At = []string{name}, p.protocol, p.port, c.at
-			var words [2]Word // in the base mode
+			var words [2]Verdict // in the base mode
 			for _, cluster := range clusters {
 				ch := base
 				ch.Cluster, ch.Example.Cluster = cluster, cluster
 				ch.Before, ch.After = c.old.Decide(ch.Example), c.new.Decide(ch.Example)
-				was := [2]Word{ch.Before.Word, ch.After.Word}
+				was := [2]Verdict{ch.Before.Verdict, ch.After.Verdict}
 				if cluster == "" {
 					words = was
 				} else if was == words {
@@ -191,7 +191,7 @@ func (c *comparison) compare(resource string) {
 // change is what makes two changes of one resource the same for a reader.
 type change struct {
 	subject, action, cluster string
-	verdicts                 [2]Word
+	verdicts                 [2]Verdict
 }
 
 // origin is a source that stands for what is written.

@@ -228,7 +228,7 @@ func TestUnusableActionKeepsOtherPortsClosed(t *testing.T) {
 	web := in.ResourceClasses[1]
 	web.Spec.Actions = append(web.Spec.Actions, v1alpha1.ClassAction{Name: "web:admin", Ports: []v1alpha1.Port{port(8443)}, HTTP: []v1alpha1.HTTPMatch{{Path: "("}}})
 	s := NewSnapshot(in)
-	if got := s.Decide(ask(on(shop), at(8443))).Word; got != DefaultDenied {
+	if got := s.Decide(ask(on(shop), at(8443))).Verdict; got != DefaultDenied {
 		t.Errorf("the port of an unusable action is %s, want %s", got, DefaultDenied)
 	}
 	u, ok := s.CompileResource(shop, noon)

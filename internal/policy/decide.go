@@ -5,11 +5,11 @@ import (
 	"slices"
 )
 
-// ruling is a way to a word.
-type ruling uint8
+// outcome is a way to a word.
+type outcome uint8
 
 const (
-	ruledUnmanaged ruling = iota
+	ruledUnmanaged outcome = iota
 	ruledDenied
 	ruledAllowed
 	ruledOtherPort
@@ -20,7 +20,7 @@ const (
 
 // rulings has the word and the sentence for people of each.
 var rulings = [...]struct {
-	word   Word
+	word   Verdict
 	reason string
 }{
 	ruledUnmanaged:          {Unmanaged, "no resource is in Audit or Enforce"},
@@ -65,7 +65,7 @@ func (s *Snapshot) decide(d *Decision, q *Query, into []Ref, asEnforced bool) {
 // the caller has the answer, because handing that on from one to the other is slower than the weighing.
 func (s *Snapshot) decision(d *Decision, v *verdict, class *resourceClass, resources []string, into []Ref) {
 	how, by := v.weigh(class)
-	d.Word, d.Reason = rulings[how].word, rulings[how].reason
+	d.Verdict, d.Reason = rulings[how].word, rulings[how].reason
 	switch {
 	case by == nil:
 	case by.n == 1 || by.n == 2 && by.kept[0] == by.kept[1]:
@@ -380,7 +380,7 @@ func (v *verdict) count(statement uint32, l *look) {
 
 // weigh says what follows from the matches, and which of them decided. A deny that only Audit keeps from counting makes the
 // connection audited even when an allow lets it through now: it is what would break on the way to Enforce.
-func (v *verdict) weigh(class *resourceClass) (ruling, *matches) {
+func (v *verdict) weigh(class *resourceClass) (outcome, *matches) {
 	switch {
 	case v.denies.n > 0:
 		return ruledDenied, &v.denies

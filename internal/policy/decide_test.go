@@ -54,7 +54,7 @@ func TestDecide(t *testing.T) {
 		reason string
 		world  list
 		query  Query
-		want   Word
+		want   Verdict
 		by     refs
 	}{
 		"Unmanaged":             {reason: "statements alone block and count for nobody", world: list{allow, deny}, query: ask(), want: Unmanaged},
@@ -165,7 +165,7 @@ func TestDecide(t *testing.T) {
 				t.Errorf("%s: Decide gives no reason", tc.reason)
 			}
 			got.Reason = ""
-			if diff := cmp.Diff(Decision{Word: tc.want, Statements: tc.by}, got); diff != "" {
+			if diff := cmp.Diff(Decision{Verdict: tc.want, Statements: tc.by}, got); diff != "" {
 				t.Errorf("%s: Decide -want +got:\n%s", tc.reason, diff)
 			}
 		})
@@ -180,10 +180,10 @@ func TestDecideManySubjects(t *testing.T) {
 		alsoResources(redisHead + "y" + string(rune('a'+i%26)) + string(rune('a'+i/26)))(&st)
 	}
 	s := NewSnapshot(world(st, protect(bobs, v1alpha1.ModeEnforce)))
-	if got := s.Decide(ask()).Word; got != Allowed {
+	if got := s.Decide(ask()).Verdict; got != Allowed {
 		t.Errorf("a named subject of a large statement: %s, want %s", got, Allowed)
 	}
-	if got := s.Decide(ask(by(app889))).Word; got != DefaultDenied {
+	if got := s.Decide(ask(by(app889))).Verdict; got != DefaultDenied {
 		t.Errorf("another subject: %s, want %s", got, DefaultDenied)
 	}
 }
@@ -195,7 +195,7 @@ func TestDecideAllocatesNothing(t *testing.T) {
 	var refs [4]Ref
 	for name, tc := range map[string]struct {
 		q    Query
-		want Word
+		want Verdict
 		by   int
 	}{
 		"Allowed":       {ask(on(bobs), by(app888)), Allowed, 1},
@@ -207,8 +207,8 @@ func TestDecideAllocatesNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := s.DecideInto(&tc.q, refs[:])
-			if d.Word != tc.want || len(d.Statements) != tc.by {
-				t.Fatalf("%s by %v, want %s by %d", d.Word, d.Statements, tc.want, tc.by)
+			if d.Verdict != tc.want || len(d.Statements) != tc.by {
+				t.Fatalf("%s by %v, want %s by %d", d.Verdict, d.Statements, tc.want, tc.by)
 			}
 			if n := testing.AllocsPerRun(100, func() { s.DecideInto(&tc.q, refs[:]) }); n > 0 {
 				t.Errorf("%v allocations, want none", n)

@@ -25,14 +25,14 @@ type Effective struct {
 }
 
 // Differs tells whether the members do not have what the statements mean.
-func (e *Effective) Differs() bool { return e.Word != e.Written.Word }
+func (e *Effective) Differs() bool { return e.Verdict != e.Written.Verdict }
 
 // Explain is the reason of the decision, followed by what keeps it from being what the statements mean.
 func (e *Effective) Explain() string {
 	var b strings.Builder
 	b.WriteString(e.Reason)
 	if e.Differs() {
-		fmt.Fprintf(&b, "; the statements mean %s", e.Written.Word)
+		fmt.Fprintf(&b, "; the statements mean %s", e.Written.Verdict)
 		for i, r := range e.LeftOut {
 			if i == 3 {
 				fmt.Fprintf(&b, "; %d more are left out", len(e.LeftOut)-i)
@@ -72,7 +72,7 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 		slices.SortFunc(x.leftOut, compareRefusals)
 		e.LeftOut = slices.Compact(x.leftOut)
 	}
-	if e.Word == DefaultDenied {
+	if e.Verdict == DefaultDenied {
 		e.Waiting = sortedRefs(x.waiting)
 	}
 	return e

@@ -28,8 +28,8 @@ func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
 			q.Resources = several(d, 2, pick(d, bobs, orders), shop)
 			q.Cluster, q.At, q.Method, q.Path = "", noon, "", ""
 			got, passes := s.DecideEffective(&q), plane.passes(q)
-			if got.Word.LetsThrough() != passes {
-				t.Fatalf("seed %d: %s (%s), and the units let through: %t\n%+v\n%s", seed, got.Word, got.Explain(), passes, q, mustJSON(t, plane.units))
+			if got.Verdict.LetsThrough() != passes {
+				t.Fatalf("seed %d: %s (%s), and the units let through: %t\n%+v\n%s", seed, got.Verdict, got.Explain(), passes, q, mustJSON(t, plane.units))
 			}
 			if diff := cmp.Diff(s.Decide(q), got.Written); diff != "" {
 				t.Fatalf("seed %d: what is written: -Decide +Written\n%s", seed, diff)
@@ -39,7 +39,7 @@ func TestEffectiveIsWhatUnitsLetThrough(t *testing.T) {
 				continue
 			}
 			if len(got.LeftOut) == 0 && !in.Lacks.Groups {
-				t.Fatalf("seed %d: %s in place of %s, and nothing says why: %+v", seed, got.Word, got.Written.Word, q)
+				t.Fatalf("seed %d: %s in place of %s, and nothing says why: %+v", seed, got.Verdict, got.Written.Verdict, q)
 			}
 			for _, r := range got.LeftOut {
 				differ[r.Reason]++
@@ -79,8 +79,8 @@ func TestDecideEffective(t *testing.T) {
 		reason  string
 		world   []any
 		query   Query
-		word    Word
-		written Word
+		word    Verdict
+		written Verdict
 		leftOut []string
 		waiting []Ref
 	}{
@@ -102,8 +102,8 @@ func TestDecideEffective(t *testing.T) {
 					t.Errorf("%s: %q does not name %s", tc.reason, got.Explain(), r.Ref)
 				}
 			}
-			if got.Word != tc.word || got.Written.Word != tc.written || !slices.Equal(leftOut, tc.leftOut) || !slices.Equal(got.Waiting, tc.waiting) {
-				t.Errorf("%s: %s of %s, left out %v, waiting %v", tc.reason, got.Word, got.Written.Word, leftOut, got.Waiting)
+			if got.Verdict != tc.word || got.Written.Verdict != tc.written || !slices.Equal(leftOut, tc.leftOut) || !slices.Equal(got.Waiting, tc.waiting) {
+				t.Errorf("%s: %s of %s, left out %v, waiting %v", tc.reason, got.Verdict, got.Written.Verdict, leftOut, got.Waiting)
 			}
 		})
 	}
@@ -131,8 +131,8 @@ func TestEffectiveWithoutRoom(t *testing.T) {
 		if refused[Ref{fmt.Sprintf("p-%03d", i), "s"}] {
 			want = DefaultDenied
 		}
-		if got.Word != want || got.Written.Word != Allowed {
-			t.Fatalf("application %d is %s, want %s", i, got.Word, want)
+		if got.Verdict != want || got.Written.Verdict != Allowed {
+			t.Fatalf("application %d is %s, want %s", i, got.Verdict, want)
 		}
 	}
 }
@@ -142,8 +142,8 @@ func TestEffectiveWithNamesUnknown(t *testing.T) {
 	in := world(say("a", Allow, appHead+"app/team-*", "redis:connect", redisHead+"bobs-*"), protect(bobs, v1alpha1.ModeEnforce))
 	in.NamesUnknown = true
 	q := ask(by(teamApp))
-	if got := NewSnapshot(in).DecideEffective(&q); got.Word != Allowed {
-		t.Errorf("%s: %s", got.Word, got.Explain())
+	if got := NewSnapshot(in).DecideEffective(&q); got.Verdict != Allowed {
+		t.Errorf("%s: %s", got.Verdict, got.Explain())
 	}
 }
 
@@ -162,7 +162,7 @@ func TestPlacement(t *testing.T) {
 		cluster   string
 		subject   string
 		resources []string
-		want      Word
+		want      Verdict
 	}{
 		"Placed":            {s, "m1", app889, []string{bobs}, DefaultDenied},
 		"NotPlaced":         {s, "m2", app889, []string{bobs}, Unmanaged},
@@ -174,11 +174,11 @@ func TestPlacement(t *testing.T) {
 		"NotInTheList":      {unstated, "m3", app889, []string{shop}, Unmanaged},
 	} {
 		q := ask(by(tc.subject), on(tc.resources...), func(q *Query) { q.Cluster = tc.cluster })
-		if got := tc.snapshot.Decide(q); got.Word != tc.want {
-			t.Errorf("%s: %s, want %s", name, got.Word, tc.want)
+		if got := tc.snapshot.Decide(q); got.Verdict != tc.want {
+			t.Errorf("%s: %s, want %s", name, got.Verdict, tc.want)
 		}
-		if got := tc.snapshot.DecideEffective(&q); got.Word != tc.want {
-			t.Errorf("%s: effectively %s, want %s", name, got.Word, tc.want)
+		if got := tc.snapshot.DecideEffective(&q); got.Verdict != tc.want {
+			t.Errorf("%s: effectively %s, want %s", name, got.Verdict, tc.want)
 		}
 	}
 	if err := s.CheckCluster("m9"); !errors.Is(err, ErrUnknownCluster) {

@@ -32,7 +32,7 @@ func TestDecideEnforcedIsDecideInEnforce(t *testing.T) {
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatalf("seed %d: %+v -in Enforce +as if:\n%s", seed, q, diff)
 			}
-			if s.Decide(q).Word != got.Word {
+			if s.Decide(q).Verdict != got.Verdict {
 				differ++
 			}
 		}

@@ -31,8 +31,8 @@ func FuzzDecide(f *testing.F) {
 		source, _ := netip.ParseAddr(addr)
 		d := s.Decide(Query{Subjects: []string{who}, Resources: []string{where, bobs}, Source: source, Cluster: where,
 			Protocol: v1alpha1.ProtocolTCP, Port: portNumber, Method: method, Path: path, At: noon})
-		if !slices.Contains([]Word{Allowed, Denied, DefaultDenied, Audited}, d.Word) {
-			t.Fatalf("a decision about an enforced resource is %q", d.Word)
+		if !slices.Contains([]Verdict{Allowed, Denied, DefaultDenied, Audited}, d.Verdict) {
+			t.Fatalf("a decision about an enforced resource is %q", d.Verdict)
 		}
 		for _, u := range s.Compile(noon) {
 			for _, r := range u.Rules {

@@ -160,16 +160,16 @@ func TestUnitsNeverAllowMoreThanDecide(t *testing.T) {
 			q.Resources = several(d, 2, pick(d, bobs, orders), shop)
 			q.Cluster, q.At, q.Method, q.Path = "", noon, "", ""
 			decided := s.Decide(q)
-			means := decided.Word != Denied && decided.Word != DefaultDenied
+			means := decided.Verdict != Denied && decided.Verdict != DefaultDenied
 			passes := plane.passes(q)
 			switch {
 			case passes && !means:
-				t.Fatalf("seed %d: the units let through what is %s: %+v\n%s", seed, decided.Word, q, mustJSON(t, plane.units))
+				t.Fatalf("seed %d: the units let through what is %s: %+v\n%s", seed, decided.Verdict, q, mustJSON(t, plane.units))
 			case means && !passes && complete:
-				t.Fatalf("seed %d: nothing is refused, and the units refuse what is %s: %+v\n%s", seed, decided.Word, q, mustJSON(t, plane.units))
+				t.Fatalf("seed %d: nothing is refused, and the units refuse what is %s: %+v\n%s", seed, decided.Verdict, q, mustJSON(t, plane.units))
 			case means && !passes:
 				less++
-			case decided.Word != Unmanaged:
+			case decided.Verdict != Unmanaged:
 				same++
 				if q.Source.IsValid() {
 					outside++

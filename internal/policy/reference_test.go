@@ -20,7 +20,7 @@ import (
 // the evaluator, and it finds "audited" by deciding twice.
 type reference struct{ in Input }
 
-func (w reference) decide(q Query) (Word, []Ref) {
+func (w reference) decide(q Query) (Verdict, []Ref) {
 	now, by := w.outcome(q, func(m v1alpha1.Mode) v1alpha1.Mode { return m })
 	if now == Denied || now == DefaultDenied {
 		return now, by
@@ -38,7 +38,7 @@ func (w reference) decide(q Query) (Word, []Ref) {
 }
 
 // outcome is the rule: a counting deny wins; else a counting allow; else, if any enforces, deny; else let through.
-func (w reference) outcome(q Query, adjust func(v1alpha1.Mode) v1alpha1.Mode) (Word, []Ref) {
+func (w reference) outcome(q Query, adjust func(v1alpha1.Mode) v1alpha1.Mode) (Verdict, []Ref) {
 	var allows, denies []Ref
 	enforced, onboarded := false, false
 	for _, r := range q.Resources {
@@ -328,7 +328,7 @@ func (d dice) query() Query {
 }
 
 func TestDecideAgreesWithReference(t *testing.T) {
-	words := map[Word]int{}
+	words := map[Verdict]int{}
 	for seed := range uint64(2500) {
 		d := dice{rand.New(rand.NewPCG(seed, 1))}
 		in := d.world()
@@ -338,12 +338,12 @@ func TestDecideAgreesWithReference(t *testing.T) {
 			got := s.Decide(q)
 			word, by := reference{in}.decide(q)
 			words[word]++
-			if diff := cmp.Diff(Decision{Word: word, Statements: by}, Decision{Word: got.Word, Statements: got.Statements}); diff != "" {
+			if diff := cmp.Diff(Decision{Verdict: word, Statements: by}, Decision{Verdict: got.Verdict, Statements: got.Statements}); diff != "" {
 				t.Fatalf("seed %d, query %+v: -reference +snapshot:\n%s", seed, q, diff)
 			}
 		}
 	}
-	for _, w := range []Word{Allowed, Denied, DefaultDenied, Audited, Unmanaged} {
+	for _, w := range []Verdict{Allowed, Denied, DefaultDenied, Audited, Unmanaged} {
 		if words[w] < 300 {
 			t.Errorf("only %d of the random decisions were %s: the test would not notice a mistake there", words[w], w)
 		}

@@ -33,24 +33,24 @@ const (
 	Deny  = v1alpha1.EffectDeny
 )
 
-// Word is the outcome of a decision. The same words are used in the API, the CLI, the flow store and the UI.
-type Word string
+// Verdict is the outcome of a decision. The same words are used in the API, the CLI, the flow store and the UI.
+type Verdict string
 
 const (
 	// Allowed: a counting allow matched, or the class opens the ports that no action names.
-	Allowed Word = "allowed"
+	Allowed Verdict = "allowed"
 	// Denied: a counting deny matched.
-	Denied Word = "denied"
+	Denied Verdict = "denied"
 	// DefaultDenied: nothing matched, and some resource enforces.
-	DefaultDenied Word = "default-denied"
+	DefaultDenied Verdict = "default-denied"
 	// Audited: let through, but it would be denied or default-denied if its Audit resources were in Enforce.
-	Audited Word = "audited"
+	Audited Verdict = "audited"
 	// Unmanaged: let through, and no resource is in Audit or Enforce.
-	Unmanaged Word = "unmanaged"
+	Unmanaged Verdict = "unmanaged"
 )
 
 // LetsThrough tells whether the connection is let through now.
-func (w Word) LetsThrough() bool { return w != Denied && w != DefaultDenied }
+func (w Verdict) LetsThrough() bool { return w != Denied && w != DefaultDenied }
 
 // Input is everything that a Snapshot is built from. The Snapshot keeps pointers into it, so the objects must not be
 // changed afterwards; it changes nothing itself.
@@ -117,7 +117,7 @@ const NoAction = "-"
 
 // Decision is the answer to a Query.
 type Decision struct {
-	Word Word `json:"word"`
+	Verdict Verdict `json:"word"`
 	// Reason is a sentence for people; the same for the same case.
 	Reason string `json:"reason"`
 	// Statements that decided, sorted; none when no statement did.

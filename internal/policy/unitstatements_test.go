@@ -115,9 +115,9 @@ func TestUnitRangesAgreeWithDecide(t *testing.T) {
 				return r.Prefix.Contains(a) && !slices.ContainsFunc(r.Except, func(x netip.Prefix) bool { return x.Contains(a) })
 			})
 			decision := s.Decide(Query{Resources: []string{bobs}, Source: a, Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: noon})
-			want := decision.Word == Allowed && effect == Allow || decision.Word == Denied
+			want := decision.Verdict == Allowed && effect == Allow || decision.Verdict == Denied
 			if got != want {
-				t.Fatalf("seed %d: %s is in %+v: %v, and the statement decides: %s", seed, a, unit.Ranges, got, decision.Word)
+				t.Fatalf("seed %d: %s is in %+v: %v, and the statement decides: %s", seed, a, unit.Ranges, got, decision.Verdict)
 			}
 			if got {
 				inside++

@@ -108,7 +108,7 @@ func (a *api) GetAccessPath(ctx context.Context, r openapi.GetAccessPathRequestO
 	}
 	out := openapi.AccessPath{From: catalogRef(c, from), To: catalogRef(c, to), Decisions: []openapi.PathDecision{}, Chains: []openapi.AccessChain{}, Cut: found.Cut}
 	for _, d := range found.Decisions {
-		x := openapi.PathDecision{Cluster: d.Cluster, Action: d.Action, Mode: new(openapi.Mode(d.Mode)), Decision: openapi.Decision(d.Word)}
+		x := openapi.PathDecision{Cluster: d.Cluster, Action: d.Action, Mode: new(openapi.Mode(d.Mode)), Decision: openapi.Decision(d.Verdict)}
 		if len(d.Statements) > 0 {
 			x.Policy, x.Sid = optional(d.Statements[0].Policy), optional(d.Statements[0].SID)
 		}

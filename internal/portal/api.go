@@ -154,7 +154,7 @@ func (a *api) connections(ctx context.Context, q audit.ConnectionQuery, decision
 			if !d.Valid() {
 				return openapi.ConnectionList{}, problemf(http.StatusBadRequest, "invalid", "decision must be one of allowed, denied, default-denied, audited, unmanaged.")
 			}
-			q.Decisions = append(q.Decisions, policy.Word(d))
+			q.Decisions = append(q.Decisions, policy.Verdict(d))
 		}
 	}
 	q.Limit = audit.MaxPage

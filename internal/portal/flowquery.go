@@ -114,16 +114,16 @@ func names(in []string, find func(string) (catalog.Entity, bool)) []string {
 	return out
 }
 
-func words(in *openapi.DecisionFilter) ([]policy.Word, error) {
+func words(in *openapi.DecisionFilter) ([]policy.Verdict, error) {
 	if len(value(in)) > maxFlowValues {
 		return nil, badParameter("decision", fmt.Sprintf("must have at most %d values", maxFlowValues))
 	}
-	var out []policy.Word
+	var out []policy.Verdict
 	for _, d := range value(in) {
 		if !d.Valid() {
 			return nil, problemf(http.StatusBadRequest, "invalid", "decision must be one of allowed, denied, default-denied, audited, unmanaged.")
 		}
-		out = append(out, policy.Word(d))
+		out = append(out, policy.Verdict(d))
 	}
 	return out, nil
 }

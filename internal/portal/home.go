@@ -145,7 +145,7 @@ func (a *api) deniedLately(ctx context.Context, c *catalog.Catalog, owned []cata
 	})
 	for _, e := range owned[:min(len(owned), homeApplications)] {
 		found, err := a.Flows.Connections(plain(ctx), audit.ConnectionQuery{
-			Filter: audit.Filter{Subjects: []string{e.Name}, Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-deniedWindow)}, Limit: homeEdges})
+			Filter: audit.Filter{Subjects: []string{e.Name}, Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied}, Since: a.Now().Add(-deniedWindow)}, Limit: homeEdges})
 		if err != nil {
 			a.Log.Debug("connections are not known", "error", err)
 			return []openapi.DeniedConnection{}, 0, false

@@ -99,7 +99,7 @@ func (x *site) audited() {
 	p.Spec.Statements = p.Spec.Statements[:1]
 	x.host.input.Policies = []*v1alpha1.AccessControlPolicy{p}
 	at := time.Now().Add(-2 * time.Hour)
-	for subject, word := range map[string]policy.Word{portaltest.App888: policy.Allowed, portaltest.App889: policy.Audited} {
+	for subject, word := range map[string]policy.Verdict{portaltest.App888: policy.Allowed, portaltest.App889: policy.Audited} {
 		e := refused("m1", subject)
 		e.Decision, e.Verdict = word, "forwarded"
 		x.flows.see(at, e, 10)

@@ -195,7 +195,7 @@ func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
 		Resources: append([]string{t.Resource}, strings.Fields(t.OtherResources)...), At: now}
 	t.Ask(&q)
 	// A deny names a client that is not wanted; nobody has to look at it again.
-	c.subjects[t.Subject] = c.subjects[t.Subject] || snap.DecideEnforced(&q, nil).Word == policy.DefaultDenied
+	c.subjects[t.Subject] = c.subjects[t.Subject] || snap.DecideEnforced(&q, nil).Verdict == policy.DefaultDenied
 }
 
 // Evidence of a resource, in full.
@@ -303,7 +303,7 @@ func (x *Insight) Refused(ctx context.Context, resource, cluster string, before,
 		return c
 	}
 	refused := map[client]int64{}
-	of := audit.Filter{Since: since, Until: until.Add(1), Resources: []string{resource}, Clusters: []string{cluster}, Decisions: []policy.Word{policy.DefaultDenied}}
+	of := audit.Filter{Since: since, Until: until.Add(1), Resources: []string{resource}, Clusters: []string{cluster}, Decisions: []policy.Verdict{policy.DefaultDenied}}
 	err := x.Flows.Totals(ctx, of, func(t audit.Total) error {
 		if t.Subject != "" {
 			refused[clientOf(&t)] += t.Count

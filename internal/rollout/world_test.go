@@ -192,7 +192,7 @@ func (w *world) pass(d time.Duration) {
 }
 
 // see stores connections at the present instant.
-func (w *world) see(cluster, subject string, word policy.Word, n int64) {
+func (w *world) see(cluster, subject string, word policy.Verdict, n int64) {
 	w.t.Helper()
 	e := audit.Edge{Cluster: cluster, Subject: subject, Resource: orders, Action: "redis:connect", Port: 6379, Protocol: "TCP", Decision: word, Verdict: audit.VerdictForwarded}
 	if subject == "" {

@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/acp-io/acp/internal/outside/event"
+	"github.com/acp-io/acp/internal/externalchanges/event"
 )
 
 // PortalUser is the portal's user in the host cluster by deploy/rbac/host. The portal writes its changes to the ledger

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/outside/event"
+	"github.com/acp-io/acp/internal/externalchanges/event"
 	"github.com/acp-io/acp/internal/testenv"
 )
 

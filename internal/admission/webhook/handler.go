@@ -16,7 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/admission"
-	"github.com/acp-io/acp/internal/outside/event"
+	"github.com/acp-io/acp/internal/externalchanges/event"
 	"github.com/acp-io/acp/internal/policy"
 )
 

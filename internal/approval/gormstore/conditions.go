@@ -7,7 +7,7 @@ import (
 	"gorm.io/gorm"
 
 	"github.com/acp-io/acp/internal/approval"
-	"github.com/acp-io/acp/internal/words"
+	"github.com/acp-io/acp/internal/tokenize"
 )
 
 // list is the query of a list. rare is a word of its text that few tickets have; empty: there is none.
@@ -56,7 +56,7 @@ func where(q *gorm.DB, f approval.Filter) *gorm.DB {
 		q = q.Where("tickets.number IN ?", f.Numbers)
 	}
 	if f.Text != "" {
-		q = having(q, words.Asked(f.Text))
+		q = having(q, tokenize.Prefixes(f.Text))
 	}
 	if f.Requester != "" {
 		q = q.Where(column+"requester = ?", f.Requester)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database"
-	"github.com/acp-io/acp/internal/words"
+	"github.com/acp-io/acp/internal/tokenize"
 )
 
 // A word is rare if so few tickets have it that looking at them all beats the way that the list would go without it: for
@@ -24,10 +24,10 @@ func rarest(tx *gorm.DB, f approval.Filter) (string, error) {
 	if f.VisibleTo != nil || f.Requester != "" {
 		least = rareOfSome + 1
 	}
-	for _, w := range words.Asked(f.Text) {
+	for _, w := range tokenize.Prefixes(f.Text) {
 		var n int
 		if err := database.Rows(tx, func(rows *sql.Rows) error { return rows.Scan(&n) },
-			"SELECT COUNT(*) FROM (SELECT 1 FROM ticket_words WHERE word >= ? AND word < ? LIMIT ?) AS w", w, words.End(w), least); err != nil {
+			"SELECT COUNT(*) FROM (SELECT 1 FROM ticket_words WHERE word >= ? AND word < ? LIMIT ?) AS w", w, tokenize.PrefixEnd(w), least); err != nil {
 			return "", err
 		}
 		if n < least {
@@ -43,7 +43,7 @@ func having(q *gorm.DB, all []string) *gorm.DB {
 		return q.Where("1 = 0") // there is nothing to search by
 	}
 	for _, w := range all {
-		q = q.Where("EXISTS (SELECT 1 FROM ticket_words w WHERE w.ticket = tickets.number AND w.word >= ? AND w.word < ?)", w, words.End(w))
+		q = q.Where("EXISTS (SELECT 1 FROM ticket_words w WHERE w.ticket = tickets.number AND w.word >= ? AND w.word < ?)", w, tokenize.PrefixEnd(w))
 	}
 	return q
 }

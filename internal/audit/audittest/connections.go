@@ -42,7 +42,7 @@ func connectionsFilter(t *testing.T, s audit.Store) {
 		},
 		"Decisions": {
 			reason: "several words are alternatives",
-			filter: audit.Filter{Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}},
+			filter: audit.Filter{Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied}},
 			want:   []audit.Connection{connection(2, 1, 1, denied)},
 		},
 		"Since": {
@@ -84,7 +84,7 @@ func connectionsFilter(t *testing.T, s audit.Store) {
 		},
 		"Both": {
 			reason: "filters narrow each other",
-			filter: audit.Filter{Subjects: []string{allowed.Subject}, Resources: []string{other.Resource}, Decisions: []policy.Word{policy.Denied}},
+			filter: audit.Filter{Subjects: []string{allowed.Subject}, Resources: []string{other.Resource}, Decisions: []policy.Verdict{policy.Denied}},
 		},
 		"Hostile": {
 			reason: "a value is never part of the query's text",
@@ -126,7 +126,7 @@ func connectionsOrderAndLimit(t *testing.T, s audit.Store) {
 }
 
 func deniedCounts(t *testing.T, s audit.Store) {
-	deny := func(subject, resource string, w policy.Word) audit.Edge {
+	deny := func(subject, resource string, w policy.Verdict) audit.Edge {
 		return Edge(func(e *audit.Edge) { e.Subject, e.Resource, e.Decision = subject, resource, w })
 	}
 	mustAppend(t, s, &audit.Batch{ID: "1", Rollups: []audit.Rollup{
@@ -163,7 +163,7 @@ func deniedCounts(t *testing.T, s audit.Store) {
 func connectionsDisagree(t *testing.T, s audit.Store) {
 	b := &audit.Batch{ID: "1"}
 	want := map[audit.Edge]bool{}
-	for i, w := range []policy.Word{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
+	for i, w := range []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
 		for _, v := range []audit.Verdict{audit.VerdictForwarded, audit.VerdictDropped, audit.VerdictAudit, audit.VerdictUnknown} {
 			e := Edge(func(e *audit.Edge) { e.Decision, e.Verdict = w, v })
 			b.Rollups = append(b.Rollups, rollup(i, 1, e))

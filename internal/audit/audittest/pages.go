@@ -40,7 +40,7 @@ func Pages(ctx context.Context, tb testing.TB, r audit.Reader, f *Fleet, since, 
 	list("of a resource", func(i int) audit.Filter { return audit.Filter{Resources: []string{edge(i).Resource}} })
 	list("of a subject", func(i int) audit.Filter { return audit.Filter{Subjects: []string{edge(i).Subject}} })
 	list("denied", func(int) audit.Filter {
-		return audit.Filter{Decisions: []policy.Word{policy.Denied, policy.DefaultDenied}}
+		return audit.Filter{Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied}}
 	})
 	out := map[string]time.Duration{}
 	for name, ask := range kinds {

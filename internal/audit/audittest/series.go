@@ -13,7 +13,7 @@ import (
 
 // seriesOfEverything is what a store may keep sums for: no name, no statement, no port is asked for.
 func seriesOfEverything(t *testing.T, s audit.Store) {
-	with := func(cluster, subject string, w policy.Word, v audit.Verdict) audit.Edge {
+	with := func(cluster, subject string, w policy.Verdict, v audit.Verdict) audit.Edge {
 		return Edge(func(e *audit.Edge) { e.Cluster, e.Subject, e.Decision, e.Verdict = cluster, subject, w, v })
 	}
 	b := &audit.Batch{ID: "1", Rollups: []audit.Rollup{
@@ -52,7 +52,7 @@ func seriesOfEverything(t *testing.T, s audit.Store) {
 			want: []audit.Point{point(first, policy.Denied, 8)}},
 		"Verdict": {reason: "what the dataplane did", filter: audit.Filter{Verdicts: []audit.Verdict{audit.VerdictForwarded}},
 			want: []audit.Point{point(first, policy.Allowed, 35), point(first, policy.Denied, 8)}},
-		"Decision": {reason: "what the evaluator said", filter: audit.Filter{Decisions: []policy.Word{policy.Denied, policy.Audited}},
+		"Decision": {reason: "what the evaluator said", filter: audit.Filter{Decisions: []policy.Verdict{policy.Denied, policy.Audited}},
 			want: []audit.Point{point(first, policy.Denied, 12)}},
 		"Disagree": {reason: "denied and let through all the same", filter: audit.Filter{Disagree: true},
 			want: []audit.Point{point(first, policy.Denied, 8)}},

@@ -24,7 +24,7 @@ func totals(t *testing.T, s audit.Store, f audit.Filter) []audit.Total {
 	return out
 }
 
-func point(start time.Time, w policy.Word, n int64) audit.Point {
+func point(start time.Time, w policy.Verdict, n int64) audit.Point {
 	return audit.Point{Start: start, Decision: w, Count: n}
 }
 
@@ -85,7 +85,7 @@ func seriesByStep(t *testing.T, s audit.Store) {
 		},
 		"Filter": {
 			reason: "a series is of what the filter selects",
-			query:  audit.SeriesQuery{Filter: audit.Filter{Since: at(0), Until: at(days(2)), Decisions: []policy.Word{policy.Denied}}, Step: 24 * time.Hour},
+			query:  audit.SeriesQuery{Filter: audit.Filter{Since: at(0), Until: at(days(2)), Decisions: []policy.Verdict{policy.Denied}}, Step: 24 * time.Hour},
 			want:   []audit.Point{point(T0.Truncate(24*time.Hour), policy.Denied, 8)},
 		},
 		"Days": {

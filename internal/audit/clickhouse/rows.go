@@ -97,7 +97,7 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]dated) (*entries, []
 func (e *entries) minutes(rollups []audit.Rollup) {
 	type minute struct {
 		cluster  string
-		decision policy.Word
+		decision policy.Verdict
 		verdict  audit.Verdict
 		bucket   int64
 	}

@@ -99,7 +99,7 @@ func (q queries) series(ctx context.Context, s statement) ([]audit.Point, error)
 func mergePoints(a, b []audit.Point) []audit.Point {
 	type at struct {
 		start    time.Time
-		decision policy.Word
+		decision policy.Verdict
 	}
 	sums := map[at]int64{}
 	for _, p := range slices.Concat(a, b) {

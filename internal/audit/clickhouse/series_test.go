@@ -54,9 +54,9 @@ func TestSeriesOfBothPrograms(t *testing.T) {
 	add("2", t0.Add(time.Minute), denied, 2) // tried again by the newer program
 	want("some minutes have both", audit.Filter{}, audit.Point{Start: t0, Decision: policy.Allowed, Count: 1}, audit.Point{Start: t0, Decision: policy.Denied, Count: 4},
 		audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 10})
-	want("denied only", audit.Filter{Decisions: []policy.Word{policy.Denied}}, audit.Point{Start: t0, Decision: policy.Denied, Count: 4},
+	want("denied only", audit.Filter{Decisions: []policy.Verdict{policy.Denied}}, audit.Point{Start: t0, Decision: policy.Denied, Count: 4},
 		audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 10})
-	want("by an edge's own words", audit.Filter{Resources: []string{denied.Resource}, Decisions: []policy.Word{policy.Denied}},
+	want("by an edge's own words", audit.Filter{Resources: []string{denied.Resource}, Decisions: []policy.Verdict{policy.Denied}},
 		audit.Point{Start: t0, Decision: policy.Denied, Count: 4}, audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 10})
 	if _, err := s.Prune(t.Context(), audit.Retention{Rollups: t0.Add(48 * time.Hour)}); err != nil {
 		t.Fatal(err)

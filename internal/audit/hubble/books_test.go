@@ -76,7 +76,7 @@ func TestFlowsAreDecidedWithThePoliciesOfTheirTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		at     time.Time
-		want   policy.Word
+		want   policy.Verdict
 		late   float64
 	}{
 		"Now":          {"the newest", minute(60), policy.DefaultDenied, 0},
@@ -118,7 +118,7 @@ func TestDisagreementsThatLast(t *testing.T) {
 		epochs []audit.Epoch
 		after  time.Duration
 		want   float64
-		word   policy.Word
+		word   policy.Verdict
 	}{
 		"Transition": {"the dataplane still does what the policies said", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 30 * time.Second, 0, policy.Unmanaged},
 		"Lasting":    {"it has had the time", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 40 * time.Second, 1, policy.DefaultDenied},

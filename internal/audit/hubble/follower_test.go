@@ -265,7 +265,7 @@ func TestDecidedAtATimeThatHasCome(t *testing.T) {
 	var at time.Time
 	cfg.Evaluators = always(evaluatorFunc(func(q policy.Query) policy.Decision {
 		at = q.At
-		return policy.Decision{Word: policy.Allowed}
+		return policy.Decision{Verdict: policy.Allowed}
 	}))
 	for reason, shift := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
 		take(intakeOf(t, &cfg, audit.Resume{}), verdict(0, func(f *flowpb.Flow) { f.Time = timestamppb.New(clock().Add(shift)) }))

@@ -22,7 +22,7 @@ func TestFlowsAreDecidedByWhatTheMemberHas(t *testing.T) {
 		reason   string
 		lags     audit.Lags
 		flow     []func(*flowpb.Flow)
-		want     policy.Word
+		want     policy.Verdict
 		lagging  float64
 		unknown  float64
 		disagree float64
@@ -83,7 +83,7 @@ func TestAMemberCatchesUp(t *testing.T) {
 	lags := audit.Lags{edge().Resource: {{Kind: audit.LagNothing, From: t0}}}
 	cfg.Lags = func(string) audit.Lags { return lags }
 	in := intakeOf(t, &cfg, audit.Resume{})
-	var got []policy.Word
+	var got []policy.Verdict
 	for i := range 3 {
 		clear(l.edges)
 		take(in, verdict(10+i, when(t0.Add(time.Duration(i+1)*time.Minute))))

@@ -56,7 +56,7 @@ func toShop(f *flowpb.Flow) {
 }
 
 // asked is the edge of requests of app/888 to the shop.
-func asked(action string, word policy.Word, v audit.Verdict) audit.Edge {
+func asked(action string, word policy.Verdict, v audit.Verdict) audit.Edge {
 	e := audit.Edge{Cluster: "m1", SourceCluster: "m2", Subject: app888, Resource: shop, Action: action, Port: 80, Protocol: audit.ProtocolHTTP, Decision: word, Verdict: v}
 	if word == policy.Allowed {
 		e.Statement = policy.Ref{Policy: "p", SID: "get"}

@@ -36,10 +36,10 @@ func TestBoundsStandForAll(t *testing.T) {
 		sides := []*policy.Snapshot{side(), side()}
 		e := edge("", bobs, 6379, policy.DefaultDenied, from("203.0.113.0/24"))
 		got := newJudge(newSide(sides[0], now), newSide(sides[1], now)).decide(&e, false)
-		same, words := true, [2][]policy.Word{}
+		same, words := true, [2][]policy.Verdict{}
 		for i := range 256 {
 			q := policy.Query{Resources: []string{bobs}, Source: netip.AddrFrom4([4]byte{203, 0, 113, byte(i)}), Cluster: "m1", Protocol: "TCP", Port: 6379, At: now}
-			a, b := sides[0].Decide(q).Word, sides[1].Decide(q).Word
+			a, b := sides[0].Decide(q).Verdict, sides[1].Decide(q).Verdict
 			same = same && a == b
 			words[0], words[1] = append(words[0], a), append(words[1], b)
 		}

@@ -55,7 +55,7 @@ type lineKey struct {
 	cluster, subject, source string
 	destination              string
 	at                       portKey
-	before, after            policy.Word
+	before, after            policy.Verdict
 }
 
 func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision) {
@@ -68,14 +68,14 @@ func (c *changes) add(p *replayer, t *audit.Total, before, after policy.Decision
 		c.close()
 		c.resource, c.open = t.Resource, map[lineKey]*ImpactLine{}
 	}
-	key := lineKey{t.Cluster, t.Subject, t.Source, t.Destination, portOf(&t.Edge), before.Word, after.Word}
+	key := lineKey{t.Cluster, t.Subject, t.Source, t.Destination, portOf(&t.Edge), before.Verdict, after.Verdict}
 	if line := c.open[key]; line != nil {
 		line.Count += t.Count
 		line.First, line.Last = earlier(line.First, t.FirstSeen), later(line.Last, t.LastSeen)
 		return
 	}
 	line := &ImpactLine{Cluster: t.Cluster, Subject: t.Subject, Source: t.Source, Resource: t.Resource, Destination: t.Destination, Port: t.Port, Protocol: t.Protocol,
-		Count: t.Count, First: t.FirstSeen, Last: t.LastSeen, Before: before.Word, After: after.Word}
+		Count: t.Count, First: t.FirstSeen, Last: t.LastSeen, Before: before.Verdict, After: after.Verdict}
 	if t.Resource != "" {
 		line.Action, _ = p.judge.sides[1].actionOf(t.Resource, key.at)
 	}

@@ -91,7 +91,7 @@ func allow(sid, subject, action, resource string) func(*policy.Input) {
 }
 
 // edge is of one client in m2 and one server in m1.
-func edge(subject, resource string, port uint16, w policy.Word, change ...func(*audit.Edge)) audit.Edge {
+func edge(subject, resource string, port uint16, w policy.Verdict, change ...func(*audit.Edge)) audit.Edge {
 	e := audit.Edge{Cluster: "m1", SourceCluster: "m2", Subject: subject, Resource: resource, Port: port, Protocol: v1alpha1.ProtocolTCP, Decision: w, Verdict: audit.VerdictForwarded}
 	if w == policy.Denied || w == policy.DefaultDenied {
 		e.Verdict = audit.VerdictDropped

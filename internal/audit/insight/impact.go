@@ -68,8 +68,8 @@ type ImpactLine struct {
 	Count       int64             `json:"count"`
 	First       time.Time         `json:"first"`
 	Last        time.Time         `json:"last"`
-	Before      policy.Word       `json:"before"`
-	After       policy.Word       `json:"after"`
+	Before      policy.Verdict    `json:"before"`
+	After       policy.Verdict    `json:"after"`
 	// Statements decide afterwards, or decided before when none does.
 	Statements []policy.Ref `json:"statements,omitempty"`
 }

@@ -100,8 +100,8 @@ func (j *judge) decide(e *audit.Edge, enforced bool) verdicts {
 			v.of = of
 		}
 		for i := range of {
-			v.same = v.same && of[i].Word == of[0].Word
-			if of[i].Word != v.of[i].Word {
+			v.same = v.same && of[i].Verdict == of[0].Verdict
+			if of[i].Verdict != v.of[i].Verdict {
 				v.why = a.why
 			}
 		}

@@ -145,7 +145,7 @@ func TestProposeThenReplay(t *testing.T) {
 					}
 					q := policy.Query{Subjects: []string{subject}, Resources: []string{name}, Cluster: "m1", Protocol: "TCP", Port: port, At: now}
 					had, has := before.DecideEnforced(&q, nil), after.Decide(q)
-					if has.Word.LetsThrough() && !had.Word.LetsThrough() {
+					if has.Verdict.LetsThrough() && !had.Verdict.LetsThrough() {
 						t.Fatalf("seed %d: %s was never seen at %s:%d, and is let in by %v", seed, subject, name, port, has.Statements)
 					}
 					never++

@@ -31,7 +31,7 @@ type Seen struct {
 	DaysObserved int      `json:"daysObserved"`
 	Clusters     []string `json:"clusters"`
 	// Decisions counts the connections by what was decided when they were seen.
-	Decisions map[policy.Word]int64 `json:"decisions"`
+	Decisions map[policy.Verdict]int64 `json:"decisions"`
 }
 
 // Proposal is what a policy of one resource would have to say to let in whom it serves.

@@ -86,7 +86,7 @@ type line struct {
 	first, last time.Time
 	days        map[time.Time]struct{}
 	clusters    map[string]struct{}
-	decisions   map[policy.Word]int64
+	decisions   map[policy.Verdict]int64
 	states      map[State]bool
 	refused     bool // a deny refused some of it
 	requests    bool // a port of it has actions of requests only
@@ -135,7 +135,7 @@ func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
 	says := g.judge.decide(e, true)
 	by := says.of[0]
 	if says.why == "" {
-		switch by.Word {
+		switch by.Verdict {
 		case policy.Allowed:
 			return StateCovered, by
 		case policy.Denied:
@@ -143,7 +143,7 @@ func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
 		}
 	}
 	now := g.judge.decide(e, false)
-	switch now.of[0].Word {
+	switch now.of[0].Verdict {
 	case policy.Audited:
 		return StateAudited, policy.Decision{}
 	case policy.Denied, policy.DefaultDenied:
@@ -155,7 +155,7 @@ func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
 func entry[K comparable](m map[K]*line, key K) *line {
 	l := m[key]
 	if l == nil {
-		l = &line{days: map[time.Time]struct{}{}, clusters: map[string]struct{}{}, decisions: map[policy.Word]int64{}, states: map[State]bool{},
+		l = &line{days: map[time.Time]struct{}{}, clusters: map[string]struct{}{}, decisions: map[policy.Verdict]int64{}, states: map[State]bool{},
 			statements: map[policy.Ref]struct{}{}, ports: map[portKey]int64{}, clients: map[string]struct{}{}}
 		m[key] = l
 	}
@@ -175,7 +175,7 @@ func (l *line) see(t *audit.Total, state State, by policy.Decision) {
 	l.clusters[t.Cluster] = struct{}{}
 	l.decisions[t.Decision] += t.Count
 	l.states[state] = true
-	l.refused = l.refused || by.Word == policy.Denied
+	l.refused = l.refused || by.Verdict == policy.Denied
 	for _, ref := range by.Statements {
 		l.statements[ref] = struct{}{}
 	}

@@ -111,7 +111,7 @@ func (p *replayer) add(t *audit.Total) {
 	var before, after policy.Decision
 	if p.isPlain(&t.Edge) {
 		before, after = p.decidePlain(&t.Edge)
-		if before.Word == after.Word {
+		if before.Verdict == after.Verdict {
 			p.unchanged += t.Count
 			return
 		}
@@ -132,7 +132,7 @@ func (p *replayer) add(t *audit.Total) {
 		}
 		before, after = v.of[0], v.of[1]
 	}
-	switch was, is := before.Word.LetsThrough(), after.Word.LetsThrough(); {
+	switch was, is := before.Verdict.LetsThrough(), after.Verdict.LetsThrough(); {
 	case !was && is:
 		p.allowed.add(p, t, before, after)
 	case was && !is:

@@ -90,8 +90,8 @@ func (d *side) decide(q *policy.Query, host, enforced bool) policy.Decision {
 	} else {
 		out = d.DecideInto(q, d.into)
 	}
-	if host && out.Word != policy.Unmanaged {
-		return policy.Decision{Word: policy.Allowed}
+	if host && out.Verdict != policy.Unmanaged {
+		return policy.Decision{Verdict: policy.Allowed}
 	}
 	return out
 }

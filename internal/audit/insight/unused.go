@@ -161,7 +161,7 @@ func (j *judge) allowing(e *audit.Edge) []policy.Ref {
 	says := j.decideAll(e)
 	var out []policy.Ref
 	for _, d := range says {
-		if d.Word == policy.Allowed {
+		if d.Verdict == policy.Allowed {
 			out = append(out, d.Statements...)
 		}
 	}

@@ -27,7 +27,7 @@ func TestPast(t *testing.T) {
 	}
 	type epoch struct {
 		Since time.Duration // before now; -1: for ever
-		Word  policy.Word
+		Word  policy.Verdict
 	}
 	for name, tc := range map[string]struct {
 		reason   string
@@ -52,7 +52,7 @@ func TestPast(t *testing.T) {
 					since = now.Sub(e.Since)
 				}
 				d := e.DecideEffective(&policy.Query{Resources: []string{bobs}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: now})
-				got = append(got, epoch{since, d.Word})
+				got = append(got, epoch{since, d.Verdict})
 				if names := e.ResourcesOf(map[string]string{"com.trip/redis-cluster": "bobs-cluster"}); len(names) != 1 {
 					t.Errorf("%s: the class is as young, but names what was seen before it; got %q", tc.reason, names)
 				}

@@ -60,14 +60,14 @@ func (w *lagWorld) state(s v1alpha1.MemberState, desired, observed string) *v1al
 }
 
 // says is the decision about a connection to the resource in m1 at an instant, and whether it is known.
-func (w *lagWorld) says(member string, at time.Time) (policy.Word, bool) {
+func (w *lagWorld) says(member string, at time.Time) (policy.Verdict, bool) {
 	w.pass(publishEvery)
 	r, known := audit.AttributeRealized(w.present, w.of(member), audit.Observation{Time: at, Cluster: member, Protocol: v1alpha1.ProtocolTCP, Source: audit.Endpoint{Kind: audit.KindReserved},
 		Destination: audit.Endpoint{Kind: audit.KindWorkload, Labels: map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, Port: 6379}})
 	return r.Word, known
 }
 
-func (w *lagWorld) expect(t *testing.T, reason, member string, at time.Time, want policy.Word, known bool) {
+func (w *lagWorld) expect(t *testing.T, reason, member string, at time.Time, want policy.Verdict, known bool) {
 	t.Helper()
 	if got, ok := w.says(member, at); got != want || ok != known {
 		t.Errorf("%s: %s (known %v), want %s (known %v)", reason, got, ok, want, known)
@@ -135,7 +135,7 @@ func TestWhatIsNotKnownIsSaid(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason    string
 		was, is   *v1alpha1.ProtectedResource
-		want      policy.Word
+		want      policy.Verdict
 		wantKnown bool
 	}{
 		"Started":     {"the collector was started when it lagged already", nil, w.state(v1alpha1.MemberPending, "r2", "r1"), policy.DefaultDenied, false},

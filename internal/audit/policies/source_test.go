@@ -155,8 +155,8 @@ func until(t *testing.T, what string, ok func() bool) {
 	t.Fatalf("waited in vain for %s", what)
 }
 
-func word(s *Source) policy.Word {
-	return s.Snapshot().Decide(policy.Query{Resources: []string{bobs}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: time.Now()}).Word
+func word(s *Source) policy.Verdict {
+	return s.Snapshot().Decide(policy.Query{Resources: []string{bobs}, Cluster: "m1", Protocol: v1alpha1.ProtocolTCP, Port: 6379, At: time.Now()}).Verdict
 }
 
 func TestSnapshotFollowsTheHost(t *testing.T) {

@@ -36,7 +36,7 @@ func TestToSQL(t *testing.T) {
 		"losses":                     lossesQuery{LossQuery: audit.LossQuery{Since: audittest.T0, Until: audittest.T0, Clusters: []string{"value-c"}}, after: after, limit: 3},
 		"series by everything":       seriesQuery{audit.SeriesQuery{Filter: every, Step: time.Minute}},
 		"series by hours":            seriesQuery{audit.SeriesQuery{Filter: every, Step: time.Hour}},
-		"series of all":              seriesQuery{audit.SeriesQuery{Filter: audit.Filter{Since: audittest.T0, Decisions: []policy.Word{"value-d"}}, Step: time.Minute}},
+		"series of all":              seriesQuery{audit.SeriesQuery{Filter: audit.Filter{Since: audittest.T0, Decisions: []policy.Verdict{"value-d"}}, Step: time.Minute}},
 		"totals by everything":       totalsQuery{every},
 	} {
 		text, args := q.toSQL()

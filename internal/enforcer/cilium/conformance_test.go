@@ -46,13 +46,13 @@ type conformanceConnection struct {
 	Protocol v1alpha1.Protocol `json:"protocol"`
 	Port     uint16            `json:"port"`
 	// Pass tells whether the engine lets it through; Word is why.
-	Pass bool        `json:"pass"`
-	Word policy.Word `json:"word"`
+	Pass bool           `json:"pass"`
+	Word policy.Verdict `json:"word"`
 }
 
 func TestConformanceFile(t *testing.T) {
 	var got bytes.Buffer
-	words := map[policy.Word]int{}
+	words := map[policy.Verdict]int{}
 	for seed := range uint64(100) {
 		w := newConformanceWorld(t, rand.New(rand.NewPCG(seed, 5)))
 		for _, c := range w.Connections {
@@ -64,7 +64,7 @@ func TestConformanceFile(t *testing.T) {
 		}
 		got.Write(append(line, '\n'))
 	}
-	for _, word := range []policy.Word{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
+	for _, word := range []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
 		if words[word] < 20 {
 			t.Errorf("only %d connections are %s", words[word], word)
 		}
@@ -180,7 +180,7 @@ func newConformanceWorld(t *testing.T, r *rand.Rand) conformanceWorld {
 			case c.Source == nil && c.Reserved == "":
 				q.Source = netip.MustParseAddr("203.0.113.1") // the world: an address that no range but the widest covers
 			}
-			c.Word = s.Decide(q).Word
+			c.Word = s.Decide(q).Verdict
 			c.Pass = c.Word != policy.Denied && c.Word != policy.DefaultDenied
 			w.Connections = append(w.Connections, c)
 		}

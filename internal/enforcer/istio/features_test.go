@@ -26,10 +26,10 @@ var impossible = []string{
 func features(in policy.Input, s *policy.Snapshot, q policy.Query, d policy.Decision) []string {
 	has := map[string]bool{
 		"ambient":         q.Cluster == "m2",
-		"deny":            d.Word == policy.Denied,
+		"deny":            d.Verdict == policy.Denied,
 		"http":            q.Method != "",
 		"node":            len(q.Subjects) == 0 && !q.Source.IsValid(),
-		"other port":      d.Word == policy.Allowed && len(d.Statements) == 0,
+		"other port":      d.Verdict == policy.Allowed && len(d.Statements) == 0,
 		"several classes": len(q.Resources) > 1,
 	}
 	_, has["external workload"] = s.SubjectOfAddress(q.Source)

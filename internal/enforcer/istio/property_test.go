@@ -52,12 +52,12 @@ type outcome struct {
 	exact, stricter int
 	// let is how many connections passed in spite of refusals.
 	let           int
-	words         map[policy.Word]int
+	words         map[policy.Verdict]int
 	met           met
 	disagreements []string
 }
 
-func newOutcome() outcome { return outcome{words: map[policy.Word]int{}, met: met{}} }
+func newOutcome() outcome { return outcome{words: map[policy.Verdict]int{}, met: met{}} }
 
 // worlds can be raised for a longer run: go test ./internal/enforcer/istio -run TestMesh -v -worlds 10000.
 var worlds = flag.Uint64("worlds", 1000, "random worlds to compare, their seeds counted from 0")
@@ -118,20 +118,20 @@ func compare(t *testing.T, seed uint64, plain, knowing bool, out *outcome, chang
 		}
 		tr.port, tr.method, tr.path = q.Port, q.Method, q.Path
 		decision := s.Decide(q)
-		means := decision.Word != policy.Denied && decision.Word != policy.DefaultDenied
+		means := decision.Verdict != policy.Denied && decision.Verdict != policy.DefaultDenied
 		passes := m.passes(labels, tr)
 		exact := !refused && !x.unmeshed && sameMode(s, q)
 		switch {
 		case passes && !means, exact && passes != means:
 			out.disagreements = append(out.disagreements, fmt.Sprintf("seed %d in %s: the mesh lets it through: %v, the statements mean %s (%v)\n%+v\n%+v\n%+v",
-				seed, cluster, passes, decision.Word, decision.Statements, q, tr, m.policies))
+				seed, cluster, passes, decision.Verdict, decision.Statements, q, tr, m.policies))
 		case exact:
 			out.exact++
 			out.met.add(features(in, s, q, decision))
-			out.words[decision.Word]++
+			out.words[decision.Verdict]++
 		case passes != means:
 			out.stricter++
-		case decision.Word == policy.Allowed:
+		case decision.Verdict == policy.Allowed:
 			out.let++
 		}
 	}
@@ -171,7 +171,7 @@ func TestMeshAgreesWithDecide(t *testing.T) {
 			if out.exact < tc.leastExact || out.stricter < tc.leastStrict || out.let < tc.leastLet {
 				t.Errorf("%d decisions alike, %d stricter, %d let through: too few to notice a mistake", out.exact, out.stricter, out.let)
 			}
-			for _, w := range []policy.Word{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
+			for _, w := range []policy.Verdict{policy.Allowed, policy.Denied, policy.DefaultDenied, policy.Audited, policy.Unmanaged} {
 				if tc.plain && out.words[w] < 100 {
 					t.Errorf("only %d of the compared decisions are %s", out.words[w], w)
 				}

@@ -22,7 +22,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/acp-io/acp/internal/ledger"
-	"github.com/acp-io/acp/internal/webhook"
+	"github.com/acp-io/acp/internal/webhooksender"
 )
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -208,11 +208,11 @@ func TestWebhook(t *testing.T) {
 	if err := os.WriteFile(file, []byte(key), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	u, err := webhook.ParseURL(server.URL)
+	u, err := webhooksender.ParseURL(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := &Webhook{Target: &webhook.Target{URL: u, KeyFile: file, Client: webhook.NewClient(webhook.Timeout), Now: time.Now}}
+	a := &Webhook{Target: &webhooksender.Target{URL: u, KeyFile: file, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}}
 	b := &book{}
 	b.write(t, "bob", 2)
 	var log bytes.Buffer

@@ -7,7 +7,7 @@ import (
 
 	typedcorev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 
-	"github.com/acp-io/acp/internal/webhook"
+	"github.com/acp-io/acp/internal/webhooksender"
 )
 
 // Parse makes anchors of what an operator wrote: configmap, file:PATH, webhook:URL,KEYFILE, or none.
@@ -26,14 +26,14 @@ func Parse(specs []string, cluster typedcorev1.ConfigMapsGetter) ([]Anchor, erro
 			if i < 0 {
 				return nil, fmt.Errorf("%q: use webhook:URL,KEYFILE", s)
 			}
-			u, err := webhook.ParseURL(rest[:i])
+			u, err := webhooksender.ParseURL(rest[:i])
 			if err != nil {
 				return nil, fmt.Errorf("webhook: %w", err)
 			}
-			if _, err := webhook.ReadKeys(rest[i+1:]); err != nil {
+			if _, err := webhooksender.ReadKeys(rest[i+1:]); err != nil {
 				return nil, err
 			}
-			out = append(out, &Webhook{Target: &webhook.Target{URL: u, KeyFile: rest[i+1:], Client: webhook.NewClient(webhook.Timeout), Now: time.Now}})
+			out = append(out, &Webhook{Target: &webhooksender.Target{URL: u, KeyFile: rest[i+1:], Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}})
 		default:
 			return nil, fmt.Errorf("%q: use configmap, file:PATH, webhook:URL,KEYFILE, or none", s)
 		}

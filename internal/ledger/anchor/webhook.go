@@ -6,12 +6,12 @@ import (
 	"fmt"
 
 	"github.com/acp-io/acp/internal/ledger"
-	"github.com/acp-io/acp/internal/webhook"
+	"github.com/acp-io/acp/internal/webhooksender"
 )
 
 // Webhook posts heads, signed. It can only be written to: the receiver keeps the heads, and whoever audits gives them
 // to kubectl acp ledger verify.
-type Webhook struct{ Target *webhook.Target }
+type Webhook struct{ Target *webhooksender.Target }
 
 // Name implements Anchor.
 func (w *Webhook) Name() string { return "webhook " + w.Target.URL.Host }

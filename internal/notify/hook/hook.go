@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/notify"
-	"github.com/acp-io/acp/internal/webhook"
+	"github.com/acp-io/acp/internal/webhooksender"
 )
 
 // Sender implements notify.Sender.
-type Sender struct{ Target *webhook.Target }
+type Sender struct{ Target *webhooksender.Target }
 
 // Body is what is posted.
 type Body struct {
@@ -75,7 +75,7 @@ func bodyOf(p notify.Parcel) Body {
 
 // Problem says what to do about an answer.
 func Problem(err error) error {
-	var status *webhook.StatusError
+	var status *webhooksender.StatusError
 	if errors.As(err, &status) {
 		return &notify.Problem{Err: err, Permanent: status.Permanent(), RetryAfter: status.RetryAfter}
 	}

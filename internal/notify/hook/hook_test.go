@@ -15,7 +15,7 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
 	"github.com/acp-io/acp/internal/notify"
-	"github.com/acp-io/acp/internal/webhook"
+	"github.com/acp-io/acp/internal/webhooksender"
 )
 
 const key = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="
@@ -51,11 +51,11 @@ func TestSend(t *testing.T) {
 	if err := os.WriteFile(file, []byte(key), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	u, err := webhook.ParseURL(server.URL)
+	u, err := webhooksender.ParseURL(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &Sender{Target: &webhook.Target{URL: u, KeyFile: file, Client: webhook.NewClient(webhook.Timeout), Now: time.Now}}
+	s := &Sender{Target: &webhooksender.Target{URL: u, KeyFile: file, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}}
 	p := notify.Parcel{ID: "abc", Text: notify.Text{Title: "title", Link: "https://acp.example.com/tickets/T-7"},
 		Message: notify.Message{Ticket: 7, At: at, Kind: notify.KindNeeded, Facts: notify.Facts{Event: "submitted", Requester: "王磊", RequesterID: "wang",
 			Items: []notify.About{{Application: "orders", Resource: "cache"}}, Told: map[string]notify.Kind{"b": notify.KindNeeded, "a": notify.KindComment}}}}

@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/notify/hook"
 	"github.com/acp-io/acp/internal/notify/mail"
 	"github.com/acp-io/acp/internal/notify/slack"
-	"github.com/acp-io/acp/internal/webhook"
+	"github.com/acp-io/acp/internal/webhooksender"
 )
 
 // File is the operator's configuration; docs/notifications.md explains it.
@@ -96,19 +96,19 @@ func (f *File) channels() (*Channels, error) {
 	for _, x := range f.SlackChannels {
 		_, err := slack.ReadURL(x.URLFile)
 		if err == nil {
-			err = c.broadcast("slack:", x.Name, x.Kinds, &slack.Incoming{URLFile: x.URLFile, Client: webhook.NewClient(webhook.Timeout), Now: time.Now})
+			err = c.broadcast("slack:", x.Name, x.Kinds, &slack.Incoming{URLFile: x.URLFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now})
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("slackChannels %q: %w", x.Name, err))
 		}
 	}
 	for _, x := range f.Webhooks {
-		u, err := webhook.ParseURL(x.URL)
+		u, err := webhooksender.ParseURL(x.URL)
 		if err == nil {
-			_, err = webhook.ReadKeys(x.KeyFile)
+			_, err = webhooksender.ReadKeys(x.KeyFile)
 		}
 		if err == nil {
-			err = c.broadcast("webhook:", x.Name, x.Kinds, &hook.Sender{Target: &webhook.Target{URL: u, KeyFile: x.KeyFile, Client: webhook.NewClient(webhook.Timeout), Now: time.Now}})
+			err = c.broadcast("webhook:", x.Name, x.Kinds, &hook.Sender{Target: &webhooksender.Target{URL: u, KeyFile: x.KeyFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}})
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("webhooks %q: %w", x.Name, err))
@@ -122,14 +122,14 @@ func (s *Slack) bot() (*slack.Bot, error) {
 	if api == "" {
 		api = slackAPI
 	}
-	u, err := webhook.ParseURL(api)
+	u, err := webhooksender.ParseURL(api)
 	if err != nil {
 		return nil, fmt.Errorf("slack.api: %w", err)
 	}
 	if _, err := os.ReadFile(s.TokenFile); err != nil {
 		return nil, fmt.Errorf("slack.tokenFile: %w", err)
 	}
-	return &slack.Bot{API: u, TokenFile: s.TokenFile, Client: webhook.NewClient(webhook.Timeout), Now: time.Now}, nil
+	return &slack.Bot{API: u, TokenFile: s.TokenFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}, nil
 }
 
 func (c *Channels) person(name notify.Channel, s notify.Sender) {

@@ -16,7 +16,7 @@ import (
 
 	"github.com/acp-io/acp/internal/notify"
 	"github.com/acp-io/acp/internal/notify/hook"
-	"github.com/acp-io/acp/internal/webhook"
+	"github.com/acp-io/acp/internal/webhooksender"
 )
 
 // Limits of Slack, in characters: https://api.slack.com/reference/block-kit/blocks
@@ -90,7 +90,7 @@ func (s *Incoming) Send(ctx context.Context, p notify.Parcel) error {
 	if err != nil {
 		return err
 	}
-	_, err = webhook.Do(s.Client, req, s.Now())
+	_, err = webhooksender.Do(s.Client, req, s.Now())
 	return hook.Problem(err)
 }
 
@@ -100,7 +100,7 @@ func ReadURL(file string) (*url.URL, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the address of Slack's webhook: %w", err)
 	}
-	u, err := webhook.ParseURL(strings.TrimSpace(string(data)))
+	u, err := webhooksender.ParseURL(strings.TrimSpace(string(data)))
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -143,7 +143,7 @@ func (b *Bot) call(req *http.Request, into any) error {
 		return fmt.Errorf("read Slack's token: %w", err)
 	}
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
-	body, err := webhook.Do(b.Client, req, b.Now())
+	body, err := webhooksender.Do(b.Client, req, b.Now())
 	if err != nil {
 		return hook.Problem(err)
 	}

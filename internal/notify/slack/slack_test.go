@@ -15,7 +15,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/acp-io/acp/internal/notify"
-	"github.com/acp-io/acp/internal/webhook"
+	"github.com/acp-io/acp/internal/webhooksender"
 )
 
 func file(t *testing.T, text string) string {
@@ -67,7 +67,7 @@ func bot(t *testing.T, h http.Handler) *Bot {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := webhook.NewClient(webhook.Timeout)
+	client := webhooksender.NewClient(webhooksender.Timeout)
 	t.Cleanup(client.CloseIdleConnections)
 	return &Bot{API: u, TokenFile: file(t, "xoxb-1"), Client: client, Now: time.Now}
 }
@@ -131,7 +131,7 @@ func TestIncoming(t *testing.T) {
 		_, _ = io.WriteString(w, "ok")
 	}))
 	t.Cleanup(server.Close)
-	s := &Incoming{URLFile: file(t, server.URL+"/services/T0/B0/s3cret"), Client: webhook.NewClient(webhook.Timeout), Now: time.Now}
+	s := &Incoming{URLFile: file(t, server.URL+"/services/T0/B0/s3cret"), Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}
 	if err := s.Send(t.Context(), parcel()); err != nil || got.Channel != "" || len(got.Blocks) != 3 {
 		t.Errorf("posted: %+v %v", got, err)
 	}

@@ -22,8 +22,8 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/externalchanges"
 	"github.com/acp-io/acp/internal/hostcluster"
-	"github.com/acp-io/acp/internal/outside"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/wallclock"
 )
@@ -44,8 +44,8 @@ type Host struct {
 	away     atomic.Pointer[time.Time] // since when the API server does not answer; nil: it does
 	policies chan string               // names of policies that changed
 	onChange func(resource string)
-	onObject func(outside.Row, bool)                  // nil: nobody wants to know
-	note     func(context.Context, outside.Own) error // nil: the portal's own changes are not noted
+	onObject func(externalchanges.Row, bool)                  // nil: nobody wants to know
+	note     func(context.Context, externalchanges.Own) error // nil: the portal's own changes are not noted
 
 	workloads *Workloads
 

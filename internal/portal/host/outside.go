@@ -16,11 +16,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
-	"github.com/acp-io/acp/internal/outside"
-	"github.com/acp-io/acp/internal/outside/event"
+	"github.com/acp-io/acp/internal/externalchanges"
+	"github.com/acp-io/acp/internal/externalchanges/event"
 )
 
-var _ outside.Host = (*Host)(nil)
+var _ externalchanges.Host = (*Host)(nil)
 
 // recorded is the kind of an object whose changes are lines of the ledger; empty: they are not.
 func recorded(o client.Object) string {
@@ -39,13 +39,13 @@ func recorded(o client.Object) string {
 	return ""
 }
 
-func rowOf(kind string, o client.Object) outside.Row {
-	return outside.Row{Key: outside.Key{Kind: kind, Name: o.GetName()}, UID: string(o.GetUID()), Generation: o.GetGeneration()}
+func rowOf(kind string, o client.Object) externalchanges.Row {
+	return externalchanges.Row{Key: externalchanges.Key{Kind: kind, Name: o.GetName()}, UID: string(o.GetUID()), Generation: o.GetGeneration()}
 }
 
 // OnObject is called for each object whose changes are recorded, when its UID, generation or existence changed. It is set
 // before Run, and must not block.
-func (h *Host) OnObject(f func(o outside.Row, exists bool)) { h.onObject = f }
+func (h *Host) OnObject(f func(o externalchanges.Row, exists bool)) { h.onObject = f }
 
 // noticed passes on what changed; before is nil for an object that is new or gone.
 func (h *Host) noticed(before, o client.Object, gone bool) {
@@ -61,8 +61,8 @@ func (h *Host) noticed(before, o client.Object, gone bool) {
 }
 
 // ObjectRows implements outside.Host.
-func (h *Host) ObjectRows(ctx context.Context) ([]outside.Row, error) {
-	var out []outside.Row
+func (h *Host) ObjectRows(ctx context.Context) ([]externalchanges.Row, error) {
+	var out []externalchanges.Row
 	lists := []client.ObjectList{&v1alpha1.AccessControlPolicyList{}, &v1alpha1.ProtectedResourceList{}, &v1alpha1.ResourceClassList{}, &v1alpha1.SubjectClassList{}, &v1alpha1.ApprovalPolicyList{}}
 	for _, list := range lists {
 		if err := h.cache.List(ctx, list, client.UnsafeDisableDeepCopy); err != nil {
@@ -82,7 +82,7 @@ func (h *Host) ObjectRows(ctx context.Context) ([]outside.Row, error) {
 }
 
 // ObjectNow implements outside.Host.
-func (h *Host) ObjectNow(ctx context.Context, k outside.Key) (*outside.Seen, error) {
+func (h *Host) ObjectNow(ctx context.Context, k externalchanges.Key) (*externalchanges.Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	o := &unstructured.Unstructured{}
@@ -98,7 +98,7 @@ func (h *Host) ObjectNow(ctx context.Context, k outside.Key) (*outside.Seen, err
 	if err != nil {
 		return nil, err
 	}
-	return &outside.Seen{Row: rowOf(k.Kind, o), Digest: digest, Manager: manager(o.GetManagedFields())}, nil
+	return &externalchanges.Seen{Row: rowOf(k.Kind, o), Digest: digest, Manager: manager(o.GetManagedFields())}, nil
 }
 
 // manager is the field manager that wrote last, without those of statuses.
@@ -153,12 +153,12 @@ func (h *Host) Told(ctx context.Context, uids map[string]bool) ([]event.Change, 
 // that could not be written makes a line too many, never one too few.
 type noting struct {
 	client.Client
-	note func(ctx context.Context, o outside.Own) error
+	note func(ctx context.Context, o externalchanges.Own) error
 	log  *slog.Logger
 }
 
 // Noting makes the writers that are made from now on note their changes. It is set before Writer and Urgent are called.
-func (h *Host) Noting(note func(ctx context.Context, o outside.Own) error) { h.note = note }
+func (h *Host) Noting(note func(ctx context.Context, o externalchanges.Own) error) { h.note = note }
 
 func (h *Host) noting(c client.Client) client.Client {
 	if h.note == nil {
@@ -173,7 +173,7 @@ func (n *noting) own(ctx context.Context, o client.Object, generation int64) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), writeTimeout)
 	defer cancel()
-	if err := n.note(ctx, outside.Own{UID: string(o.GetUID()), Generation: generation}); err != nil {
+	if err := n.note(ctx, externalchanges.Own{UID: string(o.GetUID()), Generation: generation}); err != nil {
 		n.log.Warn("a change of the portal will be in the ledger a second time, as one of unknown origin", "kind", recorded(o), "name", o.GetName(), "error", err)
 	}
 }
@@ -202,7 +202,7 @@ func (n *noting) Update(ctx context.Context, o client.Object, opts ...client.Upd
 func (n *noting) Delete(ctx context.Context, o client.Object, opts ...client.DeleteOption) error {
 	err := n.Client.Delete(ctx, o, opts...)
 	if err == nil {
-		n.own(ctx, o, outside.Deletion)
+		n.own(ctx, o, externalchanges.Deletion)
 	}
 	return err
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/externalchanges"
+	"github.com/acp-io/acp/internal/externalchanges/event"
+	outsidestore "github.com/acp-io/acp/internal/externalchanges/gormstore"
 	"github.com/acp-io/acp/internal/ledger"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
-	"github.com/acp-io/acp/internal/outside"
-	"github.com/acp-io/acp/internal/outside/event"
-	outsidestore "github.com/acp-io/acp/internal/outside/gormstore"
 	"github.com/acp-io/acp/internal/portal/portaltest"
 )
 
@@ -45,7 +45,7 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	store := outsidestore.New(db)
 	h := newHost(t, config)
 	h.Noting(store.Own)
-	recorder := &outside.Recorder{Host: h, Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
+	recorder := &externalchanges.Recorder{Host: h, Store: store, Now: time.Now, Log: slog.New(slog.DiscardHandler),
 		Settle: 500 * time.Millisecond, Every: 20 * time.Millisecond, Compare: time.Hour}
 	h.OnObject(recorder.Notice)
 	running, stop := context.WithCancel(ctx)
@@ -100,7 +100,7 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 			t.Fatal(d)
 		}
 	}
-	known := func(k outside.Key, generation int64) {
+	known := func(k externalchanges.Key, generation int64) {
 		t.Helper()
 		until("the ledger knows it", func() bool {
 			r, err := store.Row(ctx, k)
@@ -115,18 +115,18 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	known(outside.Key{Kind: "AccessControlPolicy", Name: "bobs"}, 2)
+	known(externalchanges.Key{Kind: "AccessControlPolicy", Name: "bobs"}, 2)
 	spec := text(t, v1alpha1.ApprovalPolicySpec{Priority: 1, Steps: []v1alpha1.ApprovalStep{{Name: "owner", Approvers: []v1alpha1.Approver{"resource.owner"}, Quorum: "Any"}}})
 	change := approval.Change{Kind: approval.ObjectApprovalPolicy, Name: "p", Verb: approval.VerbCreate, After: spec}
 	if _, err := w.Apply(ctx, change, yes); err != nil {
 		t.Fatal(err)
 	}
-	known(outside.Key{Kind: "ApprovalPolicy", Name: "p"}, 1)
+	known(externalchanges.Key{Kind: "ApprovalPolicy", Name: "p"}, 1)
 	change.Verb, change.Before, change.After = approval.VerbDelete, spec, nil
 	if _, err := w.Apply(ctx, change, yes); err != nil {
 		t.Fatal(err)
 	}
-	known(outside.Key{Kind: "ApprovalPolicy", Name: "p"}, 0)
+	known(externalchanges.Key{Kind: "ApprovalPolicy", Name: "p"}, 0)
 	expect()
 
 	// Somebody else's, which the webhook told of.
@@ -134,7 +134,7 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	if err := kubectl.Create(ctx, object, client.FieldOwner("kubectl-create")); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := h.ObjectNow(ctx, outside.Key{Kind: "ApprovalPolicy", Name: "application"})
+	seen, err := h.ObjectNow(ctx, externalchanges.Key{Kind: "ApprovalPolicy", Name: "application"})
 	if err != nil || seen == nil {
 		t.Fatalf("%v, %v", seen, err)
 	}

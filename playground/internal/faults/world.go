@@ -111,7 +111,7 @@ func (m meaning) passes(member string, a attempt, at time.Time) bool {
 			q.Resources = append(q.Resources, r)
 		}
 	}
-	return len(q.Resources) == 0 || m.Decide(q).Word.LetsThrough()
+	return len(q.Resources) == 0 || m.Decide(q).Verdict.LetsThrough()
 }
 
 // subjectAt is the subject of an address outside; "": nobody's.

@@ -48,12 +48,12 @@ func generated(t *testing.T) []audit.Rollup {
 func TestDemoHasSomethingForEveryFeature(t *testing.T) {
 	type pair struct{ subject, resource string }
 	days := map[pair]map[string]bool{}
-	words := map[pair]map[policy.Word]bool{}
+	words := map[pair]map[policy.Verdict]bool{}
 	sources := map[string]map[string]bool{}
 	for _, r := range generated(t) {
 		p := pair{strings.TrimPrefix(r.Subject, app), strings.TrimPrefix(r.Resource, redis)}
 		if days[p] == nil {
-			days[p], words[p] = map[string]bool{}, map[policy.Word]bool{}
+			days[p], words[p] = map[string]bool{}, map[policy.Verdict]bool{}
 		}
 		days[p][r.Bucket.Format(time.DateOnly)] = true
 		words[p][r.Decision] = true
@@ -68,18 +68,18 @@ func TestDemoHasSomethingForEveryFeature(t *testing.T) {
 		reason   string
 		pair     pair
 		min, max int
-		words    []policy.Word
+		words    []policy.Verdict
 	}{
-		"Regular":   {"a regular client is seen every day", pair{"888", "deals-cache"}, 14, 15, []policy.Word{policy.Audited}},
-		"Allowed":   {"the first policy knows one client", pair{"101", "deals-cache"}, 14, 15, []policy.Word{policy.Allowed}},
-		"Weekly":    {"a weekly job runs twice in two weeks", pair{"503", "deals-cache"}, 2, 2, []policy.Word{policy.Audited}},
-		"Rare":      {"a rare tool runs less often than weekly, or little more", pair{"602", "deals-cache"}, 1, 4, []policy.Word{policy.Audited}},
-		"Newcomer":  {"a new client came two days ago", pair{"206", "orders-cache"}, 2, 3, []policy.Word{policy.Audited}},
-		"LongLived": {"a pool is opened once a day", pair{"204", "orders-cache"}, 13, 15, []policy.Word{policy.Audited}},
-		"Machine":   {"a registered machine has its application's name", pair{"676", "bobs-cluster"}, 14, 15, []policy.Word{policy.DefaultDenied}},
-		"Refused":   {"an enforced resource refuses who has no statement", pair{"889", "bobs-cluster"}, 14, 15, []policy.Word{policy.DefaultDenied}},
-		"Wildcard":  {"the white list lets the operations tool in", pair{"858", "bobs-cluster"}, 14, 15, []policy.Word{policy.Allowed}},
-		"Unmanaged": {"what is not onboarded is seen, too", pair{"777", "trnv1:rsc:trip-com:mysql:clusters:orders-db"}, 14, 15, []policy.Word{policy.Unmanaged}},
+		"Regular":   {"a regular client is seen every day", pair{"888", "deals-cache"}, 14, 15, []policy.Verdict{policy.Audited}},
+		"Allowed":   {"the first policy knows one client", pair{"101", "deals-cache"}, 14, 15, []policy.Verdict{policy.Allowed}},
+		"Weekly":    {"a weekly job runs twice in two weeks", pair{"503", "deals-cache"}, 2, 2, []policy.Verdict{policy.Audited}},
+		"Rare":      {"a rare tool runs less often than weekly, or little more", pair{"602", "deals-cache"}, 1, 4, []policy.Verdict{policy.Audited}},
+		"Newcomer":  {"a new client came two days ago", pair{"206", "orders-cache"}, 2, 3, []policy.Verdict{policy.Audited}},
+		"LongLived": {"a pool is opened once a day", pair{"204", "orders-cache"}, 13, 15, []policy.Verdict{policy.Audited}},
+		"Machine":   {"a registered machine has its application's name", pair{"676", "bobs-cluster"}, 14, 15, []policy.Verdict{policy.DefaultDenied}},
+		"Refused":   {"an enforced resource refuses who has no statement", pair{"889", "bobs-cluster"}, 14, 15, []policy.Verdict{policy.DefaultDenied}},
+		"Wildcard":  {"the white list lets the operations tool in", pair{"858", "bobs-cluster"}, 14, 15, []policy.Verdict{policy.Allowed}},
+		"Unmanaged": {"what is not onboarded is seen, too", pair{"777", "trnv1:rsc:trip-com:mysql:clusters:orders-db"}, 14, 15, []policy.Verdict{policy.Unmanaged}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if n := len(days[tc.pair]); n < tc.min || n > tc.max {

@@ -89,7 +89,7 @@ func (m *Model) Series(_ context.Context, q audit.SeriesQuery) ([]audit.Point, e
 	}
 	type key struct {
 		start    time.Time
-		decision policy.Word
+		decision policy.Verdict
 	}
 	counts := map[key]int64{}
 	for e, buckets := range m.edges {

@@ -1,0 +1,44 @@
+package controllers
+
+import (
+	"testing"
+
+	"github.com/acp-io/acp/internal/federation"
+)
+
+type readable map[string]federation.Observation
+
+func (r readable) Registry() (bool, error) { return true, nil }
+func (r readable) Clusters() []federation.Cluster {
+	return []federation.Cluster{{Name: "m1"}, {Name: "m2"}}
+}
+func (r readable) Observe(cluster string) federation.Observation { return r[cluster] }
+
+// A policy that cannot be read is reported as unknown, so that it is never taken for one that opens nothing.
+func TestLookoutTellsWhatIsUnknown(t *testing.T) {
+	changes := 0
+	o := &foreignPolicyDetector[federation.Opened]{changed: func() { changes++ }, asked: map[string]bool{}, wake: make(chan struct{}, 1),
+		members: map[string]federation.Opened{}, unknown: map[string]string{},
+		pods: func(string) federation.Observation { return federation.Observation{Reachable: true} },
+		find: func(string) federation.Opened { return federation.Opened{} }}
+	seen := readable{"m1": {Reachable: true}, "m2": {Unknown: true, Message: "m2 was not contacted yet"}}
+	o.policies = seen
+	if o.unjudged("m1") == "" {
+		t.Error("a member that nobody looked at counts as known")
+	}
+	o.look()
+	if why := o.unjudged("m1"); why != "" || !o.Observe("m2", "").Unknown || o.unjudged("m2") == "" || changes != 1 {
+		t.Errorf("m1 %q, m2 %q, %d changes", why, o.unjudged("m2"), changes)
+	}
+	seen["m2"] = federation.Observation{Message: "m2 does not let the adapter read networkpolicies"}
+	o.look()
+	if why := o.unjudged("m2"); why != seen["m2"].Message || o.Observe("m2", "").Unknown || changes != 2 {
+		t.Errorf("forbidden: %q, %d changes", why, changes)
+	}
+	seen["m2"] = federation.Observation{Reachable: true}
+	o.look()
+	o.look()
+	if why := o.unjudged("m2"); why != "" || changes != 3 {
+		t.Errorf("readable: %q, %d changes", why, changes)
+	}
+}

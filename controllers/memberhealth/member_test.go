@@ -1,0 +1,359 @@
+package memberhealth
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/federation/guard"
+	"github.com/acp-io/acp/internal/federation/preflight"
+)
+
+func found(code string) []preflight.Finding {
+	return []preflight.Finding{{Severity: preflight.Stops, Code: code, Message: code}}
+}
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		reason   string
+		before   history
+		held     bool
+		findings []preflight.Finding
+		next     history
+		do       action
+	}{
+		{"a healthy member", history{}, false, nil, history{Good: 1}, keep},
+		{"what is not enforced there stops nobody", history{}, false, []preflight.Finding{{Severity: preflight.Fails, Code: preflight.AuditMode}}, history{Good: 1}, keep},
+		{"a missing kind is certain", history{Good: 9}, false, found(preflight.KindMissing), history{Bad: 1}, hold},
+		{"so is a forbidden one", history{}, false, found(preflight.KindForbidden), history{Bad: 1}, hold},
+		{"a list may fail once", history{}, false, found(preflight.KindFails), history{Bad: 1}, keep},
+		{"and not twice", history{Bad: 1}, false, found(preflight.KindFails), history{Bad: 2}, hold},
+		{"a held member stays so, whatever stops it now", history{}, true, found(preflight.KindFails), history{Bad: 1}, hold},
+		{"one good look is not enough to let it back", history{Bad: 7}, true, nil, history{Good: 1}, keep},
+		{"two are", history{Good: 1}, true, nil, history{Good: 2}, release},
+		{"a member that does not answer stops nobody", history{Bad: 1}, false, found(preflight.Unreachable), history{}, keep},
+		{"and is not let back either", history{Good: 1}, true, found(preflight.Unreachable), history{}, keep},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			next, do, why := judge(c.before, c.held, c.findings)
+			if next != c.next || do != c.do || (do == hold) != (why != "") {
+				t.Errorf("%+v, %q because %q; want %+v, %q", next, do, why, c.next, c.do)
+			}
+		})
+	}
+}
+
+// host is where the inspector writes; it fails when it is told to.
+type host struct {
+	mu       sync.Mutex
+	clusters []federation.Cluster
+	result   preflight.Result
+	fails    error
+	calls    []string
+}
+
+func (h *host) members() []federation.Cluster {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.clusters)
+}
+
+// read is what the members answer: m2 what was set, the others that all is well.
+func (h *host) read(_ context.Context, c federation.Cluster) preflight.Facts {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	l := preflight.Listing{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}
+	if c.Name == "m2" {
+		l.Result = h.result
+	}
+	return preflight.Facts{Member: c.Name, Kinds: []preflight.Listing{l}}
+}
+
+func (h *host) now(result preflight.Result, fails error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.result, h.fails = result, fails
+}
+
+func (h *host) called() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Clone(h.calls)
+}
+
+func (h *host) set(call, cluster string, held bool, why string) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.calls = append(h.calls, call+" "+cluster)
+	if h.fails != nil {
+		return h.fails
+	}
+	for i := range h.clusters {
+		if h.clusters[i].Name == cluster {
+			h.clusters[i].Held, h.clusters[i].Why = held, why
+		}
+	}
+	return nil
+}
+
+func (h *host) Suspend(_ context.Context, cluster, why string) error {
+	if err := h.set("hold", cluster, true, why); err != nil {
+		return err
+	}
+	return h.mark(cluster, nil)
+}
+
+func (h *host) SuspendDowngraded(_ context.Context, cluster string, mark guard.Downgrade) error {
+	if err := h.set("spare", cluster, true, mark.String()); err != nil {
+		return err
+	}
+	return h.mark(cluster, &mark)
+}
+
+func (h *host) mark(cluster string, mark *guard.Downgrade) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for i := range h.clusters {
+		if h.clusters[i].Name == cluster {
+			h.clusters[i].Downgrade = mark
+		}
+	}
+	return nil
+}
+
+func (h *host) Resume(_ context.Context, cluster string) error {
+	if err := h.set("release", cluster, false, ""); err != nil {
+		return err
+	}
+	return h.mark(cluster, nil)
+}
+
+func kinds() []federation.Kind { return []federation.Kind{federation.CiliumPolicy} }
+
+func keys() []preflight.Key {
+	return []preflight.Key{{Class: "redis", Label: "com.trip/redis"}, {Class: "app", Label: "com.trip/appid"}}
+}
+
+// configured are the facts of a member whose agents have these settings.
+func configured(settings map[string]string) preflight.Facts {
+	return preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}, Cilium: preflight.ParseCilium(settings)}
+}
+
+func TestInspectorTellsWhoDoesNotEnforce(t *testing.T) {
+	var facts preflight.Facts
+	members := []federation.Cluster{{Name: "m1"}}
+	changes := 0
+	i := &Inspector{Clusters: func() []federation.Cluster { return members }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
+		Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }, Changed: func(string) { changes++ }}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	settings := func(key, value string) func() {
+		return func() { facts = configured(map[string]string{key: value}) }
+	}
+	for _, c := range []struct {
+		reason string
+		change func()
+		// These are the answers about classes in Enforce, about Audit, and about rules for requests.
+		redis, app, audit, http bool
+		// lacks is what is said of the member's pods as those that connect, by the label of applications.
+		lacks   string
+		changes int
+	}{
+		{"a member that never answered is not known", func() { facts.Silent = "away" }, true, true, true, true, "unknown", 1},
+		{"it answers, and its configuration may not be read", func() { facts = configured(nil); facts.Cilium = preflight.Cilium{Unread: "forbidden"} }, true, true, true, true, "unknown", 2},
+		{"all labels of pods are in identities", settings("a", "b"), false, false, false, false, "", 3},
+		{"one class's is not", settings("labels", `k8s:com\.trip/appid`), true, false, false, false, "", 4},
+		{"nothing changed", func() {}, true, false, false, false, "", 4},
+		{"agents only log", settings("policy-audit-mode", "true"), true, true, true, false, "", 5},
+		{"a member that is silent is as it was", func() { facts.Silent = "away" }, true, true, true, false, "", 5},
+		{"agents ignore what is pushed", settings("enable-cilium-clusterwide-network-policy", "false"), true, true, true, false, "", 6},
+		{"pods are closed without a policy", settings("enable-policy", "always"), false, false, true, false, "", 7},
+		{"the proxy is off", settings("enable-l7-proxy", "false"), false, false, false, true, "", 8},
+		{"what keeps a cluster from joining does not void what is pushed", func() { facts = configured(nil); facts.Cilium.Version = "v1.18.0" }, false, false, false, false, "", 9},
+		{"that of applications is not, by which the unit denies", settings("labels", `k8s:com\.trip/redis`), false, true, false, false, "known", 10},
+		{"the labels are in a file", settings("label-prefix-file", "f"), true, true, false, false, "unknown", 11},
+		{"a member that left is forgotten", func() { members = nil }, true, true, true, true, "", 12},
+	} {
+		c.change()
+		i.look(t.Context())
+		if redis, app := i.Unenforced("m1", redisKey) != "", i.Unenforced("m1", appKey) != ""; redis != c.redis || app != c.app || changes != c.changes {
+			t.Errorf("%s: redis %v, app %v, %d changes", c.reason, redis, app, changes)
+		}
+		lacks := ""
+		for _, l := range i.Without(appKey) {
+			if lacks = "known"; l.Unknown {
+				lacks = "unknown"
+			}
+		}
+		if lacks != c.lacks || (lacks != "") != (i.Takes("m1", appKey) != "") && len(members) > 0 {
+			t.Errorf("%s: lacks %q, takes %q", c.reason, lacks, i.Takes("m1", appKey))
+		}
+		if audit, http := i.Misread("m1") != "", i.NoHTTP("m1") != ""; audit != c.audit || http != c.http {
+			t.Errorf("%s: audit %v, requests %v", c.reason, audit, http)
+		}
+	}
+
+	// A class that is newer than the last look.
+	members, facts = []federation.Cluster{{Name: "m1"}}, configured(map[string]string{"labels": `k8s:com\.trip/redis`})
+	i.look(t.Context())
+	for range 2 {
+		if key := []string{"com.trip/new"}; i.Takes("m1", key) == "" || len(i.Without(key)) != 1 || i.Unenforced("m1", key) == "" {
+			t.Error("a label that no look judged by is taken to be in identities")
+		}
+		i.look(t.Context())
+	}
+	for n, unknown := range []bool{false, true, true} {
+		facts.HostPods.Unread = "a timeout"
+		if i.look(t.Context()); (i.Unenforced("m1", redisKey) != "") != unknown {
+			t.Errorf("look %d without a list of pods: %q", n, i.Unenforced("m1", redisKey))
+		}
+	}
+	facts.HostPods.Unread = ""
+	i.look(t.Context())
+	if i.Takes("m1", redisKey) != "" || i.Unenforced("m1", redisKey) != "" {
+		t.Error("the others are not as they were")
+	}
+}
+
+var redisKey, appKey = []string{"com.trip/redis"}, []string{"com.trip/appid"}
+
+// A proxy that restarts takes no rule away; one that stays away does at the next look.
+func TestInspectorToleratesARestartOfTheProxy(t *testing.T) {
+	facts := configured(nil)
+	i := &Inspector{Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}} }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
+		Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	for n, c := range []struct {
+		ready        int32
+		works, again bool
+	}{{0, false, false}, {1, true, false}, {0, true, true}, {1, true, false}, {0, true, true}, {0, false, false}, {0, false, false}, {1, true, false}} {
+		facts.Cilium.Agents = preflight.Workload{Desired: 1, Ready: c.ready}
+		again := i.look(t.Context())
+		if works := i.NoHTTP("m1") == ""; works != c.works || again != c.again {
+			t.Errorf("look %d, %d ready: works %v, looks again %v", n, c.ready, works, again)
+		}
+	}
+}
+
+// The state of a fast member is known while another member does not answer yet.
+func TestInspectorDoesNotWaitForASlowMember(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i := &Inspector{Clusters: func() []federation.Cluster { return []federation.Cluster{{Name: "m1"}, {Name: "m2"}} }, Kinds: kinds, Keys: keys, Registrations: &host{}, Log: logr.Discard(),
+			Read: func(ctx context.Context, c federation.Cluster) preflight.Facts {
+				if c.Name == "m2" {
+					<-ctx.Done()
+				}
+				return configured(nil)
+			}}
+		if err := i.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		go func() { _ = i.Start(ctx) }()
+		synctest.Wait()
+		if i.Unenforced("m1", redisKey) != "" || i.NoHTTP("m1") != "" || i.Unenforced("m2", redisKey) == "" || !i.Waits() {
+			t.Errorf("m1 %q, m2 %q", i.Unenforced("m1", redisKey), i.Unenforced("m2", redisKey))
+		}
+		cancel()
+		synctest.Wait()
+	})
+}
+
+func TestInspectorHoldsAndReleases(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := &host{clusters: []federation.Cluster{{Name: "m1"}, {Name: "m2"}}, result: preflight.NotServed}
+		i := &Inspector{Clusters: h.members, Read: h.read, Kinds: kinds, Keys: keys, Registrations: h, Log: logr.Discard()}
+		if err := i.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- i.Start(ctx) }()
+
+		synctest.Wait()
+		if d := cmp.Diff([]string{"hold m2"}, h.called()); d != "" {
+			t.Fatal(d)
+		}
+		time.Sleep(10 * DefaultTiming.Interval) // of the bubble
+		synctest.Wait()
+		if calls := h.called(); len(calls) != 1 {
+			t.Errorf("what did not change is written again: %v", calls)
+		}
+		h.now(preflight.Listed, errors.New("the host is away"))
+		time.Sleep(DefaultTiming.Interval + 2*DefaultTiming.Again)
+		synctest.Wait()
+		if calls := h.called(); !h.members()[1].Held || len(calls) < 2 {
+			t.Fatalf("%v", calls)
+		}
+		h.now(preflight.Listed, nil)
+		time.Sleep(2 * DefaultTiming.Again)
+		synctest.Wait()
+		if h.members()[1].Held {
+			t.Errorf("it was not let back: %v", h.called())
+		}
+		h.now(preflight.Forbidden, nil)
+		i.Wake()
+		time.Sleep(DefaultTiming.Again)
+		synctest.Wait()
+		if members := h.members(); !members[1].Held || members[0].Held {
+			t.Errorf("%+v", members)
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A member that somebody opened by hand is kept from KubeFed until the mark is seen to be gone.
+func TestInspectorHeedsTheMark(t *testing.T) {
+	h := &host{clusters: []federation.Cluster{{Name: "m1"}}}
+	facts := preflight.Facts{Member: "m1", Kinds: []preflight.Listing{{Resource: federation.CiliumPolicy.TargetResource, Result: preflight.Listed}}}
+	i := &Inspector{Clusters: h.members, Kinds: kinds, Keys: keys, Registrations: h, Log: logr.Discard(),
+		Read: func(context.Context, federation.Cluster) preflight.Facts { return facts }}
+	if err := i.Prepare(); err != nil {
+		t.Fatal(err)
+	}
+	mark := guard.Downgrade{By: "alice", Reason: "r"}
+	other := guard.Downgrade{By: "bob", Reason: "s"}
+	for _, c := range []struct {
+		reason string
+		change func()
+		want   []string
+	}{
+		{"a mark", func() { facts.Mark = &mark }, []string{"spare m1"}},
+		{"it is not written again and again", func() {}, nil},
+		{"a mark that says something else", func() { facts.Mark = &other }, []string{"spare m1"}},
+		{"a member that does not answer says nothing", func() { facts.Mark, facts.Silent = nil, "away" }, nil},
+		{"nor one whose mark may not be read", func() { facts.Silent, facts.MarkUnread = "", "forbidden" }, nil},
+		{"what stops KubeFed for all counts more", func() { facts.Mark, facts.MarkUnread, facts.Kinds[0].Result = &mark, "", preflight.NotServed }, []string{"hold m1"}},
+		{"and less when it is mended", func() { facts.Kinds[0].Result = preflight.Listed }, []string{"spare m1"}},
+		{"the mark is gone", func() { facts.Mark = nil }, []string{"release m1"}},
+		{"a member without a mark is nobody's business", func() {}, nil},
+	} {
+		before := len(h.called())
+		c.change()
+		i.look(t.Context())
+		if d := cmp.Diff(c.want, h.called()[before:], cmpopts.EquateEmpty()); d != "" {
+			t.Errorf("%s: %s", c.reason, d)
+		}
+	}
+}
+
+func TestInspectorNeedsItsParts(t *testing.T) {
+	if err := new(Inspector).Prepare(); err == nil {
+		t.Error("an inspector of nothing was made")
+	}
+}

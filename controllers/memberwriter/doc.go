@@ -1,0 +1,7 @@
+// Package memberwriter writes urgent changes into the members directly while KubeFed is behind or does not work: 10,000 policies
+// that are opened in an emergency take KubeFed 500 seconds, and a revocation would wait behind them.
+//
+// The Federated object is written first. What is then written into a member is exactly what the Federated object has for it, with
+// KubeFed's own account, and only if the member still has the revision that was read. KubeFed later finds the member as it would
+// have written it. A write that fails is left to KubeFed: it is not retried, and the status reports only what is read back.
+package memberwriter

@@ -1,0 +1,245 @@
+package memberwriter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/fake"
+	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+)
+
+func TestPatch(t *testing.T) {
+	object := func() *federation.Object {
+		return &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x"}, Placement: []string{"m1", "m2"},
+			TemplateLabels: map[string]string{v1alpha1.LabelRevision: "new", "other~one": "x"}, TemplateSpec: map[string]any{"a": 1},
+			Overrides: map[string]federation.Override{"m2": {Spec: map[string]any{"b": 2}, Labels: map[string]string{v1alpha1.LabelRevision: "own"}}}}
+	}
+	seen := func(label, revision string) federation.Observation {
+		return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Managed: true, Label: label, Revision: revision}}
+	}
+	away, foreign := seen("old", "old"), seen("old", "old")
+	away.Reachable, foreign.Object.Managed = false, false
+	const template = `[{"op":"test","path":"/metadata/labels/acp.io~1revision","value":"old"},{"op":"replace","path":"/spec","value":{"a":1}},` +
+		`{"op":"add","path":"/metadata/labels/acp.io~1revision","value":"new"},{"op":"add","path":"/metadata/labels/other~0one","value":"x"}]`
+	const override = `[{"op":"test","path":"/metadata/labels/acp.io~1revision","value":"old"},{"op":"replace","path":"/spec","value":{"b":2}},` +
+		`{"op":"add","path":"/metadata/labels/acp.io~1revision","value":"own"},{"op":"add","path":"/metadata/labels/other~0one","value":"x"}]`
+	for _, c := range []struct {
+		reason, cluster string
+		seen            federation.Observation
+		last            sent
+		want            string // "": nothing
+	}{
+		{"what the template has, onto what was seen", "m1", seen("old", "old"), sent{}, template},
+		{"a member may have something else", "m2", seen("old", "old"), sent{}, override},
+		{"it is there", "m1", seen("new", "new"), sent{}, ""},
+		{"a hand changed it, which KubeFed mends", "m1", seen("old", "changed"), sent{}, ""},
+		{"it says nothing of itself", "m1", seen("", ""), sent{}, ""},
+		{"it is not ours", "m1", foreign, sent{}, ""},
+		{"KubeFed makes new ones", "m1", federation.Observation{Registered: true, Reachable: true}, sent{}, ""},
+		{"nobody knows what is there", "m1", away, sent{}, ""},
+		{"it is not placed there", "m3", seen("old", "old"), sent{}, ""},
+		{"it was sent, and is not seen yet", "m1", seen("old", "old"), sent{"old", "new"}, ""},
+		{"it is there, and what was sent since is taken back", "m1", seen("new", "new"), sent{"new", "old"}, template},
+		{"onto what was sent since", "m1", seen("older", "older"), sent{"older", "old"}, template},
+		{"what was sent was seen, and KubeFed wrote since", "m1", seen("old", "old"), sent{"older", "mid"}, template},
+		{"nor then is there anything to do", "m1", seen("new", "new"), sent{"older", "mid"}, ""},
+	} {
+		got, err := patchOf(object(), c.cluster, c.seen, c.last)
+		if c.want == "" != errors.Is(err, errNothing) {
+			t.Errorf("%s: %v", c.reason, err)
+		}
+		if d := cmp.Diff(c.want, string(got)); d != "" {
+			t.Errorf("%s (-want +got):\n%s", c.reason, d)
+		}
+	}
+}
+
+// TestSendOnlyWhenKubeFedIsBehind: KubeFed carries what it can.
+func TestSendOnlyWhenKubeFedIsBehind(t *testing.T) {
+	members := fleet{{Name: "m1"}, {Name: "m2"}, {Name: "held", Held: true}, {Name: "leaving", Leaving: true}, {Name: "other"}}
+	o := &federation.Object{Meta: metav1.ObjectMeta{Name: "acp-x"}, Placement: []string{"m1", "m2", "held", "leaving"}, TemplateSpec: map[string]any{}}
+	for behind, want := range map[bool]int{false: 0, true: 2} {
+		w := &Writer{Members: members, Host: host{}, Behind: func() bool { return behind }}
+		w.begin()
+		w.Send(o)
+		w.Send(o)
+		if got := waiting(w); got != want {
+			t.Errorf("behind %t: %d wait, want %d", behind, got, want)
+		}
+	}
+}
+
+// TestOverdue: KubeFed has its time for what is urgent, and not more.
+func TestOverdue(t *testing.T) {
+	object := func(name string, generation int64, done bool) *federation.Object {
+		return &federation.Object{Meta: metav1.ObjectMeta{Name: name, Generation: generation}, Placement: []string{"m1"}, TemplateSpec: map[string]any{},
+			Propagation: federation.Propagation{Seen: done}}
+	}
+	on := host{}
+	w := &Writer{Members: fleet{{Name: "m1"}}, Host: on, Behind: func() bool { return false }, Patience: 5 * time.Second}
+	w.begin()
+	for _, name := range []string{"slow", "done", "deleted", "changed"} {
+		w.Send(object(name, 1, false))
+	}
+	on["slow"], on["done"], on["changed"] = object("slow", 1, false), object("done", 1, true), object("changed", 2, false)
+	now := time.Now()
+	w.overdue(now.Add(4 * time.Second))
+	if waiting(w) != 0 || len(w.urgent) != 2 {
+		t.Errorf("in time: %d sent, %d waited for", waiting(w), len(w.urgent))
+	}
+	w.overdue(now.Add(6 * time.Second))
+	if len(w.urgent) != 0 || waiting(w) != 2 || w.wanted[place{"m1", "changed"}].Meta.Generation != 2 || w.wanted[place{"m1", "slow"}] == nil {
+		t.Errorf("too late: %v sent, %v waited for", w.wanted, w.urgent)
+	}
+}
+
+// TestTakenBackAtOnce: what is written is seen a moment later, and by then somebody may have changed his mind. The older state must
+// not stay because it is what was seen last.
+func TestTakenBackAtOnce(t *testing.T) {
+	closed, open := map[string]any{"closed": true}, map[string]any{"closed": false}
+	object := func(generation int64, revision string, spec map[string]any) *federation.Object {
+		return &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x", Generation: generation}, Placement: []string{"m1"},
+			TemplateLabels: map[string]string{v1alpha1.LabelRevision: revision}, TemplateSpec: spec}
+	}
+	there := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "acp-x",
+		"labels": map[string]any{v1alpha1.LabelRevision: "closed"}}, "spec": closed}}
+	there.SetGroupVersionKind(federation.CiliumPolicy.Target)
+	member := fake.NewSimpleDynamicClient(runtime.NewScheme(), there)
+	seen := &watched{fleet: fleet{{Name: "m1"}}, label: "closed"}
+	w := &Writer{Members: seen, Host: host{}, Behind: func() bool { return true }}
+	w.begin()
+	w.clients["m1"] = client{member, seen.fleet[0], time.Now().Add(time.Hour)}
+	at := place{"m1", federation.CiliumPolicy.Key("acp-x")}
+	is := func(want string) {
+		t.Helper()
+		now, err := member.Resource(federation.CiliumPolicy.TargetResource).Get(t.Context(), "acp-x", metav1.GetOptions{})
+		if err != nil || now.GetLabels()[v1alpha1.LabelRevision] != want {
+			t.Fatalf("it has %v, not %s: %v", now.GetLabels(), want, err)
+		}
+	}
+	for i, step := range []struct {
+		revision string
+		spec     map[string]any
+	}{{"open", open}, {"closed", closed}, {"open", open}, {"closed", closed}} {
+		if err := w.write(t.Context(), at, object(int64(i+2), step.revision, step.spec)); err != nil {
+			t.Fatalf("%d: %v", i, err)
+		}
+		is(step.revision)
+	}
+	if err := w.write(t.Context(), at, object(7, "closed", closed)); !errors.Is(err, errNothing) {
+		t.Errorf("there is nothing to do: %v", err)
+	}
+	seen.label = "open" // the watch is at the first write
+	w.overdue(time.Now())
+	if len(w.sent) != 0 {
+		t.Errorf("what was seen is remembered as not seen: %v", w.sent)
+	}
+}
+
+// TestOlderReplacesNoNewer that waits.
+func TestOlderReplacesNoNewer(t *testing.T) {
+	w := &Writer{Members: fleet{{Name: "m1"}}, Host: host{}, Behind: func() bool { return true }}
+	w.begin()
+	o := func(uid string, generation int64) *federation.Object {
+		return &federation.Object{Meta: metav1.ObjectMeta{Name: "x", UID: types.UID(uid), Generation: generation}, Placement: []string{"m1"}, TemplateSpec: map[string]any{}}
+	}
+	for _, step := range []struct{ sent, want *federation.Object }{{o("a", 6), o("a", 6)}, {o("a", 5), o("a", 6)}, {o("a", 7), o("a", 7)}, {o("b", 1), o("b", 1)}} {
+		w.Send(step.sent)
+		if got := w.wanted[place{"m1", step.sent.Key()}]; got.Meta.Generation != step.want.Meta.Generation || got.Meta.UID != step.want.Meta.UID {
+			t.Errorf("after %s/%d it is %s/%d", step.sent.Meta.UID, step.sent.Meta.Generation, got.Meta.UID, got.Meta.Generation)
+		}
+	}
+}
+
+// watched is a fleet in which one revision is seen everywhere.
+type watched struct {
+	fleet
+	label string
+}
+
+func (w *watched) Observe(string, string) federation.Observation {
+	return federation.Observation{Registered: true, Reachable: true, Object: &federation.Observed{Managed: true, Label: w.label, Revision: w.label}}
+}
+
+// host are the Federated objects by name.
+type host map[string]*federation.Object
+
+func (h host) Get(key string) (*federation.Object, bool) { o, ok := h[key]; return o, ok }
+
+// fleet are members of which nothing more is known.
+type fleet []federation.Cluster
+
+func (f fleet) Clusters() []federation.Cluster { return f }
+
+func (f fleet) Observe(string, string) federation.Observation { return federation.Observation{} }
+
+// waiting is how many writes wait in all queues.
+func waiting(w *Writer) int {
+	n := 0
+	for _, q := range w.queues {
+		n += q.Len()
+	}
+	return n
+}
+
+// TestSlowMemberDelaysNoOther: as many writes into a member as may be under way hang, and the other members get theirs.
+func TestSlowMemberDelaysNoOther(t *testing.T) {
+	seen := &watched{fleet: fleet{{Name: "slow"}, {Name: "m2"}}, label: "old"}
+	metrics, err := NewMetrics(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &Writer{Members: seen, Host: host{}, Behind: func() bool { return true }, Patience: time.Second, PerMember: 2, Metrics: metrics}
+	w.begin()
+	hangs, written := make(chan struct{}), make(chan string, 100)
+	for _, c := range seen.fleet {
+		member := fake.NewSimpleDynamicClient(runtime.NewScheme())
+		member.PrependReactor("patch", "*", func(a k8stesting.Action) (bool, runtime.Object, error) {
+			if c.Name == "slow" {
+				<-hangs
+			}
+			written <- c.Name
+			return true, &unstructured.Unstructured{}, nil
+		})
+		w.clients[c.Name] = client{member, c, time.Now().Add(time.Hour)}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- w.Start(ctx) }()
+	const n = 10
+	for i := range n {
+		w.Send(&federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: fmt.Sprint("acp-", i), Generation: 1}, Placement: []string{"slow", "m2"},
+			TemplateLabels: map[string]string{v1alpha1.LabelRevision: "new"}, TemplateSpec: map[string]any{}})
+	}
+	for i := range n {
+		select {
+		case name := <-written:
+			if name != "m2" {
+				t.Fatalf("%s was written", name)
+			}
+		case <-time.After(30 * time.Second):
+			t.Fatalf("only %d of %d were written while the other member hangs", i, n)
+		}
+	}
+	close(hangs)
+	for range n {
+		if name := <-written; name != "slow" {
+			t.Errorf("%s was written twice", name)
+		}
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}

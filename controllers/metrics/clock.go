@@ -1,0 +1,24 @@
+package metrics
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// RegisterClock registers how far this machine's clock is behind the host's, unless reg is nil. A nil behind is never.
+func RegisterClock(reg prometheus.Registerer, behind func() time.Duration) error {
+	if reg == nil {
+		return nil
+	}
+	if behind == nil {
+		behind = func() time.Duration { return 0 }
+	}
+	if err := reg.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "acp_clock_behind_seconds",
+		Help: "How far this machine's clock is behind that of the host's API server, whose time is taken instead."},
+		func() float64 { return behind().Seconds() })); err != nil {
+		return fmt.Errorf("register the adapter's metrics: %w", err)
+	}
+	return nil
+}

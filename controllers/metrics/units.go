@@ -1,0 +1,120 @@
+// Package metrics exports Prometheus metrics about units: how long a change takes until a member has it, how late an expired
+// statement was removed, and how often an object was changed in a member by somebody else.
+//
+// No decision depends on it, and a restart resets it.
+package metrics
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// fast are buckets for what takes from some milliseconds to some minutes.
+var fast = []float64{.01, .025, .05, .1, .15, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800}
+
+// UnitMetrics is safe for concurrent use.
+type UnitMetrics struct {
+	drift              *prometheus.CounterVec
+	realize, propagate *prometheus.HistogramVec
+	expiry             prometheus.Histogram
+
+	mu      sync.Mutex
+	waiting map[place]wait
+}
+
+// place is a unit in a member.
+type place struct{ resource, cluster string }
+
+// wait is for a revision to arrive.
+type wait struct {
+	desired string
+	since   time.Time
+	// One may come before the other.
+	propagated, realized bool
+}
+
+// New makes the measures, and registers them unless reg is nil.
+func New(reg prometheus.Registerer) (*UnitMetrics, error) {
+	m := &UnitMetrics{
+		drift: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_drift_total", Help: "Times that an object of ACP's was found changed in a member."}, []string{"cluster"}),
+		realize: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_realize_seconds", Buckets: fast,
+			Help: "Time from the change of what a member has to have until it was read back there."}, []string{"cluster"}),
+		propagate: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "acp_propagate_seconds", Buckets: fast,
+			Help: "Time from the change of what a member has to have until KubeFed itself reported that it is there, which may be after it was read back."}, []string{"cluster"}),
+		expiry: prometheus.NewHistogram(prometheus.HistogramOpts{Name: "acp_expiry_lag_seconds", Buckets: append(fast[:len(fast):len(fast)], 3600*6, 3600*24),
+			Help: "Time from the end of a statement until what is pushed to the members was without it."}),
+		waiting: map[place]wait{},
+	}
+	if reg == nil {
+		return m, nil
+	}
+	for _, c := range []prometheus.Collector{m.drift, m.realize, m.propagate, m.expiry} {
+		if err := reg.Register(c); err != nil {
+			return nil, fmt.Errorf("register the adapter's metrics: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// RecordMember records how far a unit is in a member at an instant, and what was last reported of it, by this process or the one
+// before. pushed is whether KubeFed itself reports that the member has it. asked is when the change was requested; zero: now.
+func (m *UnitMetrics) RecordMember(resource string, before, now v1alpha1.ClusterState, pushed bool, at, asked time.Time) {
+	cluster := string(now.Name)
+	if now.State == v1alpha1.MemberDrifted && before.State != v1alpha1.MemberDrifted {
+		m.drift.WithLabelValues(cluster).Inc()
+	}
+	there := now.ObservedRevision == now.DesiredRevision
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	key := place{resource, cluster}
+	if now.DesiredRevision == "" {
+		delete(m.waiting, key)
+		return
+	}
+	w, waits := m.waiting[key]
+	if before.DesiredRevision != now.DesiredRevision && w.desired != now.DesiredRevision {
+		delete(m.waiting, key)
+		if waits = !there; !waits {
+			return // it had it already
+		}
+		if asked.IsZero() || asked.After(at) {
+			asked = at
+		}
+		w = wait{desired: now.DesiredRevision, since: asked}
+	}
+	if !waits {
+		return
+	}
+	if pushed && !w.propagated {
+		w.propagated = true
+		m.propagate.WithLabelValues(cluster).Observe(at.Sub(w.since).Seconds())
+	}
+	// What is there and overridden, or not enforced, arrived all the same.
+	if there && !w.realized && now.State != v1alpha1.MemberUnreachable {
+		w.realized = true
+		m.realize.WithLabelValues(cluster).Observe(at.Sub(w.since).Seconds())
+	}
+	m.waiting[key] = w
+	if w.propagated && w.realized {
+		delete(m.waiting, key)
+	}
+}
+
+// Forget forgets a unit.
+func (m *UnitMetrics) Forget(resource string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for key := range m.waiting {
+		if key.resource == resource {
+			delete(m.waiting, key)
+		}
+	}
+}
+
+// RecordExpiry counts how late a statement was taken out.
+func (m *UnitMetrics) RecordExpiry(lag time.Duration) { m.expiry.Observe(max(0, lag.Seconds())) }

@@ -1,0 +1,329 @@
+// Package policycache holds the present objects of ACP's kinds as the controllers see them, and the policy snapshot that is made of
+// them. Every change enters the cache before the controllers are triggered, so that none decides on an older state than the one
+// that triggered it. The package writes nothing.
+package policycache
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Cache is safe for concurrent use. The objects that it returns are shared: nobody may change them.
+type Cache struct {
+	feeds Queues
+	// changes wakes the clock: an object may have brought an earlier instant.
+	changes chan struct{}
+
+	mu        sync.RWMutex
+	version   uint64
+	policies  map[string]*v1alpha1.AccessControlPolicy
+	since     map[string]uint64
+	resources map[string]*v1alpha1.ProtectedResource
+	named     map[string]map[string]struct{}
+	classes   map[string]*v1alpha1.ResourceClass
+	subjects  map[string]*v1alpha1.SubjectClass
+	workloads map[string]*v1alpha1.ExternalWorkload
+
+	// lacks is what cannot be brought to the members now.
+	lacks policy.Lacks
+	// labels are those of pods in the members: sorted values by key.
+	labels map[string][]string
+	// clusters are the members, by name; nil: not known yet.
+	clusters []policy.Cluster
+
+	building sync.Mutex
+	view     *View
+}
+
+// View is a snapshot with the version of the index that it was made of.
+type View struct {
+	*policy.Snapshot
+	Version  uint64
+	refusals map[string][]policy.Refusal
+	problems map[Object][]policy.Problem
+	groups   map[string]policy.ExternalGroup
+	// byClass are the subjects of groups by their class's id.
+	byClass map[string][]string
+	// byID is the subject of a group.
+	byID map[string]string
+}
+
+// Object names an object by kind.
+type Object struct{ Kind, Name string }
+
+// RefusalsOf returns what is refused of a policy.
+func (v *View) RefusalsOf(policyName string) []policy.Refusal { return v.refusals[policyName] }
+
+// ProblemsOf returns what is wrong with an object.
+func (v *View) ProblemsOf(kind, name string) []policy.Problem { return v.problems[Object{kind, name}] }
+
+// New makes an empty index.
+func New(feeds Queues) *Cache {
+	return &Cache{
+		feeds: feeds, changes: make(chan struct{}, 1), policies: map[string]*v1alpha1.AccessControlPolicy{}, since: map[string]uint64{},
+		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]map[string]struct{}{},
+		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
+		workloads: map[string]*v1alpha1.ExternalWorkload{},
+		// Groups can be federated once their kind is seen, and names are known once a member was read.
+		lacks: policy.Lacks{Groups: true, Names: true},
+	}
+}
+
+// View returns the snapshot of the present objects. It is made at most once per version, by the first who asks.
+func (x *Cache) View() *View {
+	x.building.Lock()
+	defer x.building.Unlock()
+	x.mu.RLock()
+	version := x.version
+	if x.view != nil && x.view.Version == version {
+		x.mu.RUnlock()
+		return x.view
+	}
+	in := policy.NewInput(policy.Objects{Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
+		SubjectClasses: values(x.subjects), Workloads: values(x.workloads)},
+		policy.Fleet{Clusters: x.clusters, KnownNames: x.knownNames(), Lacks: x.lacks})
+	before := x.view
+	x.mu.RUnlock()
+	if before == nil {
+		before = &View{Snapshot: policy.NewSnapshot(policy.Input{})}
+	}
+	v := &View{Snapshot: before.Next(in), Version: version,
+		refusals: map[string][]policy.Refusal{}, problems: map[Object][]policy.Problem{},
+		groups: map[string]policy.ExternalGroup{}, byClass: map[string][]string{}, byID: map[string]string{}}
+	for _, r := range v.Refusals() {
+		v.refusals[r.Ref.Policy] = append(v.refusals[r.Ref.Policy], r)
+	}
+	for _, p := range v.Problems() {
+		v.problems[Object{p.Kind, p.Name}] = append(v.problems[Object{p.Kind, p.Name}], p)
+	}
+	for _, g := range v.ExternalGroups() {
+		v.groups[g.Subject], v.byID[g.ID] = g, g.Subject
+		v.byClass[g.ClassID] = append(v.byClass[g.ClassID], g.Subject)
+	}
+	x.view = v
+	x.feeds.differ(before, v)
+	return v
+}
+
+// Group returns the addresses of an external subject.
+func (v *View) Group(subject string) (policy.ExternalGroup, bool) {
+	g, ok := v.groups[subject]
+	return g, ok
+}
+
+// SubjectOf returns the external subject whose groups have an ID, which may have a suffix after a dash; "": none has.
+func (v *View) SubjectOf(id string) string {
+	for {
+		if subject, ok := v.byID[id]; ok {
+			return subject
+		}
+		i := strings.LastIndexByte(id, '-')
+		if i < 0 {
+			return ""
+		}
+		id = id[:i]
+	}
+}
+
+// Resources are those that ProtectedResources name, in no order.
+func (x *Cache) Resources() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return slices.Collect(maps.Keys(x.named))
+}
+
+// Names tells whether a unit of that name, which ends with a wildcard, has statements.
+func (v *View) Names(wildcard string) bool {
+	return slices.Contains(v.WildcardUnits(wildcard), wildcard)
+}
+
+// GroupsOf returns the external subjects that a unit's rules refer to, sorted.
+func (v *View) GroupsOf(u *policy.Unit) []string {
+	var out []string
+	for i := range u.Rules {
+		for _, id := range u.Rules[i].External {
+			if subject, ok := v.byID[id]; ok {
+				out = append(out, subject)
+			}
+		}
+		for _, class := range u.Rules[i].ExternalClasses {
+			out = append(out, v.byClass[class]...)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Carry tells the index whether groups of external workloads can be brought to the members.
+func (x *Cache) Carry(groups bool) {
+	x.mu.Lock()
+	if x.lacks.Groups == !groups {
+		x.mu.Unlock()
+		return
+	}
+	x.lacks.Groups = !groups
+	x.bump()
+	for p := range x.policies {
+		x.since[p] = x.version
+	}
+	x.mu.Unlock()
+	x.Everything(requestqueue.Bulk)
+	x.EveryWorkload()
+}
+
+// CarriesGroups tells what Carry said.
+func (x *Cache) CarriesGroups() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return !x.lacks.Groups
+}
+
+// Policy returns a policy and the version of the index in which its present spec appeared.
+func (x *Cache) Policy(name string) (*v1alpha1.AccessControlPolicy, uint64, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	p, ok := x.policies[name]
+	return p, x.since[name], ok
+}
+
+// Protecting returns the ProtectedResources of a resource, by name.
+func (x *Cache) Protecting(resource string) []*v1alpha1.ProtectedResource {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	out := make([]*v1alpha1.ProtectedResource, 0, len(x.named[resource]))
+	for n := range x.named[resource] {
+		out = append(out, x.resources[n])
+	}
+	slices.SortFunc(out, func(a, b *v1alpha1.ProtectedResource) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// Holder names a ProtectedResource that a pattern covers and that members may have something of; "": there is none.
+func (x *Cache) Holder(pattern string) string {
+	class, err := policy.ParseName(pattern)
+	if err != nil {
+		return ""
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	holder := ""
+	for name, o := range x.resources {
+		resource, err := policy.ParseName(string(o.Spec.Resource))
+		if err == nil && class.Covers(resource) && holds(o) && (holder == "" || name < holder) {
+			holder = name
+		}
+	}
+	return holder
+}
+
+// SubjectHolder names a statement that is not over and that has a subject which the pattern of a SubjectClass covers, as
+// "<policy>/<sid>"; "": there is none. The first by name is returned, so that the answer does not change by itself.
+func (x *Cache) SubjectHolder(pattern string, now time.Time) string {
+	class, err := policy.ParseName(pattern)
+	if err != nil {
+		return ""
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	holder := ""
+	for name, p := range x.policies {
+		for i := range p.Spec.Statements {
+			s := &p.Spec.Statements[i]
+			if ref := name + "/" + s.SID; (holder == "" || ref < holder) && !isOver(s, now) && slices.ContainsFunc(s.Subjects, func(subject v1alpha1.Subject) bool {
+				n, err := policy.ParseName(string(subject))
+				return err == nil && class.Overlaps(n)
+			}) {
+				holder = ref
+			}
+		}
+	}
+	return holder
+}
+
+func isOver(s *v1alpha1.Statement, now time.Time) bool {
+	return s.NotAfter != nil && !now.Before(s.NotAfter.Time)
+}
+
+// deletedSubjectClasses are those that wait for the statements that hold them; the caller holds the lock.
+func (x *Cache) deletedSubjectClasses() []string {
+	var out []string
+	for name, c := range x.subjects {
+		if c.DeletionTimestamp != nil {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+func holds(o *v1alpha1.ProtectedResource) bool {
+	return slices.Contains(o.Finalizers, v1alpha1.FinalizerProtectedResource)
+}
+
+// Denied are the resources that statements deny, as they are written, sorted.
+func (x *Cache) Denied() []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var out []string
+	for _, p := range x.policies {
+		for i := range p.Spec.Statements {
+			if s := &p.Spec.Statements[i]; s.Effect == v1alpha1.EffectDeny {
+				for _, r := range s.Resources {
+					out = append(out, string(r))
+				}
+			}
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// ClassesOnly returns the classes without policies and resources: what a unit without any statement is compiled from.
+func (x *Cache) ClassesOnly() policy.Input {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return policy.Input{ResourceClasses: values(x.classes), SubjectClasses: values(x.subjects)}
+}
+
+// ResourceClass, SubjectClass and Workload return an object by name.
+func (x *Cache) ResourceClass(name string) (*v1alpha1.ResourceClass, bool) {
+	return lookup(x, x.classes, name)
+}
+
+func (x *Cache) SubjectClass(name string) (*v1alpha1.SubjectClass, bool) {
+	return lookup(x, x.subjects, name)
+}
+
+func (x *Cache) Workload(name string) (*v1alpha1.ExternalWorkload, bool) {
+	return lookup(x, x.workloads, name)
+}
+
+// EveryResourceClass asks for all resource classes.
+func (x *Cache) EveryResourceClass() {
+	x.mu.RLock()
+	names := slices.Collect(maps.Keys(x.classes))
+	x.mu.RUnlock()
+	x.feeds.ResourceClasses.Add(requestqueue.Observed, names...)
+}
+
+func lookup[T any](x *Cache, m map[string]T, name string) (T, bool) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	v, ok := m[name]
+	return v, ok
+}
+
+func values[T any](m map[string]T) []T {
+	out := make([]T, 0, len(m))
+	for _, v := range m {
+		out = append(out, v)
+	}
+	return out
+}

@@ -1,0 +1,56 @@
+package policycache
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/workqueue"
+	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+// TestExpiryWhileStarting: units are decided as soon as the index is complete, so an instant that passes between that and
+// the clock's first look must not be lost.
+func TestExpiryWhileStarting(t *testing.T) {
+	const resource = "trnv1:rsc:o:redis:clusters:r"
+	feeds := NewQueues()
+	x := New(feeds)
+	clock := clocktesting.NewFakeClock(time.Unix(1_800_000_000, 0))
+	end := metav1.NewTime(clock.Now().Add(time.Second))
+	x.policyChanged(nil, &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{
+		Statements: []v1alpha1.Statement{{SID: "s", Effect: v1alpha1.EffectAllow, Subjects: []v1alpha1.Subject{"trnv1:rsc:o:iam:sa:app/a"},
+			Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{resource}, NotAfter: &end}}}})
+	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[string]())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ready := func(context.Context) error { return nil }
+	if err := feeds.Units.Source(ready).Start(ctx, queue); err != nil {
+		t.Fatal(err)
+	}
+	next := func(reason string) {
+		t.Helper()
+		limit := time.AfterFunc(20*time.Second, queue.ShutDown)
+		defer limit.Stop()
+		got, stopped := queue.Get()
+		if stopped || got != resource {
+			t.Fatalf("%s: %q", reason, got)
+		}
+		queue.Done(got)
+	}
+	next("the unit is decided while the statement is in force")
+	done := make(chan error, 1)
+	go func() {
+		done <- (&Clock{Index: x, Time: clock, Ready: func(context.Context) error {
+			clock.Step(time.Minute)
+			return nil
+		}}).Start(ctx)
+	}()
+	next("and again, because it is not any more")
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,377 @@
+package policycache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/requestqueue"
+	"github.com/acp-io/acp/internal/hostcluster"
+)
+
+// Queues are told what to reconcile: units by resource name, the others by object name.
+type Queues struct {
+	Units, Policies, ResourceClasses, SubjectClasses, Workloads *requestqueue.Queue
+	// Groups are the groups of external workloads, by subject.
+	Groups *requestqueue.Queue
+}
+
+// NewQueues makes the feeds.
+func NewQueues() Queues {
+	return Queues{Units: requestqueue.New(), Policies: requestqueue.New(), ResourceClasses: requestqueue.New(), SubjectClasses: requestqueue.New(), Workloads: requestqueue.New(), Groups: requestqueue.New()}
+}
+
+// Listen makes the index follow the cache. The function that it returns waits until the index holds what was there at
+// the start: before that nobody may decide anything, because a statement that is not listed yet looks like a revoked one.
+func (x *Cache) Listen(ctx context.Context, c cache.Cache) (ready func(context.Context) error, err error) {
+	var synced []toolscache.InformerSynced
+	for _, k := range []struct {
+		object client.Object
+		handle func(old, now client.Object)
+	}{
+		{&v1alpha1.AccessControlPolicy{}, follow(x.policyChanged)},
+		{&v1alpha1.ProtectedResource{}, follow(x.resourceChanged)},
+		{&v1alpha1.ResourceClass{}, follow(x.resourceClassChanged)},
+		{&v1alpha1.SubjectClass{}, follow(x.subjectClassChanged)},
+		{&v1alpha1.ExternalWorkload{}, follow(x.workloadChanged)},
+	} {
+		informer, err := c.GetInformer(ctx, k.object, cache.BlockUntilSynced(false))
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", k.object, err)
+		}
+		registration, err := informer.AddEventHandler(handlers(k.handle))
+		if err != nil {
+			return nil, fmt.Errorf("watch %T: %w", k.object, err)
+		}
+		synced = append(synced, registration.HasSynced)
+	}
+	return func(ctx context.Context) error {
+		if !toolscache.WaitForCacheSync(ctx.Done(), synced...) {
+			return errors.New("stopped before the host's objects were listed")
+		}
+		return nil
+	}, nil
+}
+
+func handlers(handle func(old, now client.Object)) toolscache.ResourceEventHandler {
+	object := func(o any) client.Object {
+		if gone, ok := o.(toolscache.DeletedFinalStateUnknown); ok {
+			o = gone.Obj
+		}
+		obj, _ := o.(client.Object)
+		return obj
+	}
+	return toolscache.ResourceEventHandlerFuncs{
+		AddFunc:    func(o any) { handle(nil, object(o)) },
+		UpdateFunc: func(a, b any) { handle(object(a), object(b)) },
+		DeleteFunc: func(o any) { handle(object(o), nil) },
+	}
+}
+
+// follow types a handler: absent objects are nil.
+func follow[T interface {
+	comparable
+	client.Object
+}](handle func(old, now T)) func(old, now client.Object) {
+	return func(old, now client.Object) {
+		var none T
+		o, _ := old.(T)
+		n, _ := now.(T)
+		if o != none || n != none {
+			handle(o, n)
+		}
+	}
+}
+
+// changed tells whether more than the status or the metadata of an object is different.
+func changed(old, now client.Object) bool {
+	return hostcluster.Decides(old, now) ||
+		(old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil)
+}
+
+func (x *Cache) policyChanged(old, now *v1alpha1.AccessControlPolicy) {
+	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
+	x.mu.Lock()
+	store(x.policies, name, now)
+	if meant {
+		x.bump()
+		x.since[name] = x.version
+	}
+	if now == nil {
+		delete(x.since, name)
+	}
+	units := map[string]struct{}{}
+	if meant {
+		x.coveredBy(units, old)
+		x.coveredBy(units, now)
+	}
+	released := x.deletedSubjectClasses()
+	x.mu.Unlock()
+	x.feeds.SubjectClasses.Add(requestqueue.Observed, released...)
+	if len(units) > 0 {
+		x.feeds.Units.Add(policyPriority(old, now), slices.Collect(maps.Keys(units))...)
+	}
+	x.feeds.Policies.Add(requestqueue.Observed, name)
+}
+
+// coveredBy collects the units that a policy can have a part in; the caller holds the lock.
+func (x *Cache) coveredBy(units map[string]struct{}, p *v1alpha1.AccessControlPolicy) {
+	if p == nil {
+		return
+	}
+	for i := range p.Spec.Statements {
+		x.coveredByStatement(units, &p.Spec.Statements[i])
+	}
+}
+
+func (x *Cache) coveredByStatement(units map[string]struct{}, s *v1alpha1.Statement) {
+	for _, r := range s.Resources {
+		stem, wildcard := strings.CutSuffix(string(r), "*")
+		if !wildcard {
+			units[string(r)] = struct{}{}
+			continue
+		}
+		for n := range x.named {
+			if strings.HasPrefix(n, stem) {
+				units[n] = struct{}{}
+			}
+		}
+		x.wildcards(units, s, stem)
+	}
+}
+
+// wildcards collects the units of a wildcard resource, one for each class; the caller holds the lock.
+func (x *Cache) wildcards(units map[string]struct{}, s *v1alpha1.Statement, stem string) {
+	if s.Effect != v1alpha1.EffectAllow {
+		return
+	}
+	for _, c := range x.classes {
+		class := strings.TrimSuffix(string(c.Spec.Pattern), "*")
+		switch {
+		case strings.HasPrefix(stem, class):
+			units[stem+"*"] = struct{}{}
+		case strings.HasPrefix(class, stem):
+			units[class+"*"] = struct{}{}
+		}
+	}
+}
+
+func (x *Cache) resourceChanged(old, now *v1alpha1.ProtectedResource) {
+	name := either(old, now)
+	x.mu.Lock()
+	if old == nil || now == nil || changed(old, now) {
+		x.bump()
+	}
+	store(x.resources, name, now)
+	units := map[string]struct{}{}
+	if old != nil {
+		resource := string(old.Spec.Resource)
+		units[resource] = struct{}{}
+		if delete(x.named[resource], name); len(x.named[resource]) == 0 {
+			delete(x.named, resource)
+		}
+	}
+	if now != nil {
+		resource := string(now.Spec.Resource)
+		units[resource] = struct{}{}
+		if x.named[resource] == nil {
+			x.named[resource] = map[string]struct{}{}
+		}
+		x.named[resource][name] = struct{}{}
+	}
+	var classes []string
+	if old != nil && holds(old) && (now == nil || !holds(now)) { // a class that is to be deleted may go
+		classes = slices.Collect(maps.Keys(x.classes))
+	}
+	x.mu.Unlock()
+	x.feeds.Units.Add(resourcePriority(old, now), slices.Collect(maps.Keys(units))...)
+	x.feeds.ResourceClasses.Add(requestqueue.Observed, classes...)
+}
+
+func (x *Cache) resourceClassChanged(old, now *v1alpha1.ResourceClass) {
+	classChanged(x, x.classes, x.feeds.ResourceClasses, old, now)
+}
+
+func (x *Cache) subjectClassChanged(old, now *v1alpha1.SubjectClass) {
+	classChanged(x, x.subjects, x.feeds.SubjectClasses, old, now)
+}
+
+// classChanged looks at everything again: a class decides about names that are only compared when compiling.
+func classChanged[T interface {
+	*v1alpha1.ResourceClass | *v1alpha1.SubjectClass
+	client.Object
+}](x *Cache, classes map[string]T, own *requestqueue.Queue, old, now T) {
+	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
+	x.mu.Lock()
+	store(classes, name, now)
+	if !meant {
+		x.mu.Unlock()
+		own.Add(requestqueue.Observed, name)
+		return
+	}
+	x.bump()
+	for p := range x.policies {
+		x.since[p] = x.version
+	}
+	all := slices.Collect(maps.Keys(classes))
+	x.mu.Unlock()
+	own.Add(requestqueue.Observed, append(all, name)...)
+	x.EveryWorkload()
+	x.Everything(requestqueue.Bulk)
+}
+
+// Everything asks for the reconciliation of all units and policies.
+func (x *Cache) Everything(priority int) {
+	x.mu.RLock()
+	policies, units := slices.Collect(maps.Keys(x.policies)), map[string]struct{}{}
+	for n := range x.named {
+		units[n] = struct{}{}
+	}
+	for _, p := range x.policies {
+		for i := range p.Spec.Statements {
+			for _, r := range p.Spec.Statements[i].Resources {
+				if stem, wildcard := strings.CutSuffix(string(r), "*"); wildcard {
+					x.wildcards(units, &p.Spec.Statements[i], stem)
+				}
+			}
+		}
+	}
+	x.mu.RUnlock()
+	x.feeds.Units.Add(priority, slices.Collect(maps.Keys(units))...)
+	x.feeds.Policies.Add(priority, policies...)
+}
+
+// workloadChanged looks at the workload. An address may count for another subject now, and a subject may begin or cease to
+// have any: what that reaches is found when the next view is made.
+func (x *Cache) workloadChanged(old, now *v1alpha1.ExternalWorkload) {
+	name, meant := either(old, now), old == nil || now == nil || changed(old, now)
+	x.mu.Lock()
+	store(x.workloads, name, now)
+	if !meant {
+		x.mu.Unlock()
+		x.feeds.Workloads.Add(requestqueue.Observed, name)
+		return
+	}
+	x.bump()
+	x.mu.Unlock()
+	x.feeds.Workloads.Add(requestqueue.Observed, name)
+	if now == nil { // nobody looks at it any more, and so makes a view
+		x.feeds.Groups.Add(requestqueue.Revocation, string(old.Spec.Subject))
+	}
+}
+
+// EveryWorkload asks for all workloads and the groups of their subjects.
+func (x *Cache) EveryWorkload() {
+	var names, subjects []string
+	x.mu.RLock()
+	for name, w := range x.workloads {
+		names, subjects = append(names, name), append(subjects, string(w.Spec.Subject))
+	}
+	x.mu.RUnlock()
+	x.feeds.Workloads.Add(requestqueue.Observed, names...)
+	x.feeds.Groups.Add(requestqueue.Bulk, subjects...)
+}
+
+// Turn asks for what changes by itself in (from, to]: statements that begin or end, temporary audits that end. What ends
+// comes before what begins.
+func (x *Cache) Turn(from, to time.Time) { x.turn(from, to, true) }
+
+// Overdue asks for what ended until now, before anything else: nobody may have looked when it did.
+func (x *Cache) Overdue(now time.Time) { x.turn(time.Time{}, now, false) }
+
+func (x *Cache) turn(from, to time.Time, begins bool) {
+	within := func(t *metav1.Time) bool { return t != nil && t.After(from) && !t.After(to) }
+	begin, end := map[string]struct{}{}, map[string]struct{}{}
+	x.mu.RLock()
+	for _, p := range x.policies {
+		for i := range p.Spec.Statements {
+			s := &p.Spec.Statements[i]
+			if begins && within(s.NotBefore) {
+				x.coveredByStatement(begin, s)
+			}
+			if within(s.NotAfter) {
+				x.coveredByStatement(end, s)
+			}
+		}
+	}
+	for _, r := range x.resources {
+		if a := r.Spec.TemporaryAudit; a != nil && within(&a.Until) {
+			end[string(r.Spec.Resource)] = struct{}{}
+		}
+	}
+	released := x.deletedSubjectClasses()
+	x.mu.RUnlock()
+	x.feeds.SubjectClasses.Add(requestqueue.Observed, released...)
+	x.feeds.Units.Add(requestqueue.Revocation, slices.Collect(maps.Keys(end))...)
+	x.feeds.Units.Add(requestqueue.Grant, slices.Collect(maps.Keys(begin))...)
+}
+
+// bump begins a new version; the caller holds the lock.
+func (x *Cache) bump() {
+	x.version++
+	select {
+	case x.changes <- struct{}{}:
+	default:
+	}
+}
+
+func either[T interface {
+	comparable
+	client.Object
+}](old, now T) string {
+	var none T
+	if now != none {
+		return now.GetName()
+	}
+	return old.GetName()
+}
+
+// store keeps an object. An event that is older than what the adapter itself wrote does not take that back.
+func store[T interface {
+	comparable
+	client.Object
+}](m map[string]T, name string, now T) {
+	var none T
+	if now == none {
+		delete(m, name)
+		return
+	}
+	if had, ok := m[name]; ok && had.GetUID() == now.GetUID() && newer(had, now) {
+		return
+	}
+	m[name] = now
+}
+
+// WrotePolicy and WroteResource take in what the API server returned for a status, so that the next decision does not
+// start from the one before and fail. What was deleted meanwhile stays deleted.
+func (x *Cache) WrotePolicy(o *v1alpha1.AccessControlPolicy) { wrote(x, x.policies, o) }
+
+func (x *Cache) WroteResource(o *v1alpha1.ProtectedResource) { wrote(x, x.resources, o) }
+
+func wrote[T interface {
+	comparable
+	client.Object
+}](x *Cache, m map[string]T, o T) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if had, ok := m[o.GetName()]; ok && had.GetUID() == o.GetUID() && had.GetGeneration() == o.GetGeneration() {
+		store(m, o.GetName(), o)
+	}
+}
+
+// newer compares resource versions, which the API server promises to be growing integers.
+func newer(a, b client.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
+}

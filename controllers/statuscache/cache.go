@@ -1,0 +1,228 @@
+// Package statuscache holds the last report about each unit: what the unit contains, and the state of each member. The controller
+// of units writes it, and the controller of policies reads it. It is derived, held in memory, and rebuilt after a restart.
+package statuscache
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Report is the truth about one unit. It is not changed once it is on the board.
+type Report struct {
+	Resource string
+	// Version of the index that it was decided with.
+	Version uint64
+	// Wanted: some member has to have the unit.
+	Wanted bool
+	// Revision is the hash of the unit's template; "" when nothing is wanted.
+	Revision string
+	// SIDs of each policy in the unit, sorted.
+	SIDs map[string][]string
+	// Lingering are policies with no statement in the unit any more, which some member may still have, sorted.
+	Lingering []string
+	// Refused are statements that the unit lacks.
+	Refused []policy.Refusal
+	// Leaves says what a dataplane leaves open whatever the statements say.
+	Leaves []string
+	// Clusters are the members that the unit targets or was seen in.
+	Clusters []v1alpha1.ClusterState
+	// Pushed are those of them for which KubeFed itself reports that they have what is written for them now. What was only read
+	// back there is in Clusters.
+	Pushed map[string]bool
+	// Problem is why the unit could not be written.
+	Problem *Problem
+	// Objects are the names of the unit's objects in the members.
+	Objects []string
+	// Groups are the external subjects whose groups the unit refers to, or did in a revision that some member may still
+	// have, sorted.
+	Groups []string
+	// Entries are what the unit needs of a workload's policy map, estimated.
+	Entries int
+}
+
+// Problem is a reason for the condition Compiled to be False.
+type Problem struct{ Reason, Message string }
+
+// Policies returns every policy that the report concerns, sorted.
+func (r Report) Policies() []string {
+	var out []string
+	for p := range r.SIDs {
+		out = append(out, p)
+	}
+	out = append(out, r.Lingering...)
+	for _, f := range r.Refused {
+		out = append(out, f.Ref.Policy)
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
+// Realized tells whether every member that is listed has what it has to have, and nothing else.
+func (r Report) Realized() bool {
+	return !slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool { return c.State != v1alpha1.MemberRealized })
+}
+
+// Cache is safe for concurrent use.
+type Cache struct {
+	mu       sync.RWMutex
+	reports  map[string]Report
+	byPolicy map[string]map[string]struct{}
+	byObject map[string]string
+	byGroup  map[string]map[string]struct{}
+	// waiting are the policies that wait for the next report about a resource, which may not concern them.
+	waiting map[string]map[string]struct{}
+	// decided are the resources that were decided at least once, also those that there is nothing to report about.
+	decided map[string]struct{}
+}
+
+// New makes an empty board.
+func New() *Cache {
+	return &Cache{reports: map[string]Report{}, byPolicy: map[string]map[string]struct{}{}, byObject: map[string]string{}, byGroup: map[string]map[string]struct{}{},
+		waiting: map[string]map[string]struct{}{}, decided: map[string]struct{}{}}
+}
+
+// Put stores a report and returns the one before it.
+func (b *Cache) Put(r Report) (before Report, had bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before, had = b.remove(r.Resource)
+	b.decided[r.Resource] = struct{}{}
+	b.reports[r.Resource] = r
+	for _, p := range r.Policies() {
+		if b.byPolicy[p] == nil {
+			b.byPolicy[p] = map[string]struct{}{}
+		}
+		b.byPolicy[p][r.Resource] = struct{}{}
+	}
+	for _, o := range r.Objects {
+		b.byObject[o] = r.Resource
+	}
+	for _, g := range r.Groups {
+		if b.byGroup[g] == nil {
+			b.byGroup[g] = map[string]struct{}{}
+		}
+		b.byGroup[g][r.Resource] = struct{}{}
+	}
+	return before, had
+}
+
+// Drop forgets a unit.
+func (b *Cache) Drop(resource string) (before Report, had bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.decided[resource] = struct{}{}
+	return b.remove(resource)
+}
+
+func (b *Cache) remove(resource string) (Report, bool) {
+	old, ok := b.reports[resource]
+	if !ok {
+		return Report{}, false
+	}
+	delete(b.reports, resource)
+	for _, p := range old.Policies() {
+		if delete(b.byPolicy[p], resource); len(b.byPolicy[p]) == 0 {
+			delete(b.byPolicy, p)
+		}
+	}
+	for _, o := range old.Objects {
+		delete(b.byObject, o)
+	}
+	for _, g := range old.Groups {
+		if delete(b.byGroup[g], resource); len(b.byGroup[g]) == 0 {
+			delete(b.byGroup, g)
+		}
+	}
+	return old, true
+}
+
+// Await notes that a policy cannot be told of before the next report about each of some resources.
+func (b *Cache) Await(policyName string, resources ...string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, r := range resources {
+		if b.waiting[r] == nil {
+			b.waiting[r] = map[string]struct{}{}
+		}
+		b.waiting[r][policyName] = struct{}{}
+	}
+}
+
+// Awaited returns the policies that waited for the report about a resource, sorted, and forgets that they did.
+func (b *Cache) Awaited(resource string) []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	out := slices.Sorted(maps.Keys(b.waiting[resource]))
+	delete(b.waiting, resource)
+	return out
+}
+
+// Get returns the report about a unit.
+func (b *Cache) Get(resource string) (Report, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	r, ok := b.reports[resource]
+	return r, ok
+}
+
+// Decided tells whether a resource was decided at least once since the start.
+func (b *Cache) Decided(resource string) bool {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	_, ok := b.decided[resource]
+	return ok
+}
+
+// Each calls do with every report, which it must not keep or change. It must not call the board.
+func (b *Cache) Each(do func(*Report)) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	for resource := range b.reports {
+		r := b.reports[resource]
+		do(&r)
+	}
+}
+
+// Concerning returns the reports that concern a policy, by resource.
+func (b *Cache) Concerning(policyName string) []Report {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	var out []Report
+	for r := range b.byPolicy[policyName] {
+		out = append(out, b.reports[r])
+	}
+	slices.SortFunc(out, func(a, b Report) int { return cmp.Compare(a.Resource, b.Resource) })
+	return out
+}
+
+// ResourceOf returns the resource whose unit has an object of that name in the members.
+func (b *Cache) ResourceOf(object string) (string, bool) {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	r, ok := b.byObject[object]
+	return r, ok
+}
+
+// UsersOf returns the resources whose units refer to the group of an external subject, sorted.
+func (b *Cache) UsersOf(group string) []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	return slices.Sorted(maps.Keys(b.byGroup[group]))
+}
+
+// Resources returns every resource on the board, sorted.
+func (b *Cache) Resources() []string {
+	b.mu.RLock()
+	defer b.mu.RUnlock()
+	out := make([]string, 0, len(b.reports))
+	for r := range b.reports {
+		out = append(out, r)
+	}
+	slices.Sort(out)
+	return out
+}

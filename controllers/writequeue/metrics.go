@@ -1,0 +1,44 @@
+package writequeue
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+)
+
+var (
+	waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_bulk_waiting",
+		Help: "Units that wait to be written until KubeFed owes the members less, by what they are."}, []string{"of"})
+	admittedCounter = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_units_admitted_total",
+		Help: "Units that were let through to be written for KubeFed, by what they are and by the order of work."}, []string{"of", "order"})
+	overdueGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_member_push_overdue",
+		Help: "Objects that KubeFed has not brought to a member within the in-flight timeout. While there are any, other members do not wait for this one."}, []string{"of", "cluster"})
+)
+
+func init() { metrics.Registry.MustRegister(waitingGauge, admittedCounter, overdueGauge) }
+
+// meter counts for one line.
+type meter struct {
+	of      string
+	gauge   prometheus.Gauge
+	byOrder [Downgrade + 1]prometheus.Counter
+}
+
+func newMeter(of string) meter {
+	m := meter{of: of, gauge: waitingGauge.WithLabelValues(of)}
+	for k := Bulk; k <= Downgrade; k++ {
+		m.byOrder[k] = admittedCounter.WithLabelValues(of, k.String())
+	}
+	return m
+}
+
+func (m *meter) waiting(n int)          { m.gauge.Set(float64(n)) }
+func (m *meter) admitted(kind Priority) { m.byOrder[kind].Inc() }
+
+// overdue reports the objects that are overdue in a member; the series of a member without any is removed.
+func (m *meter) overdue(member string, n int) {
+	if n == 0 {
+		overdueGauge.DeleteLabelValues(m.of, member)
+		return
+	}
+	overdueGauge.WithLabelValues(m.of, member).Set(float64(n))
+}

@@ -1,0 +1,113 @@
+// Package event defines the Kubernetes Events by which the adapter's webhook reports to the portal who changed an object of ACP. It
+// performs no I/O.
+package event
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+const (
+	// Namespace holds the Events. By deploy/rbac/host only the adapter writes Events there, which is what makes the names
+	// in them worth something; Events about objects without a namespace are otherwise in default, where others write too.
+	Namespace = "acp-system"
+	// Reason is that of every such Event, and Controller its reporting controller.
+	Reason     = "ObjectChanged"
+	Controller = "acp-adapter-webhook"
+)
+
+const (
+	annotationUser       = "acp.io/user"
+	annotationOperation  = "acp.io/operation"
+	annotationGeneration = "acp.io/generation"
+	annotationSpec       = "acp.io/spec-sha256"
+)
+
+const (
+	maxUser = 256
+	maxNote = 1024
+)
+
+// Operation is what was done to an object.
+type Operation string
+
+// The operations, as admission reviews call them.
+const (
+	Create Operation = "CREATE"
+	Update Operation = "UPDATE"
+	Delete Operation = "DELETE"
+)
+
+// Kinds are those whose changes are told.
+var Kinds = []string{"AccessControlPolicy", "ProtectedResource", "ResourceClass", "SubjectClass", "ApprovalPolicy"}
+
+// Change is a request that the webhook admitted. Whether the API server then stored it, the webhook cannot know.
+type Change struct {
+	At   time.Time
+	User string
+	// Kind, Name and UID are those of the object.
+	Kind, Name, UID string
+	Operation       Operation
+	// Generation is the one that the request makes, and Digest that of its spec. Of a deletion it is the last one, and
+	// there is no digest.
+	Generation int64
+	Digest     string
+}
+
+// Of makes the Event of a change. What a caller controls is cut to a bounded length.
+func Of(c Change, instance string) *eventsv1.Event {
+	user := clip(c.User, maxUser)
+	return &eventsv1.Event{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "acp-change-", Namespace: Namespace, Annotations: map[string]string{
+			annotationUser: user, annotationOperation: string(c.Operation), annotationGeneration: strconv.FormatInt(c.Generation, 10), annotationSpec: c.Digest,
+		}},
+		EventTime: metav1.NewMicroTime(c.At), ReportingController: Controller, ReportingInstance: clip(instance, 128), Action: string(c.Operation), Type: corev1.EventTypeNormal,
+		Reason: Reason, Note: clip(fmt.Sprintf("%s by %s", c.Operation, user), maxNote),
+		// An Event is in the namespace of what it is about, so the object is given that of the adapter.
+		Regarding: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: c.Kind, Name: c.Name, UID: types.UID(c.UID), Namespace: Namespace},
+	}
+}
+
+// Parse reads the Event of a change; false: it is none, or not one by the adapter's webhook in its namespace.
+func Parse(e *eventsv1.Event) (Change, bool) {
+	generation, err := strconv.ParseInt(e.Annotations[annotationGeneration], 10, 64)
+	c := Change{At: e.EventTime.Time, User: e.Annotations[annotationUser], Kind: e.Regarding.Kind, Name: e.Regarding.Name, UID: string(e.Regarding.UID),
+		Operation: Operation(e.Annotations[annotationOperation]), Generation: generation, Digest: e.Annotations[annotationSpec]}
+	known := e.Namespace == Namespace && e.ReportingController == Controller && e.Reason == Reason && slices.Contains(Kinds, c.Kind) &&
+		slices.Contains([]Operation{Create, Update, Delete}, c.Operation)
+	if !known || err != nil || c.UID == "" || c.User == "" || len(c.User) > maxUser {
+		return Change{}, false
+	}
+	return c, true
+}
+
+// Digest is the SHA-256 of an object's spec, as it is in the object that was decoded into maps.
+func Digest(object map[string]any) (string, error) {
+	text, err := json.Marshal(object["spec"]) // keys are sorted
+	if err != nil {
+		return "", fmt.Errorf("encode a spec: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+func clip(s string, most int) string {
+	s = strings.ToValidUTF8(s, "?")
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most-3], "") + "..."
+}

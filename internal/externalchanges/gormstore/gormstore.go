@@ -1,0 +1,177 @@
+// Package gormstore stores in SQL which generations of ACP's objects the ledger has. It implements externalchanges.Store.
+package gormstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+
+	"gorm.io/gorm"
+
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/externalchanges"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+)
+
+// Store implements outside.Store.
+type Store struct{ db *database.DB }
+
+// New is the store of an open database.
+func New(db *database.DB) *Store { return &Store{db} }
+
+var _ externalchanges.Store = (*Store)(nil)
+
+// filled is the name, without a kind, of the row that says that there was a first comparison.
+const filled = "filled"
+
+const noteOwn = "INSERT INTO ledger_own (uid, generation) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+var errMoved = errors.New("another portal has recorded the object")
+
+// Rows implements outside.Store.
+func (s *Store) Rows(ctx context.Context) (map[externalchanges.Key]externalchanges.Row, bool, error) {
+	var out map[externalchanges.Key]externalchanges.Row
+	err := s.db.Read(ctx, func(tx *gorm.DB) error {
+		out = map[externalchanges.Key]externalchanges.Row{}
+		return database.Rows(tx, func(rows *sql.Rows) error {
+			var r externalchanges.Row
+			err := rows.Scan(&r.Kind, &r.Name, &r.UID, &r.Generation)
+			out[r.Key] = r
+			return err
+		}, "SELECT kind, name, uid, generation FROM ledger_objects")
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("read what the ledger knows of objects: %w", err)
+	}
+	mark := externalchanges.Key{Name: filled}
+	_, ok := out[mark]
+	delete(out, mark)
+	return out, ok, nil
+}
+
+// Row implements outside.Store.
+func (s *Store) Row(ctx context.Context, k externalchanges.Key) (r *externalchanges.Row, err error) {
+	err = s.db.Read(ctx, func(tx *gorm.DB) error {
+		r, err = row(tx, k)
+		return err
+	})
+	return r, err
+}
+
+func row(tx *gorm.DB, k externalchanges.Key) (*externalchanges.Row, error) {
+	var out *externalchanges.Row
+	err := database.Rows(tx, func(rows *sql.Rows) error {
+		out = &externalchanges.Row{Key: k}
+		return rows.Scan(&out.UID, &out.Generation)
+	}, "SELECT uid, generation FROM ledger_objects WHERE kind = ? AND name = ?", k.Kind, k.Name)
+	if err != nil {
+		return nil, fmt.Errorf("read what the ledger knows of an object: %w", err)
+	}
+	return out, nil
+}
+
+// Fill implements outside.Store.
+func (s *Store) Fill(ctx context.Context, rows []externalchanges.Row) error {
+	values := make([][]any, 0, len(rows)+1)
+	for _, r := range append([]externalchanges.Row{{Key: externalchanges.Key{Name: filled}}}, rows...) {
+		values = append(values, []any{r.Kind, r.Name, r.UID, r.Generation})
+	}
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		if err := database.Lock(tx, "ledger objects"); err != nil {
+			return err
+		}
+		if had, err := row(tx, externalchanges.Key{Name: filled}); err != nil || had != nil {
+			return err
+		}
+		_, err := database.Insert(tx, "ledger_objects (kind, name, uid, generation)", "", values)
+		return err
+	})
+}
+
+// Own implements outside.Store.
+func (s *Store) Own(ctx context.Context, o externalchanges.Own) error {
+	return s.db.Write(ctx, func(tx *gorm.DB) error {
+		_, err := database.Exec(tx, noteOwn, o.UID, o.Generation)
+		return err
+	})
+}
+
+// OwnOf implements outside.Store.
+func (s *Store) OwnOf(ctx context.Context, uids map[string]bool) (own map[externalchanges.Own]bool, err error) {
+	err = s.db.Read(ctx, func(tx *gorm.DB) error {
+		own, err = ownOf(tx, uids)
+		return err
+	})
+	return own, err
+}
+
+func ownOf(tx *gorm.DB, uids map[string]bool) (map[externalchanges.Own]bool, error) {
+	out := map[externalchanges.Own]bool{}
+	for uid := range uids {
+		err := database.Rows(tx, func(rows *sql.Rows) error {
+			o := externalchanges.Own{UID: uid}
+			err := rows.Scan(&o.Generation)
+			out[o] = true
+			return err
+		}, "SELECT generation FROM ledger_own WHERE uid = ?", uid)
+		if err != nil {
+			return nil, fmt.Errorf("read the portal's own changes: %w", err)
+		}
+	}
+	return out, nil
+}
+
+// Record implements outside.Store.
+func (s *Store) Record(ctx context.Context, k externalchanges.Key, l externalchanges.Look) (bool, error) {
+	err := s.db.Write(ctx, func(tx *gorm.DB) error {
+		if err := database.Lock(tx, "ledger object "+k.Kind+"/"+k.Name); err != nil {
+			return err
+		}
+		had, err := row(tx, k)
+		if err != nil {
+			return err
+		}
+		if (had == nil) != (l.Before == nil) || had != nil && *had != *l.Before {
+			return errMoved
+		}
+		own, err := ownOf(tx, l.UIDs())
+		if err != nil {
+			return err
+		}
+		if err := replace(tx, k, l); err != nil {
+			return err
+		}
+		return ledgerstore.Append(tx, l.Lines(own)...) // last, because writers of lines wait for each other
+	})
+	if errors.Is(err, errMoved) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// replace what is known. Of what is there, the notes of own changes are of no use any more; of what is gone, it is noted
+// that this is recorded, because another portal may have seen it, too.
+func replace(tx *gorm.DB, k externalchanges.Key, l externalchanges.Look) error {
+	for uid := range l.UIDs() {
+		keep, last := externalchanges.Deletion, int64(0)
+		if l.Seen != nil && l.Seen.UID == uid {
+			last = l.Seen.Generation
+		} else {
+			keep, last = externalchanges.Recorded, externalchanges.Deletion
+			if _, err := database.Exec(tx, noteOwn, uid, externalchanges.Recorded); err != nil {
+				return err
+			}
+		}
+		if _, err := database.Exec(tx, "DELETE FROM ledger_own WHERE uid = ? AND generation <= ? AND generation <> ?", uid, last, keep); err != nil {
+			return err
+		}
+	}
+	if l.Seen == nil {
+		_, err := database.Exec(tx, "DELETE FROM ledger_objects WHERE kind = ? AND name = ?", k.Kind, k.Name)
+		return err
+	}
+	_, err := database.Exec(tx, "INSERT INTO ledger_objects (kind, name, uid, generation) VALUES (?, ?, ?, ?) ON CONFLICT (kind, name) DO UPDATE SET uid = excluded.uid, generation = excluded.generation",
+		k.Kind, k.Name, l.Seen.UID, l.Seen.Generation)
+	return err
+}

@@ -1,0 +1,237 @@
+package gormstore_test
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/database/databasetest"
+	"github.com/acp-io/acp/internal/externalchanges"
+	"github.com/acp-io/acp/internal/externalchanges/event"
+	"github.com/acp-io/acp/internal/externalchanges/gormstore"
+	"github.com/acp-io/acp/internal/ledger"
+	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
+)
+
+// cluster is a host cluster and what the webhook told.
+type cluster struct {
+	mu      sync.Mutex
+	objects map[externalchanges.Key]externalchanges.Seen
+	told    []event.Change
+	watch   []*externalchanges.Recorder
+}
+
+func (c *cluster) Ready() bool { return true }
+
+func (c *cluster) ObjectRows(context.Context) ([]externalchanges.Row, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []externalchanges.Row
+	for _, o := range c.objects {
+		out = append(out, o.Row)
+	}
+	return out, nil
+}
+
+func (c *cluster) ObjectNow(_ context.Context, k externalchanges.Key) (*externalchanges.Seen, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if o, ok := c.objects[k]; ok {
+		return &o, nil
+	}
+	return nil, nil
+}
+
+func (c *cluster) Told(context.Context, map[string]bool) ([]event.Change, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.told), nil
+}
+
+var key = externalchanges.Key{Kind: "AccessControlPolicy", Name: "bobs"}
+
+// write is a change by a user; without one, the webhook did not tell.
+func (c *cluster) write(uid string, generation int64, user string) {
+	c.mu.Lock()
+	o := externalchanges.Seen{Row: externalchanges.Row{Key: key, UID: uid, Generation: generation}, Digest: "d", Manager: "kubectl"}
+	c.objects[key] = o
+	operation := event.Update
+	if generation == 1 {
+		operation = event.Create
+	}
+	if user != "" {
+		c.told = append(c.told, event.Change{User: user, UID: uid, Operation: operation, Generation: generation, Digest: "d"})
+	}
+	c.mu.Unlock()
+	for _, r := range c.watch {
+		r.Notice(o.Row, true)
+	}
+}
+
+func (c *cluster) remove(user string) {
+	c.mu.Lock()
+	o := c.objects[key]
+	delete(c.objects, key)
+	c.told = append(c.told, event.Change{User: user, UID: o.UID, Operation: event.Delete, Generation: o.Generation})
+	c.mu.Unlock()
+	for _, r := range c.watch {
+		r.Notice(o.Row, false)
+	}
+}
+
+// scene is a cluster with portals at one database.
+type scene struct {
+	t *testing.T
+	*cluster
+	db    *database.DB
+	store *gormstore.Store
+	now   time.Time
+}
+
+func newScene(t *testing.T, dsn string) *scene {
+	db := databasetest.Open(t, dsn)
+	return &scene{t: t, cluster: &cluster{objects: map[externalchanges.Key]externalchanges.Seen{}}, db: db, store: gormstore.New(db), now: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)}
+}
+
+func (s *scene) portals(n int) {
+	s.t.Helper()
+	s.watch = nil
+	for range n {
+		s.watch = append(s.watch, &externalchanges.Recorder{Host: s, Store: s.store, Now: func() time.Time { return s.now }, Log: slog.New(slog.DiscardHandler),
+			Settle: 5 * time.Second, Every: time.Second, Compare: time.Hour})
+	}
+	s.step()
+}
+
+// step lets all portals look at the same time.
+func (s *scene) step() {
+	s.t.Helper()
+	var all sync.WaitGroup
+	for _, r := range s.watch {
+		all.Go(func() {
+			if err := r.Step(s.t.Context()); err != nil {
+				s.t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+}
+
+func (s *scene) after(d time.Duration) {
+	s.t.Helper()
+	s.now = s.now.Add(d)
+	s.step()
+	s.step() // whoever was behind another portal looks again
+}
+
+func (s *scene) want(want ...string) {
+	s.t.Helper()
+	lines, _, err := ledgerstore.NewReader(s.db).List(s.t.Context(), ledger.Filter{})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	var got []string
+	for _, l := range slices.Backward(lines) {
+		e, err := l.Entry()
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		got = append(got, e.Action+" "+e.Object+" "+e.Actor+" "+e.Details["generation"])
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		s.t.Fatal(d)
+	}
+}
+
+func TestChangesAreRecorded(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		s := newScene(t, dsn)
+		s.write("u1", 7, "alice")
+		s.portals(2)
+		s.want() // what was there before is not told
+
+		s.write("u1", 8, "alice")
+		s.after(time.Second)
+		s.want() // it waits for the Event
+		s.after(5 * time.Second)
+		want := []string{"object.updated AccessControlPolicy/bobs kubernetes:alice 8"}
+		s.want(want...)
+
+		s.write("u1", 9, "")
+		s.after(6 * time.Second)
+		want = append(want, "object.updated AccessControlPolicy/bobs unknown 9")
+		s.want(want...)
+
+		s.remove("bob")
+		s.after(6 * time.Second)
+		want = append(want, "object.deleted AccessControlPolicy/bobs kubernetes:bob 9")
+		s.want(want...)
+
+		s.write("u2", 1, "carol") // there for a moment only
+		s.remove("carol")
+		s.after(6 * time.Second)
+		want = append(want, "object.created AccessControlPolicy/bobs kubernetes:carol 1", "object.deleted AccessControlPolicy/bobs kubernetes:carol 1")
+		s.want(want...)
+		s.after(2 * time.Hour)
+		s.want(want...)
+	})
+}
+
+func TestOwnChangesAreNotRecorded(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		s := newScene(t, dsn)
+		s.portals(2)
+		own := func(generation int64) {
+			t.Helper()
+			for range 2 { // a note may come twice
+				if err := s.store.Own(t.Context(), externalchanges.Own{UID: "u1", Generation: generation}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		s.write("u1", 1, "")
+		own(1)
+		s.after(6 * time.Second)
+		s.write("u1", 2, "alice")
+		s.write("u1", 3, "")
+		own(3)
+		s.after(6 * time.Second)
+		s.want("object.updated AccessControlPolicy/bobs kubernetes:alice 2")
+		own(externalchanges.Deletion)
+		s.remove("the portal")
+		s.after(6 * time.Second)
+		s.want("object.updated AccessControlPolicy/bobs kubernetes:alice 2")
+	})
+}
+
+func TestRestartCatchesUp(t *testing.T) {
+	databasetest.Each(t, func(t *testing.T, dsn string) {
+		s := newScene(t, dsn)
+		s.write("u1", 1, "alice")
+		s.portals(1)
+		s.watch = nil // no portal runs
+		s.write("u1", 2, "")
+		s.write("u1", 3, "alice")
+		s.portals(2)
+		s.after(6 * time.Second)
+		want := []string{"object.updated AccessControlPolicy/bobs kubernetes:alice 3", "object.updated AccessControlPolicy/bobs unknown 2-3"}
+		s.want(want...)
+		s.watch = nil
+		s.remove("bob")
+		s.portals(2)
+		s.after(6 * time.Second)
+		want = append(want, "object.deleted AccessControlPolicy/bobs kubernetes:bob 3")
+		s.want(want...)
+		s.watch = nil
+		s.write("u9", 1, "")
+		s.portals(2)
+		s.after(6 * time.Second)
+		s.want(append(want, "object.created AccessControlPolicy/bobs unknown 1")...)
+	})
+}

@@ -1,0 +1,187 @@
+// Package webhooksender posts requests to an address that the operator configured: signed by the Standard Webhooks specification, in
+// bounded time, and without following redirects. It does not interpret what is posted.
+package webhooksender
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+)
+
+const (
+	// Timeout of one post, with everything.
+	Timeout  = 10 * time.Second
+	maxReply = 64 << 10
+	// A key below this many bytes can be guessed, says the specification.
+	minKey, maxKey = 24, 64
+	keyPrefix      = "whsec_"
+)
+
+// StatusError is an answer that is not a success.
+type StatusError struct {
+	Code       int
+	RetryAfter time.Duration // 0: not said
+}
+
+func (e *StatusError) Error() string {
+	if e.Code >= 300 && e.Code < 400 {
+		return fmt.Sprintf("the receiver answers %d; redirects are not followed: configure the address that it moved to", e.Code)
+	}
+	return fmt.Sprintf("the receiver answers %d", e.Code)
+}
+
+// Permanent tells that the same post will be refused again: the receiver says that the post itself is wrong.
+func (e *StatusError) Permanent() bool {
+	switch e.Code {
+	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
+}
+
+// ParseURL checks an address of the configuration: https, or http to this machine, without a password in it.
+func ParseURL(raw string) (*url.URL, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("not a URL such as https://hooks.example.com/acp") // some URLs are secrets: they are not told
+	}
+	if u.User != nil {
+		return nil, errors.New("the URL holds a password: the receiver knows the portal by its signature")
+	}
+	if u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
+		return nil, errors.New("the URL is not https: only this machine is reached by http")
+	}
+	return u, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// NewClient makes an HTTP client that follows no redirect, so that a receiver cannot send the portal elsewhere, and
+// waits for nothing longer than the timeout.
+func NewClient(timeout time.Duration) *http.Client {
+	t := &http.Transport{
+		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
+		TLSHandshakeTimeout: timeout, ResponseHeaderTimeout: timeout, IdleConnTimeout: time.Minute, MaxIdleConnsPerHost: 2, MaxConnsPerHost: 8,
+		MaxResponseHeaderBytes: 32 << 10,
+	}
+	return &http.Client{Transport: t, Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Target is a receiver. The key file is read for each post, so that a key is changed without a restart; it holds one
+// key a line, and each signs, so that a receiver can change over.
+type Target struct {
+	URL     *url.URL
+	KeyFile string
+	Client  *http.Client
+	Now     func() time.Time
+}
+
+// Post sends a body under an id by which the receiver knows one that it got before. Errors are *StatusError, or say
+// why there was no answer.
+func (t *Target) Post(ctx context.Context, id string, body []byte) error {
+	keys, err := ReadKeys(t.KeyFile)
+	if err != nil {
+		return err
+	}
+	now := t.Now()
+	signatures := make([]string, 0, len(keys))
+	for _, k := range keys {
+		s, err := sign(k, id, now, body)
+		if err != nil {
+			return err
+		}
+		signatures = append(signatures, s)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, t.URL.String(), bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("make the request: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set(standardwebhooks.HeaderWebhookID, id)
+	req.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
+	req.Header.Set(standardwebhooks.HeaderWebhookSignature, strings.Join(signatures, " "))
+	_, err = Do(t.Client, req, now)
+	return err
+}
+
+// Do sends a request and returns the beginning of a successful answer.
+func Do(client *http.Client, req *http.Request, now time.Time) ([]byte, error) {
+	req.Header.Set("User-Agent", "acp-portal")
+	resp, err := client.Do(req) //nolint:gosec // the operator's configuration names the receiver, nobody else
+	if err != nil {
+		var where *url.Error
+		if errors.As(err, &where) {
+			err = where.Err // the URL of some receivers is a secret, and errors are shown
+		}
+		return nil, fmt.Errorf("the receiver %s does not answer: %w", req.URL.Host, err)
+	}
+	defer func() { _ = resp.Body.Close() }() // what was needed was read
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, &StatusError{Code: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), now)}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the receiver %s does not end its answer: %w", req.URL.Host, err)
+	}
+	return body, nil
+}
+
+// retryAfter reads seconds or a date; 0: neither. A receiver cannot ask for more than a day.
+func retryAfter(v string, now time.Time) time.Duration {
+	d := time.Duration(0)
+	if s, err := strconv.ParseInt(v, 10, 32); err == nil {
+		d = time.Duration(s) * time.Second
+	} else if at, err := http.ParseTime(v); err == nil {
+		d = at.Sub(now)
+	}
+	return min(max(d, 0), 24*time.Hour)
+}
+
+func sign(key, id string, at time.Time, body []byte) (string, error) {
+	w, err := standardwebhooks.NewWebhook(key)
+	if err != nil {
+		return "", errors.New("the webhook key cannot be used") // its text would be in the library's error
+	}
+	s, err := w.Sign(id, at, body)
+	if err != nil {
+		return "", fmt.Errorf("sign: %w", err)
+	}
+	return s, nil
+}
+
+// ReadKeys reads a key file: a key of the form whsec_<base64 of 24 to 64 bytes> a line, the newest first. Errors name
+// the file and never what is in it.
+func ReadKeys(file string) ([]string, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the webhook key: %w", err)
+	}
+	keys := strings.Fields(string(data))
+	for _, k := range keys {
+		rest, ok := strings.CutPrefix(k, keyPrefix)
+		raw, err := base64.StdEncoding.DecodeString(rest)
+		if !ok || err != nil || len(raw) < minKey || len(raw) > maxKey {
+			return nil, fmt.Errorf(`%s does not hold a webhook key: make one with echo "whsec_$(head -c 32 /dev/urandom | base64)"`, file)
+		}
+	}
+	if len(keys) == 0 {
+		return nil, fmt.Errorf(`%s is empty: make a key with echo "whsec_$(head -c 32 /dev/urandom | base64)"`, file)
+	}
+	return keys, nil
+}
