@@ -7,27 +7,27 @@ import (
 	"time"
 )
 
-// Tracker remembers since when each name waits. Its zero value is ready, and it is safe for concurrent use.
+// Tracker records since when each name has a reason to be deferred. Its zero value is ready to use, and it is safe for concurrent use.
 type Tracker struct {
 	mu    sync.Mutex
 	since map[string]time.Time
 }
 
-// InGrace tells whether a name that has a reason to wait still may, for at most so long from the first time on. Without a
-// reason it is forgotten.
-func (p *Tracker) InGrace(name string, reason bool, now time.Time, most time.Duration) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+// InGrace reports whether a name may still be deferred: there is a reason, and less than limit has passed since the first call with
+// one. A call without a reason resets the name.
+func (t *Tracker) InGrace(name string, reason bool, now time.Time, limit time.Duration) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if !reason {
-		delete(p.since, name)
+		delete(t.since, name)
 		return false
 	}
-	since, known := p.since[name]
+	since, known := t.since[name]
 	if !known {
-		if p.since == nil {
-			p.since = map[string]time.Time{}
+		if t.since == nil {
+			t.since = map[string]time.Time{}
 		}
-		p.since[name], since = now, now
+		t.since[name], since = now, now
 	}
-	return now.Sub(since) < most
+	return now.Sub(since) < limit
 }

@@ -11,30 +11,29 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// Towards a host that is slow or refuses: each request is tried again at growing intervals, the longest of which is also how
-// long a revocation waits at most once the host is well; and a worker gives up on an answer that does not come. How much is
-// asked at the same time is bounded by the workers.
+// Each request is retried with exponential backoff. maxRetryDelay also bounds how long a revocation waits once the host works
+// again. reconcileTimeout bounds how long a worker waits for a response. The number of workers bounds concurrent requests.
 const (
-	firstRetry       = 50 * time.Millisecond
-	longestRetry     = 30 * time.Second
+	minRetryDelay       = 50 * time.Millisecond
+	maxRetryDelay     = 30 * time.Second
 	reconcileTimeout = 30 * time.Second
 )
 
 func retries() workqueue.TypedRateLimiter[string] {
-	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](firstRetry, longestRetry)
+	return workqueue.NewTypedItemExponentialFailureRateLimiter[string](minRetryDelay, maxRetryDelay)
 }
 
-// Controller is one that gets its requests from a feed.
+// Controller is a controller that gets its requests from a Queue.
 type Controller struct {
 	Name string
-	// Key is what the log calls a request, for example "resource".
+	// Key is the key of a request in log lines, for example "resource".
 	Key string
-	// Workers reconcile different requests at the same time; 0 is one.
+	// Workers is the number of requests that are reconciled concurrently; 0 means 1.
 	Workers    int
 	Reconciler reconcile.TypedReconciler[string]
 }
 
-// AddController registers a controller, which starts when ready returns.
+// AddController registers a controller with the manager. It starts when ready returns.
 func (f *Queue) AddController(mgr manager.Manager, c Controller, ready func(context.Context) error) error {
 	base := mgr.GetLogger().WithValues("controller", c.Name)
 	made, err := controller.NewTyped(c.Name, mgr, controller.TypedOptions[string]{

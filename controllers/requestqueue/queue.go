@@ -12,48 +12,50 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Priorities. The queue hands out the higher first. They say what a change looks like from outside; what it is shows when
-// the unit was compiled.
+// Priorities of requests; the queue returns the highest first. They classify a change before the unit is compiled, by what can be
+// seen of it then.
 const (
-	// Downgrade: somebody wants something open that is closed.
+	// Downgrade is the priority when somebody wants to open what is closed.
 	Downgrade = 300
-	// Revocation: somebody may lose access.
+	// Revocation is the priority when somebody may lose access.
 	Revocation = 200
-	// Admitted: it waited for its turn, which is now. There are never many, and KubeFed may have nothing else to do.
+	// Admitted is the priority of a unit that the write queue admitted. There are never many, and KubeFed may be idle until then.
 	Admitted = 150
-	// Grant: any other change that somebody asked for.
+	// Grant is the priority of any other change that somebody requested.
 	Grant = 100
-	// Observed: nobody asked for anything, but something happened in the host or in a member that has to be told.
+	// Observed is the priority when nobody requested anything, but a change in the host or in a member has to be reported.
 	Observed = 0
-	// StatusUpdate: what is under way has to be told, if it still is when there is nothing else to do.
+	// StatusUpdate is the priority when only progress has to be reported, unless it is over by then.
 	StatusUpdate = -50
-	// Bulk: everything is looked at again, for example at the start.
+	// Bulk is the priority when everything is reconciled again, for example at the start.
 	Bulk = -100
 )
 
-// MaxIndividual names at once are not what somebody waits for; he waits for all of them.
+// MaxIndividual is the number of names that one call of Add may have to count as requests for each of them. The requester of more
+// waits for all of them, and for none in particular.
 const MaxIndividual = 40
 
-// Queue collects names until its controller starts, and passes them on from then on. It is safe for concurrent use.
+// Queue collects names until its controller starts, and passes them to the controller's queue from then on. It is safe for
+// concurrent use.
 type Queue struct {
 	mu    sync.Mutex
 	queue workqueue.TypedRateLimitingInterface[string]
 	early map[string]int
-	// asked are names that somebody waits for, and when he asked.
-	asked map[string]pendingRequest
-	last  uint64
+	// pending are the names that somebody requested individually, and when.
+	pending map[string]pendingRequest
+	last    uint64
 }
 
-// pendingRequest is the last of several about one name.
+// pendingRequest is the last of several requests for one name.
 type pendingRequest struct {
 	number uint64
 	at     time.Time
 }
 
-// New makes an empty feed.
-func New() *Queue { return &Queue{early: map[string]int{}, asked: map[string]pendingRequest{}} }
+// New returns an empty queue.
+func New() *Queue { return &Queue{early: map[string]int{}, pending: map[string]pendingRequest{}} }
 
-// Add asks for the reconciliation of names with a priority. Many grants at once are bulk.
+// Add requests the reconciliation of names with a priority. More than MaxIndividual grants at once get the priority Bulk.
 func (f *Queue) Add(priority int, names ...string) {
 	if priority == Grant && len(names) > MaxIndividual {
 		priority = Bulk
@@ -72,36 +74,36 @@ func (f *Queue) Add(priority int, names ...string) {
 		f.last++
 		now := time.Now()
 		for _, n := range names {
-			f.asked[n] = pendingRequest{f.last, now}
+			f.pending[n] = pendingRequest{f.last, now}
 		}
 	}
 	push(f.queue, priority, names)
 }
 
-// Pending tells whether somebody waits for a name by itself, by a number that Answered takes; 0: nobody does.
+// Pending returns the number of the last individual request for a name, which Complete takes; 0: there is none.
 func (f *Queue) Pending(name string) uint64 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.asked[name].number
+	return f.pending[name].number
 }
 
-// PendingSince is when he did; zero: nobody waits for it by itself.
+// PendingSince returns the time of the last individual request for a name; zero: there is none.
 func (f *Queue) PendingSince(name string) time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.asked[name].at
+	return f.pending[name].at
 }
 
-// Complete: what was asked for until then is done. Who asked again meanwhile still waits.
-func (f *Queue) Complete(name string, asked uint64) {
+// Complete ends the request with a number. A later request for the same name stays pending.
+func (f *Queue) Complete(name string, number uint64) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.asked[name].number == asked {
-		delete(f.asked, name)
+	if f.pending[name].number == number {
+		delete(f.pending, name)
 	}
 }
 
-// Source is what the controller watches. It starts when ready returns.
+// Source returns the source that the controller watches. It starts when ready returns.
 func (f *Queue) Source(ready func(context.Context) error) source.TypedSource[string] {
 	return source.TypedFunc[string](func(ctx context.Context, q workqueue.TypedRateLimitingInterface[string]) error {
 		if err := ready(ctx); err != nil {
@@ -113,7 +115,7 @@ func (f *Queue) Source(ready func(context.Context) error) source.TypedSource[str
 		byPriority := map[int][]string{}
 		for n, priority := range f.early {
 			if priority < Revocation {
-				priority = Bulk // whoever asked did so of the process before
+				priority = Bulk // it was requested of the previous leader
 			}
 			byPriority[priority] = append(byPriority[priority], n)
 		}

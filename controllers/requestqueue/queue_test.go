@@ -58,7 +58,7 @@ func TestManyGrantsAreBulk(t *testing.T) {
 	}
 }
 
-func TestWhoAsksAgainStillWaits(t *testing.T) {
+func TestLaterRequestStaysPending(t *testing.T) {
 	f := New()
 	started(t, f)
 	f.Add(Grant, "a", "b")
@@ -72,9 +72,9 @@ func TestWhoAsksAgainStillWaits(t *testing.T) {
 	}
 }
 
-// TestWhatComesBeforeTheStart: a standby hears of everything; when it leads, what may take access away comes first, and nobody
-// waits for the rest in particular.
-func TestWhatComesBeforeTheStart(t *testing.T) {
+// TestRequestsBeforeStart: a standby replica gets all events; when it becomes the leader, revocations are first, and no request is
+// pending individually.
+func TestRequestsBeforeStart(t *testing.T) {
 	f := New()
 	f.Add(Grant, "grant", "both")
 	f.Add(Revocation, "revocation", "both")
@@ -95,20 +95,20 @@ func TestWhatComesBeforeTheStart(t *testing.T) {
 func TestRetries(t *testing.T) {
 	r := retries()
 	last := r.When("a")
-	if last != firstRetry {
+	if last != minRetryDelay {
 		t.Errorf("the first retry is after %s", last)
 	}
 	for range 100 {
 		next := r.When("a")
-		if next > longestRetry || next < last {
+		if next > maxRetryDelay || next < last {
 			t.Fatalf("after %s it is tried again in %s", last, next)
 		}
 		last = next
 	}
-	if last != longestRetry {
+	if last != maxRetryDelay {
 		t.Errorf("in the end it is tried every %s", last)
 	}
-	if r.Forget("a"); r.When("a") != firstRetry {
+	if r.Forget("a"); r.When("a") != minRetryDelay {
 		t.Error("after a success it does not begin anew")
 	}
 }

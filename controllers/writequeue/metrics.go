@@ -7,16 +7,16 @@ import (
 
 var (
 	waitingGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_bulk_waiting",
-		Help: "Units that wait to be written until KubeFed owes the members less, by what they are."}, []string{"of"})
+		Help: "Units that wait to be written until KubeFed has fewer objects pending in their members, by kind of object."}, []string{"of"})
 	admittedCounter = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_units_admitted_total",
-		Help: "Units that were let through to be written for KubeFed, by what they are and by the order of work."}, []string{"of", "order"})
+		Help: "Units that were admitted to be written for KubeFed, by kind of object and by priority."}, []string{"of", "order"})
 	overdueGauge = prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_member_push_overdue",
-		Help: "Objects that KubeFed has not brought to a member within the in-flight timeout. While there are any, other members do not wait for this one."}, []string{"of", "cluster"})
+		Help: "Objects that KubeFed has not propagated to a member within the timeout. While there are any, units for other members do not wait for this one."}, []string{"of", "cluster"})
 )
 
 func init() { metrics.Registry.MustRegister(waitingGauge, admittedCounter, overdueGauge) }
 
-// meter counts for one line.
+// meter updates the metrics of one queue.
 type meter struct {
 	of      string
 	gauge   prometheus.Gauge

@@ -195,9 +195,9 @@ func (w *world) kubefed() {
 	}
 }
 
-// TestLineModel: whatever comes in whatever order, no more is on its way than the limits say, urgent work never waits, and in
+// TestQueueModel: whatever comes in whatever order, no more is on its way than the limits say, urgent work never waits, and in
 // the end nobody waits, even if KubeFed never writes again.
-func TestLineModel(t *testing.T) {
+func TestQueueModel(t *testing.T) {
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			limits := Limits{MaxPending: 1 + int(seed%12), PendingTimeout: time.Duration(1+seed%7) * time.Second}

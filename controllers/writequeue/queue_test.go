@@ -15,7 +15,7 @@ var (
 
 func turns(of ...Admission) []Admission { return of }
 
-func TestLineUrgentNeverWaits(t *testing.T) {
+func TestQueueUrgentNeverWaits(t *testing.T) {
 	l := New("test", limits)
 	for i := range 100 {
 		l.SetPending(fmt.Sprint("object", i), noMembers, noon)
@@ -36,7 +36,7 @@ func TestLineUrgentNeverWaits(t *testing.T) {
 	}
 }
 
-func TestLineBusy(t *testing.T) {
+func TestQueueBusy(t *testing.T) {
 	l := New("test", limits)
 	check := func(reason string, want bool, at time.Time) {
 		t.Helper()
@@ -57,7 +57,7 @@ func TestLineBusy(t *testing.T) {
 	check("all is done", false, noon)
 }
 
-func TestLineOrder(t *testing.T) {
+func TestQueueOrder(t *testing.T) {
 	l := New("test", limits)
 	for _, unit := range []string{"a", "b"} {
 		if !l.TryAdmit(Request{Unit: unit, Priority: Bulk}, noon) {
@@ -96,7 +96,7 @@ func TestLineOrder(t *testing.T) {
 	}
 }
 
-func TestLineBulkHasItsShare(t *testing.T) {
+func TestQueueBulkHasItsShare(t *testing.T) {
 	l := New("test", Limits{MaxPending: 1, PendingTimeout: time.Minute})
 	l.TryAdmit(Request{Unit: "busy", Priority: Grant}, noon)
 	l.TryAdmit(Request{Unit: "bulk", Priority: Bulk}, noon)
@@ -118,7 +118,7 @@ func TestLineBulkHasItsShare(t *testing.T) {
 	}
 }
 
-func TestLinePatience(t *testing.T) {
+func TestQueuePatience(t *testing.T) {
 	l := New("test", limits)
 	l.SetPending("x", noMembers, noon)
 	l.SetPending("y", noMembers, noon.Add(time.Second))
@@ -154,9 +154,9 @@ func TestLinePatience(t *testing.T) {
 	}
 }
 
-// TestLineKeepsToTheRate: what is not urgent leaves KubeFed's clients what is spared, each member's by itself; and what is urgent
+// TestQueueKeepsToTheRate: what is not urgent leaves KubeFed's clients what is spared, each member's by itself; and what is urgent
 // counts too.
-func TestLineKeepsToTheRate(t *testing.T) {
+func TestQueueKeepsToTheRate(t *testing.T) {
 	l := New("test", Limits{MaxPending: 1000, PendingTimeout: time.Minute, Rate: 10, Burst: 5, Reserved: 2})
 	ask := func(unit string, kind Priority, members ...string) bool {
 		t.Helper()
@@ -199,7 +199,7 @@ func TestLineKeepsToTheRate(t *testing.T) {
 }
 
 // A unit that needs a member which lacks what others have does not wait for it; a unit that needs only that member does.
-func TestLineDoesNotWaitForALaggingMember(t *testing.T) {
+func TestQueueDoesNotWaitForALaggingMember(t *testing.T) {
 	const lag = time.Second
 	l := New("test", Limits{MaxPending: 2, PendingTimeout: time.Minute, LagTimeout: lag})
 	both := []string{"fast", "slow"}

@@ -7,30 +7,30 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Run calls turn for whoever's turn it is, until the context ends.
-func (l *Queue) Run(ctx context.Context, c clock.WithTicker, turn func(Admission)) error {
+// Run calls admitted for every unit that may be written, until the context ends.
+func (q *Queue) Run(ctx context.Context, c clock.WithTicker, admitted func(Admission)) error {
 	for {
-		for _, t := range l.AdmitNext(c.Now()) {
-			turn(t)
+		for _, a := range q.AdmitNext(c.Now()) {
+			admitted(a)
 		}
-		old, stop := l.alarm(c)
+		timedOut, stop := q.timer(c)
 		select {
 		case <-ctx.Done():
 			stop()
 			return nil
-		case <-l.wake:
+		case <-q.wake:
 			stop()
-		case <-old:
+		case <-timedOut:
 		}
 	}
 }
 
-// alarm rings when what is counted has grown old, if anybody waits for that.
-func (l *Queue) alarm(c clock.WithTicker) (<-chan time.Time, func()) {
-	idle, ends := l.nextChange(c.Now())
+// timer fires when the passing of time alone may let a unit be written.
+func (q *Queue) timer(c clock.WithTicker) (<-chan time.Time, func()) {
+	after, ends := q.nextChange(c.Now())
 	if !ends {
 		return nil, func() {}
 	}
-	t := c.NewTimer(max(idle, time.Millisecond))
+	t := c.NewTimer(max(after, time.Millisecond))
 	return t.C(), func() { t.Stop() }
 }
