@@ -14,8 +14,8 @@ import (
 // Each request is retried with exponential backoff. maxRetryDelay also bounds how long a revocation waits once the host works
 // again. reconcileTimeout bounds how long a worker waits for a response. The number of workers bounds concurrent requests.
 const (
-	minRetryDelay       = 50 * time.Millisecond
-	maxRetryDelay     = 30 * time.Second
+	minRetryDelay    = 50 * time.Millisecond
+	maxRetryDelay    = 30 * time.Second
 	reconcileTimeout = 30 * time.Second
 )
 
