@@ -82,24 +82,50 @@ type RefusedStatement struct {
 }
 
 // PolicyUnit tells how far one compiled unit that holds statements of this policy has come.
+//
+// A policy with very many units has no room for everything about each. What is left out first is groups, then clusters, then
+// sids; the counts always include what is left out.
 type PolicyUnit struct {
 	// Resource is the name, or the wildcard, that the unit is about.
 	Resource ResourceName `json:"resource"`
 	// SIDs of this policy that the unit holds.
 	//
 	// +listType=set
+	// +kubebuilder:validation:MaxItems=512
 	// +optional
 	SIDs []string `json:"sids,omitempty"`
+	// Statements is the number of statements of this policy that the unit holds. When there is no room for their sids, sids is
+	// empty.
+	//
+	// +optional
+	Statements int32 `json:"statements,omitempty"`
 	// Revision is the hash of what every targeted member has to have.
 	//
 	// +optional
 	Revision string `json:"revision,omitempty"`
-	// Clusters are the members that the unit targets, or was seen in.
+	// Members counts the members that the unit targets, or was seen in.
+	//
+	// +optional
+	Members *MemberCounts `json:"members,omitempty"`
+	// Clusters are those of the members that are in the worst states, at most three, the worst first. (Earlier versions of the
+	// adapter listed every member here.)
 	//
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10000
 	// +optional
 	Clusters []ClusterState `json:"clusters,omitempty"`
+	// Groups are the members that are not in clusters, by what is equal among them.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Groups []MemberGroup `json:"groups,omitempty"`
+	// Details is the object whose status lists the members, as kind and name, when there is no room for all of them here.
+	//
+	// +kubebuilder:validation:MaxLength=320
+	// +optional
+	Details string `json:"details,omitempty"`
 }
 
 // AccessControlPolicyStatus is what became of the policy. It is true for the generation that ObservedGeneration names.
@@ -116,15 +142,36 @@ type AccessControlPolicyStatus struct {
 
 	// Units that hold statements of this policy. A statement about a resource that is not onboarded is in no unit.
 	//
+	// When there is no room for all of them, those that are well are left out.
+	//
 	// +listType=map
 	// +listMapKey=resource
+	// +kubebuilder:validation:MaxItems=10000
 	// +optional
 	Units []PolicyUnit `json:"units,omitempty"`
 
-	// Refused statements are not enforced anywhere.
+	// UnitsTotal is the number of units, also of those that units has no room for.
 	//
 	// +optional
+	UnitsTotal int32 `json:"unitsTotal,omitempty"`
+
+	// UnitsRealized is the number of units that every member has, and nothing else.
+	//
+	// +optional
+	UnitsRealized int32 `json:"unitsRealized,omitempty"`
+
+	// Refused statements are not enforced anywhere. When there is no room for all of them, refusedOthers names the others.
+	//
+	// +kubebuilder:validation:MaxItems=10000
+	// +optional
 	Refused []RefusedStatement `json:"refused,omitempty"`
+
+	// RefusedOthers are the sids of refused statements that refused has no room for.
+	//
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=512
+	// +optional
+	RefusedOthers []string `json:"refusedOthers,omitempty"`
 }
 
 // AccessControlPolicy says who may do what on which resources, in names that no dataplane knows.

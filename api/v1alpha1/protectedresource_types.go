@@ -156,12 +156,26 @@ type ProtectedResourceStatus struct {
 	// +optional
 	Statements int32 `json:"statements,omitempty"`
 
-	// Clusters that the unit targets, or ever had it and were not yet seen without it.
+	// Members counts the members that the unit targets, or that ever had it and were not yet seen without it.
+	//
+	// +optional
+	Members *MemberCounts `json:"members,omitempty"`
+
+	// Clusters are those of the members that are in the worst states, at most 20, the worst first. (Earlier versions of the
+	// adapter listed every member here.)
 	//
 	// +listType=map
 	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=10000
 	// +optional
 	Clusters []ClusterState `json:"clusters,omitempty"`
+
+	// Groups are the members that are not in clusters, by what is equal among them.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +optional
+	Groups []MemberGroup `json:"groups,omitempty"`
 }
 
 // ProtectedResource is one onboarded server. Only a ProtectedResource in Enforce closes anything.

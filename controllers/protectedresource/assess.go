@@ -225,14 +225,17 @@ func (f *facts) groupsIn(cluster string) []sighting {
 
 // before is what was last said of a member: by this process, or by the one before it.
 func (f *facts) before(cluster string) v1alpha1.ClusterState {
-	for _, l := range append([][]v1alpha1.ClusterState{f.Before.Clusters}, f.Told...) {
-		for _, s := range l {
-			if string(s.Name) == cluster {
-				return s
+	if f.memory == nil {
+		f.memory = map[string]v1alpha1.ClusterState{}
+		for _, l := range append([][]v1alpha1.ClusterState{f.Before.Clusters}, f.Told...) {
+			for i := range l {
+				if name := string(l[i].Name); f.memory[name].Name == "" {
+					f.memory[name] = l[i]
+				}
 			}
 		}
 	}
-	return v1alpha1.ClusterState{}
+	return f.memory[cluster]
 }
 
 // orphaned tells that nobody owns the unit any more.

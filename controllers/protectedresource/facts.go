@@ -79,6 +79,11 @@ type facts struct {
 	// Before is the last report, if any. Told is what statuses say, for the time before it.
 	Before statuscache.Report
 	Told   [][]v1alpha1.ClusterState
+
+	// names caches listed.
+	names *[]string
+	// memory caches before, by member.
+	memory map[string]v1alpha1.ClusterState
 }
 
 // wildcard tells that the unit is one of a wildcard. It never closes anything, nobody onboards it, and it goes with its

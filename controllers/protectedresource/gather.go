@@ -56,7 +56,7 @@ func (r *Reconciler) gather(resource string) (*facts, error) {
 func (r *Reconciler) told(f *facts) [][]v1alpha1.ClusterState {
 	var out [][]v1alpha1.ClusterState
 	for _, o := range f.Objects {
-		out = append(out, o.Status.Clusters)
+		out = append(out, o.Status.States())
 	}
 	if !f.wildcard() {
 		return out
@@ -68,7 +68,7 @@ func (r *Reconciler) told(f *facts) [][]v1alpha1.ClusterState {
 		}
 		for i := range p.Status.Units {
 			if u := &p.Status.Units[i]; string(u.Resource) == f.Resource {
-				out = append(out, u.Clusters)
+				out = append(out, u.States())
 			}
 		}
 	}

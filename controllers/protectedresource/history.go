@@ -9,16 +9,24 @@ import (
 
 // ever are the members that may have the object, and, of what there is no object for, those that the status told.
 func (f *facts) ever(e *federation.Object) []string {
-	var told []string
-	for _, o := range f.Objects {
-		for i := range o.Status.Clusters {
-			told = append(told, string(o.Status.Clusters[i].Name))
-		}
-	}
 	if e == nil {
 		e = &federation.Object{}
 	}
-	return slices.DeleteFunc(e.Ever(told...), f.forgotten)
+	return slices.DeleteFunc(e.Ever(f.listed()...), f.forgotten)
+}
+
+// listed returns the names of the members that the statuses of the ProtectedResources list.
+func (f *facts) listed() []string {
+	if f.names == nil {
+		names := []string{}
+		for _, o := range f.Objects {
+			for c := range o.Status.All() {
+				names = append(names, string(c.Name))
+			}
+		}
+		f.names = &names
+	}
+	return *f.names
 }
 
 // AnnotationForget is written on the ProtectedResource, or, for a wildcard, on the Federated object.

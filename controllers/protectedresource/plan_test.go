@@ -46,9 +46,13 @@ func TestRemovalRemembersMembers(t *testing.T) {
 					Spec:   v1alpha1.ProtectedResourceSpec{Mode: v1alpha1.ModeObserve},
 					Status: v1alpha1.ProtectedResourceStatus{Clusters: c.status}}},
 				Observe: func(string, string) federation.Observation { return c.m1 }}
-			p, err := decide(f)
-			if err != nil || len(p.Writes) > 0 || (len(p.Deletes) == 1) != c.deletes {
-				t.Errorf("%d writes, %d deletes, %v", len(p.Writes), len(p.Deletes), err)
+			for _, how := range []string{"listed", "in a group"} {
+				p, err := decide(f)
+				if err != nil || len(p.Writes) > 0 || (len(p.Deletes) == 1) != c.deletes {
+					t.Errorf("%s: %d writes, %d deletes, %v", how, len(p.Writes), len(p.Deletes), err)
+				}
+				f.names = nil
+				f.Objects[0].Status = v1alpha1.ProtectedResourceStatus{Groups: v1alpha1.GroupMembers(c.status)}
 			}
 		})
 	}

@@ -73,8 +73,8 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 		out = append(out, ofMember(m)...)
 	}
 	for _, r := range in.Resources {
-		for i := range r.Status.Clusters {
-			out = append(out, ofState(string(r.Spec.Resource), &r.Status.Clusters[i], known)...)
+		for c := range r.Status.All() {
+			out = append(out, ofState(string(r.Spec.Resource), &c, known)...)
 		}
 		out = append(out, rejected("ProtectedResource/"+r.Name, string(r.Spec.Resource), r.Status.Conditions)...)
 	}
@@ -84,8 +84,8 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 			if !strings.HasSuffix(string(u.Resource), "*") {
 				continue // its ProtectedResource says the same
 			}
-			for j := range u.Clusters {
-				out = append(out, ofState(string(u.Resource), &u.Clusters[j], known)...)
+			for c := range u.All() {
+				out = append(out, ofState(string(u.Resource), &c, known)...)
 			}
 		}
 		for _, r := range p.Status.Refused {
@@ -104,9 +104,12 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 	return out
 }
 
+// noRoom stands for the message about a member that is not among the worst, because statuses are bounded.
+const noRoom = "The reason is not in the status, which has room for those of the worst members only; the adapter's Event about this member has it."
+
 // ofState of one unit in one member. What holds for the whole member is said once, by the member.
 func ofState(resource string, c *v1alpha1.ClusterState, known map[string]bool) []Finding {
-	f := Finding{Severity: v1alpha1.FindingFails, Message: c.Message, Member: string(c.Name), Resource: resource}
+	f := Finding{Severity: v1alpha1.FindingFails, Message: cmp.Or(c.Message, noRoom), Member: string(c.Name), Resource: resource}
 	if c.Since != nil {
 		f.Since = c.Since.Time
 	}

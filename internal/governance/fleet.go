@@ -30,7 +30,7 @@ func Units(in policy.Input) map[string][]Unit {
 		}
 	}
 	for _, r := range in.Resources {
-		add(string(r.Spec.Resource), r.Status.Clusters)
+		add(string(r.Spec.Resource), r.Status.States())
 	}
 	wild := map[string]bool{}
 	for _, p := range in.Policies {
@@ -39,7 +39,7 @@ func Units(in policy.Input) map[string][]Unit {
 			// An exact resource is told by its ProtectedResource; a wildcard by each policy that is about it.
 			if name := string(u.Resource); strings.HasSuffix(name, "*") && !wild[name] {
 				wild[name] = true
-				add(name, u.Clusters)
+				add(name, u.States())
 			}
 		}
 	}

@@ -244,6 +244,37 @@ func TestFindings(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("the worst first, and what holds for a member once: %s", d)
 	}
+	grouped := SortFindings(Findings(inGroups(in), members))
+	var again []string
+	for _, f := range grouped {
+		again = append(again, fmt.Sprintf("%s %s %s", f.Severity, f.Kind, f.Member))
+		if f.Kind == Leak && f.Message == "" {
+			t.Errorf("a finding about a member whose message the status has no room for says nothing: %+v", f)
+		}
+	}
+	if d := cmp.Diff(want, again); d != "" {
+		t.Errorf("members in groups are judged differently (-want +got): %s", d)
+	}
+}
+
+// inGroups returns the same world, of which the statuses list every member in groups.
+func inGroups(in policy.Input) policy.Input {
+	out := in
+	out.Resources, out.Policies = nil, nil
+	for _, r := range in.Resources {
+		r = r.DeepCopy()
+		r.Status.Clusters, r.Status.Groups = nil, v1alpha1.GroupMembers(r.Status.Clusters)
+		out.Resources = append(out.Resources, r)
+	}
+	for _, p := range in.Policies {
+		p = p.DeepCopy()
+		for i := range p.Status.Units {
+			u := &p.Status.Units[i]
+			u.Clusters, u.Groups = nil, v1alpha1.GroupMembers(u.Clusters)
+		}
+		out.Policies = append(out.Policies, p)
+	}
+	return out
 }
 
 func TestUnits(t *testing.T) {
@@ -251,14 +282,16 @@ func TestUnits(t *testing.T) {
 	in.Resources[0].Status.Clusters = []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberRealized, DesiredRevision: "a", ObservedRevision: "a"}, {Name: "m2", State: v1alpha1.MemberPending, DesiredRevision: "a", ObservedRevision: "a"}}
 	in.Policies[0].Status.Units = []v1alpha1.PolicyUnit{{Resource: redis + "*", Clusters: []v1alpha1.ClusterState{{Name: "m1", State: v1alpha1.MemberUnreachable, DesiredRevision: "a"}}}}
 	in.Policies = append(in.Policies, in.Policies[0]) // another policy about the same wildcard
-	got := map[string]string{}
-	for member, units := range Units(in) {
-		for _, u := range units {
-			got[member] += fmt.Sprintf("%s:%v ", strings.TrimPrefix(u.Resource, redis), u.Behind())
+	for name, in := range map[string]policy.Input{"Listed": in, "Grouped": inGroups(in)} {
+		got := map[string]string{}
+		for member, units := range Units(in) {
+			for _, u := range units {
+				got[member] += fmt.Sprintf("%s:%v ", strings.TrimPrefix(u.Resource, redis), u.Behind())
+			}
 		}
-	}
-	if d := cmp.Diff(map[string]string{"m1": "*:true a:false ", "m2": "a:true "}, got); d != "" {
-		t.Error(d)
+		if d := cmp.Diff(map[string]string{"m1": "*:true a:false ", "m2": "a:true "}, got); d != "" {
+			t.Error(name, d)
+		}
 	}
 }
 

@@ -62,7 +62,7 @@ func (a *api) accessOf(grants []policy.Grant, from origins) []openapi.Access {
 		}
 		if p != nil {
 			if u, ok := approval.Unit(p, g.Resource); ok {
-				x.Clusters = new(clustersOf(u.Clusters))
+				x.Clusters = new(clustersOf(u.States()))
 			}
 		}
 		n, _ := ticketOf(g.Ref, g.Resource)

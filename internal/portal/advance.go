@@ -145,7 +145,7 @@ func staged(p *v1alpha1.ProtectedResource, mode v1alpha1.Mode, clusters []string
 		for _, m := range p.Spec.ClusterModes {
 			modes[string(m.Cluster)] = m.Mode
 		}
-		for _, c := range p.Status.Clusters {
+		for _, c := range p.Status.States() {
 			known = append(known, string(c.Name))
 		}
 	}

@@ -127,13 +127,13 @@ func (a *api) liveState(t *approval.Ticket, it approval.Item, out *openapi.Ticke
 		if !ok {
 			return
 		}
-		clusters = u.Clusters
+		clusters = u.States()
 	case it.ResourceName != "" && it.Change != nil:
 		p := a.Host.Protection(it.ResourceName)
 		if p == nil {
 			return
 		}
-		clusters = p.Status.Clusters
+		clusters = p.Status.States()
 	default:
 		return
 	}

@@ -81,7 +81,7 @@ func protectionOf(p *v1alpha1.ProtectedResource) *openapi.Protection {
 		return nil
 	}
 	out := &openapi.Protection{Mode: openapi.Mode(p.Spec.Mode), EffectiveMode: openapi.Mode(p.Status.EffectiveMode), Revision: optional(p.Status.Revision),
-		Statements: int(p.Status.Statements), Clusters: clustersOf(p.Status.Clusters)}
+		Statements: int(p.Status.Statements), Clusters: clustersOf(p.Status.States())}
 	if out.EffectiveMode == "" { // the adapter has not looked at it yet
 		out.EffectiveMode = out.Mode
 	}

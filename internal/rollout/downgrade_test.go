@@ -268,6 +268,16 @@ func TestExtent(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	for _, o := range all {
+		o.Status.Clusters, o.Status.Groups = nil, v1alpha1.GroupMembers(o.Status.Clusters)
+	}
+	if diff := cmp.Diff(want, rollout.ExtentOf(all, classOf, rollout.Scope{}, now)); diff != "" {
+		t.Error("members in groups count differently:", diff)
+	}
+	all[1].Status.Members = &v1alpha1.MemberCounts{Total: 2}
+	if e := rollout.ExtentOf(all, classOf, rollout.Scope{}, now); e.Active[0].Effective != want.Active[0].Effective-1 {
+		t.Error("a downgrade is called effective though a member is missing from the list:", e.Active)
+	}
 	if one := rollout.ExtentOf(all, classOf, rollout.Scope{Class: "kafka"}, now); one.Resources != 1 || one.Enforced != 0 || len(one.Active) != 1 {
 		t.Errorf("%+v", one)
 	}

@@ -107,8 +107,8 @@ func ExtentOf(objects []*v1alpha1.ProtectedResource, classOf func(resource strin
 			out.Open++
 			continue
 		}
-		for i := range o.Status.Clusters {
-			if m := &o.Status.Clusters[i]; m.Mode == v1alpha1.ModeEnforce {
+		for m := range o.Status.All() {
+			if m.Mode == v1alpha1.ModeEnforce {
 				perMember[string(m.Name)]++
 			}
 		}
@@ -144,9 +144,17 @@ func countActive(active map[Downgrade]*Downgrade, o *v1alpha1.ProtectedResource)
 		active[key] = d
 	}
 	d.Resources++
-	if !slices.ContainsFunc(o.Status.Clusters, func(c v1alpha1.ClusterState) bool {
-		return c.Mode == v1alpha1.ModeEnforce || c.ObservedRevision != c.DesiredRevision
-	}) {
+	if opened(&o.Status) {
 		d.Effective++
 	}
+}
+
+// opened reports whether every member was read back without Enforce. A list that lacks members does not show it.
+func opened(s *v1alpha1.ProtectedResourceStatus) bool {
+	for c := range s.All() {
+		if c.Mode == v1alpha1.ModeEnforce || c.ObservedRevision != c.DesiredRevision {
+			return false
+		}
+	}
+	return s.Unlisted() == 0
 }

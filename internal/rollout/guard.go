@@ -161,7 +161,7 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 // enforcedIn is since when each member enforces: from the moment that it was seen to, and not any more once it does not.
 func enforcedIn(p *v1alpha1.ProtectedResource, before map[string]time.Time, now time.Time) map[string]time.Time {
 	out := map[string]time.Time{}
-	for _, c := range p.Status.Clusters {
+	for _, c := range p.Status.States() {
 		if c.Mode != v1alpha1.ModeEnforce {
 			continue
 		}

@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -104,7 +105,7 @@ func HintOf(in Input) Hint {
 		if text := blind(in.Assessment); text != "" {
 			return Hint{Code: CodeWait, Text: text}
 		}
-		if n := open(in.Protection.Spec, in.Protection.Status.Clusters); n > 0 {
+		if n := open(in.Protection); n > 0 {
 			return Hint{CodeWiden, StageEnforce, fmt.Sprintf("%d members do not enforce yet: go on with them.", n)}
 		}
 		return Hint{Code: CodeDone, Text: "Every member enforces. Look at unused grants from time to time."}
@@ -172,10 +173,14 @@ func Missing(in Input) []string {
 }
 
 // open counts the members that are known and do not enforce.
-func open(s v1alpha1.ProtectedResourceSpec, known []v1alpha1.ClusterState) int {
+func open(p *v1alpha1.ProtectedResource) int {
+	own := make(map[v1alpha1.ClusterName]v1alpha1.Mode, len(p.Spec.ClusterModes))
+	for _, m := range p.Spec.ClusterModes {
+		own[m.Cluster] = m.Mode
+	}
 	n := 0
-	for _, c := range known {
-		if modeIn(s, c.Name) != v1alpha1.ModeEnforce {
+	for c := range p.Status.All() {
+		if cmp.Or(own[c.Name], p.Spec.Mode) != v1alpha1.ModeEnforce {
 			n++
 		}
 	}

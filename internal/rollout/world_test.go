@@ -134,7 +134,9 @@ func (w *world) Protection(resource string) *v1alpha1.ProtectedResource {
 	if w.object == nil || resource != orders {
 		return nil
 	}
-	return w.object.DeepCopy()
+	out := w.object.DeepCopy() // as it is with many members
+	out.Status.Clusters, out.Status.Groups = nil, v1alpha1.GroupMembers(out.Status.Clusters)
+	return out
 }
 
 func (w *world) Toggle(ctx context.Context, object, version string, audit *v1alpha1.TemporaryAudit, check func(context.Context, v1alpha1.ProtectedResourceSpec) error) (*v1alpha1.ProtectedResource, error) {

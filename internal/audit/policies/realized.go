@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -99,23 +100,29 @@ func (r *realized) release() {
 
 // status takes in what the adapter says about a resource now, and what it said before; nil: nothing.
 func (r *realized) status(before, after *v1alpha1.ProtectedResource, present *policy.Snapshot) {
-	if after == nil || before != nil && sameStates(before.Status.Clusters, after.Status.Clusters) {
+	if after == nil {
+		return
+	}
+	had, has := statesOf(before), after.Status.States()
+	if before != nil && sameStates(had, has) {
 		return
 	}
 	resource, now := string(after.Spec.Resource), r.now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for i := range after.Status.Clusters {
-		is, was := &after.Status.Clusters[i], stateOf(before, after.Status.Clusters[i].Name)
+	for i := range has {
+		is, was := &has[i], stateOf(had, has[i].Name)
 		if r.unit(resource, is, was, present, now) {
 			r.touch(string(is.Name))
 		}
 	}
-	if before != nil {
-		for _, was := range before.Status.Clusters {
-			if stateOf(after, was.Name) == nil && r.end(string(was.Name), resource, now) {
-				r.touch(string(was.Name)) // it has nothing, and nothing is asked for
-			}
+	if after.Status.Unlisted() > 0 {
+		return // a member that the status has no room for may have what it had
+	}
+	for i := range had {
+		was := &had[i]
+		if stateOf(has, was.Name) == nil && r.end(string(was.Name), resource, now) {
+			r.touch(string(was.Name)) // it has nothing, and nothing is asked for
 		}
 	}
 }
@@ -304,16 +311,21 @@ func (r *realized) publish(now time.Time) {
 	r.dirty.Store(false)
 }
 
-func stateOf(p *v1alpha1.ProtectedResource, member v1alpha1.ClusterName) *v1alpha1.ClusterState {
+// statesOf returns the members of a status, sorted by name; of nil there are none.
+func statesOf(p *v1alpha1.ProtectedResource) []v1alpha1.ClusterState {
 	if p == nil {
 		return nil
 	}
-	for i := range p.Status.Clusters {
-		if p.Status.Clusters[i].Name == member {
-			return &p.Status.Clusters[i]
-		}
+	return p.Status.States()
+}
+
+// stateOf finds a member among states that are sorted by name; nil: it is not there.
+func stateOf(states []v1alpha1.ClusterState, member v1alpha1.ClusterName) *v1alpha1.ClusterState {
+	i, found := slices.BinarySearchFunc(states, member, func(c v1alpha1.ClusterState, name v1alpha1.ClusterName) int { return cmp.Compare(c.Name, name) })
+	if !found {
+		return nil
 	}
-	return nil
+	return &states[i]
 }
 
 // since is when a state came about, by the adapter's clock, which may be ahead.

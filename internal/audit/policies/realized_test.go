@@ -17,6 +17,8 @@ type lagWorld struct {
 	now     time.Time
 	in      policy.Input
 	present *policy.Snapshot
+	// grouped: the statuses have their members in groups, beside others that became so earlier.
+	grouped bool
 	*realized
 }
 
@@ -56,6 +58,11 @@ func (w *lagWorld) state(s v1alpha1.MemberState, desired, observed string) *v1al
 	r := resource(1, "2", v1alpha1.ModeEnforce)
 	at := metav1.NewMicroTime(w.now)
 	r.Status.Clusters = []v1alpha1.ClusterState{{Name: "m1", State: s, DesiredRevision: desired, ObservedRevision: observed, Since: &at}}
+	if w.grouped {
+		early := metav1.NewMicroTime(at.Add(-time.Hour))
+		other := v1alpha1.ClusterState{Name: "m0", State: s, DesiredRevision: desired, ObservedRevision: observed, Since: &early}
+		r.Status.Clusters, r.Status.Groups = nil, v1alpha1.GroupMembers(append(r.Status.Clusters, other))
+	}
 	return r
 }
 
@@ -75,7 +82,14 @@ func (w *lagWorld) expect(t *testing.T, reason, member string, at time.Time, wan
 }
 
 func TestAQuarantinedMemberHasWhatItHad(t *testing.T) {
+	for _, grouped := range []bool{false, true} {
+		t.Run(fmt.Sprint("grouped=", grouped), func(t *testing.T) { quarantinedMember(t, grouped) })
+	}
+}
+
+func quarantinedMember(t *testing.T, grouped bool) {
 	w := newLagWorld()
+	w.grouped = grouped
 	w.change(func(in *policy.Input) {
 		in.Resources = []*v1alpha1.ProtectedResource{resource(1, "1", v1alpha1.ModeEnforce)}
 		in.Policies = []*v1alpha1.AccessControlPolicy{granting(bobs)}
@@ -122,6 +136,7 @@ func TestAQuarantinedMemberHasWhatItHad(t *testing.T) {
 	w.expect(t, "flows of before come late", "m1", before, policy.Allowed, true)
 	w.pass(keptFor + time.Minute)
 	w.touch("m1")
+	w.touch("m0")
 	w.says("m1", w.now)
 	if w.n != 0 || len(w.held) != 0 {
 		t.Errorf("%d lags and %d states are kept of a member that caught up long ago", w.n, len(w.held))
@@ -206,4 +221,40 @@ func TestFewStatesAreKeptForAMemberThatIsAway(t *testing.T) {
 	if known != many || len(w.held) > keptPolicies {
 		t.Errorf("of %d resources the member's policies are known for %d, with %d states", many, known, len(w.held))
 	}
+}
+
+// A member of a group is judged by its own time: what changed after the others of the group had the revision, and before it had it, is
+// not what it lacks; and a member that the status has no room for is not taken for one that has nothing any more.
+func TestTimesOfMembersInGroups(t *testing.T) {
+	w := newLagWorld()
+	w.change(func(in *policy.Input) {
+		in.Resources = []*v1alpha1.ProtectedResource{resource(1, "1", v1alpha1.ModeEnforce)}
+	})
+	w.pass(time.Minute)
+	early, late := metav1.NewMicroTime(w.now), metav1.NewMicroTime(w.now.Add(10*time.Minute))
+	status := func(s v1alpha1.MemberState, desired, observed string) *v1alpha1.ProtectedResource {
+		r := resource(1, "2", v1alpha1.ModeEnforce)
+		r.Status.Groups = v1alpha1.GroupMembers([]v1alpha1.ClusterState{
+			{Name: "m1", State: s, DesiredRevision: desired, ObservedRevision: observed, Since: &early},
+			{Name: "m2", State: s, DesiredRevision: desired, ObservedRevision: observed, Since: &late}})
+		return r
+	}
+	w.status(nil, status(v1alpha1.MemberPending, "r1", ""), w.present)
+	w.now = late.Time
+	w.status(status(v1alpha1.MemberPending, "r1", ""), status(v1alpha1.MemberRealized, "r1", "r1"), w.present)
+	between := early.Add(5 * time.Minute)
+	w.expect(t, "it had it early", "m1", between, policy.DefaultDenied, true)
+	w.expect(t, "it had it late", "m2", between, policy.Unmanaged, true)
+
+	short := status(v1alpha1.MemberQuarantined, "r2", "r1")
+	w.pass(time.Minute)
+	w.change(func(in *policy.Input) { in.Policies = []*v1alpha1.AccessControlPolicy{granting(bobs)} })
+	w.pass(time.Second)
+	w.status(status(v1alpha1.MemberRealized, "r1", "r1"), short, w.present)
+	w.expect(t, "it has not got the grant", "m1", w.now, policy.DefaultDenied, true)
+	cut := short.DeepCopy()
+	cut.Status.Groups, cut.Status.Members = nil, &v1alpha1.MemberCounts{Total: 2, Quarantined: 2}
+	w.pass(time.Second)
+	w.status(short, cut, w.present)
+	w.expect(t, "nothing was said of it", "m1", w.now, policy.DefaultDenied, true)
 }

@@ -148,7 +148,7 @@ func Seen(ctx context.Context, c client.Reader, name, object string) (approval.O
 	seen := approval.ObjectSeen{Exists: true, UID: string(o.GetUID()), Generation: o.GetGeneration(), Observed: k.observed(o), Spec: specOf(k, o)}
 	seen.Ready, seen.Refused, seen.Waits = k.ready(o)
 	if p, ok := o.(*v1alpha1.ProtectedResource); ok {
-		seen.Revision, seen.Clusters = p.Status.Revision, p.Status.Clusters
+		seen.Revision, seen.Clusters = p.Status.Revision, p.Status.States()
 	}
 	return seen, nil
 }

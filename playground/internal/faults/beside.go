@@ -162,10 +162,10 @@ func (d *drill) toldOf(ctx context.Context, name, member string, state v1alpha1.
 	if err := take(all, u); err != nil {
 		return err
 	}
-	for _, c := range all[name].Status.Clusters {
+	for _, c := range all[name].Status.States() {
 		if string(c.Name) == member && c.State == state {
 			return nil
 		}
 	}
-	return fmt.Errorf("%s is not said to be %s in %s: %+v", name, state, member, all[name].Status.Clusters)
+	return fmt.Errorf("%s is not said to be %s in %s: %+v", name, state, member, all[name].Status.States())
 }

@@ -175,7 +175,7 @@ func (d *drill) revisions(ctx context.Context, member string) ([]string, error) 
 
 func (d *drill) honestOf(o *v1alpha1.ProtectedResource, wrong map[string]map[string]string, revisions map[string][]string) error {
 	said := map[string]v1alpha1.ClusterState{}
-	for _, c := range o.Status.Clusters {
+	for _, c := range o.Status.States() {
 		m := string(c.Name)
 		said[m] = c
 		away := d.outage != nil && d.outage.away(m)

@@ -58,6 +58,12 @@ func (w *word) in(member string) *v1alpha1.ClusterState {
 	return &w.resource.Status.Clusters[i]
 }
 
+// group puts all members into groups.
+func (w *word) group() {
+	s := &w.resource.Status
+	s.Clusters, s.Groups = nil, v1alpha1.GroupMembers(s.Clusters)
+}
+
 const (
 	protects = "acp-jobs"
 	revision = "r1"
@@ -220,6 +226,11 @@ func TestTheJudgeCatchesLies(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "leaked in m2"},
+		"Grouped": {"the members are in groups, and all is well", (*word).group, ""},
+		"ModestInAGroup": {"in force, and a group says that it is not", func(w *word) {
+			w.in("m2").State = v1alpha1.MemberPending
+			w.group()
+		}, "in m2 it is in force, but said to be"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := truth()
