@@ -3,6 +3,7 @@ package controllers
 import (
 	"context"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -116,7 +117,11 @@ func ciliumOpenings(foreign *federation.Foreign, all *triggers) func(cluster str
 			detectors[cluster] = detector
 		}
 		in := foreignpolicy.Input{Keys: classKeys(all.cache, v1alpha1.EnforcerCilium), Each: func(do func([]federation.Handle)) { all.names.identities.Each(cluster, do) }}
-		if in.Foreign, in.Groups = foreign.In(cluster); len(in.Foreign) > 0 {
+		in.Foreign, in.Groups = foreign.In(cluster)
+		if all.inspector.IgnoresClusterNetworkPolicies(cluster) {
+			in.Foreign = slices.DeleteFunc(in.Foreign, func(p *foreignpolicy.Policy) bool { return p.Kind == foreignpolicy.KindClusterNetworkPolicy })
+		}
+		if len(in.Foreign) > 0 {
 			in.Own = own.In(cluster, all.objects)
 		}
 		return detector.Find(in)

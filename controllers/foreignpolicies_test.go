@@ -112,7 +112,8 @@ func TestPoliciesOfOthersThatOpenNothingAreNotTold(t *testing.T) {
 	s.opened(allow("z-other-port", 9121), v1alpha1.MemberOverridden, "NetworkPolicy default/z-other-port")
 }
 
-// A ClusterNetworkPolicy of the Admin tier goes before ACP's policies. Members need not have the kind.
+// A ClusterNetworkPolicy of the Admin tier goes before ACP's policies, where the member's agents take the kind or may take it.
+// Members need not have the kind.
 func TestClusterNetworkPoliciesThatOpenAResourceAreTold(t *testing.T) {
 	s := enforced(t, "tiers")
 	s.inM2(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -131,10 +132,20 @@ func TestClusterNetworkPoliciesThatOpenAResourceAreTold(t *testing.T) {
 		}
 		return ""
 	})
-	s.untilStates("it is seen", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden})
+	// By default the agents do not take the kind. A policy that comes first by its name shows that m2 was looked at meanwhile.
+	label := map[string]string{"com.trip/tiers": "bobs"}
+	s.opened(&networkingv1.NetworkPolicy{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}, Spec: networkingv1.NetworkPolicySpec{
+		PodSelector: metav1.LabelSelector{MatchLabels: label}, Ingress: []networkingv1.NetworkPolicyIngressRule{{}}}},
+		v1alpha1.MemberOverridden, "NetworkPolicy default/web")
+	s.setting("m2", "enable-k8s-cluster-network-policy", "true")
+	s.untilStates("agents take it", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden})
 	if m := s.message("m2"); !strings.Contains(m, "ClusterNetworkPolicy monitoring") {
 		t.Errorf("the message does not name the policy: %q", m)
 	}
+	s.setting("m2", "enable-k8s-cluster-network-policy", "false")
+	s.untilStates("agents ignore it again", bothRealized)
+	s.setting("m2", "enable-k8s-cluster-network-policy", "perhaps")
+	s.untilStates("nobody knows whether they do", map[string]v1alpha1.MemberState{"m1": v1alpha1.MemberRealized, "m2": v1alpha1.MemberOverridden})
 	if err := m2.Delete(s.ctx, admin); err != nil {
 		t.Fatal(err)
 	}

@@ -54,8 +54,11 @@ func setUpMembers(mgr manager.Manager, config Config, w *triggers) (*memberhealt
 			}
 			return out
 		},
-		Keys:          keys,
-		Changed:       func(string) { w.requeueAll() },
+		Keys: keys,
+		Changed: func(cluster string) {
+			w.foreign.recheck(cluster) // its agents may take other kinds of policies than before
+			w.requeueAll()
+		},
 		Looked:        w.onFinding,
 		Registrations: federation.Registrations{Host: registrations, Namespace: config.KubeFedNamespace},
 	}

@@ -182,6 +182,15 @@ func (i *Inspector) NoHTTP(cluster string) string {
 	return m.noHTTP
 }
 
+// IgnoresClusterNetworkPolicies reports whether a member's agents are known not to take ClusterNetworkPolicies. What is not
+// known may take them.
+func (i *Inspector) IgnoresClusterNetworkPolicies(cluster string) bool {
+	i.mu.RLock()
+	defer i.mu.RUnlock()
+	m := i.members[cluster]
+	return m.known && m.facts.Cilium.IgnoresClusterNetworkPolicies()
+}
+
 // proxyDown reports whether the last look found a proxy not ready that was ready before.
 func (i *Inspector) proxyDown(cluster string) bool {
 	i.mu.RLock()
@@ -234,6 +243,7 @@ func (i *Inspector) note(cluster string, facts *preflight.Facts) {
 		now.noHTTP, now.proxyDown = "", true
 	}
 	changed := !before.known || !slices.Equal(before.void, now.void) || before.noHTTP != now.noHTTP ||
+		before.facts.Cilium.IgnoresClusterNetworkPolicies() != now.facts.Cilium.IgnoresClusterNetworkPolicies() ||
 		!maps.EqualFunc(before.facts.HostPods.Pods, now.facts.HostPods.Pods, slices.Equal[[]string])
 	i.put(cluster, now)
 	i.met[cluster] = true

@@ -38,7 +38,7 @@ type Inspector struct {
 	Kinds func() []federation.Kind
 	// Keys are the labels that classes select pods by now.
 	Keys func() []preflight.Key
-	// Changed is called when a member began or ceased to enforce what is pushed to it.
+	// Changed is called when a member began or ceased to enforce what is pushed to it, or to take policies of others.
 	Changed func(cluster string)
 	// Looked is called after each look at all of them.
 	Looked func()

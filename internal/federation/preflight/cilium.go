@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/version"
 )
 
 // Cilium is what configures the agents of a cluster, which version runs, and whether it is ready.
@@ -96,6 +98,29 @@ func (c Cilium) ProxyRestarts() bool {
 	}
 	c.Agents, c.Envoy = Workload{Desired: 1, Ready: 1}, Workload{Desired: 1, Ready: 1}
 	return c.NoHTTP() == ""
+}
+
+// clusterPoliciesSetting makes agents take ClusterNetworkPolicies. Its default is false in every version before
+// clusterPoliciesUnknown (pkg/defaults); that of later versions is not known here.
+const clusterPoliciesSetting = "enable-k8s-cluster-network-policy"
+
+var clusterPoliciesUnknown = version.MustParseGeneric("1.21.0")
+
+// IgnoresClusterNetworkPolicies reports whether it is known that no agent of the cluster takes ClusterNetworkPolicies
+// (policy.networking.k8s.io), so that they open nothing there. A configuration or a default that is not known may take them.
+func (c Cilium) IgnoresClusterNetworkPolicies() bool {
+	if c.unread() != "" {
+		return false
+	}
+	for _, s := range c.Sources {
+		if v, ok := s.Settings[clusterPoliciesSetting]; ok && mayBeTrue(v) {
+			return false
+		}
+	}
+	if _, ok := c.Sources[0].Settings[clusterPoliciesSetting]; ok {
+		return true
+	}
+	return old(c.Version, clusterPoliciesUnknown)
 }
 
 // Limits of a policy map (pkg/maps/policymap, pkg/option). Agents correct what is outside of them.

@@ -144,6 +144,46 @@ func TestNoHTTP(t *testing.T) {
 	}
 }
 
+// ClusterNetworkPolicies open nothing only where it is known that no agent takes them.
+func TestIgnoresClusterNetworkPolicies(t *testing.T) {
+	const key = "enable-k8s-cluster-network-policy"
+	sources := func(values ...string) []Source {
+		var out []Source
+		for _, v := range values {
+			s := Source{Settings: map[string]string{}}
+			if v != "-" {
+				s.Settings[key] = v
+			}
+			out = append(out, s)
+		}
+		return out
+	}
+	for _, c := range []struct {
+		reason  string
+		cilium  Cilium
+		ignores bool
+	}{
+		{"nothing was read", Cilium{Version: "v1.20.2"}, false},
+		{"the configuration cannot be read", Cilium{Version: "v1.20.2", Unread: "forbidden", Sources: sources("false")}, false},
+		{"the default", Cilium{Version: "v1.20.2", Sources: sources("-")}, true},
+		{"the default of a version that is not known", Cilium{Sources: sources("-")}, false},
+		{"the default of somebody's own build", Cilium{Version: "ours", Sources: sources("-")}, false},
+		{"the default of a later version", Cilium{Version: "v1.21.0", Sources: sources("-")}, false},
+		{"it is off in a later version", Cilium{Version: "v1.21.0", Sources: sources("false")}, true},
+		{"it is off, and the version is not known", Cilium{Sources: sources("false")}, true},
+		{"agents read an empty value as false", Cilium{Sources: sources("")}, true},
+		{"it is on", Cilium{Version: "v1.20.2", Sources: sources("true")}, false},
+		{"a value that agents do not start with", Cilium{Version: "v1.20.2", Sources: sources("yes")}, false},
+		{"it is on on some nodes", Cilium{Version: "v1.20.2", Sources: sources("false", "true")}, false},
+		{"it is off on some nodes, and the rest is not known", Cilium{Version: "v1.21.0", Sources: sources("-", "false")}, false},
+		{"it is on, and off on some nodes", Cilium{Version: "v1.20.2", Sources: sources("true", "false")}, false},
+	} {
+		if got := c.cilium.IgnoresClusterNetworkPolicies(); got != c.ignores {
+			t.Errorf("%s: ignores %v", c.reason, got)
+		}
+	}
+}
+
 // The configuration is read from every place that agents take it from, and is unknown when one of them cannot be read.
 func TestReadCilium(t *testing.T) {
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "kube-system", Name: "cilium-config"}, Data: map[string]string{"cluster-name": "c1", "enable-policy": "default"}}
