@@ -33,6 +33,7 @@ func start(ctx context.Context) error {
 	flag.DurationVar(&o.Duration, "duration", 0, "how long, instead of how many steps")
 	flag.Uint64Var(&o.Seed, "seed", 0, "the dice; 0: any, which is printed")
 	flag.StringVar(&o.Outages, "outages", "", "only outages with this in their name")
+	flag.StringVar(&o.Hands, "hands", "", "only what people do in members with this in its name, every other step, and each at least once")
 	flag.Parse()
 	var err error
 	if o.Repo, err = run.FindRepo(*repo); err != nil {

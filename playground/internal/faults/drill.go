@@ -41,6 +41,11 @@ type drill struct {
 	breaking bool
 	// only outages with this in their name come.
 	only string
+	// onlyHands: only hands with this in their name come, and they come more often; empty: all.
+	onlyHands string
+	// handTurn is the order in which the hands come, and handsCame counts what each did.
+	handTurn  []int
+	handsCame map[string]int
 	// clocks is the folder of the files that say how wrong each program's clock is.
 	clocks string
 	// turn is the order in which the kinds of outages come.

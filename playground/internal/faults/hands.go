@@ -16,14 +16,65 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// hands are steps of a human in a member, where nothing of ACP's should be touched.
-func hands() []step {
-	return []step{{"hand-deletes", 2, handDeletes}, {"hand-opens", 2, handOpens}, {"hand-relabels", 1, handRelabels},
-		{"hand-deletes-group", 2, handDeletesGroup}, {"hand-opens-beside", 2, handOpensBeside}, {"hand-opens-beside-in-mesh", 2, handOpensBesideInMesh}}
+// hand is something that a human does in a member, where nothing of ACP's should be touched. do returns what it did, in words;
+// "" when there was nothing to do it to.
+type hand struct {
+	name string
+	do   func(ctx context.Context, d *drill) (string, error)
 }
 
-// hand is a client of a member as an administrator who may do everything, or as one whom a guard has to refuse.
-func (d *drill) hand(member string) (client dynamic.Interface, who string, err error) {
+func hands() []hand {
+	return append([]hand{{"hand-deletes", handDeletes}, {"hand-opens", handOpens}, {"hand-relabels", handRelabels}, {"hand-deletes-group", handDeletesGroup}},
+		handsBeside()...)
+}
+
+// handsWith something in their name.
+func handsWith(text string) []hand {
+	return slices.DeleteFunc(hands(), func(h hand) bool { return !strings.Contains(h.name, text) })
+}
+
+// byHand makes a human do something, of each kind once before any comes again. A hand that finds nothing to do comes again
+// when the others were there.
+func (d *drill) byHand(ctx context.Context) (string, error) {
+	all := handsWith(d.onlyHands)
+	for range all {
+		if len(d.handTurn) == 0 {
+			d.handTurn = d.Perm(len(all))
+		}
+		h := all[d.handTurn[0]]
+		d.handTurn = d.handTurn[1:]
+		d.doing = h.name
+		did, err := h.do(ctx, d)
+		if err != nil {
+			return "", fmt.Errorf("%s: %w", h.name, err)
+		}
+		if did != "" {
+			d.handsCame[h.name]++
+			return h.name + ": " + did, nil
+		}
+	}
+	return d.choose(ctx, steps())
+}
+
+// everyHandCame is an error when one of the hands that were asked for never found anything to do.
+func (d *drill) everyHandCame() error {
+	if d.onlyHands == "" {
+		return nil
+	}
+	var never []string
+	for _, h := range handsWith(d.onlyHands) {
+		if d.handsCame[h.name] == 0 {
+			never = append(never, h.name)
+		}
+	}
+	if len(never) > 0 {
+		return fmt.Errorf("never done in %d steps: %s", d.number, strings.Join(never, ", "))
+	}
+	return nil
+}
+
+// person is a client of a member as an administrator who may do everything, or as one whom a guard has to refuse.
+func (d *drill) person(member string) (client dynamic.Interface, who string, err error) {
 	config := d.Fleet.AdminConfig(member)
 	who = "an administrator"
 	if d.IntN(2) == 0 {
@@ -90,7 +141,7 @@ func (d *drill) touch(ctx context.Context, do func(client dynamic.ResourceInterf
 	if err != nil || u == nil {
 		return "", err
 	}
-	client, who, err := d.hand(member)
+	client, who, err := d.person(member)
 	if err != nil {
 		return "", err
 	}
@@ -134,7 +185,7 @@ func handDeletesGroup(ctx context.Context, d *drill) (string, error) {
 	}
 	slices.SortFunc(all, func(a, b unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	name := all[d.IntN(len(all))].GetName()
-	client, who, err := d.hand(member)
+	client, who, err := d.person(member)
 	if err != nil {
 		return "", err
 	}

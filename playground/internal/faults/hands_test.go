@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,5 +26,33 @@ func TestPodOf(t *testing.T) {
 		if got := d.podOf("m1", u); got != c.want {
 			t.Errorf("%s: %q, want %q", c.reason, got, c.want)
 		}
+	}
+}
+
+// A run that asks for some hands fails unless each of them came, so that a form that never runs is noticed.
+func TestEveryHandCame(t *testing.T) {
+	names := map[string]bool{}
+	for _, h := range hands() {
+		if names[h.name] {
+			t.Errorf("two hands are called %s", h.name)
+		}
+		names[h.name] = true
+	}
+	beside := handsWith("beside")
+	if len(beside) != 8 || len(handsWith("")) != len(names) || len(handsWith("nothing like it")) != 0 {
+		t.Fatalf("%d hands beside, %d in all", len(beside), len(handsWith("")))
+	}
+	d := &drill{onlyHands: "beside", handsCame: map[string]int{}}
+	for _, h := range beside {
+		if err := d.everyHandCame(); err == nil || !strings.Contains(err.Error(), h.name) {
+			t.Errorf("%s never came: %v", h.name, err)
+		}
+		d.handsCame[h.name]++
+	}
+	if err := d.everyHandCame(); err != nil {
+		t.Error(err)
+	}
+	if err := (&drill{}).everyHandCame(); err != nil {
+		t.Errorf("nobody asked for any: %v", err)
 	}
 }

@@ -9,6 +9,9 @@ import (
 type carried struct {
 	kind              string
 	target, federated schema.GroupVersionResource
+	namespaced        bool
+	// foreign: the members are not set up with the kind.
+	foreign bool
 }
 
 const istioKind = "AuthorizationPolicy"
@@ -20,16 +23,20 @@ var (
 	// No dataplane here decides by istio's: it is judged by what is there.
 	istio = schema.GroupVersionResource{Group: "security.istio.io", Version: "v1", Resource: "authorizationpolicies"}
 	kinds = []carried{
-		{"CiliumClusterwideNetworkPolicy", policies, schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumclusterwidenetworkpolicies"}},
-		{"CiliumCIDRGroup", groups, schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumcidrgroups"}},
-		{istioKind, istio, schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedauthorizationpolicies"}},
+		{kind: "CiliumClusterwideNetworkPolicy", target: policies, federated: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumclusterwidenetworkpolicies"}},
+		{kind: "CiliumCIDRGroup", target: groups, federated: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedciliumcidrgroups"}},
+		{kind: istioKind, target: istio, namespaced: true, federated: schema.GroupVersionResource{Group: "types.kubefed.io", Version: "v1beta1", Resource: "federatedauthorizationpolicies"}},
 	}
 )
 
 // Kinds of policies that only others write.
 var (
-	networkPolicies = carried{kind: "NetworkPolicy", target: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}}
-	clusterPolicies = carried{kind: "ClusterNetworkPolicy", target: schema.GroupVersionResource{Group: "policy.networking.k8s.io", Version: "v1alpha2", Resource: "clusternetworkpolicies"}}
+	networkPolicies = carried{kind: "NetworkPolicy", namespaced: true,
+		target: schema.GroupVersionResource{Group: "networking.k8s.io", Version: "v1", Resource: "networkpolicies"}}
+	namespacedPolicies = carried{kind: "CiliumNetworkPolicy", namespaced: true, foreign: true,
+		target: schema.GroupVersionResource{Group: "cilium.io", Version: "v2", Resource: "ciliumnetworkpolicies"}}
+	clusterPolicies = carried{kind: "ClusterNetworkPolicy", foreign: true,
+		target: schema.GroupVersionResource{Group: "policy.networking.k8s.io", Version: "v1alpha2", Resource: "clusternetworkpolicies"}}
 )
 
 // called is what an object of a member, or the one of the host that carries it, is found by and told as.

@@ -35,6 +35,8 @@ type Options struct {
 	Duration time.Duration
 	// Outages: only those with this in their name; empty: all.
 	Outages string
+	// Hands: only those with this in their name, every other step instead of every tenth, and each at least once; empty: all.
+	Hands string
 }
 
 const (
@@ -48,6 +50,9 @@ const (
 func Run(ctx context.Context, o Options, out io.Writer) (err error) {
 	if len(outagesWith(o.Outages)) == 0 {
 		return fmt.Errorf("no outage has %q in its name", o.Outages)
+	}
+	if len(handsWith(o.Hands)) == 0 {
+		return fmt.Errorf("no hand has %q in its name", o.Hands)
 	}
 	dir, err := os.MkdirTemp("", "acp-faults-")
 	if err != nil {
@@ -114,7 +119,7 @@ func freePort() (int, error) {
 }
 
 func newDrill(ctx context.Context, o Options, r run.Running, wires map[string]*wire, clocks string, out io.Writer) (*drill, error) {
-	d := &drill{Running: r, Rand: rand.New(rand.NewPCG(o.Seed, 2026)), out: out, wires: wires, clocks: clocks, only: o.Outages, began: time.Now(),
+	d := &drill{Running: r, Rand: rand.New(rand.NewPCG(o.Seed, 2026)), out: out, wires: wires, clocks: clocks, only: o.Outages, onlyHands: o.Hands, handsCame: map[string]int{}, began: time.Now(),
 		members: map[string]dynamic.Interface{}, dogs: map[string]*watchdog{}, dropped: map[string]bool{}}
 	d.host = r.Fleet.Applier(fleet.Host).Client
 	workloads, err := demo.LoadWorkloads(filepath.Join(o.Repo, "playground/demo/workloads.yaml"))
@@ -241,8 +246,8 @@ func (d *drill) steps(ctx context.Context, o Options) error {
 		case d.outage == nil && d.number%10 == 5:
 			did, err = d.breakSomething(ctx)
 			limit = stormy
-		case d.outage == nil && d.number%10 == 0:
-			did, err = d.choose(ctx, hands())
+		case d.outage == nil && (d.number%10 == 0 || o.Hands != "" && d.number%2 == 0):
+			did, err = d.byHand(ctx)
 		default:
 			did, err = d.choose(ctx, steps())
 			if d.outage != nil {
@@ -264,6 +269,9 @@ func (d *drill) steps(ctx context.Context, o Options) error {
 		}
 	}
 	d.number--
+	if err := d.everyHandCame(); err != nil {
+		return err
+	}
 	if err := d.mend(ctx); err != nil {
 		return err
 	}

@@ -48,15 +48,21 @@ func changeSettings(ctx context.Context, d *drill) (*outage, string, error) {
 	case "-":
 		return o, "no agents in " + m, d.deleteSetting(ctx, m, daemonSets, agentsName)
 	}
-	return o, fmt.Sprintf("%s=%s in %s", s.key, s.value, m), d.patiently(ctx, "change "+s.key, func(ctx context.Context) error {
-		u, err := d.members[m].Resource(configMaps).Namespace(agentsNamespace).Get(ctx, agentsConfig, metav1.GetOptions{})
+	return o, fmt.Sprintf("%s=%s in %s", s.key, s.value, m), d.set(ctx, m, s.key, s.value)
+}
+
+// set changes one setting of the agents of a member.
+func (d *drill) set(ctx context.Context, member, key, value string) error {
+	return d.patiently(ctx, "change "+key, func(ctx context.Context) error {
+		configs := d.members[member].Resource(configMaps).Namespace(agentsNamespace)
+		u, err := configs.Get(ctx, agentsConfig, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		if err := unstructured.SetNestedField(u.Object, s.value, "data", s.key); err != nil {
+		if err := unstructured.SetNestedField(u.Object, value, "data", key); err != nil {
 			return err
 		}
-		_, err = d.members[m].Resource(configMaps).Namespace(agentsNamespace).Update(ctx, u, metav1.UpdateOptions{})
+		_, err = configs.Update(ctx, u, metav1.UpdateOptions{})
 		return err
 	})
 }
