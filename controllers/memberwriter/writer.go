@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/util/workqueue"
@@ -133,9 +134,9 @@ func (w *Writer) overdue(now time.Time) {
 	var late []*federation.Object
 	w.mu.Lock()
 	for key, e := range w.urgent {
-		newest, there := w.newest(e.object)
+		newest := w.newest(e.object)
 		switch {
-		case !there || newest.Propagation.Seen:
+		case newest == nil || newest.Propagation.Seen:
 			delete(w.urgent, key)
 		case behind || now.Sub(e.since) >= w.Patience:
 			delete(w.urgent, key)
@@ -247,7 +248,9 @@ func (w *Writer) one(ctx context.Context, at place) {
 			case <-time.After(pause):
 			}
 		}
-		o, _ = w.newest(o)
+		if o = w.newest(o); o == nil {
+			return
+		}
 		err := w.write(ctx, at, o)
 		switch {
 		case errors.Is(err, errNothing):
@@ -267,14 +270,24 @@ func (w *Writer) one(ctx context.Context, at place) {
 	}
 }
 
-// newest is what the host has now, which may be more than was to be written, and whether it has it at all. The cache may also be
-// behind what was written.
-func (w *Writer) newest(o *federation.Object) (newest *federation.Object, there bool) {
+// newest returns what the host has now of an object, which may be more than was to be written; the cache may also be behind what
+// was written. It returns nil when the object was deleted, or may have been: another one of its name says something else, and
+// what the deleted one said, perhaps that everybody is let in, must not be written over it.
+func (w *Writer) newest(o *federation.Object) *federation.Object {
 	now, ok := w.Host.Get(o.Key())
-	if !ok || now.Meta.Generation < o.Meta.Generation || now.Meta.UID != o.Meta.UID {
-		return o, ok
+	if !ok {
+		return nil
 	}
-	return now, true
+	if now.Meta.UID != o.Meta.UID {
+		if c, err := resourceversion.CompareResourceVersion(o.Meta.ResourceVersion, now.Meta.ResourceVersion); err != nil || c <= 0 {
+			return nil
+		}
+		return o // the cache still has the one before
+	}
+	if now.Meta.Generation < o.Meta.Generation {
+		return o
+	}
+	return now
 }
 
 // errNothing: there is nothing to write there.

@@ -147,6 +147,61 @@ func TestTakenBackAtOnce(t *testing.T) {
 	}
 }
 
+// A Federated object that was deleted and made again is another one. What the first one said must not be written over what the second
+// one says, whether it waited for KubeFed or in the queue of a member.
+func TestReplacedObjectsAreNotWritten(t *testing.T) {
+	closed, open := map[string]any{"closed": true}, map[string]any{"closed": false}
+	object := func(uid, version, revision string, spec map[string]any) *federation.Object {
+		return &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: "acp-x", UID: types.UID(uid), ResourceVersion: version, Generation: 1}, Placement: []string{"m1"},
+			TemplateLabels: map[string]string{v1alpha1.LabelRevision: revision}, TemplateSpec: spec}
+	}
+	key := federation.CiliumPolicy.Key("acp-x")
+	for _, c := range []struct {
+		reason string
+		sent   *federation.Object
+		now    *federation.Object // on the host, as far as the adapter saw; nil: none
+		writes bool
+	}{
+		{"it is there", object("a", "7", "open", open), object("a", "7", "open", open), true},
+		{"it was deleted", object("a", "7", "open", open), nil, false},
+		{"it was replaced", object("a", "7", "open", open), object("b", "12", "closed", closed), false},
+		{"it replaced what the adapter still sees", object("b", "12", "open", open), object("a", "7", "closed", closed), true},
+		{"nobody knows which one replaced which", object("a", "?", "open", open), object("b", "12", "closed", closed), false},
+	} {
+		for _, behind := range []bool{false, true} {
+			there := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "acp-x",
+				"labels": map[string]any{v1alpha1.LabelRevision: "closed"}}, "spec": closed}}
+			there.SetGroupVersionKind(federation.CiliumPolicy.Target)
+			member := fake.NewSimpleDynamicClient(runtime.NewScheme(), there)
+			metrics, err := NewMetrics(nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			on := host{}
+			if c.now != nil {
+				on[key] = c.now
+			}
+			seen := &watched{fleet: fleet{{Name: "m1"}}, label: "closed"}
+			w := &Writer{Members: seen, Host: on, Behind: func() bool { return behind }, Patience: 5 * time.Second, Metrics: metrics}
+			w.begin()
+			w.clients["m1"] = client{member, seen.fleet[0], time.Now().Add(time.Hour)}
+			w.Send(c.sent)
+			w.overdue(time.Now().Add(6 * time.Second))
+			w.one(t.Context(), place{"m1", key})
+			now, err := member.Resource(federation.CiliumPolicy.TargetResource).Get(t.Context(), "acp-x", metav1.GetOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if wrote := now.GetLabels()[v1alpha1.LabelRevision] == "open"; wrote != c.writes {
+				t.Errorf("%s, KubeFed behind %t: the member has %v", c.reason, behind, now.Object["spec"])
+			}
+			if len(w.urgent) != 0 {
+				t.Errorf("%s: it is still waited for", c.reason)
+			}
+		}
+	}
+}
+
 // TestOlderReplacesNoNewer that waits.
 func TestOlderReplacesNoNewer(t *testing.T) {
 	w := &Writer{Members: fleet{{Name: "m1"}}, Host: host{}, Behind: func() bool { return true }}
@@ -200,7 +255,18 @@ func TestSlowMemberDelaysNoOther(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Writer{Members: seen, Host: host{}, Behind: func() bool { return true }, Patience: time.Second, PerMember: 2, Metrics: metrics}
+	objects := func(n int) (all []*federation.Object) {
+		for i := range n {
+			all = append(all, &federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: fmt.Sprint("acp-", i), Generation: 1}, Placement: []string{"slow", "m2"},
+				TemplateLabels: map[string]string{v1alpha1.LabelRevision: "new"}, TemplateSpec: map[string]any{}})
+		}
+		return all
+	}
+	on := host{}
+	for _, o := range objects(10) {
+		on[o.Key()] = o
+	}
+	w := &Writer{Members: seen, Host: on, Behind: func() bool { return true }, Patience: time.Second, PerMember: 2, Metrics: metrics}
 	w.begin()
 	hangs, written := make(chan struct{}), make(chan string, 100)
 	for _, c := range seen.fleet {
@@ -218,9 +284,8 @@ func TestSlowMemberDelaysNoOther(t *testing.T) {
 	ended := make(chan error)
 	go func() { ended <- w.Start(ctx) }()
 	const n = 10
-	for i := range n {
-		w.Send(&federation.Object{Kind: federation.CiliumPolicy, Meta: metav1.ObjectMeta{Name: fmt.Sprint("acp-", i), Generation: 1}, Placement: []string{"slow", "m2"},
-			TemplateLabels: map[string]string{v1alpha1.LabelRevision: "new"}, TemplateSpec: map[string]any{}})
+	for _, o := range objects(n) {
+		w.Send(o)
 	}
 	for i := range n {
 		select {
