@@ -62,6 +62,9 @@ const (
 	FindingPolicyMapFilling = "PolicyMapFilling"
 	// FindingOrphan: a policy looks like ACP's, by its name or its label, and nothing on the host asks for it.
 	FindingOrphan = "Orphan"
+	// FindingNoHTTP: Cilium's rules about requests are not enforced in the member, so they are refused there. It is a finding of
+	// the preflight.
+	FindingNoHTTP = "NoHTTP"
 )
 
 // MemberFinding is one thing that was found in a member.

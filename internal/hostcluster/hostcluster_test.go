@@ -82,3 +82,26 @@ func TestDecides(t *testing.T) {
 		})
 	}
 }
+
+func TestDecidesAboutMembers(t *testing.T) {
+	with := func(findings ...v1alpha1.MemberFinding) *v1alpha1.MemberCluster {
+		return &v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Findings: findings}}
+	}
+	none := v1alpha1.MemberFinding{Code: v1alpha1.FindingNoHTTP, Message: "no proxy"}
+	for name, tc := range map[string]struct {
+		reason        string
+		before, after *v1alpha1.MemberCluster
+		want          bool
+	}{
+		"other finding": {"most findings alter no decision", with(), with(v1alpha1.MemberFinding{Code: "OldServer"}), false},
+		"same":          {"it lacked them before", with(none), with(v1alpha1.MemberFinding{Code: "OldServer"}, none), false},
+		"no requests":   {"allows of requests are not enforced there any more", with(), with(none), true},
+		"mended":        {"and then they are again", with(none), with(), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := Decides(tc.before, tc.after); got != tc.want {
+				t.Errorf("%s: got %t", tc.reason, got)
+			}
+		})
+	}
+}

@@ -31,6 +31,10 @@ type resourceClass struct {
 	openings []opening
 	// opensOtherPorts is false while an action is unusable: its ports would count as named by none, and be open.
 	opensOtherPorts bool
+	// masked is how many masked ranges of ports the actions have together.
+	masked int
+	// judgesRequests tells that an action is of requests, and that Cilium enforces the class.
+	judgesRequests bool
 	// places are the members that it is placed in; nil: it is not known that any member lacks it.
 	places map[string]struct{}
 }
@@ -137,6 +141,8 @@ func resourceClasses(in []*v1alpha1.ResourceClass) (classes[*resourceClass], []P
 		}
 		slices.SortFunc(c.actions, func(a, b action) int { return cmp.Compare(a.name, b.name) })
 		for i := range c.actions {
+			c.masked += maskedRanges(c.actions[i].ports)
+			c.judgesRequests = c.judgesRequests || len(c.actions[i].requests) > 0 && (len(o.Spec.Enforcers) == 0 || slices.Contains(o.Spec.Enforcers, v1alpha1.EnforcerCilium))
 			for _, p := range c.actions[i].ports {
 				c.openings = append(c.openings, opening{uint16(p.Port), uint16(lastPort(p)), protocolNumber(p.Protocol), uint8(i)})
 			}

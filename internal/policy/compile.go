@@ -71,7 +71,7 @@ func (s *Snapshot) CompileResource(resource string, at time.Time) (Unit, bool) {
 		return Unit{}, false
 	}
 	s.openOtherPorts(&u, c)
-	s.fill(&u, c, s.about(resource), s.overriders(resource, "", c, at), at)
+	s.fill(&u, c, s.about(resource), s.overriders(resource, "", c, at, nil), at, nil)
 	if slices.ContainsFunc(u.Enforcers, func(e v1alpha1.EnforcerName) bool { return e != v1alpha1.EnforcerCilium }) {
 		u = s.WithStatements(u, at)
 	}
@@ -89,13 +89,13 @@ func newUnit(resource string, c *resourceClass) Unit {
 	return u
 }
 
-// fill puts the statements into the unit that are in force, can be pushed and fit.
-func (s *Snapshot) fill(u *Unit, c *resourceClass, about []*statement, overriders map[*statement][]v1alpha1.Port, at time.Time) {
+// fill puts the statements into the unit that are in force, can be pushed and fit, if the supposed resources were in Enforce.
+func (s *Snapshot) fill(u *Unit, c *resourceClass, about []*statement, overriders map[*statement][]v1alpha1.Port, at time.Time, supposed []string) {
 	held, refused := s.held(u.Resource, c, about, overriders, at)
 	u.Rules = s.rulesOf(c, held)
 	var inherited int
 	if !u.Wildcard {
-		u.Inherited, inherited = s.inherited(u.Resource, c, at)
+		u.Inherited, inherited = s.inherited(u.Resource, c, at, supposed)
 	}
 	refused = append(refused, s.fit(u, c, held, inherited)...)
 	slices.SortFunc(refused, compareRefusals)

@@ -319,7 +319,17 @@ func (s *Snapshot) visit(v *verdict, class *resourceClass, exact *target, wilds 
 		}
 		l.actions[0] = is.allow
 	case enforcing:
+		if v.effective != nil && class.judgesRequests && s.noRequests[v.q.Cluster] != "" {
+			l.actions[0] = is.whole
+			s.visitTarget(v, exact, &l)
+			l.actions = [2]uint32{is.allow &^ is.whole, 0}
+			v.effective.noRequests = s.noRequests[v.q.Cluster]
+		}
 		s.visitTarget(v, exact, &l)
+		if v.effective != nil {
+			v.effective.noRequests = ""
+		}
+		l.actions = [2]uint32{is.allow, is.deny}
 	}
 	for i := range wilds {
 		if v.effective != nil {

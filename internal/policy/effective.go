@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
 )
 
 // LeftOutUnknownName is the reason of an allow by prefix that does not reach a name that no member is known to have. It is
@@ -53,20 +55,9 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 	e := Effective{Written: s.Decide(*q)}
 	e.Decision = e.Written
 	x := effectiveView{s: s, at: q.At}
-	if !s.asWritten(q) {
-		var ids, contested [4]uint32
-		v := verdict{q: q, effective: &x}
-		s.findSource(&v.source, q)
-		if s.lacks.Groups {
-			v.source.names, v.source.contested = q.Subjects, nil
-		}
-		x.source = v.source
-		v.ids = s.subjectIDs(ids[:0], v.source.names)
-		if v.source.contested != nil {
-			v.contestedIDs = s.subjectIDs(contested[:0], v.source.contested)
-		}
+	if s.leavesOut(q, nil) {
 		e.Decision = Decision{}
-		s.decision(&e.Decision, &v, s.visitNames(&v, q.Resources), q.Resources, nil)
+		s.decideEffective(&e.Decision, q, &x, nil)
 	}
 	if e.Differs() {
 		slices.SortFunc(x.leftOut, compareRefusals)
@@ -78,17 +69,72 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 	return e
 }
 
-// asWritten tells whether nothing that the connection could meet is left out in the members.
-func (s *Snapshot) asWritten(q *Query) bool {
-	if s.lacks != (Lacks{}) || s.narrow && !s.namesUnknown || len(q.Resources) > 1 {
-		return false
+// EffectiveInto is the decision of DecideEffective without what explains it; into is as for DecideInto.
+func (s *Snapshot) EffectiveInto(q *Query, into []Ref) Decision {
+	d := s.DecideInto(q, into)
+	if s.isFinal(d.Verdict) || !s.leavesOut(q, nil) {
+		return d
+	}
+	x := effectiveView{s: s, at: q.At}
+	d = Decision{}
+	s.decideEffective(&d, q, &x, into)
+	return d
+}
+
+// isFinal reports whether a decision by what is written is the same by what the members have: while every deny is pushed, only
+// allows can be left out, so what is not let in by an allow stays as it is.
+func (s *Snapshot) isFinal(w Verdict) bool {
+	return (w == Denied || w == DefaultDenied || w == Unmanaged) && len(s.refusedDenies) == 0 && s.lacks == (Lacks{})
+}
+
+// EffectiveEnforced is EffectiveInto as if every resource of the query were onboarded and in Enforce: what the members would
+// have then, without what would be refused.
+func (s *Snapshot) EffectiveEnforced(q *Query, into []Ref) (d Decision) {
+	d = s.DecideEnforced(q, into)
+	if s.isFinal(d.Verdict) || !s.leavesOut(q, q.Resources) {
+		return d
+	}
+	x := effectiveView{s: s, at: q.At, supposed: q.Resources}
+	d = Decision{}
+	s.decideEffective(&d, q, &x, into)
+	return d
+}
+
+// LeavesOut reports whether EffectiveInto may have another answer than DecideInto. It depends on the resources, the cluster and
+// the time of the query only, so that a caller with many questions about one resource can ask once.
+func (s *Snapshot) LeavesOut(q *Query) bool { return s.leavesOut(q, nil) }
+
+// decideEffective decides with a view of what is left out; the supposed resources of the view count as enforced.
+func (s *Snapshot) decideEffective(d *Decision, q *Query, x *effectiveView, into []Ref) {
+	var ids, contested [4]uint32
+	v := verdict{q: q, effective: x, asEnforced: x.supposed != nil}
+	s.findSource(&v.source, q)
+	if s.lacks.Groups {
+		v.source.names, v.source.contested = q.Subjects, nil
+	}
+	x.source = v.source
+	v.ids = s.subjectIDs(ids[:0], v.source.names)
+	if v.source.contested != nil {
+		v.contestedIDs = s.subjectIDs(contested[:0], v.source.contested)
+	}
+	s.decision(d, &v, s.visitNames(&v, q.Resources), q.Resources, into)
+}
+
+// leavesOut reports whether something that the connection could meet may be left out in the members, if the supposed resources
+// were in Enforce.
+func (s *Snapshot) leavesOut(q *Query, supposed []string) bool {
+	if s.lacks != (Lacks{}) || len(q.Resources) > 1 {
+		return true
 	}
 	for _, r := range q.Resources {
-		if sh := s.shortageOf(r, q.At); sh != nil && sh.any {
-			return false
+		if sh := s.shortageOf(r, q.At, supposed); sh != nil && sh.any {
+			return true
+		}
+		if c, ok := s.resources.of(r); ok && c.judgesRequests && s.noRequests[q.Cluster] != "" {
+			return true
 		}
 	}
-	return true
+	return false
 }
 
 // effectiveView keeps what a decision must not count.
@@ -100,6 +146,10 @@ type effectiveView struct {
 	wildcard *wildcardShortage
 	// source is the connection's.
 	source source
+	// supposed are the resources that are regarded as in Enforce; nil: none.
+	supposed []string
+	// noRequests says why the member has no allows of requests, while what matches is one.
+	noRequests string
 	// waits tells that what matches now are allows of requests that wait for Enforce.
 	waits   bool
 	leftOut []Refusal
@@ -108,7 +158,7 @@ type effectiveView struct {
 
 // begin looks at a resource.
 func (x *effectiveView) begin(resource string) {
-	x.shortage, x.wildcard = x.s.shortageOf(resource, x.at), nil
+	x.shortage, x.wildcard = x.s.shortageOf(resource, x.at, x.supposed), nil
 }
 
 // enter looks at the statements of a wildcard.
@@ -124,6 +174,11 @@ func (x *effectiveView) leaves(number uint32) bool {
 	st := x.s.statements[number]
 	if x.waits {
 		x.waiting = append(x.waiting, st.ref)
+		return true
+	}
+	if x.noRequests != "" {
+		x.leftOut = append(x.leftOut, Refusal{Ref: st.ref, Reason: v1alpha1.RefusedUnsupported,
+			Message: "rules about requests (method, path) cannot be enforced in the member: " + x.noRequests})
 		return true
 	}
 	if refused := x.refusals(st); len(refused) > 0 {
@@ -177,82 +232,6 @@ func (s *Snapshot) isKnown(name string) bool {
 	}
 	_, ok := slices.BinarySearch(s.known, name)
 	return ok
-}
-
-// shortage is what the units lack that a resource's workloads have, during one epoch.
-type shortage struct {
-	epoch int
-	any   bool
-	// refused is what the resource's own unit lacks, by statement.
-	refused map[Ref][]Refusal
-	// wildcards are the units of the wildcards that cover the resource, by name.
-	wildcards map[string]*wildcardShortage
-}
-
-// wildcardShortage is what the unit of a wildcard lacks for one resource.
-type wildcardShortage struct {
-	refused map[Ref][]Refusal
-	// unknown tells that the unit does not select the resource, whose name is not known.
-	unknown bool
-}
-
-// shortageOf is computed once for each resource that the snapshot has, and epoch. It is nil for what is in no class.
-func (s *Snapshot) shortageOf(resource string, at time.Time) *shortage {
-	epoch := s.epoch(at)
-	if kept, ok := s.shortages.Load(resource); ok && kept.(*shortage).epoch == epoch {
-		return kept.(*shortage)
-	}
-	c, ok := s.resources.of(resource)
-	if !ok {
-		return nil
-	}
-	sh := &shortage{epoch: epoch, wildcards: map[string]*wildcardShortage{}}
-	if u, ok := s.CompileResource(resource, at); ok {
-		sh.refused = byRef(u.Refused)
-	}
-	sh.any = len(sh.refused) > 0
-	for _, w := range s.index.wild[headOf(resource)] {
-		if !strings.HasPrefix(resource, w.stem) {
-			continue
-		}
-		name := longer(w.stem, c.stem) + "*"
-		if sh.wildcards[name] == nil {
-			sh.wildcards[name] = s.wildcardShortageOf(name, resource, c, at)
-		}
-		sh.any = sh.any || sh.wildcards[name].unknown || len(sh.wildcards[name].refused) > 0
-	}
-	if _, ok := s.index.resources.find(resource); ok { // other names come from workloads, and are without number
-		s.shortages.Store(resource, sh)
-	}
-	return sh
-}
-
-func (s *Snapshot) wildcardShortageOf(name, resource string, c *resourceClass, at time.Time) *wildcardShortage {
-	out := &wildcardShortage{unknown: len(name) > len(c.stem)+1 && !s.isKnown(resource)}
-	if u, ok := s.wildcardUnit(name, at); ok {
-		out.refused = byRef(u.Refused)
-		return out
-	}
-	// There is no unit: all its statements are refused, or no name that it stands for is known.
-	var refused []Refusal
-	for _, st := range s.wildUnits[name] {
-		if st.inForce(at) {
-			refused = append(refused, st.refusals(name)...)
-		}
-	}
-	out.refused = byRef(refused)
-	return out
-}
-
-func byRef(refused []Refusal) map[Ref][]Refusal {
-	if len(refused) == 0 {
-		return nil
-	}
-	out := make(map[Ref][]Refusal, len(refused))
-	for _, r := range refused {
-		out[r.Ref] = append(out[r.Ref], r)
-	}
-	return out
 }
 
 // nameWildcards gives the targets of wildcards the names of their units.

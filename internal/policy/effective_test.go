@@ -190,3 +190,123 @@ func TestPlacement(t *testing.T) {
 		}
 	}
 }
+
+// What the members would have in Enforce is what they have once the resources are in Enforce, whatever is refused.
+func TestEffectiveEnforcedIsEffectiveInEnforce(t *testing.T) {
+	compared, differ := 0, 0
+	for seed := range uint64(1500) {
+		d := dice{rand.New(rand.NewPCG(seed, 13))}
+		in := d.world()
+		d.breakWorld(&in)
+		s := NewSnapshot(in)
+		for range 6 {
+			q := d.query()
+			q.Resources = several(d, 2, pick(d, bobs, orders), shop)
+			if len(q.Resources) == 0 {
+				continue
+			}
+			closed := in
+			closed.Resources = slices.DeleteFunc(slices.Clone(in.Resources), func(p *v1alpha1.ProtectedResource) bool { return slices.Contains(q.Resources, string(p.Spec.Resource)) })
+			for _, name := range q.Resources {
+				closed.Resources = append(closed.Resources, protect(name, v1alpha1.ModeEnforce))
+			}
+			want := NewSnapshot(closed).DecideEffective(&q)
+			got := s.EffectiveEnforced(&q, nil)
+			if diff := cmp.Diff(want.Decision, got); diff != "" {
+				t.Fatalf("seed %d: %+v -in Enforce +as if:\n%s", seed, q, diff)
+			}
+			compared++
+			if s.DecideEnforced(&q, nil).Verdict != got.Verdict {
+				differ++
+			}
+		}
+	}
+	if compared < 5000 || differ < 200 {
+		t.Errorf("%d decisions, and a refusal shows in %d: too few to notice a mistake", compared, differ)
+	}
+}
+
+// EffectiveInto is DecideEffective without explanations, and LeavesOut tells when it has to be asked.
+func TestEffectiveIntoIsDecideEffective(t *testing.T) {
+	left := 0
+	for seed := range uint64(1000) {
+		d := dice{rand.New(rand.NewPCG(seed, 17))}
+		in := d.world()
+		d.breakWorld(&in)
+		s := NewSnapshot(in)
+		for range 12 {
+			q := d.query()
+			want := s.DecideEffective(&q)
+			if diff := cmp.Diff(want.Decision, s.EffectiveInto(&q, nil)); diff != "" {
+				t.Fatalf("seed %d: %+v -DecideEffective +EffectiveInto:\n%s", seed, q, diff)
+			}
+			if s.LeavesOut(&q) {
+				left++
+			} else if want.Differs() {
+				t.Fatalf("seed %d: nothing is said to be left out, and %+v is %s in place of %s", seed, q, want.Verdict, want.Written.Verdict)
+			}
+		}
+	}
+	if left < 1000 {
+		t.Errorf("something may be left out in %d questions: too few", left)
+	}
+}
+
+// A member in which rules about requests do not work does not get them.
+func TestEffectiveWithoutRequests(t *testing.T) {
+	istio := webClass()
+	istio.Spec.Enforcers = []v1alpha1.EnforcerName{v1alpha1.EnforcerIstio}
+	post := func(q *Query) { q.Method, q.Path = "POST", "/orders/1" }
+	for name, tc := range map[string]struct {
+		reason  string
+		mode    v1alpha1.Mode
+		action  string
+		class   *v1alpha1.ResourceClass
+		cluster string
+		want    Verdict
+		closed  Verdict // as if in Enforce
+	}{
+		"Lacks":      {"the statement is not brought there", v1alpha1.ModeEnforce, "web:orders", webClass(), "m1", DefaultDenied, DefaultDenied},
+		"Has":        {"the other member gets it", v1alpha1.ModeEnforce, "web:orders", webClass(), "m2", Allowed, Allowed},
+		"Whole":      {"whole connections need no proxy", v1alpha1.ModeEnforce, "web:connect", webClass(), "m1", Allowed, Allowed},
+		"Audit":      {"in Audit nothing is refused, and what Enforce would do is asked apart", v1alpha1.ModeAudit, "web:orders", webClass(), "m1", Allowed, DefaultDenied},
+		"OtherProxy": {"it is not Cilium that looks at the requests", v1alpha1.ModeEnforce, "web:orders", istio, "m1", Allowed, Allowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := world(say("a", Allow, app888, tc.action, shop), protect(shop, tc.mode))
+			in.ResourceClasses[1] = tc.class
+			in.Clusters = []Cluster{{Name: "m1", NoRequests: "enable-l7-proxy is false"}, {Name: "m2"}}
+			s := NewSnapshot(in)
+			q := ask(on(shop), at(80), post, func(q *Query) { q.Cluster = tc.cluster })
+			got := s.DecideEffective(&q)
+			if got.Verdict != tc.want || got.Written.Verdict != Allowed {
+				t.Errorf("%s: %s of %s: %s", tc.reason, got.Verdict, got.Written.Verdict, got.Explain())
+			}
+			if got.Differs() && (len(got.LeftOut) != 1 || got.LeftOut[0].Ref != (Ref{"p-a", "a"}) || !strings.Contains(got.LeftOut[0].Message, "enable-l7-proxy")) {
+				t.Errorf("%s: left out %+v", tc.reason, got.LeftOut)
+			}
+			if closed := s.EffectiveEnforced(&q, nil); closed.Verdict != tc.closed {
+				t.Errorf("%s: in Enforce it would be %s, want %s", tc.reason, closed.Verdict, tc.closed)
+			}
+		})
+	}
+}
+
+// The finding that the adapter reports is what the flow collector and the portal decide by.
+func TestFleetKnowsWhoLacksRequests(t *testing.T) {
+	member := func(name string, s v1alpha1.MemberClusterStatus) *v1alpha1.MemberCluster {
+		return &v1alpha1.MemberCluster{ObjectMeta: named(name), Status: s}
+	}
+	f := FleetOf([]*v1alpha1.MemberCluster{
+		member("able", v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Findings: []v1alpha1.MemberFinding{{Code: "OldServer", Message: "old"}}}),
+		member("unable", v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Findings: []v1alpha1.MemberFinding{{Code: v1alpha1.FindingNoHTTP, Message: "no proxy"}}}),
+		member("unread", v1alpha1.MemberClusterStatus{}),
+	})
+	got := map[string]string{}
+	for _, c := range f.Clusters {
+		got[c.Name] = c.NoRequests
+	}
+	if diff := cmp.Diff(map[string]string{"able": "", "unable": "no proxy", "unread": "the member was not read yet"}, got); diff != "" {
+		t.Error(diff)
+	}
+}

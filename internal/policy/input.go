@@ -47,7 +47,22 @@ func FleetOf(members []*v1alpha1.MemberCluster) Fleet {
 		if c.Labels == nil && m.Status.State != "" {
 			c.Labels = map[string]string{} // it has none; before the first report they are not known
 		}
+		c.NoRequests = NoRequestsIn(m)
 		f.Clusters = append(f.Clusters, c)
 	}
 	return f
+}
+
+// NoRequestsIn says why a member does not get Cilium's rules about requests, as far as the adapter reports; "": it gets them. Of a
+// member that was not read yet that is not known, and what is not known is not enforced.
+func NoRequestsIn(m *v1alpha1.MemberCluster) string {
+	if m.Status.State == "" {
+		return "the member was not read yet"
+	}
+	for i := range m.Status.Findings {
+		if f := &m.Status.Findings[i]; f.Code == v1alpha1.FindingNoHTTP {
+			return f.Message
+		}
+	}
+	return ""
 }

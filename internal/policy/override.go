@@ -63,8 +63,9 @@ func (st *statement) isAbout(resource string) bool {
 }
 
 // overriders are the refused denies in force that may concern the pods of a resource, each with the ports that it may
-// have meant there. Of a wildcard, they are those that concern any of its pods; stem is then its stem.
-func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.Time) map[*statement][]v1alpha1.Port {
+// have meant there. Of a wildcard, they are those that concern any of its pods; stem is then its stem. The supposed resources
+// are regarded as in Enforce.
+func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.Time, supposed []string) map[*statement][]v1alpha1.Port {
 	out := map[*statement][]v1alpha1.Port{}
 	for _, d := range s.refusedDenies {
 		if !d.inForce(at) {
@@ -77,12 +78,23 @@ func (s *Snapshot) overriders(resource, stem string, c *resourceClass, at time.T
 			out[d.statement] = append(out[d.statement], c.allPorts()...)
 		}
 		var seen []*resourceClass
-		for _, e := range d.enforced {
+		for _, e := range d.enforcedIf(s, supposed) {
 			if slices.Contains(seen, e.class) || e.class == c && (stem == "" || !strings.HasPrefix(e.resource, stem)) {
 				continue
 			}
 			seen = append(seen, e.class)
 			out[d.statement] = append(out[d.statement], e.class.portsOf(d.statement)...)
+		}
+	}
+	return out
+}
+
+// enforcedIf are the resources in Enforce that the deny is about, if the supposed ones were among them.
+func (d *refusedDeny) enforcedIf(s *Snapshot, supposed []string) []classed {
+	out := d.enforced[:len(d.enforced):len(d.enforced)]
+	for _, r := range supposed {
+		if c, ok := s.resources.of(r); ok && d.isAbout(r) {
+			out = append(out, classed{r, c})
 		}
 	}
 	return out

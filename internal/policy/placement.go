@@ -16,6 +16,9 @@ type Cluster struct {
 	Name string
 	// Labels by which placements select it; nil: not known, so that any may.
 	Labels map[string]string
+	// NoRequests says why the member does not get Cilium's rules about requests (method, path); "": it does. It counts in
+	// decisions about what the members have, and in no unit.
+	NoRequests string `json:",omitempty"`
 }
 
 // selects returns what a selector of members selects by their labels.
@@ -47,6 +50,20 @@ func clustersOf(in Input) map[string]map[string]string {
 	out := make(map[string]map[string]string, len(in.Clusters))
 	for _, c := range in.Clusters {
 		out[c.Name] = c.Labels
+	}
+	return out
+}
+
+// noRequestsOf are the members without rules about requests, by name, with the reasons.
+func noRequestsOf(in Input) map[string]string {
+	var out map[string]string
+	for _, c := range in.Clusters {
+		if c.NoRequests != "" {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[c.Name] = c.NoRequests
+		}
 	}
 	return out
 }

@@ -54,6 +54,10 @@ type Snapshot struct {
 	compiled sync.Map
 	// shortages keeps what is left out in the members, by resource.
 	shortages sync.Map
+	// supposedShortages keeps what would be left out if the resource were in Enforce.
+	supposedShortages sync.Map
+	// noRequests says of members why allows of requests are not enforced there.
+	noRequests map[string]string
 	// wildcardNames are the names of wildcard units by their targets.
 	wildcardNames func() map[target]string
 
@@ -77,7 +81,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.identities, next.unnamed, next.mapEntries = in.Identities, in.Unnamed, cmp.Or(in.MapEntries, MapEntries)
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
-	next.clusters = clustersOf(in)
+	next.clusters, next.noRequests = clustersOf(in), noRequestsOf(in)
 	for _, c := range next.resources.all {
 		c.places = next.placesOf(&c.object.Spec.Placement)
 	}

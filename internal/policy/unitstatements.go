@@ -63,7 +63,7 @@ func (s *Snapshot) WithStatements(u Unit, at time.Time) Unit {
 	if !ok {
 		return u
 	}
-	overriders := s.overriders(u.Resource, "", c, at)
+	overriders := s.overriders(u.Resource, "", c, at, nil)
 	for deny := range overriders {
 		if !deny.flawed() {
 			delete(overriders, deny) // only one enforcer cannot express it; another decides for itself

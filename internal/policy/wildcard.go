@@ -55,8 +55,19 @@ func (s *Snapshot) wildcardUnit(name string, at time.Time) (*Unit, bool) {
 	if u, ok := s.compiled.Load(key); ok {
 		return u.(*Unit), u.(*Unit) != nil
 	}
-	u := s.compileWildcard(name, at)
+	u := s.compileWildcard(name, at, nil)
 	s.compiled.Store(key, u)
+	return u, u != nil
+}
+
+// wildcardUnitIf is the unit of a wildcard if the supposed resources were onboarded in Enforce.
+func (s *Snapshot) wildcardUnitIf(name string, at time.Time, supposed []string) (*Unit, bool) {
+	if supposed == nil || len(s.refusedDenies) == 0 {
+		if u, ok := s.wildcardUnit(name, at); ok || supposed == nil {
+			return u, ok
+		}
+	}
+	u := s.compileWildcard(name, at, supposed)
 	return u, u != nil
 }
 
@@ -85,8 +96,8 @@ func (s *Snapshot) keepCompiled(from *Snapshot) {
 }
 
 // compileWildcard returns nil when no statement that could be pushed names the wildcard, or when none of the names that
-// it stands for is known.
-func (s *Snapshot) compileWildcard(name string, at time.Time) *Unit {
+// it stands for is known. The supposed resources are regarded as onboarded in Enforce.
+func (s *Snapshot) compileWildcard(name string, at time.Time, supposed []string) *Unit {
 	statements := s.wildUnits[name]
 	stem := strings.TrimSuffix(name, "*")
 	c, ok := s.resources.of(stem)
@@ -96,7 +107,13 @@ func (s *Snapshot) compileWildcard(name string, at time.Time) *Unit {
 	u := newUnit(name, c)
 	u.Wildcard, u.Mode = true, v1alpha1.ModeAudit
 	if len(stem) > len(c.stem) {
-		for _, n := range s.knownUnder(stem) {
+		names := s.knownUnder(stem)
+		for _, n := range supposed {
+			if strings.HasPrefix(n, stem) && !slices.Contains(names, n) {
+				names = append(slices.Clip(names), n)
+			}
+		}
+		for _, n := range names {
 			if value, err := labelValue(c.stem, n); err == nil {
 				u.LabelValues = append(u.LabelValues, value)
 			}
@@ -105,7 +122,7 @@ func (s *Snapshot) compileWildcard(name string, at time.Time) *Unit {
 			return nil
 		}
 	}
-	s.fill(&u, c, statements, s.overriders(name, stem, c, at), at)
+	s.fill(&u, c, statements, s.overriders(name, stem, c, at, supposed), at, supposed)
 	return &u
 }
 
@@ -125,8 +142,9 @@ func (s *Snapshot) WildcardUnits(resource string) []string {
 	return sortedUnique(out)
 }
 
-// inherited are the rules of the wildcard units that cover a resource, and the entries that they need.
-func (s *Snapshot) inherited(resource string, c *resourceClass, at time.Time) (rules []Rule, entries int) {
+// inherited are the rules of the wildcard units that cover a resource, and the entries that they need, if the supposed resources
+// were in Enforce.
+func (s *Snapshot) inherited(resource string, c *resourceClass, at time.Time, supposed []string) (rules []Rule, entries int) {
 	var names []string
 	for _, w := range s.index.wild[headOf(resource)] {
 		if strings.HasPrefix(resource, w.stem) {
@@ -134,7 +152,7 @@ func (s *Snapshot) inherited(resource string, c *resourceClass, at time.Time) (r
 		}
 	}
 	for _, name := range sortedUnique(names) {
-		if u, ok := s.wildcardUnit(name, at); ok {
+		if u, ok := s.wildcardUnitIf(name, at, supposed); ok {
 			rules, entries = append(rules, u.Rules...), entries+u.Entries
 		}
 	}

@@ -195,7 +195,7 @@ func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
 		Resources: append([]string{t.Resource}, strings.Fields(t.OtherResources)...), At: now}
 	t.Ask(&q)
 	// A deny names a client that is not wanted; nobody has to look at it again.
-	c.subjects[t.Subject] = c.subjects[t.Subject] || snap.DecideEnforced(&q, nil).Verdict == policy.DefaultDenied
+	c.subjects[t.Subject] = c.subjects[t.Subject] || snap.EffectiveEnforced(&q, nil).Verdict == policy.DefaultDenied
 }
 
 // Evidence of a resource, in full.

@@ -123,3 +123,15 @@ func TestAssess(t *testing.T) {
 		t.Errorf("without a threshold everything is enough: %+v, %v", s, err)
 	}
 }
+
+// TestAssessWithRefusals: a client whose only allow is refused is one that Enforce would cut off.
+func TestAssessWithRefusals(t *testing.T) {
+	w := newWorld(t, v1alpha1.ModeAudit)
+	w.policy = []v1alpha1.Statement{allow(cart, "trnv1:rsc:o:iam:user:nobody")} // a statement goes as a whole
+	w.see("m1", cart, policy.Audited, 3)
+	w.pass(time.Minute)
+	all, err := w.insight.Assess(t.Context(), orders)
+	if got := all[orders]; err != nil || !slices.Equal(got.Newcomers, []string{cart}) {
+		t.Errorf("%+v, %v: want %s to be reviewed", got, err, cart)
+	}
+}

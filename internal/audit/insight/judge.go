@@ -15,7 +15,7 @@ type judge struct {
 
 // verdicts are what the sides say about one edge.
 type verdicts struct {
-	// of each side, in their own modes.
+	// of has the decision of each side.
 	of []policy.Decision
 	// why is set when the source can be several, and not all of them are decided alike.
 	why string
@@ -67,11 +67,11 @@ func (j *judge) prepare(e *audit.Edge) asking {
 }
 
 // each hands over the decisions of all sides for every address that the source may have had.
-func (j *judge) each(a *asking, enforced bool, answer func([]policy.Decision)) {
+func (j *judge) each(a *asking, by basis, answer func([]policy.Decision)) {
 	ask := func() {
 		out := make([]policy.Decision, len(j.sides))
 		for i, d := range j.sides {
-			out[i] = d.decide(&a.queries[i], a.host, enforced)
+			out[i] = d.decide(&a.queries[i], a.host, by)
 		}
 		answer(out)
 	}
@@ -88,14 +88,14 @@ func (j *judge) each(a *asking, enforced bool, answer func([]policy.Decision)) {
 	}
 }
 
-// decide answers for whoever the source may have been. As-if-enforced asks for what the statements alone say.
-func (j *judge) decide(e *audit.Edge, enforced bool) verdicts {
+// decide answers for whoever the source may have been.
+func (j *judge) decide(e *audit.Edge, by basis) verdicts {
 	a := j.prepare(e)
 	v := verdicts{same: true}
 	if len(a.addresses) == 0 {
 		v.why, v.same = a.why, a.why == ""
 	}
-	j.each(&a, enforced, func(of []policy.Decision) {
+	j.each(&a, by, func(of []policy.Decision) {
 		if v.of == nil {
 			v.of = of
 		}
@@ -109,9 +109,9 @@ func (j *judge) decide(e *audit.Edge, enforced bool) verdicts {
 	return v
 }
 
-// decideAll is what the first side says about an edge as if it were enforced, for whoever its source may have been.
-func (j *judge) decideAll(e *audit.Edge) (out []policy.Decision) {
+// decideAll is what the first side says about an edge, for whoever its source may have been.
+func (j *judge) decideAll(e *audit.Edge, by basis) (out []policy.Decision) {
 	a := j.prepare(e)
-	j.each(&a, true, func(of []policy.Decision) { out = append(out, of[0]) })
+	j.each(&a, by, func(of []policy.Decision) { out = append(out, of[0]) })
 	return out
 }

@@ -130,9 +130,9 @@ func (g *gathering) add(t *audit.Total) {
 	}
 }
 
-// state asks the policies of now, and what they would say in Enforce.
+// state asks what the members have now, and what they would have in Enforce.
 func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
-	says := g.judge.decide(e, true)
+	says := g.judge.decide(e, asEnforced)
 	by := says.of[0]
 	if says.why == "" {
 		switch by.Verdict {
@@ -142,7 +142,7 @@ func (g *gathering) state(e *audit.Edge) (State, policy.Decision) {
 			return StateDenied, by
 		}
 	}
-	now := g.judge.decide(e, false)
+	now := g.judge.decide(e, asIs)
 	switch now.of[0].Verdict {
 	case policy.Audited:
 		return StateAudited, policy.Decision{}

@@ -11,8 +11,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Replay decides every edge of the window as the policies before and after a change do, with every name of its ends: what
-// was decided when it was seen does not matter.
+// Replay decides every edge of the window by what the members have before and after a change, without the statements that are
+// refused, with every name of its ends: what was decided when it was seen does not matter.
 func Replay(ctx context.Context, r Reader, in ReplayInput) (Impact, error) {
 	if in.Before == nil || in.After == nil {
 		return Impact{}, errors.New("replay a change: the policies before and after it are needed")
@@ -92,6 +92,8 @@ type replayer struct {
 		subject, resource [1]string
 		before, after     policy.Decision
 		known             bool
+		// leavesOut tells of each side whether something about the resource may be refused in the member.
+		leavesOut [2]bool
 	}
 }
 
@@ -116,7 +118,7 @@ func (p *replayer) add(t *audit.Total) {
 			return
 		}
 	} else {
-		v := p.judge.decide(&t.Edge, false)
+		v := p.judge.decide(&t.Edge, asIs)
 		counted := countedHere(&t.Edge, p.resources)
 		switch {
 		case v.same && counted:
@@ -151,13 +153,26 @@ func (p *replayer) isPlain(e *audit.Edge) bool {
 func (p *replayer) decidePlain(e *audit.Edge) (before, after policy.Decision) {
 	c := &p.plain
 	at := portOf(e)
-	if c.known && c.resource[0] == e.Resource && c.subject[0] == e.Subject && c.query.Cluster == e.Cluster && c.at == at {
+	same := c.known && c.resource[0] == e.Resource && c.query.Cluster == e.Cluster
+	if same && c.subject[0] == e.Subject && c.at == at {
 		return c.before, c.after
 	}
 	c.subject[0], c.resource[0], c.at, c.known = e.Subject, e.Resource, at, true
 	c.query = policy.Query{Subjects: c.subject[:], Resources: c.resource[:], At: p.in.At}
 	e.Ask(&c.query)
-	c.before, c.after = p.in.Before.DecideInto(&c.query, nil), p.in.After.DecideInto(&c.query, nil)
+	if !same { // it is the same for all edges of the resource in the member, which follow each other
+		c.leavesOut = [2]bool{p.in.Before.LeavesOut(&c.query), p.in.After.LeavesOut(&c.query)}
+	}
+	if c.leavesOut[0] {
+		c.before = p.in.Before.EffectiveInto(&c.query, nil)
+	} else {
+		c.before = p.in.Before.DecideInto(&c.query, nil)
+	}
+	if c.leavesOut[1] {
+		c.after = p.in.After.EffectiveInto(&c.query, nil)
+	} else {
+		c.after = p.in.After.DecideInto(&c.query, nil)
+	}
 	return c.before, c.after
 }
 

@@ -126,7 +126,7 @@ func (c *clientele) add(j *judge, t *audit.Total) {
 	}
 	c.connections += t.Count
 	who := cmp.Or(t.Subject, t.Source)
-	says := j.decide(&t.Edge, true)
+	says := j.decide(&t.Edge, asEnforced)
 	allowed := says.why == "" && says.of[0].Verdict == policy.Allowed
 	if t.Subject == "" && !allowed {
 		c.unattributed += t.Count

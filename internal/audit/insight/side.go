@@ -20,7 +20,6 @@ type side struct {
 	owned   map[string][]netip.Prefix
 	// ranges are the address ranges that statements about a resource name.
 	ranges map[string][]netip.Prefix
-	into   []policy.Ref
 }
 
 func newSide(s *policy.Snapshot, at time.Time) *side {
@@ -82,13 +81,28 @@ func names(name, others string, unnamed *end, of func(map[string]string) []strin
 	return append([]string{name}, strings.Fields(others)...)
 }
 
+// basis is what an edge is decided by.
+type basis uint8
+
+const (
+	// asIs is what the members have, in the modes of the resources. Statements that are refused are not there.
+	asIs basis = iota
+	// asEnforced is what the members would have if the resources were in Enforce.
+	asEnforced
+	// asWritten is what the statements mean in Enforce, also those that are refused.
+	asWritten
+)
+
 // decide answers a query for an end that may be the destination's own node.
-func (d *side) decide(q *policy.Query, host, enforced bool) policy.Decision {
+func (d *side) decide(q *policy.Query, host bool, by basis) policy.Decision {
 	var out policy.Decision
-	if enforced {
-		out = d.DecideEnforced(q, d.into)
-	} else {
-		out = d.DecideInto(q, d.into)
+	switch by {
+	case asEnforced:
+		out = d.EffectiveEnforced(q, nil)
+	case asWritten:
+		out = d.DecideEnforced(q, nil)
+	default:
+		out = d.EffectiveInto(q, nil)
 	}
 	if host && out.Verdict != policy.Unmanaged {
 		return policy.Decision{Verdict: policy.Allowed}

@@ -42,11 +42,15 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 	if len(candidates) == 0 {
 		return []UnusedStatement{}, nil
 	}
-	used := make(map[policy.Ref]time.Time, len(candidates))
+	used, refused := make(map[policy.Ref]time.Time, len(candidates)), map[policy.Ref]bool{}
 	j := newJudge(newSide(in.Snapshot, in.Now))
 	err = r.Totals(ctx, audit.Filter{Since: in.Since, Until: in.Now, Resources: exactResources(candidates)}, func(t audit.Total) error {
-		for _, ref := range j.allowing(&t.Edge) {
+		allowing, meaning := j.allowing(&t.Edge)
+		for _, ref := range allowing {
 			used[ref] = later(used[ref], t.LastSeen)
+		}
+		for _, ref := range meaning {
+			refused[ref] = refused[ref] || !t.LastSeen.Before(quiet)
 		}
 		return nil
 	})
@@ -60,10 +64,13 @@ func Unused(ctx context.Context, r Reader, in UnusedInput) ([]UnusedStatement, e
 			continue
 		}
 		u := UnusedStatement{Ref: w.Ref, Statement: *w.Statement, DaysObserved: watch.DaysObserved()}
-		if known {
+		switch {
+		case refused[w.Ref]:
+			u.Why = refusedGrant
+		case known:
 			u.LastUsed = &last
 			u.Why = fmt.Sprintf("Last used %s ago, though the last %s were watched: propose its removal.", span(in.Now.Sub(last)), span(in.QuietFor))
-		} else {
+		default:
 			u.Why = fmt.Sprintf("Never seen in use, though the last %s were watched: propose its removal.", span(in.QuietFor))
 		}
 		out = append(out, u)
@@ -155,15 +162,26 @@ func exactResources(statements []policy.Written) []string {
 	return slices.Compact(out)
 }
 
+// refusedGrant is the sentence for a grant whose clients were seen, and that lets in none of them.
+const refusedGrant = "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal."
+
 // allowing are the allows that let an edge in, or would in Enforce. Where the source may be several, those of all count
-// as used.
-func (j *judge) allowing(e *audit.Edge) []policy.Ref {
-	says := j.decideAll(e)
-	var out []policy.Ref
-	for _, d := range says {
-		if d.Verdict == policy.Allowed {
-			out = append(out, d.Statements...)
+// as used. Meaning are those that would let in what is not let in, if the members had them.
+func (j *judge) allowing(e *audit.Edge) (allowing, meaning []policy.Ref) {
+	refs := func(by basis) (out []policy.Ref, all bool) {
+		all = true
+		for _, d := range j.decideAll(e, by) {
+			if d.Verdict == policy.Allowed {
+				out = append(out, d.Statements...)
+			} else {
+				all = false
+			}
 		}
+		return out, all
 	}
-	return out
+	allowing, all := refs(asEnforced)
+	if !all {
+		meaning, _ = refs(asWritten)
+	}
+	return allowing, meaning
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/version"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	mesh "github.com/acp-io/acp/internal/enforcer/istio"
 	"github.com/acp-io/acp/internal/federation"
 )
@@ -39,7 +40,7 @@ const (
 	NodeRefused       = "NodeRefused"
 	AuditCloses       = "AuditCloses"
 	ICMPRefused       = "ICMPRefused"
-	NoHTTP            = "NoHTTP"
+	NoHTTP            = v1alpha1.FindingNoHTTP
 	EnvoyNotReady     = "EnvoyNotReady"
 	AgentsNotReady    = "AgentsNotReady"
 	SmallPolicyMaps   = "SmallPolicyMaps"

@@ -416,6 +416,8 @@ export const saidInChinese: Record<string, string> = {
   "The source is outside the fleet, and its address is not known.": "来源在集群之外，且地址未知。",
   "The source has more labels than were kept, so its name is not known.": "来源的标签没有全部保留，因此名称未知。",
   "Last used %s ago, though the last %s were watched: propose its removal.": "最近一次使用在 {{1}} 之前，而最近 {{2}} 一直在观测：建议删除。",
+  "Its clients were seen, and it lets nobody in: it is refused, so the members do not have it. Correct it, or propose its removal.":
+    "看到过它的客户端，但它没有放行任何人：该语句被拒绝，因此成员集群中没有它。请更正，或建议删除。",
   "Never seen in use, though the last %s were watched: propose its removal.": "从未见到使用，而最近 {{1}} 一直在观测：建议删除。",
   // The way from observe to enforce.
   "Say why in 1 to %s characters: the ledger keeps it.": "请用 1 到 {{1}} 个字符说明原因，审计账本会保存。",

@@ -1,0 +1,158 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// shortage is what the units lack that a resource's workloads have, during one epoch.
+type shortage struct {
+	epoch int
+	any   bool
+	// refused is what the resource's own unit lacks, by statement.
+	refused map[Ref][]Refusal
+	// wildcards are the units of the wildcards that cover the resource, by name.
+	wildcards map[string]*wildcardShortage
+}
+
+// wildcardShortage is what the unit of a wildcard lacks for one resource.
+type wildcardShortage struct {
+	refused map[Ref][]Refusal
+	// unknown tells that the unit does not select the resource, whose name is not known.
+	unknown bool
+}
+
+// shortageOf is what the units lack, or would lack if the supposed resources, of which it is one, were in Enforce; nil: none is
+// supposed. It is computed once for each resource that the snapshot has, and epoch. It is nil for what is in no class.
+func (s *Snapshot) shortageOf(resource string, at time.Time, supposed []string) *shortage {
+	kept, key := &s.shortages, resource
+	if supposed != nil {
+		kept = &s.supposedShortages
+		if len(s.refusedDenies) == 0 {
+			supposed = []string{resource} // the others make no difference
+		} else if len(supposed) > 1 {
+			key += " " + strings.Join(supposed, " ")
+		}
+	}
+	epoch := s.epoch(at)
+	if found, ok := kept.Load(key); ok && found.(*shortage).epoch == epoch {
+		return found.(*shortage)
+	}
+	c, ok := s.resources.of(resource)
+	if !ok {
+		return nil
+	}
+	sh := s.newShortage(resource, c, at, supposed)
+	sh.epoch = epoch
+	if _, ok := s.index.resources.find(resource); ok { // other names come from workloads, and are without number
+		kept.Store(key, sh)
+	}
+	return sh
+}
+
+func (s *Snapshot) newShortage(resource string, c *resourceClass, at time.Time, supposed []string) *shortage {
+	if s.surelyComplete(resource, c, at) {
+		return &shortage{}
+	}
+	sh := &shortage{wildcards: map[string]*wildcardShortage{}}
+	if supposed != nil {
+		u := newUnit(resource, c)
+		s.openOtherPorts(&u, c)
+		s.fill(&u, c, s.about(resource), s.overriders(resource, "", c, at, supposed), at, supposed)
+		sh.refused = byRef(u.Refused)
+	} else if u, ok := s.CompileResource(resource, at); ok {
+		sh.refused = byRef(u.Refused)
+	}
+	sh.any = len(sh.refused) > 0 || s.narrow && !s.namesUnknown && s.isNarrowAbout(resource)
+	for _, w := range s.index.wild[headOf(resource)] {
+		if !strings.HasPrefix(resource, w.stem) {
+			continue
+		}
+		name := longer(w.stem, c.stem) + "*"
+		if sh.wildcards[name] == nil {
+			sh.wildcards[name] = s.wildcardShortageOf(name, resource, c, at, supposed)
+		}
+		sh.any = sh.any || sh.wildcards[name].unknown || len(sh.wildcards[name].refused) > 0
+	}
+	return sh
+}
+
+// isNarrowAbout reports whether an allow that covers a resource has a prefix for subject that stands for known names only.
+func (s *Snapshot) isNarrowAbout(resource string) bool {
+	numbers := s.numbersAbout(resource, func(st *statement) bool { return st.effect == Allow })
+	return slices.ContainsFunc(numbers, func(n uint32) bool { return s.isNarrow(s.statements[n]) })
+}
+
+// wildcardShortageOf is what the unit of a wildcard lacks for a resource. A supposed resource is onboarded, so its name is known.
+func (s *Snapshot) wildcardShortageOf(name, resource string, c *resourceClass, at time.Time, supposed []string) *wildcardShortage {
+	out := &wildcardShortage{unknown: supposed == nil && len(name) > len(c.stem)+1 && !s.isKnown(resource)}
+	if u, ok := s.wildcardUnitIf(name, at, supposed); ok {
+		out.refused = byRef(u.Refused)
+		return out
+	}
+	// There is no unit: all its statements are refused, or no name that it stands for is known.
+	var refused []Refusal
+	for _, st := range s.wildUnits[name] {
+		if st.inForce(at) {
+			refused = append(refused, st.refusals(name)...)
+		}
+	}
+	out.refused = byRef(refused)
+	return out
+}
+
+// surelyComplete reports whether the units of a resource lack nothing, as far as that can be told without compiling its own: no
+// refusal concerns it, and its exact subjects are so few that they fit, however their rules are joined. Nearly all resources are so.
+func (s *Snapshot) surelyComplete(resource string, c *resourceClass, at time.Time) bool {
+	if len(s.refusedDenies) > 0 || s.lacks != (Lacks{}) || c.opensOtherPorts {
+		return false
+	}
+	room := s.room()
+	for _, w := range s.index.wild[headOf(resource)] {
+		if !strings.HasPrefix(resource, w.stem) {
+			continue
+		}
+		name := longer(w.stem, c.stem) + "*"
+		if s.wildUnits[name] == nil {
+			continue // no allow names it
+		}
+		u, ok := s.wildcardUnit(name, at)
+		if !ok || len(u.Refused) > 0 || len(u.LabelValues) > 0 && !s.isKnown(resource) || slices.ContainsFunc(u.Rules, hasAddresses) {
+			return false
+		}
+		room -= u.Entries
+	}
+	for _, i := range s.numbersAbout(resource, func(*statement) bool { return true }) {
+		st := s.statements[i]
+		if st.refused() || s.narrow && !s.namesUnknown && s.isNarrow(st) {
+			return false
+		}
+		if st.effect == Allow && !slices.Contains(st.exact, resource) {
+			continue // in the unit of its wildcard
+		}
+		if !st.subjects.simple() {
+			return false
+		}
+		for _, name := range st.subjects.exact {
+			if _, outside := slices.BinarySearch(s.external.subjects, name); outside {
+				return false
+			}
+		}
+		if room -= s.identitiesOfAll(st.subjects.exact) * c.masked; room < 0 {
+			return false
+		}
+	}
+	return room >= 0
+}
+
+func byRef(refused []Refusal) map[Ref][]Refusal {
+	if len(refused) == 0 {
+		return nil
+	}
+	out := make(map[Ref][]Refusal, len(refused))
+	for _, r := range refused {
+		out[r.Ref] = append(out[r.Ref], r)
+	}
+	return out
+}
