@@ -65,6 +65,7 @@ acp_flow_store_pending_rollups 100x60
 acp_flow_disagreements_total{cluster="m1",decision="allowed",verdict="dropped"} 7x60
 acp_flow_source_connected{cluster="m1"} 1x60
 acp_flows_lost_total{cluster="m1",reason="ring"} 8x60
+acp_flow_losses_joined_total{cluster="m1"} 3x60
 acp_flow_store_failures_total 2x60
 acp_flow_store_dropped_total{cluster="m1"} 1x60
 acp_flow_spool_refused_total 1x60
@@ -107,6 +108,7 @@ var wrong = map[string]string{
 	"ACPDisagreement":      `acp_flow_disagreements_total{cluster="m1",decision="allowed",verdict="dropped"} 0+1x60`,
 	"ACPFlowsMissing":      `acp_flow_source_connected{cluster="m1"} 0x60`,
 	"ACPFlowsLost":         `acp_flows_lost_total{cluster="m1",reason="ring"} 0+1x60`,
+	"ACPFlowLossesJoined":  `acp_flow_losses_joined_total{cluster="m1"} 0+1x60`,
 	"ACPFlowStoreFails":    `acp_flow_store_failures_total 0+1x60`,
 	"ACPFlowStoreDropped":  `acp_flow_store_dropped_total{cluster="m1"} 0+1x60`,
 	"ACPSpoolFull":         `acp_flow_spool_refused_total 0+1x60`,
