@@ -19,7 +19,8 @@ import (
 )
 
 const (
-	// watchFor is how long after a member began to enforce its denials stop a rollout. Later ones are somebody's mistake or
+	// watchFor is for how long a member has to have been watched since it began to enforce until its denials do not stop a
+	// rollout any more. Later ones are somebody's mistake or
 	// an attack, and must not open what has been closed for long.
 	watchFor = 24 * time.Hour
 	// stopFor is how long the temporary audit of a stop lasts: somebody has to look meanwhile.
@@ -34,6 +35,8 @@ const (
 // was refused on the same port before an instant already is nothing new, and does not count.
 type Denials interface {
 	Refused(ctx context.Context, resource, cluster string, before, since, until time.Time) (int64, error)
+	// Missing returns those of the members in which not all flows are seen now, so that no denials mean nothing.
+	Missing(ctx context.Context, clusters []string, now time.Time) (map[string]GapKind, error)
 }
 
 // Tickets is what the guard does to tickets.
@@ -135,8 +138,12 @@ func (w *Watcher) look(ctx context.Context, e catalog.Entity, st State) error {
 	if st.Guard.Off || Active(p.Spec, now) || st.Guard.Stop != nil && !st.Guard.Reopens {
 		return nil
 	}
+	st, err := w.observe(ctx, e, st, now)
+	if err != nil {
+		return err
+	}
 	for cluster, since := range st.Enforced {
-		if now.Sub(since) > watchFor {
+		if !st.guarded(cluster, now) {
 			continue
 		}
 		before := since

@@ -49,6 +49,9 @@ type Insight struct {
 	mu      sync.Mutex
 	known   map[string]assessed
 	watched *insight.Watch // as of its end
+	// lately is what was watched and lost lately, as of latelyAt.
+	lately   []audit.Coverage
+	latelyAt time.Time
 }
 
 type assessed struct {

@@ -23,6 +23,9 @@ type State struct {
 	Guard        Guard         `json:"guard,omitzero"`
 	// Enforced is since when each member was seen to enforce; the guard keeps it.
 	Enforced map[string]time.Time `json:"enforced,omitempty"`
+	// Gaps are those that last in the members that are guarded, and Missed is how long those that ended took together.
+	Gaps   map[string]Gap           `json:"gaps,omitempty"`
+	Missed map[string]time.Duration `json:"missed,omitempty"`
 }
 
 // Announcement told the owners of the clients seen that a resource will be closed.

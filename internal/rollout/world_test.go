@@ -86,6 +86,7 @@ type world struct {
 	*rollout.Service
 	insight *rollout.Insight
 	fleet   insight.Fleet
+	missing map[string]rollout.GapKind // members whose flows the guard does not see
 }
 
 func newWorld(t *testing.T, mode v1alpha1.Mode) *world {
@@ -226,8 +227,24 @@ func (w *world) Halt(_ context.Context, resource, reason string) (int, error) {
 }
 
 func (w *world) watcher(name string) *rollout.Watcher {
-	return &rollout.Watcher{Service: w.Service, Name: name, Denials: w.insight, Tickets: w, Every: time.Second, Log: slog.New(slog.DiscardHandler),
+	return &rollout.Watcher{Service: w.Service, Name: name, Denials: sight{w.insight, w}, Tickets: w, Every: time.Second, Log: slog.New(slog.DiscardHandler),
 		Resources: func() ([]string, bool) { return []string{orders, "trnv1:rsc:o:redis:clusters:nobodys"}, true }}
+}
+
+// sight is the insight, with the gaps that a test sets.
+type sight struct {
+	*rollout.Insight
+	w *world
+}
+
+func (s sight) Missing(_ context.Context, clusters []string, _ time.Time) (map[string]rollout.GapKind, error) {
+	out := map[string]rollout.GapKind{}
+	for _, c := range clusters {
+		if kind, ok := s.w.missing[c]; ok {
+			out[c] = kind
+		}
+	}
+	return out, nil
 }
 
 // lines of the ledger, oldest first.

@@ -23,13 +23,13 @@ type MemberWatch struct {
 	Days    []DayWatch
 	// Lost counts the flows that are known to be lost, Seen the connections; those are only counted where some were lost.
 	Lost, Seen int64
-	// Recent tells that the member was watched at the end of the window, see recentWatch.
+	// Recent tells that the member was watched at the end of the window, see RecentWatch.
 	Recent bool
 }
 
-// recentWatch is how long before the end of the window a member has to have been watched to count as watched now. Collectors
+// RecentWatch is how long before the end of the window a member has to have been watched to count as watched now. Collectors
 // record what they watched each second, and hand members over to each other within a minute.
-const recentWatch = 15 * time.Minute
+const RecentWatch = 15 * time.Minute
 
 // DayWatch is one UTC day, or the part of it that is in the window.
 type DayWatch struct {
@@ -69,7 +69,7 @@ func WatchedDays(ctx context.Context, r Reader, since, until time.Time, named []
 	if err != nil {
 		return nil, fmt.Errorf("ask what was watched: %w", err)
 	}
-	recent, err := r.Coverage(ctx, later(since, until.Add(-recentWatch)), until)
+	recent, err := r.Coverage(ctx, later(since, until.Add(-RecentWatch)), until)
 	if err != nil {
 		return nil, fmt.Errorf("ask what was watched lately: %w", err)
 	}

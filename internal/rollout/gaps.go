@@ -1,0 +1,165 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/acp-io/acp/internal/audit"
+	"github.com/acp-io/acp/internal/audit/insight"
+	"github.com/acp-io/acp/internal/catalog"
+	"github.com/acp-io/acp/internal/notify"
+)
+
+// GapKind says why the guard does not see everything that is refused in a member.
+type GapKind string
+
+const (
+	// GapUnwatched: the flows of the member are not watched.
+	GapUnwatched GapKind = "unwatched"
+	// GapLost: flows of the member were lost lately.
+	GapLost GapKind = "lost"
+)
+
+// tellOf names the notification about a gap that begins.
+var tellOf = map[GapKind]string{GapUnwatched: "flows-unwatched", GapLost: "flows-lost"}
+
+// Gap is a time that lasts, in which the guard does not see everything that is refused in a member.
+type Gap struct {
+	Kind  GapKind   `json:"kind"`
+	Since time.Time `json:"since"`
+}
+
+// maxGaps bounds by how much gaps prolong the time in which a member is guarded. Without a bound, somebody who makes flows get
+// lost could have the guard watch, and with Reopens open, what has been closed for long.
+const maxGaps = 7 * 24 * time.Hour
+
+// guarded reports whether the denials of a member still stop the rollout: until it was watched for watchFor since it began to
+// enforce. Gaps do not count, since nobody knows whether it was quiet then.
+func (s *State) guarded(cluster string, now time.Time) bool {
+	since, enforces := s.Enforced[cluster]
+	gaps := s.Missed[cluster]
+	if g, open := s.Gaps[cluster]; open {
+		gaps += now.Sub(g.Since)
+	}
+	return enforces && now.Sub(since)-min(gaps, maxGaps) <= watchFor
+}
+
+// observe records the gaps of the members that are guarded, and tells the people concerned once when one begins.
+func (w *Watcher) observe(ctx context.Context, e catalog.Entity, st State, now time.Time) (State, error) {
+	var clusters []string
+	for cluster := range st.Enforced {
+		if st.guarded(cluster, now) {
+			clusters = append(clusters, cluster)
+		}
+	}
+	if len(clusters) == 0 && len(st.Gaps)+len(st.Missed) == 0 {
+		return st, nil
+	}
+	slices.Sort(clusters)
+	found := map[string]GapKind{}
+	if len(clusters) > 0 {
+		var err error
+		if found, err = w.Denials.Missing(ctx, clusters, now); err != nil {
+			return st, err
+		}
+	}
+	if next, _ := st.withGaps(clusters, found, now); next.sameGaps(&st) {
+		return st, nil
+	}
+	return w.Store.Change(ctx, e.Name, func(s *State) (News, error) {
+		next, began := s.withGaps(clusters, found, now)
+		news := News{}
+		for _, cluster := range slices.Sorted(maps.Keys(s.Gaps)) {
+			if _, open := next.Gaps[cluster]; !open && slices.Contains(clusters, cluster) {
+				news.Entries = append(news.Entries, line(now, "", "resource.rollout-seen", e, map[string]string{"cluster": cluster, "since": s.Gaps[cluster].Since.Format(time.RFC3339)}))
+			}
+		}
+		for _, cluster := range began {
+			g := next.Gaps[cluster]
+			news.Entries = append(news.Entries, line(now, "", "resource.rollout-unseen", e, map[string]string{"cluster": cluster, "why": string(g.Kind), "since": g.Since.Format(time.RFC3339)}))
+			b := bulletin(now, tellOf[g.Kind], e, notify.Facts{Cluster: cluster}, concerned(w.Catalog(), e))
+			b.Event += "/" + cluster // several members may begin at once
+			news.Bulletins = append(news.Bulletins, b)
+		}
+		*s = next
+		return news, nil
+	})
+}
+
+// withGaps is the state with the gaps that were found in the guarded members, and the members in which one begins or gets worse.
+func (s *State) withGaps(guarded []string, found map[string]GapKind, now time.Time) (next State, began []string) {
+	next = *s
+	next.Gaps, next.Missed = map[string]Gap{}, map[string]time.Duration{}
+	for _, cluster := range guarded {
+		was, open := s.Gaps[cluster]
+		if missed := s.Missed[cluster]; missed > 0 {
+			next.Missed[cluster] = missed
+		}
+		kind, missing := found[cluster]
+		switch {
+		case missing && open:
+			next.Gaps[cluster] = Gap{Kind: kind, Since: was.Since}
+			if was.Kind == GapLost && kind == GapUnwatched {
+				began = append(began, cluster)
+			}
+		case missing:
+			since := now.Add(-insight.RecentWatch).UTC()
+			if enforced := s.Enforced[cluster]; since.Before(enforced) {
+				since = enforced.UTC()
+			}
+			next.Gaps[cluster] = Gap{Kind: kind, Since: since}
+			began = append(began, cluster)
+		case open:
+			next.Missed[cluster] = min(next.Missed[cluster]+now.Sub(was.Since), maxGaps)
+		}
+	}
+	return next, began
+}
+
+func (s *State) sameGaps(o *State) bool {
+	return maps.EqualFunc(s.Gaps, o.Gaps, func(a, b Gap) bool { return a.Kind == b.Kind && a.Since.Equal(b.Since) }) && maps.Equal(s.Missed, o.Missed)
+}
+
+// Missing implements Denials. A member is not watched when it was not for insight.RecentWatch.
+func (x *Insight) Missing(ctx context.Context, clusters []string, now time.Time) (map[string]GapKind, error) {
+	covered, err := x.coveredLately(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	watched, lost := map[string]bool{}, map[string]bool{}
+	for _, c := range covered {
+		watched[c.Cluster] = watched[c.Cluster] || c.Watched > c.GapTime
+		lost[c.Cluster] = lost[c.Cluster] || c.Lost > 0
+	}
+	out := map[string]GapKind{}
+	for _, cluster := range clusters {
+		switch {
+		case !watched[cluster]:
+			out[cluster] = GapUnwatched
+		case lost[cluster]:
+			out[cluster] = GapLost
+		}
+	}
+	return out, nil
+}
+
+// coveredLately is what was watched and lost lately, as of a moment ago: it is asked for each resource that is guarded.
+func (x *Insight) coveredLately(ctx context.Context, now time.Time) ([]audit.Coverage, error) {
+	x.mu.Lock()
+	known, at := x.lately, x.latelyAt
+	x.mu.Unlock()
+	if age := now.Sub(at); !at.IsZero() && age >= 0 && age < remembered {
+		return known, nil
+	}
+	covered, err := x.Flows.Coverage(ctx, now.Add(-insight.RecentWatch), now)
+	if err != nil {
+		return nil, fmt.Errorf("ask what was watched lately: %w", err)
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lately, x.latelyAt = covered, now
+	return covered, nil
+}
