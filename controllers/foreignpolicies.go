@@ -65,9 +65,10 @@ func setUpForeignPolicies(mgr manager.Manager, host dynamic.Interface, config Co
 	}
 	out.cilium.policies, out.istio.policies = foreign, istio
 	out.cilium.find = ciliumOpenings(foreign, all)
+	own := &federation.OwnAllows{}
 	out.istio.find = func(cluster string) (found federation.Opened) {
 		if policies := istio.In(cluster, all.istio.objects.Ours); len(policies) > 0 {
-			found = federation.FindOpened(policies, classKeys(all.cache, v1alpha1.EnforcerIstio), func(do func([]federation.Handle)) { all.names.identities.Each(cluster, do) })
+			found = federation.FindOpened(policies, own.In(cluster, all.istio.objects), classKeys(all.cache, v1alpha1.EnforcerIstio), func(do func([]federation.Handle)) { all.names.identities.Each(cluster, do) })
 		}
 		return found
 	}

@@ -4,17 +4,19 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/acp-io/acp/internal/enforcer/istio"
 )
 
-// Opening is what an AuthorizationPolicy in a member lets in, as far as that matters beside ACP's: to whom it opens. Allows of
-// several policies add up, so anything here is more than ACP's policies say. What it opens, for which clients and ports, is
-// not compared.
+// Opening is what an AuthorizationPolicy in a member lets in beside ACP's, since allows of several policies add up: to which
+// pods, and which connections.
 type Opening struct {
 	Kind, Namespace, Name string
 	// opens: it lets somebody in to the pods with all of these labels, of which one is their namespace unless it is about all.
 	// Istio looks at the pods, of whose labels identities may have only some.
-	opens  bool
-	labels []Label
+	opens   bool
+	labels  []Label
+	allowed *istio.Allowed
 }
 
 // String names the policy for people.

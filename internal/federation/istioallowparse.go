@@ -6,10 +6,12 @@ import (
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/acp-io/acp/internal/enforcer/istio"
 )
 
-// addIstio takes in what an AuthorizationPolicy lets in: one with the action ALLOW, which is the default, and a rule, whatever
-// the rule says. Istio lets in what one of them allows, so it adds to ACP's. DENY, CUSTOM and AUDIT open nothing. Without a
+// addIstio takes in what an AuthorizationPolicy lets in: one with the action ALLOW, which is the default, and a rule. Istio lets
+// in what one of them allows, so it may add to ACP's. DENY, CUSTOM and AUDIT open nothing. Without a
 // selector it is about all pods, of its namespace or, in Istio's root namespace, of all.
 func (o *Opening) addIstio(u *unstructured.Unstructured) {
 	spec, _ := u.Object["spec"].(map[string]any)
@@ -24,7 +26,7 @@ func (o *Opening) addIstio(u *unstructured.Unstructured) {
 	if !selects && attached(spec) {
 		return
 	}
-	o.opens = true
+	o.opens, o.allowed = true, istio.ParseAllowed(spec, o.Namespace)
 	if o.Namespace != IstioPolicy.Namespace {
 		o.labels = append(o.labels, Label{Key: namespaceKey, Value: o.Namespace})
 	}

@@ -16,12 +16,21 @@ type Opened struct {
 	unsure []Opening
 	// keys are those of the classes, and whether unsure is for them.
 	keys map[string]bool
+	// harmless are the policies of unsure that let in nothing beside ACP's to pods with a label.
+	harmless map[harmless]bool
 }
 
-// FindOpened looks for what policies open in a member. each calls with the labels of every identity there; keys are those of the
-// classes' labels, and whether every pod with one has an identity with it, if there are identities at all.
-func FindOpened(policies []Opening, keys map[string]bool, each func(do func(labels []Handle))) Opened {
-	out, known := Opened{labels: map[Label]string{}, keys: map[string]bool{}}, map[string]bool{}
+type harmless struct {
+	// policy is its place in unsure.
+	policy int
+	to     Label
+}
+
+// FindOpened looks for what policies open in a member beside ACP's own. each calls with the labels of every identity there; keys
+// are those of the classes' labels, and whether every pod with one has an identity with it, if there are identities at all.
+func FindOpened(policies []Opening, own []*OwnAllowed, keys map[string]bool, each func(do func(labels []Handle))) Opened {
+	out, known := Opened{labels: map[Label]string{}, keys: map[string]bool{}, harmless: map[harmless]bool{}}, map[string]bool{}
+	compared := newComparison(own)
 	each(func(labels []Handle) {
 		for _, h := range labels {
 			known[h.Value().Key] = true
@@ -30,6 +39,13 @@ func FindOpened(policies []Opening, keys map[string]bool, each func(do func(labe
 	for key, sure := range keys {
 		if out.keys[key] = len(known) == 0 || !sure && !known[key]; out.keys[key] {
 			out.unsure = policies
+		}
+	}
+	for i := range out.unsure {
+		for l := range compared.byLabel {
+			if p := &out.unsure[i]; out.keys[l.Key] && p.MaySelect(l.Key, l.Value) && !compared.adds(p, map[string]string{l.Key: l.Value}) {
+				out.harmless[harmless{i, l}] = true
+			}
 		}
 	}
 	byNamespace := map[string][]Opening{}
@@ -55,7 +71,9 @@ func FindOpened(policies []Opening, keys map[string]bool, each func(do func(labe
 		if ns, ok := pod[namespaceKey]; ok {
 			candidates = slices.Concat(byNamespace[""], byNamespace[ns])
 		}
-		i := slices.IndexFunc(candidates, func(p Opening) bool { return p.Selects(pod, func(key string) bool { return known[key] }) })
+		i := slices.IndexFunc(candidates, func(p Opening) bool {
+			return p.Selects(pod, func(key string) bool { return known[key] }) && compared.adds(&p, pod)
+		})
 		if i < 0 {
 			return
 		}
@@ -71,8 +89,8 @@ func (o Opened) By(key, value string) string {
 	if name := o.labels[Label{Key: key, Value: value}]; name != "" || !o.keys[key] {
 		return name
 	}
-	for _, p := range o.unsure {
-		if p.MaySelect(key, value) {
+	for i, p := range o.unsure {
+		if p.MaySelect(key, value) && !o.harmless[harmless{i, Label{Key: key, Value: value}}] {
 			return p.String()
 		}
 	}
@@ -81,5 +99,5 @@ func (o Opened) By(key, value string) string {
 
 // Equal tells whether two say the same.
 func (o Opened) Equal(p Opened) bool {
-	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && slices.EqualFunc(o.unsure, p.unsure, Opening.Equal)
+	return maps.Equal(o.labels, p.labels) && maps.Equal(o.keys, p.keys) && maps.Equal(o.harmless, p.harmless) && slices.EqualFunc(o.unsure, p.unsure, Opening.Equal)
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"unique"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 )
@@ -47,7 +48,7 @@ func TestOpened(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			found := FindOpened([]Opening{o}, c.keys, func(do func([]Handle)) {
+			found := FindOpened([]Opening{o}, nil, c.keys, func(do func([]Handle)) {
 				for _, identity := range c.identities {
 					var labels []Handle
 					for k, v := range identity {
@@ -69,5 +70,68 @@ func TestOpened(t *testing.T) {
 				t.Errorf("of no class, and opened by %q", by)
 			}
 		})
+	}
+}
+
+// A policy that lets in nobody but whom ACP's policies let in to the same pods opens nothing, whether these pods are known or not.
+func TestOpenedBesideOwn(t *testing.T) {
+	const key = "com.trip/grpc"
+	parse := func(text string) map[string]any {
+		var spec map[string]any
+		if err := yaml.Unmarshal([]byte(text), &spec); err != nil {
+			t.Fatal(err)
+		}
+		return spec
+	}
+	object := func(name, spec string, placement ...string) *Object {
+		return &Object{Kind: IstioPolicy, Meta: metav1.ObjectMeta{Name: name}, Placement: placement, TemplateSpec: parse(spec)}
+	}
+	own := []*Object{
+		object("acp-fraud", `{action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}, rules: [{from: [{source: {principals: ["*/sa/app-888"]}}], to: [{operation: {ports: ["9000"]}}]}]}`, "m1", "m2"),
+		object("acp-risk", `{action: ALLOW, selector: {matchLabels: {com.trip/grpc: risk}}}`, "m1", "m2"),
+		object("acp-risk-denies", `{action: DENY, selector: {matchLabels: {com.trip/grpc: risk}}, rules: [{}]}`, "m1", "m2"),
+	}
+	own[0].Overrides = map[string]Override{"m2": {Spec: parse(`{action: ALLOW, selector: {matchLabels: {com.trip/grpc: fraud}}}`)}}
+	const granted = `rules: [{from: [{source: {principals: [cluster.local/ns/web/sa/app-888]}}], to: [{operation: {ports: ["9000"]}}]}]`
+	for _, c := range []struct {
+		reason, member, policy string
+		fraud, risk            bool
+	}{
+		{"what ACP lets in to one is not let in to the other", "m1", granted, false, true},
+		{"only to that one", "m1", "selector: {matchLabels: {com.trip/grpc: fraud}}, " + granted, false, false},
+		{"in a member where ACP lets it in to nobody", "m2", granted, true, true},
+		{"where nothing of ACP is", "m3", granted, true, true},
+		{"another client", "m1", `rules: [{from: [{source: {principals: ["*/sa/app-777"]}}], to: [{operation: {ports: ["9000"]}}]}]`, true, true},
+		{"everybody", "m1", "rules: [{}]", true, true},
+		{"a field that is not known", "m1", `rules: [{from: [{source: {principals: ["*/sa/app-888"], waypoints: [x]}}], to: [{operation: {ports: ["9000"]}}]}]`, true, true},
+	} {
+		for _, known := range []bool{true, false} {
+			u := &unstructured.Unstructured{Object: map[string]any{"spec": parse("{" + c.policy + "}")}}
+			u.SetKind(IstioPolicy.Target.Kind)
+			u.SetNamespace("pay")
+			u.SetName("theirs")
+			o, err := parseOpening(u)
+			if err != nil {
+				t.Fatal(err)
+			}
+			allows := &OwnAllows{}
+			lets := allows.from(c.member, own)
+			if again := allows.from(c.member, own); len(again) != len(lets) || len(lets) > 0 && again[0] != lets[0] {
+				t.Error("what did not change was read again")
+			}
+			found := FindOpened([]Opening{o}, lets, map[string]bool{key: true}, func(do func([]Handle)) {
+				for _, value := range []string{"fraud", "risk"} {
+					if known {
+						do([]Handle{unique.Make(Label{Key: key, Value: value}), unique.Make(Label{Key: namespaceKey, Value: "pay"})})
+					}
+				}
+			})
+			if fraud, risk := found.By(key, "fraud") != "", found.By(key, "risk") != ""; fraud != c.fraud || risk != c.risk {
+				t.Errorf("%s, pods known %v: fraud %v, risk %v", c.reason, known, fraud, risk)
+			}
+			if everything := FindOpened([]Opening{o}, nil, map[string]bool{key: true}, func(func([]Handle)) {}); !known && !c.fraud && found.Equal(everything) {
+				t.Errorf("%s: it is the same as without ACP's policies", c.reason)
+			}
+		}
 	}
 }

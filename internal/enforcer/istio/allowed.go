@@ -1,0 +1,293 @@
+package istio
+
+import (
+	"maps"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Allowed is what the rules of an AuthorizationPolicy with the action ALLOW let in, whoever wrote it. It is read to find out
+// whether such a policy lets in more than others do.
+type Allowed struct {
+	rules []allowedRule
+	// unread: some part of it is not known here, so it may let in anything.
+	unread bool
+}
+
+// allowedRule is one rule: a connection has to match one of the sources and one of the operations; nil: any.
+type allowedRule struct {
+	sources    []fields
+	operations []fields
+}
+
+// fields are the lists of a source or an operation, by the names that the API gives them. All of them have to match.
+type fields map[string][]string
+
+// Fields that Istio 1.31 knows. Each of them limits what matches, so that those that are not compared can be left out.
+var (
+	sourceFields = []string{"principals", "notPrincipals", "requestPrincipals", "notRequestPrincipals", "namespaces", "notNamespaces",
+		"ipBlocks", "notIpBlocks", "remoteIpBlocks", "notRemoteIpBlocks", "serviceAccounts", "notServiceAccounts"}
+	operationFields = []string{"hosts", "notHosts", "ports", "notPorts", "methods", "notMethods", "paths", "notPaths"}
+	ruleFields      = []string{"from", "to", "when"}
+	conditionFields = []string{"key", "values", "notValues"}
+	specFields      = []string{"selector", "targetRef", "targetRefs", "action", "rules"}
+)
+
+// ParseAllowed reads the spec of a policy in a namespace. What it does not know may let in anything.
+func ParseAllowed(spec map[string]any, namespace string) *Allowed {
+	out := &Allowed{unread: !only(spec, specFields)}
+	rules, ok := objects(spec["rules"])
+	out.unread = out.unread || !ok
+	for _, r := range rules {
+		var rule allowedRule
+		var readable [3]bool
+		rule.sources, readable[0] = entriesOf(r["from"], "source", sourceFields)
+		rule.operations, readable[1] = entriesOf(r["to"], "operation", operationFields)
+		conditions, ok := objects(r["when"])
+		readable[2] = ok && !slices.ContainsFunc(conditions, func(c map[string]any) bool { return !only(c, conditionFields) })
+		if !only(r, ruleFields) || readable != [3]bool{true, true, true} {
+			out.unread = true
+			continue
+		}
+		for _, s := range rule.sources {
+			s.addAccounts(namespace)
+		}
+		out.rules = append(out.rules, rule)
+	}
+	return out
+}
+
+// entriesOf reads the entries of `from` or `to`; nil: there are none, which matches anything.
+func entriesOf(value any, kind string, known []string) (out []fields, readable bool) {
+	list, ok := objects(value)
+	if !ok {
+		return nil, false
+	}
+	for _, entry := range list {
+		of, ok := entry[kind].(map[string]any)
+		if !ok || len(entry) != 1 || !only(of, known) {
+			return nil, false
+		}
+		f := fields{}
+		for name, v := range of {
+			texts, ok := v.([]any)
+			if !ok {
+				return nil, false
+			}
+			for _, t := range texts {
+				text, ok := t.(string)
+				if !ok {
+					return nil, false
+				}
+				f[name] = append(f[name], text)
+			}
+		}
+		out = append(out, f)
+	}
+	return out, true
+}
+
+// addAccounts writes service accounts as the principals that they are: `namespace/name`, or the name of one in the policy's own
+// namespace.
+func (f fields) addAccounts(namespace string) {
+	if len(f["principals"]) > 0 {
+		return // Istio takes only one of the two
+	}
+	for _, account := range f["serviceAccounts"] {
+		of, name, ok := strings.Cut(account, "/")
+		if !ok {
+			of, name = namespace, account
+		}
+		f["principals"] = append(f["principals"], "*/ns/"+of+"/sa/"+name)
+	}
+}
+
+func only(m map[string]any, known []string) bool {
+	for k := range m {
+		if !slices.Contains(known, k) {
+			return false
+		}
+	}
+	return true
+}
+
+// objects reads a list of objects; none when there is no list.
+func objects(v any) (out []map[string]any, ok bool) {
+	if v == nil {
+		return nil, true
+	}
+	list, ok := v.([]any)
+	if !ok {
+		return nil, false
+	}
+	for _, entry := range list {
+		m, ok := entry.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		out = append(out, m)
+	}
+	return out, true
+}
+
+// Within tells whether others surely let in all that the policy lets in. Each client with each port, method and path of a rule
+// has to be let in by a single rule of the others; what several of them let in only together counts as more. tried counts
+// comparisons, and ends them with false.
+func (a *Allowed) Within(others []*Allowed, tried func() bool) bool {
+	if a.unread {
+		return false
+	}
+	for _, r := range a.rules {
+		for _, from := range singles(r.sources, "principals", "ipBlocks") {
+			for _, to := range singles(r.operations, "ports", "methods", "paths") {
+				if !slices.ContainsFunc(others, func(o *Allowed) bool {
+					return slices.ContainsFunc(o.rules, func(x allowedRule) bool { return x.lets(from, to, tried) })
+				}) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// entry is one of `from` or `to`, with one value of each of some of its lists. Its zero value matches anything.
+type entry struct {
+	one map[string]string
+	of  fields
+}
+
+// singles are the entries with each combination of values of some lists, of which one each has to match.
+func singles(entries []fields, lists ...string) []entry {
+	if len(entries) == 0 {
+		return []entry{{}}
+	}
+	var out []entry
+	for _, f := range entries {
+		all := []map[string]string{{}}
+		for _, name := range lists {
+			if len(f[name]) == 0 {
+				continue
+			}
+			var next []map[string]string
+			for _, had := range all {
+				for _, v := range f[name] {
+					with := maps.Clone(had)
+					with[name] = v
+					next = append(next, with)
+				}
+			}
+			if len(next) > mostSingles {
+				return []entry{{}} // too many to compare: it may be anything
+			}
+			all = next
+		}
+		for _, one := range all {
+			out = append(out, entry{one, f})
+		}
+	}
+	if len(out) > mostSingles {
+		return []entry{{}}
+	}
+	return out
+}
+
+// mostSingles bounds the combinations of values of the entries of one rule.
+const mostSingles = 10_000
+
+// lets tells whether the rule surely lets in a client with an operation.
+func (r *allowedRule) lets(from, to entry, tried func() bool) bool {
+	if !tried() {
+		return false
+	}
+	operates := len(r.operations) == 0 || slices.ContainsFunc(r.operations, func(o fields) bool { return tried() && o.covers(to) })
+	return operates && (len(r.sources) == 0 || slices.ContainsFunc(r.sources, func(s fields) bool { return tried() && s.coversSource(from) }))
+}
+
+// covers tells whether all that matches an operation surely matches this one. A field that ACP does not write covers nothing.
+func (f fields) covers(to entry) bool {
+	for name, values := range f {
+		ok := false
+		switch name {
+		case "ports":
+			ok = slices.Contains(values, to.one[name])
+		case "notPorts":
+			port, given := to.one["ports"]
+			ok = given && !slices.Contains(values, port) || !slices.ContainsFunc(values, func(v string) bool { return !slices.Contains(to.of[name], v) })
+		case "methods":
+			ok = includedBy(values, to.one[name])
+		case "paths":
+			ok = !strings.ContainsAny(to.one[name], "{}") && includedBy(values, to.one[name]) // braces are templates
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// coversSource tells the same of sources.
+func (f fields) coversSource(from entry) bool {
+	for name, values := range f {
+		ok := false
+		switch name {
+		case "principals":
+			ok = includedBy(values, from.one[name])
+		case "notPrincipals":
+			ok = !slices.ContainsFunc(values, func(v string) bool { return !includedBy(from.of[name], v) })
+		case "ipBlocks":
+			ok = holds(values, from.one[name])
+		case "notIpBlocks":
+			ok = !slices.ContainsFunc(values, func(v string) bool { return !apart(v, from.one["ipBlocks"]) && !holds(from.of[name], v) })
+		}
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// includedBy tells whether one of some patterns matches every text that one pattern matches. A pattern is an exact text, a
+// prefix before a star, a suffix after one, or a star alone, which is any text that is not empty.
+func includedBy(patterns []string, one string) bool {
+	return one != "" && slices.ContainsFunc(patterns, func(p string) bool {
+		switch {
+		case p == "*":
+			return true
+		case one == "*":
+			return false
+		case strings.HasPrefix(p, "*"):
+			rest, suffix := strings.CutPrefix(one, "*")
+			return strings.HasSuffix(rest, p[1:]) && (suffix || !strings.HasSuffix(one, "*"))
+		case strings.HasSuffix(p, "*"):
+			return strings.HasPrefix(strings.TrimSuffix(one, "*"), p[:len(p)-1]) && !strings.HasPrefix(one, "*")
+		}
+		return p == one
+	})
+}
+
+// holds tells whether one of some ranges of addresses holds all of another one.
+func holds(ranges []string, one string) bool {
+	of, ok := block(one)
+	return ok && slices.ContainsFunc(ranges, func(r string) bool {
+		b, ok := block(r)
+		return ok && b.Bits() <= of.Bits() && b.Contains(of.Addr())
+	})
+}
+
+// apart tells whether two ranges surely have no address in common.
+func apart(a, b string) bool {
+	x, ok := block(a)
+	y, also := block(b)
+	return ok && also && !x.Overlaps(y)
+}
+
+// block reads a range, or one address.
+func block(text string) (netip.Prefix, bool) {
+	if a, err := netip.ParseAddr(text); err == nil {
+		return netip.PrefixFrom(a, a.BitLen()), true
+	}
+	p, err := netip.ParsePrefix(text)
+	return p.Masked(), err == nil
+}
