@@ -18,11 +18,12 @@ import (
 // maxMessage is what the API takes for the messages of ACP's own kinds; those of conditions may be longer.
 const maxMessage = 1024
 
-// True and False construct a condition; Set adds time and generation.
+// True returns a condition with the status True; Set adds its time and generation.
 func True(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionTrue, Reason: reason, Message: Truncate(message)}
 }
 
+// False returns a condition with the status False; Set adds its time and generation.
 func False(conditionType, reason, message string) metav1.Condition {
 	return metav1.Condition{Type: conditionType, Status: metav1.ConditionFalse, Reason: reason, Message: Truncate(message)}
 }

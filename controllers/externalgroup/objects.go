@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/federation"
 )
 
-// ErrTaken: the object of that name is another subject's. Names are short, so two can be made to meet.
+// ErrTaken means that the object of that name is another subject's. Names are short, so two can be made to meet.
 var ErrTaken = errors.New("the group's name is another subject's: choose another name for one of the two")
 
 // Object is a group as it has to be in the members, or, without revision, one that has to go.

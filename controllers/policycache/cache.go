@@ -292,15 +292,17 @@ func (x *Cache) ClassesOnly() policy.Input {
 	return policy.Input{ResourceClasses: values(x.classes), SubjectClasses: values(x.subjects)}
 }
 
-// ResourceClass, SubjectClass and Workload return an object by name.
+// ResourceClass returns the ResourceClass of a name.
 func (x *Cache) ResourceClass(name string) (*v1alpha1.ResourceClass, bool) {
 	return lookup(x, x.classes, name)
 }
 
+// SubjectClass returns the SubjectClass of a name.
 func (x *Cache) SubjectClass(name string) (*v1alpha1.SubjectClass, bool) {
 	return lookup(x, x.subjects, name)
 }
 
+// Workload returns the ExternalWorkload of a name.
 func (x *Cache) Workload(name string) (*v1alpha1.ExternalWorkload, bool) {
 	return lookup(x, x.workloads, name)
 }

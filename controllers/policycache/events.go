@@ -353,10 +353,11 @@ func store[T interface {
 	m[name] = now
 }
 
-// WrotePolicy and WroteResource take in what the API server returned for a status, so that the next decision does not
-// start from the one before and fail. What was deleted meanwhile stays deleted.
+// WrotePolicy stores the object that the API server returned for a status update, so that the next update does not start from the
+// version before and conflict. An object that was deleted meanwhile stays deleted.
 func (x *Cache) WrotePolicy(o *v1alpha1.AccessControlPolicy) { wrote(x, x.policies, o) }
 
+// WroteResource is WrotePolicy for a ProtectedResource.
 func (x *Cache) WroteResource(o *v1alpha1.ProtectedResource) { wrote(x, x.resources, o) }
 
 func wrote[T interface {

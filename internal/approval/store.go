@@ -8,9 +8,9 @@ import (
 
 // Errors of stores that are decisions for their callers rather than for people.
 var (
-	// ErrNoJob: nothing can be leased now.
+	// ErrNoJob means that nothing can be leased now.
 	ErrNoJob = errors.New("no job is due")
-	// ErrLeaseLost: another worker has the job, or it is done.
+	// ErrLeaseLost means that another worker has the job, or it is done.
 	ErrLeaseLost = errors.New("the job's lease is lost")
 )
 

@@ -7,13 +7,13 @@ import (
 )
 
 var (
-	// ErrUnavailable: the store is not there or cannot be read now; the caller may go on without it and try again.
+	// ErrUnavailable means that the store is not there or cannot be read now; the caller may go on without it and try again.
 	ErrUnavailable = errors.New("flow store is not available")
-	// ErrReadOnly: the store can be read but not written (permissions, a read-only or full disk).
+	// ErrReadOnly means that the store can be read but not written (permissions, a read-only or full disk).
 	ErrReadOnly = errors.New("flow store cannot be written")
-	// ErrInvalidQuery: the caller has to change the query; trying again does not help.
+	// ErrInvalidQuery means that the caller has to change the query; trying again does not help.
 	ErrInvalidQuery = errors.New("invalid flow query")
-	// ErrNotHolder: another collector has the lease on a source of the batch; what was counted of it must be forgotten,
+	// ErrNotHolder means that another collector has the lease on a source of the batch; what was counted of it must be forgotten,
 	// because the other one counts it.
 	ErrNotHolder = errors.New("the source is followed by another collector")
 )

@@ -24,13 +24,13 @@ func refusal(kind error, format string, args ...any) error {
 
 // Kinds of Error that a caller decides on.
 var (
-	// ErrChanged: somebody else changed the catalog since.
+	// ErrChanged means that somebody else changed the catalog since.
 	ErrChanged = errors.New("the catalog has changed since")
-	// ErrForbidden: the actor may not do it.
+	// ErrForbidden means that the actor may not do it.
 	ErrForbidden = errors.New("not allowed")
-	// ErrNotFound: no such entity, preview or source.
+	// ErrNotFound means that no such entity, preview or source.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict: it cannot stand beside what the catalog has.
+	// ErrConflict means that it cannot stand beside what the catalog has.
 	ErrConflict = errors.New("conflict")
 )
 

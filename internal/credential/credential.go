@@ -54,17 +54,17 @@ const (
 
 // What callers decide on.
 var (
-	// ErrUnknown: there is no such credential, or it has ended.
+	// ErrUnknown means that there is no such credential, or it has ended.
 	ErrUnknown = errors.New("the credential is not known, or has ended")
-	// ErrPending: nobody has agreed to the device login yet.
+	// ErrPending means that nobody has agreed to the device login yet.
 	ErrPending = errors.New("the device login waits for its user")
-	// ErrSlowDown: the command line asks more often than it was told to.
+	// ErrSlowDown means that the command line asks more often than it was told to.
 	ErrSlowDown = errors.New("the device login is asked for too often")
-	// ErrDenied: the user said no.
+	// ErrDenied means that the user said no.
 	ErrDenied = errors.New("the device login was denied")
-	// ErrTooMany: the person has as many tokens as he can have, or too many device logins wait.
+	// ErrTooMany means that the person has as many tokens as he can have, or too many device logins wait.
 	ErrTooMany = errors.New("there are too many")
-	// ErrRepeated: a token was made with this idempotency key already. Its secret was shown then, and only then.
+	// ErrRepeated means that a token was made with this idempotency key already. Its secret was shown then, and only then.
 	ErrRepeated = errors.New("the idempotency key was used already")
 )
 

@@ -13,14 +13,14 @@ import (
 
 // Errors that callers decide on.
 var (
-	// ErrUnavailable: the database cannot be reached, read or written now. Nothing was changed.
+	// ErrUnavailable means that the database cannot be reached, read or written now. Nothing was changed.
 	ErrUnavailable = errors.New("the database cannot be used now")
-	// ErrOutcomeUnknown: the database did not answer a commit. The change was made completely or not at all, and only reading tells
+	// ErrOutcomeUnknown means that the database did not answer a commit. The change was made completely or not at all, and only reading tells
 	// which.
 	ErrOutcomeUnknown = errors.New("the database did not say whether it made the change")
-	// ErrConflict: a row with the same key is there already.
+	// ErrConflict means that a row with the same key is there already.
 	ErrConflict = errors.New("the row exists already")
-	// ErrNewerSchema: the database was written by a newer program.
+	// ErrNewerSchema means that the database was written by a newer program.
 	ErrNewerSchema = errors.New("the database has a newer schema than this program knows")
 )
 

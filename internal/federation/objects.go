@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// ErrStale: the object changed since it was read. Nothing was written; the newer version is already in the view.
+// ErrStale means that the object changed since it was read. Nothing was written; the newer version is already in the view.
 var ErrStale = errors.New("the federated object changed meanwhile")
 
 // Objects are the Federated objects of one kind on the host.

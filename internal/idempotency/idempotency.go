@@ -19,9 +19,9 @@ const (
 )
 
 var (
-	// ErrUnderWay: the first call has not ended yet.
+	// ErrUnderWay means that the first call has not ended yet.
 	ErrUnderWay = errors.New("a call with this key is under way")
-	// ErrOther: the key belongs to another call of the person.
+	// ErrOther means that the key belongs to another call of the person.
 	ErrOther = errors.New("the key belongs to another call")
 )
 

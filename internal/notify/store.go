@@ -8,7 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// ErrLeaseLost: another courier has the deliveries, or they are done.
+// ErrLeaseLost means that another courier has the deliveries, or they are done.
 var ErrLeaseLost = errors.New("the lease of the deliveries is lost")
 
 // Change is a row of the outbox: events of a ticket, a delegation, or a bulletin, that nobody was told of yet.

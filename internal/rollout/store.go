@@ -11,9 +11,9 @@ import (
 )
 
 var (
-	// ErrGone: the resource is not onboarded any more.
+	// ErrGone means that the resource is not onboarded any more.
 	ErrGone = errors.New("the resource is not onboarded")
-	// ErrChanged: the object is not as the caller saw it.
+	// ErrChanged means that the object is not as the caller saw it.
 	ErrChanged = errors.New("the object was changed meanwhile")
 )
 

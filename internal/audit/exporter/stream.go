@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// ErrEnded: the stream is over and cannot be read again.
+// ErrEnded means that the stream is over and cannot be read again.
 var ErrEnded = errors.New("the input has ended")
 
 // Stream reads lines from a pipe, such as the standard input.

@@ -29,7 +29,7 @@ type Writer interface {
 // Forms of an address, for the help of a flag.
 const Forms = "sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE or @FILE with one of these in it"
 
-// ErrAddress: the address is of no store.
+// ErrAddress means that the address is of no store.
 var ErrAddress = errors.New("not the address of a flow store")
 
 // Address names a store.

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// ErrFull: the spool has no room for the batch, or its disk has none. The caller keeps it and tries again.
+// ErrFull means that the spool has no room for the batch, or its disk has none. The caller keeps it and tries again.
 var ErrFull = errors.New("the spool is full")
 
 // Config of a Spool. Zero values get the defaults that the fields name.

@@ -87,11 +87,11 @@ func (w Workload) ranges(before Workload) []netip.Prefix {
 // Errors that a caller decides on.
 var (
 	ErrForbidden = errors.New("not allowed")
-	// ErrUnknown: the host cluster was not seen yet.
+	// ErrUnknown means that the host cluster was not seen yet.
 	ErrUnknown = errors.New("the host cluster was not seen yet, try again in a moment")
-	// ErrUnconfirmed: so much would go that it has to be confirmed.
+	// ErrUnconfirmed means that so much would go that it has to be confirmed.
 	ErrUnconfirmed = errors.New("it has to be confirmed")
-	// ErrChanged: what would go is not what the preview showed.
+	// ErrChanged means that what would go is not what the preview showed.
 	ErrChanged = errors.New("the workloads have changed since")
 	ErrInvalid = errors.New("invalid")
 )

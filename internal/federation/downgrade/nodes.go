@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// ErrUnknownVersion: nobody checked what the agents of that version do.
+// ErrUnknownVersion means that nobody checked what the agents of that version do.
 var ErrUnknownVersion = errors.New("the procedure is known for Cilium 1.19 and 1.20")
 
 // Nodes is what has to be done on each node of a cluster whose API server is gone, for the agents of a version.

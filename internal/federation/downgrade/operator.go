@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
-// ErrNotAdmitted: the operator is not in the break-glass group, and may not act as if.
+// ErrNotAdmitted means that the operator is not in the break-glass group, and may not act as if.
 var ErrNotAdmitted = errors.New("you are not in the group " + guard.BreakGlass + " there, and may not impersonate it")
 
 // Operator is somebody in a member who may break the glass.

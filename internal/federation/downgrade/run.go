@@ -169,7 +169,7 @@ func (d *Downgrade) leaveMark(ctx context.Context) error {
 	}
 }
 
-// ErrNotDowngraded: there is no mark.
+// ErrNotDowngraded means that there is no mark.
 var ErrNotDowngraded = errors.New("this cluster is not downgraded")
 
 // Resume takes the mark away, and returns what it said. It closes nothing: the control plane brings what it should be.

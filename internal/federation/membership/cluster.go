@@ -95,7 +95,7 @@ func (h *Host) token(ctx context.Context, ns, name string) (string, error) {
 	return string(s.Data[tokenKey]), nil
 }
 
-// ErrUnregistered: no KubeFedCluster of that name exists.
+// ErrUnregistered means that no KubeFedCluster of that name exists.
 var ErrUnregistered = errors.New("no such member is registered")
 
 // Facts reads a registered member with the tokens that KubeFed and the adapter use.

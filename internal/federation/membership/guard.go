@@ -18,7 +18,7 @@ import (
 	"github.com/acp-io/acp/internal/federation/preflight"
 )
 
-// ErrOtherPusher: KubeFed is not the account in the member that the guard admits, so the guard would keep it out.
+// ErrOtherPusher means that KubeFed is not the account in the member that the guard admits, so the guard would keep it out.
 var ErrOtherPusher = errors.New("the guard would refuse KubeFed")
 
 // Fix brings what a registered member lacks of the accounts' roles and of the guard. It registers nothing.

@@ -44,10 +44,10 @@ type Join struct {
 	Told func(Step)
 }
 
-// ErrRefused: preflight speaks against the cluster. Nothing was registered.
+// ErrRefused means that preflight speaks against the cluster. Nothing was registered.
 var ErrRefused = errors.New("the cluster does not pass the preflight")
 
-// ErrOther: the name is registered for another cluster.
+// ErrOther means that the name is registered for another cluster.
 var ErrOther = errors.New("the name is registered with another address or authority")
 
 // Run does it, and returns what preflight found. With ErrRefused the findings say why.

@@ -57,7 +57,7 @@ type Left struct {
 // Nothing is left.
 func (l Left) Nothing() bool { return len(l.Objects) == 0 && len(l.Federated) == 0 && l.Unread == "" }
 
-// ErrStays: the member still has what ACP put there. It stays registered, and is in no placement any more.
+// ErrStays means that the member still has what ACP put there. It stays registered, and is in no placement any more.
 var ErrStays = errors.New("the member still has objects of ACP, and stays registered")
 
 // Run does it, and returns what is left in the member: nothing, unless it is forced, a dry run, or ErrStays.

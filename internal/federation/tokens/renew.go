@@ -20,7 +20,7 @@ const (
 	Reader = "acp-adapter"
 )
 
-// ErrNotYounger: the member answered with a token that ends no later than the present one.
+// ErrNotYounger means that the member answered with a token that ends no later than the present one.
 var ErrNotYounger = errors.New("the member gives no token that ends later")
 
 // patience with a member's API server, for each of the calls.
