@@ -181,6 +181,7 @@ generate: tools web/node_modules/.installed ## Write all generated code again
 	$(BIN)/oapi-codegen -config hack/openapi/server.yaml api/openapi.yaml
 	$(BIN)/oapi-codegen -config hack/openapi/client.yaml api/openapi.yaml
 	cd web && npm run --silent gen
+	go test ./cmd/portal ./cmd/acp-adapter ./cmd/flow-collector -run '^TestPublishedConfiguration$$' -publish
 
 .PHONY: tools
 tools:

@@ -12,9 +12,7 @@ import (
 	"runtime/debug"
 	"syscall"
 
-	"github.com/spf13/pflag"
-
-	"github.com/acp-io/acp/internal/version"
+	"github.com/acp-io/acp/internal/configuration"
 )
 
 func main() {
@@ -27,14 +25,11 @@ func main() {
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
 	switch {
-	case errors.Is(err, pflag.ErrHelp):
+	case errors.Is(err, configuration.ErrAnswered):
 		return 0
 	case err != nil:
 		_, _ = fmt.Fprintf(stderr, "acp-adapter: %s; see --help\n", err)
 		return 2
-	case o.version:
-		_, _ = fmt.Fprintln(stdout, "acp-adapter", version.String())
-		return 0
 	}
 	// Nearly all that it holds is what API servers have, which stays: half as much again is room enough for the rest, and
 	// collecting more often costs little where little is made. GOGC says otherwise.
@@ -42,7 +37,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		debug.SetGCPercent(50)
 	}
 	if err := serve(ctx, o, stderr); err != nil {
-		_, _ = fmt.Fprintf(stderr, "acp-adapter: %s\n", err)
+		_, _ = fmt.Fprintf(stderr, "acp-adapter: %s\n", o.explain(err))
 		return 1
 	}
 	return 0

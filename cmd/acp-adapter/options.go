@@ -6,37 +6,41 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"net"
 	"time"
 
-	"github.com/spf13/pflag"
 	"k8s.io/client-go/tools/leaderelection"
 
 	"github.com/acp-io/acp/controllers/memberwriter"
 	"github.com/acp-io/acp/controllers/protectedresource"
 	"github.com/acp-io/acp/controllers/rotation"
 	"github.com/acp-io/acp/controllers/writequeue"
+	"github.com/acp-io/acp/internal/configuration"
+	"github.com/acp-io/acp/internal/serving"
+	"github.com/acp-io/acp/internal/version"
 )
 
-// options are the flags.
+// options are the settings of the adapter.
 type options struct {
-	kubeconfig           string
-	kubefedNamespace     string
-	credentialsNamespace string
-	tokenChecks          time.Duration
-	healthAddress        string
-	metricsAddress       string
-	webhookAddress       string
-	webhookCert          string
-	webhookKey           string
-	leaderElect          bool
-	lease                lease
-	push                 writequeue.Limits
-	directWrites         int
-	workers              int
-	logFormat            string
-	logLevel             slog.Level
-	version              bool
+	kubeconfig         string
+	kubefedNamespace   string
+	namespace          string
+	account, portal    string // service accounts
+	tokenChecks        time.Duration
+	healthAddress      string
+	metricsAddress     string
+	metricsCertificate serving.Certificate
+	webhookAddress     string
+	webhookCertificate serving.Certificate
+	shutdownGrace      time.Duration
+	leaderElect        bool
+	lease              lease
+	push               writequeue.Limits
+	directWrites       int
+	workers            int
+	logFormat          string
+	logLevel           slog.Level
+	// explain adds to an error where the settings that it names come from.
+	explain func(error) error
 }
 
 // lease is how replicas of the adapter take turns.
@@ -81,28 +85,40 @@ func validatePush(l writequeue.Limits) error {
 	return nil
 }
 
-func parse(args []string, help io.Writer) (options, error) {
-	var o options
-	f := pflag.NewFlagSet("acp-adapter", pflag.ContinueOnError)
-	f.SetOutput(help)
-	f.SortFlags = false
-	f.Usage = func() {
-		_, _ = fmt.Fprintf(help, "acp-adapter hands access control policies to KubeFed and tells what is in force in the members.\n\nFlags:\n%s", f.FlagUsages())
-	}
+// off turns an address off.
+const off = "0"
+
+// settings defines the settings of the adapter.
+func settings(o *options) *configuration.Settings {
+	s := configuration.New("acp-adapter", "acp-adapter hands access control policies to KubeFed and tells what is in force in the members.", version.String)
+
+	f := s.Group("Host cluster")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
-	f.StringVar(&o.kubefedNamespace, "kubefed-namespace", "kube-federation-system", "namespace of the KubeFedClusters on the host")
-	f.StringVar(&o.credentialsNamespace, "credentials-namespace", "acp-system",
-		"namespace of the Secrets acp-reader-<cluster> with the tokens for reading the members, and of the leader's lease")
+	f.StringVar(&o.namespace, "namespace", "acp-system", "`namespace` of ACP in the host cluster: of the Secrets acp-reader-<cluster> with the tokens for reading the members, of the leader's lease, and of the Events that say who changed an object")
+	f.StringVar(&o.kubefedNamespace, "kubefed-namespace", "kube-federation-system", "`namespace` of the KubeFedClusters on the host")
+	f.StringVar(&o.account, "service-account", "acp-adapter", "`name` of the adapter's service account in --namespace; its changes are not told as somebody else's")
+	f.StringVar(&o.portal, "portal-service-account", "acp-portal", "`name` of the portal's service account in --namespace; its changes are not told as somebody else's")
 	f.DurationVar(&o.tokenChecks, "token-check-interval", rotation.DefaultInterval, "`time` between two looks at the members' tokens: how soon KubeFed hears of one that was replaced")
-	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8081", "`address` of /healthz and /readyz; 0: off")
-	f.StringVar(&o.metricsAddress, "metrics-address", "127.0.0.1:8082", "`address` of /metrics; 0: off")
+
+	f = s.Group("Listening")
+	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8081", "`address` of /livez, /readyz and /startupz, without TLS; 0: off")
+	f.StringVar(&o.metricsAddress, "metrics-address", "127.0.0.1:8082", "`address` of /metrics, without login; 0: off")
+	f.StringVar(&o.metricsCertificate.CertFile, "metrics-tls-cert-file", "", "`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP")
+	f.StringVar(&o.metricsCertificate.KeyFile, "metrics-tls-key-file", "", "`file` with the key of that certificate")
 	f.StringVar(&o.webhookAddress, "webhook-address", "", "`address` of the validating webhook, as in deploy/webhook; empty: off")
-	f.StringVar(&o.webhookCert, "webhook-cert", "", "`file` with the webhook's TLS certificate; read again when it changes")
-	f.StringVar(&o.webhookKey, "webhook-key", "", "`file` with the key of the webhook's certificate")
+	f.StringVar(&o.webhookCertificate.CertFile, "webhook-tls-cert-file", "", "`file` with the webhook's certificate; read again when it changes")
+	f.StringVar(&o.webhookCertificate.KeyFile, "webhook-tls-key-file", "", "`file` with the key of the webhook's certificate")
+
+	f = s.Group("Ending")
+	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 20*time.Second, "`duration` from SIGTERM within which what is being reconciled ends, and the lease is given up; less than the pod's terminationGracePeriodSeconds")
+
+	f = s.Group("Replicas")
 	f.BoolVar(&o.leaderElect, "leader-elect", true, "work only while holding the lease; needed with more than one replica")
 	f.DurationVar(&o.lease.duration, "leader-elect-lease-duration", defaultLease.duration, "`time` after which another replica takes over from a leader that is not heard of")
-	f.DurationVar(&o.lease.deadline, "leader-elect-renew-deadline", defaultLease.deadline, "`time` after which a leader ends that cannot write to the host cluster")
-	f.DurationVar(&o.lease.retry, "leader-elect-retry-period", defaultLease.retry, "`time` between two attempts to hold the lease or to get it")
+	f.DurationVar(&o.lease.deadline, "leader-elect-renew-deadline", defaultLease.deadline, "`time` after which a leader ends that cannot write to the host cluster: longer than the host's API servers need to fail over")
+	f.DurationVar(&o.lease.retry, "leader-elect-retry-period", defaultLease.retry, "`time` between two attempts to hold the lease or to get it; each replica asks the host so often")
+
+	f = s.Group("Work")
 	o.push = writequeue.DefaultLimits
 	f.IntVar(&o.push.MaxPending, "push-in-flight", o.push.MaxPending, "`objects` that KubeFed may still have to bring to a member before what is not urgent waits for that member")
 	f.DurationVar(&o.push.PendingTimeout, "push-in-flight-timeout", o.push.PendingTimeout, "`time` after which an object no longer counts as in flight; KubeFed has as long for an urgent one before the adapter writes it itself")
@@ -112,31 +128,40 @@ func parse(args []string, help io.Writer) (options, error) {
 	f.IntVar(&o.push.Reserved, "push-reserve", o.push.Reserved, "`objects` of the burst that are kept for urgent changes")
 	f.IntVar(&o.directWrites, "direct-writes", memberwriter.DefaultPerMember, "urgent `objects` that the adapter itself writes into a member at the same time while KubeFed lags")
 	f.IntVar(&o.workers, "workers", protectedresource.DefaultWorkers, "`resources` that are reconciled at the same time")
-	f.StringVar(&o.logFormat, "log-format", "json", "json or text")
-	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
-	f.BoolVar(&o.version, "version", false, "print the version and exit")
-	if err := f.Parse(args); err != nil {
+	s.Logging(&o.logFormat, &o.logLevel, "json")
+	return s
+}
+
+// parse returns configuration.ErrAnswered after it has answered what the command line asked.
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	s := settings(&o)
+	o.explain = s.Explain
+	if err := s.ParseProcess(args, out); err != nil {
 		return o, err
 	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	if err := o.validate(); err != nil {
+		return o, s.Explain(err)
 	}
-	return o, o.validate()
+	return o, s.Print(out)
 }
 
 func (o *options) validate() error {
-	for flag, value := range map[string]string{"kubefed-namespace": o.kubefedNamespace, "credentials-namespace": o.credentialsNamespace} {
+	for flag, value := range map[string]string{"kubefed-namespace": o.kubefedNamespace, "namespace": o.namespace, "service-account": o.account, "portal-service-account": o.portal} {
 		if value == "" {
 			return fmt.Errorf("--%s must not be empty", flag)
 		}
 	}
 	for flag, value := range map[string]string{"health-address": o.healthAddress, "metrics-address": o.metricsAddress} {
-		if value == "0" {
+		if value == off {
 			continue
 		}
-		if _, _, err := net.SplitHostPort(value); err != nil {
-			return fmt.Errorf("--%s %q is not HOST:PORT", flag, value)
+		if err := serving.CheckAddress(flag, value); err != nil {
+			return err
 		}
+	}
+	if o.shutdownGrace < time.Second {
+		return fmt.Errorf("--shutdown-grace %s is less than a second", o.shutdownGrace)
 	}
 	if err := validatePush(o.push); err != nil {
 		return err
@@ -150,18 +175,15 @@ func (o *options) validate() error {
 		return fmt.Errorf("--token-check-interval %s is less than a second", o.tokenChecks)
 	}
 	if o.webhookAddress != "" {
-		if _, _, err := net.SplitHostPort(o.webhookAddress); err != nil {
-			return fmt.Errorf("--webhook-address %q is not HOST:PORT", o.webhookAddress)
+		if err := serving.CheckAddress("webhook-address", o.webhookAddress); err != nil {
+			return err
 		}
 	}
-	if set := o.webhookAddress != ""; set != (o.webhookCert != "") || set != (o.webhookKey != "") {
-		return errors.New("--webhook-address, --webhook-cert and --webhook-key are needed together")
+	if set := o.webhookAddress != ""; set != (o.webhookCertificate.CertFile != "") || set != (o.webhookCertificate.KeyFile != "") {
+		return errors.New("--webhook-address, --webhook-tls-cert-file and --webhook-tls-key-file are needed together")
 	}
-	if err := o.lease.validate(); err != nil {
+	if err := o.metricsCertificate.Validate("metrics-tls-cert-file", "metrics-tls-key-file"); err != nil {
 		return err
 	}
-	if o.logFormat != "json" && o.logFormat != "text" {
-		return fmt.Errorf("--log-format %q is neither json nor text", o.logFormat)
-	}
-	return nil
+	return o.lease.validate()
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -20,7 +21,6 @@ import (
 	"k8s.io/klog/v2"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -28,7 +28,9 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers"
 	"github.com/acp-io/acp/internal/admission/webhook"
+	"github.com/acp-io/acp/internal/health"
 	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/serving"
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
@@ -39,10 +41,16 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	logger := newLogger(o, logs)
 	log.SetLogger(logger)
 	klog.SetLogger(logger)
+	probes, beside := health.New(), serving.NewGroup()
+	defer func() { _ = beside.Close() }() // nothing is lost with a probe
+	if err := serveBeside(ctx, beside, o, probes); err != nil {
+		return err
+	}
 	config, err := hostConfig(o.kubeconfig)
 	if err != nil {
 		return err
 	}
+	probes.Starting("contacting the host cluster")
 	now := keepTime(config, logger)
 	if err := preflight(ctx, config); err != nil {
 		return err
@@ -62,16 +70,16 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	}
 	mgr, err := ctrl.NewManager(config, ctrl.Options{
 		Cache:  cache.Options{HTTPClient: patient, DefaultTransform: cache.TransformStripManagedFields()},
-		Scheme: scheme, Logger: logger, HealthProbeBindAddress: o.healthAddress,
-		Metrics:        metricsserver.Options{BindAddress: o.metricsAddress},
-		LeaderElection: o.leaderElect, LeaderElectionID: "acp-adapter", LeaderElectionNamespace: o.credentialsNamespace,
+		Scheme: scheme, Logger: logger, HealthProbeBindAddress: off, Metrics: metricsserver.Options{BindAddress: off}, // see serveBeside
+		GracefulShutdownTimeout: &o.shutdownGrace,
+		LeaderElection:          o.leaderElect, LeaderElectionID: "acp-adapter", LeaderElectionNamespace: o.namespace,
 		LeaderElectionReleaseOnCancel: true, LeaseDuration: &o.lease.duration, RenewDeadline: &o.lease.deadline, RetryPeriod: &o.lease.retry,
 	})
 	if err != nil {
 		return fmt.Errorf("start: %w", err)
 	}
 	if err := controllers.Setup(ctx, mgr, controllers.Config{
-		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.credentialsNamespace, TokenChecks: o.tokenChecks, Pace: o.push, DirectWrites: o.directWrites, Workers: o.workers, Metrics: metrics.Registry,
+		KubeFedNamespace: o.kubefedNamespace, CredentialsNamespace: o.namespace, TokenChecks: o.tokenChecks, Pace: o.push, DirectWrites: o.directWrites, Workers: o.workers, Metrics: metrics.Registry,
 		Clock: now, Behind: now.Behind,
 	}); err != nil {
 		return fmt.Errorf("start: %w", err)
@@ -81,12 +89,12 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		if err != nil {
 			instance = "acp-adapter"
 		}
-		teller, err := webhook.NewTeller(config, instance)
+		teller, err := webhook.NewTeller(config, o.namespace, instance)
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
-		hook, err := webhook.New(ctx, o.webhookAddress, o.webhookCert, o.webhookKey,
-			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now.Now, Tell: teller.Tell})
+		hook, err := webhook.New(ctx, o.webhookAddress, o.webhookCertificate.CertFile, o.webhookCertificate.KeyFile,
+			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now.Now, Tell: teller.Tell, Own: []string{webhook.User(o.namespace, o.portal), webhook.User(o.namespace, o.account)}})
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
@@ -94,10 +102,44 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 			return fmt.Errorf("start: %w", err)
 		}
 	}
-	if err := errors.Join(mgr.AddHealthzCheck("ping", healthz.Ping), mgr.AddReadyzCheck("listed", listed(ctx, mgr))); err != nil {
-		return fmt.Errorf("start: %w", err)
+	probes.Starting("listing the host's objects")
+	probes.Require("host cache", listed(ctx, mgr, probes))
+	context.AfterFunc(ctx, probes.Stopping)
+	return start(ctx, mgr, beside)
+}
+
+// serveBeside serves the probes and the metrics, from before the host cluster is contacted.
+func serveBeside(ctx context.Context, g *serving.Group, o options, probes *health.Probes) error {
+	if o.healthAddress != off {
+		if _, err := g.Serve(ctx, serving.Config{Setting: "health-address", Address: o.healthAddress, Server: health.Server(probes.Handler())}); err != nil {
+			return err
+		}
 	}
-	return mgr.Start(ctx)
+	if o.metricsAddress == off {
+		return nil
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError}))
+	_, err := g.Serve(ctx, serving.Config{Setting: "metrics-address", Address: o.metricsAddress, Certificate: o.metricsCertificate, Server: health.Server(mux)})
+	return err
+}
+
+// start runs the manager until the context ends, or an endpoint beside it fails.
+func start(ctx context.Context, mgr ctrl.Manager, beside *serving.Group) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	go func() {
+		select {
+		case err := <-beside.Failed():
+			cancel(err)
+		case <-ctx.Done():
+		}
+	}()
+	err := mgr.Start(ctx)
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = errors.Join(cause, err)
+	}
+	return err
 }
 
 // keepTime makes the clock by which grants begin and end, and lets it learn from the answers to whoever uses the config.
@@ -113,15 +155,16 @@ func keepTime(config *rest.Config, logger logr.Logger) *hostcluster.Clock {
 	return c
 }
 
-// listed is ready when the host's objects were listed.
-func listed(ctx context.Context, mgr ctrl.Manager) healthz.Checker {
+// listed is ready when the host's objects were listed, with which the adapter has started.
+func listed(ctx context.Context, mgr ctrl.Manager, probes *health.Probes) health.Check {
 	synced := make(chan struct{})
 	go func() {
 		if mgr.GetCache().WaitForCacheSync(ctx) {
+			probes.Started()
 			close(synced)
 		}
 	}()
-	return func(*http.Request) error {
+	return func(context.Context) error {
 		select {
 		case <-synced:
 			return nil

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -25,7 +23,9 @@ import (
 	"github.com/acp-io/acp/internal/audit/rollup"
 	"github.com/acp-io/acp/internal/audit/sharding"
 	"github.com/acp-io/acp/internal/audit/spool"
+	"github.com/acp-io/acp/internal/health"
 	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/serving"
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
@@ -42,6 +42,7 @@ type collector struct {
 	share  *sharding.Sharder
 
 	metrics *hubble.Metrics
+	probes  *health.Probes
 	mu      sync.Mutex
 	states  map[string]func() hubble.State
 }
@@ -51,7 +52,9 @@ type collector struct {
 func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io.Writer, log *slog.Logger) error {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
-	c := &collector{o: o, log: log, metrics: hubble.NewMetrics(reg), states: map[string]func() hubble.State{}}
+	probes, beside := health.New(), serving.NewGroup()
+	defer func() { _ = beside.Close() }() // nothing is lost with a probe
+	c := &collector{o: o, probes: probes, log: log, metrics: hubble.NewMetrics(reg), states: map[string]func() hubble.State{}}
 	if slices.ContainsFunc(o.members, func(m member) bool { return m.address != "" }) {
 		if _, err := o.tls.Credentials(); err != nil {
 			return err
@@ -75,12 +78,27 @@ func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io
 	if err := c.build(stdout, reg); err != nil {
 		return err
 	}
-	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.healthAddress)
+	address, err := c.serveBeside(ctx, beside, reg)
 	if err != nil {
-		return fmt.Errorf("listen on the health address %s (is the port in use? choose another with --health-address): %w", o.healthAddress, err)
+		return err
 	}
-	server := &http.Server{Handler: healthHandler(c.health(), reg), ReadHeaderTimeout: 5 * time.Second}
-	return c.serve(ctx, server, listener)
+	probes.Started()
+	return c.serve(ctx, beside, address)
+}
+
+// serveBeside serves the probes and the metrics, and returns where the probes are.
+func (c *collector) serveBeside(ctx context.Context, g *serving.Group, reg *prometheus.Registry) (address string, err error) {
+	probed := healthHandler(c.probes, c.health())
+	if c.o.metricsAddress == "" {
+		probed.Handle("GET /metrics", metricsHandler(reg))
+	} else if _, err := g.Serve(ctx, serving.Config{Setting: "metrics-address", Address: c.o.metricsAddress, Certificate: c.o.metricsCertificate, Server: health.Server(metricsHandler(reg))}); err != nil {
+		return "", err
+	}
+	e, err := g.Serve(ctx, serving.Config{Setting: "health-address", Address: c.o.healthAddress, Server: health.Server(probed)})
+	if err != nil {
+		return "", err
+	}
+	return e.Address(), nil
 }
 
 // build makes the parts that stand behind the sources.
@@ -179,7 +197,7 @@ func (c *collector) health() sources {
 	return s
 }
 
-func (c *collector) serve(ctx context.Context, server *http.Server, listener net.Listener) error {
+func (c *collector) serve(ctx context.Context, beside *serving.Group, address string) error {
 	// What takes in flows ends with ctx; the roll-ups end after it, so that the last flush has everything, and the spool
 	// and the tap after them.
 	ctx, cancel := context.WithCancel(ctx)
@@ -209,15 +227,17 @@ func (c *collector) serve(ctx context.Context, server *http.Server, listener net
 		cancel() // every source has ended by itself
 	})
 	go func() {
-		if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			fail(fmt.Errorf("serve health: %w", err))
+		select {
+		case err := <-beside.Failed():
+			fail(err)
+		case <-ctx.Done():
 		}
 	}()
 	written := make(chan error, 1)
 	go func() { written <- c.totals.Run(writing) }()
-	var beside sync.WaitGroup
+	var spooling sync.WaitGroup
 	if c.spool != nil {
-		beside.Go(func() { c.spool.Run(writing) })
+		spooling.Go(func() { c.spool.Run(writing) })
 	}
 	tapped := make(chan error, 1)
 	go func() {
@@ -227,18 +247,26 @@ func (c *collector) serve(ctx context.Context, server *http.Server, listener net
 		}
 		tapped <- c.tap.Run(writing)
 	}()
-	c.log.Info("flow collector started", "members", len(c.o.members), "health", listener.Addr().String())
+	c.log.Info("flow collector started", "members", len(c.o.members), "health", address)
 
 	<-ctx.Done()
 	c.log.Info("stopping")
-	takingIn.Wait()
-	stopWriting()
-	err := errors.Join(<-written, <-tapped)
-	beside.Wait()
-	closing, done := context.WithTimeout(context.WithoutCancel(ctx), 2*time.Second)
-	defer done()
-	if e := server.Shutdown(closing); e != nil {
-		c.log.Warn("the health server did not stop in time", "error", e)
+	c.probes.Stopping()
+	stored := make(chan error, 1)
+	go func() {
+		takingIn.Wait()
+		stopWriting()
+		err := errors.Join(<-written, <-tapped)
+		spooling.Wait()
+		stored <- err
+	}()
+	grace := time.NewTimer(c.o.shutdownGrace)
+	defer grace.Stop()
+	var err error
+	select {
+	case err = <-stored:
+	case <-grace.C:
+		err = fmt.Errorf("what was counted last was not stored within --shutdown-grace %s; it is read again at the next start as far as its source still holds it", c.o.shutdownGrace)
 	}
 	select {
 	case cause := <-failed:

@@ -9,12 +9,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/acp-io/acp/internal/audit/hubble"
+	"github.com/acp-io/acp/internal/health"
 )
 
 // readiness is the body of /readyz. A member that is away does not make the collector unready: the others go on, and a
 // restart would not bring it back.
 type readiness struct {
 	Ready    bool           `json:"ready"`
+	Process  string         `json:"process"`
 	Policies string         `json:"policies"`
 	Store    string         `json:"store"`
 	Members  []memberHealth `json:"members"`
@@ -38,7 +40,7 @@ type sources struct {
 }
 
 func (s sources) readiness() readiness {
-	r := readiness{Ready: true, Policies: "ok", Store: "ok", Members: []memberHealth{}}
+	r := readiness{Ready: true, Process: "ok", Policies: "ok", Store: "ok", Members: []memberHealth{}}
 	if problem := s.policiesProblem(); problem != "" {
 		r.Policies = problem
 	}
@@ -64,20 +66,24 @@ func (s sources) readiness() readiness {
 	return r
 }
 
-func healthHandler(s sources, reg *prometheus.Registry) http.Handler {
+// healthHandler serves the probes; /readyz tells of each part.
+func healthHandler(probes *health.Probes, s sources) *http.ServeMux {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-		_, _ = w.Write([]byte("ok\n")) // a client that is gone needs no answer
-	})
+	mux.Handle("/", probes.Handler())
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		r := s.readiness()
+		if err := probes.Accepting(); err != nil {
+			r.Ready, r.Process = false, err.Error()
+		}
 		w.Header().Set("Content-Type", "application/json")
 		if !r.Ready {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_ = json.NewEncoder(w).Encode(r) // as above
+		_ = json.NewEncoder(w).Encode(r) // a client that is gone needs no answer
 	})
-	mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg}))
 	return mux
+}
+
+func metricsHandler(reg *prometheus.Registry) http.Handler {
+	return promhttp.HandlerFor(reg, promhttp.HandlerOpts{Registry: reg})
 }

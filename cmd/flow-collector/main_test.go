@@ -17,9 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/acp-io/acp/internal/audit/hubble"
+	"github.com/acp-io/acp/internal/health"
 	"github.com/acp-io/acp/internal/version"
 )
 
@@ -80,6 +79,10 @@ func TestBadFlagsAreOneClearLine(t *testing.T) {
 		"NoCA":          {"never without mutual TLS", map[string]string{"hubble-tls-ca": ""}, nil, "--hubble-tls-ca is missing"},
 		"NoServerName":  {"never without checking the server", map[string]string{"hubble-tls-server-name": ""}, nil, "--hubble-tls-server-name is missing"},
 		"Health":        {"an address needs a port", map[string]string{"health-address": "8083"}, nil, "--health-address"},
+		"Metrics":       {"an address needs a port", map[string]string{"metrics-address": "8083"}, nil, "--metrics-address"},
+		"MetricsTLS":    {"the probes are served without it", map[string]string{"metrics-tls-cert-file": "c", "metrics-tls-key-file": "k"}, nil, "needs --metrics-address"},
+		"Password":      {"others see the command line", map[string]string{"store": "clickhouse://acp:hush@h:9000/d"}, nil, "put the address into a file"},
+		"Grace":         {"nothing could be stored", map[string]string{"shutdown-grace": "0s"}, nil, "--shutdown-grace"},
 		"Retention":     {"evidence must not vanish at once", map[string]string{"retention": "1s"}, nil, "--retention"},
 		"LogFormat":     {"two are known", map[string]string{"log-format": "xml"}, nil, "use text or json"},
 		"LogLevel":      {"four are known", map[string]string{"log-level": "loud"}, nil, `"--log-level" flag`},
@@ -231,6 +234,8 @@ func TestReadiness(t *testing.T) {
 		want   string
 	}{
 		"Good":       {"everything is there", func(*sources) {}, true, `"policies":"ok"`},
+		"Starting":   {"it cannot count yet", func(*sources) {}, false, "not started yet"},
+		"Ending":     {"it takes nothing in any more", func(*sources) {}, false, "shutting down"},
 		"NoPolicies": {"nothing can be decided", func(s *sources) { s.policiesRead = func() bool { return false } }, false, "not read yet"},
 		"OldPolicies": {"decided with what was read, and said so", func(s *sources) { s.policiesProblem = func() string { return "the host is away" } }, true,
 			"the host is away"},
@@ -241,10 +246,16 @@ func TestReadiness(t *testing.T) {
 		}, true, "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := good
+			s, started := good, health.New()
+			if name != "Starting" {
+				started.Started()
+			}
+			if name == "Ending" {
+				started.Stopping()
+			}
 			tc.change(&s)
 			w := httptest.NewRecorder()
-			healthHandler(s, prometheus.NewRegistry()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
+			healthHandler(started, s).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/readyz", nil))
 			var body readiness
 			if err := json.Unmarshal(w.Body.Bytes(), &body); err != nil {
 				t.Fatalf("body %q: %v", w.Body, err)

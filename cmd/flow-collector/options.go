@@ -12,11 +12,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/hubble"
+	"github.com/acp-io/acp/internal/configuration"
+	"github.com/acp-io/acp/internal/serving"
+	"github.com/acp-io/acp/internal/version"
 )
 
 // member is a source of flows: a relay's address, or a file of Hubble's exporter.
@@ -28,87 +30,111 @@ type options struct {
 	members       []member
 	tls           hubble.TLSFiles
 	healthAddress string
-	flows         hubble.Keep
-	retention     time.Duration
-	flowRetention time.Duration
-	spoolDir      string
-	spoolBytes    int64
-	tap           tapOptions
-	shareAs       string
-	logFormat     string
-	logLevel      slog.Level
-	version       bool
+	// metrics are served beside the probes where metricsAddress is empty.
+	metricsAddress     string
+	metricsCertificate serving.Certificate
+	shutdownGrace      time.Duration
+	flows              hubble.Keep
+	retention          time.Duration
+	flowRetention      time.Duration
+	spoolDir           string
+	spoolBytes         int64
+	tap                tapOptions
+	shareAs            string
+	logFormat          string
+	logLevel           slog.Level
+	// explain adds to an error where the settings that it names come from.
+	explain func(error) error
 }
 
-const usage = `flow-collector takes in the flows of the member clusters, decides each connection with the policies of the host
-cluster, and keeps roll-ups in the flow store.
+// given are the settings that are parsed further.
+type given struct {
+	relays, exporters                          []string
+	dataDir, store, flows, spoolDir, spoolSize string
+}
 
-Usage:
-  flow-collector [--kubeconfig FILE] --store sqlite:FILE|clickhouse://HOST:PORT/DB --hubble NAME=HOST:PORT [--hubble ...]
-                 --hubble-tls-ca FILE --hubble-tls-cert FILE --hubble-tls-key FILE --hubble-tls-server-name NAME
-  flow-collector [--kubeconfig FILE] --store ... --exporter NAME=FILE|- [--exporter ...]
+// settings defines the settings of the collector.
+func settings(o *options, g *given) *configuration.Settings {
+	s := configuration.New("flow-collector", "flow-collector takes in the flows of the member clusters, decides each connection with the policies of the host cluster, and keeps roll-ups in the flow store.", version.String)
 
-Flags:
-`
+	f := s.Group("Host cluster")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster, where the policies are; empty: the service account of the pod it runs in")
 
-// parse returns pflag.ErrHelp after it has written the help to out.
+	f = s.Group("Sources")
+	f.StringArrayVar(&g.relays, "hubble", nil, "`member` cluster and its Hubble relay, NAME=HOST:PORT; once for each member; this or --exporter is required")
+	f.StringVar(&o.tls.CA, "hubble-tls-ca", "", "`file` with the certificate authority of the relays; this file and the next two are read again when they change")
+	f.StringVar(&o.tls.Cert, "hubble-tls-cert", "", "`file` with the collector's own certificate")
+	f.StringVar(&o.tls.Key, "hubble-tls-key", "", "`file` with the key of that certificate")
+	f.StringVar(&o.tls.ServerName, "hubble-tls-server-name", "", "`name` in the relays' certificates, the same for all")
+	f.StringArrayVar(&g.exporters, "exporter", nil, "`member` cluster and the file that its Hubble exporter writes, NAME=FILE; NAME=- reads the standard input")
+	f.StringVar(&o.shareAs, "share-as", "", "share the members with other collectors on the same store, by leases, under this `name`; empty: this one follows all")
+
+	f = s.Group("Data")
+	f.StringVar(&g.dataDir, "data-dir", ".", "`folder` in which relative paths of --store, --spool and --tap are; the collector writes nowhere else, except to the folder for temporary files")
+	f.StringVar(&g.store, "store", "", "flow `store`: sqlite:FILE, which is created when it is missing, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; required")
+	s.SecretsBelong("store", "put the address into a file and give @FILE")
+	f.DurationVar(&o.retention, "retention", 30*24*time.Hour, "`duration` for which roll-ups and losses are kept; at least 1h")
+	f.StringVar(&g.flows, "flows", "", "`which` flows are kept one by one, beside the counts of all: all, refused or none; empty: refused with sqlite, all with clickhouse")
+	f.DurationVar(&o.flowRetention, "flow-retention", 3*24*time.Hour, "`duration` for which flows are kept one by one; at least 1h, at most --retention")
+	f.StringVar(&g.spoolDir, "spool", "", "`folder` for what is counted while the store is away; empty: only the memory")
+	f.StringVar(&g.spoolSize, "spool-size", "1Gi", "most `bytes` that the spool may hold")
+
+	f = s.Group("Audit log")
+	f.StringVar(&o.tap.to, "tap", "", "`place` of the audit log as JSON lines: stdout, file:PATH or https://...; empty: nowhere")
+	s.SecretsBelong("tap", "give the token with --tap-token-file")
+	f.StringVar(&o.tap.fileSize, "tap-file-size", "100Mi", "`size` at which the tap's file is rotated; five are kept")
+	f.StringVar(&o.tap.tokenFile, "tap-token-file", "", "`file` with the bearer token of the tap's webhook")
+
+	f = s.Group("Listening")
+	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8083", "`address` of /livez, /readyz and /startupz, without TLS; and of /metrics where --metrics-address is empty")
+	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` of /metrics, without login; empty: beside the probes")
+	f.StringVar(&o.metricsCertificate.CertFile, "metrics-tls-cert-file", "", "`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP")
+	f.StringVar(&o.metricsCertificate.KeyFile, "metrics-tls-key-file", "", "`file` with the key of that certificate")
+
+	f = s.Group("Ending")
+	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 20*time.Second, "`duration` from SIGTERM within which what was counted is stored; less than the pod's terminationGracePeriodSeconds")
+	s.Logging(&o.logFormat, &o.logLevel, "text")
+	return s
+}
+
+// parse returns configuration.ErrAnswered after it has answered what the command line asked.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
-	var relays, exporters []string
-	var store, flows, spoolSize string
-	f := pflag.NewFlagSet("flow-collector", pflag.ContinueOnError)
-	f.SetOutput(io.Discard) // errors are written by the caller, once
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster, where the policies are; empty: the service account of the pod it runs in")
-	f.StringVar(&store, "store", "", "flow store: sqlite:FILE, which is created when it is missing, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it")
-	f.StringArrayVar(&relays, "hubble", nil, "member cluster and its Hubble relay, NAME=HOST:PORT; once for each member")
-	f.StringArrayVar(&exporters, "exporter", nil, "member cluster and the file that its Hubble exporter writes, NAME=FILE; NAME=- reads the standard input")
-	f.StringVar(&o.tls.CA, "hubble-tls-ca", "", "certificate authority of the relays; this file and the next two are read again when they change")
-	f.StringVar(&o.tls.Cert, "hubble-tls-cert", "", "the collector's own certificate")
-	f.StringVar(&o.tls.Key, "hubble-tls-key", "", "the key of that certificate")
-	f.StringVar(&o.tls.ServerName, "hubble-tls-server-name", "", "name in the relays' certificates")
-	f.StringVar(&o.healthAddress, "health-address", "127.0.0.1:8083", "address of /healthz, /readyz and /metrics")
-	f.DurationVar(&o.retention, "retention", 30*24*time.Hour, "how long roll-ups and losses are kept")
-	f.StringVar(&flows, "flows", "", "`which` flows are kept one by one, beside the counts of all: all, refused or none; empty: refused with sqlite, all with clickhouse")
-	f.DurationVar(&o.flowRetention, "flow-retention", 3*24*time.Hour, "how long flows are kept one by one")
-	f.StringVar(&o.spoolDir, "spool", "", "`folder` for what is counted while the store is away; empty: only the memory")
-	f.StringVar(&spoolSize, "spool-size", "1Gi", "most that the spool may hold")
-	f.StringVar(&o.tap.to, "tap", "", "write the audit log as JSON lines to stdout, file:PATH or https://...; empty: nowhere")
-	f.StringVar(&o.tap.fileSize, "tap-file-size", "100Mi", "size at which the tap's file is rotated; five are kept")
-	f.StringVar(&o.tap.tokenFile, "tap-token-file", "", "`file` with the bearer token of the tap's webhook")
-	f.StringVar(&o.shareAs, "share-as", "", "share the members with other collectors on the same store, by leases, under this `name`; empty: this one follows all")
-	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
-	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
-	f.BoolVar(&o.version, "version", false, "print the version and exit")
-	if err := f.Parse(args); err != nil {
-		if errors.Is(err, pflag.ErrHelp) {
-			_, err := io.WriteString(out, usage+f.FlagUsages())
-			return o, errors.Join(pflag.ErrHelp, err)
-		}
+	var g given
+	s := settings(&o, &g)
+	o.explain = s.Explain
+	if err := s.ParseProcess(args, out); err != nil {
 		return o, err
 	}
-	if o.version {
-		return o, nil
+	if err := o.take(g); err != nil {
+		return o, s.Explain(err)
 	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	if err := o.validate(); err != nil {
+		return o, s.Explain(err)
 	}
-	var err error
-	if o.store, err = flowstore.Parse(store, os.ReadFile); err != nil {
-		return o, fmt.Errorf("--store: %w", err)
+	return o, s.Print(out)
+}
+
+// take parses what was given.
+func (o *options) take(g given) (err error) {
+	if o.store, err = flowstore.Parse(configuration.InFolder(g.dataDir, "sqlite:", g.store), os.ReadFile); err != nil {
+		return fmt.Errorf("--store: %w", err)
 	}
-	if o.members, err = parseMembers(relays, exporters); err != nil {
-		return o, err
+	if o.members, err = parseMembers(g.relays, g.exporters); err != nil {
+		return err
 	}
-	if o.spoolBytes, err = size("spool-size", spoolSize); err != nil {
-		return o, err
+	if o.spoolBytes, err = size("spool-size", g.spoolSize); err != nil {
+		return err
 	}
 	if o.tap.bytes, err = size("tap-file-size", o.tap.fileSize); err != nil {
-		return o, err
+		return err
 	}
-	if o.flows = hubble.Keep(flows); flows == "" {
+	o.spoolDir = configuration.InFolder(g.dataDir, "", g.spoolDir)
+	o.tap.to = configuration.InFolder(g.dataDir, tapFilePrefix, o.tap.to)
+	if o.flows = hubble.Keep(g.flows); g.flows == "" {
 		o.flows = keeps(o.store)
 	}
-	return o, o.validate()
+	return nil
 }
 
 func (o *options) validate() error {
@@ -122,8 +148,22 @@ func (o *options) validate() error {
 			return err
 		}
 	}
-	if err := hostPort(o.healthAddress); err != nil {
-		return fmt.Errorf("--health-address %q: %w", o.healthAddress, err)
+	if err := serving.CheckAddress("health-address", o.healthAddress); err != nil {
+		return err
+	}
+	if o.metricsAddress != "" {
+		if err := serving.CheckAddress("metrics-address", o.metricsAddress); err != nil {
+			return err
+		}
+	}
+	if err := o.metricsCertificate.Validate("metrics-tls-cert-file", "metrics-tls-key-file"); err != nil {
+		return err
+	}
+	if o.metricsCertificate.Given() && o.metricsAddress == "" {
+		return errors.New("--metrics-tls-cert-file needs --metrics-address: the probes are served without TLS")
+	}
+	if o.shutdownGrace < time.Second {
+		return fmt.Errorf("--shutdown-grace %s: use at least 1s", o.shutdownGrace)
 	}
 	if o.retention < time.Hour {
 		return fmt.Errorf("--retention %s: keep at least one hour", o.retention)
@@ -131,13 +171,7 @@ func (o *options) validate() error {
 	if o.flowRetention < time.Hour || o.flowRetention > o.retention {
 		return fmt.Errorf("--flow-retention %s: keep at least one hour, and no longer than --retention %s", o.flowRetention, o.retention)
 	}
-	if err := o.tap.validate(); err != nil {
-		return err
-	}
-	if o.logFormat != "text" && o.logFormat != "json" {
-		return fmt.Errorf("--log-format %q: use text or json", o.logFormat)
-	}
-	return nil
+	return o.tap.validate()
 }
 
 func (o *options) validateTLS() error {

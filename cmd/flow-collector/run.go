@@ -9,11 +9,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/acp-io/acp/internal/version"
+	"github.com/acp-io/acp/internal/configuration"
 )
 
 // Exit codes.
@@ -26,18 +25,15 @@ const (
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stdout)
 	switch {
-	case errors.Is(err, pflag.ErrHelp):
+	case errors.Is(err, configuration.ErrAnswered):
 		return exitOK
 	case err != nil:
 		fmt.Fprintf(stderr, "flow-collector: %v (see --help)\n", err)
 		return exitUsage
-	case o.version:
-		fmt.Fprintln(stdout, "flow-collector", version.String())
-		return exitOK
 	}
 	log := logger(o, stderr)
 	if err := collect(ctx, o, prometheus.NewRegistry(), stdout, log); err != nil {
-		fmt.Fprintf(stderr, "flow-collector: %v\n", err)
+		fmt.Fprintf(stderr, "flow-collector: %v\n", o.explain(err))
 		return exitError
 	}
 	return exitOK

@@ -11,28 +11,22 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/pflag"
-
-	"github.com/acp-io/acp/internal/version"
+	"github.com/acp-io/acp/internal/configuration"
 )
 
 func main() {
 	o, err := parse(os.Args[1:], os.Stdout)
-	if errors.Is(err, pflag.ErrHelp) {
+	if errors.Is(err, configuration.ErrAnswered) {
 		return
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "portal: %s; see --help\n", err)
 		os.Exit(2)
 	}
-	if o.version {
-		fmt.Println("portal", version.String())
-		return
-	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx, o, logger(o.logFormat, o.logLevel, os.Stderr)); err != nil {
-		fmt.Fprintln(os.Stderr, "portal:", err)
+		fmt.Fprintln(os.Stderr, "portal:", o.explain(err))
 		stop()
 		os.Exit(1)
 	}

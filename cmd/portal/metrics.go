@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -15,18 +13,11 @@ import (
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
-// listenMetrics has a listener of its own, so that what the portal counts is not for everyone who reaches the portal.
-func listenMetrics(ctx context.Context, address string) (net.Listener, error) {
-	if address == "" {
-		return nil, nil
-	}
-	return listen(ctx, address)
-}
-
-func metricsServer(registry *prometheus.Registry) *http.Server {
+// metricsHandler has an address of its own, so that what the portal counts is not for everyone who reaches the portal.
+func metricsHandler(registry *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	return &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 5 * time.Second, WriteTimeout: 30 * time.Second, MaxHeaderBytes: 8 << 10}
+	return mux
 }
 
 func counted(tickets *gormstore.Store, credentials *credentialstore.Store) func(context.Context) (portal.Stats, error) {

@@ -32,7 +32,7 @@ func keeper(o options, config *rest.Config, lines ledger.Reader, log *slog.Logge
 	if err != nil {
 		return nil, fmt.Errorf("make the host cluster's client: %w", err)
 	}
-	anchors, err := anchor.Parse(o.ledgerAnchors, cluster)
+	anchors, err := anchor.Parse(o.ledgerAnchors, cluster, o.namespace)
 	if err != nil {
 		return nil, fmt.Errorf("--ledger-anchor %w", err)
 	}

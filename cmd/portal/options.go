@@ -5,101 +5,127 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net"
-	"net/netip"
-	"net/url"
 	"os"
 	"strings"
 	"time"
 
-	"github.com/spf13/pflag"
-
 	"github.com/acp-io/acp/internal/audit/flowstore"
 	"github.com/acp-io/acp/internal/audit/insight"
 	"github.com/acp-io/acp/internal/catalog/workloads"
+	"github.com/acp-io/acp/internal/configuration"
 	"github.com/acp-io/acp/internal/database"
+	"github.com/acp-io/acp/internal/serving"
+	"github.com/acp-io/acp/internal/version"
 )
 
 type options struct {
-	listen, publicURL, kubeconfig, flowStore, catalog string
-	database, databaseURLFile                         string
-	issuer, clientID, clientSecretFile                string
-	backstage, backstageTokenFile                     string
-	sessionIdle, backstageEvery                       time.Duration
-	metricsAddress                                    string
-	trustedProxies                                    []string
-	notify                                            string
-	ledgerAnchors                                     []string
-	ledgerAnchorEvery                                 time.Duration
-	workloadAddresses                                 int
-	evidenceWindow                                    time.Duration
-	evidenceThreshold                                 int
-	demo, version                                     bool
-	logFormat                                         string
-	logLevel                                          slog.Level
+	listen, publicURL, kubeconfig, namespace string
+	certificate, metricsCertificate          serving.Certificate
+	healthAddress, metricsAddress            string
+	trustedProxies                           []string
+	shutdownDelay, shutdownGrace             time.Duration
+	dataDir, database, databaseURLFile       string
+	flowStore, catalog                       string
+	issuer, clientID, clientSecretFile       string
+	backstage, backstageTokenFile            string
+	sessionIdle, backstageEvery              time.Duration
+	notify                                   string
+	ledgerAnchors                            []string
+	ledgerAnchorEvery                        time.Duration
+	workloadAddresses                        int
+	evidenceWindow                           time.Duration
+	evidenceThreshold                        int
+	demo                                     bool
+	logFormat                                string
+	logLevel                                 slog.Level
+	// explain adds to an error where the settings that it names come from.
+	explain func(error) error
 }
 
-func parse(args []string, out io.Writer) (options, error) {
-	var o options
-	f := pflag.NewFlagSet("portal", pflag.ContinueOnError)
-	f.SetOutput(out)
-	f.SortFlags = false
-	f.Usage = func() {
-		fmt.Fprintf(out, "portal serves ACP's web application and API, and brings approved requests into the host cluster.\n\nFlags:\n%s", f.FlagUsages())
-	}
-	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on; 127.0.0.1 only, a proxy with TLS goes in front")
-	f.StringVar(&o.publicURL, "public-url", "", "`URL` at which browsers reach the portal; empty: http://<listen>")
+// settings defines the settings of the portal.
+func settings(o *options) *configuration.Settings {
+	s := configuration.New("portal", "portal serves ACP's web application and API, and brings approved requests into the host cluster.", version.String)
+
+	f := s.Group("Listening")
+	f.StringVar(&o.listen, "listen", "127.0.0.1:8080", "`address` to listen on; one that other machines reach needs a certificate or --trusted-proxies")
+	f.StringVar(&o.publicURL, "public-url", "", "`URL` at which browsers reach the portal; required unless --listen is on 127.0.0.1")
+	f.StringVar(&o.certificate.CertFile, "tls-cert-file", "", "`file` with the certificate for --listen, read again when it changes; empty: plain HTTP")
+	f.StringVar(&o.certificate.KeyFile, "tls-key-file", "", "`file` with the key of that certificate")
+	f.StringSliceVar(&o.trustedProxies, "trusted-proxies", nil, "`addresses` of the reverse proxies in front (10.0.0.5 or 10.0.0.0/24): only their X-Forwarded-For and X-Forwarded-Proto are believed, and over plain HTTP only they are served")
+	f.StringVar(&o.healthAddress, "health-address", "", "`address` of /livez, /readyz and /startupz, without TLS and login; empty: none")
+	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` of Prometheus metrics at /metrics, without login; empty: none")
+	f.StringVar(&o.metricsCertificate.CertFile, "metrics-tls-cert-file", "", "`file` with the certificate for --metrics-address, read again when it changes; empty: plain HTTP")
+	f.StringVar(&o.metricsCertificate.KeyFile, "metrics-tls-key-file", "", "`file` with the key of that certificate")
+
+	f = s.Group("Ending")
+	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "`duration` after SIGTERM in which requests are still taken, while /readyz fails, so that load balancers notice")
+	f.DurationVar(&o.shutdownGrace, "shutdown-grace", 20*time.Second, "`duration` from SIGTERM within which requests end and approved changes that are due are written; less than the pod's terminationGracePeriodSeconds")
+
+	f = s.Group("Host cluster")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `file` of the host cluster; empty: the service account of the pod it runs in")
+	f.StringVar(&o.namespace, "namespace", "acp-system", "`namespace` of ACP in the host cluster: of the ledger's anchor, and of the Events that say who changed an object")
+
+	f = s.Group("Data")
+	f.StringVar(&o.dataDir, "data-dir", ".", "`folder` in which relative sqlite: paths are; the portal writes nowhere else, except to the folder for temporary files")
 	f.StringVar(&o.database, "database", "sqlite:portal.db", "`database` of tickets, sessions and ledger: sqlite:FILE, or postgres://USER@HOST/NAME")
 	f.StringVar(&o.databaseURLFile, "database-url-file", "", "`file` with the database, in place of --database; for a URL that has a password")
+	s.SecretsBelong("database", "put the URL into a file and name that with --database-url-file")
 	f.StringVar(&o.flowStore, "flow-store", "sqlite:flows.db", "flow `store` that flow-collector writes: sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE, or @FILE with such an address in it; only read")
-	f.IntVar(&o.workloadAddresses, "workload-addresses", workloads.DefaultAddresses, "`number` of addresses outside the fleet that owners may register for one application (1 to 131072); beyond it the security team registers")
-	f.DurationVar(&o.evidenceWindow, "evidence-window", insight.DefaultWindow, "`duration` of the past that scores, replays and proposals look at (1m to 744h)")
-	f.IntVar(&o.evidenceThreshold, "evidence-threshold", insight.DefaultThreshold, "`score` (0 to 100) from which on a resource can be enforced without an override; 0: always")
+	s.SecretsBelong("flow-store", "put the address into a file and give @FILE")
+
+	f = s.Group("Catalog")
 	f.StringVar(&o.catalog, "catalog", "", "`folder` of Backstage entity files and CSV files: who owns what; it or --catalog-backstage is required")
 	f.StringVar(&o.backstage, "catalog-backstage", "", "`URL` of a Backstage backend whose catalog is read")
 	f.StringVar(&o.backstageTokenFile, "catalog-backstage-token-file", "", "`file` with the bearer token for it; read anew each time")
 	f.DurationVar(&o.backstageEvery, "catalog-backstage-every", 5*time.Minute, "`duration` between two readings of it (at least 10s)")
+	f.IntVar(&o.workloadAddresses, "workload-addresses", workloads.DefaultAddresses, "`number` of addresses outside the fleet that owners may register for one application (1 to 131072); beyond it the security team registers")
+
+	f = s.Group("Login")
 	f.StringVar(&o.issuer, "oidc-issuer", "", "`URL` of the OIDC provider; required")
 	f.StringVar(&o.clientID, "oidc-client-id", "acp-portal", "OIDC client `id`")
-	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret; empty: a public client")
-	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (at most 24h)")
-	f.StringSliceVar(&o.trustedProxies, "trusted-proxy", nil, "`addresses` of reverse proxies (10.0.0.5 or 10.0.0.0/24) whose X-Forwarded-For is believed, for rate limits and the log")
-	f.StringVar(&o.metricsAddress, "metrics-address", "", "`address` on this machine that serves Prometheus metrics at /metrics; empty: none")
+	f.StringVar(&o.clientSecretFile, "oidc-client-secret-file", "", "`file` with the OIDC client secret, read at each login; empty: a public client")
+	f.DurationVar(&o.sessionIdle, "session-idle", 8*time.Hour, "`duration` after which an idle session ends (1m to 24h); a session ends after 24h in any case")
+
+	f = s.Group("Evidence")
+	f.DurationVar(&o.evidenceWindow, "evidence-window", insight.DefaultWindow, "`duration` of the past that scores, replays and proposals look at (1m to 744h)")
+	f.IntVar(&o.evidenceThreshold, "evidence-threshold", insight.DefaultThreshold, "`score` (0 to 100) from which on a resource can be enforced without an override; 0: always")
+
+	f = s.Group("Notifications and ledger")
 	f.StringVar(&o.notify, "notify", "", "`file` that says how people are told by mail, Slack and webhooks; empty: only in the portal")
 	f.StringArrayVar(&o.ledgerAnchors, "ledger-anchor", []string{"configmap"}, "`place` that keeps the ledger's head: configmap, file:PATH, webhook:URL,KEYFILE, or none; repeatable")
 	f.DurationVar(&o.ledgerAnchorEvery, "ledger-anchor-every", 10*time.Minute, "`duration` between two heads that are kept (at least 1s)")
 	f.BoolVar(&o.demo, "demo", false, "say in the web application that this is a playground")
-	f.StringVar(&o.logFormat, "log-format", "text", "`format` of the log: text or json")
-	f.TextVar(&o.logLevel, "log-level", slog.LevelInfo, "lowest `level` that is logged: debug, info, warn or error")
-	f.BoolVar(&o.version, "version", false, "print the version and exit")
-	if err := f.Parse(args); err != nil {
+	s.Logging(&o.logFormat, &o.logLevel, "text")
+	return s
+}
+
+// parse returns configuration.ErrAnswered after it has answered what the command line asked.
+func parse(args []string, out io.Writer) (options, error) {
+	var o options
+	s := settings(&o)
+	o.explain = s.Explain
+	if err := s.ParseProcess(args, out); err != nil {
 		return o, err
 	}
-	if o.version {
-		return o, nil
+	if o.databaseURLFile != "" && s.Given("database") {
+		return o, s.Explain(errors.New("--database and --database-url-file are two answers to one question: give one of them"))
 	}
-	if f.NArg() > 0 {
-		return o, fmt.Errorf("unexpected argument %q", f.Arg(0))
+	if err := o.check(); err != nil {
+		return o, s.Explain(err)
 	}
-	if o.publicURL == "" {
-		o.publicURL = "http://" + o.listen
-	}
-	if o.databaseURLFile != "" && f.Changed("database") {
-		return o, errors.New("--database and --database-url-file are two answers to one question: give one of them")
-	}
-	return o, o.check()
+	o.complete()
+	return o, s.Print(out)
 }
 
 func (o *options) check() error {
-	if !here(o.listen) {
-		return fmt.Errorf("--listen %q: use 127.0.0.1:PORT; other machines reach the portal through a proxy with TLS", o.listen)
-	}
-	if o.metricsAddress != "" && !here(o.metricsAddress) {
-		return fmt.Errorf("--metrics-address %q: use 127.0.0.1:PORT", o.metricsAddress)
-	}
-	if _, err := proxies(o.trustedProxies); err != nil {
+	if err := o.checkListening(); err != nil {
 		return err
+	}
+	if o.shutdownDelay < 0 || o.shutdownGrace < time.Second || o.shutdownDelay >= o.shutdownGrace {
+		return fmt.Errorf("--shutdown-grace %s: use at least 1s, and more than --shutdown-delay %s, which is a part of it", o.shutdownGrace, o.shutdownDelay)
+	}
+	if o.namespace == "" {
+		return errors.New("--namespace must not be empty")
 	}
 	if o.catalog == "" && o.backstage == "" {
 		return errors.New("--catalog or --catalog-backstage is required: a folder of Backstage entity files, or a Backstage installation, says who owns what")
@@ -119,16 +145,8 @@ func (o *options) check() error {
 	if o.ledgerAnchorEvery < time.Second {
 		return fmt.Errorf("--ledger-anchor-every %s: use at least 1s", o.ledgerAnchorEvery)
 	}
-	if o.logFormat != "text" && o.logFormat != "json" {
-		return fmt.Errorf("--log-format %q: use text or json", o.logFormat)
-	}
 	if err := database.Check(o.database); err != nil {
 		return fmt.Errorf("--database: %w", err)
-	}
-	if u, err := url.Parse(o.database); err == nil && u.User != nil {
-		if _, has := u.User.Password(); has {
-			return errors.New("--database has a password, which every user of the machine could read: put the URL into a file and name that with --database-url-file")
-		}
 	}
 	if _, err := flowstore.Parse(o.flowStore, os.ReadFile); err != nil {
 		return fmt.Errorf("--flow-store: %w", err)
@@ -136,26 +154,44 @@ func (o *options) check() error {
 	return nil
 }
 
-// here tells whether only this machine can reach an address.
-func here(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	ip := net.ParseIP(host)
-	return err == nil && ip != nil && ip.IsLoopback()
+// checkListening refuses what would send passwords and cookies through a network in the clear.
+func (o *options) checkListening() error {
+	for name, address := range map[string]string{"listen": o.listen, "health-address": o.healthAddress, "metrics-address": o.metricsAddress} {
+		if address == "" && name != "listen" {
+			continue
+		}
+		if err := serving.CheckAddress(name, address); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(o.certificate.Validate("tls-cert-file", "tls-key-file"), o.metricsCertificate.Validate("metrics-tls-cert-file", "metrics-tls-key-file")); err != nil {
+		return err
+	}
+	if _, err := serving.Prefixes("trusted-proxies", o.trustedProxies); err != nil {
+		return err
+	}
+	here, https := serving.Loopback(o.listen), strings.HasPrefix(o.publicURL, "https://")
+	switch {
+	case !here && !o.certificate.Given() && len(o.trustedProxies) == 0:
+		return fmt.Errorf("--listen %q would serve other machines without TLS: give --tls-cert-file and --tls-key-file, or name the proxies with TLS that are in front with --trusted-proxies, or listen on 127.0.0.1", o.listen)
+	case !here && o.publicURL == "":
+		return fmt.Errorf("--public-url is required with --listen %q: it is where browsers and the login provider send people", o.listen)
+	case o.publicURL != "" && !https && (!here || o.certificate.Given()):
+		return fmt.Errorf("--public-url %q has to be https: the portal is served with TLS, by itself or by a proxy", o.publicURL)
+	}
+	return nil
 }
 
-func proxies(in []string) ([]netip.Prefix, error) {
-	var out []netip.Prefix
-	for _, s := range in {
-		p, err := netip.ParsePrefix(s)
-		if a, e := netip.ParseAddr(s); e == nil {
-			p, err = a.Prefix(a.BitLen())
+// complete fills in what follows from other settings.
+func (o *options) complete() {
+	if o.publicURL == "" {
+		o.publicURL = "http://" + o.listen
+		if o.certificate.Given() {
+			o.publicURL = "https://" + o.listen
 		}
-		if err != nil {
-			return nil, fmt.Errorf("--trusted-proxy %q: use an address such as 10.0.0.5, or a prefix such as 10.0.0.0/24", s)
-		}
-		out = append(out, p.Masked())
 	}
-	return out, nil
+	o.database = configuration.InFolder(o.dataDir, "sqlite:", o.database)
+	o.flowStore = configuration.InFolder(o.dataDir, "sqlite:", o.flowStore)
 }
 
 // dsn of the portal's database.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
+	"github.com/acp-io/acp/internal/configuration"
 )
 
 func TestWrongCallsAreExplained(t *testing.T) {
@@ -18,23 +18,34 @@ func TestWrongCallsAreExplained(t *testing.T) {
 		args   []string
 		want   string
 	}{
-		"unknown flag":    {"a typing mistake", []string{"--catalogue=x"}, "unknown flag: --catalogue"},
-		"argument":        {"nothing is taken without a flag", []string{"--catalog=x", "now"}, `unexpected argument "now"`},
-		"no catalog":      {"who owns what", nil, "--catalog or --catalog-backstage is required"},
-		"often":           {"a company's Backstage is no file", []string{"--catalog-backstage=https://backstage.example.com", "--catalog-backstage-every=1s"}, "at least 10s"},
-		"other interface": {"only a proxy with TLS is reached from elsewhere", []string{"--catalog=x", "--listen=0.0.0.0:8080"}, "use 127.0.0.1:PORT"},
-		"other store":     {"a backend that is not there", []string{"--catalog=x", "--database=mysql:x"}, "use sqlite:FILE"},
-		"half a URL":      {"a database has a name", []string{"--catalog=x", "--database=postgres://acp@127.0.0.1:port/acp"}, "cannot be read"},
-		"password":        {"other users see the command line", []string{"--catalog=x", "--database=postgres://acp:hush@127.0.0.1/acp"}, "--database-url-file"},
-		"two databases":   {"one of them would be ignored", []string{"--catalog=x", "--database=sqlite:x", "--database-url-file=y"}, "give one of them"},
-		"anchors":         {"not without a pause", []string{"--catalog=x", "--ledger-anchor-every=0s"}, "at least 1s"},
-		"addresses":       {"nobody could register", []string{"--catalog=x", "--workload-addresses=0"}, "131072"},
-		"window":          {"more than a month is too much to read", []string{"--catalog=x", "--evidence-window=1000h"}, "744h"},
-		"threshold":       {"a score has an end", []string{"--catalog=x", "--evidence-threshold=101"}, "between 0 and 100"},
-		"metrics":         {"they are for this machine's Prometheus", []string{"--catalog=x", "--metrics-address=:9090"}, "use 127.0.0.1:PORT"},
-		"proxy":           {"not an address", []string{"--catalog=x", "--trusted-proxy=proxy.example.com"}, "use an address such as 10.0.0.5"},
-		"format":          {"two are known", []string{"--catalog=x", "--log-format=xml"}, "use text or json"},
-		"level":           {"four are known", []string{"--catalog=x", "--log-level=loud"}, "--log-level"},
+		"unknown flag":  {"a typing mistake", []string{"--catalogue=x"}, "unknown flag: --catalogue"},
+		"argument":      {"nothing is taken without a flag", []string{"--catalog=x", "now"}, `unexpected argument "now"`},
+		"no catalog":    {"who owns what", nil, "--catalog or --catalog-backstage is required"},
+		"often":         {"a company's Backstage is no file", []string{"--catalog-backstage=https://backstage.example.com", "--catalog-backstage-every=1s"}, "at least 10s"},
+		"plain":         {"passwords would cross the network in the clear", []string{"--catalog=x", "--listen=0.0.0.0:8080", "--public-url=https://acp.example.com"}, "give --tls-cert-file and --tls-key-file, or name the proxies"},
+		"plain, any":    {"all interfaces are more than this machine", []string{"--catalog=x", "--listen=:8080", "--public-url=https://acp.example.com"}, "without TLS"},
+		"half a pair":   {"a certificate has a key", []string{"--catalog=x", "--tls-cert-file=x"}, "--tls-cert-file and --tls-key-file are needed together"},
+		"no public URL": {"the login provider sends people somewhere", []string{"--catalog=x", "--listen=:8080", "--trusted-proxies=10.0.0.1"}, "--public-url is required"},
+		"public http":   {"cookies would be sent in the clear", []string{"--catalog=x", "--listen=:8080", "--trusted-proxies=10.0.0.1", "--public-url=http://127.0.0.1:8080"}, "has to be https"},
+		"TLS, http":     {"nobody would get in", []string{"--catalog=x", "--tls-cert-file=x", "--tls-key-file=y", "--public-url=http://127.0.0.1:8080"}, "has to be https"},
+		"everyone":      {"then nobody is a proxy", []string{"--catalog=x", "--trusted-proxies=0.0.0.0/0"}, "stands for everyone"},
+		"no address":    {"a port is missing", []string{"--catalog=x", "--listen=localhost"}, "is not HOST:PORT"},
+		"health":        {"a port is missing", []string{"--catalog=x", "--health-address=8081"}, "--health-address"},
+		"delay":         {"nothing would be left to end in", []string{"--catalog=x", "--shutdown-delay=20s"}, "more than --shutdown-delay"},
+		"namespace":     {"it has to be somewhere", []string{"--catalog=x", "--namespace="}, "--namespace must not be empty"},
+		"secret":        {"other users see the command line", []string{"--catalog=x", "--oidc-client-secret=hush"}, "oidc-client-secret-file"},
+		"other store":   {"a backend that is not there", []string{"--catalog=x", "--database=mysql:x"}, "use sqlite:FILE"},
+		"half a URL":    {"a database has a name", []string{"--catalog=x", "--database=postgres://acp@127.0.0.1:port/acp"}, "cannot be read"},
+		"password":      {"other users see the command line", []string{"--catalog=x", "--database=postgres://acp:hush@127.0.0.1/acp"}, "--database-url-file"},
+		"two databases": {"one of them would be ignored", []string{"--catalog=x", "--database=sqlite:x", "--database-url-file=y"}, "give one of them"},
+		"anchors":       {"not without a pause", []string{"--catalog=x", "--ledger-anchor-every=0s"}, "at least 1s"},
+		"addresses":     {"nobody could register", []string{"--catalog=x", "--workload-addresses=0"}, "131072"},
+		"window":        {"more than a month is too much to read", []string{"--catalog=x", "--evidence-window=1000h"}, "744h"},
+		"threshold":     {"a score has an end", []string{"--catalog=x", "--evidence-threshold=101"}, "between 0 and 100"},
+		"metrics":       {"a port is missing", []string{"--catalog=x", "--metrics-address=9090"}, "--metrics-address"},
+		"proxy":         {"not an address", []string{"--catalog=x", "--trusted-proxies=proxy.example.com"}, "use an address such as 10.0.0.5"},
+		"format":        {"two are known", []string{"--catalog=x", "--log-format=xml"}, "use text or json"},
+		"level":         {"four are known", []string{"--catalog=x", "--log-level=loud"}, "--log-level"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out bytes.Buffer
@@ -70,14 +81,33 @@ func TestDatabaseFromAFile(t *testing.T) {
 
 func TestHelpIsTheOnlyThingWritten(t *testing.T) {
 	var out bytes.Buffer
-	if _, err := parse([]string{"--help"}, &out); !errors.Is(err, pflag.ErrHelp) || !strings.Contains(out.String(), "--oidc-issuer") {
+	if _, err := parse([]string{"--help"}, &out); !errors.Is(err, configuration.ErrAnswered) || !strings.Contains(out.String(), "--oidc-issuer") {
 		t.Errorf("%v, %q", err, out.String())
 	}
 }
 
 func TestDefaults(t *testing.T) {
-	o, err := parse([]string{"--catalog=x", "--listen=127.0.0.1:9"}, t.Output())
-	if err != nil || o.publicURL != "http://127.0.0.1:9" || o.logLevel != slog.LevelInfo {
-		t.Errorf("%+v, %v", o, err)
+	for name, tc := range map[string]struct {
+		args []string
+		want string
+	}{
+		"this machine":           {[]string{"--listen=127.0.0.1:9"}, "http://127.0.0.1:9"},
+		"this machine, with TLS": {[]string{"--listen=127.0.0.1:9", "--tls-cert-file=c", "--tls-key-file=k"}, "https://127.0.0.1:9"},
+		"TLS of its own":         {[]string{"--listen=:9", "--tls-cert-file=c", "--tls-key-file=k", "--public-url=https://a.example"}, "https://a.example"},
+		"behind a proxy":         {[]string{"--listen=10.0.0.1:9", "--trusted-proxies=10.0.0.0/24", "--public-url=https://a.example"}, "https://a.example"},
+	} {
+		o, err := parse(append([]string{"--catalog=x", "--data-dir=/data"}, tc.args...), t.Output())
+		if err != nil || o.publicURL != tc.want || o.logLevel != slog.LevelInfo || o.database != "sqlite:/data/portal.db" || o.flowStore != "sqlite:/data/flows.db" {
+			t.Errorf("%s: %+v, %v", name, o, err)
+		}
+	}
+}
+
+// TestErrorsNameWhereASettingComesFrom: in a pod nobody sees a command line.
+func TestErrorsNameWhereASettingComesFrom(t *testing.T) {
+	t.Setenv("ACP_PORTAL_LISTEN", ":8080")
+	_, err := parse([]string{"--catalog=x"}, t.Output())
+	if err == nil || !strings.Contains(err.Error(), "listen is set by environment variable ACP_PORTAL_LISTEN") {
+		t.Error(err)
 	}
 }

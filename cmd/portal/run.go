@@ -7,14 +7,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/url"
 	"os"
 	"runtime/debug"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -32,6 +30,7 @@ import (
 	"github.com/acp-io/acp/internal/database"
 	"github.com/acp-io/acp/internal/externalchanges"
 	outsidestore "github.com/acp-io/acp/internal/externalchanges/gormstore"
+	"github.com/acp-io/acp/internal/health"
 	"github.com/acp-io/acp/internal/hostcluster"
 	"github.com/acp-io/acp/internal/idempotency"
 	oncestore "github.com/acp-io/acp/internal/idempotency/gormstore"
@@ -46,6 +45,7 @@ import (
 	"github.com/acp-io/acp/internal/portal/host"
 	"github.com/acp-io/acp/internal/rollout"
 	rolloutstore "github.com/acp-io/acp/internal/rollout/gormstore"
+	"github.com/acp-io/acp/internal/serving"
 	"github.com/acp-io/acp/internal/wallclock"
 	"github.com/acp-io/acp/web"
 )
@@ -76,11 +76,29 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
-	listener, err := listen(ctx, o.listen)
+	// What was begun is finished after ctx has ended, so the parts work in a context of their own.
+	signal := ctx
+	ctx, cancel := context.WithCancel(context.WithoutCancel(signal))
+	defer cancel()
+	streams, endStreams := context.WithCancel(ctx)
+	defer endStreams()
+	// A signal breaks off the start, but nothing that outlives it.
+	starting, breakOff := context.WithCancel(ctx)
+	defer breakOff()
+	started := context.AfterFunc(signal, breakOff)
+
+	probes := health.New()
+	beside := serving.NewGroup()
+	defer func() { _ = beside.Close() }() // nothing is lost with a probe
+	if err := serveBeside(ctx, beside, o, probes, registry); err != nil {
+		return err
+	}
+	front := &http.Server{}
+	entry, err := serving.Listen(ctx, serving.Config{Setting: "listen", Address: o.listen, Certificate: o.certificate, Server: front})
 	if err != nil {
 		return err
 	}
-	defer func() { _ = listener.Close() }() // closed by the server already, unless starting failed
+	defer func() { _ = entry.Close() }() // closed already, unless starting failed
 	secret := func() (string, error) { return readSecret(o.clientSecretFile) }
 	if _, err := secret(); err != nil {
 		return err
@@ -97,7 +115,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err != nil {
 		return err
 	}
-	db, err := database.OpenChanging(ctx, dsn, o.dsn)
+	probes.Starting("opening the database and bringing its schema up to date")
+	db, err := database.OpenChanging(starting, dsn, o.dsn)
 	if err != nil {
 		return err
 	}
@@ -107,7 +126,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		}
 	}()
 	store := gormstore.New(db)
-	directory, err := openCatalog(ctx, o, db, log)
+	probes.Starting("reading the catalog")
+	directory, err := openCatalog(starting, o, db, log)
 	if err != nil {
 		return err
 	}
@@ -119,22 +139,20 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	flows := openFlows(where)
 	defer func() { _ = flows.Close() }() // only read
 
-	trusted, err := proxies(o.trustedProxies)
+	trusted, err := serving.Prefixes("trusted-proxies", o.trustedProxies)
 	if err != nil {
 		return err
 	}
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metricsListener, err := listenMetrics(ctx, o.metricsAddress)
-	if err != nil {
-		return err
-	}
+	probes.Starting("contacting the host cluster")
 	hub := portal.NewHub()
 	h, err := host.New(config, hub.Resource, log)
 	if err != nil {
 		return err
 	}
+	h.InNamespace(o.namespace)
 	directory.Grants = h.GrantsOf
-	if err := h.CheckKinds(ctx); errors.Is(err, host.ErrKindMissing) {
+	if err := h.CheckKinds(starting); errors.Is(err, host.ErrKindMissing) {
 		return err
 	} else if err != nil {
 		log.Warn("the host cluster cannot be reached; the portal starts and waits for it", "error", err)
@@ -146,6 +164,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		}})
 	times := portal.NewTicketTimes(registry)
 	var outbox []*approval.Worker
+	finish := make(chan struct{}) // closed when no request can make a job any more
 	states := rolloutstore.New(db)
 	seen := rollout.NewInsight(rollout.InsightConfig{Flows: flows, Snapshot: h.Snapshot, Fleet: h.Fleet, Enforced: h.Enforced, Store: states, Window: o.evidenceWindow, Threshold: o.evidenceThreshold, Now: wallclock.Now})
 	tickets, err := approval.NewService(approval.Config{Store: store, Catalog: directory.Catalog, Host: h, Evidence: seen, Now: wallclock.Now,
@@ -175,7 +194,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	guard := &rollout.Watcher{Service: rollouts, Name: replica, Denials: seen, Tickets: rollout.Requests{Service: tickets}, Resources: h.Enforced, Every: guardEvery, Log: log}
 	for i := range workers {
 		outbox = append(outbox, approval.NewWorker(approval.WorkerConfig{Name: fmt.Sprintf("%s-%d", replica, i), Service: tickets, Writer: writer, Objects: writer,
-			PolicyName: policy.PolicyNameFor, DefaultMode: h.DefaultMode, Log: log, Lease: jobLease, Poll: storeEvery, Wrote: follower.Look}))
+			PolicyName: policy.PolicyNameFor, DefaultMode: h.DefaultMode, Log: log, Lease: jobLease, Poll: storeEvery, Finish: finish, Wrote: follower.Look}))
 	}
 	dist, err := fs.Sub(web.Dist, "dist")
 	if err != nil {
@@ -191,7 +210,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err != nil {
 		return err
 	}
-	server, err := portal.New(ctx, portal.Config{PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Downgrades: downgrades, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
+	server, err := portal.New(streams, portal.Config{Accepting: probes.Accepting, PublicURL: publicURL, Tickets: tickets, Host: h, Flows: flows, EvidenceWindow: o.evidenceWindow, Insight: seen, Rollout: rollouts, Downgrades: downgrades, Directory: directory, Once: once, Inbox: notifications, Channels: channels.People, Workloads: registrar, Ledger: ledgerstore.NewReader(db),
 		Witnesses: func(ctx context.Context) ([]ledger.Witness, error) { return anchor.Witnesses(ctx, anchors.Anchors) }, Sessions: credentials.Manager(),
 		Credentials: &credential.Service{Store: credentials, Now: wallclock.Now}, TrustedProxies: trusted, Metrics: registry, Stats: counted(store, credentials),
 		SessionIdle: o.sessionIdle, Issuer: o.issuer, ClientID: o.clientID, ClientSecret: secret, Web: dist, Hub: hub, Demo: o.demo, Now: wallclock.Now, Log: log})
@@ -199,10 +218,8 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var background sync.WaitGroup
-	var hostErr error
+	var background, working sync.WaitGroup
+	ended := make(chan error, 1) // of the host cluster's reader
 	background.Go(func() { directory.Run(ctx, catalogEvery) })
 	background.Go(func() { hub.FollowStore(ctx, store, wallclock.Now, storeEvery, log) })
 	background.Go(func() { hub.FollowInboxes(ctx, notifications, storeEvery, log) })
@@ -220,53 +237,35 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		background.Go(func() { run(ctx) })
 	}
 	for _, w := range outbox {
-		background.Go(func() { w.Run(ctx) })
+		working.Go(func() { w.Run(ctx) })
 	}
 	background.Go(func() {
 		if err := h.Run(ctx); err != nil && ctx.Err() == nil {
-			hostErr = err
-			cancel()
+			ended <- err
 		}
 	})
-	if metricsListener != nil {
-		background.Go(func() {
-			if err := serve(ctx, metricsListener, metricsServer(registry)); err != nil {
-				log.Error("metrics are not served", "error", err)
-			}
-		})
-	}
+	probes.Require("portal", func(ctx context.Context) error { _, err := server.Ready(ctx); return err })
+	server.Configure(front)
+	served := make(chan error, 1)
+	go func() { served <- entry.Serve() }()
+	started()
+	probes.Started()
 	log.Info("portal is served", "address", o.publicURL)
-	err = serve(ctx, listener, server.Listen())
+
+	select {
+	case <-signal.Done():
+	case err = <-served:
+	case err = <-ended:
+	case err = <-beside.Failed():
+	}
+	end := ending{delay: o.shutdownDelay, grace: o.shutdownGrace, probes: probes, endStreams: endStreams, entry: entry, finish: func() { close(finish) }, working: &working, log: log}
+	if err != nil {
+		end.delay = 0
+	}
+	err = errors.Join(err, end.run(ctx))
 	cancel()
 	background.Wait()
-	return errors.Join(err, hostErr)
-}
-
-func serve(ctx context.Context, l net.Listener, srv *http.Server) error {
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
-	select {
-	case err := <-failed:
-		return fmt.Errorf("serve: %w", err)
-	case <-ctx.Done():
-	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
-	defer cancel()
-	if err := srv.Shutdown(end); err != nil {
-		return errors.Join(fmt.Errorf("shut down: %w", err), srv.Close())
-	}
-	return nil
-}
-
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s is in use by another program: stop it or choose another --listen", address)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, err)
-	}
-	return l, nil
+	return err
 }
 
 func readSecret(file string) (string, error) {

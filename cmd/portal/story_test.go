@@ -47,7 +47,7 @@ type fleet struct {
 	c client.Client
 }
 
-func newFleet(t testing.TB, config *rest.Config) *fleet {
+func newFleetClient(t testing.TB, config *rest.Config) client.Client {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -57,7 +57,12 @@ func newFleet(t testing.TB, config *rest.Config) *fleet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fleet{t: t, c: c}
+	return c
+}
+
+func newFleet(t testing.TB, config *rest.Config) *fleet {
+	t.Helper()
+	f := &fleet{t: t, c: newFleetClient(t, config)}
 	for _, o := range []client.Object{
 		&v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
 			LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}},
@@ -65,7 +70,7 @@ func newFleet(t testing.TB, config *rest.Config) *fleet {
 		&v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}},
 		&v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "bobs-cluster"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: v1alpha1.ModeEnforce}},
 	} {
-		if err := c.Create(t.Context(), o); err != nil {
+		if err := f.c.Create(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}
 	}

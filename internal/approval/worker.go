@@ -61,6 +61,8 @@ type WorkerConfig struct {
 	Lease       time.Duration // longer than a write takes
 	Poll        time.Duration // for jobs of other replicas, and for jobs that wait
 	Wrote       func(policy string)
+	// Finish, when it is closed, makes Run return as soon as no job is due; nil: Run returns only when its context ends.
+	Finish <-chan struct{}
 }
 
 // Worker does the outbox's jobs: it brings approved items into the host cluster and revoked ones out of it.
@@ -87,17 +89,22 @@ func (w *Worker) Wake() {
 	}
 }
 
-// Run until the context ends.
+// Run works until the context ends, or until Finish is closed and no job is due.
 func (w *Worker) Run(ctx context.Context) {
 	t := time.NewTicker(w.Poll)
 	defer t.Stop()
-	for {
+	for finishing := false; ; {
 		if err := w.Drain(ctx); err != nil && ctx.Err() == nil {
 			w.Log.Error("the outbox could not be worked on; it is tried again", "error", err)
+		}
+		if finishing {
+			return
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-w.Finish:
+			finishing = true // once more, for the jobs that were made meanwhile
 		case <-w.wake:
 		case <-t.C:
 		}

@@ -23,7 +23,8 @@ import (
 // TestSlowCallers: neither headers nor a body can be drawn out, and idle connections end.
 func TestSlowCallers(t *testing.T) {
 	x := newSite(t)
-	srv := x.Listen()
+	srv := &http.Server{}
+	x.Configure(srv)
 	if srv.ReadHeaderTimeout <= 0 || srv.ReadHeaderTimeout > 10*time.Second || srv.ReadTimeout <= 0 || srv.WriteTimeout <= 0 || srv.IdleTimeout <= 0 || srv.MaxHeaderBytes > 64<<10 {
 		t.Errorf("%+v", srv)
 	}

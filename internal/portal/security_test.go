@@ -234,7 +234,7 @@ func TestOtherNamesOfThisMachine(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		req.URL, req.Host = u, host
+		req.URL, req.Host, req.RemoteAddr = u, host, "127.0.0.1:1"
 		req.Header.Set("Accept", "text/html")
 		w := httptest.NewRecorder()
 		x.ServeHTTP(w, req)
@@ -244,6 +244,7 @@ func TestOtherNamesOfThisMachine(t *testing.T) {
 	}
 	x.PublicURL, _ = url.Parse("https://acp.example.com")
 	req := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "http://localhost/", nil)
+	req.RemoteAddr = "127.0.0.1:1"
 	w := httptest.NewRecorder()
 	if x.ServeHTTP(w, req); w.Code != http.StatusOK {
 		t.Errorf("behind a proxy on the same machine nobody is led away: %d", w.Code)

@@ -3,6 +3,7 @@ package portal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"net/http"
@@ -52,9 +53,10 @@ type Host interface {
 // Flows is the flow store, which the portal only reads.
 type Flows = audit.Reader
 
-// Config of a Server; all fields are required but Demo, TrustedProxies, Channels, Witnesses, Metrics and Stats.
+// Config of a Server; all fields are required but Accepting, Demo, TrustedProxies, Channels, Witnesses, Metrics and Stats.
 type Config struct {
-	// TrustedProxies are the addresses of reverse proxies whose X-Forwarded-For is believed.
+	// TrustedProxies are the addresses of reverse proxies: only their X-Forwarded-For and X-Forwarded-Proto are believed, and over plain
+	// HTTP nobody else is served from another machine.
 	TrustedProxies []netip.Prefix
 	Credentials    *credential.Service
 	Once           idempotency.Store
@@ -64,6 +66,8 @@ type Config struct {
 	Ledger         ledger.Reader
 	// Witnesses are the heads that the ledger's anchors keep; nil: there is no anchor.
 	Witnesses func(context.Context) ([]ledger.Witness, error)
+	// Accepting returns why the program takes no requests, while it starts or ends; nil: it always does.
+	Accepting func() error
 	Metrics   prometheus.Registerer
 	Stats     func(context.Context) (Stats, error)
 	PublicURL *url.URL
@@ -141,7 +145,7 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	if err := e.SetTrustedProxies(nil); err != nil {
 		return nil, err
 	}
-	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.patient, s.once)
+	e.Use(s.requestID, s.accessLog, s.measure, s.recovery, s.securityHeaders, s.transport, s.recognise, s.rateLimit, s.sameOrigin, s.guard, s.body, s.patient, s.once)
 	e.NoMethod(func(c *gin.Context) {
 		s.fail(c, problemf(http.StatusMethodNotAllowed, "invalid", "This method is not allowed here."))
 	})
@@ -163,10 +167,10 @@ func New(ctx context.Context, c Config) (*Server, error) {
 	return s, nil
 }
 
-// Listen is the HTTP server around the handler, with an end to everything that a slow or silent caller could hold open.
-func (s *Server) Listen() *http.Server {
-	return &http.Server{Handler: s, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 15 * time.Second, WriteTimeout: 30 * time.Second,
-		IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10}
+// Configure makes the HTTP server serve the portal, with an end to everything that a slow or silent caller could hold open.
+func (s *Server) Configure(h *http.Server) {
+	h.Handler, h.ReadHeaderTimeout, h.ReadTimeout, h.WriteTimeout = s, 5*time.Second, 15*time.Second, 30*time.Second
+	h.IdleTimeout, h.MaxHeaderBytes = 2*time.Minute, 32<<10
 }
 
 // Catalog as it is now.
@@ -175,23 +179,36 @@ func (s *Server) Catalog() *catalog.Catalog { return s.Directory.Catalog() }
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.engine.ServeHTTP(w, r) }
 
-// readyz says whether people can be served: without the ticket store or the policies they cannot.
-func (s *Server) readyz(c *gin.Context) {
-	ctx, cancel := context.WithTimeout(c.Request.Context(), 2*time.Second)
+// Ready reports whether people can be served: without the ticket store or the policies they cannot. The note is about what they are
+// served without.
+func (s *Server) Ready(ctx context.Context) (note string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
+	if s.Accepting != nil {
+		if err := s.Accepting(); err != nil {
+			return "", err
+		}
+	}
 	if err := s.Tickets.Store.Ping(ctx); err != nil {
 		s.Log.Warn("not ready", "error", err)
-		c.String(http.StatusServiceUnavailable, "the ticket store cannot be used\n")
-		return
+		return "", errors.New("the ticket store cannot be used")
 	}
 	if !s.Host.Ready() {
-		c.String(http.StatusServiceUnavailable, "the host cluster's policies are not known yet\n")
-		return
+		return "", errors.New("the host cluster's policies are not known yet")
 	}
 	// People are still served then, with what was known, and told so; see GetMe.
 	if since := s.Host.AwaySince(); !since.IsZero() {
-		c.String(http.StatusOK, "ok, but the host cluster has not answered since %s\n", since.UTC().Format(time.RFC3339))
+		return fmt.Sprintf(", but the host cluster has not answered since %s", since.UTC().Format(time.RFC3339)), nil
+	}
+	return "", nil
+}
+
+// readyz is for load balancers in front, which know the portal's own address.
+func (s *Server) readyz(c *gin.Context) {
+	note, err := s.Ready(c.Request.Context())
+	if err != nil {
+		c.String(http.StatusServiceUnavailable, "%s\n", err)
 		return
 	}
-	c.String(http.StatusOK, "ok\n")
+	c.String(http.StatusOK, "ok%s\n", note)
 }

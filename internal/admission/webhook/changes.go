@@ -26,10 +26,22 @@ const PortalUser = "system:serviceaccount:acp-system:acp-portal"
 // AdapterUser is the adapter's. It changes finalizers and statuses only.
 const AdapterUser = "system:serviceaccount:acp-system:acp-adapter"
 
+// User is the name of a service account as the user that API servers know.
+func User(namespace, account string) string {
+	return "system:serviceaccount:" + namespace + ":" + account
+}
+
+func (h *Handler) own() []string {
+	if h.Own == nil {
+		return []string{PortalUser, AdapterUser}
+	}
+	return h.Own
+}
+
 // change reads what an admitted request changes; false: nothing that is told.
 func (h *Handler) change(req *ctrladmission.Request) (event.Change, bool) {
 	if req.DryRun != nil && *req.DryRun || req.SubResource != "" || !slices.Contains(event.Kinds, req.Kind.Kind) ||
-		req.UserInfo.Username == PortalUser || req.UserInfo.Username == AdapterUser {
+		slices.Contains(h.own(), req.UserInfo.Username) {
 		return event.Change{}, false
 	}
 	old, now, ok := object(req.OldObject.Raw), object(req.Object.Raw), true
@@ -79,21 +91,22 @@ const (
 
 // Teller creates the Events of changes. Nothing waits for it.
 type Teller struct {
-	clients  kubernetes.Interface
-	instance string
-	changes  chan event.Change
-	dropped  atomic.Int64
+	clients kubernetes.Interface
+	// namespace is where the Events are created.
+	namespace, instance string
+	changes             chan event.Change
+	dropped             atomic.Int64
 }
 
-// NewTeller makes one that writes as the given instance.
-func NewTeller(config *rest.Config, instance string) (*Teller, error) {
+// NewTeller returns a Teller that writes Events into the namespace as the given instance.
+func NewTeller(config *rest.Config, namespace, instance string) (*Teller, error) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.Burst = tellQPS, 5*tellQPS
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for events: %w", err)
 	}
-	return &Teller{clients: clients, instance: instance, changes: make(chan event.Change, tellAtOnce)}, nil
+	return &Teller{clients: clients, namespace: namespace, instance: instance, changes: make(chan event.Change, tellAtOnce)}, nil
 }
 
 // Tell takes a change, or drops it when too many wait.
@@ -128,7 +141,7 @@ func (t *Teller) Start(ctx context.Context) error {
 func (t *Teller) create(ctx context.Context, c event.Change) (err error) {
 	for range tellTries {
 		once, cancel := context.WithTimeout(ctx, tellTimeout)
-		_, err = t.clients.EventsV1().Events(event.Namespace).Create(once, event.Of(c, t.instance), metav1.CreateOptions{})
+		_, err = t.clients.EventsV1().Events(t.namespace).Create(once, event.Of(c, t.namespace, t.instance), metav1.CreateOptions{})
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return err

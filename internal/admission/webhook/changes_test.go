@@ -76,7 +76,7 @@ func TestTell(t *testing.T) {
 
 // A flood of changes, or an API server that is away, holds up no review.
 func TestTellNeverWaits(t *testing.T) {
-	teller, err := NewTeller(&rest.Config{Host: "https://127.0.0.1:1"}, "x")
+	teller, err := NewTeller(&rest.Config{Host: "https://127.0.0.1:1"}, event.Namespace, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestEventsSayWhoChangedAnObject(t *testing.T) {
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: event.Namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	teller, err := NewTeller(server.Config, "adapter-0")
+	teller, err := NewTeller(server.Config, event.Namespace, "adapter-0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +171,7 @@ func TestEventsSayWhoChangedAnObject(t *testing.T) {
 		}
 		got = nil
 		for i := range list.Items {
-			if x, ok := event.Parse(&list.Items[i]); ok {
+			if x, ok := event.Parse(&list.Items[i], event.Namespace); ok {
 				x.At = time.Time{}
 				got = append(got, x)
 			}

@@ -30,6 +30,8 @@ type Handler struct {
 	Now          func() time.Time
 	// Tell is told of each change that is admitted; it must not block. Nil: nobody is.
 	Tell func(event.Change)
+	// Own are the users of the portal and of the adapter, whose changes are not told; nil: PortalUser and AdapterUser.
+	Own []string
 }
 
 var _ ctrladmission.Handler = (*Handler)(nil)

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// Namespace holds the Events. By deploy/rbac/host only the adapter writes Events there, which is what makes the names
+	// Namespace holds the Events unless ACP is installed elsewhere. By deploy/rbac/host only the adapter writes Events there, which is what makes the names
 	// in them worth something; Events about objects without a namespace are otherwise in default, where others write too.
 	Namespace = "acp-system"
 	// Reason is that of every such Event, and Controller its reporting controller.
@@ -68,25 +68,25 @@ type Change struct {
 }
 
 // Of makes the Event of a change. What a caller controls is cut to a bounded length.
-func Of(c Change, instance string) *eventsv1.Event {
+func Of(c Change, namespace, instance string) *eventsv1.Event {
 	user := clip(c.User, maxUser)
 	return &eventsv1.Event{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "acp-change-", Namespace: Namespace, Annotations: map[string]string{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "acp-change-", Namespace: namespace, Annotations: map[string]string{
 			annotationUser: user, annotationOperation: string(c.Operation), annotationGeneration: strconv.FormatInt(c.Generation, 10), annotationSpec: c.Digest,
 		}},
 		EventTime: metav1.NewMicroTime(c.At), ReportingController: Controller, ReportingInstance: clip(instance, 128), Action: string(c.Operation), Type: corev1.EventTypeNormal,
 		Reason: Reason, Note: clip(fmt.Sprintf("%s by %s", c.Operation, user), maxNote),
 		// An Event is in the namespace of what it is about, so the object is given that of the adapter.
-		Regarding: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: c.Kind, Name: c.Name, UID: types.UID(c.UID), Namespace: Namespace},
+		Regarding: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: c.Kind, Name: c.Name, UID: types.UID(c.UID), Namespace: namespace},
 	}
 }
 
 // Parse reads the Event of a change; false: it is none, or not one by the adapter's webhook in its namespace.
-func Parse(e *eventsv1.Event) (Change, bool) {
+func Parse(e *eventsv1.Event, namespace string) (Change, bool) {
 	generation, err := strconv.ParseInt(e.Annotations[annotationGeneration], 10, 64)
 	c := Change{At: e.EventTime.Time, User: e.Annotations[annotationUser], Kind: e.Regarding.Kind, Name: e.Regarding.Name, UID: string(e.Regarding.UID),
 		Operation: Operation(e.Annotations[annotationOperation]), Generation: generation, Digest: e.Annotations[annotationSpec]}
-	known := e.Namespace == Namespace && e.ReportingController == Controller && e.Reason == Reason && slices.Contains(Kinds, c.Kind) &&
+	known := e.Namespace == namespace && e.ReportingController == Controller && e.Reason == Reason && slices.Contains(Kinds, c.Kind) &&
 		slices.Contains([]Operation{Create, Update, Delete}, c.Operation)
 	if !known || err != nil || c.UID == "" || c.User == "" || len(c.User) > maxUser {
 		return Change{}, false

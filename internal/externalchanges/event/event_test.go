@@ -12,7 +12,7 @@ import (
 
 func TestOnlyTheWebhooksEventsCount(t *testing.T) {
 	c := event.Change{At: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), User: "alice", Kind: "ProtectedResource", Name: "bobs", UID: "u1", Operation: event.Update, Generation: 3, Digest: "d"}
-	if got, ok := event.Parse(event.Of(c, "x")); !ok || got != c {
+	if got, ok := event.Parse(event.Of(c, event.Namespace, "x"), event.Namespace); !ok || got != c {
 		t.Errorf("%+v, %v", got, ok)
 	}
 	for what, spoil := range map[string]func(*eventsv1.Event){
@@ -26,9 +26,9 @@ func TestOnlyTheWebhooksEventsCount(t *testing.T) {
 		"no generation":      func(e *eventsv1.Event) { e.Annotations["acp.io/generation"] = "many" },
 		"another operation":  func(e *eventsv1.Event) { e.Annotations["acp.io/operation"] = "CONNECT" },
 	} {
-		e := event.Of(c, "x")
+		e := event.Of(c, event.Namespace, "x")
 		spoil(e)
-		if got, ok := event.Parse(e); ok {
+		if got, ok := event.Parse(e, event.Namespace); ok {
 			t.Errorf("%s: %+v counts", what, got)
 		}
 	}
@@ -36,8 +36,8 @@ func TestOnlyTheWebhooksEventsCount(t *testing.T) {
 
 func TestTextIsBounded(t *testing.T) {
 	c := event.Change{User: strings.Repeat("ä", 10_000) + "\xff", Kind: "ProtectedResource", Name: "bobs", UID: "u1", Operation: event.Update, Generation: 3}
-	e := event.Of(c, strings.Repeat("i", 1000))
-	got, ok := event.Parse(e)
+	e := event.Of(c, event.Namespace, strings.Repeat("i", 1000))
+	got, ok := event.Parse(e, event.Namespace)
 	if !ok || len(got.User) > 256 || len(e.Note) > 1024 || len(e.ReportingInstance) > 128 {
 		t.Errorf("%d, %d, %d bytes, %v", len(got.User), len(e.Note), len(e.ReportingInstance), ok)
 	}

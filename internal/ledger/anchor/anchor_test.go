@@ -279,12 +279,12 @@ func TestParse(t *testing.T) {
 	if err := os.WriteFile(good, []byte("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo="), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := Parse([]string{"configmap", "none", "file:/a:b", "webhook:https://hooks.example.com/x?a=b,c," + good}, nil)
+	got, err := Parse([]string{"configmap", "none", "file:/a:b", "webhook:https://hooks.example.com/x?a=b,c," + good}, nil, "")
 	if err != nil || len(got) != 3 || got[1].Name() != "file /a:b" || got[2].Name() != "webhook hooks.example.com" {
 		t.Errorf("%v %v", got, err)
 	}
 	for _, bad := range []string{"", "file:", "file", "webhook:https://hooks.example.com", "webhook:http://hooks.example.com," + good, "webhook:https://h.example.com,missing", "etcd"} {
-		if _, err := Parse([]string{bad}, nil); err == nil {
+		if _, err := Parse([]string{bad}, nil, ""); err == nil {
 			t.Errorf("%q is refused", bad)
 		}
 	}

@@ -1,6 +1,7 @@
 package anchor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -14,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Where the ConfigMap is. deploy/rbac/host/portal.yaml lets the portal update this one and no other.
+// Where the ConfigMap is unless the portal says otherwise. deploy/rbac/host/portal.yaml lets the portal update this one and no other.
 const (
 	ConfigMapNamespace = "acp-system"
 	ConfigMapName      = "acp-ledger-anchor"
@@ -29,14 +30,20 @@ const (
 
 // ConfigMap keeps heads in the host cluster, in the form of an anchor file. When they are many, every second of the
 // older ones goes; the first and the newest stay.
-type ConfigMap struct{ Client typedcorev1.ConfigMapsGetter }
+type ConfigMap struct {
+	Client typedcorev1.ConfigMapsGetter
+	// Namespace of the ConfigMap; empty: ConfigMapNamespace.
+	Namespace string
+}
+
+func (c *ConfigMap) namespace() string { return cmp.Or(c.Namespace, ConfigMapNamespace) }
 
 // Name implements Anchor.
-func (c *ConfigMap) Name() string { return "ConfigMap " + ConfigMapNamespace + "/" + ConfigMapName }
+func (c *ConfigMap) Name() string { return "ConfigMap " + c.namespace() + "/" + ConfigMapName }
 
 // Keep implements Anchor. The resource version makes sure that no head of another replica is lost.
 func (c *ConfigMap) Keep(ctx context.Context, h ledger.Head) error {
-	api := c.Client.ConfigMaps(ConfigMapNamespace)
+	api := c.Client.ConfigMaps(c.namespace())
 	for range maxConflicts {
 		m, err := api.Get(ctx, ConfigMapName, metav1.GetOptions{})
 		missing := apierrors.IsNotFound(err)
@@ -44,7 +51,7 @@ func (c *ConfigMap) Keep(ctx context.Context, h ledger.Head) error {
 			return fmt.Errorf("read the ConfigMap: %w", err)
 		}
 		if missing {
-			m = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ConfigMapName, Namespace: ConfigMapNamespace}}
+			m = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ConfigMapName, Namespace: c.namespace()}}
 		}
 		kept, err := heads(strings.NewReader(m.Data[configMapKey]))
 		if err != nil {
@@ -103,7 +110,7 @@ func thinned(kept []ledger.Head) []ledger.Head {
 
 // Heads implements Anchor.
 func (c *ConfigMap) Heads(ctx context.Context) ([]ledger.Head, error) {
-	m, err := c.Client.ConfigMaps(ConfigMapNamespace).Get(ctx, ConfigMapName, metav1.GetOptions{})
+	m, err := c.Client.ConfigMaps(c.namespace()).Get(ctx, ConfigMapName, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

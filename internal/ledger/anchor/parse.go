@@ -11,14 +11,14 @@ import (
 )
 
 // Parse makes anchors of what an operator wrote: configmap, file:PATH, webhook:URL,KEYFILE, or none.
-func Parse(specs []string, cluster typedcorev1.ConfigMapsGetter) ([]Anchor, error) {
+func Parse(specs []string, cluster typedcorev1.ConfigMapsGetter, namespace string) ([]Anchor, error) {
 	var out []Anchor
 	for _, s := range specs {
 		kind, rest, _ := strings.Cut(s, ":")
 		switch {
 		case s == "none":
 		case s == "configmap":
-			out = append(out, &ConfigMap{Client: cluster})
+			out = append(out, &ConfigMap{Client: cluster, Namespace: namespace})
 		case kind == "file" && rest != "":
 			out = append(out, &File{Path: rest})
 		case kind == "webhook" && rest != "":

@@ -48,6 +48,7 @@ type Host struct {
 	note     func(context.Context, externalchanges.Own) error // nil: the portal's own changes are not noted
 
 	workloads *Workloads
+	namespace string // see InNamespace
 
 	mu       sync.Mutex
 	dirty    bool

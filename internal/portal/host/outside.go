@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -118,6 +119,12 @@ const (
 	mostTold = 20_000
 )
 
+// InNamespace says where ACP is installed in the host cluster, and so where the Events of the adapter's webhook are. It is called
+// before Run; without it the namespace is event.Namespace.
+func (h *Host) InNamespace(namespace string) { h.namespace = namespace }
+
+func (h *Host) eventsNamespace() string { return cmp.Or(h.namespace, event.Namespace) }
+
 // Told implements outside.Host.
 func (h *Host) Told(ctx context.Context, uids map[string]bool) ([]event.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*writeTimeout)
@@ -131,12 +138,12 @@ func (h *Host) Told(ctx context.Context, uids map[string]bool) ([]event.Change, 
 		selector := fields.Set{"reason": event.Reason, "reportingController": event.Controller, "regarding.uid": uid}.String()
 		options := metav1.ListOptions{FieldSelector: selector, Limit: toldPage}
 		for read := 0; read < mostTold; {
-			list, err := clients.EventsV1().Events(event.Namespace).List(ctx, options)
+			list, err := clients.EventsV1().Events(h.eventsNamespace()).List(ctx, options)
 			if err != nil {
 				return nil, fmt.Errorf("list the events of the adapter's webhook: %w", err)
 			}
 			for i := range list.Items {
-				if c, ok := event.Parse(&list.Items[i]); ok && c.UID == uid {
+				if c, ok := event.Parse(&list.Items[i], h.eventsNamespace()); ok && c.UID == uid {
 					out = append(out, c)
 				}
 			}

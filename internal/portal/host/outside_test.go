@@ -140,7 +140,7 @@ func TestChangesOutsideOfThePortal(t *testing.T) {
 	}
 	tell := func(namespace, user string, operation event.Operation, generation int64) {
 		t.Helper()
-		e := event.Of(event.Change{At: time.Now(), User: user, Kind: "ApprovalPolicy", Name: "application", UID: string(object.UID), Operation: operation, Generation: generation, Digest: seen.Digest}, "x")
+		e := event.Of(event.Change{At: time.Now(), User: user, Kind: "ApprovalPolicy", Name: "application", UID: string(object.UID), Operation: operation, Generation: generation, Digest: seen.Digest}, event.Namespace, "x")
 		e.Namespace, e.Regarding.Namespace = namespace, namespace
 		if _, err := clients.EventsV1().Events(namespace).Create(ctx, e, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)

@@ -132,7 +132,7 @@ func (r *runner) adapter(name string) supervisor.Spec {
 		Name: name, Layer: fleet.LayerControlPlane, Path: filepath.Join(r.BinDir, programAdapter),
 		Args: []string{
 			"--kubeconfig=" + r.layout.Kubeconfig(fleet.Adapter),
-			"--kubefed-namespace=" + fleet.KubeFedNamespace, "--credentials-namespace=" + fleet.ACPNamespace,
+			"--kubefed-namespace=" + fleet.KubeFedNamespace, "--namespace=" + fleet.ACPNamespace,
 			"--health-address=" + health, "--metrics-address=" + r.fleet.Ports.Address(name+"-metrics"),
 			"--leader-elect=" + strconv.FormatBool(r.AdapterReplicas > 1),
 		},

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/acp-io/acp/internal/health"
+	"github.com/acp-io/acp/internal/serving"
+)
+
+// serveBeside serves the probes and the metrics, from before the database is opened: a migration may take long, and the kubelet has to
+// be able to tell it from a program that hangs.
+func serveBeside(ctx context.Context, g *serving.Group, o options, probes *health.Probes, registry *prometheus.Registry) error {
+	if o.healthAddress != "" {
+		if _, err := g.Serve(ctx, serving.Config{Setting: "health-address", Address: o.healthAddress, Server: health.Server(probes.Handler())}); err != nil {
+			return err
+		}
+	}
+	if o.metricsAddress != "" {
+		if _, err := g.Serve(ctx, serving.Config{Setting: "metrics-address", Address: o.metricsAddress, Certificate: o.metricsCertificate, Server: health.Server(metricsHandler(registry))}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ending is the order in which the portal ends.
+type ending struct {
+	// delay is how long requests are still taken, and grace how long everything may take, the delay included.
+	delay, grace time.Duration
+	probes       *health.Probes
+	endStreams   func()
+	entry        *serving.Endpoint
+	// finish makes the workers of the outbox return when no job is due.
+	finish  func()
+	working *sync.WaitGroup
+	log     *slog.Logger
+}
+
+// run makes the portal unready, waits for requests that were begun, and then for approved changes that are due. What is not done in
+// time is not lost: it is in the database, and a portal that runs takes it over.
+func (e *ending) run(ctx context.Context) error {
+	e.probes.Stopping()
+	ctx, cancel := context.WithTimeout(ctx, e.grace)
+	defer cancel()
+	e.log.Info("the portal ends", "delay", e.delay, "grace", e.grace)
+	if e.delay > 0 {
+		wait := time.NewTimer(e.delay)
+		defer wait.Stop()
+		<-wait.C
+	}
+	e.endStreams()
+	err := e.entry.Shutdown(ctx)
+	e.finish()
+	done := make(chan struct{})
+	go func() { e.working.Wait(); close(done) }()
+	select {
+	case <-done:
+	case <-ctx.Done():
+		err = errors.Join(err, fmt.Errorf("approved changes were still being written when --shutdown-grace %s was over; they are taken up again by the next portal", e.grace))
+	}
+	return err
+}

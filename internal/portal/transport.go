@@ -1,0 +1,51 @@
+package portal
+
+import (
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/gin-gonic/gin"
+)
+
+// probed are the paths that load balancers ask for from any address. They show nothing.
+var probed = map[string]bool{"/healthz": true, "/readyz": true}
+
+// transport refuses requests whose passwords, cookies and tokens crossed a network in the clear: those over plain HTTP from another
+// machine that is no trusted proxy, and those that a trusted proxy itself received over plain HTTP. A page is led to the public URL.
+func (s *Server) transport(c *gin.Context) {
+	if c.Request.TLS != nil || probed[c.Request.URL.Path] {
+		return
+	}
+	peer, err := netip.ParseAddr(c.RemoteIP())
+	if err != nil {
+		peer = netip.Addr{}
+	}
+	peer = peer.Unmap().WithZone("")
+	switch {
+	case s.trusted(peer) && s.PublicURL.Scheme == "https" && receivedPlain(c.Request.Header.Values("X-Forwarded-Proto")):
+		if (c.Request.Method == http.MethodGet || c.Request.Method == http.MethodHead) && strings.Contains(c.GetHeader("Accept"), "text/html") {
+			c.Redirect(http.StatusPermanentRedirect, s.origin()+c.Request.URL.RequestURI())
+			c.Abort()
+			return
+		}
+		s.fail(c, problemf(http.StatusForbidden, "forbidden", "This came over plain HTTP: use %s. What it carried has to be regarded as known to others.", s.origin()))
+	case !s.trusted(peer) && !peer.IsLoopback():
+		s.fail(c, problemf(http.StatusForbidden, "forbidden", "This came over plain HTTP and not through a proxy of the portal: use %s.", s.origin()))
+	}
+}
+
+// receivedPlain reports whether a proxy says that it was asked over plain HTTP. Where several are in a row, one with TLS is the outermost.
+func receivedPlain(forwarded []string) bool {
+	values := strings.Split(strings.Join(forwarded, ","), ",")
+	some := false
+	for _, v := range values {
+		switch v = strings.TrimSpace(v); {
+		case strings.EqualFold(v, "https"):
+			return false
+		case v != "":
+			some = true
+		}
+	}
+	return some
+}
