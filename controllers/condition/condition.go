@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/memberlist"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -38,12 +39,22 @@ func Accepted(problems []policy.Problem, ok string) metav1.Condition {
 	return False(v1alpha1.ConditionAccepted, worst.Reason, worst.Message)
 }
 
-// Truncate shortens a message to what the API takes.
+// Truncate shortens a message to what the API takes. A message of which JSON escapes much is shortened further, because
+// statuses are bounded in bytes of JSON.
 func Truncate(s string) string {
-	if len(s) <= maxMessage {
+	if len(s) > maxMessage {
+		s = strings.ToValidUTF8(s[:maxMessage-3], "") + "..."
+	}
+	if memberlist.SizeOfText(s) <= 2*maxMessage {
 		return s
 	}
-	return strings.ToValidUTF8(s[:maxMessage-3], "") + "..."
+	size := len("...")
+	for i, r := range s {
+		if size += memberlist.SizeOfText(string(r)); size > 2*maxMessage {
+			return s[:i] + "..."
+		}
+	}
+	return s
 }
 
 // Set returns a copy of old with conditions set for a generation.
@@ -121,6 +132,7 @@ func Realized(reports []statuscache.Report, none metav1.Condition) metav1.Condit
 func over(reports []statuscache.Report, none metav1.Condition, conditionType, yes, no string,
 	complaint func(*v1alpha1.ClusterState) string) metav1.Condition {
 	var bad []string
+	length := 0
 	wanted := false
 	for i := range reports {
 		r := &reports[i]
@@ -131,8 +143,12 @@ func over(reports []statuscache.Report, none metav1.Condition, conditionType, ye
 			if c.DesiredRevision != "" {
 				targets++
 			}
+			if length > maxMessage {
+				continue // the rest would be cut off
+			}
 			if text := complaint(c); text != "" {
 				bad = append(bad, member(c, len(reports) > 1, r.Resource)+": "+text)
+				length += len(bad[len(bad)-1])
 			}
 		}
 		switch {

@@ -200,7 +200,7 @@ func (f *facts) clusterState(done *outcome, byName map[string]*federation.Object
 	}
 	out.Since = before.Since
 	if out.Since == nil || before.State != out.State || before.ObservedRevision != out.ObservedRevision {
-		now := metav1.NewMicroTime(f.Now.Truncate(time.Microsecond)) // what the API server keeps
+		now := metav1.NewMicroTime(f.Now.Truncate(time.Millisecond)) // what groups of members keep
 		out.Since = &now
 	}
 	return out, confirmed, true

@@ -21,7 +21,7 @@ const (
 // tell makes Events of what changed since the last report.
 func (r *Reconciler) tell(f *facts, before statuscache.Report, had bool, now *statuscache.Report) {
 	for _, o := range f.Objects {
-		for _, m := range changes(before, now) {
+		for _, m := range changes(f, now) {
 			r.event(o, corev1.EventTypeWarning, EventMember+string(m.State), string(m.Name)+": "+m.Message)
 		}
 		if had && now.Wanted && now.Revision != "" && now.Realized() && len(now.Clusters) > 0 &&
@@ -31,17 +31,14 @@ func (r *Reconciler) tell(f *facts, before statuscache.Report, had bool, now *st
 	}
 }
 
-// changes are the members that came into a state that somebody should know of.
-func changes(before statuscache.Report, now *statuscache.Report) []v1alpha1.ClusterState {
-	was := map[v1alpha1.ClusterName]v1alpha1.MemberState{}
-	for _, c := range before.Clusters {
-		was[c.Name] = c.State
-	}
+// changes are the members that came into a state that somebody should know of since the last report, also that of the process
+// before.
+func changes(f *facts, now *statuscache.Report) []v1alpha1.ClusterState {
 	var out []v1alpha1.ClusterState
 	for _, c := range now.Clusters {
 		switch c.State {
 		case v1alpha1.MemberDrifted, v1alpha1.MemberLeaked, v1alpha1.MemberUnreachable, v1alpha1.MemberQuarantined, v1alpha1.MemberOverridden, v1alpha1.MemberDowngraded:
-			if was[c.Name] != c.State {
+			if f.before(string(c.Name)).State != c.State {
 				out = append(out, c)
 			}
 		}

@@ -27,7 +27,7 @@ const (
 // scene is one resource of a class in a few members, with the real compiler and the real enforcers, and with KubeFed played:
 // what a plan writes is in every placed member at once.
 type scene struct {
-	*testing.T
+	testing.TB
 	enforcers []v1alpha1.EnforcerName
 	spec      v1alpha1.ProtectedResourceSpec
 	allowed   []string // applications
@@ -41,8 +41,8 @@ type scene struct {
 	away []string
 }
 
-func newScene(t *testing.T, members ...string) *scene {
-	s := &scene{T: t, members: sound{}, spec: v1alpha1.ProtectedResourceSpec{Mode: v1alpha1.ModeEnforce}, allowed: []string{"1"},
+func newScene(t testing.TB, members ...string) *scene {
+	s := &scene{TB: t, members: sound{}, spec: v1alpha1.ProtectedResourceSpec{Mode: v1alpha1.ModeEnforce}, allowed: []string{"1"},
 		enforcers: []v1alpha1.EnforcerName{v1alpha1.EnforcerCilium}}
 	for _, m := range members {
 		s.join(m)

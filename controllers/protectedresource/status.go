@@ -16,6 +16,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/memberlist"
 	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/controllers/statuscache"
 )
@@ -68,7 +69,7 @@ func underWay(f *facts, report *statuscache.Report) time.Duration {
 		if o.DeletionTimestamp != nil {
 			return 0
 		}
-		if d := condition.UnderWay(o.Status.Conditions, status(f, o, report).Conditions, report.Clusters); i == 0 || d < least {
+		if d := condition.UnderWay(o.Status.Conditions, conditions(f, o, report), report.Clusters); i == 0 || d < least {
 			least = d
 		}
 	}
@@ -113,19 +114,24 @@ func (r *Reconciler) writeStatus(ctx context.Context, f *facts, o *v1alpha1.Prot
 	return next, nil
 }
 
+// sizeOfRest bounds the JSON of what a status has besides conditions and members.
+const sizeOfRest = 700
+
 // status is the whole status of one object. It is pure.
 func status(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report) v1alpha1.ProtectedResourceStatus {
-	reports := []statuscache.Report{*report}
-	s := v1alpha1.ProtectedResourceStatus{
-		ObservedGeneration: o.Generation, Revision: report.Revision, EffectiveMode: f.mode(""), Clusters: report.Clusters,
-		Conditions: condition.Set(o.Status.Conditions, o.Generation, metav1.NewTime(f.Now),
-			accepted(o, f.View.ProblemsOf("ProtectedResource", o.Name)), compiled(report),
-			condition.Propagated(reports, nothing), condition.Realized(reports, nothing)),
+	s := v1alpha1.ProtectedResourceStatus{ObservedGeneration: o.Generation, Revision: report.Revision, EffectiveMode: f.mode(""), Conditions: conditions(f, o, report)}
+	if len(report.Clusters) > 0 {
+		s.Members = new(v1alpha1.CountMembers(report.Clusters))
 	}
 	for _, sids := range report.SIDs {
-		for range sids {
-			s.Statements++
-		}
+		s.Statements += int32(min(len(sids), 1<<20))
 	}
+	s.Clusters, s.Groups = memberlist.List(report.Clusters, memberlist.SizeOfConditions(s.Conditions)+sizeOfRest)
 	return s
+}
+
+func conditions(f *facts, o *v1alpha1.ProtectedResource, report *statuscache.Report) []metav1.Condition {
+	reports := []statuscache.Report{*report}
+	return condition.Set(o.Status.Conditions, o.Generation, metav1.NewTime(f.Now), accepted(o, f.View.ProblemsOf("ProtectedResource", o.Name)), compiled(report),
+		condition.Propagated(reports, nothing), condition.Realized(reports, nothing))
 }
