@@ -3,6 +3,7 @@ package accesscontrolpolicy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -73,7 +74,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 	if equality.Semantic.DeepEqual(f.Policy.Status, next.Status) {
 		return reconcile.Result{}, nil
 	}
-	if patient := underWay(f.Policy, &next.Status); r.deferredStatus.InGrace(name, patient > 0, time.Now(), patient) {
+	if patient := underWay(f, &next.Status); r.deferredStatus.InGrace(name, patient > 0, time.Now(), patient) {
 		return reconcile.Result{RequeueAfter: patient, Priority: new(requestqueue.StatusUpdate)}, nil
 	}
 	err := r.Client.Status().Update(ctx, next)
@@ -89,10 +90,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, name string) (reconcile.Resu
 }
 
 // underWay tells how long a status has no more to say than that; 0: it has.
-func underWay(p *v1alpha1.AccessControlPolicy, next *v1alpha1.AccessControlPolicyStatus) time.Duration {
-	var members []v1alpha1.ClusterState
-	for i := range next.Units {
-		members = append(members, next.Units[i].Clusters...)
-	}
-	return condition.UnderWay(p.Status.Conditions, next.Conditions, members)
+func underWay(f *facts, next *v1alpha1.AccessControlPolicyStatus) time.Duration {
+	return condition.UnderWay(f.Policy.Status.Conditions, next.Conditions, slices.ContainsFunc(f.held(), statuscache.Report.Troubled))
 }

@@ -20,6 +20,8 @@ type facts struct {
 	Refusals []policy.Refusal
 	// Reports of the units that the policy concerns or concerned, by resource.
 	Reports []statuscache.Report
+	// Protecting is a ProtectedResource of a resource, by name; "": there is none.
+	Protecting func(resource string) string
 	// Missing are resources that have a unit, or may have one, without report.
 	Missing []string
 }
@@ -29,7 +31,12 @@ func (r *Reconciler) gather(name string) (*facts, bool) {
 	if !ok {
 		return nil, false
 	}
-	f := &facts{Policy: p, Since: since, Now: r.Clock.Now(), Refusals: r.Cache.View().RefusalsOf(name)}
+	f := &facts{Policy: p, Since: since, Now: r.Clock.Now(), Refusals: r.Cache.View().RefusalsOf(name), Protecting: func(resource string) string {
+		if objects := r.Cache.Protecting(resource); len(objects) > 0 {
+			return objects[0].Name
+		}
+		return ""
+	}}
 	seen := map[string]bool{}
 	for _, report := range r.Reports.Concerning(name) {
 		f.Reports, seen[report.Resource] = append(f.Reports, report), true

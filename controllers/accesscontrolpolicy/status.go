@@ -8,32 +8,49 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/condition"
+	"github.com/acp-io/acp/controllers/memberlist"
 	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 // status is the whole status. It is true for the policy's present generation, because no report is older. It is pure.
 func status(f *facts) v1alpha1.AccessControlPolicyStatus {
-	var units []statuscache.Report
-	for i := range f.Reports {
-		if f.holds(&f.Reports[i]) {
-			units = append(units, f.Reports[i])
-		}
-	}
-	refused := refusals(f)
+	units := f.held()
+	refused, others := boundRefusals(refusals(f))
 	s := v1alpha1.AccessControlPolicyStatus{
 		ObservedGeneration: f.Policy.Generation,
 		Refused:            refused,
+		RefusedOthers:      others,
+		UnitsTotal:         int32(min(len(units), 1<<30)),
 		Conditions: condition.Set(f.Policy.Status.Conditions, f.Policy.Generation, metav1.NewTime(f.Now),
-			condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, ""), compiled(units, refused),
+			condition.True(v1alpha1.ConditionAccepted, v1alpha1.ReasonAccepted, ""), compiled(units, refused, others),
 			condition.Propagated(units, notOnboarded), condition.Realized(units, notOnboarded)),
 	}
 	for i := range units {
-		r := &units[i]
-		s.Units = append(s.Units, v1alpha1.PolicyUnit{Resource: v1alpha1.ResourceName(r.Resource), SIDs: r.SIDs[f.Policy.Name],
-			Revision: r.Revision, Clusters: r.Clusters})
+		if units[i].Realized() && len(units[i].Clusters) > 0 {
+			s.UnitsRealized++
+		}
 	}
+	room := memberlist.MaxStatus - sizeOfRest - memberlist.SizeOfConditions(s.Conditions) - sizeOfSIDs(others)
+	for i := range refused {
+		room -= sizeOfRefusal(&refused[i])
+	}
+	s.Units = f.units(units, room)
 	return s
+}
+
+// sizeOfRest bounds the JSON of what a status has besides conditions, refusals and units.
+const sizeOfRest = 300
+
+// held returns the reports that belong into the status.
+func (f *facts) held() []statuscache.Report {
+	var out []statuscache.Report
+	for i := range f.Reports {
+		if f.holds(&f.Reports[i]) {
+			out = append(out, f.Reports[i])
+		}
+	}
+	return out
 }
 
 var notOnboarded = condition.False("", v1alpha1.ReasonNotOnboarded,
@@ -71,13 +88,16 @@ func refusals(f *facts) []v1alpha1.RefusedStatement {
 	return slices.Compact(out)
 }
 
-func compiled(units []statuscache.Report, refused []v1alpha1.RefusedStatement) metav1.Condition {
+func compiled(units []statuscache.Report, refused []v1alpha1.RefusedStatement, others []string) metav1.Condition {
 	for i := range units {
 		if p := units[i].Problem; p != nil {
 			return condition.False(v1alpha1.ConditionCompiled, p.Reason, units[i].Resource+": "+p.Message)
 		}
 	}
 	switch {
+	case len(others) > 0:
+		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
+			"statement "+refused[0].SID+": "+refused[0].Message+"; status.refused has more, and status.refusedOthers names those that it has no room for")
 	case len(refused) > 0:
 		return condition.False(v1alpha1.ConditionCompiled, v1alpha1.ReasonStatementsRefused,
 			"statement "+refused[0].SID+": "+refused[0].Message+"; status.refused has all of them")

@@ -48,6 +48,7 @@ func Truncate(s string) string {
 	if memberlist.SizeOfText(s) <= 2*maxMessage {
 		return s
 	}
+	s = strings.ToValidUTF8(s, "")
 	size := len("...")
 	for i, r := range s {
 		if size += memberlist.SizeOfText(string(r)); size > 2*maxMessage {
@@ -71,14 +72,11 @@ func Set(old []metav1.Condition, generation int64, now metav1.Time, conditions .
 // say. Most of the time that is true for some 50 ms, so that whoever writes it at once writes twice, and takes from the host what
 // the push itself needs. While very many are new, the host has something better to do still. It is about the host's load, not about
 // policies, so the times are the machine's.
-func UnderWay(before, now []metav1.Condition, members []v1alpha1.ClusterState) time.Duration {
+func UnderWay(before, now []metav1.Condition, troubled bool) time.Duration {
 	realized := meta.FindStatusCondition(now, v1alpha1.ConditionRealized)
 	switch {
 	case !meta.IsStatusConditionTrue(now, v1alpha1.ConditionAccepted), !meta.IsStatusConditionTrue(now, v1alpha1.ConditionCompiled),
-		realized == nil, realized.Reason != v1alpha1.ReasonNotRealized,
-		slices.ContainsFunc(members, func(c v1alpha1.ClusterState) bool {
-			return c.State != v1alpha1.MemberPending && c.State != v1alpha1.MemberRealized
-		}):
+		realized == nil, realized.Reason != v1alpha1.ReasonNotRealized, troubled:
 		return 0
 	case len(before) == 0:
 		return firstPatience

@@ -1,6 +1,7 @@
 package condition
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/memberlist"
+	"github.com/acp-io/acp/controllers/statuscache"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -39,6 +42,40 @@ func TestTruncateKeepsCharactersWhole(t *testing.T) {
 	got := Truncate(strings.Repeat("界", maxMessage))
 	if len(got) > maxMessage || !utf8.ValidString(got) || !strings.HasSuffix(got, "界...") {
 		t.Errorf("%d bytes, ends in %q", len(got), got[len(got)-8:])
+	}
+}
+
+func TestTruncateBoundsTheJSON(t *testing.T) {
+	for _, s := range []string{strings.Repeat("<", maxMessage), strings.Repeat("a<", maxMessage/2)} {
+		if got := Truncate(s); memberlist.SizeOfText(got) > 2*maxMessage || !strings.HasSuffix(got, "...") || !strings.HasPrefix(s, got[:len(got)-3]) {
+			t.Errorf("%d bytes of JSON, ends in %q", memberlist.SizeOfText(got), got[len(got)-8:])
+		}
+	}
+	if s := strings.Repeat("a", maxMessage); Truncate(s) != s {
+		t.Error("a message that has room is cut")
+	}
+}
+
+// TestManyMembersMakeOneMessage is about the text that is left when most of it is cut off.
+func TestManyMembersMakeOneMessage(t *testing.T) {
+	var r statuscache.Report
+	for i := range 500 {
+		r.Clusters = append(r.Clusters, v1alpha1.ClusterState{Name: v1alpha1.ClusterName(fmt.Sprint("m", i)), State: v1alpha1.MemberPending, DesiredRevision: "a"})
+	}
+	var all []string
+	for _, c := range r.Clusters {
+		all = append(all, string(c.Name)+": "+string(c.State))
+	}
+	r.Wanted = true
+	if got, want := Realized([]statuscache.Report{r}, metav1.Condition{}).Message, Truncate(strings.Join(all, "; ")); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	r.Clusters = append(r.Clusters[:0:0], r.Clusters...)
+	for i := range r.Clusters[:499] {
+		r.Clusters[i].State = v1alpha1.MemberRealized
+	}
+	if c := Realized([]statuscache.Report{r}, metav1.Condition{}); c.Status != metav1.ConditionFalse || c.Message != "m499: Pending" {
+		t.Errorf("the last of 500 members is not Realized, and the condition says %+v", c)
 	}
 }
 
@@ -77,7 +114,7 @@ func TestUnderWay(t *testing.T) {
 		{"no member is named", nil, conditions(yes, yes, no, v1alpha1.ReasonNoTarget), nil, 0},
 		{"nothing is known", nil, nil, nil, 0},
 	} {
-		if got := UnderWay(c.before, c.now, c.members); got != c.want {
+		if got := UnderWay(c.before, c.now, statuscache.Report{Clusters: c.members}.Troubled()); got != c.want {
 			t.Errorf("%s: %v", c.reason, got)
 		}
 	}

@@ -81,6 +81,27 @@ func SizeOfGroups(groups []v1alpha1.MemberGroup) int {
 	return n
 }
 
+// SizeOfCounts bounds the JSON of counts of members.
+func SizeOfCounts(n *v1alpha1.MemberCounts) int {
+	if n == nil {
+		return 0
+	}
+	size := len(`"members":{},`)
+	for _, of := range []struct {
+		key   string
+		count int32
+	}{{"total", n.Total}, {"targeted", n.Targeted}, {"waiting", n.Waiting}, {"realized", n.Realized}, {"pending", n.Pending}, {"drifted", n.Drifted},
+		{"unreachable", n.Unreachable}, {"leaked", n.Leaked}, {"overridden", n.Overridden}, {"quarantined", n.Quarantined}, {"downgraded", n.Downgraded}} {
+		if of.count != 0 {
+			size += len(`"":0,`) + len(of.key)
+			for c := of.count; c >= 10; c /= 10 {
+				size++
+			}
+		}
+	}
+	return size
+}
+
 // SizeOfConditions bounds the JSON of conditions.
 func SizeOfConditions(conditions []metav1.Condition) int {
 	const keys = len(`{"type":"","status":"","observedGeneration":9223372036854775807,"lastTransitionTime":"2006-01-02T15:04:05Z","reason":"","message":""},`)

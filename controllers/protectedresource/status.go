@@ -69,7 +69,7 @@ func underWay(f *facts, report *statuscache.Report) time.Duration {
 		if o.DeletionTimestamp != nil {
 			return 0
 		}
-		if d := condition.UnderWay(o.Status.Conditions, conditions(f, o, report), report.Clusters); i == 0 || d < least {
+		if d := condition.UnderWay(o.Status.Conditions, conditions(f, o, report), report.Troubled()); i == 0 || d < least {
 			least = d
 		}
 	}

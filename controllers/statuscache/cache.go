@@ -62,6 +62,13 @@ func (r Report) Policies() []string {
 	return slices.Compact(out)
 }
 
+// Troubled reports whether some member is neither Realized nor on its way there.
+func (r Report) Troubled() bool {
+	return slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool {
+		return c.State != v1alpha1.MemberPending && c.State != v1alpha1.MemberRealized
+	})
+}
+
 // Realized tells whether every member that is listed has what it has to have, and nothing else.
 func (r Report) Realized() bool {
 	return !slices.ContainsFunc(r.Clusters, func(c v1alpha1.ClusterState) bool { return c.State != v1alpha1.MemberRealized })
