@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -178,7 +179,34 @@ func (f *Follower) item(ctx context.Context, t *Ticket, i int, live map[string]*
 			live[it.Policy] = p
 		}
 	}
+	if p, err = f.whole(ctx, it, p); err != nil {
+		return err
+	}
 	return f.one(ctx, t, i, p)
+}
+
+// whole returns the policy with all members of the item's unit. Where its status has no room for them, they are read from the
+// ProtectedResource, if that is about the same revision and counts the same members; else the counts have to do.
+func (f *Follower) whole(ctx context.Context, it Item, p *v1alpha1.AccessControlPolicy) (*v1alpha1.AccessControlPolicy, error) {
+	u, ok := Unit(p, it.ResourceName)
+	kind, name, named := strings.Cut(u.Details, "/")
+	if !ok || u.Unlisted() == 0 || !named || kind != ObjectProtectedResource {
+		return p, nil
+	}
+	seen, err := f.Policies.Seen(ctx, kind, name)
+	if err != nil {
+		return nil, err
+	}
+	if seen.Revision != u.Revision || v1alpha1.CountMembers(seen.Clusters) != u.Counts() {
+		return p, nil
+	}
+	p = p.DeepCopy()
+	for i := range p.Status.Units {
+		if x := &p.Status.Units[i]; x.Resource == u.Resource {
+			x.Clusters, x.Groups = seen.Clusters, nil
+		}
+	}
+	return p, nil
 }
 
 func (f *Follower) object(ctx context.Context, t *Ticket, i int) error {

@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -21,7 +22,8 @@ const AlteredMessage = "What is in the policy is not what was approved: the stat
 // ReturnedMessage is what an item says whose statement somebody else put back after its end.
 const ReturnedMessage = "The statement was put back into its policy outside the portal; it is removed again."
 
-// Unit of a policy's status that is about a resource.
+// Unit of a policy's status that is about a resource. When it is not there, the status may have no room for it: see
+// AccessControlPolicyStatus.UnitsUnlisted.
 func Unit(p *v1alpha1.AccessControlPolicy, resource string) (v1alpha1.PolicyUnit, bool) {
 	if p == nil {
 		return v1alpha1.PolicyUnit{}, false
@@ -33,9 +35,16 @@ func Unit(p *v1alpha1.AccessControlPolicy, resource string) (v1alpha1.PolicyUnit
 	return p.Status.Units[i], true
 }
 
-// Missing lists the targeted members of a unit that do not have its revision yet.
-func Missing(u v1alpha1.PolicyUnit) (missing []string, targeted int) {
-	for _, c := range u.Clusters {
+// holds reports whether a unit holds a statement. known is false when the status has no room for the sids of the unit's statements.
+func holds(u *v1alpha1.PolicyUnit, sid string) (has, known bool) {
+	has = slices.Contains(u.SIDs, sid)
+	return has, has || !u.LacksSIDs()
+}
+
+// Missing lists the targeted members of a unit that do not have its revision yet. unlisted is how many of them the status has no
+// room for.
+func Missing(u v1alpha1.PolicyUnit) (missing []string, unlisted, targeted int) {
+	for _, c := range u.States() {
 		if c.DesiredRevision == "" {
 			continue
 		}
@@ -44,7 +53,37 @@ func Missing(u v1alpha1.PolicyUnit) (missing []string, targeted int) {
 			missing = append(missing, string(c.Name))
 		}
 	}
-	return missing, targeted
+	if u.Unlisted() > 0 {
+		n := u.Counts()
+		return missing, max(int(n.Waiting)-len(missing), 0), int(n.Targeted)
+	}
+	return missing, 0, targeted
+}
+
+// remaining lists the members of a unit that are not as they have to be, also those that have to have nothing.
+func remaining(u v1alpha1.PolicyUnit) (names []string, unlisted int) {
+	for _, c := range u.States() {
+		if c.State != v1alpha1.MemberRealized {
+			names = append(names, string(c.Name))
+		}
+	}
+	if u.Unlisted() > 0 {
+		n := u.Counts()
+		unlisted = max(int(n.Total-n.Realized)-len(names), 0)
+	}
+	return names, unlisted
+}
+
+// members names members, and counts those that are not named.
+func members(names []string, unlisted int) string {
+	switch {
+	case unlisted == 0:
+		return strings.Join(names, ", ")
+	case len(names) == 0:
+		return fmt.Sprintf("%d members", unlisted)
+	default:
+		return fmt.Sprintf("%s and %d more members", strings.Join(names, ", "), unlisted)
+	}
 }
 
 // Vanished tells whether a policy that is at least as new as the written one lacks the statement of an item whose
@@ -135,33 +174,43 @@ func (it Item) observed(p *v1alpha1.AccessControlPolicy, generation int64) bool 
 // inForceAgain tells that what made a written item fail is gone, so that its statement counts: it must not say otherwise.
 func (it Item) inForceAgain(p *v1alpha1.AccessControlPolicy) bool {
 	u, ok := Unit(p, it.ResourceName)
-	return statementOf(p, it) != nil && it.asApproved(p) && ok && slices.Contains(u.SIDs, it.SID) && it.refused(p) == nil
+	return statementOf(p, it) != nil && it.asApproved(p) && ok && slices.Contains(u.SIDs, it.SID) && it.refused(p) == ""
 }
 
-func (it Item) refused(p *v1alpha1.AccessControlPolicy) *v1alpha1.RefusedStatement {
+// refused returns why the item's statement is not enforced; "": it is not refused.
+func (it Item) refused(p *v1alpha1.AccessControlPolicy) string {
 	i := slices.IndexFunc(p.Status.Refused, func(r v1alpha1.RefusedStatement) bool { return r.SID == it.SID })
-	if i < 0 {
-		return nil
+	switch {
+	case i >= 0:
+		return cmp.Or(p.Status.Refused[i].Message, p.Status.Refused[i].Reason, "no reason was given")
+	case slices.Contains(p.Status.RefusedOthers, it.SID):
+		return "it is refused, and the policy's status has no room for the reason; kubectl acp lint says it"
+	default:
+		return ""
 	}
-	return &p.Status.Refused[i]
 }
 
 func (t *Ticket) grantProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
 	it := &t.Items[i]
-	if r := it.refused(p); r != nil {
-		t.Fail(i, "The statement is not enforced: "+r.Message, now)
+	if why := it.refused(p); why != "" {
+		t.Fail(i, "The statement is not enforced: "+why, now)
 		return
 	}
 	wait := ""
-	if u, ok := Unit(p, it.ResourceName); !ok || !slices.Contains(u.SIDs, it.SID) {
+	u, ok := Unit(p, it.ResourceName)
+	has, known := holds(&u, it.SID)
+	switch {
+	case !ok && p.Status.UnitsUnlisted() > 0, ok && !known:
+		wait = noRoom
+	case !ok || !has:
 		wait = fmt.Sprintf("%s is not protected yet (no ProtectedResource in Audit or Enforce), so the grant has nothing to open", it.ResourceName)
-	} else {
-		t.clusterEvents(i, u.Revision, u.Clusters, now)
-		missing, targeted := Missing(u)
+	default:
+		t.clusterEvents(i, u.Revision, u.States(), now)
+		missing, unlisted, targeted := Missing(u)
 		if targeted == 0 {
 			wait = "the placement names no member cluster, so nothing can be in force"
-		} else if len(missing) > 0 {
-			wait = "waiting for " + strings.Join(missing, ", ")
+		} else if len(missing)+unlisted > 0 {
+			wait = "waiting for " + members(missing, unlisted)
 		}
 	}
 	if it.State == StateEffective {
@@ -180,22 +229,29 @@ func (t *Ticket) effective(i int, now time.Time) {
 	t.say(i, now, "")
 }
 
+// noRoom is what an item waits for when the policy has so many units that nothing can be concluded from its status.
+const noRoom = "waiting: the policy has more resources than its status has room for, so it does not say how far this one is; take other resources out of the policy"
+
 func (t *Ticket) revokeProgress(i int, p *v1alpha1.AccessControlPolicy, now time.Time) {
 	it := &t.Items[i]
-	if u, ok := Unit(p, it.ResourceName); ok { // else nothing of it is left in any member
-		if slices.Contains(u.SIDs, it.SID) {
+	u, ok := Unit(p, it.ResourceName)
+	if !ok && p.Status.UnitsUnlisted() > 0 {
+		t.say(i, now, sentence(noRoom))
+		return
+	}
+	if ok { // else nothing of it is left in any member
+		has, known := holds(&u, it.SID)
+		if !known {
+			t.say(i, now, sentence(noRoom))
+			return
+		}
+		if has {
 			t.say(i, now, sentence("waiting for the adapter"))
 			return
 		}
-		t.clusterEvents(i, u.Revision, u.Clusters, now)
-		var missing []string
-		for _, c := range u.Clusters {
-			if c.State != v1alpha1.MemberRealized {
-				missing = append(missing, string(c.Name))
-			}
-		}
-		if len(missing) > 0 {
-			t.say(i, now, sentence("still to be taken back in "+strings.Join(missing, ", ")))
+		t.clusterEvents(i, u.Revision, u.States(), now)
+		if names, unlisted := remaining(u); len(names)+unlisted > 0 {
+			t.say(i, now, sentence("still to be taken back in "+members(names, unlisted)))
 			return
 		}
 	}

@@ -91,6 +91,9 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 		for _, r := range p.Status.Refused {
 			out = append(out, Finding{Kind: NotPushed, Severity: v1alpha1.FindingFails, Message: r.Message, Statement: policy.Ref{Policy: p.Name, SID: r.SID}, Object: r.Reason})
 		}
+		for _, sid := range p.Status.RefusedOthers {
+			out = append(out, Finding{Kind: NotPushed, Severity: v1alpha1.FindingFails, Message: noReason, Statement: policy.Ref{Policy: p.Name, SID: sid}})
+		}
 		if len(p.Status.Refused) == 0 {
 			out = append(out, rejected("AccessControlPolicy/"+p.Name, "", p.Status.Conditions)...)
 		}
@@ -106,6 +109,9 @@ func Findings(in policy.Input, members []*v1alpha1.MemberCluster) []Finding {
 
 // noRoom stands for the message about a member that is not among the worst, because statuses are bounded.
 const noRoom = "The reason is not in the status, which has room for those of the worst members only; the adapter's Event about this member has it."
+
+// noReason stands for the reason of a refusal, because statuses are bounded.
+const noReason = "The statement is refused. The policy's status has no room for the reason; kubectl acp lint says it."
 
 // ofState of one unit in one member. What holds for the whole member is said once, by the member.
 func ofState(resource string, c *v1alpha1.ClusterState, known map[string]bool) []Finding {

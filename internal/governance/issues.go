@@ -2,6 +2,7 @@ package governance
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -53,6 +54,9 @@ func Issues(s *policy.Snapshot, at time.Time) map[policy.Ref][]Issue {
 					add(policy.Ref{Policy: last.Name, SID: r.SID}, Issue{Kind: Refused, Message: r.Message})
 				}
 			}
+		}
+		if slices.Contains(last.Status.RefusedOthers, w.Ref.SID) {
+			add(w.Ref, Issue{Kind: Refused, Message: noReason})
 		}
 		end := w.Statement.NotAfter
 		switch {
