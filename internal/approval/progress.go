@@ -74,8 +74,14 @@ func remaining(u v1alpha1.PolicyUnit) (names []string, unlisted int) {
 	return names, unlisted
 }
 
+// mostNamed is how many members a message names.
+const mostNamed = 20
+
 // members names members, and counts those that are not named.
 func members(names []string, unlisted int) string {
+	if n := len(names) - mostNamed; n > 0 {
+		names, unlisted = names[:mostNamed], unlisted+n
+	}
 	switch {
 	case unlisted == 0:
 		return strings.Join(names, ", ")

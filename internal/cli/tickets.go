@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -147,6 +148,63 @@ func checkTicket(id string) error {
 	return nil
 }
 
+// mostMembers is how many members of an item are printed; --output json has all.
+const mostMembers = 20
+
+// worstStates are the states of members, the worst first.
+var worstStates = []portalclient.ClusterStateState{portalclient.ClusterStateStateLeaked, portalclient.ClusterStateStateDowngraded, portalclient.ClusterStateStateUnreachable,
+	portalclient.ClusterStateStateQuarantined, portalclient.ClusterStateStateDrifted, portalclient.ClusterStateStateOverridden, portalclient.ClusterStateStatePending,
+	portalclient.ClusterStateStateRealized}
+
+// printMembers prints the members of an item. Of very many it prints how many are in which state, and the worst.
+func printMembers(w io.Writer, members []portalclient.ClusterState, counts *portalclient.MemberCounts) {
+	total := len(members)
+	if counts != nil {
+		total = max(total, counts.Total)
+	}
+	shown := members
+	if total > mostMembers || total > len(members) {
+		shown = slices.Clone(members)
+		slices.SortStableFunc(shown, func(a, b portalclient.ClusterState) int {
+			return cmp.Compare(slices.Index(worstStates, a.State), slices.Index(worstStates, b.State))
+		})
+		shown = shown[:min(len(shown), mostMembers)]
+		fmt.Fprintf(w, "  %d members: %s\n", total, statesOf(members, counts))
+	}
+	for _, c := range shown {
+		fmt.Fprintf(w, "  %-10s %s", c.Cluster, c.State)
+		if c.Message != nil {
+			fmt.Fprintf(w, ": %s", printable(*c.Message))
+		}
+		fmt.Fprintln(w)
+	}
+	if n := len(members) - len(shown); n > 0 {
+		fmt.Fprintf(w, "  and %d more\n", n)
+	}
+	if n := total - len(members); n > 0 {
+		fmt.Fprintf(w, "  and %d more, which the host cluster counts and has no room to list\n", n)
+	}
+}
+
+// statesOf says how many members are in which state.
+func statesOf(members []portalclient.ClusterState, counts *portalclient.MemberCounts) string {
+	in := map[string]int{}
+	if counts != nil && counts.States != nil {
+		in = *counts.States
+	} else {
+		for _, c := range members {
+			in[string(c.State)]++
+		}
+	}
+	var out []string
+	for _, s := range worstStates {
+		if n := in[string(s)]; n > 0 {
+			out = append(out, fmt.Sprintf("%d %s", n, s))
+		}
+	}
+	return strings.Join(out, ", ")
+}
+
 // printTicket tells a ticket's whole life.
 func printTicket(w io.Writer, t portalclient.Ticket) {
 	fmt.Fprintf(w, "%s  %s  %s\n", t.Id, t.Kind, t.State)
@@ -162,13 +220,7 @@ func printTicket(w io.Writer, t portalclient.Ticket) {
 		if it.Review != nil {
 			printStep(w, *it.Review)
 		}
-		for _, c := range it.Clusters {
-			fmt.Fprintf(w, "  %-10s %s", c.Cluster, c.State)
-			if c.Message != nil {
-				fmt.Fprintf(w, ": %s", printable(*c.Message))
-			}
-			fmt.Fprintln(w)
-		}
+		printMembers(w, it.Clusters, it.Members)
 		if it.Message != nil {
 			fmt.Fprintf(w, "  %s\n", printable(*it.Message))
 		}

@@ -62,7 +62,8 @@ func (a *api) accessOf(grants []policy.Grant, from origins) []openapi.Access {
 		}
 		if p != nil {
 			if u, ok := approval.Unit(p, g.Resource); ok {
-				x.Clusters = new(clustersOf(u.States()))
+				states := a.statesOf(&u)
+				x.Clusters, x.Members = new(clustersOf(states)), countsOf(u.Counts(), len(states))
 			}
 		}
 		n, _ := ticketOf(g.Ref, g.Resource)

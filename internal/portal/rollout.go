@@ -192,7 +192,7 @@ func (a *api) card(c *catalog.Catalog, who approval.Actor, e catalog.Entity, in 
 		out.Hint.Next = new(openapi.RolloutStage(hint.Next))
 	}
 	if p := protectionOf(in.Protection); p != nil {
-		out.Mode, out.EffectiveMode, out.Clusters = p.Mode, &p.EffectiveMode, p.Clusters
+		out.Mode, out.EffectiveMode, out.Clusters, out.Members = p.Mode, &p.EffectiveMode, p.Clusters, p.Members
 		out.TemporaryAudit = a.temporaryAudit(c, in.Protection)
 	}
 	if x := in.Assessment; x != nil {

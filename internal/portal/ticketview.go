@@ -117,6 +117,7 @@ func (a *api) itemView(c *catalog.Catalog, who approval.Actor, t *approval.Ticke
 // liveState shows the members as the adapter sees them now, which may be worse than when the item became effective.
 func (a *api) liveState(t *approval.Ticket, it approval.Item, out *openapi.TicketItem) {
 	var clusters []v1alpha1.ClusterState
+	var counts v1alpha1.MemberCounts
 	switch {
 	case t.Kind.Access():
 		p, ok := a.Host.Cached(*out.Policy)
@@ -127,17 +128,17 @@ func (a *api) liveState(t *approval.Ticket, it approval.Item, out *openapi.Ticke
 		if !ok {
 			return
 		}
-		clusters = u.States()
+		clusters, counts = a.statesOf(&u), u.Counts()
 	case it.ResourceName != "" && it.Change != nil:
 		p := a.Host.Protection(it.ResourceName)
 		if p == nil {
 			return
 		}
-		clusters = p.Status.States()
+		clusters, counts = p.Status.States(), p.Status.Counts()
 	default:
 		return
 	}
-	out.Clusters = clustersOf(clusters)
+	out.Clusters, out.Members = clustersOf(clusters), countsOf(counts, len(clusters))
 	waiting := []string{}
 	for _, c := range clusters {
 		if c.State != v1alpha1.MemberRealized && (c.DesiredRevision != "" || it.State == approval.StateRevoking) {

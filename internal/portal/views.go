@@ -81,7 +81,9 @@ func protectionOf(p *v1alpha1.ProtectedResource) *openapi.Protection {
 		return nil
 	}
 	out := &openapi.Protection{Mode: openapi.Mode(p.Spec.Mode), EffectiveMode: openapi.Mode(p.Status.EffectiveMode), Revision: optional(p.Status.Revision),
-		Statements: int(p.Status.Statements), Clusters: clustersOf(p.Status.States())}
+		Statements: int(p.Status.Statements)}
+	states := p.Status.States()
+	out.Clusters, out.Members = clustersOf(states), countsOf(p.Status.Counts(), len(states))
 	if out.EffectiveMode == "" { // the adapter has not looked at it yet
 		out.EffectiveMode = out.Mode
 	}
@@ -94,6 +96,33 @@ func protectionOf(p *v1alpha1.ProtectedResource) *openapi.Protection {
 		}
 	}
 	return out
+}
+
+// countsOf maps the counts of the members, of which so many are listed; nil: there is none.
+func countsOf(n v1alpha1.MemberCounts, listed int) *openapi.MemberCounts {
+	if n.Total == 0 {
+		return nil
+	}
+	states := map[string]int{}
+	for state, count := range map[v1alpha1.MemberState]int32{v1alpha1.MemberRealized: n.Realized, v1alpha1.MemberPending: n.Pending, v1alpha1.MemberDrifted: n.Drifted,
+		v1alpha1.MemberUnreachable: n.Unreachable, v1alpha1.MemberLeaked: n.Leaked, v1alpha1.MemberOverridden: n.Overridden, v1alpha1.MemberQuarantined: n.Quarantined,
+		v1alpha1.MemberDowngraded: n.Downgraded} {
+		if count > 0 {
+			states[string(state)] = int(count)
+		}
+	}
+	return &openapi.MemberCounts{Total: int(n.Total), Targeted: int(n.Targeted), Waiting: int(n.Waiting), Listed: listed, States: &states}
+}
+
+// statesOf returns the members of a policy's unit. Where the policy's status has no room for them, the resource's own status lists them,
+// if it is about the same revision.
+func (a *api) statesOf(u *v1alpha1.PolicyUnit) []v1alpha1.ClusterState {
+	if u.Unlisted() > 0 {
+		if p := a.Host.Protection(string(u.Resource)); p != nil && p.Status.Revision == u.Revision && p.Status.Unlisted() == 0 {
+			return p.Status.States()
+		}
+	}
+	return u.States()
 }
 
 func clustersOf(in []v1alpha1.ClusterState) []openapi.ClusterState {

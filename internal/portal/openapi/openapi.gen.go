@@ -1384,13 +1384,16 @@ type Access struct {
 	Clusters  *[]ClusterState `json:"clusters,omitempty"`
 
 	// Counting the statement has an effect now (2-semantics Decision)
-	Counting  bool         `json:"counting"`
-	Effect    AccessEffect `json:"effect"`
-	NotAfter  *time.Time   `json:"notAfter,omitempty"`
-	NotBefore *time.Time   `json:"notBefore,omitempty"`
-	Policy    string       `json:"policy"`
-	Resource  CatalogRef   `json:"resource"`
-	Sid       string       `json:"sid"`
+	Counting bool         `json:"counting"`
+	Effect   AccessEffect `json:"effect"`
+
+	// Members how many members are in which state; also those that the host cluster has no room to list
+	Members   *MemberCounts `json:"members,omitempty"`
+	NotAfter  *time.Time    `json:"notAfter,omitempty"`
+	NotBefore *time.Time    `json:"notBefore,omitempty"`
+	Policy    string        `json:"policy"`
+	Resource  CatalogRef    `json:"resource"`
+	Sid       string        `json:"sid"`
 
 	// Since when its ticket became effective, or was approved if it is not effective yet; without a ticket, notBefore; absent: not known
 	Since   *time.Time `json:"since,omitempty"`
@@ -2449,6 +2452,24 @@ type Member struct {
 	Warns int `json:"warns"`
 }
 
+// MemberCounts how many members are in which state; also those that the host cluster has no room to list
+type MemberCounts struct {
+	// Listed members in clusters; fewer than total: the host cluster has no room for the others
+	Listed int `json:"listed"`
+
+	// States members by state, without states that no member is in
+	States *map[string]int `json:"states,omitempty"`
+
+	// Targeted members that have to have something
+	Targeted int `json:"targeted"`
+
+	// Total members that have to have something
+	Total int `json:"total"`
+
+	// Waiting targeted members that are not realised yet
+	Waiting int `json:"waiting"`
+}
+
 // MemberDetail defines model for MemberDetail.
 type MemberDetail struct {
 	Findings []MemberFinding `json:"findings"`
@@ -2946,12 +2967,17 @@ type ProposalLineState string
 // Protection defines model for Protection.
 type Protection struct {
 	// CanToggle the caller may begin and end a temporary audit
-	CanToggle     *bool          `json:"canToggle,omitempty"`
+	CanToggle *bool `json:"canToggle,omitempty"`
+
+	// Clusters by name; with many members only the worst have a message
 	Clusters      []ClusterState `json:"clusters"`
 	EffectiveMode Mode           `json:"effectiveMode"`
-	Message       *string        `json:"message,omitempty"`
-	Mode          Mode           `json:"mode"`
-	Realized      bool           `json:"realized"`
+
+	// Members how many members are in which state; also those that the host cluster has no room to list
+	Members  *MemberCounts `json:"members,omitempty"`
+	Message  *string       `json:"message,omitempty"`
+	Mode     Mode          `json:"mode"`
+	Realized bool          `json:"realized"`
 
 	// ResourceVersion what a change of the temporary audit was made on
 	ResourceVersion *string         `json:"resourceVersion,omitempty"`
@@ -3101,6 +3127,9 @@ type RolloutCard struct {
 
 	// Hint what a person could do next, and why; nothing happens by itself
 	Hint *RolloutHint `json:"hint,omitempty"`
+
+	// Members how many members are in which state; also those that the host cluster has no room to list
+	Members *MemberCounts `json:"members,omitempty"`
 
 	// Missing sentences; what is missing for the next stage
 	Missing []string `json:"missing"`
@@ -3428,6 +3457,9 @@ type TicketItem struct {
 	DurationSeconds *int64     `json:"durationSeconds,omitempty"`
 	ExpiresAt       *time.Time `json:"expiresAt,omitempty"`
 	FromMode        *Mode      `json:"fromMode,omitempty"`
+
+	// Members how many members are in which state; also those that the host cluster has no room to list
+	Members *MemberCounts `json:"members,omitempty"`
 
 	// Message what it waits for or why it failed, for people
 	Message *string `json:"message,omitempty"`

@@ -1607,6 +1607,21 @@ export interface components {
             since?: string;
             message?: string;
         };
+        /** @description how many members are in which state; also those that the host cluster has no room to list */
+        MemberCounts: {
+            /** @description members that have to have something */
+            total: number;
+            /** @description members that have to have something */
+            targeted: number;
+            /** @description targeted members that are not realised yet */
+            waiting: number;
+            /** @description members in clusters; fewer than total: the host cluster has no room for the others */
+            listed: number;
+            /** @description members by state, without states that no member is in */
+            states?: {
+                [key: string]: number;
+            };
+        };
         Protection: {
             mode: components["schemas"]["Mode"];
             effectiveMode: components["schemas"]["Mode"];
@@ -1619,6 +1634,8 @@ export interface components {
             temporaryAudit?: components["schemas"]["TemporaryAudit"];
             /** @description the caller may begin and end a temporary audit */
             canToggle?: boolean;
+            members?: components["schemas"]["MemberCounts"];
+            /** @description by name; with many members only the worst have a message */
             clusters: components["schemas"]["ClusterState"][];
         };
         ActionInfo: {
@@ -1677,6 +1694,7 @@ export interface components {
             notBefore?: string;
             /** Format: date-time */
             notAfter?: string;
+            members?: components["schemas"]["MemberCounts"];
             clusters?: components["schemas"]["ClusterState"][];
         };
         AccessList: {
@@ -1849,6 +1867,7 @@ export interface components {
             digest?: string;
             /** @description canonical lines of the access that it brings; what the digest is of */
             brings?: string[];
+            members?: components["schemas"]["MemberCounts"];
             /** @description live state per targeted member while applying and afterwards */
             clusters: components["schemas"]["ClusterState"][];
             /** @description the statement or object as YAML */
@@ -2914,6 +2933,7 @@ export interface components {
             mode: components["schemas"]["Mode"];
             effectiveMode?: components["schemas"]["Mode"];
             onboarded?: boolean;
+            members?: components["schemas"]["MemberCounts"];
             /** @description mode and state in each targeted member */
             clusters: components["schemas"]["ClusterState"][];
             temporaryAudit?: components["schemas"]["TemporaryAudit"];

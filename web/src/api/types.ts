@@ -13,6 +13,7 @@ export type Sensitivity = Schemas["Sensitivity"];
 export type Mode = Schemas["Mode"];
 export type Protection = Schemas["Protection"];
 export type ClusterState = Schemas["ClusterState"];
+export type MemberCounts = Schemas["MemberCounts"];
 export type CatalogRef = Schemas["CatalogRef"];
 export type Access = Schemas["Access"];
 export type Connection = Schemas["Connection"];

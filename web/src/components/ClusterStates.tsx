@@ -3,16 +3,21 @@ import { useTranslation } from "react-i18next";
 import type { ClusterState } from "../api/types";
 import { useWords } from "../lib/use-words";
 import badge from "./Badge.module.css";
+import { useWorst } from "./Members";
 import { clusterLooks } from "./states";
+
+/** More than these do not fit into a table cell. */
+const mostChips = 6;
 
 /** The members of a statement in a table cell: name and icon; the state's word and message on hover and for screen readers. */
 export function ClusterChips({ clusters }: { clusters: ClusterState[] | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
-  if (!clusters || clusters.length === 0) return null;
+  const { shown, more } = useWorst(clusters ?? [], mostChips, (cluster) => cluster.state);
+  if (shown.length === 0) return null;
   return (
     <Group gap={4}>
-      {clusters.map((cluster) => {
+      {shown.map((cluster) => {
         const { icon: Icon, tone } = clusterLooks[cluster.state];
         const word = t(`clusterState.${cluster.state}`);
         return (
@@ -22,6 +27,7 @@ export function ClusterChips({ clusters }: { clusters: ClusterState[] | undefine
           </span>
         );
       })}
+      {more}
     </Group>
   );
 }

@@ -5,6 +5,7 @@ import type { Access, ConnectionList } from "../api/types";
 import { fold, isRefused } from "../lib/fold";
 import type { FoldedConnection } from "../lib/fold";
 import { grantOf } from "../lib/grants";
+import { unlisted } from "../lib/members";
 import { useWords } from "../lib/use-words";
 import { DecisionBadge } from "./Badge";
 import { ClusterChips } from "./ClusterStates";
@@ -81,6 +82,8 @@ function useGrant(row: FoldedConnection, peer: Peer): { grant: Access | undefine
 function Granted({ grant }: { grant: Access }) {
   const { t } = useTranslation();
   const late = grant.clusters?.filter((cluster) => cluster.state !== "Realized");
+  // Whoever is not listed may lack it, too.
+  const missing = (grant.members?.waiting ?? 0) > 0 ? unlisted(grant.members) : 0;
   return (
     <span className={`${classes.stack} ${classes.sentence}`} data-testid="granted">
       <span>
@@ -88,6 +91,7 @@ function Granted({ grant }: { grant: Access }) {
         {grant.ticket && grant.ticketVisible !== false ? <Link to={`/tickets/${grant.ticket}`}>{grant.ticket}</Link> : <code className={classes.code} title={grant.policy}>{grant.sid}</code>}
       </span>
       <ClusterChips clusters={late} />
+      {missing > 0 && <span className={classes.muted}>{t("members.unlisted", { number: missing })}</span>}
     </span>
   );
 }

@@ -5,13 +5,18 @@ import { ClusterStateBadge, ModeBadge } from "./Badge";
 import { DataTable } from "./DataTable";
 import type { Column } from "./DataTable";
 import { EmptyState, Notice } from "./Feedback";
+import { MemberSummary, useWorst } from "./Members";
 import tables from "./Tables.module.css";
 import { Ago } from "./Time";
+
+/** Rows that are shown at first. */
+const mostRows = 20;
 
 /** The truth per member: what it should have, what was read back. */
 export function ProtectionPanel({ protection }: { protection: Protection | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
+  const { shown, more } = useWorst(protection?.clusters ?? [], mostRows, (cluster) => cluster.state);
   if (!protection) return <Notice>{t("resource.notProtected")}</Notice>;
   // The rows say it per member; above them it would only be said twice.
   const message = protection.clusters.some((cluster) => cluster.message && cluster.state !== "Realized") ? undefined : protection.message;
@@ -52,7 +57,11 @@ export function ProtectionPanel({ protection }: { protection: Protection | undef
       {protection.clusters.length === 0 ? (
         <EmptyState>{t("resource.noClusters")}</EmptyState>
       ) : (
-        <DataTable label={t("resource.protection")} columns={columns} rows={protection.clusters} rowKey={(row) => row.cluster} testId="protection-table" />
+        <>
+          <MemberSummary members={protection.clusters} counts={protection.members} above={mostRows} />
+          <DataTable label={t("resource.protection")} columns={columns} rows={shown} rowKey={(row) => row.cluster} testId="protection-table" />
+          {more}
+        </>
       )}
     </>
   );

@@ -32,6 +32,25 @@ describe("a ticket in detail", () => {
     expect(within(screen.getByTestId("timeline-cluster-revoke-m1")).getByText("Taken back")).toBeVisible();
   });
 
+  it("shows the worst of many members first, and all when asked", async () => {
+    const clusters = Array.from({ length: 500 }, (_, i) => cluster(`m${i}`, i === 499 ? "Unreachable" : "Realized"));
+    const members = { total: 500, targeted: 500, waiting: 1, listed: 500, states: { Realized: 499, Unreachable: 1 } };
+    show(ticketOf("applying", { steps: decided, clusters, members }));
+    const card = within(screen.getByRole("region", { name: "Clusters" }));
+    expect(card.getByTestId("member-summary")).toHaveTextContent("1 Unreachable499 Realized Members: 500.");
+    expect(card.getByTestId("cluster-state-m499")).toHaveTextContent("Unreachable");
+    expect(card.queryByTestId("cluster-state-m498")).toBeNull();
+    await userEvent.click(card.getByTestId("members-more"));
+    expect(card.getByTestId("cluster-state-m498")).toBeVisible();
+    expect(card.getByTestId("members-more")).toHaveTextContent("Show fewer");
+    expect(within(screen.getByTestId("timeline")).getAllByRole("listitem").length).toBeLessThan(60);
+  });
+
+  it("says how many members nobody lists", () => {
+    show(ticketOf("applying", { steps: decided, clusters: [cluster("m1", "Realized")], members: { total: 40, targeted: 40, waiting: 7, listed: 1, states: { Realized: 33, Pending: 7 } } }));
+    expect(screen.getByTestId("member-summary")).toHaveTextContent("7 Pending33 Realized Members: 40. Counted, but not listed: 39.");
+  });
+
   it.each([
     ["pending", true],
     ["revoked", false],

@@ -5,6 +5,7 @@ import { expiryOf, sumClusters } from "../lib/items";
 import { endedAt } from "../lib/timeline";
 import { useWords } from "../lib/use-words";
 import { ClusterStateBadge, ModeBadge } from "./Badge";
+import { MemberSummary, useWorst } from "./Members";
 import { PersonName, RefName } from "./Names";
 import tables from "./Tables.module.css";
 import classes from "./TicketDetail.module.css";
@@ -136,23 +137,31 @@ export function Facts({ ticket }: { ticket: Ticket }) {
   );
 }
 
+/** Members that are shown at first. */
+const mostMembers = 20;
+
 export function Clusters({ ticket }: { ticket: Ticket }) {
   const { t } = useTranslation();
   const words = useWords();
   const clusters = sumClusters(ticket.items);
+  const { shown, more } = useWorst(clusters, mostMembers, (cluster) => cluster.state);
+  // The counts of one item are those of the ticket; of several, the members that are listed are counted.
+  const counts = ticket.items.length === 1 ? ticket.items[0]?.members : undefined;
   // Once it is over, or before anything was read, there is nothing to say of the members.
   if (clusters.length === 0 && ticket.state !== "pending") return null;
   return (
     <section className={classes.card} aria-label={t("ticket.clusters")}>
       <h2 className={classes.cardTitle}>{t("ticket.clusters")}</h2>
       {clusters.length === 0 && <p className={classes.later}>{t("ticket.clustersLater")}</p>}
-      {clusters.map((cluster) => (
+      <MemberSummary members={clusters} counts={counts} above={mostMembers} />
+      {shown.map((cluster) => (
         <div key={cluster.cluster} className={classes.cluster}>
           <span>{cluster.cluster}</span>
           <ClusterStateBadge state={cluster.state} message={cluster.message} gone={ticket.state === "revoking"} testId={`cluster-state-${cluster.cluster}`} />
           {cluster.message && cluster.state !== "Realized" && <small>{words.said(cluster.message)}</small>}
         </div>
       ))}
+      {more}
     </section>
   );
 }

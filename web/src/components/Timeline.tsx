@@ -10,6 +10,7 @@ import { useWords } from "../lib/use-words";
 import { ClusterStateBadge } from "./Badge";
 import { Comment } from "./Comment";
 import { PersonName } from "./Names";
+import { useWorst } from "./Members";
 import { StepPeople } from "./StepPeople";
 import { Ago, Precise } from "./Time";
 import { iconOf, useNodeTitle } from "./timeline-looks";
@@ -61,6 +62,24 @@ function Remark({ node }: { node: TimelineNode }) {
   return <Comment text={node.comment} />;
 }
 
+/** Members that are shown at first. */
+const mostMembers = 20;
+
+function Clusters({ lines, phase }: { lines: NonNullable<TimelineNode["clusters"]>; phase: TimelineNode["phase"] }) {
+  // A member without a live state has had its line: it is done.
+  const { shown, more } = useWorst(lines, mostMembers, (line) => line.live?.state);
+  return (
+    <>
+      <ul className={classes.clusters}>
+        {shown.map((line) => (
+          <Cluster key={line.cluster} line={line} phase={phase} testId={`timeline-cluster-${phase}-${line.cluster}`} />
+        ))}
+      </ul>
+      {more}
+    </>
+  );
+}
+
 function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
   const { t, i18n } = useTranslation();
   const title = useNodeTitle(ticket.kind);
@@ -95,13 +114,7 @@ function Node({ node, ticket }: { node: TimelineNode; ticket: Ticket }) {
           </p>
         )}
         <Remark node={node} />
-        {node.clusters && (
-          <ul className={classes.clusters}>
-            {node.clusters.map((line) => (
-              <Cluster key={line.cluster} line={line} phase={node.phase} testId={`timeline-cluster-${node.phase}-${line.cluster}`} />
-            ))}
-          </ul>
-        )}
+        {node.clusters && <Clusters lines={node.clusters} phase={node.phase} />}
       </div>
     </li>
   );

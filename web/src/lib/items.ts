@@ -1,5 +1,6 @@
 /** What the items of a ticket are together. Pure. */
 import type { ClusterState, Step, StepState, Ticket, TicketItem, TicketKind } from "../api/types";
+import { clusterOrder } from "./members";
 
 /** The kinds in the order in which people meet them. */
 export const ticketKinds = ["grant", "extend", "revoke", "mode", "onboard", "offboard", "class", "approval-policy"] as const satisfies readonly TicketKind[];
@@ -30,7 +31,6 @@ export interface StepSum {
 
 /** The least advanced one speaks for all: what still waits is what people look for. */
 const stepOrder: StepState[] = ["rejected", "timed-out", "current", "waiting", "skipped", "approved"];
-const clusterOrder: ClusterState["state"][] = ["Leaked", "Downgraded", "Unreachable", "Quarantined", "Drifted", "Overridden", "Pending", "Realized"];
 
 const first = <T>(order: T[], a: T, b: T): T => (order.indexOf(a) <= order.indexOf(b) ? a : b);
 

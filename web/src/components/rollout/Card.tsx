@@ -8,6 +8,7 @@ import { useWords } from "../../lib/use-words";
 import badge from "../Badge.module.css";
 import { Word } from "../Badge";
 import { ScoreBar } from "../evidence/EvidencePanel";
+import { useWorst } from "../Members";
 import { Owners } from "../Names";
 import { clusterLooks, modeLooks } from "../states";
 import { Ago } from "../Time";
@@ -15,12 +16,16 @@ import classes from "./Rollout.module.css";
 
 export type CardAction = "advance" | "announce" | "guard";
 
+/** More than these do not fit on a card. */
+const mostMembers = 8;
+
 /** Each member with its own mode: enforcement comes member by member. */
 function Members({ card }: { card: RolloutCard }) {
   const { t } = useTranslation();
+  const { shown, more } = useWorst(card.clusters, mostMembers, (cluster) => cluster.state);
   return (
     <div className={classes.members}>
-      {card.clusters.map(({ cluster, mode = card.mode, state }) => {
+      {shown.map(({ cluster, mode = card.mode, state }) => {
         const look = state === "Realized" ? modeLooks[mode] : clusterLooks[state];
         const Icon = look.icon;
         const word = t(`mode.${mode}`);
@@ -32,6 +37,7 @@ function Members({ card }: { card: RolloutCard }) {
           </span>
         );
       })}
+      {more}
     </div>
   );
 }

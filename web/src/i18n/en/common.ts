@@ -77,6 +77,13 @@ export const common = {
   stepState: { waiting: "Later", current: "Deciding", approved: "Approved", rejected: "Rejected", "timed-out": "Timed out", skipped: "Skipped" },
   step: { leader: "leader", owner: "owner", security: "security" },
   stepWho: { leader: "the leader", owner: "the resource’s owner", security: "the security team" },
+  members: {
+    count: "{{number}} {{state}}",
+    of: "Members: {{number}}.",
+    all: "Show all {{number}}",
+    fewer: "Show fewer",
+    unlisted: "Counted, but not listed: {{number}}.",
+  },
   clusterState: {
     Pending: "Pending",
     Realized: "Realized",

@@ -76,6 +76,13 @@ export const common = {
   stepState: { waiting: "未到", current: "审批中", approved: "已批准", rejected: "已驳回", "timed-out": "超时", skipped: "已跳过" },
   step: { leader: "上级", owner: "资源负责人", security: "安全团队" },
   stepWho: { leader: "上级", owner: "资源负责人", security: "安全团队" },
+  members: {
+    count: "{{number}} 个{{state}}",
+    of: "成员集群共 {{number}} 个。",
+    all: "显示全部 {{number}} 个",
+    fewer: "收起",
+    unlisted: "已计数但未列出：{{number}} 个。",
+  },
   clusterState: {
     Pending: "等待中",
     Realized: "已落实",

@@ -1,0 +1,40 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/acp-io/acp/internal/portalclient"
+)
+
+func TestPrintMembers(t *testing.T) {
+	var many []portalclient.ClusterState
+	for i := range 500 {
+		many = append(many, portalclient.ClusterState{Cluster: fmt.Sprintf("m%03d", i), State: portalclient.ClusterStateStateRealized})
+	}
+	many[400] = portalclient.ClusterState{Cluster: "m400", State: portalclient.ClusterStateStateUnreachable, Message: new("away")}
+	states := map[string]int{"Realized": 30, "Pending": 10}
+	for name, tc := range map[string]struct {
+		reason  string
+		members []portalclient.ClusterState
+		counts  *portalclient.MemberCounts
+		lines   int
+		first   []string
+		last    string
+	}{
+		"Few":  {"as they come", many[:3], nil, 3, []string{"  m000       Realized"}, "  m002       Realized"},
+		"Many": {"the worst first", many, nil, 22, []string{"  500 members: 1 Unreachable, 499 Realized", "  m400       Unreachable: away"}, "  and 480 more"},
+		"Unlisted": {"more than are listed", many[:3], &portalclient.MemberCounts{Total: 40, Listed: 3, States: &states}, 5, []string{"  40 members: 10 Pending, 30 Realized"},
+			"  and 37 more, which the host cluster counts and has no room to list"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out strings.Builder
+			printMembers(&out, tc.members, tc.counts)
+			lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
+			if len(lines) != tc.lines || lines[len(lines)-1] != tc.last || !strings.HasPrefix(out.String(), strings.Join(tc.first, "\n")+"\n") {
+				t.Errorf("%s: %d lines:\n%s", tc.reason, len(lines), out.String())
+			}
+		})
+	}
+}
