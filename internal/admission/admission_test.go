@@ -210,3 +210,29 @@ func TestOddIsSortedAndComplete(t *testing.T) {
 		t.Errorf("notes about %s, want %s", got, want)
 	}
 }
+
+func TestOddDefaultMode(t *testing.T) {
+	const said = bobs + " is in no ProtectedResource, so everything passes to it and the statement has no effect there: defaultMode Audit"
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*policy.Input)
+		want   []string
+	}{
+		"others":    {"the portal does not onboard what others write", func(*policy.Input) {}, []string{said}},
+		"portal":    {"the portal onboards what it grants", func(in *policy.Input) { in.Policies[0].Name = policy.PolicyNameFor(bobs) }, nil},
+		"onboarded": {"it is onboarded", func(in *policy.Input) { in.Resources = append(in.Resources, protected(v1alpha1.ModeObserve)) }, nil},
+		"no mode":   {"nobody expects that it is onboarded", func(in *policy.Input) { in.ResourceClasses[0].Spec.DefaultMode = "" }, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := base()
+			in.ResourceClasses[0].Spec.DefaultMode = v1alpha1.ModeAudit
+			in.Policies = []*v1alpha1.AccessControlPolicy{grant("Allow", app888, bobs)}
+			tc.change(&in)
+			var notes []string
+			for _, n := range Odd(policy.NewSnapshot(in), in, now) {
+				notes = append(notes, n.Message)
+			}
+			expect(t, tc.reason, "notes", notes, tc.want)
+		})
+	}
+}

@@ -77,6 +77,11 @@ func oddStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time.
 				note("%s is a very large part of all addresses", n.ID)
 			}
 		}
+		for _, r := range st.Resources {
+			if mode := notOnboarded(s, p.Name, string(r)); mode != "" {
+				note("%s is in no ProtectedResource, so everything passes to it and the statement has no effect there: defaultMode %s of its class onboards only what the portal grants; create a ProtectedResource", r, mode)
+			}
+		}
 		if st.Effect == v1alpha1.EffectDeny {
 			for _, r := range st.Resources {
 				if mode, odd := toothless(s, string(r), at); odd {
@@ -170,4 +175,16 @@ func broad(text string) bool {
 		return p.Bits() < broad4
 	}
 	return p.Bits() < broad6
+}
+
+// notOnboarded is the default mode of the class of a resource that is named exactly, and that nothing onboards, although the class
+// has such a mode: only the portal onboards by it, with the statements that it writes into its own policy. Empty: there is nothing
+// to say.
+func notOnboarded(s *policy.Snapshot, name, resource string) v1alpha1.Mode {
+	c, ok := s.ResourceClassOf(resource)
+	base, _ := policy.SplitPolicyShard(name)
+	if !ok || strings.HasSuffix(resource, "*") || c.Spec.DefaultMode == "" || base == policy.PolicyNameFor(resource) || s.IsProtected(resource) {
+		return ""
+	}
+	return c.Spec.DefaultMode
 }

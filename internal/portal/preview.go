@@ -10,6 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/approval/rules"
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/change"
 	"github.com/acp-io/acp/internal/portal/openapi"
 )
 
@@ -37,6 +38,10 @@ func (a *api) preview(ctx context.Context, plan approval.Plan, requester string)
 	if err != nil {
 		return out, err
 	}
+	in, err := a.input()
+	if err != nil {
+		return out, err
+	}
 	existing := make([][]policy.Grant, len(plan.Items))
 	var all []policy.Grant
 	for i, p := range plan.Items {
@@ -61,6 +66,11 @@ func (a *api) preview(ctx context.Context, plan approval.Plan, requester string)
 		x := a.previewItem(ctx, i, plan.Kind, p, a.accessOf(existing[i], origin))
 		if p.ApplicationName != "" && p.Err == nil {
 			x.Denied24h = count(denied[p.ApplicationName], p.ResourceName)
+		}
+		if p.Err == nil && plan.Kind.Access() && p.ResourceName != "" {
+			if mode := change.Onboarding(snap, in.Resources, p.ResourceName, previewed(p, a.Now()).SID); mode != "" {
+				x.Onboards = new(openapi.Mode(mode))
+			}
 		}
 		out.Items = append(out.Items, x)
 	}

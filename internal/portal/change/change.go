@@ -49,12 +49,15 @@ type View struct {
 // Of the items of a ticket or of a preview. base is the snapshot of the input, from which what did not change is taken
 // over. Without members it is not told what Istio is given.
 func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.Kind, items []approval.Item, at time.Time) View {
-	before, after, units, message := sides(in, kind, items)
+	before, after, units, message := sides(base, in, kind, items)
 	v := View{Message: message}
 	for _, it := range items {
 		if it.Change != nil {
 			v.Objects = append(v.Objects, Object{Layer: LayerACP, Kind: it.Change.Kind, Name: it.Change.Name, Before: spec(it.Change.Before), After: spec(it.Change.After)})
 		}
+	}
+	if kind.Access() {
+		v.Objects = append(v.Objects, onboarded(before.Resources, after.Resources)...)
 	}
 	v.Objects = append(v.Objects, policies(before.Policies, after.Policies, items)...)
 	old, new := base.Next(before), base.Next(after)
@@ -67,7 +70,7 @@ func Of(base *policy.Snapshot, in policy.Input, members []Member, kind approval.
 
 // Snapshots before and after the items, and the names of the resources that they are about or change.
 func Snapshots(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item) (before, after *policy.Snapshot, resources []string) {
-	old, new, units, _ := sides(in, kind, items)
+	old, new, units, _ := sides(base, in, kind, items)
 	before, after = base.Next(old), base.Next(new)
 	for _, name := range policy.Changed(before, after) {
 		units[name] = true
@@ -76,7 +79,7 @@ func Snapshots(base *policy.Snapshot, in policy.Input, kind approval.Kind, items
 }
 
 // sides are the input without and with the items, and the resources that they name.
-func sides(in policy.Input, kind approval.Kind, items []approval.Item) (before, after policy.Input, units map[string]bool, message string) {
+func sides(base *policy.Snapshot, in policy.Input, kind approval.Kind, items []approval.Item) (before, after policy.Input, units map[string]bool, message string) {
 	before, after, units = in, in, map[string]bool{}
 	for _, it := range items {
 		switch {
@@ -85,6 +88,7 @@ func sides(in policy.Input, kind approval.Kind, items []approval.Item) (before, 
 			name := shardOf(after.Policies, it.ResourceName, statement.SID)
 			before.Policies = without(before.Policies, name, it.SID)
 			after.Policies = with(after.Policies, name, statement)
+			onboard(base, &after, it, statement.SID)
 			units[it.ResourceName] = true
 		case kind == approval.KindRevoke && it.Target != nil:
 			after.Policies = withoutTarget(after.Policies, it)

@@ -266,3 +266,46 @@ func TestMembersOfTheClassCount(t *testing.T) {
 		})
 	}
 }
+
+// The first grant of a resource that is not onboarded onboards it in the default mode of its class, and the change says so.
+func TestGrantOnboards(t *testing.T) {
+	other := []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "by-hand"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{approval.Statement(grant("x"))}}}}
+	for name, tc := range map[string]struct {
+		reason string
+		change func(*policy.Input)
+		kind   approval.Kind
+		want   v1alpha1.Mode
+	}{
+		"first":         {"the portal creates a ProtectedResource", func(*policy.Input) {}, approval.KindGrant, v1alpha1.ModeEnforce},
+		"observed":      {"in the mode of the class", func(in *policy.Input) { in.ResourceClasses[0].Spec.DefaultMode = v1alpha1.ModeObserve }, approval.KindGrant, v1alpha1.ModeObserve},
+		"onboarded":     {"it stays as it is", func(in *policy.Input) { in.Resources = input().Resources }, approval.KindGrant, ""},
+		"not the first": {"an administrator has offboarded it", func(in *policy.Input) { in.Policies = other }, approval.KindGrant, ""},
+		"no mode":       {"the class has none", func(in *policy.Input) { in.ResourceClasses[0].Spec.DefaultMode = "" }, approval.KindGrant, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := input()
+			in.Resources, in.ResourceClasses[0].Spec.DefaultMode = nil, v1alpha1.ModeEnforce
+			tc.change(&in)
+			s := policy.NewSnapshot(in)
+			if got := Onboarding(s, in.Resources, redis, "t-1-1"); got != tc.want {
+				t.Errorf("%s: onboarded in %q, want %q", tc.reason, got, tc.want)
+			}
+			second := grant("t-1-2")
+			v := Of(s, Hide(in, redis, func(string) bool { return false }), nil, tc.kind, []approval.Item{grant("t-1-1"), second}, at)
+			var shown []Object
+			for _, o := range v.Objects {
+				if o.Kind == "ProtectedResource" {
+					shown = append(shown, o)
+				}
+			}
+			if tc.want == "" && len(shown) != 0 || tc.want != "" && (len(shown) != 1 || shown[0].Before != "" || !strings.Contains(shown[0].After, "mode: "+string(tc.want))) {
+				t.Errorf("%s: the change shows %+v, want %q", tc.reason, shown, tc.want)
+			}
+			before, after, _ := Snapshots(s, in, tc.kind, []approval.Item{grant("t-1-1")})
+			q := policy.Query{Subjects: []string{"trnv1:rsc:trip-com:iam:sa:app/other"}, Resources: []string{redis}, Protocol: "TCP", Port: 6379, At: at}
+			if closes := before.Decide(q).Verdict.LetsThrough() && !after.Decide(q).Verdict.LetsThrough(); closes != (tc.want == v1alpha1.ModeEnforce) {
+				t.Errorf("%s: a replay shows others cut off: %v", tc.reason, closes)
+			}
+		})
+	}
+}

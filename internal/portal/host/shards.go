@@ -14,6 +14,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
 	"github.com/acp-io/acp/internal/policy"
+	"github.com/acp-io/acp/internal/portal/change"
 )
 
 // expiredKept is how long a statement of the portal's stays in its policy after its end. Usually its ticket takes it out at once; this
@@ -132,9 +133,7 @@ func (h *Host) DefaultMode(resource, sid string) (v1alpha1.Mode, error) {
 func hasStatement(all []*v1alpha1.AccessControlPolicy, resource, sid string) bool {
 	return slices.ContainsFunc(all, func(p *v1alpha1.AccessControlPolicy) bool {
 		return slices.ContainsFunc(p.Spec.Statements, func(s v1alpha1.Statement) bool {
-			base, _ := policy.SplitPolicyShard(p.Name)
-			own := s.SID == sid && base == policy.PolicyNameFor(resource)
-			return !own && slices.Contains(s.Resources, v1alpha1.ResourceName(resource))
+			return change.NamedBeside(p.Name, &s, resource, sid)
 		})
 	})
 }

@@ -2889,7 +2889,10 @@ type PreviewItem struct {
 	Existing *[]Access `json:"existing,omitempty"`
 
 	// Kind extend when a grant for the same is effective
-	Kind       *TicketKind `json:"kind,omitempty"`
+	Kind *TicketKind `json:"kind,omitempty"`
+
+	// Onboards the resource is not onboarded, and the grant onboards it in the default mode of its class; absent: it does not
+	Onboards   *Mode       `json:"onboards,omitempty"`
 	Position   int         `json:"position"`
 	Problem    *Problem    `json:"problem,omitempty"`
 	Protection *Protection `json:"protection,omitempty"`

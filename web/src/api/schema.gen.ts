@@ -1894,6 +1894,8 @@ export interface components {
             /** @description a pending ticket about the same */
             duplicate?: string;
             protection?: components["schemas"]["Protection"];
+            /** @description the resource is not onboarded, and the grant onboards it in the default mode of its class; absent: it does not */
+            onboards?: components["schemas"]["Mode"];
             /** @description the statement as YAML */
             statement?: string;
             brings?: string[];

@@ -196,6 +196,13 @@ describe("a new request", () => {
     expect(await screen.findByTestId("preview-extends")).toHaveTextContent("T-12");
   });
 
+  it("says that the grant onboards the resource, and in which mode", async () => {
+    start(prefilled, { "POST /tickets/preview": () => ({ body: { items: [{ ...planned, onboards: "Enforce" }] } }) });
+    const line = await screen.findByTestId("preview-onboards");
+    expect(line).toHaveTextContent("The resource is not onboarded yet.");
+    expect(line).toHaveTextContent("Whoever has no access is refused from then on.");
+  });
+
   it("says the cap before anything is sent", async () => {
     const { calls } = start(prefilled, { "POST /tickets/preview": () => ({ body: { ...preview, maxDurationSeconds: 604_800 } }) });
     expect(await screen.findByText("The approval policy allows at most 7 days.")).toBeVisible();

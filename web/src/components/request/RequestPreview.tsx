@@ -55,7 +55,7 @@ function Existing({ item }: { item: PreviewItem }) {
 function Item({ item, name, onRemove }: { item: PreviewItem; name: string | undefined; onRemove: (() => void) | undefined }) {
   const { t } = useTranslation();
   const words = useWords();
-  const { denied24h: denied, protection, duplicate, problem } = item;
+  const { denied24h: denied, protection, onboards, duplicate, problem } = item;
   return (
     <div className={classes.item} data-testid={`preview-item-${item.position}`}>
       {name && <strong>{name}</strong>}
@@ -84,6 +84,11 @@ function Item({ item, name, onRemove }: { item: PreviewItem; name: string | unde
       )}
       {item.kind !== "extend" && <Existing item={item} />}
       {denied !== undefined && <p className={classes.muted} data-testid="preview-denied">{denied === 0 ? t("request.preview.deniedNone") : t("request.preview.denied", { count: denied })}</p>}
+      {onboards && (
+        <p data-testid="preview-onboards">
+          {t("request.preview.onboards")} <ModeBadge mode={onboards} /> {t(`request.preview.onboardsAs.${onboards}`)}
+        </p>
+      )}
       {protection && (
         <p className={classes.people}>
           <ModeBadge mode={protection.effectiveMode} />
@@ -95,8 +100,8 @@ function Item({ item, name, onRemove }: { item: PreviewItem; name: string | unde
 }
 
 /** Of a class, for one, there is nothing to say but what changes. */
-const isKnown = ({ problem, duplicate, target, existing, denied24h, protection }: PreviewItem): boolean =>
-  problem !== undefined || duplicate !== undefined || target !== undefined || (existing ?? []).length > 0 || denied24h !== undefined || protection !== undefined;
+const isKnown = ({ problem, duplicate, target, existing, denied24h, protection, onboards }: PreviewItem): boolean =>
+  problem !== undefined || duplicate !== undefined || target !== undefined || (existing ?? []).length > 0 || denied24h !== undefined || protection !== undefined || onboards !== undefined;
 
 interface FactsProps {
   preview: TicketPreview;

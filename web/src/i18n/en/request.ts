@@ -90,6 +90,8 @@ export const request = {
       now: "What is there now",
       already: "Granted already: {{actions}}, by",
       extends: "Granted already, so this asks for more time for",
+      onboards: "The resource is not onboarded yet. When this grant is written, the portal onboards it in its class’s default mode:",
+      onboardsAs: { Observe: "Nothing is sent to the members.", Audit: "Nothing is refused, and what would be is reported.", Enforce: "Whoever has no access is refused from then on." },
       denied_one: "{{count, number}} connection was refused in the last 24 hours.",
       denied_other: "{{count, number}} connections were refused in the last 24 hours.",
       deniedNone: "No connection was refused in the last 24 hours.",

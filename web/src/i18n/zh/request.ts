@@ -90,6 +90,8 @@ export const request = {
       now: "当前情况",
       already: "已授权 {{actions}}，来自",
       extends: "已有授权，本次为其申请延期：",
+      onboards: "该资源尚未纳管。写入本次授权时，门户会按其类别的默认模式纳管：",
+      onboardsAs: { Observe: "不向成员集群下发任何策略。", Audit: "不拒绝任何访问，只报告本应拒绝的访问。", Enforce: "此后没有授权的访问都会被拒绝。" },
       denied_other: "最近 24 小时有 {{count, number}} 个连接被拒绝。",
       deniedNone: "最近 24 小时没有连接被拒绝。",
       change: "变更内容",
