@@ -220,6 +220,14 @@ type site struct {
 
 func (x *site) now() time.Time { return time.Now().Add(time.Duration(x.ahead.Load())) }
 
+// stopBudgets lets no time go by for the budgets of callers, however long requests take.
+func (x *site) stopBudgets() {
+	x.limits.mu.Lock()
+	defer x.limits.mu.Unlock()
+	at := x.now()
+	x.limits.now = func() time.Time { return at }
+}
+
 // pass lets time go by.
 func (x *site) pass(d time.Duration) { x.ahead.Add(int64(d)) }
 
