@@ -186,12 +186,3 @@ func open(p *v1alpha1.ProtectedResource) int {
 	}
 	return n
 }
-
-func modeIn(s v1alpha1.ProtectedResourceSpec, cluster v1alpha1.ClusterName) v1alpha1.Mode {
-	for _, m := range s.ClusterModes {
-		if m.Cluster == cluster {
-			return m.Mode
-		}
-	}
-	return s.Mode
-}
