@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/acp-io/acp/internal/portal/portaltest"
+	"github.com/acp-io/acp/internal/testenv"
 )
 
 const bePortal = "TEST_BE_PORTAL"
@@ -63,11 +65,18 @@ func (o *output) String() string {
 
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
+	return begin(t, exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0]), args...) //nolint:gosec // it is this test's own program
+}
+
+// begin starts the command with addresses and the arguments.
+func begin(t *testing.T, cmd *exec.Cmd, args ...string) *process {
+	t.Helper()
 	p := &process{t: t, log: &output{}, ended: make(chan error, 1)}
 	listen, health := freeAddress(t), freeAddress(t)
 	p.base, p.health = "http://"+listen, "http://"+health
-	p.cmd = exec.CommandContext(context.WithoutCancel(t.Context()), os.Args[0], append([]string{"--listen=" + listen, "--health-address=" + health}, args...)...) //nolint:gosec // it is this test's own program
-	p.cmd.Env = append(os.Environ(), bePortal+"=1")
+	p.cmd = cmd
+	p.cmd.Args = append(append(p.cmd.Args, "--listen="+listen, "--health-address="+health), args...)
+	p.cmd.Env = append(p.cmd.Environ(), bePortal+"=1")
 	p.cmd.Stderr = p.log
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -269,4 +278,52 @@ func TestGraceIsKept(t *testing.T) {
 	eventually(t, "the next portal writes the statement", func() bool { acp, err := f.policy(); return err == nil && len(acp.Spec.Statements) == 1 })
 	next.terminate()
 	next.wait()
+}
+
+// TestRunsConfined: as in the pod of deploy/workloads, the portal is not root, has no capability, and can write to its data folder and the folder
+// for temporary files alone.
+func TestRunsConfined(t *testing.T) {
+	config := portaltest.APIServer(t, true)
+	newFleet(t, config)
+	provider := portaltest.NewProvider(t)
+	folder := t.TempDir()
+	catalog := filepath.Join(folder, "catalog")
+	if err := os.CopyFS(catalog, os.DirFS(portaltest.Catalog(t))); err != nil {
+		t.Fatal(err)
+	}
+	args := processArguments(t, config, provider)
+	for _, from := range args {
+		name, path, _ := strings.Cut(from, "=")
+		if name != "--kubeconfig" && name != "--oidc-client-secret-file" {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, strings.TrimPrefix(name, "--")), data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(folder, "data"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, testenv.Confined(t, folder), "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--oidc-client-secret-file="+filepath.Join(folder, "oidc-client-secret-file"),
+		"--data-dir="+filepath.Join(folder, "data"), "--catalog="+catalog, "--oidc-issuer="+provider.URL, "--ledger-anchor=none")
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil || !strings.Contains(string(status), "CapEff:\t0000000000000000") || !strings.Contains(string(status), "NoNewPrivs:\t1") {
+		t.Fatalf("the test does not confine the program: %v\n%s", err, status)
+	}
+	b := portaltest.NewBrowser(t, p.base)
+	b.Login(provider, "/", "alice")
+	if a := b.Post("/api/v1/tickets", map[string]any{"reason": "r", "items": []map[string]any{{"application": "app-888", "resource": "bobs-cluster", "actions": []string{"redis:connect"}}}}); a.Status != http.StatusCreated {
+		t.Errorf("%d %s", a.Status, a.Body)
+	}
+	p.terminate()
+	p.wait()
+	for _, problem := range []string{"read-only", "permission denied", "level=ERROR"} {
+		if strings.Contains(p.log.String(), problem) {
+			t.Errorf("the log has %q", problem)
+		}
+	}
 }
