@@ -70,7 +70,9 @@ func (c Config) validate() error {
 // +kubebuilder:rbac:groups=core.kubefed.io,namespace=kube-federation-system,resources=kubefedclusters,verbs=get;list;watch
 // +kubebuilder:rbac:groups="",namespace=acp-system,resources=secrets,verbs=get;list;watch
 // +kubebuilder:rbac:groups=coordination.k8s.io,namespace=acp-system,resources=leases,verbs=get;create;update
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=acp-system,resources=events,verbs=create;patch;update
+// The leader's election writes its Events beside its lease, by the older interface.
+// +kubebuilder:rbac:groups="",namespace=acp-system,resources=events,verbs=create
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=acp-system,resources=events,verbs=create
 
 // Setup adds everything to the manager.
 func Setup(ctx context.Context, mgr manager.Manager, config Config) error {

@@ -48,7 +48,7 @@ const (
 	conflictRequeueDelay = 50 * time.Millisecond
 )
 
-// +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies,verbs=list;watch
 // +kubebuilder:rbac:groups=acp.io,resources=accesscontrolpolicies/status,verbs=update
 
 // SetupWithManager registers the controller; its requests come from policies when ready returns.

@@ -28,7 +28,7 @@ type Reconciler struct {
 	Clock  clock.PassiveClock
 }
 
-// +kubebuilder:rbac:groups=acp.io,resources=approvalpolicies,verbs=get;list;watch
+// +kubebuilder:rbac:groups=acp.io,resources=approvalpolicies,verbs=list;watch
 // +kubebuilder:rbac:groups=acp.io,resources=approvalpolicies/status,verbs=update
 
 // Setup registers the controller.

@@ -39,7 +39,7 @@ type Reconciler struct {
 	get func(x *policycache.Cache, name string) (o client.Object, generation *int64, conditions *[]metav1.Condition, ok bool)
 }
 
-// +kubebuilder:rbac:groups=acp.io,resources=resourceclasses;subjectclasses;externalworkloads,verbs=get;list;watch
+// +kubebuilder:rbac:groups=acp.io,resources=resourceclasses;subjectclasses;externalworkloads,verbs=list;watch
 // The finalizer is a patch of the object itself; its spec is never written.
 //
 // +kubebuilder:rbac:groups=acp.io,resources=resourceclasses;subjectclasses,verbs=patch

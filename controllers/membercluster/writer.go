@@ -85,7 +85,7 @@ func (w *Writer) Wake() {
 	}
 }
 
-// +kubebuilder:rbac:groups=acp.io,resources=memberclusters,verbs=get;list;watch;create;delete
+// +kubebuilder:rbac:groups=acp.io,resources=memberclusters,verbs=list;watch;create;delete
 // +kubebuilder:rbac:groups=acp.io,resources=memberclusters/status,verbs=update
 
 // Start looks until the context ends.

@@ -95,12 +95,12 @@ const graceCheckInterval = time.Second
 
 // The finalizer is a patch of the object itself; its spec is never written.
 //
-// +kubebuilder:rbac:groups=acp.io,resources=protectedresources,verbs=get;list;watch;patch
+// +kubebuilder:rbac:groups=acp.io,resources=protectedresources,verbs=list;watch;patch
 // +kubebuilder:rbac:groups=acp.io,resources=protectedresources/status,verbs=update
 // +kubebuilder:rbac:groups=types.kubefed.io,resources=federatedciliumclusterwidenetworkpolicies,verbs=get;list;watch;create;update;delete
 // Events about objects without namespace are in default.
 //
-// +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch;update
+// +kubebuilder:rbac:groups=events.k8s.io,namespace=default,resources=events,verbs=create;patch
 
 // SetupWithManager registers the controller; its requests come from Units when ready returns.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, ready func(context.Context) error) error {

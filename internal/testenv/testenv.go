@@ -27,6 +27,8 @@ type Options struct {
 	CRDs []string
 	// Tokens maps bearer tokens to the users that they stand for.
 	Tokens map[string]string
+	// Audit keeps a log of all requests, for Requests.
+	Audit bool
 }
 
 // Server is a running API server.
@@ -81,6 +83,11 @@ func New(o Options) (*Server, error) {
 			return nil, errors.Join(fmt.Errorf("write the tokens: %w", err), os.RemoveAll(dir))
 		}
 		s.env.ControlPlane.GetAPIServer().Configure().Set("token-auth-file", file)
+	}
+	if o.Audit {
+		if err := s.audit(); err != nil {
+			return nil, errors.Join(err, os.RemoveAll(dir))
+		}
 	}
 	if s.Config, err = s.env.Start(); err != nil {
 		return nil, errors.Join(fmt.Errorf("start an API server: %w", err), os.RemoveAll(dir))

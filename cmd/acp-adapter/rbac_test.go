@@ -1,0 +1,203 @@
+package main
+
+import (
+	"bytes"
+	"encoding/base64"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/rbactest"
+)
+
+const beAdapter = "TEST_BE_ADAPTER"
+
+// TestMain is the program itself when a test wants a process of its own.
+func TestMain(m *testing.M) {
+	if os.Getenv(beAdapter) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// output collects what a process writes.
+type output struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.b.String()
+}
+
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); !ok(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+const memberToken = "member-token"
+
+// register makes the host a member of its own fleet, under another user.
+func register(t *testing.T, c *rbactest.Cluster) *unstructured.Unstructured {
+	t.Helper()
+	c.Create(t, &rbacv1.ClusterRoleBinding{ObjectMeta: metav1.ObjectMeta{Name: "member"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "cluster-admin"},
+		Subjects: []rbacv1.Subject{{Kind: "User", APIGroup: rbacv1.GroupName, Name: "member"}}})
+	for ns, name := range map[string]string{rbactest.Names.Namespace: federation.SecretName("m1"), rbactest.Names.KubeFedNamespace: federation.PusherSecretName("m1")} {
+		c.Create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: name}, StringData: map[string]string{"token": memberToken}})
+	}
+	cluster := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
+		"metadata": map[string]any{"name": "m1", "namespace": rbactest.Names.KubeFedNamespace},
+		"spec": map[string]any{"apiEndpoint": c.Config.Host, "caBundle": base64.StdEncoding.EncodeToString(c.Config.CAData),
+			"secretRef": map[string]any{"name": federation.PusherSecretName("m1")}}}}
+	c.Create(t, cluster)
+	return cluster
+}
+
+// TestLeastPrivilege: the adapter elects a leader, joins a member, protects a resource, grants, revokes and lets go with the role of
+// deploy/rbac/host alone, in a namespace of another name, and uses all of the role.
+func TestLeastPrivilege(t *testing.T) {
+	c := rbactest.Start(t, []string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host", "controllers/testdata/member"}, map[string]string{memberToken: "member"})
+	scheme := runtime.NewScheme()
+	if err := v1alpha1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := client.New(c.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	make := func(o client.Object) {
+		t.Helper()
+		if err := objects.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cluster := register(t, c)
+	log := &output{}
+	cmd := exec.Command(os.Args[0], "--kubeconfig="+c.Kubeconfig(t, rbactest.Names.Adapter), "--namespace="+rbactest.Names.Namespace, "--kubefed-namespace="+rbactest.Names.KubeFedNamespace,
+		"--service-account="+rbactest.Names.Adapter, "--portal-service-account="+rbactest.Names.Portal, "--health-address="+free(t), "--metrics-address=0") //nolint:gosec,noctx // it is this test's own program
+	cmd.Env = append(os.Environ(), beAdapter+"=1")
+	cmd.Stdout, cmd.Stderr = log, log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill() // it has ended, if all is well
+		if t.Failed() {
+			t.Log(log.String())
+		}
+	})
+
+	class := &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{Name: "redis"}, Spec: v1alpha1.ResourceClassSpec{Pattern: "trnv1:rsc:trip-com:redis:clusters:*",
+		LabelKey: "com.trip/redis-cluster", Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: "TCP"}}}},
+		Placement: v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}}}
+	subject := &v1alpha1.SubjectClass{ObjectMeta: metav1.ObjectMeta{Name: "application"}, Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}
+	resource := &v1alpha1.ProtectedResource{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: "trnv1:rsc:trip-com:redis:clusters:cache", Mode: v1alpha1.ModeAudit}}
+	workload := &v1alpha1.ExternalWorkload{ObjectMeta: metav1.ObjectMeta{Name: "outside"}, Spec: v1alpha1.ExternalWorkloadSpec{Subject: "trnv1:rsc:trip-com:iam:sa:app/app-1", Addresses: []string{"192.0.2.1"}}}
+	grant := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "cache"}, Spec: v1alpha1.AccessControlPolicySpec{Statements: []v1alpha1.Statement{{SID: "one", Effect: v1alpha1.EffectAllow,
+		Subjects: []v1alpha1.Subject{"trnv1:rsc:trip-com:iam:sa:app/app-1"}, Actions: []v1alpha1.Action{"redis:connect"}, Resources: []v1alpha1.ResourceName{"trnv1:rsc:trip-com:redis:clusters:cache"}}}}}
+	for _, o := range []client.Object{class, subject, resource, workload, grant} {
+		make(o)
+	}
+	count := func(kind string) int {
+		list := &unstructured.UnstructuredList{Object: map[string]any{"apiVersion": "types.kubefed.io/v1beta1", "kind": kind + "List"}}
+		if err := c.Admin.List(t.Context(), list); err != nil {
+			t.Fatal(err)
+		}
+		return len(list.Items)
+	}
+	eventually(t, "the policy is pushed", func() bool { return count("FederatedCiliumClusterwideNetworkPolicy") > 0 })
+	eventually(t, "the group of addresses is pushed", func() bool { return count("FederatedCiliumCIDRGroup") > 0 })
+	eventually(t, "the member is reported", func() bool {
+		var m v1alpha1.MemberCluster
+		return objects.Get(t.Context(), client.ObjectKey{Name: "m1"}, &m) == nil && len(m.Status.Conditions) > 0
+	})
+	eventually(t, "the policy's status is written", func() bool {
+		return objects.Get(t.Context(), client.ObjectKeyFromObject(grant), grant) == nil && len(grant.Status.Conditions) > 0
+	})
+	for _, o := range []client.Object{grant, workload} {
+		if err := objects.Delete(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := objects.Get(t.Context(), client.ObjectKeyFromObject(resource), resource); err != nil {
+		t.Fatal(err)
+	}
+	patch := client.MergeFrom(resource.DeepCopy())
+	resource.Spec.Mode = v1alpha1.ModeObserve
+	if err := objects.Patch(t.Context(), resource, patch); err != nil {
+		t.Fatal(err)
+	}
+	if err := objects.Delete(t.Context(), resource); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Admin.Delete(t.Context(), cluster); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the member is gone", func() bool {
+		return apierrors.IsNotFound(objects.Get(t.Context(), client.ObjectKey{Name: "m1"}, &v1alpha1.MemberCluster{}))
+	})
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil && !strings.Contains(log.String(), "leader election lost") {
+		t.Errorf("the adapter ended with %v", err)
+	}
+	if strings.Contains(strings.ToLower(log.String()), "forbidden") {
+		t.Error("the log has Forbidden")
+	}
+	unused := rbactest.Lists("accesscontrolpolicies", "approvalpolicies", "externalworkloads", "memberclusters", "protectedresources", "resourceclasses", "subjectclasses")
+	for grant, reason := range map[string]string{
+		"get types.kubefed.io/federatedciliumcidrgroups":                    "an object is read again when a write of it conflicts",
+		"get types.kubefed.io/federatedciliumclusterwidenetworkpolicies":    "an object is read again when a write of it conflicts",
+		"delete types.kubefed.io/federatedciliumcidrgroups":                 "a group is deleted when no policy in a member names it, which KubeFed would have to bring about: the tests of controllers/externalgroup",
+		"delete types.kubefed.io/federatedciliumclusterwidenetworkpolicies": "a policy is deleted when the members follow, which KubeFed would have to bring about: the tests of controllers",
+		"create events.k8s.io/events in " + rbactest.Names.Namespace:        "the webhook says who changed an object: TestEventsSayWhoChangedAnObject of internal/admission/webhook",
+		"patch events.k8s.io/events in default":                             "client-go counts an Event that is repeated within minutes",
+		"update /secrets in " + rbactest.Names.Namespace:                    "tokens are replaced when they are due: the tests of controllers/rotation",
+		"update /secrets in " + rbactest.Names.KubeFedNamespace:             "tokens are replaced when they are due: the tests of controllers/rotation",
+		"update acp.io/approvalpolicies/status":                             "no approval policy is made here: the tests of controllers/approvalpolicy",
+	} {
+		unused[grant] = reason
+	}
+	c.Check(t, rbactest.Names.Adapter, unused, map[string]string{
+		"list types.kubefed.io/federatedauthorizationpolicies in istio-system": "the grant comes with deploy/kubefed/istio, where Istio is used; without it the adapter finds that it is not",
+	})
+}
+
+func free(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/acp-io/acp/internal/rbactest"
+)
+
+// TestLeastPrivilege: the collector works with the role of deploy/rbac/host, and uses all of it.
+func TestLeastPrivilege(t *testing.T) {
+	c := rbactest.Start(t, []string{"deploy/crds"}, nil)
+	dir := t.TempDir()
+	var out, errs log
+	ctx, cancel := context.WithCancel(t.Context())
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, []string{"--kubeconfig=" + c.Kubeconfig(t, rbactest.Names.Collector), "--data-dir=" + dir, "--store=sqlite:flows.db",
+			"--exporter=m1=" + filepath.Join(dir, "events.log"), "--health-address=127.0.0.1:0"}, &out, &errs)
+	}()
+	watched := func() int {
+		requests, err := c.Requests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen := map[string]bool{}
+		for _, r := range requests {
+			if strings.HasSuffix(r.User, ":"+rbactest.Names.Collector) && r.Verb == "watch" {
+				seen[r.Resource] = true
+			}
+		}
+		return len(seen)
+	}
+	for deadline := time.Now().Add(time.Minute); watched() < 6; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("the collector does not watch its kinds: %s", errs.String())
+		}
+	}
+	cancel()
+	if c := <-code; c != exitOK {
+		t.Errorf("ended with %d", c)
+	}
+	if strings.Contains(errs.String(), "orbidden") {
+		t.Errorf("forbidden: %s", errs.String())
+	}
+	c.Check(t, rbactest.Names.Collector, rbactest.Lists("accesscontrolpolicies", "externalworkloads", "memberclusters", "protectedresources", "resourceclasses", "subjectclasses"), nil)
+}
