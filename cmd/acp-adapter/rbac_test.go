@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"encoding/base64"
 	"net"
+	"net/http"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"syscall"
@@ -23,6 +24,7 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation"
 	"github.com/acp-io/acp/internal/rbactest"
+	"github.com/acp-io/acp/internal/testenv"
 )
 
 const beAdapter = "TEST_BE_ADAPTER"
@@ -82,7 +84,8 @@ func register(t *testing.T, c *rbactest.Cluster) *unstructured.Unstructured {
 }
 
 // TestLeastPrivilege: the adapter elects a leader, joins a member, protects a resource, grants, revokes and lets go with the role of
-// deploy/rbac/host alone, in a namespace of another name, and uses all of the role.
+// deploy/rbac/host alone, in a namespace of another name, as an unprivileged user on a read-only file system, and uses all of the role. SIGTERM
+// ends it within its grace, and the lease is given up.
 func TestLeastPrivilege(t *testing.T) {
 	c := rbactest.Start(t, []string{"deploy/crds", "deploy/kubefed", "controllers/testdata/host", "controllers/testdata/member"}, map[string]string{memberToken: "member"})
 	scheme := runtime.NewScheme()
@@ -101,9 +104,18 @@ func TestLeastPrivilege(t *testing.T) {
 	}
 	cluster := register(t, c)
 	log := &output{}
-	cmd := exec.Command(os.Args[0], "--kubeconfig="+c.Kubeconfig(t, rbactest.Names.Adapter), "--namespace="+rbactest.Names.Namespace, "--kubefed-namespace="+rbactest.Names.KubeFedNamespace,
-		"--service-account="+rbactest.Names.Adapter, "--portal-service-account="+rbactest.Names.Portal, "--health-address="+free(t), "--metrics-address=0") //nolint:gosec,noctx // it is this test's own program
-	cmd.Env = append(os.Environ(), beAdapter+"=1")
+	folder := t.TempDir()
+	kubeconfig, err := os.ReadFile(c.Kubeconfig(t, rbactest.Names.Adapter))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "kubeconfig"), kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	health := free(t)
+	cmd := testenv.Confined(t, folder, "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--namespace="+rbactest.Names.Namespace, "--kubefed-namespace="+rbactest.Names.KubeFedNamespace,
+		"--service-account="+rbactest.Names.Adapter, "--portal-service-account="+rbactest.Names.Portal, "--health-address="+health, "--metrics-address=0")
+	cmd.Env = append(cmd.Env, beAdapter+"=1")
 	cmd.Stdout, cmd.Stderr = log, log
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -164,11 +176,25 @@ func TestLeastPrivilege(t *testing.T) {
 	eventually(t, "the member is gone", func() bool {
 		return apierrors.IsNotFound(objects.Get(t.Context(), client.ObjectKey{Name: "m1"}, &v1alpha1.MemberCluster{}))
 	})
+	for _, probe := range []string{"/startupz", "/livez", "/readyz"} {
+		res, err := http.Get("http://" + health + probe)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _ = res.Body.Close(); res.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", probe, res.Status)
+		}
+	}
+	began := time.Now()
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	if err := cmd.Wait(); err != nil && !strings.Contains(log.String(), "leader election lost") {
-		t.Errorf("the adapter ended with %v", err)
+	if err := cmd.Wait(); err != nil || time.Since(began) > 20*time.Second {
+		t.Errorf("the adapter ended with %v after %s", err, time.Since(began))
+	}
+	lease, err := c.Core.CoordinationV1().Leases(rbactest.Names.Namespace).Get(t.Context(), "acp-adapter", metav1.GetOptions{})
+	if err != nil || lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity != "" {
+		t.Errorf("the lease was not given up: %+v, %v", lease.Spec, err)
 	}
 	if strings.Contains(strings.ToLower(log.String()), "forbidden") {
 		t.Error("the log has Forbidden")

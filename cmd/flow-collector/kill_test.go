@@ -25,6 +25,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 	"github.com/acp-io/acp/internal/audit/sqlite"
 	"github.com/acp-io/acp/internal/hostcluster"
+	"github.com/acp-io/acp/internal/testenv"
 )
 
 const beCollector = "ACP_TEST_BE_COLLECTOR"
@@ -84,8 +85,14 @@ type process struct {
 
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{cmd: exec.CommandContext(t.Context(), os.Args[0], append(args, "--health-address=127.0.0.1:0")...)}
-	p.cmd.Env = append(os.Environ(), beCollector+"=1", "GOMEMLIMIT=200MiB")
+	return begin(t, exec.CommandContext(t.Context(), os.Args[0], args...))
+}
+
+func begin(t *testing.T, cmd *exec.Cmd) *process {
+	t.Helper()
+	p := &process{cmd: cmd}
+	p.cmd.Args = append(p.cmd.Args, "--health-address=127.0.0.1:0")
+	p.cmd.Env = append(p.cmd.Environ(), beCollector+"=1", "GOMEMLIMIT=200MiB")
 	log, err := p.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -236,4 +243,50 @@ func exportedFlow(i int, at time.Time) *observerpb.ExportEvent {
 		L4:     &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{SourcePort: uint32(10000 + i%50000), DestinationPort: 6379}}},
 		Source: &flowpb.Endpoint{Namespace: "apps", Labels: []string{"k8s:app=client"}}, Destination: &flowpb.Endpoint{Namespace: "apps", Labels: []string{"k8s:app=server"}},
 	}}}
+}
+
+// TestRunsConfined: as in the pod of deploy/workloads, the collector is not root, has no capability, and can write to its data folder alone.
+// On SIGTERM it stores what it counted.
+func TestRunsConfined(t *testing.T) {
+	folder := t.TempDir()
+	data := filepath.Join(folder, "data")
+	if err := os.Mkdir(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := os.ReadFile(emptyHost(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(folder, "kubeconfig"), kubeconfig, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	at := time.Now().Add(-time.Hour).UTC().Truncate(time.Microsecond)
+	events, err := os.Create(filepath.Join(folder, "events.log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const written = 100
+	for i := range written {
+		if err := json.NewEncoder(events).Encode(exportedFlow(i, at.Add(time.Duration(i)*time.Millisecond))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := events.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := begin(t, testenv.Confined(t, folder, "--kubeconfig="+filepath.Join(folder, "kubeconfig"), "--data-dir="+data, "--store=sqlite:flows.db", "--spool=spool",
+		"--tap=file:audit.jsonl", "--exporter=m1="+filepath.Join(folder, "events.log")))
+	for p.position(t).Before(at.Add((written - 1) * time.Millisecond)) {
+		time.Sleep(time.Millisecond)
+	}
+	p.end(t, syscall.SIGTERM)
+	store, err := sqlite.Open(t.Context(), filepath.Join(data, "flows.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close()
+	var counted int64
+	if err := store.Totals(t.Context(), audit.Filter{}, func(x audit.Total) error { counted += x.Count; return nil }); err != nil || counted != written {
+		t.Errorf("%d of %d connections are stored, %v", counted, written, err)
+	}
 }
