@@ -54,7 +54,7 @@ func (r *edges) Totals(_ context.Context, f audit.Filter, each func(audit.Total)
 }
 
 func (r *edges) Coverage(_ context.Context, since, until time.Time) ([]audit.Coverage, error) {
-	return audit.Cover(since, until, []audit.Watch{{Source: "m1", From: since, To: until}}, nil), nil
+	return audit.ComputeCoverage(since, until, []audit.WatchedSpan{{Source: "m1", From: since, To: until}}, nil), nil
 }
 
 func (r *edges) Series(context.Context, audit.SeriesQuery) ([]audit.Point, error) { return nil, nil }
@@ -141,7 +141,7 @@ func measureStored(ctx context.Context, names *edges, s *policy.Snapshot, since 
 }
 
 func fill(ctx context.Context, store *sqlite.Store, names *edges, since time.Time) error {
-	batch := &audit.Batch{Watched: []audit.Watch{{Source: "m1", From: since, To: world.Now}}}
+	batch := &audit.Batch{Watched: []audit.WatchedSpan{{Source: "m1", From: since, To: world.Now}}}
 	flush := func() error {
 		err := store.Append(ctx, batch)
 		batch = &audit.Batch{ID: batch.ID + "+"}

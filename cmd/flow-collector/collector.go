@@ -133,11 +133,11 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 
 func (c *collector) follower(m member) (*hubble.Follower, error) {
 	cfg := hubble.Config{
-		Member: m.name, Address: m.address, Members: len(c.o.members), Keep: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
+		Member: m.name, Address: m.address, Members: len(c.o.members), RawFlows: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
 		Resume: c.writer, Evaluators: c.source, Lags: c.source.Lags, Sink: c.totals, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
 	}
 	if c.tap != nil {
-		cfg.Tap = c.tap
+		cfg.Listener = c.tap
 	}
 	switch m.file {
 	case "":
@@ -156,7 +156,7 @@ func (c *collector) follow(ctx context.Context, m member) {
 		return
 	}
 	c.share.Run(ctx, m.name, func(ctx context.Context, holder string) {
-		c.totals.Hold(m.name, holder)
+		c.totals.SetHolder(m.name, holder)
 		c.once(ctx, m)
 		// What was counted is stored while the lease still holds.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)

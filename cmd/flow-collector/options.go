@@ -34,7 +34,7 @@ type options struct {
 	metricsAddress     string
 	metricsCertificate serving.Certificate
 	shutdownGrace      time.Duration
-	flows              hubble.Keep
+	flows              hubble.RawFlows
 	retention          time.Duration
 	flowRetention      time.Duration
 	spoolDir           string
@@ -131,7 +131,7 @@ func (o *options) take(g given) (err error) {
 	}
 	o.spoolDir = configuration.InFolder(g.dataDir, "", g.spoolDir)
 	o.tap.to = configuration.InFolder(g.dataDir, tapFilePrefix, o.tap.to)
-	if o.flows = hubble.Keep(g.flows); g.flows == "" {
+	if o.flows = hubble.RawFlows(g.flows); g.flows == "" {
 		o.flows = keeps(o.store)
 	}
 	return nil
@@ -139,7 +139,7 @@ func (o *options) take(g given) (err error) {
 
 func (o *options) validate() error {
 	switch o.flows {
-	case hubble.KeepAll, hubble.KeepRefused, hubble.KeepNone:
+	case hubble.RawFlowsAll, hubble.RawFlowsRefused, hubble.RawFlowsNone:
 	default:
 		return fmt.Errorf("--flows %q: use all, refused or none", o.flows)
 	}

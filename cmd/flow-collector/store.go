@@ -13,11 +13,11 @@ import (
 )
 
 // keeps is which flows are stored one by one when nobody says so: a file for one machine is no place for all of them.
-func keeps(where flowstore.Address) hubble.Keep {
+func keeps(where flowstore.Address) hubble.RawFlows {
 	if where.Embedded() {
-		return hubble.KeepRefused
+		return hubble.RawFlowsRefused
 	}
-	return hubble.KeepAll
+	return hubble.RawFlowsAll
 }
 
 // openStore opens the store. A server may be away at first: what is counted waits for it, in the spool where there is one.

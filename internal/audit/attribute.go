@@ -10,36 +10,36 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Evaluator is what attribution asks of the policies; *policy.Snapshot is one.
+// Evaluator is the interface to the policies that attribution needs. *policy.Snapshot implements it.
 type Evaluator interface {
 	SubjectsOf(labels map[string]string) []string
 	ResourcesOf(labels map[string]string) []string
 	SubjectOfAddress(a netip.Addr) (string, bool)
 	ActionsOn(resource string, proto v1alpha1.Protocol, port uint16) []string
-	// DecideEffective decides as the members do, without the statements that are refused.
+	// DecideEffective returns the decision that the members enforce, without refused statements.
 	DecideEffective(q *policy.Query) policy.Effective
-	// RequestsOn names the actions on the port that a request is of, those of requests first, and reports whether the port has any
-	// action of requests.
+	// RequestsOn returns the actions on the port that match the request, request actions first, and reports whether the port has
+	// any request action.
 	RequestsOn(resource string, proto v1alpha1.Protocol, port uint16, method, path string) (names []string, judged bool)
-	// NextChange is the first instant later than after at which the same question may get another answer; false: never.
+	// NextChange returns the first instant after the given one at which the answer to a query may change; false if there is none.
 	NextChange(after time.Time) (time.Time, bool)
-	// LastChange is the last such instant that is not later than at; false: there is none.
+	// LastChange returns the last such instant that is not later than at; false if there is none.
 	LastChange(at time.Time) (time.Time, bool)
 }
 
 var _ Evaluator = (*policy.Snapshot)(nil)
 
-// Epoch is one state of the policies, in force from Since until the next one; zero: since before anybody asks.
+// Epoch is one state of the policies, in force from Since until the next epoch begins. A zero Since means since the beginning.
 type Epoch struct {
 	Evaluator
 	Since time.Time
 }
 
-// ownNodeReason explains the one source that no policy refuses.
+// ownNodeReason is the reason of decisions about the one source that no policy refuses.
 const ownNodeReason = "the destination's own node is always let in"
 
-// Attribute finds the names of both ends and decides the connection as the members do by the policies, at the time of the
-// event. Where a refusal changes the answer, the reason names it.
+// Attribute determines the names of both ends and the decision that the members enforce, by the policies at the time of the
+// observation. If a refused statement changes the decision, the reason mentions it.
 func Attribute(e Evaluator, o Observation) Record {
 	r := Record{Observation: o}
 	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, Method: o.Method, Path: o.Path, At: o.Time}
@@ -48,7 +48,7 @@ func Attribute(e Evaluator, o Observation) Record {
 		r.Subjects = e.SubjectsOf(o.Source.Labels)
 		q.Subjects = r.Subjects
 	case KindOutside:
-		// The evaluator finds the subject of an address itself, because denies and allows of the same prefix differ.
+		// The evaluator looks the address up itself, because denies and allows of the same prefix differ.
 		q.Source = o.Source.Address
 		if name, ok := e.SubjectOfAddress(o.Source.Address); ok {
 			r.Subjects = []string{name}
@@ -63,18 +63,18 @@ func Attribute(e Evaluator, o Observation) Record {
 		d = policy.Effective{Decision: policy.Decision{Verdict: policy.Allowed, Reason: ownNodeReason}}
 		d.Written = d.Decision
 	}
-	r.Word, r.Reason, r.Statements = d.Verdict, explained(&d), d.Statements
+	r.Decision, r.Reason, r.Statements = d.Verdict, explained(&d), d.Statements
 	return r
 }
 
-// decided is the decision as the members have it, with its reason explained.
+// decided returns the decision that the members enforce, with its reason explained.
 func decided(e Evaluator, q *policy.Query) policy.Decision {
 	d := e.DecideEffective(q)
 	d.Reason = explained(&d)
 	return d.Decision
 }
 
-// explained is the reason, which names what makes the decision another one than the statements mean.
+// explained returns the decision's reason, including what makes the decision differ from the statements as written.
 func explained(d *policy.Effective) string {
 	if d.Differs() || len(d.Waiting) > 0 {
 		return d.Explain()
@@ -82,12 +82,12 @@ func explained(d *policy.Effective) string {
 	return d.Reason
 }
 
-// Edges returns what the record counts for: one edge for each pair of a subject and a resource, so that the view of
-// each name is complete. Nearly always that is one.
+// Edges returns the edges in which the record is counted: one for each pair of a subject and a resource, so that the view of each
+// name is complete. Nearly always there is exactly one.
 func (r Record) Edges(e Evaluator) []Edge {
 	base := Edge{
 		Cluster: r.Cluster, SourceCluster: r.Source.Cluster, Port: r.Destination.Port, Protocol: r.Protocol,
-		Decision: r.Word, Verdict: r.Verdict,
+		Decision: r.Decision, Verdict: r.Verdict,
 	}
 	if r.IsRequest() {
 		base.Protocol = ProtocolHTTP
@@ -119,8 +119,8 @@ func (r Record) Edges(e Evaluator) []Edge {
 	return edges
 }
 
-// actionOn names the action of a resource that the record counts for; empty: none. Of several that a request is of, it is the
-// first by which alone it would be decided as it was.
+// actionOn returns the action of the resource under which the record is counted; "" if there is none. If a request matches
+// several actions, it is the first that alone yields the same decision.
 func (r Record) actionOn(e Evaluator, resource string) string {
 	if !r.IsRequest() {
 		if actions := e.ActionsOn(resource, r.Protocol, r.Destination.Port); len(actions) > 0 {
@@ -137,17 +137,17 @@ func (r Record) actionOn(e Evaluator, resource string) string {
 		q.Source, q.Subjects = r.Source.Address, nil
 	}
 	for _, name := range actions {
-		if q.Action = name; e.DecideEffective(&q).Verdict == r.Word {
+		if q.Action = name; e.DecideEffective(&q).Verdict == r.Decision {
 			return name
 		}
 	}
 	return actions[0]
 }
 
-// Disagrees reports whether the dataplane did something else than the policies say, see Edge.
-func (r Record) Disagrees() bool { return Edge{Decision: r.Word, Verdict: r.Verdict}.Disagrees() }
+// Disagrees reports whether the dataplane's verdict contradicts the policies, see Edge.Disagrees.
+func (r Record) Disagrees() bool { return Edge{Decision: r.Decision, Verdict: r.Verdict}.Disagrees() }
 
-// others joins the names but the one at index i. Names have no spaces.
+// others joins all names but the one at index i. Names contain no spaces.
 func others(names []string, i int) string {
 	if len(names) < 2 {
 		return ""
@@ -157,16 +157,17 @@ func others(names []string, i int) string {
 	return strings.Join(list, " ")
 }
 
-// Prefixes by which addresses outside the fleet are counted: single ones would let anyone who scans fill the store.
+// outsideBits4 and outsideBits6 are the lengths of the prefixes by which addresses outside the fleet are counted. Counting single
+// addresses would let a scan fill the store.
 const (
 	outsideBits4 = 24
 	outsideBits6 = 64
 )
 
-// maxDescription bounds the text of an end without a name, in bytes.
+// maxDescription bounds the description of an endpoint without a name, in bytes.
 const maxDescription = 512
 
-// describe names an end that has no name in the policy model.
+// describe returns a description of an endpoint that has no name in the policy model.
 func (e Endpoint) describe() string {
 	switch e.Kind {
 	case KindWorkload:

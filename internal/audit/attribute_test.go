@@ -196,13 +196,13 @@ func TestAttribute(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if got := r.Disagrees(); got != tc.disagrees {
-				t.Errorf("%s: Disagrees() = %v", tc.reason, got)
+				t.Errorf("%s: got Disagrees() = %v", tc.reason, got)
 			}
 		})
 	}
 }
 
-// several gives a pod more than one name, as classes with different label keys would.
+// several is an Evaluator that gives each pod two names, as classes with different label keys do.
 type several struct{ *policy.Snapshot }
 
 func (several) SubjectsOf(map[string]string) []string  { return []string{"s1", "s2"} }
@@ -216,7 +216,7 @@ func TestEdgesOfSeveralNames(t *testing.T) {
 	}
 	want := []string{"s1 s2 r1 r2", "s2 s1 r1 r2", "s1 s2 r2 r1", "s2 s1 r2 r1"}
 	if diff := cmp.Diff(want, got, cmpopts.SortSlices(strings.Compare)); diff != "" {
-		t.Errorf("every name has its own view (-want +got):\n%s", diff)
+		t.Errorf("edges (-want +got):\n%s", diff)
 	}
 }
 
@@ -227,12 +227,13 @@ func TestDescribeIsBounded(t *testing.T) {
 	}
 	got := e.describe()
 	if len(got) > maxDescription || !strings.HasSuffix(got, "…") || strings.ToValidUTF8(got, "?") != got {
-		t.Errorf("describe() has %d bytes: %q", len(got), got)
+		t.Errorf("got %d bytes from describe(): %q", len(got), got)
 	}
 }
 
-// A flow is decided as the members do, and the reason names the refusal that makes it so.
-func TestAttributeTellsRefusals(t *testing.T) {
+// TestAttributeExplainsRefusals verifies that a flow is decided as the members decide it, and that the reason mentions the
+// refused statement that causes it.
+func TestAttributeExplainsRefusals(t *testing.T) {
 	sc := &v1alpha1.SubjectClass{Spec: v1alpha1.SubjectClassSpec{Pattern: app + "*", LabelKey: "com.trip/appid"}}
 	rc := &v1alpha1.ResourceClass{Spec: v1alpha1.ResourceClassSpec{Pattern: redis + "*", LabelKey: "com.trip/redis-cluster",
 		Actions: []v1alpha1.ClassAction{{Name: "redis:connect", Ports: []v1alpha1.Port{{Port: 6379, Protocol: v1alpha1.ProtocolTCP}}}}}}
@@ -246,7 +247,7 @@ func TestAttributeTellsRefusals(t *testing.T) {
 		Policies: []*v1alpha1.AccessControlPolicy{p}, Resources: []*v1alpha1.ProtectedResource{r}, NamesUnknown: true})
 	got := Attribute(s, Observation{Cluster: "m1", Time: noon, Protocol: v1alpha1.ProtocolTCP, Source: pod("com.trip/appid", "888"),
 		Destination: func() Endpoint { e := pod("com.trip/redis-cluster", "bobs-cluster"); e.Port = 6379; return e }()})
-	if got.Word != policy.DefaultDenied || len(got.Statements) > 0 || !strings.Contains(got.Reason, "p/allow") || !strings.Contains(got.Reason, "the statements mean allowed") {
-		t.Errorf("%s by %v: %q", got.Word, got.Statements, got.Reason)
+	if got.Decision != policy.DefaultDenied || len(got.Statements) > 0 || !strings.Contains(got.Reason, "p/allow") || !strings.Contains(got.Reason, "the statements mean allowed") {
+		t.Errorf("got decision %s by %v with reason %q", got.Decision, got.Statements, got.Reason)
 	}
 }

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// Coverage says how well a cluster was watched on a day.
+// Coverage describes how completely a cluster was observed on one day.
 type Coverage struct {
 	Cluster string
 	// Day is the start of the UTC day.
 	Day time.Time
-	// Watched is the time of the day in which the cluster was followed; gaps are not taken off.
+	// Watched is the part of the day in which the cluster was followed. Gaps are not subtracted.
 	Watched time.Duration
-	// Lost counts the flows that are known to be missing, on the day that the loss ended.
+	// Lost is the number of flows known to be missing, counted on the day on which the loss ended.
 	Lost int64
-	// GapTime is the time of the day that lies in a gap.
+	// GapTime is the part of the day that lies in gaps.
 	GapTime time.Duration
 }
 
@@ -28,8 +28,8 @@ type coverageKey struct {
 
 type span struct{ from, to time.Time }
 
-// Cover works out the coverage in the window from the spans and losses that touch it; a zero bound is none.
-func Cover(since, until time.Time, watched []Watch, losses []Loss) []Coverage {
+// ComputeCoverage computes the coverage in the window from the spans and losses that touch it. A zero bound means unbounded.
+func ComputeCoverage(since, until time.Time, watched []WatchedSpan, losses []Loss) []Coverage {
 	days := map[coverageKey]*Coverage{}
 	of := func(cluster string, at time.Time) *Coverage {
 		k := coverageKey{cluster, at.UTC().Truncate(day)}
@@ -66,7 +66,8 @@ func Cover(since, until time.Time, watched []Watch, losses []Loss) []Coverage {
 	return out
 }
 
-// perDay hands over the time that the spans cover in the window, each part once, cut at the ends of days.
+// perDay calls add with the time that the spans cover in the window. Overlapping parts count once, and spans are divided at the
+// ends of days.
 func perDay(spans []span, since, until time.Time, add func(time.Time, time.Duration)) {
 	slices.SortFunc(spans, func(a, b span) int { return a.from.Compare(b.from) })
 	done := since

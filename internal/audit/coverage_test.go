@@ -8,32 +8,32 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-func TestCover(t *testing.T) {
+func TestComputeCoverage(t *testing.T) {
 	d := time.Date(2026, 11, 2, 0, 0, 0, 0, time.UTC)
 	at := func(hours float64) time.Time { return d.Add(time.Duration(hours * float64(time.Hour))) }
-	watch := func(from, to float64) Watch { return Watch{"m1", at(from), at(to)} }
+	watch := func(from, to float64) WatchedSpan { return WatchedSpan{"m1", at(from), at(to)} }
 	for name, tc := range map[string]struct {
 		reason       string
 		since, until time.Time
-		watched      []Watch
+		watched      []WatchedSpan
 		losses       []Loss
 		want         []Coverage
 	}{
-		"Nothing": {reason: "days without anything are left out", since: d, until: at(48)},
+		"Nothing": {reason: "days without data are omitted", since: d, until: at(48)},
 		"Overlap": {
 			reason: "time that two spans cover counts once", since: d, until: at(24),
-			watched: []Watch{watch(4, 6), watch(1, 5), watch(2, 3)},
+			watched: []WatchedSpan{watch(4, 6), watch(1, 5), watch(2, 3)},
 			want:    []Coverage{{Cluster: "m1", Day: d, Watched: 5 * time.Hour}},
 		},
 		"Days": {
 			reason: "a span is cut at midnight and at the window", since: at(20), until: at(49),
-			watched: []Watch{watch(0, 72)},
+			watched: []WatchedSpan{watch(0, 72)},
 			want: []Coverage{{Cluster: "m1", Day: d, Watched: 4 * time.Hour}, {Cluster: "m1", Day: at(24), Watched: 24 * time.Hour},
 				{Cluster: "m1", Day: at(48), Watched: time.Hour}},
 		},
 		"NoBounds": {
 			reason:  "without bounds everything counts",
-			watched: []Watch{watch(23, 25)}, losses: []Loss{{Cluster: "m0", Reason: LossRing, Count: 3, From: d, To: d}},
+			watched: []WatchedSpan{watch(23, 25)}, losses: []Loss{{Cluster: "m0", Reason: LossRing, Count: 3, From: d, To: d}},
 			want: []Coverage{{Cluster: "m0", Day: d, Lost: 3}, {Cluster: "m1", Day: d, Watched: time.Hour}, {Cluster: "m1", Day: at(24), Watched: time.Hour}},
 		},
 		"Losses": {
@@ -46,7 +46,7 @@ func TestCover(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, Cover(tc.since, tc.until, tc.watched, tc.losses), cmpopts.EquateEmpty()); diff != "" {
+			if diff := cmp.Diff(tc.want, ComputeCoverage(tc.since, tc.until, tc.watched, tc.losses), cmpopts.EquateEmpty()); diff != "" {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 		})

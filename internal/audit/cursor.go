@@ -7,20 +7,20 @@ import (
 	"time"
 )
 
-// Cursor is where a page ended: what backends write into the opaque text that callers hand back.
+// Cursor is the end of a page. Backends encode it into the opaque text that callers pass back for the next page.
 type Cursor struct {
-	// At is the time that the page is sorted by, of its last item, in microseconds since 1970.
+	// At is the sort time of the page's last item, in microseconds since 1970.
 	At int64 `json:"t"`
-	// Tie orders items of one time; each backend has its own.
+	// Tie orders items with the same time. Each backend defines its own format.
 	Tie string `json:"k"`
-	// Until bounds all pages after the first one, in microseconds since 1970; 0: no bound.
+	// Until bounds all pages after the first one, in microseconds since 1970; 0 means unbounded.
 	Until int64 `json:"u,omitempty"`
 }
 
-// maxCursor bounds the text of a cursor, which comes from outside; ties are far shorter.
+// maxCursor bounds the length of a cursor in bytes, because cursors are input from callers. Ties are far shorter.
 const maxCursor = 4096
 
-// String returns the opaque text.
+// String returns the opaque text of the cursor.
 func (c Cursor) String() string {
 	b, err := json.Marshal(c)
 	if err != nil { // numbers and a string always marshal
@@ -29,7 +29,8 @@ func (c Cursor) String() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// ParseCursor returns nil for an empty text, and ErrInvalidQuery for one that no page has returned.
+// ParseCursor parses the opaque text of a cursor. It returns nil for an empty text, and ErrInvalidQuery for a text that String
+// does not return.
 func ParseCursor(s string) (*Cursor, error) {
 	if s == "" {
 		return nil, nil
@@ -47,8 +48,8 @@ func ParseCursor(s string) (*Cursor, error) {
 
 var errCursor = fmt.Errorf("%w: the cursor is not one that a page returned", ErrInvalidQuery)
 
-// Bound returns the later bound of all pages after the first one, when the filter has none itself: the end of the bucket
-// in which the newest item was seen.
+// Bound returns the filter with the cursor's upper bound, unless it has one itself: the end of the bucket that contains the
+// newest item of the first page.
 func (c Cursor) Bound(f Filter) Filter {
 	if c.Until != 0 && f.Until.IsZero() {
 		f.Until = time.UnixMicro(c.Until).UTC()

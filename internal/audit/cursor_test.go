@@ -16,14 +16,14 @@ func FuzzParseCursor(f *testing.F) {
 		switch {
 		case s == "":
 			if c != nil || err != nil {
-				t.Errorf("an empty cursor: %v, %v; want the first page", c, err)
+				t.Errorf("ParseCursor of an empty text: got %v, %v; want nil", c, err)
 			}
 		case err != nil:
 			if !errors.Is(err, ErrInvalidQuery) {
 				t.Errorf("ParseCursor(%q): %v, want ErrInvalidQuery", s, err)
 			}
 		case c.String() != s:
-			t.Errorf("ParseCursor(%q) took another text than it writes, %q", s, c.String())
+			t.Errorf("ParseCursor(%q) accepted a text that differs from String(), %q", s, c.String())
 		}
 	})
 }
@@ -36,14 +36,14 @@ func TestFilterWindow(t *testing.T) {
 		filter       Filter
 		since, until time.Time
 	}{
-		"None":    {"no bound stays none", Filter{}, time.Time{}, time.Time{}},
-		"Inside":  {"the minutes that the bounds lie in count whole", Filter{Since: at, Until: at}, minute, minute.Add(time.Minute)},
-		"OnAEdge": {"an end on the minute takes no more", Filter{Since: minute, Until: minute}, minute, minute},
+		"None":    {"a missing bound stays missing", Filter{}, time.Time{}, time.Time{}},
+		"Inside":  {"the minutes that contain the bounds are included", Filter{Since: at, Until: at}, minute, minute.Add(time.Minute)},
+		"OnAEdge": {"an end at a full minute is not extended", Filter{Since: minute, Until: minute}, minute, minute},
 	} {
 		t.Run(name, func(t *testing.T) {
 			since, until := tc.filter.Window()
 			if !since.Equal(tc.since) || !until.Equal(tc.until) {
-				t.Errorf("%s: Window() = %v, %v", tc.reason, since, until)
+				t.Errorf("%s: got Window() = %v, %v", tc.reason, since, until)
 			}
 		})
 	}

@@ -1,27 +1,27 @@
 package audit
 
-// LossPager makes a page of losses from what a backend finds, in its order.
+// LossPager builds a page of losses from the rows of a backend.
 type LossPager struct {
-	// After is where the page before ended; nil: the first page.
+	// After is the end of the previous page; nil for the first page.
 	After *Cursor
 	page  LossPage
 	limit int
 	last  Cursor
 }
 
-// NewLossPager returns ErrInvalidQuery for a cursor that no page has returned.
+// NewLossPager returns a pager for the query. It returns ErrInvalidQuery if the cursor is not one of a page.
 func NewLossPager(q LossQuery) (*LossPager, error) {
 	after, err := ParseCursor(q.Cursor)
 	if err != nil {
 		return nil, err
 	}
-	return &LossPager{After: after, limit: q.Limited()}, nil
+	return &LossPager{After: after, limit: q.EffectiveLimit()}, nil
 }
 
-// Limit is how many losses to look for: one more than a page has, which tells whether there is a next one.
+// Limit returns the number of losses to read: one more than a page has, which shows whether there is a next page.
 func (p *LossPager) Limit() int { return p.limit + 1 }
 
-// Add takes the next loss; the tie orders it among those that ended at the same time.
+// Add appends the next loss. The tie orders it among losses that ended at the same time.
 func (p *LossPager) Add(l Loss, tie string) {
 	if len(p.page.Items) == p.limit {
 		p.page.Next = p.last.String()
@@ -31,5 +31,5 @@ func (p *LossPager) Add(l Loss, tie string) {
 	p.page.Items = append(p.page.Items, l)
 }
 
-// Page is what was added.
+// Page returns the page of the added losses.
 func (p *LossPager) Page() LossPage { return p.page }

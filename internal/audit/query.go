@@ -10,33 +10,33 @@ import (
 
 // Filter selects connections. An empty field does not filter; several values of one field are alternatives.
 type Filter struct {
-	// Since is inclusive and rounded down to a minute, Until exclusive and rounded up; zero: no bound.
+	// Since is inclusive and rounded down to a minute; Until is exclusive and rounded up. A zero time means unbounded.
 	Since, Until time.Time
 
-	// Subjects and Resources are exact names.
+	// Subjects and Resources are matched exactly.
 	Subjects, Resources []string
-	// Clusters are those of the destinations.
+	// Clusters are the clusters of the destinations.
 	Clusters  []string
 	Actions   []string
 	Decisions []policy.Verdict
 	Verdicts  []Verdict
 	Ports     []uint16
-	// Policy and SID name the statement that decided.
+	// Policy and SID identify the deciding statement.
 	Policy, SID string
-	// Unattributed: an end has no name.
+	// Unattributed selects connections with an endpoint that has no name.
 	Unattributed bool
-	// Disagree: the dataplane did something else than the evaluator said.
+	// Disagree selects connections whose dataplane verdict contradicts the decision.
 	Disagree bool
-	// Text is part of a name, or of what stands for one, of either end. The case of ASCII letters does not matter.
+	// Text is a substring of a name or description of either endpoint. ASCII letters match in either case.
 	Text string
-	// Within limits to what a caller may see; nil: all.
+	// Within restricts the result to what a caller may see; nil means unrestricted.
 	Within *Scope
 }
 
-// Scope holds edges whose subject or resource is among its names; without names it holds none.
+// Scope selects edges whose subject or resource is among its names. Without names it selects none.
 type Scope struct{ Subjects, Resources []string }
 
-// Window returns the bounds in whole buckets; zero: no bound.
+// Window returns the bounds rounded to whole buckets. A zero time means unbounded.
 func (f Filter) Window() (since, until time.Time) {
 	if !f.Since.IsZero() {
 		since = f.Since.UTC().Truncate(BucketWidth)
@@ -50,13 +50,13 @@ func (f Filter) Window() (since, until time.Time) {
 	return since, until
 }
 
-// Limits of one page; a query without limit gets DefaultPage.
+// MaxPage is the largest number of items of a page, and DefaultPage the number for a query without a limit.
 const (
 	MaxPage     = 1000
 	DefaultPage = 100
 )
 
-func limited(n int) int {
+func effectiveLimit(n int) int {
 	switch {
 	case n <= 0:
 		return DefaultPage
@@ -66,52 +66,52 @@ func limited(n int) int {
 	return n
 }
 
-// Total is one edge with its totals in the filter's window. Its count is 0 when nothing was seen of it but that connections
-// from before the window are still in use.
+// Total is one edge with its totals in the filter's window. Its count is 0 if the only observation in the window is that earlier
+// connections are still in use.
 type Total struct {
 	Edge
 	Count               int64
 	FirstSeen, LastSeen time.Time
-	// Days are the starts of the UTC days with traffic, ascending.
+	// Days are the starts of the UTC days with traffic, in ascending order.
 	Days []time.Time
 }
 
-// ConnectionQuery asks for a page of connections.
+// ConnectionQuery selects a page of connections.
 type ConnectionQuery struct {
 	Filter
-	// Cursor is the Next of the page before; empty: the first page. The pages after the first one leave out the minutes
-	// that began after it was made, so that an edge that is seen again meanwhile is neither skipped nor repeated.
+	// Cursor is the Next of the previous page; empty for the first page. Later pages exclude the minutes that began after the
+	// first page was made, so that an edge that is observed again meanwhile is neither skipped nor repeated.
 	Cursor string
 	Limit  int
 }
 
-// Limited returns the limit to use for the query.
-func (q ConnectionQuery) Limited() int { return limited(q.Limit) }
+// EffectiveLimit returns the limit of the page, with the default and the maximum applied.
+func (q ConnectionQuery) EffectiveLimit() int { return effectiveLimit(q.Limit) }
 
-// Connection is one edge with its totals.
+// Connection is one edge with its totals in the query's window.
 type Connection struct {
 	Edge
 	Count               int64
 	FirstSeen, LastSeen time.Time
 }
 
-// ConnectionPage is a part of an answer; Next is empty on the last one.
+// ConnectionPage is one page of connections. Next is the cursor of the next page; empty on the last one.
 type ConnectionPage struct {
 	Items []Connection
 	Next  string
 }
 
-// MaxSteps limits a series.
+// MaxSteps is the largest number of steps of a series.
 const MaxSteps = 1000
 
-// SeriesQuery asks for counts over time. It needs both bounds.
+// SeriesQuery selects counts over time. Both bounds of the filter are required.
 type SeriesQuery struct {
 	Filter
 	// Step is a multiple of a minute. Steps begin at multiples of it since 1970 UTC.
 	Step time.Duration
 }
 
-// Validate returns ErrInvalidQuery for a step or a window that cannot be answered.
+// Validate returns ErrInvalidQuery if a bound is missing, the step is invalid, or the series has too many steps.
 func (q SeriesQuery) Validate() error {
 	since, until := q.Window()
 	switch {
@@ -125,14 +125,14 @@ func (q SeriesQuery) Validate() error {
 	return nil
 }
 
-// Point counts the connections of one decision in the step that begins at Start.
+// Point is the number of connections with one decision in the step that begins at Start.
 type Point struct {
 	Start    time.Time
 	Decision policy.Verdict
 	Count    int64
 }
 
-// Flow is one event as it was seen. Raw flows are kept for a short time only.
+// Flow is one observed event. Raw flows are kept for a short time only.
 type Flow struct {
 	Time time.Time
 	Node string
@@ -140,30 +140,30 @@ type Flow struct {
 	Edge
 	SourceAddress, DestinationAddress netip.Addr
 	SourcePort                        uint16
-	// Count is how many connections the event stands for.
+	// Count is the number of connections that the event stands for.
 	Count int64
-	// Reason of the decision.
+	// Reason explains the decision.
 	Reason string
 }
 
-// FlowQuery asks for a page of raw flows. The filter's window is in whole minutes here too, so that raw flows and totals
-// of one window are of the same connections.
+// FlowQuery selects a page of raw flows. The filter's window is rounded to whole minutes here too, so that raw flows and totals
+// of one window describe the same connections.
 type FlowQuery struct {
 	Filter
 	Cursor string
 	Limit  int
 }
 
-// Limited returns the limit to use for the query.
-func (q FlowQuery) Limited() int { return limited(q.Limit) }
+// EffectiveLimit returns the limit of the page, with the default and the maximum applied.
+func (q FlowQuery) EffectiveLimit() int { return effectiveLimit(q.Limit) }
 
-// FlowPage is a part of an answer; Next is empty on the last one.
+// FlowPage is one page of raw flows. Next is the cursor of the next page; empty on the last one.
 type FlowPage struct {
 	Items []Flow
 	Next  string
 }
 
-// GroupBy says by which name denials are counted.
+// GroupBy is the name by which denials are grouped.
 type GroupBy string
 
 const (
@@ -171,14 +171,14 @@ const (
 	ByResource GroupBy = "resource"
 )
 
-// DeniedQuery counts denials since a time. Subject and Resource filter when set.
+// DeniedQuery selects denials since a time. Subject and Resource filter if they are set.
 type DeniedQuery struct {
 	By                GroupBy
 	Subject, Resource string
 	Since             time.Time
 }
 
-// Validate returns ErrInvalidQuery for a grouping that does not exist.
+// Validate returns ErrInvalidQuery if the grouping does not exist.
 func (q DeniedQuery) Validate() error {
 	if q.By != BySubject && q.By != ByResource {
 		return fmt.Errorf("%w: denials can be counted by %q or %q, not by %q", ErrInvalidQuery, BySubject, ByResource, q.By)
@@ -186,7 +186,7 @@ func (q DeniedQuery) Validate() error {
 	return nil
 }
 
-// Filter is what the query selects.
+// Filter returns the filter for the denials that the query selects.
 func (q DeniedQuery) Filter() Filter {
 	f := Filter{Since: q.Since, Decisions: []policy.Verdict{policy.Denied, policy.DefaultDenied}}
 	if q.Subject != "" {
@@ -198,7 +198,7 @@ func (q DeniedQuery) Filter() Filter {
 	return f
 }
 
-// LossQuery asks for losses that ended at Since or later and began before Until.
+// LossQuery selects losses that ended at Since or later and began before Until.
 type LossQuery struct {
 	Since, Until time.Time
 	Clusters     []string
@@ -206,10 +206,10 @@ type LossQuery struct {
 	Limit        int
 }
 
-// Limited returns the limit to use for the query.
-func (q LossQuery) Limited() int { return limited(q.Limit) }
+// EffectiveLimit returns the limit of the page, with the default and the maximum applied.
+func (q LossQuery) EffectiveLimit() int { return effectiveLimit(q.Limit) }
 
-// LossPage is a part of an answer; Next is empty on the last one.
+// LossPage is one page of losses. Next is the cursor of the next page; empty on the last one.
 type LossPage struct {
 	Items []Loss
 	Next  string

@@ -6,26 +6,26 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// LagKind says what a member has of a resource while it does not have what the host asks for.
+// LagKind describes what a member has of a resource while it does not have what the host's policies require.
 type LagKind uint8
 
 const (
-	// LagUnknown: a revision that nobody can tell the policies of.
+	// LagUnknown means that the member has a revision whose policies are not known.
 	LagUnknown LagKind = iota
-	// LagOlder: what earlier policies ask for.
+	// LagOlder means that the member has what earlier policies required.
 	LagOlder
-	// LagNothing: nothing at all.
+	// LagNothing means that the member has nothing of the resource.
 	LagNothing
-	// LagOpen: the member was opened by hand; everything passes there.
+	// LagOpen means that enforcement was suspended in the member, so that it admits all traffic.
 	LagOpen
 )
 
-// Lag is a span in which a member did not have what the host asks for of a resource.
+// Lag is a time span in which a member did not have what the host's policies required for a resource.
 type Lag struct {
 	Kind LagKind
-	// From is inclusive, Until exclusive; a zero Until: it lasts.
+	// From is inclusive and Until exclusive. A zero Until means that the lag lasts.
 	From, Until time.Time
-	// Has are the policies that the member has, as they were at the instant At; only of LagOlder.
+	// Has are the policies that the member has, in their state at the instant At. They are set for LagOlder only.
 	Has Evaluator
 	At  time.Time
 }
@@ -34,10 +34,10 @@ func (l *Lag) covers(at time.Time) bool {
 	return !at.Before(l.From) && (l.Until.IsZero() || at.Before(l.Until))
 }
 
-// Lags are those of one member, by resource, oldest first. They must not be changed.
+// Lags holds the lags of one member by resource, oldest first. It must not be changed.
 type Lags map[string][]Lag
 
-// Of is the lag of a resource at an instant; nil: none, the member has what the host asks for, as far as is known.
+// Of returns the lag of the resource at an instant; nil if the member has what the host's policies require, as far as is known.
 func (l Lags) Of(resource string, at time.Time) *Lag {
 	list := l[resource]
 	for i := len(list) - 1; i >= 0; i-- {
@@ -48,7 +48,7 @@ func (l Lags) Of(resource string, at time.Time) *Lag {
 	return nil
 }
 
-// Reasons of decisions that follow from what a member has.
+// These are the beginnings of the reasons of decisions that depend on what a member has.
 const (
 	reasonOlder   = "the member has not realized the last change: "
 	reasonNothing = "nothing of the resource is in the member yet"
@@ -56,12 +56,12 @@ const (
 	reasonUnknown = "it is not known which revision the member has, so this is what the host's policies say: "
 )
 
-// AttributeRealized is Attribute with what the member has of each resource; false: that is not known of one of them, and the
-// host's policies decide about it.
+// AttributeRealized does the same as Attribute with the policies that the member has of each resource. It returns known false if
+// they are unknown for one of the resources; the host's policies then decide about it.
 func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known bool) {
 	r, known = Attribute(e, o), true
 	if o.Source.Kind == KindLocalHost {
-		return r, true // no policy refuses it, whichever is there
+		return r, true // no policy refuses it, whichever policies the member has
 	}
 	q := policy.Query{Cluster: o.Cluster, Protocol: o.Protocol, Port: o.Destination.Port, Subjects: r.Subjects,
 		Method: o.Method, Path: o.Path, At: o.Time}
@@ -93,8 +93,8 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 			d.Reason, known = reasonUnknown+d.Reason, false
 		}
 		lagging = lagging || lag != nil
-		if first || rank[d.Verdict] > rank[r.Word] {
-			r.Word, r.Reason, r.Statements, first = d.Verdict, d.Reason, d.Statements, false
+		if first || rank[d.Verdict] > rank[r.Decision] {
+			r.Decision, r.Reason, r.Statements, first = d.Verdict, d.Reason, d.Statements, false
 		}
 	}
 	if !lagging {
@@ -103,6 +103,6 @@ func AttributeRealized(e Evaluator, lags Lags, o Observation) (r Record, known b
 	return r, known
 }
 
-// rank orders what single units say about a pod that several select: a deny of one wins, then an allow of one, and what one
-// closes is closed.
+// rank orders the decisions of single units about a pod that several units select: a deny wins, then an allow, then the default
+// deny of an enforced unit.
 var rank = map[policy.Verdict]int{policy.Unmanaged: 0, policy.Audited: 1, policy.DefaultDenied: 2, policy.Allowed: 3, policy.Denied: 4}

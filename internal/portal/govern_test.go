@@ -50,7 +50,7 @@ func TestFleet(t *testing.T) {
 	x.host.input.Resources = []*v1alpha1.ProtectedResource{held}
 	dave := x.as("dave")
 	now := x.now()
-	if err := x.flows.Append(t.Context(), &audit.Batch{ID: "watched", Watched: []audit.Watch{{Source: "m1", From: now.Add(-time.Minute), To: now}}}); err != nil {
+	if err := x.flows.Append(t.Context(), &audit.Batch{ID: "watched", Watched: []audit.WatchedSpan{{Source: "m1", From: now.Add(-time.Minute), To: now}}}); err != nil {
 		t.Fatal(err)
 	}
 	type member struct {

@@ -196,7 +196,7 @@ func (c *clientele) add(snap *policy.Snapshot, t *audit.Total, now time.Time) {
 	}
 	q := policy.Query{Subjects: append([]string{t.Subject}, strings.Fields(t.OtherSubjects)...),
 		Resources: append([]string{t.Resource}, strings.Fields(t.OtherResources)...), At: now}
-	t.Ask(&q)
+	t.FillQuery(&q)
 	// A deny names a client that is not wanted; nobody has to look at it again.
 	c.subjects[t.Subject] = c.subjects[t.Subject] || snap.EffectiveEnforced(&q, nil).Verdict == policy.DefaultDenied
 }

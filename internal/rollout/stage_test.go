@@ -77,7 +77,7 @@ func TestUnwatchedMembersAreNoEvidence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, v1alpha1.ModeAudit)
 			w.fleet = tc.fleet
-			if err := w.flows.Append(t.Context(), &audit.Batch{ID: "watched", Watched: []audit.Watch{{Source: "m1", From: w.now.Add(-30 * 24 * time.Hour), To: w.now}}}); err != nil {
+			if err := w.flows.Append(t.Context(), &audit.Batch{ID: "watched", Watched: []audit.WatchedSpan{{Source: "m1", From: w.now.Add(-30 * 24 * time.Hour), To: w.now}}}); err != nil {
 				t.Fatal(err)
 			}
 			all, err := w.insight.Assess(t.Context(), orders)

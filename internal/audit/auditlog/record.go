@@ -1,6 +1,6 @@
-// Package auditlog writes the audit log for other systems: one JSON line for every connection that is counted, to a stream, a file
-// or a webhook. It never blocks its caller: lines that find no room in the queue are dropped and counted. It imports
-// internal/audit, and neither sources of flows nor stores.
+// Package auditlog writes the audit log for other systems: one JSON line for every counted connection, to a stream, a file or a
+// webhook. It never blocks its caller: lines that do not fit into the queue are dropped and counted. It imports internal/audit,
+// and neither sources of flows nor stores.
 package auditlog
 
 import (
@@ -12,23 +12,24 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Record is one line. Fields may be added; none changes its meaning.
+// Record is one line of the audit log. Later versions may add fields; the meaning of a field never changes.
 type Record struct {
-	// Time at the node that saw the connection, UTC.
+	// Time is when the node observed the connection, in UTC.
 	Time time.Time `json:"time"`
-	// Subject and Resource are names of the policy model, empty when an end has none.
+	// Subject and Resource are names of the policy model. Each is empty if the endpoint has no such name.
 	Subject  string `json:"subject"`
 	Action   string `json:"action"`
 	Resource string `json:"resource"`
-	// Effect is "allow", "deny", "audit" (let through, though it would be denied) or "none" (no policy is about it).
+	// Effect is "allow", "deny", "audit" (let through in audit mode, although enforcement would deny it) or "none" (no policy
+	// applies).
 	Effect string `json:"effect"`
-	// Decision of the policies and Verdict of the dataplane, in the words of the flow explorer.
+	// Decision is the decision of the policies and Verdict that of the dataplane, with the values that the flow explorer shows.
 	Decision policy.Verdict `json:"decision"`
 	Verdict  audit.Verdict  `json:"verdict"`
-	// Policy and Statement decided; left out when no statement did.
+	// Policy and Statement identify the statement that determined the decision. They are omitted if none did.
 	Policy    string `json:"policy,omitempty"`
 	Statement string `json:"statement,omitempty"`
-	// Cluster is that of the destination.
+	// Cluster is the member in which the destination runs.
 	Cluster            string            `json:"cluster"`
 	SourceCluster      string            `json:"sourceCluster,omitempty"`
 	Node               string            `json:"node"`
@@ -37,13 +38,14 @@ type Record struct {
 	DestinationAddress netip.Addr        `json:"destinationAddress"`
 	DestinationPort    uint16            `json:"destinationPort"`
 	Protocol           v1alpha1.Protocol `json:"protocol"`
-	// Source and Destination say what an end without a name is: its labels, a reserved identity, a prefix.
+	// Source and Destination describe an endpoint that has no name in the policy model: its labels, a reserved identity, or an
+	// address prefix.
 	Source      string `json:"source,omitempty"`
 	Destination string `json:"destination,omitempty"`
-	// OtherSubjects and OtherResources are further names of the ends, joined by spaces.
+	// OtherSubjects and OtherResources are further names of the endpoints, separated by spaces.
 	OtherSubjects  string `json:"otherSubjects,omitempty"`
 	OtherResources string `json:"otherResources,omitempty"`
-	// Count is how many connections the event stands for.
+	// Count is the number of connections that the event stands for.
 	Count  int64  `json:"count"`
 	Reason string `json:"reason"`
 }
@@ -52,7 +54,7 @@ var effects = map[policy.Verdict]string{
 	policy.Allowed: "allow", policy.Denied: "deny", policy.DefaultDenied: "deny", policy.Audited: "audit", policy.Unmanaged: "none",
 }
 
-// RecordOf puts a flow into the words of the audit log.
+// RecordOf converts a flow to a line of the audit log.
 func RecordOf(f *audit.Flow) Record {
 	return Record{
 		Time: f.Time.UTC(), Subject: f.Subject, Action: f.Action, Resource: f.Resource, Effect: effects[f.Decision], Decision: f.Decision, Verdict: f.Verdict,

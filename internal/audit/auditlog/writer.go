@@ -14,21 +14,23 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Output takes whole lines. An error means that they were not taken; whether they are tried again is the output's matter.
+// Output receives complete lines. An error of Write means that the lines were not written and are dropped; an Output that retries
+// does so before it returns.
 type Output interface {
 	Write(ctx context.Context, lines []byte) error
 	Close() error
 }
 
-// Config of a Tap. Zero values get the defaults that the fields name.
+// Config configures a Writer. Zero values get the defaults that the fields name.
 type Config struct {
 	Output Output
 	Log    *slog.Logger
-	// Registerer of the metrics; nil: they are kept to itself.
+	// Registerer registers the metrics. Default: a private registry.
 	Registerer prometheus.Registerer
-	// Queue is how many connections wait for the output before they are dropped; 20,000.
+	// Queue is the number of connections that may wait for the output; further ones are dropped. Default: 20,000.
 	Queue int
-	// BatchLines and BatchEvery bound what is written at a time, and how long a line waits; 500 and 1 s.
+	// BatchLines is the number of lines at which a batch is written (default 500), and BatchEvery the longest time that a line
+	// waits (default 1 s).
 	BatchLines int
 	BatchEvery time.Duration
 }
@@ -42,10 +44,10 @@ type Writer struct {
 	failing bool
 }
 
-// New returns a Tap; Run makes it write.
+// New returns a Writer. Run writes what Flow enqueues.
 func New(cfg Config) (*Writer, error) {
 	if cfg.Output == nil || cfg.Log == nil {
-		return nil, errors.New("configure the tap: the output and the logger must be set")
+		return nil, errors.New("configure the audit log: the output and the logger must be set")
 	}
 	if cfg.Registerer == nil {
 		cfg.Registerer = prometheus.NewRegistry()
@@ -61,15 +63,15 @@ func New(cfg Config) (*Writer, error) {
 	}
 	t := &Writer{
 		cfg: cfg, queue: make(chan audit.Flow, cfg.Queue),
-		written: prometheus.NewCounter(prometheus.CounterOpts{Name: "acp_flow_tap_written_total", Help: "Lines of the audit log that the tap's output has taken."}),
+		written: prometheus.NewCounter(prometheus.CounterOpts{Name: "acp_flow_tap_written_total", Help: "Lines of the audit log that were written to its output."}),
 		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "acp_flow_tap_dropped_total",
-			Help: "Lines of the audit log that were dropped: the queue was full, or the output did not take them. The flow store has them."}, []string{"reason"}),
+			Help: "Lines of the audit log that were dropped because the queue was full or the output failed. The flow store has the connections."}, []string{"reason"}),
 	}
 	cfg.Registerer.MustRegister(t.written, t.dropped)
 	return t, nil
 }
 
-// Flow implements hubble.Tap. It never blocks.
+// Flow implements hubble.FlowListener: it enqueues a copy of the flow, or drops it if the queue is full. It never blocks.
 func (t *Writer) Flow(f *audit.Flow) {
 	select {
 	case t.queue <- *f:
@@ -78,10 +80,11 @@ func (t *Writer) Flow(f *audit.Flow) {
 	}
 }
 
-// lastWrite bounds the end of the program.
+// lastWrite bounds how long writing may continue after the context has ended.
 const lastWrite = 5 * time.Second
 
-// Run writes until the context ends, and what is in the queue then. The caller stops the sources first.
+// Run writes batches until the context ends, then writes what is left in the queue, within five seconds, and closes the output.
+// The caller stops the sources first.
 func (t *Writer) Run(ctx context.Context) error {
 	var batch bytes.Buffer
 	lines := 0
@@ -103,7 +106,7 @@ func (t *Writer) Run(ctx context.Context) error {
 			flush(ctx)
 		}
 	}
-	// What is being written when the context ends is finished.
+	// A write that is under way when the context ends is completed.
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(lastWrite, cancel) })()
@@ -125,7 +128,7 @@ func (t *Writer) Run(ctx context.Context) error {
 		}
 		flush(writing)
 		if err := t.cfg.Output.Close(); err != nil {
-			return fmt.Errorf("close the tap: %w", err)
+			return fmt.Errorf("close the audit log: %w", err)
 		}
 		return nil
 	}
@@ -137,12 +140,12 @@ func (t *Writer) write(ctx context.Context, b []byte, lines int) {
 	case nil:
 		t.written.Add(float64(lines))
 		if t.failing {
-			t.cfg.Log.Info("the tap's output takes lines again")
+			t.cfg.Log.Info("the audit log's output works again")
 		}
 	default:
 		t.dropped.WithLabelValues("output").Add(float64(lines))
 		if !t.failing {
-			t.cfg.Log.Error("the tap's output does not take lines; they are dropped and counted, the flow store has them", "error", err)
+			t.cfg.Log.Error("the audit log's output fails; its lines are dropped and counted, and the flow store has the connections", "error", err)
 		}
 	}
 	t.failing = err != nil

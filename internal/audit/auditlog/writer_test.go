@@ -26,7 +26,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-var update = flag.Bool("update", false, "write the golden file again")
+var update = flag.Bool("update", false, "rewrite the golden file")
 
 func flow(change ...func(*audit.Flow)) *audit.Flow {
 	f := &audit.Flow{
@@ -41,7 +41,8 @@ func flow(change ...func(*audit.Flow)) *audit.Flow {
 	return f
 }
 
-// The schema is a contract with other systems: docs/flows.md describes what this file shows.
+// TestGolden compares lines with a golden file. The schema is a contract with other systems; docs/flows.md describes what the
+// file shows.
 func TestGolden(t *testing.T) {
 	var got bytes.Buffer
 	for _, f := range []*audit.Flow{
@@ -78,7 +79,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// output takes lines when it is let.
+// output is an Output that blocks on the gate, if it is set, and returns err.
 type output struct {
 	mu     sync.Mutex
 	gate   chan struct{}
@@ -127,7 +128,7 @@ func start(t *testing.T, o Output, change ...func(*Config)) (*Writer, func()) {
 	})
 }
 
-func TestEndWritesWhatIsQueued(t *testing.T) {
+func TestRunWritesTheQueueWhenTheContextEnds(t *testing.T) {
 	o := &output{}
 	tp, stop := start(t, o, func(c *Config) { c.BatchLines = 3 })
 	for range 7 {
@@ -143,33 +144,33 @@ func TestEndWritesWhatIsQueued(t *testing.T) {
 	}
 }
 
-func TestSlowOutputNeverDelays(t *testing.T) {
+func TestSlowOutputDoesNotBlockFlow(t *testing.T) {
 	o := &output{gate: make(chan struct{})}
 	tp, stop := start(t, o, func(c *Config) { c.Queue, c.BatchLines = 10, 1 })
 	const flows = 1000
-	for range flows { // returns though nothing is written
+	for range flows { // returns although nothing is written
 		tp.Flow(flow())
 	}
 	close(o.gate)
 	stop()
-	// What the end finds under way may be refused by the output, which is counted as well.
+	// The output may refuse the write that is under way when the context ends. It is counted as well.
 	dropped := testutil.ToFloat64(tp.dropped.WithLabelValues("queue")) + testutil.ToFloat64(tp.dropped.WithLabelValues("output"))
 	if written := testutil.ToFloat64(tp.written); written+dropped != flows || dropped < flows-12 || int(written) != len(o.writes) {
-		t.Errorf("%v written, %v dropped, %d arrived; want all %d accounted for", written, dropped, len(o.writes), flows)
+		t.Errorf("got %v written, %v dropped and %d writes; want all %d flows accounted for", written, dropped, len(o.writes), flows)
 	}
 }
 
-func TestOutputThatFailsIsCounted(t *testing.T) {
+func TestLinesOfAFailingOutputAreCountedAsDropped(t *testing.T) {
 	o := &output{err: errors.New("disk full")}
 	tp, stop := start(t, o)
 	tp.Flow(flow())
 	stop()
 	if n := testutil.ToFloat64(tp.dropped.WithLabelValues("output")); n != 1 {
-		t.Errorf("%v lines are counted as dropped, want 1", n)
+		t.Errorf("got %v dropped lines, want 1", n)
 	}
 }
 
-func TestFileIsRotated(t *testing.T) {
+func TestFileRotation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "audit.jsonl")
 	f, err := NewFile(path, 10, 2)
 	if err != nil {
@@ -207,12 +208,12 @@ func TestWebhook(t *testing.T) {
 		posts   int
 		ok      bool
 	}{
-		"Taken":    {"at once", []int{204}, 1, true},
-		"Again":    {"the server is restarted", []int{503, 429, 200}, 3, true},
-		"Token":    {"the token is just being replaced", []int{401, 204}, 2, true},
-		"Refused":  {"it will not be taken later either", []int{400, 200}, 1, false},
-		"Redirect": {"the log goes where it was told to go, and nowhere else", []int{302, 200}, 1, false},
-		"Down":     {"it is given up, and counted", []int{500, 500, 500, 500, 200}, attempts, false},
+		"OK":       {"the first post succeeds", []int{204}, 1, true},
+		"Retry":    {"the server restarts", []int{503, 429, 200}, 3, true},
+		"Token":    {"the token is replaced meanwhile", []int{401, 204}, 2, true},
+		"Rejected": {"a permanent error is not retried", []int{400, 200}, 1, false},
+		"Redirect": {"the log is sent to the configured address only", []int{302, 200}, 1, false},
+		"Down":     {"the writer gives up after the last attempt", []int{500, 500, 500, 500, 200}, attempts, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var posts int
@@ -232,7 +233,7 @@ func TestWebhook(t *testing.T) {
 			w.wait = time.Microsecond
 			err = w.Write(t.Context(), []byte("{}\n"))
 			if (err == nil) != tc.ok || posts != tc.posts || body != "{}\n" || authorization != fmt.Sprint("Bearer secret", posts-1) {
-				t.Errorf("%s: %v after %d posts of %q as %q", tc.reason, err, posts, body, authorization)
+				t.Errorf("%s: got error %v after %d posts of %q with authorization %q", tc.reason, err, posts, body, authorization)
 			}
 		})
 	}

@@ -68,12 +68,12 @@ func coverageAddsUp(t *testing.T, s audit.Store) {
 	day := T0.Truncate(24 * time.Hour)
 	at := func(hours int) time.Time { return day.Add(time.Duration(hours) * time.Hour) }
 	mustAppend(t, s, &audit.Batch{ID: "1",
-		Watched: []audit.Watch{{Source: "m1", From: at(1), To: at(2)}, {Source: "m2", From: at(30), To: at(31)}},
+		Watched: []audit.WatchedSpan{{Source: "m1", From: at(1), To: at(2)}, {Source: "m2", From: at(30), To: at(31)}},
 		Losses: []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 5, From: at(3), To: at(3)},
 			{Cluster: "m1", Reason: audit.LossGap, From: at(23), To: at(26)}}})
-	mustAppend(t, s, &audit.Batch{ID: "2", Watched: []audit.Watch{{Source: "m1", From: at(2), To: at(4)}, {Source: "m1", From: at(3), To: at(5)}}})
-	mustAppend(t, s, &audit.Batch{ID: "3", Watched: []audit.Watch{{Source: "m1", From: at(8), To: at(9)}}})
-	mustAppend(t, s, &audit.Batch{ID: "4", Watched: []audit.Watch{{Source: "m1", From: at(1), To: at(6)}}})
+	mustAppend(t, s, &audit.Batch{ID: "2", Watched: []audit.WatchedSpan{{Source: "m1", From: at(2), To: at(4)}, {Source: "m1", From: at(3), To: at(5)}}})
+	mustAppend(t, s, &audit.Batch{ID: "3", Watched: []audit.WatchedSpan{{Source: "m1", From: at(8), To: at(9)}}})
+	mustAppend(t, s, &audit.Batch{ID: "4", Watched: []audit.WatchedSpan{{Source: "m1", From: at(1), To: at(6)}}})
 	for name, tc := range map[string]struct {
 		reason       string
 		since, until time.Time

@@ -14,7 +14,7 @@ type model struct {
 	rollups map[modelKey]audit.Rollup
 	flows   []audit.Flow
 	losses  map[lossKey]audit.Loss
-	watched []audit.Watch
+	watched []audit.WatchedSpan
 	// covered is from when on the coverage is known: of what was pruned, a span that went on may be left.
 	covered time.Time
 }

@@ -76,7 +76,7 @@ func (g generator) batch(id string) *audit.Batch {
 	}
 	for range g.IntN(3) {
 		from := g.moment()
-		b.Watched = append(b.Watched, audit.Watch{Source: pick(g, "m1", "m2"), From: from, To: from.Add(time.Duration(g.IntN(30*60)) * time.Second)})
+		b.Watched = append(b.Watched, audit.WatchedSpan{Source: pick(g, "m1", "m2"), From: from, To: from.Add(time.Duration(g.IntN(30*60)) * time.Second)})
 	}
 	return b
 }
@@ -243,7 +243,7 @@ func compareLosses(t *testing.T, s audit.Store, m *model, since, until time.Time
 	if err != nil {
 		t.Fatalf("Coverage: %v", err)
 	}
-	if diff := cmp.Diff(audit.Cover(since, until, m.watched, want), got, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(audit.ComputeCoverage(since, until, m.watched, want), got, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("Coverage from %v to %v (-want +got):\n%s", since, until, diff)
 	}
 }

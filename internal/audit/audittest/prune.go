@@ -18,7 +18,7 @@ func pruneKeepsWhatIsNewer(t *testing.T, s audit.Store) {
 		Flows:     []audit.Flow{flow(0, old), flow(days(1), kept)},
 		Losses:    []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: T0, To: T0}, {Cluster: "m1", Reason: audit.LossGap, From: T0, To: tomorrow}},
 		Positions: []audit.Position{{Source: "m1", Time: T0}},
-		Watched:   []audit.Watch{{Source: "m1", From: T0, To: T0.Add(time.Hour)}, {Source: "m1", From: tomorrow, To: tomorrow.Add(time.Hour)}},
+		Watched:   []audit.WatchedSpan{{Source: "m1", From: T0, To: T0.Add(time.Hour)}, {Source: "m1", From: tomorrow, To: tomorrow.Add(time.Hour)}},
 	})
 	mustPrune := func(r audit.Retention) {
 		t.Helper()

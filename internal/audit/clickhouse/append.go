@@ -31,12 +31,12 @@ func (s *Store) append(ctx context.Context, b *audit.Batch) error {
 	if err := s.checkHolder(ctx, b); err != nil {
 		return err
 	}
-	needed := map[edgeID]dated{}
+	needed := map[edgeID]datedEdge{}
 	entries, spans := s.entriesOf(b, needed)
 	for i := range b.Flows {
-		entries.at(b.Flows[i].Time) // the batch's own row has to stay for as long as its flows
+		entries.at(b.Flows[i].Time) // the batch's own row must be kept as long as its flows
 	}
-	number, err := attempt(s.now())
+	number, err := newAttempt(s.now())
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (s *Store) append(ctx context.Context, b *audit.Batch) error {
 		return fmt.Errorf("edges: %w", err)
 	}
 	entries.batch(b, number)
-	// The token makes the server drop the block if the same batch is on its way to it already.
+	// The token makes the server discard the block if an earlier attempt with the same batch is still being processed.
 	if err := s.insert(ctx, entriesInsert, "acp-"+b.ID, entries.columns()...); err != nil {
 		return fmt.Errorf("entries: %w", err)
 	}
@@ -73,8 +73,9 @@ func (s *Store) stored(ctx context.Context, id string) (bool, error) {
 	return n > 0, nil
 }
 
-// attempt numbers grow with time, which makes them small in the store, and are never given twice.
-func attempt(now time.Time) (uint64, error) {
+// newAttempt returns a number for an attempt to store a batch. Numbers grow with time, which makes them compress well, and
+// contain random bits, so that they are unique.
+func newAttempt(now time.Time) (uint64, error) {
 	var b [2]byte
 	if _, err := rand.Read(b[:]); err != nil {
 		return 0, fmt.Errorf("number the attempt: %w", err)
@@ -82,7 +83,7 @@ func attempt(now time.Time) (uint64, error) {
 	return uint64(now.UnixMicro())<<11 | uint64(binary.BigEndian.Uint16(b[:]))&0x7ff, nil
 }
 
-// insert sends one block. The token, when there is one, identifies it.
+// insert inserts one block. A non-empty token identifies the block for deduplication.
 func (s *Store) insert(ctx context.Context, text, token string, columns ...any) error {
 	settings := driver.Settings{"async_insert": 0}
 	if token != "" {
@@ -96,7 +97,7 @@ func (s *Store) insert(ctx context.Context, text, token string, columns ...any) 
 	if err != nil {
 		return err
 	}
-	defer func() { _ = batch.Close() }() // after Send this does nothing
+	defer func() { _ = batch.Close() }() // has no effect after Send
 	for i, c := range columns {
 		if err := batch.Column(i).Append(c); err != nil {
 			return err
@@ -107,7 +108,7 @@ func (s *Store) insert(ctx context.Context, text, token string, columns ...any) 
 
 const secondsOfDay = int64(24 * time.Hour / time.Second)
 
-// dayNumber counts UTC days since 1970.
+// dayNumber is a number of UTC days since 1970.
 type dayNumber int32
 
 func dayOf(t time.Time) dayNumber { return dayNumber(t.Unix() / secondsOfDay) }

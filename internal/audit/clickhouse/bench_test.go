@@ -23,10 +23,10 @@ var (
 	benchPages   = flag.Int("bench.pages", 100, "how often each page is asked for")
 )
 
-// BenchmarkStore fills a store with the flows of some hours, and asks for pages.
+// BenchmarkStore fills a store with the flows of some hours, and reads pages.
 func BenchmarkStore(b *testing.B) {
 	s := open(b, testenv.ClickHouse(b))
-	s.now = func() time.Time { return audittest.T0 } // as a collector that keeps up, which writes an edge once a day
+	s.now = func() time.Time { return audittest.T0 } // like a collector that keeps up, which writes an edge once a day
 	fleet := audittest.NewFleet(benchEdges)
 	ctx := b.Context()
 	var took time.Duration

@@ -1,11 +1,11 @@
 // Package clickhouse is the flow store of a fleet: a ClickHouse server or cluster that several collectors write and several
-// portals read. It owns the schema and every query of its database. It may import internal/audit and the driver, and nothing
-// that knows where flows come from.
+// portals read. It contains the schema and all queries of its database. It may import internal/audit and the driver, and no
+// source of flows.
 //
-// What a batch adds, apart from raw flows, is one insert of one block into one partition of one table, so the server takes
-// all of it or nothing, and the batch's identity is among its rows. Raw flows are inserted before it under the number of
-// the attempt, and only numbers that arrived with their batch are ever shown. Nothing here depends on how long the server
-// remembers blocks, but for two attempts of one batch that are on their way at the same time.
+// Everything that a batch adds except raw flows is inserted as one block into one partition of one table, so the server stores
+// all of it or nothing, and the batch's ID is among its rows. Raw flows are inserted before it with the number of the attempt;
+// only flows whose number was stored with a batch are ever returned. Correctness does not depend on how long the server
+// deduplicates blocks, except for two concurrent attempts with the same batch.
 package clickhouse
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Store is both sides of the database. It is safe for concurrent use.
+// Store is the flow store for collectors, and implements the interface for views as well. It is safe for concurrent use.
 type Store struct {
 	queries
 	options Options
@@ -29,32 +29,34 @@ type Store struct {
 	edges *knownEdges
 
 	mu sync.Mutex
-	// spans that are still growing, by source.
-	spans map[string]audit.Watch
+	// spans holds the newest watched span of each source, which may still grow.
+	spans map[string]audit.WatchedSpan
 }
 
 var _ audit.Store = (*Store)(nil)
 
-// oldest major and minor version of a server that knows all that the schema and the queries use.
+// oldestMajor and oldestMinor are the oldest server version that supports everything that the schema and the queries use.
 const (
 	oldestMajor = 24
 	oldestMinor = 8
 )
 
-// Open connects, and brings the schema up to date. It refuses a server that is too old, and a schema newer than this program.
+// Open connects to the server and migrates the schema. It returns an error if the server is too old or the schema is newer than
+// this program.
 func Open(ctx context.Context, o Options) (*Store, error) {
 	conn, err := connect(ctx, o)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{queries: queries{conn: conn}, options: o, now: time.Now, edges: newKnownEdges(), spans: map[string]audit.Watch{}}
+	s := &Store{queries: queries{conn: conn}, options: o, now: time.Now, edges: newKnownEdges(), spans: map[string]audit.WatchedSpan{}}
 	if err := s.migrate(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("prepare flow store %s: %w", o.Redacted(), writeError(ctx, err)), conn.Close())
 	}
 	return s, nil
 }
 
-// connect reports a server that is not there as audit.ErrUnavailable, and refuses one that is too old.
+// connect opens a connection. It returns audit.ErrUnavailable if the server cannot be reached, and another error if it is too
+// old.
 func connect(ctx context.Context, o Options) (driver.Conn, error) {
 	conn, v, err := dial(ctx, o)
 	if err != nil {
@@ -66,7 +68,7 @@ func connect(ctx context.Context, o Options) (driver.Conn, error) {
 	return conn, nil
 }
 
-// version of a server.
+// version is the version of a server.
 type version struct{ major, minor uint64 }
 
 func (v version) tooOld() bool {
@@ -88,11 +90,11 @@ func dial(ctx context.Context, o Options) (driver.Conn, version, error) {
 	return conn, version{v.Version.Major, v.Version.Minor}, nil
 }
 
-// Close releases the connections.
+// Close closes the connections.
 func (s *Store) Close() error { return s.conn.Close() }
 
-// Codes of https://github.com/ClickHouse/ClickHouse/blob/master/src/Common/ErrorCodes.cpp that tell a store which can be read
-// and not written.
+// readOnlyCodes are the error codes of a store that can be read and not written, see
+// https://github.com/ClickHouse/ClickHouse/blob/master/src/Common/ErrorCodes.cpp.
 var readOnlyCodes = map[int32]bool{
 	164: true, // READONLY
 	242: true, // TABLE_IS_READ_ONLY
@@ -100,7 +102,7 @@ var readOnlyCodes = map[int32]bool{
 	497: true, // ACCESS_DENIED
 }
 
-// writeError makes everything that goes wrong ErrReadOnly or ErrUnavailable, but for the caller's own cancellation.
+// writeError wraps errors in ErrReadOnly or ErrUnavailable, except for the caller's own cancellation.
 func writeError(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() != nil || errors.Is(err, audit.ErrUnavailable) || errors.Is(err, audit.ErrReadOnly) || errors.Is(err, audit.ErrNotHolder) {
 		return err

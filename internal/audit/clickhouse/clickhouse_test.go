@@ -16,7 +16,7 @@ func options(t testing.TB, dsn string) Options {
 	if err != nil {
 		t.Fatalf("ParseDSN: %v", err)
 	}
-	o.settle = 300 * time.Millisecond // a claim that takes longer is given up
+	o.claimWait = 300 * time.Millisecond // a claim that takes longer is withdrawn
 	return o
 }
 

@@ -10,7 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// edgeID names an edge by what it says. Labels come from workloads, so it takes a hash in which nobody finds two of one.
+// edgeID is the truncated SHA-256 of all fields of an edge. Labels are chosen by workloads, so collisions must be infeasible to
+// find.
 type edgeID [16]byte
 
 func idOf(e *audit.Edge, buf []byte) (edgeID, []byte) {
@@ -24,10 +25,10 @@ func idOf(e *audit.Edge, buf []byte) (edgeID, []byte) {
 	return edgeID(sum[:16]), buf
 }
 
-// maxKnown bounds the memory for edges that need not be written again.
+// maxKnown bounds the number of edges in memory that need not be written again.
 const maxKnown = 1 << 20
 
-// knownEdges are those that were written, with the newest day that they were written for.
+// knownEdges holds the edges that were written, with the newest day for which they were written.
 type knownEdges struct {
 	mu   sync.Mutex
 	days map[edgeID]dayNumber
@@ -41,19 +42,19 @@ func (k *knownEdges) forget() {
 	clear(k.days)
 }
 
-// dated is an edge to be written for a day.
-type dated struct {
+// datedEdge is an edge to be written for a day.
+type datedEdge struct {
 	id   edgeID
 	edge *audit.Edge
 	day  dayNumber
 }
 
-// missing returns those that have to be written. Another collector may prune what is older than the retention, so nothing
-// but the last days is relied upon.
-func (k *knownEdges) missing(all map[edgeID]dated, reliable dayNumber) []dated {
+// missing returns the edges that have to be written. Another collector may prune what is older than the retention, so only
+// entries of the last days are relied upon.
+func (k *knownEdges) missing(all map[edgeID]datedEdge, reliable dayNumber) []datedEdge {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var out []dated
+	var out []datedEdge
 	for id, d := range all {
 		if day, ok := k.days[id]; !ok || day < d.day || day < reliable {
 			out = append(out, d)
@@ -62,7 +63,7 @@ func (k *knownEdges) missing(all map[edgeID]dated, reliable dayNumber) []dated {
 	return out
 }
 
-func (k *knownEdges) add(list []dated) {
+func (k *knownEdges) add(list []datedEdge) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if len(k.days)+len(list) > maxKnown {
@@ -75,14 +76,14 @@ func (k *knownEdges) add(list []dated) {
 
 const edgeColumns = "resource, subject, cluster, source_cluster, source, destination, action, port, protocol, decision, verdict, policy, sid, other_subjects, other_resources"
 
-// edgeFields are where a row's edgeColumns go.
+// edgeFields returns the scan destinations for a row's edgeColumns.
 func edgeFields(e *audit.Edge) []any {
 	return []any{&e.Resource, &e.Subject, &e.Cluster, &e.SourceCluster, &e.Source, &e.Destination, &e.Action, &e.Port, (*string)(&e.Protocol),
 		(*string)(&e.Decision), (*string)(&e.Verdict), &e.Statement.Policy, &e.Statement.SID, &e.OtherSubjects, &e.OtherResources}
 }
 
-// writeEdges adds what the batch needs. It is done before, and an edge that nothing counts for does no harm.
-func (s *Store) writeEdges(ctx context.Context, all map[edgeID]dated) error {
+// writeEdges writes the edges that a batch needs. It is called before the batch is stored; an edge without counts has no effect.
+func (s *Store) writeEdges(ctx context.Context, all map[edgeID]datedEdge) error {
 	today := dayOf(s.now())
 	list := s.edges.missing(all, today-2)
 	if len(list) == 0 {

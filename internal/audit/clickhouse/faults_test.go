@@ -15,10 +15,10 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// breaking is a way to the server that breaks at one request, before it arrives or before its answer does.
+// breaking is a transport that fails at one request, before the request or before its response arrives.
 type breaking struct {
 	next  http.RoundTripper
-	at    *atomic.Int64 // counts down; at 0 it breaks and stays broken
+	at    *atomic.Int64 // counts down; at 0 the transport fails and stays broken
 	after bool
 }
 
@@ -29,7 +29,7 @@ func (b breaking) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	res, err := b.next.RoundTrip(r)
 	if n < 0 && err == nil {
-		_, _ = io.Copy(io.Discard, res.Body) // the server is through with it
+		_, _ = io.Copy(io.Discard, res.Body) // wait until the server has processed the request
 		return nil, errors.Join(errors.New("the answer was lost on purpose"), res.Body.Close())
 	}
 	return res, err
@@ -37,11 +37,11 @@ func (b breaking) RoundTrip(r *http.Request) (*http.Response, error) {
 
 func day(n int) time.Time { return audittest.T0.Add(time.Duration(n) * 24 * time.Hour) }
 
-// crossing is a batch of two days, with everything in it.
+// crossing returns a batch over two days, with every kind of data.
 func crossing(id string) *audit.Batch {
 	e := audittest.Edge()
 	b := &audit.Batch{ID: id, Positions: []audit.Position{{Source: "m1", Time: day(1)}}, Seen: []audit.Seen{{Source: "m1", Time: day(1), ID: 7}},
-		Losses: []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 5, From: day(0), To: day(0)}}, Watched: []audit.Watch{{Source: "m1", From: day(0), To: day(1)}}}
+		Losses: []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 5, From: day(0), To: day(0)}}, Watched: []audit.WatchedSpan{{Source: "m1", From: day(0), To: day(1)}}}
 	for i := range 2 {
 		b.Rollups = append(b.Rollups, audit.Rollup{Bucket: day(i), Edge: e, Count: 3, FirstSeen: day(i), LastSeen: day(i)})
 		b.Flows = append(b.Flows, audit.Flow{Time: day(i), Edge: e, Count: 3})
@@ -49,7 +49,7 @@ func crossing(id string) *audit.Batch {
 	return b
 }
 
-// counts3 are the connections, raw flows and losses that a store has.
+// counts3 returns the numbers of connections, raw flows and losses in a store.
 func counts3(t *testing.T, s *Store) (connections int64, flows int, losses int64) {
 	t.Helper()
 	page, err := s.Connections(t.Context(), audit.ConnectionQuery{})
@@ -68,7 +68,7 @@ func counts3(t *testing.T, s *Store) (connections int64, flows int, losses int64
 		sum += p.Count
 	}
 	if sum != connections {
-		t.Errorf("the sums by minute count %d connections and the roll-ups %d", sum, connections)
+		t.Errorf("got %d connections in the sums by minute and %d in the roll-ups, want equal numbers", sum, connections)
 	}
 	raw, err := s.Flows(t.Context(), audit.FlowQuery{})
 	if err != nil {
@@ -84,8 +84,8 @@ func counts3(t *testing.T, s *Store) (connections int64, flows int, losses int64
 	return connections, len(raw.Items), losses
 }
 
-// TestAppendBreaksAnywhere breaks the way to the server at each request of an Append. Then either the same collector tries
-// again, or it is dead and another one counts what is not stored, in a batch of its own.
+// TestAppendBreaksAnywhere breaks the connection at each request of an Append. Then either the same collector retries, or it has
+// died and another collector counts what is not stored, in a batch of its own.
 func TestAppendBreaksAnywhere(t *testing.T) {
 	for _, dies := range []bool{false, true} {
 		for _, after := range []bool{false, true} {
@@ -107,10 +107,10 @@ func TestAppendBreaksAnywhere(t *testing.T) {
 					err = s.Append(t.Context(), crossing("first"))
 					broke = err != nil
 					if broke && !errors.Is(err, audit.ErrUnavailable) {
-						t.Fatalf("Append over a broken way: %v, want ErrUnavailable", err)
+						t.Fatalf("Append over a broken connection: %v, want ErrUnavailable", err)
 					}
 					if connections, flows, _ := counts3(t, healthy); connections != 0 && connections != 6 || int64(flows)*3 != connections {
-						t.Errorf("after the break there are %d connections and %d flows: a part of a batch", connections, flows)
+						t.Errorf("got %d connections and %d flows after the failure, want all of the batch or nothing", connections, flows)
 					}
 					id := "first"
 					if dies {
@@ -120,7 +120,7 @@ func TestAppendBreaksAnywhere(t *testing.T) {
 							t.Fatal(err)
 						}
 						if !r.Position.IsZero() {
-							id = "" // all of it is stored
+							id = "" // the whole batch is stored
 						}
 					}
 					at.Store(1 << 40)
@@ -130,7 +130,7 @@ func TestAppendBreaksAnywhere(t *testing.T) {
 						}
 					}
 					if connections, flows, losses := counts3(t, healthy); connections != 6 || flows != 2 || losses != 5 {
-						t.Errorf("%d connections, %d flows, %d lost; want 6, 2, 5", connections, flows, losses)
+						t.Errorf("got %d connections, %d flows, %d lost; want 6, 2, 5", connections, flows, losses)
 					}
 				})
 				if !broke || t.Failed() {
@@ -156,11 +156,11 @@ func TestOneBatchIsOnePart(t *testing.T) {
 		t.Fatal(err)
 	}
 	if parts != 1 {
-		t.Errorf("a batch of two days came as %d parts, want 1: else a crash could leave some of it", parts)
+		t.Errorf("got %d parts for a batch of two days, want 1, so that a crash cannot leave some of it", parts)
 	}
 }
 
-func TestTwoAttemptsAtOnce(t *testing.T) {
+func TestConcurrentAttemptsStoreTheBatchOnce(t *testing.T) {
 	s := open(t, testenv.ClickHouse(t))
 	errs := make(chan error)
 	for range 4 {
@@ -172,11 +172,11 @@ func TestTwoAttemptsAtOnce(t *testing.T) {
 		}
 	}
 	if connections, flows, losses := counts3(t, s); connections != 6 || flows != 2 || losses != 5 {
-		t.Errorf("%d connections, %d flows, %d lost; want 6, 2, 5", connections, flows, losses)
+		t.Errorf("got %d connections, %d flows, %d lost; want 6, 2, 5", connections, flows, losses)
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejects(t *testing.T) {
 	dsn := testenv.ClickHouse(t)
 	s := open(t, dsn)
 	if err := s.conn.Exec(t.Context(), "INSERT INTO schema_versions (version) VALUES (999)"); err != nil {
@@ -191,14 +191,14 @@ func TestOpenRefuses(t *testing.T) {
 		is              error
 	}{
 		"Newer":    {"an older program must not write into a newer schema", "use the newer program", options(t, dsn), nil},
-		"Password": {"a wrong password is told, without it", "AUTHENTICATION_FAILED", wrong, audit.ErrUnavailable},
-		"Nobody":   {"a server that is not there may come", "refused", nobody, audit.ErrUnavailable},
+		"Password": {"a wrong password is reported, without the password", "AUTHENTICATION_FAILED", wrong, audit.ErrUnavailable},
+		"Nobody":   {"an unreachable server may become reachable", "refused", nobody, audit.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(t.Context(), tc.options)
 			if err == nil {
 				s.Close()
-				t.Fatalf("%s, but Open took it", tc.reason)
+				t.Fatalf("%s, but Open succeeded", tc.reason)
 			}
 			if !strings.Contains(err.Error(), tc.message) || tc.is != nil && !errors.Is(err, tc.is) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "s3cret") {
 				t.Errorf("%s: %v; want %q and %v", tc.reason, err, tc.message, tc.is)

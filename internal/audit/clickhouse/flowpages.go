@@ -15,10 +15,10 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// flowTime is in microseconds.
+// flowTime is an SQL expression for the time of a flow in microseconds.
 const flowTime = "toInt64(toUnixTimestamp(slot)) * 1000000 + micros"
 
-// flowsQuery reads the newest raw flows of a slice of time, in microseconds: from is in it, to is not.
+// flowsQuery selects the newest raw flows of the time range [from, to), in microseconds.
 type flowsQuery struct {
 	filter      audit.Filter
 	from, to    int64
@@ -32,15 +32,15 @@ func (q flowsQuery) toSQL() statement {
 	of.add("slot <= toDateTime({to_second:Int64}, 'UTC')", driver.Named("to_second", q.to/1_000_000))
 	of.add(flowTime+" >= {from:Int64}", driver.Named("from", q.from))
 	of.add(flowTime+" < {to:Int64}", driver.Named("to", q.to))
-	// Only attempts that arrived with their batch are shown. A batch is written on the day of its newest flow.
+	// Only flows whose attempt was stored with its batch are returned. The day of a batch is that of its newest flow.
 	w.add(fmt.Sprintf("batch IN (SELECT toString(first_seen) FROM entries WHERE kind = %d AND written >= toDate({day:Int32}))", kindBatch),
 		driver.Named("day", int32(second/secondsOfDay)))
 	var e where
 	if e.edges(q.filter); len(e.conds) > 0 {
 		w.add("edge IN (SELECT id FROM edges"+e.String()+")", e.args...)
 	}
-	// Where many edges are meant, the time alone says which rows the other columns are read of. Few edges are found by the order
-	// of the table, and the server knows that.
+	// If many edges match, the time alone determines the rows of which the other columns are read. Few edges are found by the
+	// order of the table, which the server's optimizer uses.
 	before, then := " PREWHERE ", w.String()
 	if !coarse(q.filter) {
 		before, then = " WHERE ", " AND "+strings.Join(w.conds, " AND ")
@@ -50,13 +50,13 @@ func (q flowsQuery) toSQL() statement {
 	w.bind("skip", uint32(q.skip))
 	w.bind("limit", uint32(q.limit))
 	newer := fmt.Sprintf(" AND (slot >= toDateTime(intDiv(oldest, %d) * %d, 'UTC') OR slot = toStartOfHour(fromUnixTimestamp64Micro(oldest, 'UTC'))) AND "+flowTime+" >= oldest", width*1_000_000, width)
-	// First the times alone, to know how old the page's oldest is: then the other columns are read of few rows only.
+	// The query first reads only the times, to determine the oldest of the page; the other columns are then read for few rows.
 	return statement{"WITH (SELECT min(t) FROM (SELECT " + flowTime + " AS t FROM flows" + before + then + " ORDER BY t DESC LIMIT {limit:UInt32} + {skip:UInt32})) AS oldest" +
 		" SELECT hex(edge), " + flowTime + " AS t, node, source_address, destination_address, source_port, count, reason FROM flows" + before + newer + then +
 		" ORDER BY t DESC, edge, source_port, source_address, destination_address, node, count, reason LIMIT {limit:UInt32} OFFSET {skip:UInt32}", w.args}
 }
 
-// flowSpan are the slots of the oldest and of the newest raw flow, in seconds; zero: there is none.
+// flowSpan holds the slots of the oldest and of the newest raw flow, in Unix seconds; zero if there is none.
 type flowSpan struct{ oldest, newest int64 }
 
 func (q queries) flowSpan(ctx context.Context) (flowSpan, error) {
@@ -66,7 +66,7 @@ func (q queries) flowSpan(ctx context.Context) (flowSpan, error) {
 	return s, err
 }
 
-// newestFlow is the time of the newest flow in a slot, in microseconds, whether its batch arrived or not.
+// newestFlow returns the time in microseconds of the newest flow in a slot, whether its batch was stored or not.
 func (q queries) newestFlow(ctx context.Context, slot int64) (int64, error) {
 	var at uint32
 	err := q.each(ctx, "flows", statement{"SELECT max(micros) FROM flows WHERE slot = toDateTime({slot:Int64}, 'UTC')", []any{driver.Named("slot", slot)}},
@@ -74,15 +74,16 @@ func (q queries) newestFlow(ctx context.Context, slot int64) (int64, error) {
 	return slot*1_000_000 + int64(at), err
 }
 
-// Slices of time: where many edges are meant the last seconds have a page almost always, or else the newest slot. Few edges have
-// few flows, and then an hour takes not much longer than a slot. Each slice after these is longer.
+// recentWidth is the width of the first time range that is read if many edges match: it almost always fills a page, otherwise the
+// newest slot does. If few edges match there are few flows, and reading an hour takes little longer than a slot. Each further
+// range is growthFactor times wider.
 const (
-	lately = 10 * time.Second
-	wider  = 4
+	recentWidth  = 10 * time.Second
+	growthFactor = 4
 )
 
-// backwards cuts the time from from to to into slices, newest first, in microseconds, and hands them over until it is told to stop.
-// The first ones begin as told, the others reach back for the width, and ever farther.
+// backwards divides [from, to), in microseconds, into ranges and calls each for them, newest first, until it returns false. The
+// first ranges begin at the given times; the others have the width, which grows.
 func backwards(from, to int64, begins []int64, width time.Duration, each func(from, to int64) (more bool, err error)) error {
 	for i, reach := 0, width.Microseconds(); from < to; i++ {
 		var begin int64
@@ -90,7 +91,7 @@ func backwards(from, to int64, begins []int64, width time.Duration, each func(fr
 			begin = begins[i]
 		} else {
 			begin = slotOf(max(to-reach, from)/1_000_000) * 1_000_000
-			reach = min(reach, math.MaxInt64/wider/2) * wider
+			reach = min(reach, math.MaxInt64/growthFactor/2) * growthFactor
 		}
 		if begin = max(begin, from); begin >= to {
 			continue
@@ -104,7 +105,7 @@ func backwards(from, to int64, begins []int64, width time.Duration, each func(fr
 	return nil
 }
 
-// bounds are those of the filter and of what there is, in microseconds.
+// bounds returns the intersection of the filter's window and the span, in microseconds.
 func (s flowSpan) bounds(f audit.Filter) (from, to int64) {
 	from, to = s.oldest*1_000_000, (s.newest+int64(oldSlotWidth/time.Second))*1_000_000
 	since, until := f.Window()
@@ -117,7 +118,7 @@ func (s flowSpan) bounds(f audit.Filter) (from, to int64) {
 	return from, to
 }
 
-// Flows implements audit.Reader. A cursor's tie is how many flows of its very time were on the pages before.
+// Flows implements audit.Reader. The tie of a cursor is the number of flows with exactly its time on the previous pages.
 func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage, error) {
 	skip := 0
 	after, err := cursor(fq.Cursor, func(tie string) bool {
@@ -133,7 +134,7 @@ func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage,
 		return audit.FlowPage{}, err
 	}
 	from, to := span.bounds(fq.Filter)
-	p := flowPage{limit: fq.Limited(), ofTime: skip}
+	p := flowPage{limit: fq.EffectiveLimit(), ofTime: skip}
 	if after != nil {
 		p.next.At = after.At
 		to = min(to, after.At+1)
@@ -147,11 +148,11 @@ func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage,
 				return audit.FlowPage{}, err
 			}
 		}
-		begins, width = []int64{min(to, newest) - lately.Microseconds(), slotOf(last/1_000_000) * 1_000_000}, slotWidth
+		begins, width = []int64{min(to, newest) - recentWidth.Microseconds(), slotOf(last/1_000_000) * 1_000_000}, slotWidth
 	}
 	err = backwards(from, to, begins, width, func(from, to int64) (bool, error) {
 		err := q.each(ctx, "flows", flowsQuery{fq.Filter, from, to, skip, p.limit + 1 - len(p.Items)}.toSQL(), p.add)
-		skip = 0 // they are in the first slice
+		skip = 0 // the skipped flows are all in the first range
 		return p.Next == "", err
 	})
 	if err != nil {
@@ -164,13 +165,13 @@ func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage,
 	return p.FlowPage, err
 }
 
-// flowPage is filled row by row, with the ids of its edges.
+// flowPage is a page that is filled row by row, with the IDs of its edges.
 type flowPage struct {
 	audit.FlowPage
 	limit int
 	ids   []string
 	next  audit.Cursor
-	// ofTime is how many flows of the time of the last one are on this page and on those before.
+	// ofTime is the number of flows with the time of the last one, on this page and the previous ones.
 	ofTime int
 }
 
@@ -196,7 +197,7 @@ func (p *flowPage) add(rows driverRows) error {
 	return nil
 }
 
-// fromIP returns the zero address for the unspecified one, which stands for none.
+// fromIP converts an address. The unspecified address stands for none and yields the zero value.
 func fromIP(ip net.IP) netip.Addr {
 	a, ok := netip.AddrFromSlice(ip)
 	if !ok || a.IsUnspecified() {

@@ -14,22 +14,22 @@ import (
 
 const flowsInsert = "INSERT INTO flows (slot, edge, micros, node, source_address, destination_address, source_port, count, reason, batch)"
 
-// Many raw flows go in several inserts, of which two are on their way at a time: one is made while the server sorts the
-// other. Fewer rows would only make more parts to merge.
+// flowsPerInsert is the number of raw flows of one insert, and maxConcurrentInserts the number of inserts under way: one is
+// prepared while the server sorts another. Smaller inserts would only create more parts to merge.
 const (
-	flowsOfInsert = 1 << 18
-	insertsAtOnce = 2
+	flowsPerInsert       = 1 << 18
+	maxConcurrentInserts = 2
 )
 
-// slotWidth is how flows are kept together. The wider a slot, the more flows of an edge lie beside each other, and the less a
-// row takes; the newest page reads all of the newest slot.
+// slotWidth is the unit of time by which flows are grouped in the table. With wider slots, more flows of an edge are adjacent and
+// a row takes less space; but the newest page reads the whole newest slot.
 const slotWidth = 10 * time.Minute
 
-// oldSlotWidth is that of older programs, of which there may be rows.
+// oldSlotWidth is the slot width of older programs, whose rows may still exist.
 const oldSlotWidth = time.Hour
 
-// slotOf is the second that the slot of a time begins with. The first second of an hour is a slot of its own: so whoever looks for
-// an older program's slot, which begins with an hour, meets few other rows.
+// slotOf returns the Unix second at which the slot of a time begins. The first second of an hour is a slot of its own, so that a
+// query for the slot of an older program, which begins with an hour, reads few other rows.
 func slotOf(second int64) int64 {
 	slot := floor(second, slotWidth)
 	if slot == floor(second, oldSlotWidth) && second > slot {
@@ -40,7 +40,7 @@ func slotOf(second int64) int64 {
 
 func floor(second int64, width time.Duration) int64 { return second - second%int64(width/time.Second) }
 
-// flowColumns are the columns of one insert.
+// flowColumns holds the columns of one insert.
 type flowColumns struct {
 	slots, counts  []int64
 	micros         []uint32
@@ -55,15 +55,16 @@ func (f *flowColumns) columns() []any {
 	return []any{f.slots, f.edges, f.micros, f.nodes, f.sources, f.dests, f.ports, f.counts, f.reasons, f.batches}
 }
 
-// writeFlows returns the edges that it needs. Nobody sees the flows before the batch's own row has the number of the attempt.
-func (s *Store) writeFlows(ctx context.Context, flows []audit.Flow, number uint64) ([]map[edgeID]dated, error) {
-	needed := make([]map[edgeID]dated, (len(flows)+flowsOfInsert-1)/flowsOfInsert)
+// writeFlows inserts raw flows with the attempt's number and returns the edges that they need. The flows are not visible before
+// the batch's own row with the number is stored.
+func (s *Store) writeFlows(ctx context.Context, flows []audit.Flow, number uint64) ([]map[edgeID]datedEdge, error) {
+	needed := make([]map[edgeID]datedEdge, (len(flows)+flowsPerInsert-1)/flowsPerInsert)
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(insertsAtOnce)
+	g.SetLimit(maxConcurrentInserts)
 	for i := range needed {
-		needed[i] = map[edgeID]dated{}
+		needed[i] = map[edgeID]datedEdge{}
 		g.Go(func() error {
-			part := flows[i*flowsOfInsert : min((i+1)*flowsOfInsert, len(flows))]
+			part := flows[i*flowsPerInsert : min((i+1)*flowsPerInsert, len(flows))]
 			return s.insert(ctx, flowsInsert, "", flowsOf(part, needed[i], strconv.FormatUint(number, 10)).columns()...)
 		})
 	}
@@ -73,19 +74,19 @@ func (s *Store) writeFlows(ctx context.Context, flows []audit.Flow, number uint6
 	return needed, nil
 }
 
-func flowsOf(flows []audit.Flow, needed map[edgeID]dated, batch string) *flowColumns {
+func flowsOf(flows []audit.Flow, needed map[edgeID]datedEdge, batch string) *flowColumns {
 	n := len(flows)
 	out := &flowColumns{
 		slots: make([]int64, n), micros: make([]uint32, n), counts: make([]int64, n), edges: make([][]byte, n), nodes: make([]string, n),
 		reasons: make([]string, n), sources: make([][16]byte, n), dests: make([][16]byte, n), ports: make([]uint16, n), batches: make([]string, n),
 	}
-	known := map[audit.Edge]*dated{}
+	known := map[audit.Edge]*datedEdge{}
 	var buf []byte
 	for i := range flows {
 		f := &flows[i]
 		d := known[f.Edge]
 		if d == nil {
-			d = &dated{edge: &f.Edge, day: dayOf(f.Time)}
+			d = &datedEdge{edge: &f.Edge, day: dayOf(f.Time)}
 			d.id, buf = idOf(&f.Edge, buf)
 			known[f.Edge] = d
 		}
@@ -104,7 +105,7 @@ func flowsOf(flows []audit.Flow, needed map[edgeID]dated, batch string) *flowCol
 	return out
 }
 
-// as16 is the unspecified address for none.
+// as16 returns the address; the unspecified address for none.
 func as16(a netip.Addr) [16]byte {
 	if !a.IsValid() {
 		return [16]byte{}

@@ -15,10 +15,10 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// TestManyFlows go in several inserts, and are one attempt.
+// TestManyFlows verifies that many flows are written in several inserts with one attempt number.
 func TestManyFlows(t *testing.T) {
 	s := open(t, testenv.ClickHouse(t))
-	const n = 2*flowsOfInsert + 1
+	const n = 2*flowsPerInsert + 1
 	if err := s.Append(t.Context(), &audit.Batch{ID: "1", Flows: audittest.NewFleet(1000).Flows(audittest.T0, time.Minute, n)}); err != nil {
 		t.Fatal(err)
 	}
@@ -27,11 +27,11 @@ func TestManyFlows(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rows != n || attempts != 1 || unnamed != 0 {
-		t.Errorf("%d flows of %d attempts, %d without their edge; want %d of 1, 0", rows, attempts, unnamed, n)
+		t.Errorf("got %d flows of %d attempts and %d without an edge; want %d of 1, 0", rows, attempts, unnamed, n)
 	}
 }
 
-// TestUpgrade keeps what a store of the first version has.
+// TestUpgrade verifies that an upgrade keeps the data of a store of the first schema version.
 func TestUpgrade(t *testing.T) {
 	dsn := testenv.ClickHouse(t)
 	o := options(t, dsn)
@@ -48,7 +48,7 @@ func TestUpgrade(t *testing.T) {
 	if err := conn.Exec(t.Context(), "INSERT INTO schema_versions (version) VALUES (1)"); err != nil {
 		t.Fatal(err)
 	}
-	old := &Store{queries: queries{conn: conn}, options: o, now: time.Now, edges: newKnownEdges(), spans: map[string]audit.Watch{}}
+	old := &Store{queries: queries{conn: conn}, options: o, now: time.Now, edges: newKnownEdges(), spans: map[string]audit.WatchedSpan{}}
 	e := audittest.Edge()
 	if err := old.Append(t.Context(), &audit.Batch{ID: "1", Rollups: []audit.Rollup{{Bucket: day(0), Edge: e, Count: 1, FirstSeen: day(0), LastSeen: day(0)}}}); err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestUpgrade(t *testing.T) {
 	s := open(t, dsn)
 	have, err := s.version(t.Context())
 	if err != nil || have != len(migrations) {
-		t.Fatalf("the schema has version %d, %v; want %d", have, err, len(migrations))
+		t.Fatalf("got schema version %d, %v; want %d", have, err, len(migrations))
 	}
 	want := audit.Flow{Time: day(0).Truncate(time.Hour).Add(1500 * time.Microsecond), Node: "n1", Edge: e, SourcePort: 40001, Count: 1, Reason: "because"}
 	if err := s.Append(t.Context(), &audit.Batch{ID: "2", Flows: []audit.Flow{want}}); err != nil {
@@ -81,11 +81,11 @@ func TestSlotOf(t *testing.T) {
 		reason   string
 		at, want int64
 	}{
-		"Hour":   {"where an older program's slot begins there is a second of ours", hour, hour},
-		"First":  {"the rest of the first slot of an hour", hour + 1, hour + 1},
-		"Within": {"until the next one begins", hour + 599, hour + 1},
+		"Hour":   {"the slot of an older program begins with a slot of one second", hour, hour},
+		"First":  {"the rest of the first slot of an hour is a slot", hour + 1, hour + 1},
+		"Within": {"the slot lasts until the next one begins", hour + 599, hour + 1},
 		"Second": {"the others begin at multiples of the width", hour + 600, hour + 600},
-		"Last":   {"and end with the hour", hour + 3599, hour + 3000},
+		"Last":   {"the last slot ends with the hour", hour + 3599, hour + 3000},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := slotOf(tc.at); got != tc.want {
@@ -105,10 +105,10 @@ func TestBackwards(t *testing.T) {
 		want     [][2]int64
 	}{
 		"Nothing": {"a window after all flows", at(60), at(30), []int64{at(10)}, nil},
-		"Begins": {"the first slices as told, then longer ones, without a gap", at(-70), at(12), []int64{at(11), at(10)},
+		"Begins": {"the first ranges as given, then wider ones, without a gap", at(-70), at(12), []int64{at(11), at(10)},
 			[][2]int64{{at(11), at(12)}, {at(10), at(11)}, {at(0), at(10)}, {at(-40), at(0)}, {at(-70), at(-40)}}},
-		"Passed": {"a beginning that is no earlier is left out", at(0), at(12), []int64{at(15), at(5), at(10)}, [][2]int64{{at(5), at(12)}, {at(0), at(5)}}},
-		"Far":    {"a few slices reach far back", at(-60 * 24 * 30), at(10), []int64{at(0)}, nil},
+		"Passed": {"a beginning that is not earlier is skipped", at(0), at(12), []int64{at(15), at(5), at(10)}, [][2]int64{{at(5), at(12)}, {at(0), at(5)}}},
+		"Far":    {"a few ranges reach far back", at(-60 * 24 * 30), at(10), []int64{at(0)}, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got [][2]int64
@@ -127,13 +127,13 @@ func TestBackwards(t *testing.T) {
 				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 			}
 			if n := len(got); tc.from < tc.to && (got[0][1] != tc.to || got[n-1][0] != tc.from || n > 9) || tc.from >= tc.to && n > 0 {
-				t.Errorf("%s: %d slices: %v", tc.reason, n, got)
+				t.Errorf("%s: got %d ranges: %v", tc.reason, n, got)
 			}
 		})
 	}
 }
 
-// TestFlowsOfBothPrograms is while collectors are updated one by one: an older one kept flows by the hour.
+// TestFlowsOfBothPrograms covers the time while collectors are updated one by one: the older program groups flows by hour.
 func TestFlowsOfBothPrograms(t *testing.T) {
 	s := open(t, testenv.ClickHouse(t))
 	var want []audit.Flow

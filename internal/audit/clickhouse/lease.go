@@ -11,8 +11,8 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// ClickHouse has no compare and swap. A collector therefore writes a claim, waits until every claim that was made before its
-// own must be visible, and has the lease if its own is the oldest one that is valid. All times are the server's.
+// ClickHouse has no compare-and-swap. A collector therefore writes a claim and waits until every earlier claim must be visible.
+// It has the lease if its own claim is the oldest valid one. All times are those of the server.
 const (
 	sqlClaims = `SELECT claim, any(holder) AS h, toInt64(until_ - toUnixTimestamp64Micro(now64(6))) FROM` +
 		` (SELECT claim, any(holder) AS holder, min(since) AS since_, max(until) AS until_, max(released) AS released_ FROM leases WHERE source = {source:String} GROUP BY claim)` +
@@ -27,8 +27,8 @@ const (
 
 type claim struct{ id, holder string }
 
-// holderOf returns the oldest valid claim; empty: nobody has one.
-func (s *Store) holderOf(ctx context.Context, source string) (claim, error) {
+// oldestClaim returns the oldest valid claim; an empty one if there is none.
+func (s *Store) oldestClaim(ctx context.Context, source string) (claim, error) {
 	var c claim
 	err := s.each(ctx, "the lease on "+source, statement{sqlClaims, []any{driver.Named("source", source)}}, func(rows driverRows) error {
 		var left int64
@@ -47,14 +47,14 @@ func (s *Store) writeClaim(ctx context.Context, text, source string, c claim, tt
 
 // Holder implements audit.Writer.
 func (s *Store) Holder(ctx context.Context, source string) (string, error) {
-	has, err := s.holderOf(ctx, source)
+	has, err := s.oldestClaim(ctx, source)
 	return has.holder, err
 }
 
-// Lease implements audit.Writer. A lease that is new may last a little longer than its ttl.
+// Lease implements audit.Writer. A new lease may last a little longer than its ttl.
 func (s *Store) Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error) {
 	ttl = max(ttl, time.Microsecond)
-	has, err := s.holderOf(ctx, source)
+	has, err := s.oldestClaim(ctx, source)
 	switch {
 	case err != nil:
 		return false, err
@@ -68,18 +68,18 @@ func (s *Store) Lease(ctx context.Context, source, holder string, ttl time.Durat
 	}
 	mine := claim{uuid.NewString(), holder}
 	begun := s.now()
-	if err := s.writeClaim(ctx, sqlClaim, source, mine, ttl+3*s.options.settle); err != nil {
+	if err := s.writeClaim(ctx, sqlClaim, source, mine, ttl+3*s.options.claimWait); err != nil {
 		return false, fmt.Errorf("claim %s: %w", source, err)
 	}
-	// A claim that took longer to arrive may have been missed by those who waited for it.
-	late := s.now().Sub(begun) > s.options.settle
+	// A claim that took longer to arrive may not have been visible to another collector after its wait.
+	late := s.now().Sub(begun) > s.options.claimWait
 	if !late {
 		select {
 		case <-ctx.Done():
 			return false, ctx.Err()
-		case <-time.After(s.options.settle):
+		case <-time.After(s.options.claimWait):
 		}
-		if has, err = s.holderOf(ctx, source); err != nil {
+		if has, err = s.oldestClaim(ctx, source); err != nil {
 			return false, err
 		}
 		if has == mine {
@@ -94,7 +94,7 @@ func (s *Store) Lease(ctx context.Context, source, holder string, ttl time.Durat
 
 // Release implements audit.Writer.
 func (s *Store) Release(ctx context.Context, source, holder string) error {
-	has, err := s.holderOf(ctx, source)
+	has, err := s.oldestClaim(ctx, source)
 	if err != nil || has.holder != holder {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *Store) checkHolder(ctx context.Context, b *audit.Batch) error {
 		return nil
 	}
 	for _, p := range b.Positions {
-		has, err := s.holderOf(ctx, p.Source)
+		has, err := s.oldestClaim(ctx, p.Source)
 		if err != nil {
 			return err
 		}

@@ -39,9 +39,9 @@ func (q queries) Coverage(ctx context.Context, since, until time.Time) ([]audit.
 	if err := q.losses(ctx, lossesQuery{LossQuery: audit.LossQuery{Since: since, Until: until}}, func(l audit.Loss, _ string) { losses = append(losses, l) }); err != nil {
 		return nil, err
 	}
-	var watched []audit.Watch
+	var watched []audit.WatchedSpan
 	err := q.each(ctx, "watched spans", watchedQuery{since, until}.toSQL(), func(rows driverRows) error {
-		var w audit.Watch
+		var w audit.WatchedSpan
 		var from, to int64
 		if err := rows.Scan(&w.Source, &from, &to); err != nil {
 			return err
@@ -53,5 +53,5 @@ func (q queries) Coverage(ctx context.Context, since, until time.Time) ([]audit.
 	if err != nil {
 		return nil, err
 	}
-	return audit.Cover(since, until, watched, losses), nil
+	return audit.ComputeCoverage(since, until, watched, losses), nil
 }

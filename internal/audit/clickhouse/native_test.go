@@ -18,8 +18,8 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// TestNative is the native protocol with a real server process. A server in PATH that is new enough passes the whole
-// conformance suite; Debian's, of 2018, has to be refused, and shows what it can show with the check left out.
+// TestNative tests the native protocol with a real server process. A server in PATH that is new enough runs the whole conformance
+// suite. Debian's server, of 2018, must be rejected; with the version check disabled it runs the tests that it supports.
 func TestNative(t *testing.T) {
 	dsn := testenv.ClickHouseServer(t)
 	conn, v, err := dial(t.Context(), options(t, dsn))
@@ -36,7 +36,7 @@ func TestNative(t *testing.T) {
 		return
 	}
 	t.Logf("the server has version %d.%d", v.major, v.minor)
-	s := &Store{queries: queries{conn: conn}, options: options(t, dsn), now: time.Now, edges: newKnownEdges(), spans: map[string]audit.Watch{}}
+	s := &Store{queries: queries{conn: conn}, options: options(t, dsn), now: time.Now, edges: newKnownEdges(), spans: map[string]audit.WatchedSpan{}}
 	t.Run("Refused", func(t *testing.T) { oldServerIsRefused(t, dsn) })
 	t.Run("WrongPassword", func(t *testing.T) { wrongPasswordIsTold(t, dsn) })
 	for _, text := range migrations[0] {
@@ -54,7 +54,7 @@ func oldServerIsRefused(t *testing.T, dsn string) {
 		"writer": func() error { _, err := Open(t.Context(), options(t, dsn)); return err },
 		"reader": func() error { _, err := OpenReader(t.Context(), options(t, dsn)); return err },
 	} {
-		// Waiting would not help, so it is none of the errors that are waited for.
+		// A retry would not help, so the error must not be one that is retried.
 		if err := try(); err == nil || !strings.Contains(err.Error(), "24.8 or newer is needed") || errors.Is(err, audit.ErrUnavailable) {
 			t.Errorf("%s: %v; want the version that is needed", name, err)
 		}
@@ -69,7 +69,7 @@ func wrongPasswordIsTold(t *testing.T, dsn string) {
 	}
 }
 
-// tooNew is what no server of 2018 knows of the schema: how values are kept, not which.
+// tooNew lists the parts of the schema that a server of 2018 does not support. They concern the storage of values only.
 var tooNew = []struct {
 	what *regexp.Regexp
 	old  string
@@ -91,7 +91,7 @@ func inOldWords(text string) string {
 	return text
 }
 
-// oldServerLacks is why the version is checked: what is missing would be an error in the middle.
+// oldServerLacks verifies the reason for the version check: without it, the missing features would cause errors later.
 func oldServerLacks(t *testing.T, s *Store) {
 	ctx := t.Context()
 	for name, try := range map[string]func() error{
@@ -102,13 +102,13 @@ func oldServerLacks(t *testing.T, s *Store) {
 		"the function char":          func() error { _, err := s.Coverage(ctx, time.Time{}, time.Time{}); return err },
 	} {
 		if err := try(); err == nil {
-			t.Errorf("the server has %s after all", name)
+			t.Errorf("the server supports %s, want an error", name)
 		}
 	}
 }
 
-// lenient leaves out the settings that the server does not know, and lets the driver write the values into the text for a
-// server that binds none itself.
+// lenient is a connection that removes settings which the server does not support, and writes values into the text for a server
+// that cannot bind them.
 type lenient struct{ driver.Conn }
 
 var placeholder = regexp.MustCompile(`\{(\w+):[\w()]+\}`)
@@ -125,14 +125,14 @@ func (l lenient) QueryRow(ctx context.Context, text string, args ...any) chdrive
 	return l.Conn.QueryRow(ctx, placeholder.ReplaceAllString(text, "@$1"), args...)
 }
 
-// batchOverNative appends in blocks and reads with the store's own statements. Raw flows are left out, because they need a type
-// that the server lacks, and so are lists as bound values, which it takes in another form.
+// batchOverNative appends in blocks and reads with the statements of the store. It leaves out raw flows, which need a type that
+// the server lacks, and bound lists, which the server expects in another form.
 func batchOverNative(t *testing.T, s *Store) {
 	ctx := t.Context()
 	b := crossing("first")
 	b.Flows = nil
 	b.Rollups = append(b.Rollups, audit.Rollup{Bucket: day(0), Edge: audittest.Edge(func(e *audit.Edge) { e.Source = hostile }), Count: 5, FirstSeen: day(0), LastSeen: day(0)})
-	for range 2 { // the second time it is there already
+	for range 2 { // the second time the batch is stored already
 		if err := s.Append(ctx, b); err != nil {
 			t.Fatalf("Append: %v", err)
 		}
@@ -165,9 +165,9 @@ func batchOverNative(t *testing.T, s *Store) {
 	}
 	page, err := s.Connections(ctx, audit.ConnectionQuery{Filter: audit.Filter{Until: day(1)}})
 	if err != nil || !slices.ContainsFunc(page.Items, func(c audit.Connection) bool { return c.Source == hostile }) {
-		t.Errorf("Connections: %+v, %v; want the edge as it was written", page.Items, err)
+		t.Errorf("got connections %+v, %v; want the edge as it was written", page.Items, err)
 	}
 }
 
-// hostile is what must come back as it is.
+// hostile is a text that must be returned unchanged.
 const hostile = "\\') OR 1 = 1 -- \t\x00 {x:String} 世界"

@@ -12,31 +12,31 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// Options say where the store is and how it keeps its tables.
+// Options hold the address of a flow store and settings for its tables.
 type Options struct {
 	driver   *driver.Options
 	redacted string
-	// Cluster that the tables are made on and replicated in; empty: one server.
+	// Cluster is the name of the cluster on which tables are created and replicated; empty for a single server.
 	Cluster string
-	// FlowsTTL and RollupsTTL are after how many days the server itself removes what Prune did not; 0: never.
+	// FlowsTTL and RollupsTTL are the numbers of days after which the server itself removes what Prune did not; 0 means never.
 	FlowsTTL, RollupsTTL int
-	// settle is how long a new lease waits for claims that were made at the same time.
-	settle time.Duration
+	// claimWait is how long a new lease waits for concurrent claims.
+	claimWait time.Duration
 }
 
-const defaultSettle = time.Second
+const defaultClaimWait = time.Second
 
-// clusterName is what may stand in a statement unquoted, in a place that takes no bound value.
+// clusterName matches names that can stand unquoted in a statement, where no bound value is possible.
 var clusterName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_-]{0,127}$`)
 
-// ParseDSN reads clickhouse://USER:PASSWORD@HOST:PORT[,HOST:PORT]/DATABASE?..., or the same with http or https. Its own
-// parameters are password_file, cluster, flows_ttl_days and rollups_ttl_days; the others are the driver's: secure, skip_verify,
-// dial_timeout, compress. No error repeats the password.
-// The file of the password is read with the function given, and again for each connection.
+// ParseDSN parses clickhouse://USER:PASSWORD@HOST:PORT[,HOST:PORT]/DATABASE?..., or the same with http or https. It handles the
+// parameters password_file, cluster, flows_ttl_days and rollups_ttl_days itself; the others are the driver's: secure,
+// skip_verify, dial_timeout, compress. The file of the password is read with readFile, and again for each connection. No error
+// contains the password.
 func ParseDSN(dsn string, readFile func(name string) ([]byte, error)) (Options, error) {
-	o := Options{settle: defaultSettle}
+	o := Options{claimWait: defaultClaimWait}
 	u, err := url.Parse(dsn)
-	if err != nil { // its text would have the password
+	if err != nil { // the text of the error contains the password
 		return o, errors.New("the address of the flow store cannot be read: give it as clickhouse://USER:PASSWORD@HOST:PORT/DATABASE, with special characters of the password percent-encoded")
 	}
 	switch u.Scheme {
@@ -79,7 +79,7 @@ func ParseDSN(dsn string, readFile func(name string) ([]byte, error)) (Options, 
 		if o.driver.Auth.Password, err = read(); err != nil {
 			return o, fmt.Errorf("password_file: %w", err)
 		}
-		o.Follow(read)
+		o.FollowPassword(read)
 	}
 	if o.driver.Compression == nil {
 		o.driver.Compression = &driver.Compression{Method: driver.CompressionLZ4}
@@ -88,13 +88,13 @@ func ParseDSN(dsn string, readFile func(name string) ([]byte, error)) (Options, 
 	return o, nil
 }
 
-// Password that the address had.
+// Password returns the password of the address, or of its password file.
 func (o Options) Password() string { return o.driver.Auth.Password }
 
-// SameAccount tells whether both are the same user of the same server and database.
+// SameAccount reports whether both have the same user, server and database.
 func (o Options) SameAccount(p Options) bool {
 	return o.redacted == p.redacted && o.driver.Auth.Username == p.driver.Auth.Username
 }
 
-// Redacted names the store without a password, for logs.
+// Redacted returns the address without user and password, for logs.
 func (o Options) Redacted() string { return o.redacted }

@@ -24,14 +24,14 @@ func TestParseDSN(t *testing.T) {
 		"TLS":         {reason: "with TLS", dsn: "clickhouse://acp:s3cret@db:9440/flows?secure=true", password: "s3cret", tls: true},
 		"HTTPS":       {reason: "over https", dsn: "https://acp:s3cret@db:8443/flows", password: "s3cret", tls: true},
 		"Cluster":     {reason: "several servers", dsn: "clickhouse://acp@db1:9000,db2:9000/flows?cluster=fleet&flows_ttl_days=7&rollups_ttl_days=90", cluster: "fleet"},
-		"File":        {reason: "the password is in no argument list", dsn: "clickhouse://acp@db:9000/flows?password_file=/run/password", password: "from file"},
-		"NoFile":      {reason: "a missing file is told", dsn: "clickhouse://acp@db:9000/flows?password_file=/none", problem: "password_file"},
+		"File":        {reason: "the password is in a file", dsn: "clickhouse://acp@db:9000/flows?password_file=/run/password", password: "from file"},
+		"NoFile":      {reason: "a missing file is reported", dsn: "clickhouse://acp@db:9000/flows?password_file=/none", problem: "password_file"},
 		"Scheme":      {reason: "another store", dsn: "postgres://acp:s3cret@db/flows", problem: "begins with"},
 		"NoDatabase":  {reason: "a database is needed", dsn: "clickhouse://acp:s3cret@db:9000", problem: "a database"},
-		"BadCluster":  {reason: "a name that would be more than one", dsn: "clickhouse://acp:s3cret@db:9000/flows?cluster=a%60+b", problem: "not a name"},
+		"BadCluster":  {reason: "the cluster is not a single name", dsn: "clickhouse://acp:s3cret@db:9000/flows?cluster=a%60+b", problem: "not a name"},
 		"BadDays":     {reason: "days are a number", dsn: "clickhouse://acp:s3cret@db:9000/flows?flows_ttl_days=0", problem: "number of days"},
-		"Unreadable":  {reason: "no part of what cannot be read is repeated", dsn: "clickhouse://acp:s3cret%zz@db:9000/flows", problem: "cannot be read"},
-		"DriversOwn":  {reason: "what the driver refuses", dsn: "clickhouse://acp:s3cret@db:9000/flows?dial_timeout=soon", problem: "address of the flow store"},
+		"Unreadable":  {reason: "no part of an unreadable address is repeated", dsn: "clickhouse://acp:s3cret%zz@db:9000/flows", problem: "cannot be read"},
+		"DriversOwn":  {reason: "the driver rejects the option", dsn: "clickhouse://acp:s3cret@db:9000/flows?dial_timeout=soon", problem: "address of the flow store"},
 		"PasswordHex": {reason: "special characters are percent-encoded", dsn: "clickhouse://acp:a%40b%2F@db:9000/flows", password: "a@b/"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,10 +46,10 @@ func TestParseDSN(t *testing.T) {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
 			if o.driver.Auth.Password != tc.password || o.Cluster != tc.cluster || (o.driver.TLS != nil) != tc.tls {
-				t.Errorf("%s: password %q, cluster %q, TLS %v", tc.reason, o.driver.Auth.Password, o.Cluster, o.driver.TLS != nil)
+				t.Errorf("%s: got password %q, cluster %q, TLS %v", tc.reason, o.driver.Auth.Password, o.Cluster, o.driver.TLS != nil)
 			}
 			if tc.password != "" && strings.Contains(o.Redacted(), tc.password) {
-				t.Errorf("%s: %s has the password", tc.reason, o.Redacted())
+				t.Errorf("%s: %s contains the password", tc.reason, o.Redacted())
 			}
 		})
 	}
@@ -66,7 +66,7 @@ func FuzzParseDSN(f *testing.F) {
 			t.Errorf("ParseDSN(%q) returns neither options nor an error", dsn)
 		}
 		if !strings.Contains(dsn, password) && (strings.Contains(o.Redacted(), password) || err != nil && strings.Contains(err.Error(), password)) {
-			t.Errorf("ParseDSN(%q) tells the password: %q, %v", dsn, o.Redacted(), err)
+			t.Errorf("ParseDSN(%q) reveals the password: %q, %v", dsn, o.Redacted(), err)
 		}
 	})
 }

@@ -8,12 +8,12 @@ import (
 	driver "github.com/ClickHouse/clickhouse-go/v2"
 )
 
-// passwordHeader is how the driver authenticates over HTTPS; without TLS it does so by basic authentication.
+// passwordHeader is the header with which the driver authenticates over HTTPS; without TLS it uses basic authentication.
 const passwordHeader = "X-Clickhouse-Key" //nolint:gosec // the name of a header
 
-// Follow asks for the password again for each new connection, and for each request over HTTP, so that it can be replaced while the
-// program runs. When it cannot be read, because it is just being replaced, the last one counts.
-func (o *Options) Follow(read func() (string, error)) {
+// FollowPassword makes the driver read the password again for each new connection, and for each request over HTTP, so that it can
+// be replaced while the program runs. If it cannot be read, for example in the middle of a replacement, the last one is used.
+func (o *Options) FollowPassword(read func() (string, error)) {
 	p := &password{read: read, last: o.driver.Auth.Password}
 	o.driver.DialStrategy = func(ctx context.Context, id int, options *driver.Options, dial driver.Dial) (driver.DialResult, error) {
 		now := *options
@@ -23,7 +23,7 @@ func (o *Options) Follow(read func() (string, error)) {
 	o.driver.TransportFunc = func(t *http.Transport) (http.RoundTripper, error) { return authenticated{t, p}, nil }
 }
 
-// password is safe for concurrent use.
+// password is the last password that was read. It is safe for concurrent use.
 type password struct {
 	read func() (string, error)
 
@@ -40,7 +40,7 @@ func (p *password) now() string {
 	return p.last
 }
 
-// authenticated puts the password of now where the driver put that of its connection, which may be an hour old.
+// authenticated is a RoundTripper that replaces the driver's password, which may be an hour old, by the current one.
 type authenticated struct {
 	next     http.RoundTripper
 	password *password
@@ -49,7 +49,7 @@ type authenticated struct {
 // RoundTrip implements http.RoundTripper.
 func (a authenticated) RoundTrip(r *http.Request) (*http.Response, error) {
 	user, _, basic := r.BasicAuth()
-	r = r.Clone(r.Context()) // a transport may not change the request
+	r = r.Clone(r.Context()) // a RoundTripper must not change the request
 	switch {
 	case r.Header.Get(passwordHeader) != "":
 		r.Header.Set(passwordHeader, a.password.now())

@@ -18,8 +18,8 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// TestPasswordIsReplaced: a store that is open goes on when the password is replaced in the server and then in the file; in
-// between it is unavailable.
+// TestPasswordIsReplaced verifies that an open store continues to work when the password is replaced in the server and then in
+// the file. In between it is unavailable.
 func TestPasswordIsReplaced(t *testing.T) {
 	engine, err := url.Parse(testenv.ClickHouse(t))
 	if err != nil {
@@ -82,9 +82,9 @@ func TestPasswordIsReplaced(t *testing.T) {
 			if err := writeError(t.Context(), ask()); !errors.Is(err, audit.ErrUnavailable) || strings.Contains(err.Error(), "first") {
 				t.Errorf("with the old password: %v", err)
 			}
-			file = "" // it is just being replaced
+			file = "" // in the middle of a replacement
 			if err := ask(); err == nil {
-				t.Error("the old password is taken")
+				t.Error("the old password is accepted")
 			}
 			file = "second"
 			if err := ask(); err != nil {
@@ -98,7 +98,7 @@ func TestPasswordIsReplaced(t *testing.T) {
 	}
 }
 
-// TestPasswordOfNewConnections: over the native protocol each connection says who it is once.
+// TestPasswordOfNewConnections verifies that each connection over the native protocol authenticates with the current password.
 func TestPasswordOfNewConnections(t *testing.T) {
 	file := "first"
 	o, err := ParseDSN("clickhouse://acp@db:9000/flows?password_file=/run/password", func(string) ([]byte, error) { return []byte(file), nil })

@@ -10,14 +10,14 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// removal deletes rows of a table, after it has counted them.
+// removal describes rows of a table to be counted and deleted.
 type removal struct {
 	table, cond string
 	args        []any
 }
 
-// keptBatches is how long the identities of batches and of events are kept at least, in days. A batch is appended again
-// soon after it failed, and a source is resumed a little before where it was.
+// keptBatches is the minimum number of days for which the IDs of batches and events are kept. A batch is retried soon after it
+// failed, and a source is resumed shortly before its position.
 const keptBatches = 3
 
 func removals(r audit.Retention, now time.Time) []removal {
@@ -31,7 +31,7 @@ func removals(r audit.Retention, now time.Time) []removal {
 	}
 	if !r.Flows.IsZero() {
 		out = append(out, removal{"flows", "slot < toDateTime({cut:Int64}, 'UTC')", []any{driver.Named("cut", cut(r.Flows))}})
-		// Without its batch no flow is shown: batches go after their flows.
+		// Flows without their batch are not returned, so batches are deleted after their flows.
 		batches := min(dayOf(r.Flows), dayOf(now)-keptBatches)
 		out = append(out, removal{"entries", fmt.Sprintf("kind = %d AND written < toDate({day:Int32})", kindBatch), []any{driver.Named("day", int32(batches))}})
 	}
@@ -42,7 +42,7 @@ func removals(r audit.Retention, now time.Time) []removal {
 	return out
 }
 
-// earliest is zero when one of them is: then nothing goes.
+// earliest returns the earlier time; zero, which deletes nothing, if one of them is zero.
 func earliest(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return a
@@ -69,7 +69,7 @@ func (s *Store) remove(ctx context.Context, x removal) (int64, error) {
 	if err := s.conn.QueryRow(ctx, "SELECT count() FROM "+x.table+" WHERE "+x.cond, x.args...).Scan(&n); err != nil || n == 0 {
 		return 0, err
 	}
-	// Waits for all replicas that are there, so that what was removed is not read any more.
+	// The setting waits for all available replicas, so that deleted rows are not read any more.
 	ctx = driver.Context(ctx, driver.WithSettings(driver.Settings{"mutations_sync": 2}))
 	return int64(n), s.conn.Exec(ctx, s.options.statement("ALTER TABLE "+x.table+"{on} DELETE WHERE "+x.cond), x.args...)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// statement is a query with its bound arguments. The server binds them: no value is ever part of the text.
+// statement is the text of a query with its arguments. The server binds the arguments, so no value is part of the text.
 type statement struct {
 	text string
 	args []any
@@ -50,10 +50,10 @@ func texts[T ~string](in []T) []string {
 	return out
 }
 
-// disagree repeats audit.Edge.Disagrees; a test compares the two.
+// disagree is the SQL equivalent of audit.Edge.Disagrees; a test compares the two.
 const disagree = "(verdict = 'dropped' AND decision NOT IN ('denied', 'default-denied') OR verdict IN ('forwarded', 'audit') AND decision IN ('denied', 'default-denied'))"
 
-// edges adds what the filter says about edges.
+// edges adds the filter's conditions on edges.
 func (w *where) edges(f audit.Filter) {
 	in(w, "resource", "String", f.Resources)
 	in(w, "subject", "String", f.Subjects)
@@ -75,7 +75,7 @@ func (w *where) edges(f audit.Filter) {
 		w.add(disagree)
 	}
 	if f.Text != "" {
-		// Ends are joined by a character that no text of a query may bridge.
+		// The fields are joined by a character that the text of a query cannot contain.
 		w.add("positionCaseInsensitive(concat(resource, char(0), subject, char(0), source, char(0), destination), {text:String}) > 0", driver.Named("text", f.Text))
 	}
 	if f.Within != nil {
@@ -84,7 +84,7 @@ func (w *where) edges(f audit.Filter) {
 	}
 }
 
-// window limits rows to the filter's; column is their time in the table, a DateTime in steps of the width.
+// window adds the filter's bounds on a column of the type DateTime whose values are multiples of the width.
 func (w *where) window(f audit.Filter, column string, width time.Duration) {
 	since, until := f.Window()
 	if !since.IsZero() {
@@ -95,14 +95,14 @@ func (w *where) window(f audit.Filter, column string, width time.Duration) {
 	}
 }
 
-// selection is what a filter means for the table of counts or of flows.
+// selection is the conditions of a filter for the table of counts or of flows.
 type selection struct {
-	// edges is a sub-query on the table edges with the columns asked for, without its closing bracket.
+	// edgeConds is a subquery on the table edges, without its column list and its closing bracket.
 	edgeConds string
 	where     where
 }
 
-// selectBy limits rows to the filter, see window.
+// selectBy returns the conditions of the filter, see window.
 func selectBy(f audit.Filter, column string, width time.Duration, conds ...string) selection {
 	var e, w where
 	e.edges(f)
@@ -121,7 +121,7 @@ func counts(f audit.Filter, conds ...string) selection {
 	return selectBy(f, "bucket", audit.BucketWidth, append([]string{fmt.Sprintf("kind = %d", kindRollup)}, conds...)...)
 }
 
-// edgesJoin gives rows of t the columns of their edges; an edge may be there more than once.
+// edgesJoin returns a join that adds the columns of the edge to the rows of t. An edge may have several rows.
 func (s selection) edgesJoin(columns string) string {
 	return " AS t SEMI LEFT JOIN (SELECT id, " + columns + " FROM edges" + s.edgeConds + ") AS e ON e.id = t.edge"
 }
@@ -132,7 +132,7 @@ type connectionsQuery struct {
 	limit  int
 }
 
-// toSQL returns edges by their ids only, so that the names of no others are read.
+// toSQL returns edges by their IDs only, so that the names of other edges are not read.
 func (q connectionsQuery) toSQL() statement {
 	s := counts(q.filter)
 	text := "SELECT hex(edge), sum(count), min(first_seen), max(last_seen) AS seen FROM entries" + s.where.String() + " GROUP BY edge"
@@ -145,7 +145,7 @@ func (q connectionsQuery) toSQL() statement {
 	return statement{text + " ORDER BY seen DESC, hex(edge) DESC LIMIT {limit:UInt32}", s.where.args}
 }
 
-// namesQuery reads the edges of ids.
+// namesQuery selects the edges with the given IDs.
 type namesQuery struct{ ids []string }
 
 func (q namesQuery) toSQL() statement {
@@ -162,12 +162,12 @@ func (q totalsQuery) toSQL() statement {
 		" ORDER BY " + edgeOrder, s.where.args}
 }
 
-// edgeOrder is the order of audit.Reader's Totals; it is by bytes.
+// edgeOrder is the order of audit.Reader's Totals, compared by bytes.
 const edgeOrder = edgeColumns
 
 type deniedQuery struct{ audit.DeniedQuery }
 
-// toSQL is for a query that was validated.
+// toSQL requires that the query was validated.
 func (q deniedQuery) toSQL() statement {
 	column := "subject"
 	if q.By == audit.ByResource {
@@ -181,7 +181,7 @@ func (q deniedQuery) toSQL() statement {
 type lossesQuery struct {
 	audit.LossQuery
 	after *audit.Cursor
-	limit int // 0: all
+	limit int // 0 means unlimited
 }
 
 func (q lossesQuery) toSQL() statement {

@@ -24,9 +24,9 @@ func TestToSQL(t *testing.T) {
 		"flows, coarse":              flowsQuery{filter: audit.Filter{Clusters: []string{"value-c"}}, from: 3, to: 5, limit: 3},
 		"losses":                     lossesQuery{audit.LossQuery{Since: audittest.T0, Until: audittest.T0, Clusters: []string{"value-c"}}, after, 3},
 		"series by everything":       seriesQuery{SeriesQuery: audit.SeriesQuery{Filter: every, Step: time.Minute}},
-		"series of older programs":   seriesQuery{audit.SeriesQuery{Filter: audit.Filter{Since: audittest.T0}, Step: time.Minute}, uncounted},
+		"series of older programs":   seriesQuery{audit.SeriesQuery{Filter: audit.Filter{Since: audittest.T0}, Step: time.Minute}, unsummed},
 		"series from minutes":        minutesQuery{audit.SeriesQuery{Filter: every, Step: time.Minute}},
-		"series, is it all":          uncountedQuery{every},
+		"series, is it all":          unsummedQuery{every},
 		"totals by everything":       totalsQuery{every},
 		"watched":                    watchedQuery{audittest.T0, audittest.T0},
 	} {

@@ -14,7 +14,7 @@ import (
 
 type driverRows = chdriver.Rows
 
-// queries answers audit.Reader.
+// queries implements audit.Reader on a connection.
 type queries struct{ conn driver.Conn }
 
 // Connections implements audit.Reader.
@@ -24,7 +24,7 @@ func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (aud
 	if err != nil {
 		return page, err
 	}
-	filter, limit := cq.Filter, cq.Limited()
+	filter, limit := cq.Filter, cq.EffectiveLimit()
 	var next audit.Cursor
 	if after != nil {
 		filter, next.Until = after.Bound(filter), after.Until
@@ -59,7 +59,7 @@ func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (aud
 	return page, err
 }
 
-// names reads the edges of ids.
+// names reads the edges with the given IDs.
 func (q queries) names(ctx context.Context, ids []string) (map[string]audit.Edge, error) {
 	out := make(map[string]audit.Edge, len(ids))
 	if len(ids) == 0 {
@@ -81,7 +81,7 @@ func (q queries) names(ctx context.Context, ids []string) (map[string]audit.Edge
 func (q queries) Totals(ctx context.Context, f audit.Filter, each func(audit.Total) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var failed error // of the callback: not the store's
+	var failed error // the error of the callback, which is not an error of the store
 	err := q.each(ctx, "totals", totalsQuery{f}.toSQL(), func(rows driverRows) error {
 		var t audit.Total
 		var first, last int64
@@ -171,19 +171,20 @@ func (q queries) Resume(ctx context.Context, source string) (audit.Resume, error
 	return r, err
 }
 
-// cursor refuses one whose tie another list has made.
+// cursor parses a cursor, and rejects one whose tie does not satisfy ok because it belongs to another list.
 func cursor(text string, ok func(tie string) bool) (*audit.Cursor, error) {
 	c, err := audit.ParseCursor(text)
 	if err != nil || c == nil {
 		return nil, err
 	}
 	if !ok(c.Tie) {
-		return nil, fmt.Errorf("%w: the cursor is of another list", audit.ErrInvalidQuery)
+		return nil, fmt.Errorf("%w: the cursor belongs to another list", audit.ErrInvalidQuery)
 	}
 	return c, nil
 }
 
-// each runs a query and hands over row by row. Whatever goes wrong is ErrUnavailable, but for the caller's own cancellation.
+// each runs a query and calls row for each row. It returns every error as ErrUnavailable, except for the caller's own
+// cancellation.
 func (q queries) each(ctx context.Context, what string, s statement, row func(driverRows) error) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, audit.ErrUnavailable) {

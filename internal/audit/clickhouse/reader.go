@@ -6,13 +6,13 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Reader is one side of the database. It changes nothing, the schema included, so its account needs no right but SELECT.
-// What a collector has not made yet is audit.ErrUnavailable when it is asked for.
+// Reader is the flow store for views. It changes nothing, including the schema, so its account needs the privilege SELECT only.
+// Queries return audit.ErrUnavailable for tables that a collector has not created yet.
 type Reader struct{ queries }
 
 var _ audit.Reader = (*Reader)(nil)
 
-// OpenReader connects. It refuses a server that is too old.
+// OpenReader connects to the server. It returns an error if the server is too old.
 func OpenReader(ctx context.Context, o Options) (*Reader, error) {
 	conn, err := connect(ctx, o)
 	if err != nil {
@@ -21,5 +21,5 @@ func OpenReader(ctx context.Context, o Options) (*Reader, error) {
 	return &Reader{queries{conn: conn}}, nil
 }
 
-// Close releases the connections.
+// Close closes the connections.
 func (r *Reader) Close() error { return r.conn.Close() }

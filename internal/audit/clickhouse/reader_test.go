@@ -26,6 +26,6 @@ func TestOpenReader(t *testing.T) {
 	}
 	page, err := r.Connections(t.Context(), audit.ConnectionQuery{})
 	if err != nil || len(page.Items) != 1 || page.Items[0].Count != 3 {
-		t.Errorf("Connections = %+v, %v; want what was written", page.Items, err)
+		t.Errorf("got Connections = %+v, %v; want the edge that was written", page.Items, err)
 	}
 }

@@ -11,9 +11,9 @@ import (
 
 const entriesInsert = "INSERT INTO entries (written, kind, source, edge, bucket, key, count, first_seen, last_seen, payload)"
 
-// entries are the columns of one block.
+// entries holds the columns of one block.
 type entries struct {
-	// newest day of anything in the block: where all of it is put.
+	// newest is the newest day of any row, which is the partition of the whole block.
 	newest dayNumber
 
 	kinds               []uint8
@@ -25,7 +25,7 @@ type entries struct {
 	payloads            []string
 }
 
-// entry is one row; what a kind does not use is zero.
+// entry is one row. Columns that a kind does not use are zero.
 type entry struct {
 	kind        uint8
 	source, key string
@@ -60,8 +60,9 @@ func newEntries(n int) *entries {
 	}
 }
 
-// entriesOf returns everything but the batch's own row, and the spans as they are after it. The edges that are needed are noted.
-func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]dated) (*entries, []audit.Watch) {
+// entriesOf returns all rows of a batch except its own, and the watched spans that result from it. It adds the edges that are
+// needed to the map.
+func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]datedEdge) (*entries, []audit.WatchedSpan) {
 	out := newEntries(len(b.Rollups) + len(b.Losses) + len(b.Positions) + len(b.Watched) + len(b.ForgetSeen) + 2)
 	var buf []byte
 	for i := range b.Rollups {
@@ -69,8 +70,8 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]dated) (*entries, []
 		var id edgeID
 		id, buf = idOf(&r.Edge, buf)
 		out.at(r.Bucket)
-		need(needed, dated{id, &r.Edge, dayOf(r.Bucket)})
-		out.add(entry{kind: kindRollup, source: counted, edge: id[:], bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)})
+		need(needed, datedEdge{id, &r.Edge, dayOf(r.Bucket)})
+		out.add(entry{kind: kindRollup, source: summed, edge: id[:], bucket: r.Bucket.Unix(), count: r.Count, first: micros(r.FirstSeen), last: micros(r.LastSeen)})
 	}
 	out.minutes(b.Rollups)
 	for _, l := range b.Losses {
@@ -93,7 +94,7 @@ func (s *Store) entriesOf(b *audit.Batch, needed map[edgeID]dated) (*entries, []
 	return out, spans
 }
 
-// minutes adds the sums that a series of everything is read from, instead of every edge.
+// minutes adds sums by minute, from which a series over all edges is read.
 func (e *entries) minutes(rollups []audit.Rollup) {
 	type minute struct {
 		cluster  string
@@ -112,13 +113,13 @@ func (e *entries) minutes(rollups []audit.Rollup) {
 	}
 }
 
-func need(needed map[edgeID]dated, d dated) {
+func need(needed map[edgeID]datedEdge, d datedEdge) {
 	if have, ok := needed[d.id]; !ok || have.day < d.day {
 		needed[d.id] = d
 	}
 }
 
-// batch adds the events that were seen and the batch's own row, both under the number of the attempt.
+// batch adds the seen events and the batch's own row, both with the number of the attempt.
 func (e *entries) batch(b *audit.Batch, number uint64) {
 	seen := map[string][]byte{}
 	newest := map[string]int64{}
@@ -136,7 +137,7 @@ func (e *entries) batch(b *audit.Batch, number uint64) {
 
 const seenWidth = 16
 
-// unpackSeen appends the events of a payload that are not older than the time.
+// unpackSeen appends the events of a payload that are not older than the given time in microseconds.
 func unpackSeen(list []audit.Seen, source, payload string, notBefore int64) []audit.Seen {
 	for b := []byte(payload); len(b) >= seenWidth; b = b[seenWidth:] {
 		if at := int64(binary.BigEndian.Uint64(b)); at >= notBefore {
@@ -146,13 +147,13 @@ func unpackSeen(list []audit.Seen, source, payload string, notBefore int64) []au
 	return list
 }
 
-// grow joins each span with the one that its source had before, so that a source that is followed all day is one row. It
-// returns every span to be written.
-func (s *Store) grow(watched []audit.Watch) []audit.Watch {
+// grow merges each span with the previous one of its source, so that a source that is followed all day has one row. It returns
+// all spans to be written.
+func (s *Store) grow(watched []audit.WatchedSpan) []audit.WatchedSpan {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var out []audit.Watch
-	last := map[string]int{} // index of a source's newest span in out
+	var out []audit.WatchedSpan
+	last := map[string]int{} // index in out of the newest span of each source
 	for _, w := range watched {
 		if w.To.Before(w.From) {
 			continue

@@ -10,23 +10,23 @@ import (
 	"github.com/google/uuid"
 )
 
-// Kinds of entries. What is one key of a kind is added up: counts by sum, first_seen by min, last_seen by max.
+// The kinds of entries follow. Rows with the same key are aggregated: count by sum, first_seen by min, last_seen by max.
 const (
 	kindRollup   = 0 // edge, bucket, count, first_seen, last_seen
 	kindBatch    = 1 // key is the batch's ID, first_seen the number of the attempt
 	kindPosition = 2 // source, last_seen
-	kindForget   = 3 // source, last_seen: events before it are not delivered again
-	kindSeen     = 4 // source, key is the number of the attempt, payload the events, last_seen the newest of them
-	kindLoss     = 5 // source is the cluster, key node and reason, bucket the minute of its end
-	kindWatch    = 6 // source, key is the beginning
-	kindMinute   = 7 // source is the cluster, key decision and verdict, bucket, count: the sum of the roll-ups that are counted
+	kindForget   = 3 // source, last_seen: earlier events are not delivered again
+	kindSeen     = 4 // source; key is the number of the attempt, payload the events, last_seen the newest of them
+	kindLoss     = 5 // source is the cluster, key the node and reason, bucket the minute of its end
+	kindWatch    = 6 // source; key is the beginning
+	kindMinute   = 7 // source is the cluster, key the decision and verdict, bucket, count: the sum of the summed roll-ups
 )
 
-// counted is the source of roll-ups that came with their sums by minute. Those of an older program have none, and so no sums:
-// both may write and read one database.
-const counted = "+"
+// summed is the source of roll-ups that were written together with sums by minute. Roll-ups of an older program have no source
+// and no sums. Both programs may use one database.
+const summed = "+"
 
-// leases is there before any version of the schema, because migrations run under a lease.
+// leasesTable is created before any version of the schema, because migrations run under a lease.
 const leasesTable = `CREATE TABLE IF NOT EXISTS leases{on} (
     source   String,
     claim    String,
@@ -39,9 +39,9 @@ const leasesTable = `CREATE TABLE IF NOT EXISTS leases{on} (
 
 const versionsTable = `CREATE TABLE IF NOT EXISTS schema_versions{on} (version UInt32, applied DateTime DEFAULT now()) ENGINE = {engine:} ORDER BY version`
 
-// migrations by version, from 1. Each statement can be run again.
+// migrations holds the statements of each schema version, starting with 1. Each statement is idempotent.
 var migrations = [][]string{{
-	// An edge is written again on each day that it is seen on, so that "last" says when it can go.
+	// An edge is written again on each day on which it occurs, so that "last" tells when it can be deleted.
 	`CREATE TABLE IF NOT EXISTS edges{on} (
     id              FixedString(16),
     resource        LowCardinality(String),
@@ -61,7 +61,7 @@ var migrations = [][]string{{
     other_resources String CODEC(ZSTD(1)),
     last            SimpleAggregateFunction(max, Date)
 ) ENGINE = {engine:Aggregating} ORDER BY (resource, subject, id)`,
-	// One batch is one partition, that of its newest minute: "written" is the same in all of its rows.
+	// All rows of one batch are in one partition, that of its newest minute: "written" has the same value in all of them.
 	`CREATE TABLE IF NOT EXISTS entries{on} (
     written    Date,
     kind       UInt8,
@@ -75,8 +75,8 @@ var migrations = [][]string{{
     payload    SimpleAggregateFunction(any, String) CODEC(ZSTD(1)),
     INDEX by_bucket bucket TYPE minmax GRANULARITY 1
 ) ENGINE = {engine:Aggregating} PARTITION BY written ORDER BY (kind, source, edge, bucket, key) SETTINGS {dedup}`,
-	// Within an hour the flows of an edge are beside each other, and of those the ones between two pods: that is what
-	// makes a row small. The hour comes first, so that the newest are found without reading all.
+	// Within an hour the flows of an edge are adjacent, and among them those between two pods, so that they compress well. The
+	// hour comes first in the order, so that the newest flows are found without reading everything.
 	`CREATE TABLE IF NOT EXISTS flows{on} (
     slot                DateTime('UTC') CODEC(Delta, ZSTD(1)),
     edge                FixedString(16) CODEC(ZSTD(1)),
@@ -90,9 +90,9 @@ var migrations = [][]string{{
     batch               UInt64 CODEC(Delta, ZSTD(1))
 ) ENGINE = {engine:} PARTITION BY toDate(slot) ORDER BY (slot, edge, destination_address, source_address, micros) SETTINGS {dedup}`,
 }, {
-	// A port has 15 bits that nobody can guess, and a time within the hour rarely fewer than 30: T64 stores no more than these,
-	// without looking for repetition where there is none. By bits, what the times beside each other share is left to ZSTD.
-	// An hour has far fewer batches, nodes and reasons than flows.
+	// A port has 15 random bits, and a time within the hour rarely fewer than 30. T64 stores no more bits than these and does not
+	// search for repetitions. With T64('bit') the common bits of adjacent times are compressed by ZSTD. An hour has far fewer
+	// distinct batches, nodes and reasons than flows.
 	`ALTER TABLE flows{on}
     MODIFY COLUMN micros      UInt32 CODEC(T64('bit'), ZSTD(1)),
     MODIFY COLUMN source_port UInt16 CODEC(T64),
@@ -101,10 +101,10 @@ var migrations = [][]string{{
     MODIFY COLUMN reason      LowCardinality(String) CODEC(ZSTD(1))`,
 }}
 
-// rememberedBlocks is how many inserts the server compares a repeated one with.
+// rememberedBlocks is the number of recent inserts with which the server compares a repeated one.
 const rememberedBlocks = 10_000
 
-// statement fills in what depends on the options: a cluster's name was checked when it was read.
+// statement replaces the placeholders that depend on the options. The cluster's name was validated when the options were parsed.
 func (o Options) statement(text string) string {
 	on, replicated := "", ""
 	if o.Cluster != "" {
@@ -117,7 +117,7 @@ func (o Options) statement(text string) string {
 	return strings.NewReplacer("{on}", on, "{engine:Aggregating}", replicated+"AggregatingMergeTree", "{engine:}", replicated+"MergeTree", "{dedup}", dedup).Replace(text)
 }
 
-// ttls are the statements that make the server remove old rows by itself, or stop it from doing so.
+// ttls returns the statements that set the server-side retention of rows.
 func (o Options) ttls() []string {
 	ttl := func(table, expr string, days int) string {
 		if days == 0 {
@@ -143,7 +143,7 @@ const (
 	migrationWait  = 500 * time.Millisecond
 )
 
-// migrate runs what the database does not have yet, one program at a time.
+// migrate runs the missing migrations, in one program at a time.
 func (s *Store) migrate(ctx context.Context) error {
 	for _, table := range []string{leasesTable, versionsTable} {
 		if err := s.conn.Exec(ctx, s.options.statement(table)); err != nil {
@@ -188,7 +188,7 @@ func (s *Store) apply(ctx context.Context) error {
 			}
 		}
 		if err := s.conn.Exec(ctx, "INSERT INTO schema_versions (version) SELECT {version:UInt32}", driver.Named("version", v+1)); err != nil {
-			return fmt.Errorf("note schema version %d: %w", v+1, err)
+			return fmt.Errorf("record schema version %d: %w", v+1, err)
 		}
 	}
 	for _, text := range s.options.ttls() {

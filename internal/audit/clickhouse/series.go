@@ -14,10 +14,10 @@ import (
 
 const seriesStart = "intDiv(toInt64(toUnixTimestamp(bucket)), {step:Int64}) * {step:Int64} AS start"
 
-// seriesQuery adds up the roll-ups of edges.
+// seriesQuery sums up the roll-ups of edges.
 type seriesQuery struct {
 	audit.SeriesQuery
-	// conds are further ones on the roll-ups.
+	// conds are additional conditions on the roll-ups.
 	conds []string
 }
 
@@ -28,10 +28,10 @@ func (q seriesQuery) toSQL() statement {
 		s.edgesJoin("decision") + " GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision", s.where.args}
 }
 
-// minutesQuery adds up the sums by minute, for a coarse filter.
+// minutesQuery sums up the sums by minute, for a coarse filter.
 type minutesQuery struct{ audit.SeriesQuery }
 
-// coarse tells whether a filter knows of an edge no more than the sums by minute do: it selects many.
+// coarse reports whether the filter has only conditions that the sums by minute can answer, so that it matches many edges.
 func coarse(f audit.Filter) bool {
 	return len(f.Subjects)+len(f.Resources)+len(f.Actions)+len(f.Ports)+len(f.Policy)+len(f.SID)+len(f.Text) == 0 && !f.Unattributed && f.Within == nil
 }
@@ -49,14 +49,14 @@ func (q minutesQuery) toSQL() statement {
 		" GROUP BY start, decision HAVING sum(n) > 0 ORDER BY start, decision", append(sums.args, of.args...)}
 }
 
-// uncounted are roll-ups that the sums by minute leave out.
-var uncounted = []string{"source = ''"}
+// unsummed is the condition on roll-ups that are not contained in the sums by minute.
+var unsummed = []string{"source = ''"}
 
-// uncountedQuery tells whether there are any in the window.
-type uncountedQuery struct{ filter audit.Filter }
+// unsummedQuery returns a row if there are such roll-ups in the window.
+type unsummedQuery struct{ filter audit.Filter }
 
-func (q uncountedQuery) toSQL() statement {
-	s := counts(audit.Filter{Since: q.filter.Since, Until: q.filter.Until}, uncounted...)
+func (q unsummedQuery) toSQL() statement {
+	s := counts(audit.Filter{Since: q.filter.Since, Until: q.filter.Until}, unsummed...)
 	return statement{"SELECT 1 FROM entries" + s.where.String() + " LIMIT 1", s.where.args}
 }
 
@@ -73,10 +73,10 @@ func (q queries) Series(ctx context.Context, sq audit.SeriesQuery) ([]audit.Poin
 		return nil, err
 	}
 	some := false
-	if err := q.each(ctx, "series", uncountedQuery{sq.Filter}.toSQL(), func(driverRows) error { some = true; return nil }); err != nil || !some {
+	if err := q.each(ctx, "series", unsummedQuery{sq.Filter}.toSQL(), func(driverRows) error { some = true; return nil }); err != nil || !some {
 		return out, err
 	}
-	rest, err := q.series(ctx, seriesQuery{sq, uncounted}.toSQL())
+	rest, err := q.series(ctx, seriesQuery{sq, unsummed}.toSQL())
 	return mergePoints(out, rest), err
 }
 
@@ -95,7 +95,7 @@ func (q queries) series(ctx context.Context, s statement) ([]audit.Point, error)
 	return out, err
 }
 
-// mergePoints adds up two series, in the order of each.
+// mergePoints adds up two series and sorts the result.
 func mergePoints(a, b []audit.Point) []audit.Point {
 	type at struct {
 		start    time.Time

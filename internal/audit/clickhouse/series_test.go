@@ -13,12 +13,12 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// asBefore makes of the last batches what a program that knew no sums by minute would have written.
-func asBefore(t *testing.T, s *Store) {
+// withoutSums changes the last batches to what a program without sums by minute would have written.
+func withoutSums(t *testing.T, s *Store) {
 	t.Helper()
 	for _, text := range []string{
-		fmt.Sprintf("INSERT INTO entries (written, kind, edge, bucket, count, first_seen, last_seen) SELECT written, kind, edge, bucket, count, first_seen, last_seen FROM entries WHERE kind = %d AND source = '%s'", kindRollup, counted),
-		fmt.Sprintf("ALTER TABLE entries DELETE WHERE kind = %d OR kind = %d AND source = '%s' SETTINGS mutations_sync = 2", kindMinute, kindRollup, counted),
+		fmt.Sprintf("INSERT INTO entries (written, kind, edge, bucket, count, first_seen, last_seen) SELECT written, kind, edge, bucket, count, first_seen, last_seen FROM entries WHERE kind = %d AND source = '%s'", kindRollup, summed),
+		fmt.Sprintf("ALTER TABLE entries DELETE WHERE kind = %d OR kind = %d AND source = '%s' SETTINGS mutations_sync = 2", kindMinute, kindRollup, summed),
 	} {
 		if err := s.conn.Exec(t.Context(), text); err != nil {
 			t.Fatal(err)
@@ -26,7 +26,7 @@ func asBefore(t *testing.T, s *Store) {
 	}
 }
 
-// TestSeriesOfBothPrograms is while collectors are updated one by one, and for as long as older roll-ups are kept.
+// TestSeriesOfBothPrograms covers the time while collectors are updated one by one, and while older roll-ups are kept.
 func TestSeriesOfBothPrograms(t *testing.T) {
 	s := open(t, testenv.ClickHouse(t))
 	t0 := audittest.T0
@@ -47,11 +47,11 @@ func TestSeriesOfBothPrograms(t *testing.T) {
 	}
 	add("1", t0, audittest.Edge(), 1)
 	add("2", t0.Add(time.Minute), denied, 2)
-	asBefore(t, s)
+	withoutSums(t, s)
 	want("no sums yet", audit.Filter{}, audit.Point{Start: t0, Decision: policy.Allowed, Count: 1}, audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 2})
 	add("3", t0, denied, 4)
 	add("4", t0.Add(time.Minute), denied, 8)
-	add("2", t0.Add(time.Minute), denied, 2) // tried again by the newer program
+	add("2", t0.Add(time.Minute), denied, 2) // retried by the newer program
 	want("some minutes have both", audit.Filter{}, audit.Point{Start: t0, Decision: policy.Allowed, Count: 1}, audit.Point{Start: t0, Decision: policy.Denied, Count: 4},
 		audit.Point{Start: t0.Add(time.Minute), Decision: policy.Denied, Count: 10})
 	want("denied only", audit.Filter{Decisions: []policy.Verdict{policy.Denied}}, audit.Point{Start: t0, Decision: policy.Denied, Count: 4},

@@ -1,3 +1,3 @@
-// Package exporter owns the way of lines from what Hubble's exporter writes, a file that is rotated or a stream, to whoever
-// understands them. It knows files and lines, and nothing of what is in a line.
+// Package exporter reads the output of Hubble's exporter line by line, from a file that is rotated or from a stream. It does not
+// parse the lines.
 package exporter

@@ -17,12 +17,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// heard collects lines, and lets a test wait for them.
-type heard struct {
+// lineRecorder records lines and lets a test wait for them.
+type lineRecorder struct {
 	mu    sync.Mutex
 	grown chan struct{}
 	lines []string
-	// damaged is to be read when following has ended.
+	// damaged may be read after Follow has returned.
 	damaged []damage
 }
 
@@ -31,11 +31,13 @@ type damage struct {
 	why   error
 }
 
-func (h *heard) damage(until time.Time, why error) { h.damaged = append(h.damaged, damage{until, why}) }
+func (h *lineRecorder) damage(until time.Time, why error) {
+	h.damaged = append(h.damaged, damage{until, why})
+}
 
-func newHeard() *heard { return &heard{grown: make(chan struct{})} }
+func newLineRecorder() *lineRecorder { return &lineRecorder{grown: make(chan struct{})} }
 
-func (h *heard) take(line []byte) {
+func (h *lineRecorder) take(line []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.lines = append(h.lines, string(line))
@@ -43,7 +45,7 @@ func (h *heard) take(line []byte) {
 	h.grown = make(chan struct{})
 }
 
-func (h *heard) until(t *testing.T, want ...string) {
+func (h *lineRecorder) until(t *testing.T, want ...string) {
 	t.Helper()
 	for {
 		h.mu.Lock()
@@ -58,7 +60,7 @@ func (h *heard) until(t *testing.T, want ...string) {
 		select {
 		case <-grown:
 		case <-time.After(20 * time.Second):
-			t.Fatalf("heard %q, waited in vain for %q", got, want)
+			t.Fatalf("got lines %q, want %q", got, want)
 		}
 	}
 }
@@ -92,9 +94,9 @@ func compress(t *testing.T, path, text string) {
 	}
 }
 
-func follow(t *testing.T, path string) (*heard, func() error) {
+func follow(t *testing.T, path string) (*lineRecorder, func() error) {
 	t.Helper()
-	h := newHeard()
+	h := newLineRecorder()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- (&File{Path: path, Poll: time.Millisecond}).Follow(ctx, h.take, h.damage) }()
@@ -103,9 +105,9 @@ func follow(t *testing.T, path string) (*heard, func() error) {
 	return h, stop
 }
 
-func TestFileIsFollowed(t *testing.T) {
+func TestFollowReadsWhatIsAppended(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "events.log")
-	h, stop := follow(t, path) // not there yet
+	h, stop := follow(t, path) // the file does not exist yet
 	write(t, path, "a\nb")
 	h.until(t, "a")
 	write(t, path, "b\n\n")
@@ -126,7 +128,7 @@ func TestRotationByRenaming(t *testing.T) {
 			h, _ := follow(t, path)
 			h.until(t, "old 1", "old 2", "a")
 			if compressed {
-				// It is compressed before anybody looks.
+				// The file is compressed before the reader polls again.
 				staged := filepath.Join(dir, "staged")
 				compress(t, staged, "a\n")
 				if err := os.Rename(staged, filepath.Join(dir, "events-2026-11-01T12-00-00.000.log.gz")); err != nil {
@@ -143,7 +145,7 @@ func TestRotationByRenaming(t *testing.T) {
 			if err := os.Rename(path, filepath.Join(dir, "events-2026-11-01T12-00-00.000.log")); err != nil {
 				t.Fatal(err)
 			}
-			write(t, filepath.Join(dir, "events-2026-11-01T12-00-00.000.log"), "b\n") // the writer had it open
+			write(t, filepath.Join(dir, "events-2026-11-01T12-00-00.000.log"), "b\n") // the writer still has the renamed file open
 			write(t, path, "c\n")
 			h.until(t, "old 1", "old 2", "a", "b", "c")
 		})
@@ -162,14 +164,14 @@ func TestRotationByTruncation(t *testing.T) {
 	h.until(t, "a", "b", "c")
 }
 
-// TestDamagedFile is read up to the damage, said, and passed by: the files after it are not kept waiting.
+// TestDamagedFile verifies that a damaged file is read up to the damage and reported once, and that the files after it are read.
 func TestDamagedFile(t *testing.T) {
 	var whole bytes.Buffer
 	z := gzip.NewWriter(&whole)
 	if _, err := z.Write([]byte("a\nb\n")); err != nil {
 		t.Fatal(err)
 	}
-	if err := z.Flush(); err != nil { // what is before is readable when the rest is not
+	if err := z.Flush(); err != nil { // the content before this point stays readable if the rest is damaged
 		t.Fatal(err)
 	}
 	before := whole.Len()
@@ -180,17 +182,17 @@ func TestDamagedFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	changed := func(at int, to byte) []byte { b := bytes.Clone(whole.Bytes()); b[at] = to; return b }
-	const noBlock = 7 // the last block, of the kind that there is none of
+	const noBlock = 7 // a block type that does not exist, with the bit of the last block
 	for name, tc := range map[string]struct {
 		reason  string
 		content []byte
 		want    []string
 	}{
-		"Text":     {"it was never compressed", []byte("no gzip at all"), nil},
+		"Text":     {"the content is not compressed", []byte("no gzip at all"), nil},
 		"Empty":    {"the disk was full when it was compressed", nil, nil},
-		"Cut":      {"compressing was interrupted", whole.Bytes()[:before+3], []string{"a", "b"}},
-		"Changed":  {"a byte is another one", changed(before, noBlock), []string{"a", "b"}},
-		"Checksum": {"all can be read, and is not what was written", changed(whole.Len()-6, ^whole.Bytes()[whole.Len()-6]), []string{"a", "b", "lost", "lost"}},
+		"Cut":      {"the compression was interrupted", whole.Bytes()[:before+3], []string{"a", "b"}},
+		"Changed":  {"a byte has changed", changed(before, noBlock), []string{"a", "b"}},
+		"Checksum": {"the content is readable, but the checksum is wrong", changed(whole.Len()-6, ^whole.Bytes()[whole.Len()-6]), []string{"a", "b", "lost", "lost"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -206,7 +208,7 @@ func TestDamagedFile(t *testing.T) {
 			h.until(t, append(tc.want, "next", "newest")...)
 			_ = stop()
 			if len(h.damaged) != 1 || !h.damaged[0].until.Equal(info.ModTime()) || !strings.Contains(h.damaged[0].why.Error(), "events-1.log.gz") {
-				t.Errorf("%s, said was %v; want once, with the file's name and time", tc.reason, h.damaged)
+				t.Errorf("%s: got damage reports %v, want one with the file's name and time", tc.reason, h.damaged)
 			}
 		})
 	}
@@ -217,49 +219,49 @@ func TestStream(t *testing.T) {
 	r, w := io.Pipe()
 	go func() {
 		for _, s := range []string{"a", "b\nc\n", "last"} {
-			_, _ = w.Write([]byte(s)) // the reader is there
+			_, _ = w.Write([]byte(s)) // the reader is still there
 		}
 		_ = w.Close()
 	}()
 	s := &Stream{R: r}
 	err := s.Follow(t.Context(), func(b []byte) { got = append(got, string(b)) }, nil)
-	if !errors.Is(err, ErrEnded) || s.Again() {
-		t.Errorf("Follow: %v, Again: %v; want the end, once", err, s.Again())
+	if !errors.Is(err, ErrEnded) || s.Replayable() {
+		t.Errorf("got Follow error %v and Replayable %v, want ErrEnded and false", err, s.Replayable())
 	}
 	if diff := cmp.Diff([]string{"ab", "c", "last"}, got); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
 }
 
-func TestLongLinesAreCut(t *testing.T) {
+func TestLongLinesAreTruncated(t *testing.T) {
 	var got []int
-	l := lines{take: func(b []byte) { got = append(got, len(b)) }}
+	l := lineSplitter{onLine: func(b []byte) { got = append(got, len(b)) }}
 	long := strings.Repeat("x", maxLine/2+1)
 	for _, s := range []string{"ab\n", long, long, long, "\nabc\n"} {
-		l.feed([]byte(s))
+		l.write([]byte(s))
 	}
 	if diff := cmp.Diff([]int{2, maxLine, 3}, got); diff != "" {
 		t.Errorf("lengths (-want +got):\n%s", diff)
 	}
 }
 
-// However the bytes are cut when they are read, the lines are the same.
+// FuzzLines verifies that the lines do not depend on how the content is split into reads.
 func FuzzLines(f *testing.F) {
 	f.Add([]byte("a\nbc\n\nd"), uint8(2))
 	f.Fuzz(func(t *testing.T, b []byte, step uint8) {
 		read := func(n int) string {
 			var out []string
-			l := lines{take: func(b []byte) { out = append(out, fmt.Sprintf("%q", b)) }}
+			l := lineSplitter{onLine: func(b []byte) { out = append(out, fmt.Sprintf("%q", b)) }}
 			for rest := b; len(rest) > 0; {
 				n := min(n, len(rest))
-				l.feed(rest[:n])
+				l.write(rest[:n])
 				rest = rest[n:]
 			}
-			l.end()
+			l.flush()
 			return strings.Join(out, ",")
 		}
 		if whole, pieces := read(len(b)+1), read(int(step)+1); whole != pieces {
-			t.Errorf("read in pieces: %s, at once: %s", pieces, whole)
+			t.Errorf("got lines %s when read in pieces, want %s as when read at once", pieces, whole)
 		}
 	})
 }

@@ -15,27 +15,27 @@ import (
 	"time"
 )
 
-// File follows a file that Hubble's exporter writes, over its rotation by renaming or by truncation. Rotated files lie beside
-// it under the names that the exporter gives them, NAME-TIME.EXT, also compressed with .gz; they are read first, oldest
-// first, so that a restart finds what was written meanwhile.
+// File follows a file that Hubble's exporter writes, across its rotation by renaming or by truncation. Rotated files lie in the
+// same directory with the names that the exporter gives them, NAME-TIME.EXT, optionally compressed with the suffix .gz. They are
+// read first, oldest first, so that a restart reads what was written in the meantime.
 type File struct {
 	Path string
-	// Poll is the time between two looks at a file that has nothing new; 0.25 s.
+	// Poll is the interval between two reads of a file without new content. Default: 0.25 s.
 	Poll time.Duration
 }
 
-// Again implements hubble.Lines: every Follow begins with the oldest rotated file.
-func (*File) Again() bool { return true }
+// Replayable implements hubble.Lines. It returns true: every Follow begins with the oldest rotated file.
+func (*File) Replayable() bool { return true }
 
-// Follow hands over each line until the context ends or reading fails. Of a rotated file that is damaged it hands over what
-// comes before the damage, says so, and goes on with the next one.
+// Follow calls take for each line until the context ends or reading fails. Of a damaged rotated file it passes on the lines
+// before the damage, calls damaged, and continues with the next file.
 func (f *File) Follow(ctx context.Context, take func([]byte), damaged func(until time.Time, why error)) error {
-	r := &reader{File: *f, lines: lines{take: take}, damaged: damaged, buffer: make([]byte, chunk), done: map[string]bool{}}
+	r := &reader{File: *f, lines: lineSplitter{onLine: take}, damaged: damaged, buffer: make([]byte, chunk), done: map[string]bool{}}
 	if r.Poll <= 0 {
 		r.Poll = 250 * time.Millisecond
 	}
 	defer r.close()
-	if err := r.rotated(ctx); err != nil {
+	if err := r.readRotated(ctx); err != nil {
 		return err
 	}
 	for {
@@ -54,28 +54,28 @@ func (f *File) Follow(ctx context.Context, take func([]byte), damaged func(until
 
 type reader struct {
 	File
-	lines   lines
+	lines   lineSplitter
 	damaged func(until time.Time, why error)
 	buffer  []byte
 	file    *os.File
 	offset  int64
-	// done are the names of rotated files that were read, without .gz.
+	// done are the names, without .gz, of the rotated files that were read.
 	done map[string]bool
 }
 
 func (r *reader) close() {
 	if r.file != nil {
-		_ = r.file.Close() // it was only read
+		_ = r.file.Close() // the file was only read
 		r.file = nil
 	}
 }
 
-// step reads what is new.
+// step reads what was written since the last step, and detects truncation and renaming.
 func (r *reader) step(ctx context.Context) error {
 	if r.file == nil {
 		file, err := os.Open(r.Path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it is about to be written
+			return nil // the exporter has not created it yet
 		}
 		if err != nil {
 			return fmt.Errorf("read the exporter's file: %w", err)
@@ -87,35 +87,36 @@ func (r *reader) step(ctx context.Context) error {
 	}
 	own, err := r.file.Stat()
 	if err != nil {
-		return fmt.Errorf("look at the exporter's file: %w", err)
+		return fmt.Errorf("stat the exporter's file: %w", err)
 	}
-	if own.Size() < r.offset { // truncated: it is written from its beginning
+	if own.Size() < r.offset { // truncated: read it from the beginning
 		if _, err := r.file.Seek(0, io.SeekStart); err != nil {
 			return fmt.Errorf("read the exporter's file from its beginning: %w", err)
 		}
 		r.offset = 0
-		r.lines.forget()
+		r.lines.reset()
 		return r.read(ctx, r.file, &r.offset)
 	}
 	now, err := os.Stat(r.Path)
 	if err == nil && os.SameFile(own, now) || err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	return r.turn(ctx, own)
+	return r.afterRename(ctx, own)
 }
 
-// turn goes on after the file was renamed.
-func (r *reader) turn(ctx context.Context, own fs.FileInfo) error {
-	if err := r.read(ctx, r.file, &r.offset); err != nil { // what was written between the last read and the renaming
+// afterRename reads the rest of the file after it was renamed, and then the rotated files.
+func (r *reader) afterRename(ctx context.Context, own fs.FileInfo) error {
+	if err := r.read(ctx, r.file, &r.offset); err != nil { // content written between the last read and the renaming
 		return err
 	}
-	r.lines.end()
+	r.lines.flush()
 	r.close()
-	names, err := r.siblings()
+	names, err := r.unreadRotated()
 	if err != nil {
 		return err
 	}
-	// The one that was followed is done. When it is not to be recognised, it was compressed, and it is the oldest new one.
+	// The followed file is done. If no rotated file is the same file, it was compressed meanwhile, and it is the oldest of the
+	// unread ones.
 	mine := ""
 	for _, name := range names {
 		if info, err := os.Stat(filepath.Join(filepath.Dir(r.Path), name)); err == nil && os.SameFile(own, info) {
@@ -126,17 +127,17 @@ func (r *reader) turn(ctx context.Context, own fs.FileInfo) error {
 		mine = names[0]
 	}
 	r.done[strings.TrimSuffix(mine, ".gz")] = true
-	return r.rotated(ctx)
+	return r.readRotated(ctx)
 }
 
-// rotated reads the rotated files that are new.
-func (r *reader) rotated(ctx context.Context) error {
-	names, err := r.siblings()
+// readRotated reads the rotated files that were not read yet, oldest first.
+func (r *reader) readRotated(ctx context.Context) error {
+	names, err := r.unreadRotated()
 	if err != nil {
 		return err
 	}
 	for _, name := range names {
-		if err := r.whole(ctx, filepath.Join(filepath.Dir(r.Path), name)); err != nil {
+		if err := r.readRotatedFile(ctx, filepath.Join(filepath.Dir(r.Path), name)); err != nil {
 			return err
 		}
 		r.done[strings.TrimSuffix(name, ".gz")] = true
@@ -144,8 +145,9 @@ func (r *reader) rotated(ctx context.Context) error {
 	return nil
 }
 
-// siblings are the names of rotated files that were not read, oldest first. One that is being compressed is there twice.
-func (r *reader) siblings() ([]string, error) {
+// unreadRotated returns the names of the rotated files that were not read, oldest first. A file that is being compressed exists
+// twice; only the uncompressed one is returned.
+func (r *reader) unreadRotated() ([]string, error) {
 	dir, base := filepath.Split(r.Path)
 	ext := filepath.Ext(base)
 	prefix := strings.TrimSuffix(base, ext) + "-"
@@ -174,8 +176,8 @@ func (r *reader) siblings() ([]string, error) {
 	return out, nil
 }
 
-// whole reads a file to its end. One that is gone meanwhile was the oldest, and is what the source no longer holds.
-func (r *reader) whole(ctx context.Context, path string) error {
+// readRotatedFile reads a file to its end. A file that no longer exists was the oldest one and has been deleted by the exporter.
+func (r *reader) readRotatedFile(ctx context.Context, path string) error {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -188,42 +190,42 @@ func (r *reader) whole(ctx context.Context, path string) error {
 	if strings.HasSuffix(path, ".gz") {
 		z, err := gzip.NewReader(file)
 		if err != nil {
-			return r.broken(file, err)
+			return r.reportDamage(file, err)
 		}
 		defer z.Close()
 		content = z
 	}
 	var offset int64
 	if err := r.read(ctx, content, &offset); err != nil {
-		return r.broken(file, err)
+		return r.reportDamage(file, err)
 	}
-	r.lines.end()
+	r.lines.flush()
 	return nil
 }
 
-// broken says that a rotated file is damaged, from where it was read to. Another error is returned: the file may be readable
-// at the next attempt.
-func (r *reader) broken(file *os.File, err error) error {
+// reportDamage calls damaged if the error means that the content of a rotated file is damaged, with the file's modification time.
+// It returns any other error, because the file may be readable at the next attempt.
+func (r *reader) reportDamage(file *os.File, err error) error {
 	err = fmt.Errorf("read a rotated file of the exporter: %s: %w", file.Name(), err)
 	var corrupt flate.CorruptInputError
 	if !errors.Is(err, gzip.ErrHeader) && !errors.Is(err, gzip.ErrChecksum) && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.As(err, &corrupt) {
 		return err
 	}
-	r.lines.forget()
+	r.lines.reset()
 	info, e := file.Stat()
 	if e != nil {
-		return fmt.Errorf("look at a rotated file of the exporter: %w", e)
+		return fmt.Errorf("stat a rotated file of the exporter: %w", e)
 	}
 	r.damaged(info.ModTime(), err)
 	return nil
 }
 
-// read hands over what there is to its end.
+// read passes the content to the line splitter up to its end, and advances the offset.
 func (r *reader) read(ctx context.Context, from io.Reader, offset *int64) error {
 	for ctx.Err() == nil {
 		n, err := from.Read(r.buffer)
 		*offset += int64(n)
-		r.lines.feed(r.buffer[:n])
+		r.lines.write(r.buffer[:n])
 		if errors.Is(err, io.EOF) {
 			return nil
 		}

@@ -2,57 +2,57 @@ package exporter
 
 import "bytes"
 
-// maxLine bounds a line; Hubble's are about a thousand bytes. What is longer is handed over cut, so that it counts as
-// unreadable and is not missed in silence.
+// maxLine bounds the length of a line in bytes; Hubble's lines have about a thousand bytes. A longer line is passed on truncated,
+// so that it is counted as unreadable instead of being ignored.
 const maxLine = 1 << 20
 
-// lines cuts what is read into lines.
-type lines struct {
-	take func([]byte)
-	part []byte
-	// cut: the line was too long, and the rest of it is still to come.
-	cut bool
+// lineSplitter splits the content that is read into lines.
+type lineSplitter struct {
+	onLine func([]byte)
+	part   []byte
+	// truncated is true while the rest of a line that was too long is skipped.
+	truncated bool
 }
 
-func (l *lines) feed(b []byte) {
+func (l *lineSplitter) write(b []byte) {
 	for len(b) > 0 {
 		end := bytes.IndexByte(b, '\n')
 		if end < 0 {
-			l.keep(b)
+			l.appendPart(b)
 			return
 		}
 		switch {
-		case l.cut:
-			l.cut = false
+		case l.truncated:
+			l.truncated = false
 		case len(l.part) > 0:
 			l.part = append(l.part, b[:end]...)
-			l.take(l.part)
+			l.onLine(l.part)
 			l.part = l.part[:0]
 		default:
-			l.take(b[:end])
+			l.onLine(b[:end])
 		}
 		b = b[end+1:]
 	}
 }
 
-func (l *lines) keep(b []byte) {
-	if l.cut {
+func (l *lineSplitter) appendPart(b []byte) {
+	if l.truncated {
 		return
 	}
 	l.part = append(l.part, b...)
 	if len(l.part) > maxLine {
-		l.take(l.part[:maxLine])
-		l.part, l.cut = nil, true
+		l.onLine(l.part[:maxLine])
+		l.part, l.truncated = nil, true
 	}
 }
 
-// end hands over a line that will not be finished.
-func (l *lines) end() {
+// flush passes on the last line although its end is missing.
+func (l *lineSplitter) flush() {
 	if len(l.part) > 0 {
-		l.take(l.part)
+		l.onLine(l.part)
 	}
-	l.part, l.cut = l.part[:0], false
+	l.part, l.truncated = l.part[:0], false
 }
 
-// forget drops a line whose beginning is gone.
-func (l *lines) forget() { l.part, l.cut = l.part[:0], false }
+// reset discards an incomplete line.
+func (l *lineSplitter) reset() { l.part, l.truncated = l.part[:0], false }

@@ -8,19 +8,19 @@ import (
 	"time"
 )
 
-// ErrEnded means that the stream is over and cannot be read again.
+// ErrEnded is returned by Stream.Follow at the end of the stream, which cannot be read again.
 var ErrEnded = errors.New("the input has ended")
 
 // Stream reads lines from a pipe, such as the standard input.
 type Stream struct{ R io.Reader }
 
-// Again implements hubble.Lines: what was read does not come again.
-func (*Stream) Again() bool { return false }
+// Replayable implements hubble.Lines. It returns false: lines that were read cannot be read again.
+func (*Stream) Replayable() bool { return false }
 
 const chunk = 256 << 10
 
-// Follow hands over each line until the context ends, or returns ErrEnded. A read that waits cannot be ended, so it is left
-// behind: this is for a stream that lasts as long as the program.
+// Follow calls take for each line until the context ends, and returns ErrEnded at the end of the stream. A blocked read cannot be
+// interrupted, so its goroutine is left behind: use Follow only for a stream that lasts as long as the process.
 func (s *Stream) Follow(ctx context.Context, take func([]byte), _ func(time.Time, error)) error {
 	type piece struct {
 		b   []byte
@@ -42,16 +42,16 @@ func (s *Stream) Follow(ctx context.Context, take func([]byte), _ func(time.Time
 			}
 		}
 	}()
-	l := lines{take: take}
+	l := lineSplitter{onLine: take}
 	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case p := <-pieces:
-			l.feed(p.b)
+			l.write(p.b)
 			switch {
 			case errors.Is(p.err, io.EOF):
-				l.end()
+				l.flush()
 				return ErrEnded
 			case p.err != nil:
 				return fmt.Errorf("read the input: %w", p.err)

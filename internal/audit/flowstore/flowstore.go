@@ -1,5 +1,5 @@
-// Package flowstore owns the address of a flow store: it reads it and opens the store that it names, for programs that do not
-// care which one it is. It knows every backend, and nothing else does by way of it.
+// Package flowstore parses the address of a flow store and opens the store, for programs that work with every backend. It is the
+// only package that imports all backends.
 package flowstore
 
 import (
@@ -14,32 +14,33 @@ import (
 	"github.com/acp-io/acp/internal/audit/sqlite"
 )
 
-// Reader is a store that is read and never written.
+// Reader is a flow store that is opened for reading.
 type Reader interface {
 	audit.Reader
 	io.Closer
 }
 
-// Writer is the collector's side of a store.
+// Writer is a flow store that is opened for a collector.
 type Writer interface {
 	audit.Writer
 	io.Closer
 }
 
-// Forms of an address, for the help of a flag.
+// Forms lists the forms of an address, for the help of a flag.
 const Forms = "sqlite:FILE, clickhouse://USER@HOST:PORT/DATABASE or @FILE with one of these in it"
 
-// ErrAddress means that the address is of no store.
+// ErrAddress means that a text is not the address of a flow store.
 var ErrAddress = errors.New("not the address of a flow store")
 
-// Address names a store.
+// Address identifies a flow store.
 type Address struct {
-	sqlite     string // the file; empty: the other one
+	sqlite     string // the file; empty for ClickHouse
 	clickhouse clickhouse.Options
 }
 
-// Parse reads an address, or the file that it names after an @: passwords do not belong on a command line. Files are read with
-// the function given, and a password in them again for each connection. Its errors are ErrAddress, and none repeats a password.
+// Parse parses an address. If it begins with @, the rest is the name of a file that contains the address, because passwords do
+// not belong on a command line. Files are read with readFile; a password in the file is read again for each connection. All
+// errors wrap ErrAddress, and none contains a password.
 func Parse(address string, readFile func(name string) ([]byte, error)) (Address, error) {
 	file, ok := strings.CutPrefix(address, "@")
 	if !ok {
@@ -54,9 +55,9 @@ func Parse(address string, readFile func(name string) ([]byte, error)) (Address,
 	}
 	a, err := read()
 	if err == nil && !a.Embedded() && a.clickhouse.Password() != "" {
-		a.clickhouse.Follow(func() (string, error) {
+		a.clickhouse.FollowPassword(func() (string, error) {
 			now, err := read()
-			// The password of another server or user is none of this one's business.
+			// A password of a different server or user must not be used here.
 			if err != nil || now.Embedded() || !now.clickhouse.SameAccount(a.clickhouse) {
 				return "", err
 			}
@@ -81,11 +82,11 @@ func parse(address string, readFile func(name string) ([]byte, error)) (Address,
 	return Address{}, fmt.Errorf("%w: give it as %s", ErrAddress, Forms)
 }
 
-// Embedded tells a file of this machine, which is no place for every single flow of a fleet, from a server.
+// Embedded reports whether the store is a file on this machine, which is not suited to store every single flow of a fleet.
 func (a Address) Embedded() bool { return a.sqlite != "" }
 
-// OpenReader opens the store for reading. A file that is not there yet is no error here: its queries return
-// audit.ErrUnavailable until it is. A server that is not there is audit.ErrUnavailable at once.
+// OpenReader opens the store for reading. A missing SQLite file is not an error: queries return audit.ErrUnavailable until it
+// exists. For an unreachable server OpenReader returns audit.ErrUnavailable.
 func (a Address) OpenReader(ctx context.Context) (Reader, error) {
 	var r Reader
 	var err error
@@ -100,7 +101,7 @@ func (a Address) OpenReader(ctx context.Context) (Reader, error) {
 	return r, nil
 }
 
-// Open opens the store for writing, and brings its schema up to date. A server that is not there is audit.ErrUnavailable.
+// Open opens the store for writing and migrates its schema. It returns audit.ErrUnavailable if a server is unreachable.
 func (a Address) Open(ctx context.Context) (Writer, error) {
 	var w Writer
 	var err error

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// files are those that an address may name.
+// files returns the content of the files that addresses may name.
 func files(name string) ([]byte, error) {
 	switch name {
 	case "/run/address":
@@ -28,20 +28,20 @@ func files(name string) ([]byte, error) {
 func TestAddress(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason, address string
-		problem         string // with the address; "": none
-		away            bool   // it is opened for reading only when it is there
+		problem         string // part of the error of Parse; "" means none
+		away            bool   // opening for reading fails while it is missing
 	}{
-		"SQLite":     {reason: "a file that comes later", address: "sqlite:" + filepath.Join(t.TempDir(), "flows.db")},
-		"ClickHouse": {reason: "nobody listens there", address: "clickhouse://a:hush@127.0.0.1:1/d?dial_timeout=1s", away: true},
-		"HTTP":       {reason: "its other protocol, and its password in a file", address: "http://a@127.0.0.1:1/d?dial_timeout=1s&password_file=/run/password", away: true},
+		"SQLite":     {reason: "a file that does not exist yet", address: "sqlite:" + filepath.Join(t.TempDir(), "flows.db")},
+		"ClickHouse": {reason: "nothing listens at the port", address: "clickhouse://a:hush@127.0.0.1:1/d?dial_timeout=1s", away: true},
+		"HTTP":       {reason: "the HTTP protocol, with the password in a file", address: "http://a@127.0.0.1:1/d?dial_timeout=1s&password_file=/run/password", away: true},
 		"File":       {reason: "the address is in a file", address: "@/run/address", away: true},
 		"NoFile":     {reason: "there is no such file", address: "@/run/none", problem: "read it from the file"},
-		"Nonsense":   {reason: "what the file has is not readable", address: "@/run/nonsense", problem: "cannot be read"},
-		"NoName":     {reason: "the file has no name", address: "sqlite:", problem: "give it as"},
+		"Nonsense":   {reason: "the content of the file is not an address", address: "@/run/nonsense", problem: "cannot be read"},
+		"NoName":     {reason: "the name of the file is missing", address: "sqlite:", problem: "give it as"},
 		"Other":      {reason: "no such backend", address: "mysql://a:hush@h/d", problem: "give it as"},
-		"Empty":      {reason: "nothing", problem: "give it as"},
-		"NoDatabase": {reason: "a server has several", address: "clickhouse://a:hush@h:9000", problem: "needs a host and a database"},
-		"NoPort":     {reason: "not readable", address: "clickhouse://a:hush@127.0.0.1:x/d", problem: "cannot be read"},
+		"Empty":      {reason: "an empty address", problem: "give it as"},
+		"NoDatabase": {reason: "the database is missing", address: "clickhouse://a:hush@h:9000", problem: "needs a host and a database"},
+		"NoPort":     {reason: "the port is invalid", address: "clickhouse://a:hush@127.0.0.1:x/d", problem: "cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, err := Parse(tc.address, files)
@@ -52,7 +52,7 @@ func TestAddress(t *testing.T) {
 				return
 			}
 			if a.Embedded() == tc.away {
-				t.Errorf("%s: Embedded = %v", tc.reason, a.Embedded())
+				t.Errorf("%s: got Embedded = %v", tc.reason, a.Embedded())
 			}
 			r, err := a.OpenReader(t.Context())
 			if tc.away {
@@ -70,7 +70,7 @@ func TestAddress(t *testing.T) {
 			}
 			defer r.Close()
 			if _, err := r.LastFlow(t.Context()); !errors.Is(err, audit.ErrUnavailable) {
-				t.Errorf("reading what is not there: %v", err)
+				t.Errorf("read of a missing file: got %v", err)
 			}
 			w, err := a.Open(t.Context())
 			if err != nil {
@@ -78,13 +78,14 @@ func TestAddress(t *testing.T) {
 			}
 			defer w.Close()
 			if _, err := r.LastFlow(t.Context()); err != nil {
-				t.Errorf("reading what is there: %v", err)
+				t.Errorf("read of an existing file: got %v", err)
 			}
 		})
 	}
 }
 
-// TestPasswordInTheFile: an address in a file is read again for its password, as long as it is one of the same kind.
+// TestPasswordInTheFile verifies that the file of an address is read again for its password, as long as it names the same server
+// and user.
 func TestPasswordInTheFile(t *testing.T) {
 	var sent string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -106,10 +107,10 @@ func TestPasswordInTheFile(t *testing.T) {
 	} {
 		text = step.text
 		if _, err := a.OpenReader(t.Context()); err == nil || strings.Contains(err.Error(), step.want) {
-			t.Errorf("a server that answers nothing: %v", err)
+			t.Errorf("a server that sends nothing: got %v", err)
 		}
 		if sent != step.want {
-			t.Errorf("while the file has %q: the password %q is sent, want %q", step.text, sent, step.want)
+			t.Errorf("with the file content %q: got password %q, want %q", step.text, sent, step.want)
 		}
 	}
 }

@@ -33,16 +33,16 @@ import (
 	"github.com/acp-io/acp/internal/audit/sqlite"
 )
 
-// What is sent: clients of servers in a fleet of 600 pods, as a relay writes them.
+// The benchmark sends the connections of clients to servers in a fleet of 600 pods, as a relay encodes them.
 const (
 	benchFlows   = 6_000_000
-	benchRing    = 1 << 16 // pre-encoded, far more than is on its way at a time
+	benchRing    = 1 << 16 // pre-encoded; far more than is in flight at a time
 	benchClients = 500
 	benchServers = 100
 	benchSize    = 880
 )
 
-// benchFlow is a verdict with everything that Hubble writes, of the size that is usual.
+// benchFlow returns a verdict of the usual size, with everything that Hubble writes.
 func benchFlow(i int, r *rand.Rand) *flowpb.Flow {
 	client, server := r.IntN(benchClients), r.IntN(benchServers)
 	f := verdict(i, func(f *flowpb.Flow) {
@@ -67,10 +67,10 @@ func benchEndpoint(key, value, name string, i int) *flowpb.Endpoint {
 		Workloads: []*flowpb.Workload{{Name: fmt.Sprintf("%s-%d", name, i/2), Kind: "Deployment"}}}
 }
 
-// encodedFlow is a response whose identity and second can be changed where they are.
+// encodedFlow is a response whose identity and second can be changed in place.
 type encodedFlow struct{ message, id, second []byte }
 
-const secondBytes = 5 // of a varint of this century
+const secondBytes = 5 // length of a varint of this century
 
 func encodeBenchFlows() []encodedFlow {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -86,7 +86,7 @@ func encodeBenchFlows() []encodedFlow {
 	return out
 }
 
-// preencoded is a server codec for messages that are encoded already.
+// preencoded is a server codec for encoded messages.
 type preencoded struct{}
 
 func (preencoded) Name() string { return "proto" }
@@ -103,7 +103,7 @@ func (preencoded) Unmarshal(data mem.BufferSlice, v any) error {
 	return proto.Unmarshal(data.Materialize(), v.(proto.Message))
 }
 
-// sender sends so many flows and then waits.
+// sender sends a number of flows and then waits.
 type sender struct {
 	observerpb.UnimplementedObserverServer
 	flows []encodedFlow
@@ -136,16 +136,16 @@ func (s *sender) ServerStatus(context.Context, *observerpb.ServerStatusRequest) 
 	return &observerpb.ServerStatusResponse{}, nil
 }
 
-// measured is what the other process says about its run.
+// measured is the result that the child process reports.
 type measured struct {
 	Flows   int64
 	Seconds float64
-	RSS     float64 // MB, the most that was
+	RSS     float64 // in MB, the peak
 }
 
 const benchEnv = "ACP_BENCH_INGEST"
 
-// BenchmarkIngest runs the collector's parts in a process of their own, so that its memory is not that of the sender.
+// BenchmarkIngest runs the parts of the collector in a separate process, so that its memory does not include that of the sender.
 func BenchmarkIngest(b *testing.B) {
 	if mode := os.Getenv(benchEnv); mode != "" {
 		child(b, mode)
@@ -220,7 +220,7 @@ func child(b *testing.B, mode string) {
 	fmt.Printf("\nmeasured %s\n", out)
 }
 
-// receive is the yardstick: the same stream, and the needed fields read.
+// receive is the baseline: it reads the needed fields of the same stream.
 func receive(b *testing.B, address string) (m measured) {
 	conn, err := grpc.NewClient("passthrough:///"+address, append(dialOptions(), grpc.WithTransportCredentials(insecure.NewCredentials()))...)
 	if err != nil {
@@ -231,7 +231,7 @@ func receive(b *testing.B, address string) (m measured) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	var f frame
+	var f rawMessage
 	defer f.free()
 	var start time.Time
 	for m.Flows < benchFlows {
@@ -251,7 +251,7 @@ func receive(b *testing.B, address string) (m measured) {
 	return m
 }
 
-// ingest takes in the stream as the collector does, to a file.
+// ingest ingests the stream as the collector does, into a file.
 func ingest(b *testing.B, address string) (m measured) {
 	store, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "flows.db"))
 	if err != nil {
@@ -264,7 +264,7 @@ func ingest(b *testing.B, address string) (m measured) {
 		b.Fatal(err)
 	}
 	all := &until{Aggregator: totals, n: benchFlows, done: make(chan struct{})}
-	follower, err := New(Config{Member: "m1", Address: address, Credentials: plain, Resume: store, Evaluators: always(snapshot()), Sink: all, Keep: KeepRefused,
+	follower, err := New(Config{Member: "m1", Address: address, Credentials: plain, Resume: store, Evaluators: always(snapshot()), Sink: all, RawFlows: RawFlowsRefused,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Log: log})
 	if err != nil {
 		b.Fatal(err)
@@ -290,7 +290,7 @@ func ingest(b *testing.B, address string) (m measured) {
 	return m
 }
 
-// until tells when so many were taken.
+// until is a Sink that signals when a number of connections was counted.
 type until struct {
 	*rollup.Aggregator
 	n     int
@@ -298,17 +298,17 @@ type until struct {
 	done  chan struct{}
 }
 
-func (u *until) Take(t *audit.Taken) {
+func (u *until) Add(t *audit.Event) {
 	if u.start.IsZero() {
 		u.start = time.Now()
 	}
-	u.Aggregator.Take(t)
+	u.Aggregator.Add(t)
 	if u.n--; u.n == 0 {
 		close(u.done)
 	}
 }
 
-// peak is the most memory that the process had, in MB.
+// peak returns the peak memory of the process in MB.
 func peak(b *testing.B) float64 {
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -329,7 +329,7 @@ func peak(b *testing.B) float64 {
 	return 0
 }
 
-// benchLines are many lines of Hubble's exporter, read again and again as a stream, each time as new flows.
+// benchLines is a stream that repeats many lines of Hubble's exporter, each time as new flows.
 type benchLines struct {
 	lines  []encodedFlow
 	n, i   int
@@ -375,7 +375,7 @@ func (l *benchLines) Read(p []byte) (n int, err error) {
 	return n, nil
 }
 
-// BenchmarkLines takes in lines of Hubble's exporter, from a stream to roll-ups in SQLite.
+// BenchmarkLines ingests lines of Hubble's exporter, from a stream to roll-ups in SQLite.
 func BenchmarkLines(b *testing.B) {
 	const lines = 1_000_000
 	store, err := sqlite.Open(b.Context(), filepath.Join(b.TempDir(), "flows.db"))
@@ -394,7 +394,7 @@ func BenchmarkLines(b *testing.B) {
 			b.Fatal(err)
 		}
 		follower, err := New(Config{Member: member, Lines: &exporter.Stream{R: &benchLines{lines: encoded, n: lines}}, Resume: store, Evaluators: always(snapshot()),
-			Sink: totals, Keep: KeepRefused, Metrics: NewMetrics(prometheus.NewRegistry()), Log: log})
+			Sink: totals, RawFlows: RawFlowsRefused, Metrics: NewMetrics(prometheus.NewRegistry()), Log: log})
 		if err != nil {
 			b.Fatal(err)
 		}

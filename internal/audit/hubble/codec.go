@@ -13,42 +13,42 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// frame is a message as it came, valid until the next one is received into it.
-type frame struct {
-	held mem.Buffer
-	own  []byte
+// rawMessage is an encoded message. It is valid until the next one is received into it.
+type rawMessage struct {
+	buffer mem.Buffer
+	copied []byte
 }
 
-// bytes of the message. They must not be changed.
-func (f *frame) bytes() []byte {
-	if f.held != nil {
-		return f.held.ReadOnlyData()
+// bytes returns the encoded message. The caller must not change it.
+func (f *rawMessage) bytes() []byte {
+	if f.buffer != nil {
+		return f.buffer.ReadOnlyData()
 	}
-	return f.own
+	return f.copied
 }
 
-// take keeps the message without a copy where it lies in one piece.
-func (f *frame) take(data mem.BufferSlice) {
+// set stores the message, without a copy if it is in one buffer.
+func (f *rawMessage) set(data mem.BufferSlice) {
 	f.free()
 	if len(data) == 1 {
 		data[0].Ref()
-		f.held = data[0]
+		f.buffer = data[0]
 		return
 	}
-	f.own = f.own[:0]
+	f.copied = f.copied[:0]
 	for _, piece := range data {
-		f.own = append(f.own, piece.ReadOnlyData()...)
+		f.copied = append(f.copied, piece.ReadOnlyData()...)
 	}
 }
 
-func (f *frame) free() {
-	if f.held != nil {
-		f.held.Free()
-		f.held = nil
+func (f *rawMessage) free() {
+	if f.buffer != nil {
+		f.buffer.Free()
+		f.buffer = nil
 	}
 }
 
-// rawCodec hands responses over as bytes: what is needed of a flow is a small part of it.
+// rawCodec is a gRPC codec that returns responses undecoded, because only a small part of each flow is needed.
 type rawCodec struct{}
 
 func (rawCodec) Name() string { return "proto" }
@@ -66,23 +66,24 @@ func (rawCodec) Marshal(v any) (mem.BufferSlice, error) {
 }
 
 func (rawCodec) Unmarshal(data mem.BufferSlice, v any) error {
-	f, ok := v.(*frame)
+	f, ok := v.(*rawMessage)
 	if !ok {
 		return fmt.Errorf("a response of type %T is no frame", v)
 	}
-	f.take(data)
+	f.set(data)
 	return nil
 }
 
-// Windows of the stream and the connection, and the size of a read: with gRPC's own of 64 KiB a fast sender waits for
-// permission most of the time.
+// windowSize is the flow-control window of the stream and the connection, and readSize the size of a read, in bytes. With gRPC's
+// default of 64 KiB a fast sender is blocked most of the time.
 const (
 	windowSize = 4 << 20
 	readSize   = 128 << 10
 )
 
-// flowsSince asks for verdicts at destinations, for traces, and for what proxies report at destinations. It uses only the filters that every observer has: a smaller
-// one refuses what it does not know. Servers that ignore filters send more; the intake looks again at everything.
+// flowsSince returns a request for verdicts at destinations, for traces, and for proxy reports at destinations. It uses only
+// filters that every observer supports: an observer that supports fewer rejects the request. Servers that ignore filters send
+// more flows, so the ingester filters again.
 func flowsSince(since time.Time) *observerpb.GetFlowsRequest {
 	return &observerpb.GetFlowsRequest{
 		Follow: true,
@@ -95,7 +96,7 @@ func flowsSince(since time.Time) *observerpb.GetFlowsRequest {
 	}
 }
 
-// getFlows opens the stream of flows.
+// getFlows opens the stream of flows with the request.
 func getFlows(ctx context.Context, conn *grpc.ClientConn, request *observerpb.GetFlowsRequest) (grpc.ClientStream, error) {
 	stream, err := conn.NewStream(ctx, &grpc.StreamDesc{ServerStreams: true}, observerpb.Observer_GetFlows_FullMethodName, grpc.ForceCodecV2(rawCodec{}))
 	if err != nil {

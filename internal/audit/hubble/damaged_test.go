@@ -15,9 +15,10 @@ import (
 	"github.com/acp-io/acp/internal/audit/exporter"
 )
 
-// TestADamagedFileKeepsNobodyWaiting: a rotated file that cannot be read is a loss of unknown size, said in the log and a metric,
-// and what comes after it is counted. Who goes on after it does not say it again.
-func TestADamagedFileKeepsNobodyWaiting(t *testing.T) {
+// TestDamagedFileIsALossOfUnknownSize verifies that a rotated file that cannot be read is recorded as a loss of unknown size, in
+// the log and in a metric, that the files after it are counted, and that a follower that resumes after it does not report it
+// again.
+func TestDamagedFileIsALossOfUnknownSize(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "events.log")
 	lines := func(name string, from, to int) {
@@ -40,18 +41,18 @@ func TestADamagedFileKeepsNobodyWaiting(t *testing.T) {
 	}
 	lines("events.log", 200, 400)
 
-	l := newLedger()
+	l := newMemorySink()
 	var log bytes.Buffer
 	cfg := config("", l)
 	cfg.Lines, cfg.Log = &exporter.File{Path: path, Poll: time.Millisecond}, slog.New(slog.NewTextHandler(&log, nil))
 	_, stop := start(t, cfg)
-	l.until(t, "what is readable", func(l *ledger) bool { return l.takenIn == 300 })
+	l.until(t, "what is readable", func(l *memorySink) bool { return l.takenIn == 300 })
 	stop()
 	wantEdges(t, l, map[audit.Edge]int64{edge(): 300})
 	loss := audit.Loss{Cluster: "m1", Reason: audit.LossGap, From: at(99), To: rotated}
 	wantLosses(t, l, loss)
 	if n := testutil.ToFloat64(cfg.Metrics.damaged.WithLabelValues("m1")); n != 1 {
-		t.Errorf("the metric counts %v damaged files, want 1", n)
+		t.Errorf("got %v damaged files in the metric, want 1", n)
 	}
 	if !strings.Contains(log.String(), filepath.Base(damaged)) {
 		t.Errorf("the log does not name the file:\n%s", &log)
@@ -59,7 +60,7 @@ func TestADamagedFileKeepsNobodyWaiting(t *testing.T) {
 
 	lines("events.log", 200, 410)
 	_, stop = start(t, cfg)
-	l.until(t, "what came later", func(l *ledger) bool { return l.takenIn == 310 })
+	l.until(t, "what came later", func(l *memorySink) bool { return l.takenIn == 310 })
 	stop()
 	wantEdges(t, l, map[audit.Edge]int64{edge(): 310})
 	wantLosses(t, l, loss)

@@ -1,6 +1,6 @@
-// Package hubble owns the way of flows from a member's Hubble (relay or agent) to counted connections: it follows the
-// observer's gRPC API over mutual TLS, or the lines of its exporter, resumes without counting twice, records what was lost,
-// reads of a flow only what counts, and decides it with the policies of its time; what endpoints mean and what pairs of them
-// come to is remembered within bounds. Of Cilium it imports the generated API types only. It may import internal/audit, and knows no store and
-// no Kubernetes client.
+// Package hubble turns the flows of a member's Hubble into counted connections. It follows the observer's gRPC API (relay or
+// agent) over mutual TLS, or the lines of Hubble's exporter. It resumes without counting twice, records lost flows, decodes only
+// the needed fields of a flow, and decides it by the policies of its time. Decoded endpoints and the decisions of endpoint pairs
+// are cached within bounds. The package imports only the generated API types of Cilium. It may import internal/audit, and neither
+// stores nor Kubernetes clients.
 package hubble

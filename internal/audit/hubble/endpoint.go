@@ -19,7 +19,7 @@ const (
 	labelNamespace = "io.kubernetes.pod.namespace"
 )
 
-// endpointParts are what is needed of an encoded endpoint.
+// endpointParts are the needed fields of an encoded endpoint.
 type endpointParts struct {
 	namespace, cluster string
 	labels             []string
@@ -36,8 +36,8 @@ func (p *endpointParts) validate() error {
 	return nil
 }
 
-// endpoint reads the labels of an identity. An endpoint whose identity is not known is nobody: only "*" matches it. The
-// address and the port belong to the event.
+// endpoint derives the endpoint from the labels of its identity. An endpoint with an unknown identity is reserved, and only "*"
+// matches it. Address and port belong to the event and stay empty.
 func (p *endpointParts) endpoint() audit.Endpoint {
 	out := audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown", Namespace: p.namespace, Cluster: p.cluster}
 	labels := map[string]string{}
@@ -48,7 +48,7 @@ func (p *endpointParts) endpoint() audit.Endpoint {
 			k, v, _ := strings.Cut(l[len(prefixK8s):], "=")
 			labels[k] = v
 		case strings.HasPrefix(l, prefixReserved):
-			// Hubble writes "reserved:host"; some versions add "=".
+			// Hubble writes "reserved:host"; some versions append "=".
 			reserved[strings.TrimSuffix(l[len(prefixReserved):], "=")] = true
 		case strings.HasPrefix(l, prefixCIDR):
 			reserved["world"] = true
@@ -74,7 +74,7 @@ func (p *endpointParts) endpoint() audit.Endpoint {
 	return out
 }
 
-// firstReserved names an identity by one label, always the same of several.
+// firstReserved returns the alphabetically first label, so that an identity with several labels always gets the same name.
 func firstReserved(reserved map[string]bool) string {
 	best := ""
 	for name := range reserved {
@@ -85,28 +85,28 @@ func firstReserved(reserved map[string]bool) string {
 	return best
 }
 
-// maxEndpoints bounds the remembered endpoints, and maxEncoded how long one may be to be remembered.
+// maxEndpoints bounds the number of cached endpoints, and maxEncoded the length in bytes of an encoded endpoint that is cached.
 const (
 	maxEndpoints = 40_000
 	maxEncoded   = 4096
 )
 
-// endpoints remembers what encoded endpoints mean: a fleet has far fewer of them than flows. Those that mean the same, such
-// as the pods of one workload, are one, so that what is remembered about pairs of them is little. One that is read again
-// after the memory was full is a new one, so what is remembered about pairs of them must be dropped with it.
+// endpoints caches decoded endpoints: a fleet has far fewer of them than flows. Encodings with the same meaning, such as the pods
+// of one workload, share one value, so that few pairs of endpoints have to be cached. When the cache is full it is cleared, and
+// the same endpoint gets a new pointer; decisions that are cached by pairs of pointers must then be dropped by onReset.
 type endpoints struct {
-	limit   int
-	known   map[string]*audit.Endpoint // as they are encoded
-	alike   map[string]*audit.Endpoint // by their meaning
-	dropped func()
+	limit      int
+	byEncoding map[string]*audit.Endpoint // by encoding
+	byKey      map[string]*audit.Endpoint // by canonical key
+	onReset    func()
 }
 
 func newEndpoints(limit int, dropped func()) *endpoints {
-	return &endpoints{limit: limit, known: map[string]*audit.Endpoint{}, alike: map[string]*audit.Endpoint{}, dropped: dropped}
+	return &endpoints{limit: limit, byEncoding: map[string]*audit.Endpoint{}, byKey: map[string]*audit.Endpoint{}, onReset: dropped}
 }
 
-// meaning is everything that an encoded endpoint says, without ambiguity.
-func meaning(e *audit.Endpoint) string {
+// canonicalKey returns a text that is equal for endpoints with equal content, and only for those.
+func canonicalKey(e *audit.Endpoint) string {
 	b := []byte(e.Kind)
 	for _, part := range []string{e.Identity, e.Namespace, e.Cluster} {
 		b = strconv.AppendQuote(b, part)
@@ -117,12 +117,13 @@ func meaning(e *audit.Endpoint) string {
 	return string(b)
 }
 
-// of returns the endpoint, nearly always the same pointer for the same bytes. It must not be changed.
-func (c *endpoints) of(encoded []byte) (*audit.Endpoint, error) {
-	if e := c.known[string(encoded)]; e != nil {
+// get decodes the endpoint. It nearly always returns the same pointer for the same bytes. The caller must not change the
+// endpoint.
+func (c *endpoints) get(encoded []byte) (*audit.Endpoint, error) {
+	if e := c.byEncoding[string(encoded)]; e != nil {
 		return e, nil
 	}
-	parts, err := readEndpoint(encoded)
+	parts, err := parseEndpoint(encoded)
 	if err != nil {
 		return nil, err
 	}
@@ -130,16 +131,16 @@ func (c *endpoints) of(encoded []byte) (*audit.Endpoint, error) {
 	if len(encoded) > maxEncoded {
 		return &e, nil
 	}
-	if len(c.known) >= c.limit {
-		c.known, c.alike = map[string]*audit.Endpoint{}, map[string]*audit.Endpoint{}
-		c.dropped()
+	if len(c.byEncoding) >= c.limit {
+		c.byEncoding, c.byKey = map[string]*audit.Endpoint{}, map[string]*audit.Endpoint{}
+		c.onReset()
 	}
-	m := meaning(&e)
-	same := c.alike[m]
+	m := canonicalKey(&e)
+	same := c.byKey[m]
 	if same == nil {
 		same = &e
-		c.alike[m] = same
+		c.byKey[m] = same
 	}
-	c.known[string(encoded)] = same
+	c.byEncoding[string(encoded)] = same
 	return same, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Event types of Cilium's monitor, see pkg/monitor/api/types.go there.
+// These are the event types of Cilium's monitor, see pkg/monitor/api/types.go in Cilium.
 const (
 	eventDrop    = 1
 	eventTrace   = 4
@@ -24,36 +24,36 @@ const (
 	eventL7      = 129
 )
 
-// event is what is needed of one flow, whatever it came as. Its bytes lie in the buffer that it was read from.
+// event holds the needed fields of one flow, from either encoding. Its byte slices point into the buffer from which it was read.
 type event struct {
-	// seconds and nanos since 1970; timed tells that they are there and in range.
+	// seconds and nanos are the time since 1970; timed reports whether they are present and in range.
 	seconds int64
 	nanos   int32
 	timed   bool
 
-	uuid, node []byte
-	verdict    flowpb.Verdict
-	kind, sub  int32
-	direction  flowpb.TrafficDirection
-	reply      reply
-	point      flowpb.TraceObservationPoint
-	reason     flowpb.TraceReason
+	uuid, node    []byte
+	verdict       flowpb.Verdict
+	kind, subType int32
+	direction     flowpb.TrafficDirection
+	reply         reply
+	point         flowpb.TraceObservationPoint
+	reason        flowpb.TraceReason
 
-	// source and destination are addresses as text; from and to are endpoints in the encoding of the event.
+	// source and destination are addresses as text; from and to are encoded endpoints.
 	source, destination []byte
 	from, to            []byte
-	// l4 is the transport layer as encoded, for an identity where there is no uuid.
+	// l4 is the encoded transport layer. It is part of the identity of an event without a UUID.
 	l4                          []byte
 	transport                   transport
 	sourcePort, destinationPort uint32
-	// l7 is what a proxy reports; method and url are those of an HTTP request.
+	// l7 is the type of a proxy's report; method and url are those of an HTTP request.
 	l7          flowpb.L7FlowType
 	method, url []byte
-	// ingress, egress and undirected are how many flows an aggregate stands for.
+	// ingress, egress and undirected are the numbers of flows that an aggregated event stands for.
 	ingress, egress, undirected uint32
 }
 
-// reply is a boolean that may be missing.
+// reply is an optional boolean.
 type reply uint8
 
 const (
@@ -62,7 +62,7 @@ const (
 	replyYes
 )
 
-// transport is a protocol as Hubble's Layer4 numbers it; 0: none.
+// transport is a protocol with the number that it has in Hubble's Layer4; 0 means none.
 type transport uint8
 
 const (
@@ -71,12 +71,12 @@ const (
 	transportICMPv4 transport = 3
 	transportICMPv6 transport = 4
 	transportSCTP   transport = 5
-	// The policy model does not know them, and they have no name in it.
+	// The policy model has no names for VRRP and IGMP.
 	transportVRRP transport = 6
 	transportIGMP transport = 7
 )
 
-// protocols are the words of the policy model; what it does not know (ICMP) keeps its own name.
+// protocols maps transports to the protocols of the policy model. ICMP, which the model does not have, keeps its own name.
 var protocols = [...]v1alpha1.Protocol{
 	transportTCP: v1alpha1.ProtocolTCP, transportUDP: v1alpha1.ProtocolUDP, transportSCTP: v1alpha1.ProtocolSCTP,
 	transportICMPv4: "ICMP", transportICMPv6: "ICMPv6",
@@ -89,43 +89,44 @@ func (t transport) protocol() v1alpha1.Protocol {
 	return ""
 }
 
-// skip says why an event counts for nothing.
+// skip is the reason why an event is not counted.
 type skip uint8
 
 const (
 	skipNone         skip = iota
-	skipDrop              // its verdict event says the same
-	skipL7                // its connection was counted, or it is no request that a resource's actions are about
-	skipEvent             // sockets, debugging, captures
-	skipEgress            // the destination's side counts
-	skipReply             // not the direction of the connection
+	skipDrop              // the verdict event of the same packet is counted instead
+	skipL7                // its connection was counted, or it is no request that a resource's actions match
+	skipEvent             // an event of a socket, of debugging or of a packet capture
+	skipEgress            // the event at the destination is counted instead
+	skipReply             // a packet against the direction of the connection
 	skipReplyUnknown      // a trace that may be a reply
-	skipPassing           // a trace that is not at the destination
+	skipPassing           // a trace that was not taken at the destination
 	skipKnown             // its connection was counted
-	skipForgotten         // its connection may have been counted, before a restart or before it was forgotten
-	skips
+	skipForgotten         // its connection may have been counted before a restart, or before its entry was dropped
+	skipCount
 )
 
-var skipNames = [skips]string{skipDrop: "drop", skipL7: "l7", skipEvent: "event", skipEgress: "egress", skipReply: "reply",
+var skipNames = [skipCount]string{skipDrop: "drop", skipL7: "l7", skipEvent: "event", skipEgress: "egress", skipReply: "reply",
 	skipReplyUnknown: "unsure", skipPassing: "passing", skipKnown: "known",
 	skipForgotten: "forgotten"}
 
-// class is what an event can count as.
+// class is the kind of occurrence that an event represents.
 type class int
 
 const (
 	classNone class = iota
-	// classVerdict: the opening of a connection, decided.
+	// classVerdict is the opening of a connection with a policy verdict.
 	classVerdict
-	// classOpened: the opening of a connection that no policy looked at, if no verdict came before.
+	// classOpened is the opening of a connection without a policy verdict; it counts if no verdict came before.
 	classOpened
-	// classTraffic: a packet of a connection that may have been opened long ago.
+	// classTraffic is a packet of a connection that may have been opened long ago.
 	classTraffic
-	// classRequest: a request in a connection that counts by itself.
+	// classRequest is a request in a connection, which is counted by itself.
 	classRequest
 )
 
-// classify tells what the event is. The direction is trusted on verdicts only: a trace of a client's first packet says EGRESS.
+// classify returns the event's class, or why it is skipped. It uses the direction of verdicts only: the trace of a client's first
+// packet has the direction EGRESS.
 func (e *event) classify() (class, skip) {
 	switch e.kind {
 	case eventVerdict:
@@ -161,7 +162,7 @@ func (e *event) classifyL7() (class, skip) {
 func (e *event) classifyTrace() (class, skip) {
 	switch {
 	case e.point == flowpb.TraceObservationPoint_TO_ENDPOINT:
-	case e.point == flowpb.TraceObservationPoint_UNKNOWN_POINT && e.sub == 0: // older agents: 0 is "to endpoint"
+	case e.point == flowpb.TraceObservationPoint_UNKNOWN_POINT && e.subType == 0: // older agents: 0 means "to endpoint"
 	default:
 		return classNone, skipPassing
 	}
@@ -182,7 +183,7 @@ func (e *event) classifyTrace() (class, skip) {
 
 func (e *event) time() time.Time { return time.Unix(e.seconds, int64(e.nanos)).UTC() }
 
-// Bounds of a timestamp: the years 1 to 9999, as protobuf has them.
+// minSeconds and maxSeconds bound a protobuf timestamp: the years 1 to 9999.
 const (
 	minSeconds = -62135596800
 	maxSeconds = 253402300799
@@ -194,15 +195,16 @@ func validTime(seconds int64, nanos int32) bool {
 
 var errUnreadable = errors.New("unreadable flow")
 
-// addresses reads both ends. The error, errUnreadable, says which part of the event is missing.
+// addresses parses the addresses of both ends. It returns an error that wraps errUnreadable if the event lacks a valid time, an
+// address or a known protocol.
 func (e *event) addresses() (source, destination netip.Addr, err error) {
 	if !e.timed {
 		return source, destination, fmt.Errorf("%w: it has no valid time", errUnreadable)
 	}
-	if source, err = netip.ParseAddr(view(e.source)); err != nil {
+	if source, err = netip.ParseAddr(unsafeString(e.source)); err != nil {
 		return source, destination, fmt.Errorf("%w: its source address is %q", errUnreadable, e.source)
 	}
-	if destination, err = netip.ParseAddr(view(e.destination)); err != nil {
+	if destination, err = netip.ParseAddr(unsafeString(e.destination)); err != nil {
 		return source, destination, fmt.Errorf("%w: its destination address is %q", errUnreadable, e.destination)
 	}
 	if e.transport.protocol() == "" {
@@ -211,15 +213,15 @@ func (e *event) addresses() (source, destination netip.Addr, err error) {
 	return source, destination, nil
 }
 
-// view is the bytes as a string that must not outlive them.
-func view(b []byte) string {
+// unsafeString returns the bytes as a string without a copy. The string must not outlive the bytes.
+func unsafeString(b []byte) string {
 	return unsafe.String(unsafe.SliceData(b), len(b)) //nolint:gosec // two copies less for every flow; the callers parse it and keep nothing
 }
 
-// text keeps bytes that the buffer will lose.
-func text(b []byte) string { return strings.ToValidUTF8(string(b), "�") }
+// copyString returns a copy of the bytes as valid UTF-8, for use after the buffer is reused.
+func copyString(b []byte) string { return strings.ToValidUTF8(string(b), "�") }
 
-// port keeps what fits: a larger number is no port.
+// port returns the number as a port; 0 if it exceeds 65535.
 func port(n uint32) uint16 {
 	if n > 65535 {
 		return 0
@@ -227,7 +229,7 @@ func port(n uint32) uint16 {
 	return uint16(n)
 }
 
-// verdictOf is the dataplane's verdict in the words of the audit.
+// verdictOf converts the dataplane's verdict to an audit.Verdict.
 func verdictOf(v flowpb.Verdict) audit.Verdict {
 	switch v {
 	case flowpb.Verdict_FORWARDED, flowpb.Verdict_REDIRECTED, flowpb.Verdict_TRANSLATED:
@@ -240,7 +242,8 @@ func verdictOf(v flowpb.Verdict) audit.Verdict {
 	return audit.VerdictUnknown
 }
 
-// count is how many connections the event stands for. The directions are added, because a trace's is not to be trusted.
+// count returns the number of connections that the event stands for. The directions of traces are added up, because the direction
+// of a trace is not reliable.
 func (e *event) count() int64 {
 	n := int64(e.ingress)
 	if e.kind == eventTrace {
@@ -249,8 +252,7 @@ func (e *event) count() int64 {
 	return max(n, 1)
 }
 
-// identity is a number that is the same whenever the event is delivered. Flows have a UUID; without one, what describes
-// them must do.
+// identity returns a hash that is the same each time the event is delivered: of its UUID, or, without one, of its content.
 func (e *event) identity() uint64 {
 	if len(e.uuid) > 0 {
 		return xxhash.Sum64(e.uuid)
@@ -260,7 +262,7 @@ func (e *event) identity() uint64 {
 	b = binary.BigEndian.AppendUint32(b, uint32(e.nanos))
 	b = binary.BigEndian.AppendUint32(b, uint32(e.verdict))
 	b = binary.BigEndian.AppendUint32(b, uint32(e.kind))
-	b = binary.BigEndian.AppendUint32(b, uint32(e.sub))
+	b = binary.BigEndian.AppendUint32(b, uint32(e.subType))
 	for _, part := range [][]byte{e.node, e.source, e.destination, e.l4} {
 		b = append(append(b, part...), 0)
 	}
@@ -270,7 +272,7 @@ func (e *event) identity() uint64 {
 	return xxhash.Sum64(b)
 }
 
-// connection is a number for the connection that the event belongs to.
+// connection returns a hash that identifies the connection of the event by its addresses, ports and protocol.
 func (e *event) connection() uint64 {
 	var room [128]byte
 	b := append(append(room[:0], e.source...), 0)

@@ -36,10 +36,10 @@ func TestEndpointOf(t *testing.T) {
 			&flowpb.Endpoint{Labels: []string{"container:com.trip/appid=888", "com.trip/appid=888"}},
 			audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"},
 		},
-		"World":     {"outside the fleet, in no cluster", &flowpb.Endpoint{ClusterName: "m1", Labels: []string{"reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"World":     {"an address outside the fleet has no cluster", &flowpb.Endpoint{ClusterName: "m1", Labels: []string{"reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
 		"World4":    {"the name in dual-stack clusters", &flowpb.Endpoint{Labels: []string{"reserved:world-ipv4"}}, audit.Endpoint{Kind: audit.KindOutside}},
-		"CIDR":      {"an identity of a range", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.0/8", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
-		"APIServer": {"outside the fleet, known by name too", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.1/32", "reserved:kube-apiserver", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"CIDR":      {"the identity of an address range", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.0/8", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
+		"APIServer": {"outside the fleet, with a further reserved name", &flowpb.Endpoint{Labels: []string{"cidr:10.0.0.1/32", "reserved:kube-apiserver", "reserved:world"}}, audit.Endpoint{Kind: audit.KindOutside}},
 		"Host": {
 			"the own node, also where the API server runs on it",
 			&flowpb.Endpoint{Labels: []string{"reserved:kube-apiserver", "reserved:host"}},
@@ -50,9 +50,9 @@ func TestEndpointOf(t *testing.T) {
 			&flowpb.Endpoint{Labels: []string{"reserved:remote-node", "cidr:10.0.0.1/32"}},
 			audit.Endpoint{Kind: audit.KindReserved, Identity: "remote-node"},
 		},
-		"PodInInit": {"a pod without an identity yet is nobody", &flowpb.Endpoint{Labels: []string{"reserved:init", "k8s:com.trip/appid=888"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "init"}},
-		"WorldPod":  {"a pod never gets the rights of an address", &flowpb.Endpoint{Labels: []string{"reserved:world", "k8s:a=b"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "world"}},
-		"Nothing":   {"not even an endpoint", nil, audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"}},
+		"PodInInit": {"a pod without an identity yet is reserved", &flowpb.Endpoint{Labels: []string{"reserved:init", "k8s:com.trip/appid=888"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "init"}},
+		"WorldPod":  {"a pod never counts as an address", &flowpb.Endpoint{Labels: []string{"reserved:world", "k8s:a=b"}}, audit.Endpoint{Kind: audit.KindReserved, Identity: "world"}},
+		"Nothing":   {"there is no endpoint", nil, audit.Endpoint{Kind: audit.KindReserved, Identity: "unknown"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(tc.want, endpointOf(tc.in), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
@@ -62,7 +62,7 @@ func TestEndpointOf(t *testing.T) {
 	}
 }
 
-func TestEndpointsThatMeanTheSameAreOne(t *testing.T) {
+func TestEqualEndpointsShareOneValue(t *testing.T) {
 	dropped := 0
 	known := newEndpoints(6, func() { dropped++ })
 	of := func(e *flowpb.Endpoint) *audit.Endpoint {
@@ -70,7 +70,7 @@ func TestEndpointsThatMeanTheSameAreOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := known.of(b)
+		got, err := known.get(b)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -85,7 +85,7 @@ func TestEndpointsThatMeanTheSameAreOne(t *testing.T) {
 	}
 	first := of(pod("web-1"))
 	if of(pod("web-22")) != first {
-		t.Error("two pods of one workload are remembered apart")
+		t.Error("two pods of one workload have different pointers, want the same")
 	}
 	for name, change := range map[string]func(*flowpb.Endpoint){
 		"Label":     func(e *flowpb.Endpoint) { e.Labels[1] = "k8s:b=3" },
@@ -94,15 +94,15 @@ func TestEndpointsThatMeanTheSameAreOne(t *testing.T) {
 		"Cluster":   func(e *flowpb.Endpoint) { e.ClusterName = "m2" },
 	} {
 		if of(pod("web-1", change)) == first {
-			t.Errorf("an endpoint that differs in its %s is the same", name)
+			t.Errorf("an endpoint that differs in its %s has the same pointer", name)
 		}
 	}
 	if dropped != 0 {
-		t.Fatal("the memory was dropped before it was full")
+		t.Fatal("the cache was cleared before it was full")
 	}
 	of(pod("web-333"))
 	if again := of(pod("web-1")); dropped != 1 || again == first {
-		t.Errorf("dropped %d times, want once, and nothing of before be used", dropped)
+		t.Errorf("got %d resets, want 1 and new pointers after it", dropped)
 	}
 }
 
@@ -117,12 +117,12 @@ func TestProtocols(t *testing.T) {
 		"SCTP":   {"ports of their own", &flowpb.Layer4{Protocol: &flowpb.Layer4_SCTP{SCTP: &flowpb.SCTP{DestinationPort: 7}}}, "SCTP", 7},
 		"ICMP":   {"no port", &flowpb.Layer4{Protocol: &flowpb.Layer4_ICMPv4{ICMPv4: &flowpb.ICMPv4{Type: 8}}}, "ICMP", 0},
 		"ICMPv6": {"no port", &flowpb.Layer4{Protocol: &flowpb.Layer4_ICMPv6{ICMPv6: &flowpb.ICMPv6{Type: 128}}}, "ICMPv6", 0},
-		"Large":  {"a number that is no port must not become another port", &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{DestinationPort: 65536 + 6379}}}, "TCP", 0},
+		"Large":  {"a number above 65535 must not become another port", &flowpb.Layer4{Protocol: &flowpb.Layer4_TCP{TCP: &flowpb.TCP{DestinationPort: 65536 + 6379}}}, "TCP", 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger()
+			l := newMemorySink()
 			cfg := config("unused", l)
-			take(intakeOf(t, &cfg, audit.Resume{}), verdict(0, func(f *flowpb.Flow) { f.L4 = tc.l4 }))
+			take(ingesterOf(t, &cfg, audit.Resume{}), verdict(0, func(f *flowpb.Flow) { f.L4 = tc.l4 }))
 			want := edge()
 			want.Protocol, want.Port, want.Action = v1alpha1.Protocol(tc.want), tc.port, ""
 			wantEdges(t, l, map[audit.Edge]int64{want: 1})
@@ -154,7 +154,7 @@ func TestIdentify(t *testing.T) {
 	}
 	base := noUUID()
 	if identify(base) != identify(proto.Clone(base).(*flowpb.Flow)) {
-		t.Error("the same flow, delivered again, has another number")
+		t.Error("the same flow has a different identity when it is delivered again")
 	}
 	for name, other := range map[string]*flowpb.Flow{
 		"Port": noUUID(func(f *flowpb.Flow) { f.L4.GetTCP().SourcePort = 1 }),
@@ -164,43 +164,43 @@ func TestIdentify(t *testing.T) {
 		"UUID": verdict(1),
 	} {
 		if identify(base) == identify(other) {
-			t.Errorf("a flow that differs in its %s has the same number", name)
+			t.Errorf("a flow that differs in its %s has the same identity", name)
 		}
 	}
 }
 
-// taken leaves out what a connection that does not count is shown to be.
-func (c *connections) taken(cl class, id uint64, at time.Time) skip {
-	why, _, _ := c.take(cl, id, flowpb.Verdict_FORWARDED, at)
+// observeAt calls observe and returns only why the event does not count.
+func (c *connections) observeAt(cl class, id uint64, at time.Time) skip {
+	why, _, _ := c.observe(cl, id, flowpb.Verdict_FORWARDED, at)
 	return why
 }
 
 func TestConnectionsAreBounded(t *testing.T) {
 	c := newConnections(time.Time{}, 100)
 	for i := range 1000 {
-		c.taken(classVerdict, uint64(i), at(i))
+		c.observeAt(classVerdict, uint64(i), at(i))
 	}
 	if n := len(c.young) + len(c.old); n > c.limit {
-		t.Errorf("%d connections are remembered, the limit is %d", n, c.limit)
+		t.Errorf("got %d connections, want at most %d", n, c.limit)
 	}
-	if why := c.taken(classTraffic, 999, at(999)); why != skipKnown {
-		t.Errorf("the newest connection was forgotten: %q", skipNames[why])
+	if why := c.observeAt(classTraffic, 999, at(999)); why != skipKnown {
+		t.Errorf("got skip reason %q for the newest connection", skipNames[why])
 	}
-	if why := c.taken(classTraffic, 0, at(1000)); why != skipForgotten {
-		t.Errorf("what was forgotten early counts again: %q", skipNames[why])
+	if why := c.observeAt(classTraffic, 0, at(1000)); why != skipForgotten {
+		t.Errorf("got skip reason %q for a connection that was dropped early", skipNames[why])
 	}
 }
 
-func TestConnectionsAreForgottenWhenIdle(t *testing.T) {
+func TestIdleConnectionsAreDropped(t *testing.T) {
 	c := newConnections(time.Time{}, 100)
-	c.taken(classVerdict, 1, t0)
-	c.taken(classTraffic, 2, t0.Add(idle))
-	if why := c.taken(classTraffic, 1, t0.Add(2*idle-time.Second)); why != skipKnown {
-		t.Errorf("a connection was forgotten too early: %q", skipNames[why])
+	c.observeAt(classVerdict, 1, t0)
+	c.observeAt(classTraffic, 2, t0.Add(idleTimeout))
+	if why := c.observeAt(classTraffic, 1, t0.Add(2*idleTimeout-time.Second)); why != skipKnown {
+		t.Errorf("got skip reason %q: the connection was dropped too early", skipNames[why])
 	}
-	c.taken(classTraffic, 2, t0.Add(3*idle))
-	c.taken(classTraffic, 2, t0.Add(5*idle))
-	if why := c.taken(classTraffic, 1, t0.Add(5*idle)); why != skipNone {
-		t.Errorf("a connection that was idle for hours is still remembered: %q", skipNames[why])
+	c.observeAt(classTraffic, 2, t0.Add(3*idleTimeout))
+	c.observeAt(classTraffic, 2, t0.Add(5*idleTimeout))
+	if why := c.observeAt(classTraffic, 1, t0.Add(5*idleTimeout)); why != skipNone {
+		t.Errorf("got skip reason %q: an idle connection is still remembered", skipNames[why])
 	}
 }

@@ -24,14 +24,15 @@ import (
 	"github.com/acp-io/acp/internal/audit/sqlite"
 )
 
-// day is a generated day of a fleet with known truth: what was done, what was lost where, and what is gone for good.
+// day is a generated day of a fleet with known truth: the connections made, the losses reported, and the spans that cannot be
+// recovered.
 type day struct {
 	t       *testing.T
 	r       *rand.Rand
-	now     atomic.Int64 // nanoseconds; the clock of the fleet and of the collector
+	now     atomic.Int64 // in nanoseconds; the clock of the fleet and of the collector
 	members []*memberDay
 	store   *sqlite.Store
-	unsure  *unsureStore
+	unsure  *unreliableStore
 	spool   string
 
 	totals *rollup.Aggregator
@@ -45,14 +46,15 @@ type memberDay struct {
 	address  string
 	n        int
 	last     time.Time
-	// truth counts by edge and hour; lost are events that were reported as lost, gaps the spans that left the ring unread.
+	// truth counts connections by edge and hour; lost is the number of events that were reported as lost; gaps are the spans that
+	// left the ring unread.
 	truth   map[audit.Edge]map[time.Time]int64
 	lost    int64
 	gaps    []audit.Loss
 	arrived *arrivals
 }
 
-// arrivals lets the test wait until the collector has taken in what was sent.
+// arrivals lets the test wait until the collector has ingested what was sent.
 type arrivals struct {
 	*rollup.Aggregator
 	mu    sync.Mutex
@@ -60,8 +62,8 @@ type arrivals struct {
 	grown chan struct{}
 }
 
-func (a *arrivals) Take(t *audit.Taken) {
-	a.Aggregator.Take(t)
+func (a *arrivals) Add(t *audit.Event) {
+	a.Aggregator.Add(t)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if t.Time.After(a.at) {
@@ -83,34 +85,34 @@ func (a *arrivals) until(t *testing.T, at time.Time) {
 		select {
 		case <-grown:
 		case <-time.After(30 * time.Second):
-			t.Fatalf("taken in up to %v, waited in vain for %v", a.at, at)
+			t.Fatalf("got events up to %v, want up to %v", a.at, at)
 		}
 	}
 }
 
-// unsureStore refuses batches, or takes them and loses the answer.
-type unsureStore struct {
+// unreliableStore rejects batches, or stores them and loses the answer.
+type unreliableStore struct {
 	audit.Writer
 	mu   sync.Mutex
 	fail func() (before, after bool)
 }
 
-var errUnsureStore = errors.New("the connection was reset")
+var errLostAnswer = errors.New("the connection was reset")
 
-func (s *unsureStore) Append(ctx context.Context, b *audit.Batch) error {
+func (s *unreliableStore) Append(ctx context.Context, b *audit.Batch) error {
 	s.mu.Lock()
 	before, after := s.fail()
 	s.mu.Unlock()
 	if before {
-		return errUnsureStore
+		return errLostAnswer
 	}
 	if err := s.Writer.Append(ctx, b); err != nil || !after {
 		return err
 	}
-	return errUnsureStore
+	return errLostAnswer
 }
 
-// start starts the collector's parts, as the program does.
+// start starts the parts of the collector, as the program does.
 func (d *day) start() {
 	sp, err := spool.Open(spool.Config{Dir: d.spool, Store: d.unsure, Log: slog.New(slog.DiscardHandler), MinWait: time.Microsecond, MaxWait: time.Microsecond})
 	if err != nil {
@@ -129,7 +131,7 @@ func (d *day) start() {
 			d.t.Fatal(err)
 		}
 		m.arrived = &arrivals{Aggregator: totals, at: r.Position, grown: make(chan struct{})}
-		cfg := config(m.address, newLedger())
+		cfg := config(m.address, newMemorySink())
 		cfg.Member, cfg.Resume, cfg.Sink, cfg.Now, cfg.Members = m.name, sp, m.arrived, d.clock, len(d.members)
 		f, err := New(cfg)
 		if err != nil {
@@ -143,7 +145,7 @@ func (d *day) start() {
 
 func (d *day) clock() time.Time { return time.Unix(0, d.now.Load()).UTC() }
 
-// send lets a member have so many connections, in order, and tells the truth about them.
+// send makes a member report n connections, in order, and adds them to the truth.
 func (d *day) send(m *memberDay, n int, pace time.Duration) {
 	var out []*observerpb.GetFlowsResponse
 	for range n {
@@ -163,20 +165,20 @@ func (d *day) send(m *memberDay, n int, pace time.Duration) {
 			}
 		})
 		switch d.r.IntN(50) {
-		case 0: // lost before the ring, and said so
+		case 0: // lost before the ring, and reported as lost
 			k := int64(1 + d.r.IntN(30))
 			out = append(out, lostResponse(m.last, flowpb.LostEventSource_PERF_EVENT_RING_BUFFER, uint64(k)))
 			m.lost += k
 			continue
-		case 1: // sent twice
+		case 1: // delivered twice
 			out = append(out, flowResponse(f))
-		case 2: // what counts for nothing
+		case 2: // an event that is not counted
 			out = append(out, flowResponse(verdict(m.n, trace(flowpb.TraceReason_REPLY), func(x *flowpb.Flow) { x.Time = f.Time })))
 		}
 		out = append(out, flowResponse(f))
 		m.count(f, count)
 	}
-	// The last one is always a connection, so that the test can wait for it.
+	// The last event is always a connection, so that the test can wait for it.
 	m.n++
 	m.last = m.last.Add(time.Millisecond)
 	d.now.Store(max(d.now.Load(), m.last.UnixNano()))
@@ -198,12 +200,12 @@ func (m *memberDay) count(f *flowpb.Flow, n int64) {
 	}
 }
 
-// moveOn lets the ring of a member forget everything up to some of what nobody has read yet.
+// moveOn drops events from the ring of a member up to a point that nothing has read yet.
 func (d *day) moveOn(m *memberDay) {
 	position := m.last
 	before, lost := m.copyTruth(), m.lost
 	d.send(m, 20+d.r.IntN(50), time.Second)
-	m.truth, m.lost = before, lost // nobody will ever know them
+	m.truth, m.lost = before, lost // these connections cannot be recovered
 	m.observer.mu.Lock()
 	n := len(m.observer.ring)
 	m.observer.mu.Unlock()
@@ -226,7 +228,7 @@ func (m *memberDay) copyTruth() map[audit.Edge]map[time.Time]int64 {
 	return out
 }
 
-// settle waits until all that was sent is in the store.
+// settle waits until everything that was sent is in the store.
 func (d *day) settle() {
 	d.unsure.mu.Lock()
 	fail := d.unsure.fail
@@ -237,7 +239,7 @@ func (d *day) settle() {
 	}
 	for d.totals.Flush(d.t.Context()) != nil || d.sp.Pending() > 0 {
 		if d.t.Context().Err() != nil {
-			d.t.Fatal("the store was never reached")
+			d.t.Fatal("the store was not reachable")
 		}
 	}
 	d.unsure.mu.Lock()
@@ -245,10 +247,9 @@ func (d *day) settle() {
 	d.unsure.mu.Unlock()
 }
 
-// TestADayIsExact: through gRPC, the collector, its spool, the store and the queries, with restarts, crashes, broken
-// streams, answers that got lost, repeated events, and losses of every kind, every connection is counted once or accounted
-// for as lost.
-func TestADayIsExact(t *testing.T) {
+// TestADayIsCountedExactly runs events through gRPC, the collector, its spool, the store and the queries, with restarts, crashes,
+// broken streams, lost answers, repeated events and losses of every kind. Every connection is counted once or recorded as lost.
+func TestADayIsCountedExactly(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 3))
@@ -260,7 +261,7 @@ func TestADayIsExact(t *testing.T) {
 	d := &day{t: t, r: r, store: store, spool: filepath.Join(t.TempDir(), "spool")}
 	d.now.Store(t0.UnixNano())
 	fails := rand.New(rand.NewPCG(seed, 4))
-	d.unsure = &unsureStore{Writer: store, fail: func() (bool, bool) { return fails.IntN(3) == 0, fails.IntN(3) == 0 }}
+	d.unsure = &unreliableStore{Writer: store, fail: func() (bool, bool) { return fails.IntN(3) == 0, fails.IntN(3) == 0 }}
 	for _, name := range []string{"m1", "m2", "m3"} {
 		m := &memberDay{name: name, observer: newObserver(), last: t0, truth: map[audit.Edge]map[time.Time]int64{}}
 		m.address = serve(t, m.observer, insecure.NewCredentials())
@@ -273,23 +274,23 @@ func TestADayIsExact(t *testing.T) {
 			d.send(m, 10+r.IntN(40), pace)
 		}
 		switch r.IntN(6) {
-		case 0: // killed, with whatever was in memory
+		case 0: // the process is killed, with everything in memory
 			d.stop()
 			d.start()
-		case 1: // killed after it has taken in everything, and stored what it could
+		case 1: // the process is killed after it has ingested everything and stored what it could
 			for _, m := range d.members {
 				m.arrived.until(t, m.last)
 			}
 			_ = d.totals.Flush(t.Context()) // the answer may be lost
 			d.stop()
 			d.start()
-		case 2: // a relay is restarted
+		case 2: // a relay restarts
 			m := d.members[r.IntN(len(d.members))]
 			m.observer.breakBefore(m.observer.base + 1)
 			m.observer.breakBefore(0)
 		case 3:
 			_ = d.totals.Flush(t.Context()) // the answer may be lost
-		case 4: // away for so long that a ring has moved on
+		case 4: // the collector is away for so long that a ring drops events
 			d.settle()
 			d.stop()
 			d.moveOn(d.members[r.IntN(len(d.members))])
@@ -348,7 +349,7 @@ func (d *day) check(m *memberDay) {
 			case audit.LossGap:
 				gaps = append(gaps, l)
 			default:
-				d.t.Errorf("%s: a loss that was none: %+v", m.name, l)
+				d.t.Errorf("%s: unexpected loss: %+v", m.name, l)
 			}
 		}
 		if q.Cursor = page.Next; q.Cursor == "" {
@@ -356,7 +357,7 @@ func (d *day) check(m *memberDay) {
 		}
 	}
 	if lost != m.lost {
-		d.t.Errorf("%s: %d events are recorded as lost, %d were", m.name, lost, m.lost)
+		d.t.Errorf("%s: got %d events recorded as lost, want %d", m.name, lost, m.lost)
 	}
 	for _, want := range m.gaps {
 		covered := false
@@ -364,10 +365,10 @@ func (d *day) check(m *memberDay) {
 			covered = covered || !g.From.After(want.From.Truncate(time.Microsecond)) && !g.To.Before(want.To.Truncate(time.Microsecond))
 		}
 		if !covered {
-			d.t.Errorf("%s: nothing says that flows between %v and %v are missing: %+v", m.name, want.From, want.To, gaps)
+			d.t.Errorf("%s: no gap covers %v to %v: got %+v", m.name, want.From, want.To, gaps)
 		}
 	}
 	if len(gaps) > len(m.gaps) {
-		d.t.Errorf("%s: %d gaps, of which %d were: %+v", m.name, len(gaps), len(m.gaps), gaps)
+		d.t.Errorf("%s: got %d gaps, want %d: %+v", m.name, len(gaps), len(m.gaps), gaps)
 	}
 }

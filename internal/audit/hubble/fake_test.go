@@ -29,10 +29,10 @@ var t0 = time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC)
 
 func clock() time.Time { return t0 }
 
-// at is the time of the i-th flow; 10 a second, long enough for the first ones to leave the overlap.
+// at returns the time of the i-th flow: ten flows a second, over long enough for the first ones to leave the overlap.
 func at(i int) time.Time { return t0.Add(-time.Hour + time.Duration(i)*100*time.Millisecond) }
 
-// verdict is the event of one connection, from an own source port.
+// verdict returns the verdict event of one connection, from a source port of its own.
 func verdict(i int, change ...func(*flowpb.Flow)) *flowpb.Flow {
 	f := &flowpb.Flow{
 		Uuid: fmt.Sprintf("flow-%d", i), Time: timestamppb.New(at(i)), NodeName: "n1", Verdict: flowpb.Verdict_FORWARDED,
@@ -53,7 +53,7 @@ func trace(reason flowpb.TraceReason) func(*flowpb.Flow) {
 	return func(f *flowpb.Flow) {
 		f.Uuid += "-trace"
 		f.EventType = &flowpb.CiliumEventType{Type: eventTrace}
-		f.TrafficDirection = flowpb.TrafficDirection_EGRESS // as a live agent says of a client's first packet
+		f.TrafficDirection = flowpb.TrafficDirection_EGRESS // like a live agent for a client's first packet
 		f.TraceObservationPoint = flowpb.TraceObservationPoint_TO_ENDPOINT
 		f.TraceReason = reason
 	}
@@ -63,32 +63,32 @@ func flowResponse(f *flowpb.Flow) *observerpb.GetFlowsResponse {
 	return &observerpb.GetFlowsResponse{ResponseTypes: &observerpb.GetFlowsResponse_Flow{Flow: f}, NodeName: f.GetNodeName(), Time: f.GetTime()}
 }
 
-// wire is the flow as it comes.
+// wire returns the flow in the encoding of the gRPC API.
 func wire(f *flowpb.Flow) []byte {
 	b, err := proto.Marshal(flowResponse(f))
 	if err != nil {
-		panic(err) // it was made here
+		panic(err) // cannot happen: the message was made here
 	}
 	return b
 }
 
-func take(in *intake, f *flowpb.Flow) { in.takeResponse(wire(f)) }
+func take(in *ingester, f *flowpb.Flow) { in.ingestResponse(wire(f)) }
 
 func lostResponse(when time.Time, source flowpb.LostEventSource, n uint64) *observerpb.GetFlowsResponse {
 	return &observerpb.GetFlowsResponse{ResponseTypes: &observerpb.GetFlowsResponse_LostEvents{LostEvents: &flowpb.LostEvent{Source: source, NumEventsLost: n}},
 		NodeName: "n1", Time: timestamppb.New(when)}
 }
 
-// observer is a Hubble server with a ring that follows, resumes by time, and can be broken.
+// observer is a Hubble server with a ring. It follows, resumes by time, and can be broken.
 type observer struct {
 	observerpb.UnimplementedObserverServer
 
 	mu       sync.Mutex
 	ring     []*observerpb.GetFlowsResponse
-	base     int           // number of events that left the ring
+	base     int           // number of events that have left the ring
 	grown    chan struct{} // closed and replaced when the ring or the break changes
-	breakAt  int           // streams end before the event with this number; 0: never
-	sessions []time.Time   // since of every stream
+	breakAt  int           // streams end before the event with this number; 0 means never
+	sessions []time.Time   // the since parameter of each stream
 }
 
 func newObserver() *observer { return &observer{grown: make(chan struct{})} }
@@ -148,7 +148,7 @@ func (o *observer) GetFlows(req *observerpb.GetFlowsRequest, stream grpc.ServerS
 	}
 }
 
-// serve starts a server on a free port of this machine and returns its address.
+// serve starts a server on a free local port and returns its address.
 func serve(t *testing.T, o observerpb.ObserverServer, creds credentials.TransportCredentials) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -163,21 +163,23 @@ func serve(t *testing.T, o observerpb.ObserverServer, creds credentials.Transpor
 	return l.Addr().String()
 }
 
-// ledger is a sink that stores nothing away but what a store would.
-type ledger struct {
+// memorySink is a Sink and Resumer that keeps in memory what a store would keep.
+type memorySink struct {
 	mu      sync.Mutex
 	grown   chan struct{}
 	edges   map[audit.Edge]int64
 	resume  audit.Resume
 	losses  []audit.Loss
 	flows   []audit.Flow
-	watched []audit.Watch
+	watched []audit.WatchedSpan
 	takenIn int
 }
 
-func newLedger() *ledger { return &ledger{grown: make(chan struct{}), edges: map[audit.Edge]int64{}} }
+func newMemorySink() *memorySink {
+	return &memorySink{grown: make(chan struct{}), edges: map[audit.Edge]int64{}}
+}
 
-func (l *ledger) change(f func()) {
+func (l *memorySink) change(f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f()
@@ -185,7 +187,7 @@ func (l *ledger) change(f func()) {
 	l.grown = make(chan struct{})
 }
 
-func (l *ledger) Take(t *audit.Taken) {
+func (l *memorySink) Add(t *audit.Event) {
 	l.change(func() {
 		if t.Tally != nil {
 			for _, e := range t.Tally.Edges {
@@ -200,23 +202,23 @@ func (l *ledger) Take(t *audit.Taken) {
 		}
 		l.takenIn++
 		l.resume.Position = t.Position
-		l.resume.Seen = append(slices.DeleteFunc(l.resume.Seen, func(s audit.Seen) bool { return s.Time.Before(t.Forget) }), t.Seen)
+		l.resume.Seen = append(slices.DeleteFunc(l.resume.Seen, func(s audit.Seen) bool { return s.Time.Before(t.ForgetBefore) }), t.Seen)
 	})
 }
 
-func (l *ledger) Progress(p audit.Progress) {
-	l.change(func() { l.watched = append(l.watched, p.Watch) })
+func (l *memorySink) Progress(p audit.Progress) {
+	l.change(func() { l.watched = append(l.watched, p.WatchedSpan) })
 }
 
-func (l *ledger) Lose(x audit.Loss) { l.change(func() { l.losses = append(l.losses, x) }) }
+func (l *memorySink) AddLoss(x audit.Loss) { l.change(func() { l.losses = append(l.losses, x) }) }
 
-func (l *ledger) Resume(context.Context, string) (audit.Resume, error) {
+func (l *memorySink) Resume(context.Context, string) (audit.Resume, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return audit.Resume{Position: l.resume.Position, Seen: slices.Clone(l.resume.Seen)}, nil
 }
 
-func (l *ledger) total() int64 {
+func (l *memorySink) total() int64 {
 	var n int64
 	for _, c := range l.edges {
 		n += c
@@ -224,8 +226,8 @@ func (l *ledger) total() int64 {
 	return n
 }
 
-// until waits for a state of the ledger; a test that never reaches it is ended by the test's own deadline.
-func (l *ledger) until(t *testing.T, what string, ok func(l *ledger) bool) {
+// until waits for a state of the sink, at most until the test's deadline.
+func (l *memorySink) until(t *testing.T, what string, ok func(l *memorySink) bool) {
 	t.Helper()
 	for {
 		l.mu.Lock()
@@ -241,12 +243,12 @@ func (l *ledger) until(t *testing.T, what string, ok func(l *ledger) bool) {
 		case <-time.After(20 * time.Second):
 			l.mu.Lock()
 			defer l.mu.Unlock()
-			t.Fatalf("waited in vain for %s; took in %d, counted %d, losses %+v", what, l.takenIn, l.total(), l.losses)
+			t.Fatalf("timed out waiting for %s: got %d events, %d connections, losses %+v", what, l.takenIn, l.total(), l.losses)
 		}
 	}
 }
 
-// fixed policies never change.
+// fixed implements Evaluators with policies that never change.
 type fixed struct{ epochs []audit.Epoch }
 
 func always(e audit.Evaluator) fixed { return fixed{[]audit.Epoch{{Evaluator: e}}} }
@@ -266,18 +268,18 @@ func classes() policy.Input {
 
 func snapshot() *policy.Snapshot { return policy.NewSnapshot(classes()) }
 
-// edge is what verdict() counts for without any policy.
+// edge returns the edge for which verdict() counts without any policy.
 func edge() audit.Edge {
 	return audit.Edge{Cluster: "m1", SourceCluster: "m2", Subject: "trnv1:rsc:trip-com:iam:sa:app/888", Resource: "trnv1:rsc:trip-com:redis:clusters:a",
 		Action: "redis:connect", Port: 6379, Protocol: "TCP", Decision: policy.Unmanaged, Verdict: audit.VerdictForwarded}
 }
 
-func config(address string, l *ledger) Config {
+func config(address string, l *memorySink) Config {
 	return Config{Member: "m1", Address: address, Credentials: plain, Resume: l, Evaluators: always(snapshot()), Sink: l,
 		Metrics: NewMetrics(prometheus.NewRegistry()), Log: slog.New(slog.DiscardHandler), MinBackoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond, Now: clock}
 }
 
-// start runs a follower that began before every flow of the test, and returns how to stop it.
+// start runs a follower that started before every flow of the test, and returns a function that stops it.
 func start(t *testing.T, cfg Config) (f *Follower, stop func()) {
 	t.Helper()
 	f, err := New(cfg)

@@ -17,8 +17,8 @@ import (
 	"github.com/acp-io/acp/internal/audit/sqlite"
 )
 
-// TestFlood: everything in a flood is new, addresses, ports, labels and connections, and the store is away. The memory stays
-// bounded, and every connection is counted or recorded as lost.
+// TestFlood sends a flood in which addresses, ports, labels and connections are all new, while the store is unavailable. Memory
+// stays bounded, and every connection is counted or recorded as lost.
 func TestFlood(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "flows.db"))
 	if err != nil {
@@ -26,15 +26,15 @@ func TestFlood(t *testing.T) {
 	}
 	defer store.Close()
 	away := true
-	unsure := &unsureStore{Writer: store, fail: func() (bool, bool) { return away, false }}
+	unsure := &unreliableStore{Writer: store, fail: func() (bool, bool) { return away, false }}
 	const keys = 2000
 	totals, err := rollup.New(rollup.Config{Store: unsure, Log: slog.New(slog.DiscardHandler), Now: clock, FlushKeys: 500, MaxKeys: keys, MaxFlows: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := config("unused", newLedger())
-	cfg.Sink, cfg.Keep, cfg.Members = totals, KeepAll, 1<<20 // the least that a member gets
-	in := intakeOf(t, &cfg, audit.Resume{})
+	cfg := config("unused", newMemorySink())
+	cfg.Sink, cfg.RawFlows, cfg.Members = totals, RawFlowsAll, 1<<20 // the least limits that a member gets
+	in := ingesterOf(t, &cfg, audit.Resume{})
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -49,7 +49,7 @@ func TestFlood(t *testing.T) {
 			}
 		}))
 		if i%10_000 == 0 {
-			if err := totals.Flush(t.Context()); !errors.Is(err, errUnsureStore) {
+			if err := totals.Flush(t.Context()); !errors.Is(err, errLostAnswer) {
 				t.Fatalf("Flush: %v", err)
 			}
 		}
@@ -58,15 +58,15 @@ func TestFlood(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	for what, n := range map[string][2]int{
 		"events to be known again": {in.seen.n, in.seen.limit}, "connections": {len(in.connections.young) + len(in.connections.old), in.connections.limit + 2},
-		"endpoints": {len(in.endpoints.known), in.endpoints.limit}, "rulings": {len(in.books.open[0].rulings), in.books.limit},
+		"endpoints": {len(in.endpoints.byEncoding), in.endpoints.limit}, "rulings": {len(in.decider.caches[0].decisions), in.decider.limit},
 	} {
 		if n[0] > n[1] {
-			t.Errorf("%d %s are remembered, the limit is %d", n[0], what, n[1])
+			t.Errorf("got %d %s, want at most %d", n[0], what, n[1])
 		}
 	}
 	const most = 64 << 20
 	if grown := int64(after.HeapAlloc) - int64(before.HeapAlloc); grown > most {
-		t.Errorf("the heap grew by %d MiB in a flood, the limit is %d", grown>>20, most>>20)
+		t.Errorf("got a heap that grew by %d MiB, want at most %d", grown>>20, most>>20)
 	}
 	away = false
 	if err := totals.Flush(t.Context()); err != nil {
@@ -82,11 +82,11 @@ func TestFlood(t *testing.T) {
 	}
 	for _, l := range page.Items {
 		if l.Reason != audit.LossStore {
-			t.Errorf("a loss that was none: %+v", l)
+			t.Errorf("unexpected loss: %+v", l)
 		}
 		lost += l.Count
 	}
 	if counted+lost != flows || lost == 0 {
-		t.Errorf("%d counted and %d recorded as lost, want all %d accounted for, and some lost", counted, lost, flows)
+		t.Errorf("got %d counted and %d lost, want all %d accounted for, and some lost", counted, lost, flows)
 	}
 }

@@ -19,67 +19,73 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Sink takes what a follower has understood; its methods must not block on I/O. What they are given may be used again
-// when they have returned.
+// Sink receives what a Follower reads. Its methods must not block on I/O, and must not keep their arguments, which are reused
+// after they return.
 type Sink interface {
-	Take(*audit.Taken)
-	Lose(audit.Loss)
+	Add(*audit.Event)
+	AddLoss(audit.Loss)
 	Progress(audit.Progress)
 }
 
-// Resumer tells where to go on.
+// Resumer returns the position at which a source is resumed.
 type Resumer interface {
 	Resume(ctx context.Context, source string) (audit.Resume, error)
 }
 
-// Evaluators gives the policies as they are and were.
+// Evaluators provides the policies of the present and the past.
 type Evaluators interface {
-	// Wait returns when they were read once, so that nothing is called unmanaged only because its policy is not known yet.
+	// Wait blocks until the policies were read once, so that no connection is decided as unmanaged only because its policy was
+	// not read yet.
 	Wait(ctx context.Context) error
-	// Epochs are the states of the policies, newest first and at least one: the same slice until there is a new one.
+	// Epochs returns the states of the policies, newest first, at least one. It returns the same slice until there is a new
+	// state.
 	Epochs() []audit.Epoch
 }
 
-// Lines are events as the lines that Hubble's exporter writes.
+// Lines is a source of events in the format of the lines that Hubble's exporter writes.
 type Lines interface {
-	// Follow hands over each line without its end until the context ends or reading fails. The line is valid during the call.
-	// Where lines cannot be read, and nobody knows how many, it says why and until when they were written, and goes on.
+	// Follow calls take for each line, without its line end, until the context ends or reading fails. The line is valid during
+	// the call only. Where an unknown number of lines cannot be read, Follow calls damaged with the reason and the time until
+	// which they were written, and continues.
 	Follow(ctx context.Context, take func(line []byte), damaged func(until time.Time, why error)) error
-	// Again tells that every Follow begins with the oldest line that there is. Without it a Follow that returns is the last.
-	Again() bool
+	// Replayable reports whether each Follow begins with the oldest existing line. If it is false, a Follow that has returned is
+	// not repeated.
+	Replayable() bool
 }
 
-// Config of the Follower of one member.
+// Config configures the Follower of one member.
 type Config struct {
-	// Member is the cluster's name in the control plane, Address the host and port of its relay or agent.
+	// Member is the cluster's name in the control plane; Address is the host and port of its relay or agent.
 	Member, Address string
-	// Lines, when set, are read in place of an address.
+	// Lines, when set, is read instead of the address.
 	Lines Lines
-	// Members is how many followers share the memory of the process; 1.
+	// Members is the number of followers that share the memory limits of the process. Default: 1.
 	Members int
-	// Keep says which flows the sink gets one by one; KeepNone. Tap, when set, gets all that are counted.
-	Keep Keep
-	Tap  Tap
-	// Credentials are asked for at every connection; Version, when set, is polled, and a change makes a new connection.
+	// RawFlows selects the flows that are stored individually (default RawFlowsNone). Listener, when set, receives all flows that
+	// are counted.
+	RawFlows RawFlows
+	Listener FlowListener
+	// Credentials is called for each connection. Version, when set, is polled, and a new value causes a reconnection.
 	Credentials func() (credentials.TransportCredentials, error)
 	Version     func() string
 
 	Resume     Resumer
 	Evaluators Evaluators
-	// Lags are the resources of which the member does not have what the policies ask for, or did not at some time of late;
-	// nil: nobody knows, and it counts as having it.
+	// Lags returns the resources for which the member does not have, or lately did not have, the policies of the host. If it is
+	// nil, the member is assumed to have them.
 	Lags    func(member string) audit.Lags
 	Sink    Sink
 	Metrics *Metrics
 	Log     *slog.Logger
 
-	// MinBackoff and MaxBackoff bound the wait between two attempts, which doubles and is jittered; 0.5 s and 30 s.
+	// MinBackoff and MaxBackoff bound the delay between two connection attempts, which doubles and is jittered. Defaults: 0.5 s
+	// and 30 s.
 	MinBackoff, MaxBackoff time.Duration
-	// VersionEvery is the time between two polls of Version; 10 s.
+	// VersionEvery is the interval between two calls of Version. Default: 10 s.
 	VersionEvery time.Duration
-	// ProgressEvery is the time between two reports of the progress; 1 s.
+	// ProgressEvery is the interval between two calls of Sink.Progress. Default: 1 s.
 	ProgressEvery time.Duration
-	// Now is the clock; time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
@@ -102,8 +108,8 @@ func (c *Config) complete() error {
 	if c.ProgressEvery <= 0 {
 		c.ProgressEvery = time.Second
 	}
-	if c.Keep == "" {
-		c.Keep = KeepNone
+	if c.RawFlows == "" {
+		c.RawFlows = RawFlowsNone
 	}
 	c.Members = max(c.Members, 1)
 	if c.Now == nil {
@@ -112,29 +118,29 @@ func (c *Config) complete() error {
 	return nil
 }
 
-// State of a follower, for people.
+// State describes a follower, for status pages.
 type State struct {
 	Member    string
 	Connected bool
-	// Position is the time of the newest flow taken in; zero: none yet.
+	// Position is the time of the newest ingested flow; zero if there is none yet.
 	Position time.Time
-	// Problem is why it is not connected; empty when it is.
+	// Problem is the reason why the follower is not connected; empty if it is connected.
 	Problem string
 }
 
-// Follower takes in one member's flows, for as long as Run runs.
+// Follower ingests one member's flows while Run runs.
 type Follower struct {
 	cfg     Config
 	started time.Time
-	// watched is until when the source was followed; only the running session uses it.
-	watched time.Time
+	// watchedUntilUntil is the end of the last reported span in which the source was followed. Only the running session uses it.
+	watchedUntil time.Time
 
-	mu     sync.Mutex
-	state  State
-	intake *intake
+	mu       sync.Mutex
+	state    State
+	ingester *ingester
 }
 
-// New returns a Follower; Run makes it follow. A member that was never read is read from now on.
+// New returns a Follower. Run makes it follow the member; a member without a stored position is followed from the present on.
 func New(cfg Config) (*Follower, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("configure the follower of member %q: %w", cfg.Member, err)
@@ -144,24 +150,25 @@ func New(cfg Config) (*Follower, error) {
 	return &Follower{cfg: cfg, started: cfg.Now(), state: State{Member: cfg.Member, Problem: "not connected yet"}}, nil
 }
 
-// State returns how the follower is.
+// State returns the current state of the follower.
 func (f *Follower) State() State {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	s := f.state
-	if f.intake != nil {
-		s.Position, _ = f.intake.progress()
+	if f.ingester != nil {
+		s.Position, _ = f.ingester.progress()
 	}
 	return s
 }
 
-// Run follows until the context ends, or a source of lines that cannot be read again. Whatever fails is tried again; that the member is away is a state, not an error.
+// Run follows the member until the context ends, or until the end of a source of lines that is not replayable. All failures are
+// retried; an unreachable member is a State, not an error.
 func (f *Follower) Run(ctx context.Context) {
-	t, err := f.prepare(ctx)
+	t, err := f.resume(ctx)
 	if err != nil {
 		return // the context ended
 	}
-	f.watched, _ = t.progress()
+	f.watchedUntil, _ = t.progress()
 	wait := backoff{min: f.cfg.MinBackoff, max: f.cfg.MaxBackoff}
 	for ctx.Err() == nil {
 		received, err := f.session(ctx, t)
@@ -169,14 +176,14 @@ func (f *Follower) Run(ctx context.Context) {
 			wait.reset()
 		}
 		if errors.Is(err, errRenewed) {
-			f.cfg.Log.Info("the certificates changed; connecting again")
+			f.cfg.Log.Info("the certificates changed; reconnecting")
 			continue
 		}
 		if ctx.Err() != nil {
 			break
 		}
 		f.disconnected(err)
-		if f.cfg.Lines != nil && !f.cfg.Lines.Again() {
+		if f.cfg.Lines != nil && !f.cfg.Lines.Replayable() {
 			break
 		}
 		if sleep(ctx, wait.next()) != nil {
@@ -186,8 +193,8 @@ func (f *Follower) Run(ctx context.Context) {
 	f.cfg.Metrics.connected.WithLabelValues(f.cfg.Member).Set(0)
 }
 
-// prepare waits for the policies and the position. It fails only when the context ends.
-func (f *Follower) prepare(ctx context.Context) (*intake, error) {
+// resume waits for the policies and reads the stored position. It returns an error only if the context ends.
+func (f *Follower) resume(ctx context.Context) (*ingester, error) {
 	if err := f.cfg.Evaluators.Wait(ctx); err != nil {
 		return nil, err
 	}
@@ -195,9 +202,9 @@ func (f *Follower) prepare(ctx context.Context) (*intake, error) {
 	for {
 		r, err := f.cfg.Resume.Resume(ctx, f.cfg.Member)
 		if err == nil {
-			t := newIntake(&f.cfg, r)
+			t := newIngester(&f.cfg, r)
 			f.mu.Lock()
-			f.intake = t
+			f.ingester = t
 			f.mu.Unlock()
 			return t, nil
 		}
@@ -208,7 +215,7 @@ func (f *Follower) prepare(ctx context.Context) (*intake, error) {
 	}
 }
 
-// connected and disconnected log changes of the state, not every attempt.
+// connected and disconnected record the state, and log when it changes.
 func (f *Follower) connected() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -227,14 +234,14 @@ func (f *Follower) disconnected(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.state.Connected || f.state.Problem != problem {
-		f.cfg.Log.Warn("no flows are received; it is tried again, the other members go on", "problem", problem)
+		f.cfg.Log.Warn("no flows are received from the member; the follower reconnects", "problem", problem)
 	}
 	f.cfg.Metrics.connected.WithLabelValues(f.cfg.Member).Set(0)
 	f.state.Connected, f.state.Problem = false, problem
 }
 
-// tcpKeepAlive finds a peer that vanished within about a minute. gRPC's own pings would be refused by a relay with
-// default settings when they come more often than every five minutes.
+// tcpKeepAlive detects a vanished peer within about a minute. A relay with default settings rejects gRPC's own pings when they
+// are more frequent than every five minutes.
 var tcpKeepAlive = net.KeepAliveConfig{Enable: true, Idle: 30 * time.Second, Interval: 10 * time.Second, Count: 3}
 
 func (f *Follower) dial() (*grpc.ClientConn, error) {
@@ -257,15 +264,15 @@ func dialOptions() []grpc.DialOption {
 
 var errRenewed = errors.New("certificates were renewed")
 
-// session connects once and takes in flows until the source breaks. It reports whether anything was received.
-func (f *Follower) session(ctx context.Context, t *intake) (received bool, err error) {
+// session connects once and ingests flows until the connection breaks. It reports whether anything was received.
+func (f *Follower) session(ctx context.Context, t *ingester) (received bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var beside sync.WaitGroup
 	defer beside.Wait()
-	defer cancel(nil) // before the wait
+	defer cancel(nil) // deferred calls run in reverse order, so this one runs before the wait
 	if f.cfg.Lines != nil {
-		return f.lines(ctx, t, &beside)
+		return f.readLines(ctx, t, &beside)
 	}
 	conn, err := f.dial()
 	if err != nil {
@@ -279,7 +286,7 @@ func (f *Follower) session(ctx context.Context, t *intake) (received bool, err e
 	if err := ping(ctx, observerpb.NewObserverClient(conn)); err != nil {
 		return false, sessionError(ctx, err)
 	}
-	since := t.seen.forget()
+	since := t.seen.overlapStart()
 	if since.IsZero() {
 		since = f.started
 	}
@@ -287,43 +294,43 @@ func (f *Follower) session(ctx context.Context, t *intake) (received bool, err e
 	if err != nil {
 		return false, sessionError(ctx, err)
 	}
-	f.follows(ctx, t, &beside)
-	var m frame
+	f.onFollowing(ctx, t, &beside)
+	var m rawMessage
 	defer m.free()
 	for {
 		if err := stream.RecvMsg(&m); err != nil {
 			return received, sessionError(ctx, err)
 		}
 		received = true
-		t.takeResponse(m.bytes())
+		t.ingestResponse(m.bytes())
 	}
 }
 
-// lines reads a source of lines.
-func (f *Follower) lines(ctx context.Context, t *intake, beside *sync.WaitGroup) (received bool, err error) {
+// readLines ingests the lines of a source of lines.
+func (f *Follower) readLines(ctx context.Context, t *ingester, beside *sync.WaitGroup) (received bool, err error) {
 	t.since = time.Time{}
-	if f.cfg.Lines.Again() {
-		t.since = t.seen.forget()
+	if f.cfg.Lines.Replayable() {
+		t.since = t.seen.overlapStart()
 	}
-	f.follows(ctx, t, beside)
-	a := scanAhead(t.takeLine)
+	f.onFollowing(ctx, t, beside)
+	a := newLineScanner(t.ingestLine)
 	defer a.close()
 	err = f.cfg.Lines.Follow(ctx, func(line []byte) {
 		received = true
-		a.line(line)
+		a.scan(line)
 	}, func(until time.Time, why error) {
-		a.drain() // it comes after these lines
+		a.drain() // the damage is recorded after the lines before it
 		t.damaged(until, why)
 	})
 	return received, sessionError(ctx, err)
 }
 
-// follows is called when the source has taken the request.
-func (f *Follower) follows(ctx context.Context, t *intake, beside *sync.WaitGroup) {
-	t.resumed()
+// onFollowing is called when the source has accepted the request. It starts the reports of progress.
+func (f *Follower) onFollowing(ctx context.Context, t *ingester, beside *sync.WaitGroup) {
+	t.expectOverlap()
 	f.connected()
-	if f.watched.IsZero() {
-		f.watched = f.cfg.Now()
+	if f.watchedUntil.IsZero() {
+		f.watchedUntil = f.cfg.Now()
 	}
 	beside.Go(func() {
 		for sleep(ctx, f.cfg.ProgressEvery) == nil {
@@ -333,29 +340,29 @@ func (f *Follower) follows(ctx context.Context, t *intake, beside *sync.WaitGrou
 	})
 }
 
-// progress reports the span since the last report. What was missed in it is a loss of its own.
-func (f *Follower) progress(t *intake) {
-	p := audit.Progress{Watch: audit.Watch{Source: f.cfg.Member, From: f.watched, To: f.cfg.Now()}}
-	p.Position, p.Forget = t.progress()
+// progress reports the time span since the last report as watched. Flows lost in that span are reported as losses.
+func (f *Follower) progress(t *ingester) {
+	p := audit.Progress{WatchedSpan: audit.WatchedSpan{Source: f.cfg.Member, From: f.watchedUntil, To: f.cfg.Now()}}
+	p.Position, p.ForgetBefore = t.progress()
 	if !p.Position.IsZero() {
 		f.cfg.Metrics.position.WithLabelValues(f.cfg.Member).Set(float64(p.Position.UnixMilli()) / 1000)
 	}
 	if p.To.After(p.From) {
 		f.cfg.Sink.Progress(p)
-		f.watched = p.To
+		f.watchedUntil = p.To
 	}
 }
 
 const pingTimeout = 10 * time.Second
 
-// ping asks for the server's status. The stream itself says nothing until there is a flow, not even that the server
-// refused the client's certificate.
+// ping requests the server's status. The stream itself returns nothing before the first flow, not even that the server rejected
+// the client's certificate.
 func ping(ctx context.Context, client observerpb.ObserverClient) error {
 	ctx, cancel := context.WithTimeout(ctx, pingTimeout)
 	defer cancel()
 	_, err := client.ServerStatus(ctx, &observerpb.ServerStatusRequest{})
 	if status.Code(err) == codes.Unimplemented {
-		return nil // it answered
+		return nil // the server has answered
 	}
 	return err
 }
@@ -379,7 +386,8 @@ func (f *Follower) watchVersion(ctx context.Context, before string, cancel conte
 	}
 }
 
-// backoff doubles up to a limit, and takes a random part of the upper half, so that members do not all come at once.
+// backoff returns delays that double up to a limit. The upper half of each is random, so that members do not reconnect at the
+// same time.
 type backoff struct{ min, max, cur time.Duration }
 
 func (b *backoff) reset() { b.cur = 0 }

@@ -26,7 +26,7 @@ func verdicts(from, to int) []*observerpb.GetFlowsResponse {
 	return out
 }
 
-func wantEdges(t *testing.T, l *ledger, want map[audit.Edge]int64) {
+func wantEdges(t *testing.T, l *memorySink, want map[audit.Edge]int64) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,7 +35,7 @@ func wantEdges(t *testing.T, l *ledger, want map[audit.Edge]int64) {
 	}
 }
 
-func wantLosses(t *testing.T, l *ledger, want ...audit.Loss) {
+func wantLosses(t *testing.T, l *memorySink, want ...audit.Loss) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -44,77 +44,77 @@ func wantLosses(t *testing.T, l *ledger, want ...audit.Loss) {
 	}
 }
 
-func TestStreamsThatBreakCountOnce(t *testing.T) {
-	o, l := newObserver(), newLedger()
+func TestBrokenStreamsCountOnce(t *testing.T) {
+	o, l := newObserver(), newMemorySink()
 	f, stop := start(t, config(serve(t, o, insecure.NewCredentials()), l))
 	const step, steps = 130, 4
 	for i := range steps {
-		// The stream breaks in the middle of what is emitted, and at its end.
+		// The stream breaks in the middle of the emitted events, and at their end.
 		o.breakBefore(i*step + step/2)
 		o.emit(verdicts(i*step, (i+1)*step)...)
-		l.until(t, "the first half", func(l *ledger) bool { return l.takenIn >= i*step+step/2 })
+		l.until(t, "the first half", func(l *memorySink) bool { return l.takenIn >= i*step+step/2 })
 		o.breakBefore((i + 1) * step)
-		l.until(t, "the second half", func(l *ledger) bool { return l.takenIn >= (i+1)*step })
+		l.until(t, "the second half", func(l *memorySink) bool { return l.takenIn >= (i+1)*step })
 	}
 	o.breakBefore(0)
 	o.emit(flowResponse(verdict(steps * step)))
-	l.until(t, "the last flow", func(l *ledger) bool { return l.takenIn == steps*step+1 })
+	l.until(t, "the last flow", func(l *memorySink) bool { return l.takenIn == steps*step+1 })
 	wantEdges(t, l, map[audit.Edge]int64{edge(): steps*step + 1})
 	wantLosses(t, l)
 	o.mu.Lock()
 	sessions := len(o.sessions)
 	o.mu.Unlock()
 	if sessions < 2*steps {
-		t.Errorf("there were %d streams, the test is about at least %d", sessions, 2*steps)
+		t.Errorf("got %d streams, want at least %d", sessions, 2*steps)
 	}
-	stop() // the state follows the sink
+	stop() // the state is updated after the sink
 	if s := f.State(); !s.Connected || s.Problem != "" || !s.Position.Equal(at(steps*step)) {
 		t.Errorf("State = %+v, want connected at the last flow", s)
 	}
 }
 
 func TestRestartCountsOnce(t *testing.T) {
-	o, l := newObserver(), newLedger()
+	o, l := newObserver(), newMemorySink()
 	address := serve(t, o, insecure.NewCredentials())
 	o.emit(verdicts(0, 300)...)
 	_, stop := start(t, config(address, l))
-	l.until(t, "the first run", func(l *ledger) bool { return l.takenIn == 300 })
+	l.until(t, "the first run", func(l *memorySink) bool { return l.takenIn == 300 })
 	stop()
-	// A flow that a slow node sent late lies before the position, and was never seen.
+	// A flow that a slow node sent late lies before the position, and was not seen before.
 	o.emit(flowResponse(verdict(290, func(f *flowpb.Flow) { f.Uuid = "late"; f.L4.GetTCP().SourcePort = 9 })))
 	o.emit(verdicts(300, 320)...)
 	start(t, config(address, l))
-	l.until(t, "the second run", func(l *ledger) bool { return l.takenIn == 321 })
+	l.until(t, "the second run", func(l *memorySink) bool { return l.takenIn == 321 })
 	wantEdges(t, l, map[audit.Edge]int64{edge(): 321})
 	wantLosses(t, l)
 }
 
-func TestRingThatMovedOnIsAGap(t *testing.T) {
-	o, l := newObserver(), newLedger()
+func TestEventsDroppedFromTheRingAreAGap(t *testing.T) {
+	o, l := newObserver(), newMemorySink()
 	address := serve(t, o, insecure.NewCredentials())
 	o.emit(verdicts(0, 50)...)
 	_, stop := start(t, config(address, l))
-	l.until(t, "the first run", func(l *ledger) bool { return l.takenIn == 50 })
+	l.until(t, "the first run", func(l *memorySink) bool { return l.takenIn == 50 })
 	stop()
 	o.emit(verdicts(50, 80)...)
 	o.forget(60)
 	start(t, config(address, l))
-	l.until(t, "the second run", func(l *ledger) bool { return l.takenIn == 70 })
+	l.until(t, "the second run", func(l *memorySink) bool { return l.takenIn == 70 })
 	wantEdges(t, l, map[audit.Edge]int64{edge(): 70})
 	wantLosses(t, l, audit.Loss{Cluster: "m1", Reason: audit.LossGap, From: at(49), To: at(60)})
 }
 
 func TestLostEventsAreRecordedOnce(t *testing.T) {
-	o, l := newObserver(), newLedger()
+	o, l := newObserver(), newMemorySink()
 	address := serve(t, o, insecure.NewCredentials())
 	o.emit(flowResponse(verdict(0)), lostResponse(at(1), flowpb.LostEventSource_PERF_EVENT_RING_BUFFER, 7), flowResponse(verdict(2)),
 		lostResponse(at(3), flowpb.LostEventSource_OBSERVER_EVENTS_QUEUE, 1<<63), lostResponse(at(4), flowpb.LostEventSource_HUBBLE_RING_BUFFER, 3))
 	_, stop := start(t, config(address, l))
-	l.until(t, "the first run", func(l *ledger) bool { return l.takenIn == 5 })
+	l.until(t, "the first run", func(l *memorySink) bool { return l.takenIn == 5 })
 	stop()
 	o.emit(flowResponse(verdict(5)))
 	start(t, config(address, l))
-	l.until(t, "the second run", func(l *ledger) bool { return l.takenIn == 6 })
+	l.until(t, "the second run", func(l *memorySink) bool { return l.takenIn == 6 })
 	loss := func(i int, r audit.LossReason, n int64) audit.Loss {
 		return audit.Loss{Cluster: "m1", Node: "n1", Reason: r, Count: n, From: at(i), To: at(i)}
 	}
@@ -126,24 +126,24 @@ func TestEventsOfOneConnectionCountOnce(t *testing.T) {
 	denied := func(f *flowpb.Flow) {
 		f.Verdict, f.DropReasonDesc, f.IsReply = flowpb.Verdict_DROPPED, flowpb.DropReason_POLICY_DENIED, nil
 	}
-	o, l := newObserver(), newLedger()
+	o, l := newObserver(), newMemorySink()
 	as := func(i int, like int, change ...func(*flowpb.Flow)) *observerpb.GetFlowsResponse {
 		f := verdict(i, change...)
 		f.L4 = verdict(like).L4
 		return flowResponse(f)
 	}
 	events := []*observerpb.GetFlowsResponse{
-		// 0: a verdict, the trace of its opening, and traffic later.
+		// 0: a verdict, the trace of its opening, and later traffic.
 		as(0, 0), as(1, 0, trace(flowpb.TraceReason_NEW)), as(2, 0, trace(flowpb.TraceReason_ESTABLISHED)), as(900, 0, trace(flowpb.TraceReason_ESTABLISHED)),
-		// 10: refused: a verdict and a drop.
+		// 10: a verdict that refuses, and a drop.
 		as(901, 10, denied), as(902, 10, denied, func(f *flowpb.Flow) { f.EventType.Type = eventDrop }),
-		// 20: no policy: two traces.
+		// 20: no policy, two traces.
 		as(903, 20, trace(flowpb.TraceReason_NEW)), as(904, 20, trace(flowpb.TraceReason_ESTABLISHED)),
-		// 30: opened long ago: traffic only.
+		// 30: opened long ago, traffic only.
 		as(905, 30, trace(flowpb.TraceReason_ESTABLISHED)), as(906, 30, trace(flowpb.TraceReason_ESTABLISHED)),
-		// 0 again: the client's port is used by a new connection, now without a policy.
+		// 0 again: a new connection reuses the client's port, now without a policy.
 		as(907, 0, trace(flowpb.TraceReason_NEW)),
-		// Replies, the client's side, passing packets, L7, an agent's own events.
+		// Not counted: replies, the client's side, passing packets, L7, an agent's own events.
 		as(908, 40, trace(flowpb.TraceReason_REPLY)),
 		as(909, 40, trace(flowpb.TraceReason_NEW), func(f *flowpb.Flow) { f.IsReply = nil }),
 		as(910, 40, trace(flowpb.TraceReason_NEW), func(f *flowpb.Flow) { f.IsReply.Value = true }),
@@ -151,21 +151,21 @@ func TestEventsOfOneConnectionCountOnce(t *testing.T) {
 		as(912, 40, func(f *flowpb.Flow) { f.TrafficDirection = flowpb.TrafficDirection_EGRESS }),
 		as(913, 40, func(f *flowpb.Flow) { f.EventType.Type = eventL7 }),
 		as(914, 40, func(f *flowpb.Flow) { f.EventType = nil }),
-		// An aggregate stands for several.
+		// An aggregate stands for several connections.
 		as(915, 50, func(f *flowpb.Flow) { f.Aggregate = &flowpb.Aggregate{IngressFlowCount: 5, EgressFlowCount: 3} }),
 	}
 	o.emit(events...)
 	start(t, config(serve(t, o, insecure.NewCredentials()), l))
-	l.until(t, "all that count", func(l *ledger) bool { return l.takenIn == 6 })
+	l.until(t, "all that count", func(l *memorySink) bool { return l.takenIn == 6 })
 	dropped, long := edge(), edge()
 	dropped.Verdict, long.Verdict = audit.VerdictDropped, audit.VerdictUnknown
-	// Forwarded: the verdict 0, the trace 20, the reused port, five of the aggregate. Of 30 nobody saw the opening.
+	// Forwarded: the verdict 0, the trace 20, the reused port, five of the aggregate. The opening of 30 was not observed.
 	wantEdges(t, l, map[audit.Edge]int64{edge(): 1 + 1 + 1 + 5, long: 1, dropped: 1})
 	wantLosses(t, l)
 }
 
 func TestTrafficOfKnownConnectionsAfterARestart(t *testing.T) {
-	o, l := newObserver(), newLedger()
+	o, l := newObserver(), newMemorySink()
 	address := serve(t, o, insecure.NewCredentials())
 	pool := func(i int) *observerpb.GetFlowsResponse {
 		f := verdict(i, trace(flowpb.TraceReason_ESTABLISHED))
@@ -174,19 +174,19 @@ func TestTrafficOfKnownConnectionsAfterARestart(t *testing.T) {
 	}
 	o.emit(flowResponse(verdict(0)), flowResponse(verdict(500)))
 	_, stop := start(t, config(address, l))
-	l.until(t, "the first run", func(l *ledger) bool { return l.takenIn == 2 })
+	l.until(t, "the first run", func(l *memorySink) bool { return l.takenIn == 2 })
 	stop()
 	o.emit(pool(600), pool(601), flowResponse(verdict(602)))
 	start(t, config(address, l))
-	l.until(t, "the second run", func(l *ledger) bool { return l.takenIn == 4 })
-	// It is shown to be in use, and counts for nothing: nobody knows whether it was counted before.
+	l.until(t, "the second run", func(l *memorySink) bool { return l.takenIn == 4 })
+	// The connection is reported as still in use and not counted, because it may have been counted before.
 	open := edge()
 	open.Verdict = audit.VerdictUnknown
 	wantEdges(t, l, map[audit.Edge]int64{edge(): 3, open: 0})
 }
 
-func TestUnreadableFlowsAreLosses(t *testing.T) {
-	o, l := newObserver(), newLedger()
+func TestUnreadableFlowsAreRecordedAsLosses(t *testing.T) {
+	o, l := newObserver(), newMemorySink()
 	o.emit(
 		flowResponse(verdict(0, func(f *flowpb.Flow) { f.IP = nil })),
 		flowResponse(verdict(1, func(f *flowpb.Flow) { f.IP.Destination = "nonsense" })),
@@ -195,7 +195,7 @@ func TestUnreadableFlowsAreLosses(t *testing.T) {
 		flowResponse(verdict(3)),
 	)
 	start(t, config(serve(t, o, insecure.NewCredentials()), l))
-	l.until(t, "all events", func(l *ledger) bool { return l.takenIn == 4 })
+	l.until(t, "all events", func(l *memorySink) bool { return l.takenIn == 4 })
 	wantEdges(t, l, map[audit.Edge]int64{edge(): 1})
 	loss := func(i int) audit.Loss {
 		return audit.Loss{Cluster: "m1", Node: "n1", Reason: audit.LossUnreadable, Count: 1, From: at(i), To: at(i)}
@@ -204,30 +204,30 @@ func TestUnreadableFlowsAreLosses(t *testing.T) {
 }
 
 func TestMembersDoNotWaitForEachOther(t *testing.T) {
-	o, l := newObserver(), newLedger()
-	down, _ := start(t, config("127.0.0.1:1", newLedger()))
+	o, l := newObserver(), newMemorySink()
+	down, _ := start(t, config("127.0.0.1:1", newMemorySink()))
 	start(t, config(serve(t, o, insecure.NewCredentials()), l))
 	o.emit(verdicts(0, 10)...)
-	l.until(t, "the flows of the member that is up", func(l *ledger) bool { return l.takenIn == 10 })
+	l.until(t, "the flows of the member that is up", func(l *memorySink) bool { return l.takenIn == 10 })
 	if s := down.State(); s.Connected || s.Problem == "" {
 		t.Errorf("State of the member that is down = %+v, want a problem", s)
 	}
 }
 
-func TestClockAheadDoesNotHideOthers(t *testing.T) {
-	o, l := newObserver(), newLedger()
+func TestNodeWithClockAheadDoesNotHideOtherNodes(t *testing.T) {
+	o, l := newObserver(), newMemorySink()
 	address := serve(t, o, insecure.NewCredentials())
 	ahead := verdict(0, func(f *flowpb.Flow) { f.Uuid = "ahead"; f.Time.Seconds += 10 * 3600; f.NodeName = "n2" })
 	o.emit(flowResponse(ahead))
 	_, stop := start(t, config(address, l))
-	l.until(t, "the first run", func(l *ledger) bool { return l.takenIn == 1 })
+	l.until(t, "the first run", func(l *memorySink) bool { return l.takenIn == 1 })
 	stop()
 	if l.resume.Position.After(clock()) {
 		t.Errorf("the position %v is in the future", l.resume.Position)
 	}
 	for _, s := range l.resume.Seen {
 		if s.Time.After(clock()) {
-			t.Errorf("an event is remembered, and counted, at %v, which is still to come", s.Time)
+			t.Errorf("got an event at %v, which is in the future", s.Time)
 		}
 	}
 }
@@ -242,25 +242,25 @@ func TestSeenIsBounded(t *testing.T) {
 		"moves": {"as it should be", func(i int) time.Time { return t0.Add(time.Duration(i) * time.Minute) }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newSeen(audit.Resume{Position: t0}, 100)
+			s := newSeenEvents(audit.Resume{Position: t0}, 100)
 			for i := range 1000 {
-				if !s.take(uint64(i+1), tc.at(i), t0.Add(24*time.Hour)) {
-					t.Fatalf("event %d is new", i)
+				if !s.observe(uint64(i+1), tc.at(i), t0.Add(24*time.Hour)) {
+					t.Fatalf("event %d is known, want new", i)
 				}
-				if name != "past" && s.take(uint64(i+1), tc.at(i), t0.Add(24*time.Hour)) { // the past is not asked for again
-					t.Fatalf("event %d is known", i)
+				if name != "past" && s.observe(uint64(i+1), tc.at(i), t0.Add(24*time.Hour)) { // events of the past are not requested again
+					t.Fatalf("event %d is new, want known", i)
 				}
 			}
-			if s.n > 100 || len(s.strays) > 100 {
-				t.Errorf("%s: %d events are remembered, and %d", tc.reason, s.n, len(s.strays))
+			if s.n > 100 || len(s.byID) > 100 {
+				t.Errorf("%s: got %d events by second and %d by ID, want at most the limit", tc.reason, s.n, len(s.byID))
 			}
 		})
 	}
 }
 
-// TestDecidedAtATimeThatHasCome: a clock ahead must not make a grant look ended.
-func TestDecidedAtATimeThatHasCome(t *testing.T) {
-	l := newLedger()
+// TestFutureEventsAreDecidedAtPresent verifies that a node with a clock ahead does not make a grant look expired.
+func TestFutureEventsAreDecidedAtPresent(t *testing.T) {
+	l := newMemorySink()
 	cfg := config("unused", l)
 	var at time.Time
 	cfg.Evaluators = always(evaluatorFunc(func(q policy.Query) policy.Decision {
@@ -268,14 +268,14 @@ func TestDecidedAtATimeThatHasCome(t *testing.T) {
 		return policy.Decision{Verdict: policy.Allowed}
 	}))
 	for reason, shift := range map[string]time.Duration{"ahead": time.Hour, "behind": -time.Hour} {
-		take(intakeOf(t, &cfg, audit.Resume{}), verdict(0, func(f *flowpb.Flow) { f.Time = timestamppb.New(clock().Add(shift)) }))
+		take(ingesterOf(t, &cfg, audit.Resume{}), verdict(0, func(f *flowpb.Flow) { f.Time = timestamppb.New(clock().Add(shift)) }))
 		if want := clock().Add(min(shift, 0)); !at.Equal(want) {
-			t.Errorf("a clock %s: decided at %v, want %v", reason, at, want)
+			t.Errorf("clock %s: got decision time %v, want %v", reason, at, want)
 		}
 	}
 }
 
-// evaluatorFunc knows no names.
+// evaluatorFunc is an Evaluator without any names.
 type evaluatorFunc func(policy.Query) policy.Decision
 
 func (f evaluatorFunc) NextChange(time.Time) (time.Time, bool)               { return time.Time{}, false }
@@ -291,21 +291,21 @@ func (f evaluatorFunc) RequestsOn(string, v1alpha1.Protocol, uint16, string, str
 	return nil, false
 }
 
-func TestNewRefuses(t *testing.T) {
-	good := config("127.0.0.1:1", newLedger())
+func TestNewRejectsIncompleteConfig(t *testing.T) {
+	good := config("127.0.0.1:1", newMemorySink())
 	for name, tc := range map[string]struct {
 		reason string
 		change func(*Config)
 	}{
-		"NoMember":      {"flows of nobody", func(c *Config) { c.Member = "" }},
-		"NoAddress":     {"nowhere to connect to", func(c *Config) { c.Address = "" }},
-		"NoCredentials": {"never without TLS by omission", func(c *Config) { c.Credentials = nil }},
+		"NoMember":      {"no member", func(c *Config) { c.Member = "" }},
+		"NoAddress":     {"no address", func(c *Config) { c.Address = "" }},
+		"NoCredentials": {"no credentials", func(c *Config) { c.Credentials = nil }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := good
 			tc.change(&c)
 			if _, err := New(c); err == nil {
-				t.Errorf("New took a configuration with %s", tc.reason)
+				t.Errorf("New accepted a configuration with %s", tc.reason)
 			}
 		})
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Flows are decided by what their member has, which a quarantined or late member does not share with the others.
+// TestFlowsAreDecidedByWhatTheMemberHas verifies that flows are decided by the policies of their member, which may differ from
+// those of others while it is quarantined or late.
 func TestFlowsAreDecidedByWhatTheMemberHas(t *testing.T) {
 	change := t0
 	resource := edge().Resource
@@ -27,44 +28,44 @@ func TestFlowsAreDecidedByWhatTheMemberHas(t *testing.T) {
 		unknown  float64
 		disagree float64
 	}{
-		"InStep":         {"the member has what the host asks for", nil, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
+		"InStep":         {"the member has the host's policies", nil, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
 		"Behind":         {"the revocation is not in the member, an hour later", audit.Lags{resource: {older}}, []func(*flowpb.Flow){later(time.Hour)}, policy.Allowed, 1, 0, 0},
-		"BehindDropped":  {"the dataplane does what the host says before it is read back", audit.Lags{resource: {older}}, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
+		"BehindDropped":  {"the dataplane applies the host's policies before they are read back", audit.Lags{resource: {older}}, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
 		"Before":         {"the lag had not begun", audit.Lags{resource: {older}}, []func(*flowpb.Flow){later(-time.Minute), dropped}, policy.DefaultDenied, 0, 0, 0},
 		"AnotherOne":     {"another resource lags", audit.Lags{resource + "x": {older}}, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
-		"NothingThere":   {"the member has nothing of the resource yet", audit.Lags{resource: {{Kind: audit.LagNothing, From: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.Unmanaged, 1, 0, 0},
-		"Opened":         {"the member was opened by hand", audit.Lags{resource: {{Kind: audit.LagOpen, From: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.Audited, 1, 0, 0},
-		"Unknown":        {"nobody knows what it has, and that is said", audit.Lags{resource: {{From: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.DefaultDenied, 0, 1, 0},
-		"NeitherOfThem":  {"the dataplane does what neither says", audit.Lags{resource: {{Kind: audit.LagOlder, From: change, Has: closed(), At: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.DefaultDenied, 0, 0, 1},
-		"CaughtUpByThen": {"the lag was over", audit.Lags{resource: {ended(older, change.Add(time.Minute))}}, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
+		"NothingThere":   {"the member does not have the resource yet", audit.Lags{resource: {{Kind: audit.LagNothing, From: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.Unmanaged, 1, 0, 0},
+		"Opened":         {"enforcement was suspended in the member", audit.Lags{resource: {{Kind: audit.LagOpen, From: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.Audited, 1, 0, 0},
+		"Unknown":        {"the member's revision is unknown, and counted as such", audit.Lags{resource: {{From: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.DefaultDenied, 0, 1, 0},
+		"NeitherOfThem":  {"the dataplane differs from both policies", audit.Lags{resource: {{Kind: audit.LagOlder, From: change, Has: closed(), At: change}}}, []func(*flowpb.Flow){later(time.Hour)}, policy.DefaultDenied, 0, 0, 1},
+		"CaughtUpByThen": {"the lag has ended", audit.Lags{resource: {ended(older, change.Add(time.Minute))}}, []func(*flowpb.Flow){later(time.Hour), dropped}, policy.DefaultDenied, 0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger()
+			l := newMemorySink()
 			cfg := config("unused", l)
 			cfg.Now, cfg.Evaluators = func() time.Time { return change.Add(2 * time.Hour) }, fixed{[]audit.Epoch{{Evaluator: closed()}}}
 			cfg.Lags = func(member string) audit.Lags {
 				if member != "m1" {
-					t.Errorf("asked about %s", member)
+					t.Errorf("got lags requested for member %s", member)
 				}
 				return tc.lags
 			}
-			take(intakeOf(t, &cfg, audit.Resume{}), verdict(1, tc.flow...))
+			take(ingesterOf(t, &cfg, audit.Resume{}), verdict(1, tc.flow...))
 			for e := range l.edges {
 				if e.Decision != tc.want {
-					t.Errorf("%s: %s, want %s", tc.reason, e.Decision, tc.want)
+					t.Errorf("%s: got %s, want %s", tc.reason, e.Decision, tc.want)
 				}
 			}
 			if len(l.edges) != 1 {
-				t.Errorf("%d edges", len(l.edges))
+				t.Errorf("got %d edges, want 1", len(l.edges))
 			}
-			if got := testutil.ToFloat64(cfg.Metrics.lagging.WithLabelValues("m1")); got != tc.lagging {
-				t.Errorf("%s: %v decided by the member", tc.reason, got)
+			if got := testutil.ToFloat64(cfg.Metrics.byMember.WithLabelValues("m1")); got != tc.lagging {
+				t.Errorf("%s: got %v decided by the member's policies", tc.reason, got)
 			}
 			if got := testutil.ToFloat64(cfg.Metrics.unknown.WithLabelValues("m1")); got != tc.unknown {
-				t.Errorf("%s: %v unknown", tc.reason, got)
+				t.Errorf("%s: got %v with unknown policies", tc.reason, got)
 			}
 			if got := testutil.ToFloat64(cfg.Metrics.disagreements.WithLabelValues("m1", string(policy.DefaultDenied), string(audit.VerdictForwarded))); got != tc.disagree {
-				t.Errorf("%s: %v disagreements", tc.reason, got)
+				t.Errorf("%s: got %v disagreements", tc.reason, got)
 			}
 		})
 	}
@@ -75,14 +76,15 @@ func ended(l audit.Lag, at time.Time) audit.Lag {
 	return l
 }
 
-// A decision by a member's revision is dropped from the cache when that revision changes.
-func TestAMemberCatchesUp(t *testing.T) {
-	l := newLedger()
+// TestDecisionsChangeWhenAMemberCatchesUp verifies that a decision by a member's policies is dropped from the cache when the
+// member's lags change.
+func TestDecisionsChangeWhenAMemberCatchesUp(t *testing.T) {
+	l := newMemorySink()
 	cfg := config("unused", l)
 	cfg.Now, cfg.Evaluators = func() time.Time { return t0.Add(2 * time.Hour) }, fixed{[]audit.Epoch{{Evaluator: closed()}}}
 	lags := audit.Lags{edge().Resource: {{Kind: audit.LagNothing, From: t0}}}
 	cfg.Lags = func(string) audit.Lags { return lags }
-	in := intakeOf(t, &cfg, audit.Resume{})
+	in := ingesterOf(t, &cfg, audit.Resume{})
 	var got []policy.Verdict
 	for i := range 3 {
 		clear(l.edges)
@@ -95,6 +97,6 @@ func TestAMemberCatchesUp(t *testing.T) {
 		}
 	}
 	if len(got) != 3 || got[0] != policy.Unmanaged || got[1] != policy.Unmanaged || got[2] != policy.DefaultDenied {
-		t.Errorf("decided as %v", got)
+		t.Errorf("got decisions %v", got)
 	}
 }

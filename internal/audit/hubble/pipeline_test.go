@@ -15,33 +15,33 @@ import (
 	"github.com/acp-io/acp/internal/audit/sqlite"
 )
 
-// forgetful keeps a batch and loses the answer, every other time.
-type forgetful struct {
+// lostAnswerStore stores every other batch and returns an error nevertheless.
+type lostAnswerStore struct {
 	*sqlite.Store
 	calls int
 }
 
-func (f *forgetful) Append(ctx context.Context, b *audit.Batch) error {
+func (f *lostAnswerStore) Append(ctx context.Context, b *audit.Batch) error {
 	f.calls++
 	err := f.Store.Append(ctx, b)
 	if f.calls%2 == 1 && err == nil {
-		return errors.New("the answer got lost")
+		return errors.New("the answer was lost")
 	}
 	return err
 }
 
-// counting lets a test wait for what a follower has handed over.
-type counting struct {
+// countingSinkSink lets a test wait for the events that a follower has passed on.
+type countingSink struct {
 	*rollup.Aggregator
 	taken chan struct{}
 }
 
-func (c counting) Take(t *audit.Taken) {
-	c.Aggregator.Take(t)
+func (c countingSink) Add(t *audit.Event) {
+	c.Aggregator.Add(t)
 	c.taken <- struct{}{}
 }
 
-// TestCrashesCountOnce kills the collector again and again, with what it had in memory, from Hubble's API to the file.
+// TestCrashesCountOnce kills the collector repeatedly, with everything in memory, on the whole way from Hubble's API to the file.
 func TestCrashesCountOnce(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "flows.db"))
 	if err != nil {
@@ -50,15 +50,15 @@ func TestCrashesCountOnce(t *testing.T) {
 	defer store.Close()
 	o := newObserver()
 	address := serve(t, o, insecure.NewCredentials())
-	unsure := &forgetful{Store: store}
+	unsure := &lostAnswerStore{Store: store}
 	const runs, perRun = 12, 40
 	for i := range runs {
 		totals, err := rollup.New(rollup.Config{Store: unsure, Log: slog.New(slog.DiscardHandler), Now: clock})
 		if err != nil {
 			t.Fatal(err)
 		}
-		sink := counting{totals, make(chan struct{}, runs*perRun)}
-		cfg := config(address, newLedger())
+		sink := countingSink{totals, make(chan struct{}, runs*perRun)}
+		cfg := config(address, newMemorySink())
 		cfg.Resume, cfg.Sink = store, sink
 		_, stop := start(t, cfg)
 		o.emit(verdicts(i*perRun, (i+1)*perRun)...)
@@ -66,11 +66,11 @@ func TestCrashesCountOnce(t *testing.T) {
 		for n := 0; n < perRun/2; n++ { // at least these are new in every run
 			<-sink.taken
 		}
-		if i%3 != 0 || last { // else it dies before it has stored anything
-			_ = totals.Flush(t.Context()) // its answer may be lost: then it dies not knowing
+		if i%3 != 0 || last { // otherwise it is killed before it has stored anything
+			_ = totals.Flush(t.Context()) // the answer may be lost; the batch is then stored without the collector's knowledge
 		}
 		if !last {
-			stop() // whatever is in memory goes with it
+			stop() // the content of the memory is lost
 			continue
 		}
 		total := func() int64 {
@@ -102,6 +102,6 @@ func TestCrashesCountOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(losses.Items) > 0 {
-		t.Errorf("losses %+v, though the ring held everything", losses.Items)
+		t.Errorf("got losses %+v, want none: the ring held everything", losses.Items)
 	}
 }

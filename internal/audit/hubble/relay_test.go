@@ -18,14 +18,14 @@ import (
 
 const relayEnv = "ACP_TEST_RELAY"
 
-// relayProcess is a relay of its own, which holds some flows.
+// relayProcess is a relay in a process of its own, whose ring holds some flows.
 type relayProcess struct {
 	address string
 	cmd     *exec.Cmd
 	alive   io.Closer
 }
 
-// startRelay runs this program again, as a relay at the address whose ring holds the flows.
+// startRelay runs the test binary again, as a relay at the address whose ring holds the flows.
 func startRelay(t *testing.T, address string, from, to int) *relayProcess {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
@@ -52,14 +52,14 @@ func startRelay(t *testing.T, address string, from, to int) *relayProcess {
 	return p
 }
 
-// kill leaves it no time for anything, and waits until it is gone.
+// kill ends the process with SIGKILL and waits until it is gone.
 func (p *relayProcess) kill() {
-	_ = p.cmd.Process.Kill() // SIGKILL; it may be gone already
-	_ = p.cmd.Wait()         // it was killed, and says so
+	_ = p.cmd.Process.Kill() // SIGKILL; the process may be gone already
+	_ = p.cmd.Wait()         // it was killed, so it returns an error
 	_ = p.alive.Close()
 }
 
-// beRelay serves until its standard input ends, which it does with the test.
+// beRelay serves until its standard input ends, which happens when the test ends.
 func beRelay(t *testing.T, what string) {
 	var address string
 	var from, to int
@@ -75,7 +75,7 @@ func beRelay(t *testing.T, what string) {
 	s := grpc.NewServer()
 	observerpb.RegisterObserverServer(s, o)
 	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // only its end matters
+		_, _ = io.Copy(io.Discard, os.Stdin) // only the end matters
 		s.Stop()
 	}()
 	fmt.Println(l.Addr())
@@ -84,27 +84,27 @@ func beRelay(t *testing.T, what string) {
 	}
 }
 
-// TestARelayIsKilled is about a relay that is a process, ends by kill -9 in the middle of a stream, and comes back: with all that
-// it had and more, and then with a ring that has moved on.
-func TestARelayIsKilled(t *testing.T) {
+// TestRelayIsKilled kills a relay process with SIGKILL in the middle of a stream. It comes back first with all events and more,
+// and then with a ring that has dropped events.
+func TestRelayIsKilled(t *testing.T) {
 	if what := os.Getenv(relayEnv); what != "" {
 		beRelay(t, what)
 		return
 	}
-	l := newLedger()
+	l := newMemorySink()
 	relay := startRelay(t, "127.0.0.1:0", 0, 300)
 	_, stop := start(t, config(relay.address, l))
-	l.until(t, "some flows of the first relay", func(l *ledger) bool { return l.takenIn >= 100 })
+	l.until(t, "some flows of the first relay", func(l *memorySink) bool { return l.takenIn >= 100 })
 	relay.kill()
 
 	relay = startRelay(t, relay.address, 0, 700)
-	l.until(t, "all flows of the second relay", func(l *ledger) bool { return l.takenIn == 700 })
+	l.until(t, "all flows of the second relay", func(l *memorySink) bool { return l.takenIn == 700 })
 	wantEdges(t, l, map[audit.Edge]int64{edge(): 700})
 	wantLosses(t, l)
 	relay.kill()
 
 	startRelay(t, relay.address, 900, 1000)
-	l.until(t, "all flows of the third relay", func(l *ledger) bool { return l.takenIn == 800 })
+	l.until(t, "all flows of the third relay", func(l *memorySink) bool { return l.takenIn == 800 })
 	stop()
 	wantEdges(t, l, map[audit.Edge]int64{edge(): 800})
 	wantLosses(t, l, audit.Loss{Cluster: "m1", Reason: audit.LossGap, From: at(699), To: at(900)})

@@ -11,16 +11,17 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Bounds of what is read of a request, in bytes. A client chooses both, and regular expressions look at all of it.
+// maxMethod and maxPath bound what is read of a request, in bytes. Clients choose both, and regular expressions are matched
+// against them.
 const (
 	maxMethod = 32
 	maxPath   = 1024
 )
 
-// request is what the actions of a class may ask about a request.
+// request holds the properties of an HTTP request that actions can match.
 type request struct{ method, path string }
 
-// request reads the method and the path, with its query, because proxies match both together.
+// request returns the method and the path with its query, because proxies match both together.
 func (e *event) request() request {
 	r := request{method: printable(e.method, maxMethod), path: "/"}
 	url := e.url
@@ -34,12 +35,12 @@ func (e *event) request() request {
 		r.path = path
 	}
 	if r.method == "" {
-		r.method = policy.NoAction // no method that an action could have
+		r.method = policy.NoAction // a value that matches no action
 	}
 	return r
 }
 
-// printable is the beginning of a text, without control characters and what is not UTF-8.
+// printable returns the first most bytes of a text, without control characters and invalid UTF-8.
 func printable(b []byte, most int) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r >= 0x7f && r < 0xa0 || r == '\uFFFD' {
@@ -49,9 +50,10 @@ func printable(b []byte, most int) string {
 	}, string(b[:min(len(b), most)]))
 }
 
-// requestOf returns the request that stands for all that are of the same actions of the destination, so that what is remembered
-// does not grow with the paths. Nil: the destination is no resource. It also reports whether the port has actions of requests.
-func (b *books) requestOf(k *book, to *audit.Endpoint, port uint16, t transport, r request) (same *request, judged bool) {
+// requestOf returns the representative of all requests that match the same actions of the destination, so that the caches do not
+// grow with the number of paths. It returns nil if the destination is no resource. judged reports whether the port has request
+// actions.
+func (b *decider) requestOf(k *decisionCache, to *audit.Endpoint, port uint16, t transport, r request) (same *request, judged bool) {
 	names, known := k.resources[to]
 	if !known {
 		if to.Kind == audit.KindWorkload {
@@ -82,32 +84,33 @@ func (b *books) requestOf(k *book, to *audit.Endpoint, port uint16, t transport,
 	return same, judged
 }
 
-// takeRequest takes a request that a proxy reports. Its connection was counted already, so a request that passes counts for
-// nothing, and shows once an hour that its client uses the action. One that the dataplane or the policies refuse counts.
-func (t *intake) takeRequest(e *event, ends *ends, id uint64, at, now time.Time) skip {
+// ingestRequest ingests a request that a proxy reported. The connection was counted already, so a request that the dataplane and
+// the policies allow counts for nothing; it only reports, once an hour, that its client uses the action. A request that either of
+// them refuses is counted.
+func (t *ingester) ingestRequest(e *event, ends *ends, id uint64, at, now time.Time) skip {
 	seenAt := at
 	at = earlier(at, now)
-	k := t.book(at)
+	k := t.cacheFor(at)
 	p := ends.pair(e, e.verdict)
-	asked, judged := t.books.requestOf(k, p.to, p.port, p.transport, e.request())
+	asked, judged := t.decider.requestOf(k, p.to, p.port, p.transport, e.request())
 	if asked == nil || !judged && e.verdict != flowpb.Verdict_DROPPED {
 		return skipL7
 	}
-	p.asked = asked
-	r := t.books.rule(k, p, at)
-	if !r.refused && hourOf(at) <= r.shown {
+	p.request = asked
+	r := t.decider.decide(k, p, at)
+	if !r.refused && hourOf(at) <= r.lastHour {
 		return skipL7
 	}
-	if !t.seen.take(id, seenAt, now) {
+	if !t.seen.observe(id, seenAt, now) {
 		t.counters.repeated.Inc()
 		return skipNone
 	}
-	taken := audit.Taken{Seen: audit.Seen{ID: id, Time: at}}
+	taken := audit.Event{Seen: audit.Seen{ID: id, Time: at}}
 	if r.refused {
-		t.settle(&taken, e, k, r, ends)
+		t.record(&taken, e, k, r, ends)
 	} else {
-		r.shown, taken.Tally = hourOf(at), &r.tally
+		r.lastHour, taken.Tally = hourOf(at), &r.tally
 	}
-	t.hand(taken)
+	t.emit(taken)
 	return skipNone
 }

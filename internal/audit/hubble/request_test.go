@@ -18,7 +18,7 @@ import (
 
 const shop = "trnv1:rsc:trip-com:web:sites:shop"
 
-// site is a resource with actions of requests, and the mode of it, where app/888 may only read.
+// site returns policies with a resource that has request actions, in the given mode, which app/888 may only read.
 func site(mode v1alpha1.Mode) policy.Input {
 	in := classes()
 	port := []v1alpha1.Port{{Port: 80, Protocol: v1alpha1.ProtocolTCP}}
@@ -39,7 +39,7 @@ func site(mode v1alpha1.Mode) policy.Input {
 	return in
 }
 
-// http makes a flow to the shop a request as a proxy at the destination reports it.
+// http makes a flow to the shop a request that a proxy at the destination reports.
 func http(method, url string, v flowpb.Verdict) func(*flowpb.Flow) {
 	return func(f *flowpb.Flow) {
 		toShop(f)
@@ -55,7 +55,7 @@ func toShop(f *flowpb.Flow) {
 	f.Destination.Labels = []string{"k8s:com.trip/site=shop"}
 }
 
-// asked is the edge of requests of app/888 to the shop.
+// asked returns the edge of requests of app/888 to the shop.
 func asked(action string, word policy.Verdict, v audit.Verdict) audit.Edge {
 	e := audit.Edge{Cluster: "m1", SourceCluster: "m2", Subject: app888, Resource: shop, Action: action, Port: 80, Protocol: audit.ProtocolHTTP, Decision: word, Verdict: v}
 	if word == policy.Allowed {
@@ -147,20 +147,20 @@ func TestRequests(t *testing.T) {
 			if tc.mode == "" {
 				tc.mode = v1alpha1.ModeEnforce
 			}
-			for source, take := range map[string]func(*intake, *flowpb.Flow){
+			for source, take := range map[string]func(*ingester, *flowpb.Flow){
 				"Wire": take,
-				"Line": func(in *intake, f *flowpb.Flow) {
+				"Line": func(in *ingester, f *flowpb.Flow) {
 					s := scannedLine{line: exported(t, f)}
 					if s.err = scanLine(s.line, &s.event); s.err != nil {
-						t.Errorf("the scanner leaves the line to the generated types: %v", s.err)
+						t.Errorf("the scanner cannot read the line: %v", s.err)
 					}
-					in.takeLine(&s)
+					in.ingestLine(&s)
 				},
 			} {
-				l := newLedger()
+				l := newMemorySink()
 				cfg := config("unused", l)
 				cfg.Evaluators = always(policy.NewSnapshot(site(tc.mode)))
-				in := intakeOf(t, &cfg, audit.Resume{})
+				in := ingesterOf(t, &cfg, audit.Resume{})
 				for _, f := range tc.flows {
 					take(in, f)
 				}
@@ -172,12 +172,12 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestRequestsDoNotGrowWithTheirPaths: clients choose paths, and what is remembered and stored must not grow with them.
-func TestRequestsDoNotGrowWithTheirPaths(t *testing.T) {
-	l := newLedger()
+// TestRequestsAreBoundedInPaths verifies that caches and stored data do not grow with the paths, which clients choose.
+func TestRequestsAreBoundedInPaths(t *testing.T) {
+	l := newMemorySink()
 	cfg := config("unused", l)
-	cfg.Evaluators, cfg.Keep = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce))), KeepAll
-	in := intakeOf(t, &cfg, audit.Resume{})
+	cfg.Evaluators, cfg.RawFlows = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce))), RawFlowsAll
+	in := ingesterOf(t, &cfg, audit.Resume{})
 	const requests = 3000
 	for i := range requests {
 		v, method := passed, "GET"
@@ -189,26 +189,26 @@ func TestRequestsDoNotGrowWithTheirPaths(t *testing.T) {
 	want := map[audit.Edge]int64{asked("web:get", policy.Allowed, audit.VerdictForwarded): 0, asked("", policy.DefaultDenied, audit.VerdictDropped): requests / 2}
 	wantEdges(t, l, want)
 	if l.takenIn != requests/2+1 {
-		t.Errorf("%d events were handed on, want those that were refused, and one that shows use", l.takenIn)
+		t.Errorf("got %d events, want the refused ones and one that reports use", l.takenIn)
 	}
-	book := in.books.open[0]
-	if len(book.rulings) != 2 || len(book.requests) != 2 {
-		t.Errorf("%d decisions and %d kinds of requests are remembered, want 2 and 2", len(book.rulings), len(book.requests))
+	cache := in.decider.caches[0]
+	if len(cache.decisions) != 2 || len(cache.requests) != 2 {
+		t.Errorf("got %d cached decisions and %d requests, want 2 and 2", len(cache.decisions), len(cache.requests))
 	}
 	for _, f := range l.flows {
 		if s := fmt.Sprintf("%+v", f); strings.Contains(s, "secret") || strings.Contains(s, "token") {
-			t.Fatalf("a flow keeps what was requested: %s", s)
+			t.Fatalf("a flow contains the request: %s", s)
 		}
 	}
 }
 
-// TestRequestsShowUseEachHour, so that a client which only uses what it opened long ago does not look as if it had gone.
-func TestRequestsShowUseEachHour(t *testing.T) {
-	h := &hours{newLedger(), map[time.Duration]int64{}, map[audit.Verdict]int{}}
-	cfg := config("unused", h.ledger)
+// TestRequestsReportUseOnceAnHour verifies that a client that uses only old connections does not appear to be unused.
+func TestRequestsReportUseOnceAnHour(t *testing.T) {
+	h := &hourRecorder{newMemorySink(), map[time.Duration]int64{}, map[audit.Verdict]int{}}
+	cfg := config("unused", h.memorySink)
 	cfg.Sink, cfg.Now = h, func() time.Time { return t0.Add(24 * time.Hour) }
 	cfg.Evaluators = always(policy.NewSnapshot(site(v1alpha1.ModeEnforce)))
-	in := intakeOf(t, &cfg, audit.Resume{})
+	in := ingesterOf(t, &cfg, audit.Resume{})
 	for i, since := range []time.Duration{0, time.Minute, 61 * time.Minute, 62 * time.Minute, 125 * time.Minute} {
 		take(in, verdict(i, http("GET", "http://shop/", passed), when(t0.Add(since))))
 	}
@@ -223,13 +223,13 @@ func TestRequestIsBounded(t *testing.T) {
 		reason, method, url string
 		want                request
 	}{
-		"URL":      {"scheme and host are no part of the path", "GET", "https://u:p@shop:80/a/b", request{"GET", "/a/b"}},
+		"URL":      {"scheme and host are not part of the path", "GET", "https://u:p@shop:80/a/b", request{"GET", "/a/b"}},
 		"Path":     {"a path alone", "GET", "/a", request{"GET", "/a"}},
-		"Nothing":  {"no path is the root", "GET", "http://shop", request{"GET", "/"}},
+		"Nothing":  {"a missing path is the root", "GET", "http://shop", request{"GET", "/"}},
 		"Query":    {"the query belongs to what a proxy matches", "GET", "http://shop?x=/y", request{"GET", "?x=/y"}},
-		"Controls": {"what steers a terminal", "GE\x1bT", "http://shop/a\x1b[2J\u0085\x00b", request{"GET", "/a[2Jb"}},
+		"Controls": {"terminal control characters are removed", "GE\x1bT", "http://shop/a\x1b[2J\u0085\x00b", request{"GET", "/a[2Jb"}},
 		"NotUTF8":  {"no text", "G\xff", "http://shop/\xff\xfeb", request{"G", "/b"}},
-		"Long":     {"a client chooses how much is looked at", strings.Repeat("M", 100), "http://shop/" + long, request{strings.Repeat("M", maxMethod), ("/" + long)[:maxPath]}},
+		"Long":     {"the length is bounded", strings.Repeat("M", 100), "http://shop/" + long, request{strings.Repeat("M", maxMethod), ("/" + long)[:maxPath]}},
 		"NoMethod": {"no method is none that an action has", "\x01", "/", request{policy.NoAction, "/"}},
 	} {
 		e := event{method: []byte(tc.method), url: []byte(tc.url)}

@@ -21,7 +21,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// needed is all that is read of a flow, in a form that can be compared.
+// needed holds the fields of a flow that are read, in a comparable form.
 type needed struct {
 	Time                        time.Time
 	UUID, Node                  string
@@ -40,7 +40,7 @@ type needed struct {
 	Method, URL                 string
 }
 
-// generated reads a flow by the generated types: what the scanners have to agree with.
+// generated decodes a flow with the generated types. The scanners have to agree with it.
 func generated(f *flowpb.Flow) needed {
 	n := needed{
 		UUID: f.GetUuid(), Node: f.GetNodeName(), Verdict: f.GetVerdict(), Kind: f.GetEventType().GetType(), Sub: f.GetEventType().GetSubType(),
@@ -83,11 +83,11 @@ func endpointOf(e *flowpb.Endpoint) audit.Endpoint {
 	return p.endpoint()
 }
 
-// scanned is the same of an event.
+// scanned returns the needed fields of an event.
 func scanned(t *testing.T, e *event) needed {
 	t.Helper()
 	n := needed{
-		UUID: string(e.uuid), Node: string(e.node), Verdict: e.verdict, Kind: e.kind, Sub: e.sub, Direction: e.direction, Reply: e.reply, Point: e.point,
+		UUID: string(e.uuid), Node: string(e.node), Verdict: e.verdict, Kind: e.kind, Sub: e.subType, Direction: e.direction, Reply: e.reply, Point: e.point,
 		Reason: e.reason, Source: string(e.source), Destination: string(e.destination), Transport: e.transport, SourcePort: e.sourcePort,
 		DestinationPort: e.destinationPort, Ingress: e.ingress, Egress: e.egress, Undirected: e.undirected,
 		L7: e.l7, Method: string(e.method), URL: string(e.url),
@@ -99,7 +99,7 @@ func scanned(t *testing.T, e *event) needed {
 		encoded []byte
 		into    *audit.Endpoint
 	}{{e.from, &n.From}, {e.to, &n.To}} {
-		parts, err := readEndpoint(end.encoded)
+		parts, err := parseEndpoint(end.encoded)
 		if err != nil {
 			t.Fatalf("read the endpoint %q: %v", end.encoded, err)
 		}
@@ -108,7 +108,7 @@ func scanned(t *testing.T, e *event) needed {
 	return n
 }
 
-// randomFlow has every field that matters, in the values that make a difference, and some that do not.
+// randomFlow returns a flow with every field that matters, with the values that make a difference, and some irrelevant fields.
 func randomFlow(r *rand.Rand) *flowpb.Flow {
 	one := func(in ...string) string { return in[r.IntN(len(in))] }
 	endpoint := func() *flowpb.Endpoint {
@@ -182,7 +182,7 @@ func TestScannersAgreeWithTheGeneratedTypes(t *testing.T) {
 		}
 		var l event
 		switch err := scanLine(exported(t, f), &l); {
-		case errors.Is(err, errUnsure): // left to the generated types
+		case errors.Is(err, errUnexpectedFormat): // read by the generated types instead
 		case err != nil:
 			t.Fatalf("scanLine: %v of %v", err, f)
 		default:
@@ -193,11 +193,11 @@ func TestScannersAgreeWithTheGeneratedTypes(t *testing.T) {
 		}
 	}
 	if sure < flows/2 {
-		t.Errorf("only %d lines of %d are read by the scanner", sure, flows)
+		t.Errorf("got only %d lines of %d read by the scanner", sure, flows)
 	}
 }
 
-// exported is the flow as Hubble's exporter writes it.
+// exported returns the flow as Hubble's exporter writes it.
 func exported(t testing.TB, f *flowpb.Flow) []byte {
 	t.Helper()
 	b, err := protojson.MarshalOptions{UseProtoNames: true}.Marshal(&observerpb.ExportEvent{ResponseTypes: &observerpb.ExportEvent_Flow{Flow: f}, NodeName: f.GetNodeName(), Time: f.GetTime()})
@@ -207,7 +207,7 @@ func exported(t testing.TB, f *flowpb.Flow) []byte {
 	return b
 }
 
-// TestFlowsInPieces: the encoding lets anybody write a message in several pieces, which add up.
+// TestFlowsInPieces verifies messages that are encoded in several pieces, which protobuf merges.
 func TestFlowsInPieces(t *testing.T) {
 	wire, err := proto.Marshal(verdict(1))
 	if err != nil {
@@ -222,10 +222,10 @@ func TestFlowsInPieces(t *testing.T) {
 	}
 	for name, b := range map[string][]byte{"InTheFlow": piece(append(wire, rest...)), "InTheResponse": append(piece(wire), piece(rest)...)} {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger()
+			l := newMemorySink()
 			cfg := config("unused", l)
-			in := intakeOf(t, &cfg, audit.Resume{})
-			in.takeResponse(b)
+			in := ingesterOf(t, &cfg, audit.Resume{})
+			in.ingestResponse(b)
 			want := edge()
 			want.Port, want.Protocol, want.Action = 53, "UDP", ""
 			wantEdges(t, l, map[audit.Edge]int64{want: 1})
@@ -255,10 +255,10 @@ func FuzzScanResponse(f *testing.F) {
 					t.Errorf("(-generated +scanned):\n%s", diff)
 				}
 			case !errors.Is(err, errNotFlow) && !errors.Is(err, errRepeated):
-				t.Errorf("the generated types read what the scanner does not: %v", err)
+				t.Errorf("the generated types decode the input, but the scanner does not: %v", err)
 			}
 		}
-		counts(t, func(in *intake) { in.takeResponse(b) })
+		counts(t, func(in *ingester) { in.ingestResponse(b) })
 	})
 }
 
@@ -282,24 +282,24 @@ func FuzzScanLine(f *testing.F) {
 				if diff := cmp.Diff(want, scanned(t, &e), cmpopts.EquateComparable(netip.Addr{})); diff != "" {
 					t.Errorf("(-generated +scanned):\n%s", diff)
 				}
-			case !errors.Is(err, errNotFlow) && !errors.Is(err, errUnsure):
-				t.Errorf("the generated types read what the scanner does not: %v", err)
+			case !errors.Is(err, errNotFlow) && !errors.Is(err, errUnexpectedFormat):
+				t.Errorf("the generated types decode the input, but the scanner does not: %v", err)
 			}
 		}
-		counts(t, func(in *intake) {
+		counts(t, func(in *ingester) {
 			s := scannedLine{line: b}
 			s.err = scanLine(b, &s.event)
-			in.takeLine(&s)
+			in.ingestLine(&s)
 		})
 	})
 }
 
-// counts takes something twice: whatever it is, it is counted once, in the member that it came from.
-func counts(t *testing.T, take func(*intake)) {
+// counts ingests an input twice, and verifies that it is counted at most once, for the right member.
+func counts(t *testing.T, take func(*ingester)) {
 	t.Helper()
-	l := newLedger()
+	l := newMemorySink()
 	cfg := config("unused", l)
-	in := intakeOf(t, &cfg, audit.Resume{})
+	in := ingesterOf(t, &cfg, audit.Resume{})
 	take(in)
 	var first int64
 	for _, n := range l.edges {
@@ -308,19 +308,19 @@ func counts(t *testing.T, take func(*intake)) {
 	take(in)
 	for e, n := range l.edges {
 		if n < 1 || e.Cluster != "m1" {
-			t.Errorf("counted %d of %+v", n, e)
+			t.Errorf("got %d connections of %+v", n, e)
 		}
 		first -= n
 	}
 	if first != 0 {
-		t.Errorf("counted again: %+v", l.edges)
+		t.Errorf("got repeated counts: %+v", l.edges)
 	}
 }
 
-func intakeOf(t *testing.T, cfg *Config, r audit.Resume) *intake {
+func ingesterOf(t *testing.T, cfg *Config, r audit.Resume) *ingester {
 	t.Helper()
 	if err := cfg.complete(); err != nil {
 		t.Fatal(err)
 	}
-	return newIntake(cfg, r)
+	return newIngester(cfg, r)
 }

@@ -6,53 +6,53 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// overlap is how far before its position a source is resumed: nodes' events reach a relay out of order, and an agent's
-// ring holds back its newest event until another comes.
+// overlap is how long before its position a source is resumed. The events of nodes reach a relay out of order, and an agent's
+// ring holds back its newest event until the next one arrives.
 const overlap = 10 * time.Second
 
-// maxSeen bounds the events of the overlap, which gets shorter when there are more.
+// maxSeen bounds the remembered events. If there are more, the overlap is shortened.
 const maxSeen = 1 << 21
 
-// seen knows the events of the overlap, by the second in which they happened.
-type seen struct {
+// seenEventsEvents holds the identities of the events within the overlap, by the second in which they occurred.
+type seenEvents struct {
 	limit, n int
-	seconds  map[int64]*ids
-	// strays are known under another second than that of their event: those of a clock ahead, and all of the run before.
-	strays map[uint64]int64
-	// last is the set that was used last, because events come nearly in order.
-	last       *ids
+	seconds  map[int64]*idSet
+	// byID holds events that are not stored under the second of their event: those of a node with a clock ahead, and those of the
+	// previous run.
+	byID map[uint64]int64
+	// last is the set that was used last. It is kept because events arrive nearly in order.
+	last       *idSet
 	lastSecond int64
-	// position is the newest time of an event, never later than the collector's own clock: one node with a clock ahead
-	// must not make the others' events look old.
+	// position is the newest time of an event, bounded by the collector's own clock: one node with a clock ahead must not make
+	// the events of other nodes look old.
 	position time.Time
-	// floor is where the overlap begins when there was no room for all of it; forgotten is up to where it was swept.
-	floor, forgotten time.Time
+	// floor is the beginning of the overlap after it was shortened; sweptUntil is the time before which all events were removed.
+	floor, sweptUntil time.Time
 }
 
-func newSeen(r audit.Resume, limit int) *seen {
-	s := &seen{limit: limit, seconds: map[int64]*ids{}, strays: make(map[uint64]int64, len(r.Seen)), position: r.Position}
+func newSeenEvents(r audit.Resume, limit int) *seenEvents {
+	s := &seenEvents{limit: limit, seconds: map[int64]*idSet{}, byID: make(map[uint64]int64, len(r.Seen)), position: r.Position}
 	for _, e := range r.Seen {
-		s.strays[e.ID] = e.Time.Unix()
+		s.byID[e.ID] = e.Time.Unix()
 	}
 	return s
 }
 
-// has reports whether the event is known, at whatever time.
-func (s *seen) has(id uint64) bool {
+// has reports whether the event is known, whatever its time.
+func (s *seenEvents) has(id uint64) bool {
 	for _, set := range s.seconds {
 		if set.has(id) {
 			return true
 		}
 	}
-	_, stray := s.strays[id]
+	_, stray := s.byID[id]
 	return stray
 }
 
-// take reports whether the event is new, and moves the position. An event at an instant that is still to come is taken as
-// one of now.
-func (s *seen) take(id uint64, at, now time.Time) bool {
-	if len(s.strays) > 0 {
-		if _, known := s.strays[id]; known {
+// observe reports whether the event is new, and advances the position. An event in the future is treated as one of the present.
+func (s *seenEvents) observe(id uint64, at, now time.Time) bool {
+	if len(s.byID) > 0 {
+		if _, known := s.byID[id]; known {
 			return false
 		}
 	}
@@ -61,37 +61,37 @@ func (s *seen) take(id uint64, at, now time.Time) bool {
 			return false
 		}
 		s.advance(now)
-		if len(s.strays) >= s.limit {
-			clear(s.strays)
+		if len(s.byID) >= s.limit {
+			clear(s.byID)
 		}
-		s.strays[id] = now.Unix()
+		s.byID[id] = now.Unix()
 		return true
 	}
 	s.advance(at)
-	if at.Before(s.forgotten) {
-		return true // it is not asked for again
+	if at.Before(s.sweptUntil) {
+		return true // it is not requested again
 	}
 	return s.add(id, at.Unix())
 }
 
-// advance moves the position, for events that need not be known again too.
-func (s *seen) advance(at time.Time) {
+// advance moves the position forward. It is called on its own for events whose identity need not be remembered.
+func (s *seenEvents) advance(at time.Time) {
 	if !at.After(s.position) {
 		return
 	}
 	s.position = at
-	if f := s.forget(); f.After(s.forgotten) {
+	if f := s.overlapStart(); f.After(s.sweptUntil) {
 		s.sweep(f)
 	}
 }
 
-func (s *seen) add(id uint64, second int64) bool {
+func (s *seenEvents) add(id uint64, second int64) bool {
 	set := s.set(second)
 	if set.has(id) {
 		return false
 	}
 	if s.n >= s.limit {
-		s.shorten()
+		s.shortenOverlap()
 		set = s.set(second)
 	}
 	set.add(id)
@@ -99,11 +99,11 @@ func (s *seen) add(id uint64, second int64) bool {
 	return true
 }
 
-func (s *seen) set(second int64) *ids {
+func (s *seenEvents) set(second int64) *idSet {
 	if s.last == nil || second != s.lastSecond {
 		set := s.seconds[second]
 		if set == nil {
-			set = &ids{}
+			set = &idSet{}
 			s.seconds[second] = set
 		}
 		s.last, s.lastSecond = set, second
@@ -111,9 +111,9 @@ func (s *seen) set(second int64) *ids {
 	return s.last
 }
 
-// shorten gives up the oldest second of the overlap. That of the position itself is asked for in any case: were it ever the
-// only one, some of its events may be counted twice after a reconnection.
-func (s *seen) shorten() {
+// shortenOverlapOverlap drops the oldest second of the overlap. The second of the position itself is always requested again; if it is
+// the only one left, some of its events may be counted twice after a reconnection.
+func (s *seenEvents) shortenOverlap() {
 	oldest := s.lastSecond
 	for second := range s.seconds {
 		oldest = min(oldest, second)
@@ -124,26 +124,26 @@ func (s *seen) shorten() {
 		return
 	}
 	s.floor = time.Unix(oldest+1, 0).UTC()
-	s.sweep(s.forget())
+	s.sweep(s.overlapStart())
 }
 
-func (s *seen) sweep(forget time.Time) {
-	s.forgotten, s.last = forget, nil
+func (s *seenEvents) sweep(forget time.Time) {
+	s.sweptUntil, s.last = forget, nil
 	for second, set := range s.seconds {
 		if second < forget.Unix() {
 			s.n -= set.n
 			delete(s.seconds, second)
 		}
 	}
-	for id, second := range s.strays {
+	for id, second := range s.byID {
 		if second < forget.Unix() {
-			delete(s.strays, id)
+			delete(s.byID, id)
 		}
 	}
 }
 
-// forget is the time, a whole second, before which no event is asked for again.
-func (s *seen) forget() time.Time {
+// overlapStart returns the time, in whole seconds, before which no event is requested again; zero if there is no position.
+func (s *seenEvents) overlapStart() time.Time {
 	if s.position.IsZero() {
 		return time.Time{}
 	}
@@ -154,13 +154,13 @@ func (s *seen) forget() time.Time {
 	return f
 }
 
-// ids is a set of numbers in one piece of memory: there may be millions of them.
-type ids struct {
-	slots []uint64 // 0: empty
+// idSet is a hash set of numbers in one allocation, because there may be millions of them.
+type idSet struct {
+	slots []uint64 // 0 marks an empty slot
 	n     int
 }
 
-func (s *ids) slot(id uint64) int {
+func (s *idSet) slot(id uint64) int {
 	mask := len(s.slots) - 1
 	i := int(id) & mask
 	for s.slots[i] != 0 && s.slots[i] != id {
@@ -169,12 +169,12 @@ func (s *ids) slot(id uint64) int {
 	return i
 }
 
-func (s *ids) has(id uint64) bool {
+func (s *idSet) has(id uint64) bool {
 	return s.n > 0 && s.slots[s.slot(max(id, 1))] != 0
 }
 
-// add puts in a number that is not there.
-func (s *ids) add(id uint64) {
+// add inserts a number that is not in the set.
+func (s *idSet) add(id uint64) {
 	id = max(id, 1)
 	if 4*(s.n+1) > 3*len(s.slots) {
 		s.grow()
@@ -183,7 +183,7 @@ func (s *ids) add(id uint64) {
 	s.n++
 }
 
-func (s *ids) grow() {
+func (s *idSet) grow() {
 	const smallest = 64
 	old := s.slots
 	s.slots = make([]uint64, max(smallest, 2*len(old)))

@@ -12,16 +12,16 @@ import (
 	"google.golang.org/grpc/credentials"
 )
 
-// TLSFiles are the files of a mutually authenticated connection. They are read for every connection, so that renewed
+// TLSFiles names the files of a mutually authenticated connection. They are read for each connection, so that renewed
 // certificates need no restart.
 type TLSFiles struct {
-	// CA signs the servers, Cert and Key are the collector's own.
+	// CA is the file of the certificate authority that signs the servers' certificates; Cert and Key are the collector's own.
 	CA, Cert, Key string
-	// ServerName is the name in the servers' certificates.
+	// ServerName is the name expected in the servers' certificates.
 	ServerName string
 }
 
-// Credentials reads the files.
+// Credentials reads the files and returns credentials for TLS 1.3.
 func (t TLSFiles) Credentials() (credentials.TransportCredentials, error) {
 	ca, err := os.ReadFile(t.CA)
 	if err != nil {
@@ -40,7 +40,7 @@ func (t TLSFiles) Credentials() (credentials.TransportCredentials, error) {
 	}), nil
 }
 
-// Version changes when one of the files does. A file that is missing for a moment, while it is renewed, is no change.
+// Version returns a value that changes when one of the files changes; "" if a file is missing for a moment while it is renewed.
 func (t TLSFiles) Version() string {
 	var v string
 	for _, path := range []string{t.CA, t.Cert, t.Key} {

@@ -28,7 +28,7 @@ func newAuthority(t *testing.T) authority {
 	return authority{}.sign(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
 }
 
-// sign issues a certificate; an authority without one signs itself.
+// sign issues a certificate. An authority without a certificate signs its own.
 func (a authority) sign(t *testing.T, template *x509.Certificate) authority {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -61,7 +61,7 @@ func (a authority) pem(t *testing.T) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.cert.Raw}), pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})
 }
 
-// files writes a client's certificate of the authority, over what is there.
+// files writes a client's certificate of the authority over the existing files.
 func (a authority) files(t *testing.T, dir string) TLSFiles {
 	t.Helper()
 	f := TLSFiles{CA: filepath.Join(dir, "ca.crt"), Cert: filepath.Join(dir, "tls.crt"), Key: filepath.Join(dir, "tls.key"), ServerName: "relay.test"}
@@ -75,7 +75,7 @@ func (a authority) files(t *testing.T, dir string) TLSFiles {
 	return f
 }
 
-// server takes clients of the authority only.
+// server returns credentials that accept clients of the authority only.
 func (a authority) server(t *testing.T, name string) credentials.TransportCredentials {
 	t.Helper()
 	cert, key := a.sign(t, &x509.Certificate{DNSNames: []string{name}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}).pem(t)
@@ -91,14 +91,14 @@ func (a authority) server(t *testing.T, name string) credentials.TransportCreden
 func TestRenewedCertificatesNeedNoRestart(t *testing.T) {
 	ca, dir := newAuthority(t), t.TempDir()
 	files := ca.files(t, dir)
-	o, l := newObserver(), newLedger()
+	o, l := newObserver(), newMemorySink()
 	cfg := config(serve(t, o, ca.server(t, "relay.test")), l)
 	cfg.Credentials, cfg.Version, cfg.VersionEvery = files.Credentials, files.Version, time.Millisecond
 	o.emit(verdicts(0, 5)...)
 	start(t, cfg)
-	l.until(t, "flows with the first certificate", func(l *ledger) bool { return l.takenIn == 5 })
+	l.until(t, "flows with the first certificate", func(l *memorySink) bool { return l.takenIn == 5 })
 	before := files.Version()
-	for files.Version() == before { // until the file system's clock has moved on
+	for files.Version() == before { // until the clock of the file system has advanced
 		ca.files(t, dir)
 	}
 	sessions := func() int {
@@ -114,13 +114,13 @@ func TestRenewedCertificatesNeedNoRestart(t *testing.T) {
 		}
 	}
 	o.emit(verdicts(5, 8)...)
-	l.until(t, "flows with the second certificate", func(l *ledger) bool { return l.takenIn == 8 })
+	l.until(t, "flows with the second certificate", func(l *memorySink) bool { return l.takenIn == 8 })
 	if got := l.total(); got != 8 {
-		t.Errorf("counted %d connections, want 8", got)
+		t.Errorf("got %d connections, want 8", got)
 	}
 }
 
-func TestStrangersAreNotTrusted(t *testing.T) {
+func TestUntrustedPeersAreRejected(t *testing.T) {
 	ours, theirs := newAuthority(t), newAuthority(t)
 	for name, tc := range map[string]struct {
 		reason  string
@@ -130,15 +130,15 @@ func TestStrangersAreNotTrusted(t *testing.T) {
 	}{
 		"Server": {"a server of another authority", theirs.server(t, "relay.test"), ours.files(t, t.TempDir()), "certificate"},
 		"Name":   {"a server with another name", ours.server(t, "other.test"), ours.files(t, t.TempDir()), "relay.test"},
-		"Client": {"a client that the server refuses", ours.server(t, "relay.test"), func() TLSFiles {
+		"Client": {"a client that the server rejects", ours.server(t, "relay.test"), func() TLSFiles {
 			f := theirs.files(t, t.TempDir())
 			f.CA = ours.files(t, t.TempDir()).CA
 			return f
 		}(), "certificate"},
-		"NoFile": {"a file that is missing", ours.server(t, "relay.test"), TLSFiles{CA: "missing.crt"}, "missing.crt"},
+		"NoFile": {"a missing file", ours.server(t, "relay.test"), TLSFiles{CA: "missing.crt"}, "missing.crt"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o, l := newObserver(), newLedger()
+			o, l := newObserver(), newMemorySink()
 			cfg := config(serve(t, o, tc.server), l)
 			cfg.Credentials = tc.files.Credentials
 			o.emit(verdicts(0, 1)...)
@@ -153,7 +153,7 @@ func TestStrangersAreNotTrusted(t *testing.T) {
 			l.mu.Lock()
 			defer l.mu.Unlock()
 			if l.takenIn != 0 {
-				t.Errorf("flows were taken from %s", tc.reason)
+				t.Errorf("got flows from %s", tc.reason)
 			}
 		})
 	}

@@ -136,7 +136,7 @@ func every(n int) []int {
 func watched(days int, clusters ...string) *audit.Batch {
 	b := &audit.Batch{}
 	for _, c := range clusters {
-		b.Watched = append(b.Watched, audit.Watch{Source: c, From: ago(days), To: now})
+		b.Watched = append(b.Watched, audit.WatchedSpan{Source: c, From: ago(days), To: now})
 	}
 	return b
 }

@@ -68,7 +68,7 @@ func TestUnwatchedMembersCount(t *testing.T) {
 	three := place(placedBy("m1", "m2", "m3"))
 	s := with(world(), three, protect(bobs, v1alpha1.ModeAudit), allow("a", app+"1", "redis:connect", bobs))
 	regular := flows(edge(app+"2", bobs, 6379, policy.Audited), 100, every(14)...)
-	ended := &audit.Batch{Watched: []audit.Watch{{Source: "m3", From: ago(31), To: now.Add(-time.Hour)}}}
+	ended := &audit.Batch{Watched: []audit.WatchedSpan{{Source: "m3", From: ago(31), To: now.Add(-time.Hour)}}}
 	for name, tc := range map[string]struct {
 		reason  string
 		policy  *policy.Snapshot

@@ -185,7 +185,7 @@ func TestReplayAgreesWithDeciding(t *testing.T) {
 				model.Add(&audit.Batch{Rollups: []audit.Rollup{{Bucket: o.Time, Edge: e, Count: o.Count, FirstSeen: o.Time, LastSeen: o.Time}}})
 			}
 			o.Time = now
-			was, is := audit.Attribute(before, o).Word, audit.Attribute(target, o).Word
+			was, is := audit.Attribute(before, o).Decision, audit.Attribute(target, o).Decision
 			switch {
 			case was == is:
 				unchanged += o.Count

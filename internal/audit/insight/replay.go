@@ -159,7 +159,7 @@ func (p *replayer) decidePlain(e *audit.Edge) (before, after policy.Decision) {
 	}
 	c.subject[0], c.resource[0], c.at, c.known = e.Subject, e.Resource, at, true
 	c.query = policy.Query{Subjects: c.subject[:], Resources: c.resource[:], At: p.in.At}
-	e.Ask(&c.query)
+	e.FillQuery(&c.query)
 	if !same { // it is the same for all edges of the resource in the member, which follow each other
 		c.leavesOut = [2]bool{p.in.Before.LeavesOut(&c.query), p.in.After.LeavesOut(&c.query)}
 	}

@@ -151,7 +151,7 @@ func TestEvidence(t *testing.T) {
 		},
 		"ShortWindow": {
 			reason: "a window of minutes is full after minutes, and has only the weekday of today",
-			flows: []*audit.Batch{{Watched: []audit.Watch{{Source: "m1", From: now.Add(-time.Hour), To: now}},
+			flows: []*audit.Batch{{Watched: []audit.WatchedSpan{{Source: "m1", From: now.Add(-time.Hour), To: now}},
 				Rollups: []audit.Rollup{{Bucket: now.Add(-9 * time.Minute), Edge: edge(app+"1", bobs, 6379, policy.Audited), Count: 1, FirstSeen: now.Add(-9 * time.Minute), LastSeen: now.Add(-9 * time.Minute)}}}},
 			in:   EvidenceInput{Window: 10 * time.Minute},
 			want: "40 20 10 10 10 10", enough: true,

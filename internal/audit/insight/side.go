@@ -63,7 +63,7 @@ func (d *side) rangesOn(resource string) []netip.Prefix {
 // query asks about an edge with every name of both ends as this side knows them. The address is set by the caller.
 func (d *side) query(e *audit.Edge, source, destination *end) policy.Query {
 	q := policy.Query{At: d.at}
-	e.Ask(&q)
+	e.FillQuery(&q)
 	q.Subjects = names(e.Subject, e.OtherSubjects, source, d.SubjectsOf)
 	q.Resources = names(e.Resource, e.OtherResources, destination, d.ResourcesOf)
 	return q

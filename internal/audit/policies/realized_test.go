@@ -71,7 +71,7 @@ func (w *lagWorld) says(member string, at time.Time) (policy.Verdict, bool) {
 	w.pass(publishEvery)
 	r, known := audit.AttributeRealized(w.present, w.of(member), audit.Observation{Time: at, Cluster: member, Protocol: v1alpha1.ProtocolTCP, Source: audit.Endpoint{Kind: audit.KindReserved},
 		Destination: audit.Endpoint{Kind: audit.KindWorkload, Labels: map[string]string{"com.trip/redis-cluster": "bobs-cluster"}, Port: 6379}})
-	return r.Word, known
+	return r.Decision, known
 }
 
 func (w *lagWorld) expect(t *testing.T, reason, member string, at time.Time, want policy.Verdict, known bool) {

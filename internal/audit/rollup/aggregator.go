@@ -1,6 +1,6 @@
-// Package rollup owns the way of counted connections from memory to the flow store: it adds them up by edge and minute and
-// writes batches that carry the resume position of every source, so that a crash at any instruction neither loses nor
-// repeats a count. It may import internal/audit, and knows no source of flows and no backend.
+// Package rollup aggregates counted connections in memory and writes them to the flow store: it adds them up by edge and minute,
+// and writes batches that include the resume position of each source, so that a crash at any time neither loses nor repeats a
+// count. It may import internal/audit, and neither sources of flows nor backends.
 package rollup
 
 import (
@@ -17,28 +17,28 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Config of an Aggregator. Zero values get the defaults that the fields name.
+// Config configures an Aggregator. Zero values get the defaults that the fields name.
 type Config struct {
 	Store audit.Writer
 	Log   *slog.Logger
-	// Registerer of the metrics; nil: they are kept to itself.
+	// Registerer registers the metrics. Default: a private registry.
 	Registerer prometheus.Registerer
-	// FlushEvery is the longest time that a count waits in memory; 1 s.
+	// FlushEvery is the longest time that a count waits in memory. Default: 1 s.
 	FlushEvery time.Duration
-	// FlushKeys is the number of roll-ups that makes a flush due at once; 10,000.
+	// FlushKeys is the number of roll-ups at which a flush starts immediately. Default: 10,000.
 	FlushKeys int
-	// MaxKeys bounds the roll-ups that wait while the store cannot be written; 200,000.
+	// MaxKeys bounds the roll-ups in memory while the store cannot be written. Default: 200,000.
 	MaxKeys int
-	// MaxFlows bounds the raw flows of one batch; 20,000.
+	// MaxFlows bounds the raw flows of one batch. Default: 20,000.
 	MaxFlows int
-	// Sources is how many sources are followed. MaxKeys and MaxFlows are divided among them, so that none can use up the room
-	// of the others; 1.
+	// Sources is the number of followed sources. MaxKeys and MaxFlows are divided among them, so that no source can use the
+	// memory of the others. Default: 1.
 	Sources int
-	// Retention of roll-ups and losses, 30 days, and that of raw flows, 3 days.
+	// Retention applies to roll-ups and losses (default 30 days), FlowRetention to raw flows (default 3 days).
 	Retention, FlowRetention time.Duration
-	// PruneEvery is the time between two removals of what is older; 1 h.
+	// PruneEvery is the interval between two removals of expired data. Default: 1 h.
 	PruneEvery time.Duration
-	// Now is the clock; time.Now.
+	// Now is the clock. Default: time.Now.
 	Now func() time.Time
 }
 
@@ -72,18 +72,19 @@ func setDefault[T time.Duration | int](v *T, d T) {
 	}
 }
 
-// Aggregator counts in memory and writes to the store. Its methods are safe for concurrent use.
+// Aggregator counts connections in memory and writes them to the store in batches. It is safe for concurrent use.
 type Aggregator struct {
-	cfg     Config
-	metrics *metrics
-	due     chan struct{}
+	cfg            Config
+	metrics        *metrics
+	flushRequested chan struct{}
 
 	mu      sync.Mutex
 	current *pending
-	ports   *ports
-	// holders are the leases under which sources are followed.
+	ports   *portTracker
+	// holders holds the lease holder under which each source is followed.
 	holders map[string]string
-	// waiting were taken out of current, in order; the first may have been tried, and has to be tried again unchanged.
+	// waiting holds batches that are not stored yet, in order. The first one may have been tried, and must then be retried
+	// unchanged.
 	waiting []*audit.Batch
 
 	flushing sync.Mutex
@@ -92,100 +93,100 @@ type Aggregator struct {
 	err   error
 }
 
-// New returns an Aggregator; Run makes it write.
+// New returns an Aggregator. Run writes its batches.
 func New(cfg Config) (*Aggregator, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, fmt.Errorf("configure roll-ups: %w", err)
 	}
-	return &Aggregator{cfg: cfg, metrics: newMetrics(cfg.Registerer), due: make(chan struct{}, 1), current: newPending(&cfg), ports: newPorts(cfg.Sources),
+	return &Aggregator{cfg: cfg, metrics: newMetrics(cfg.Registerer), flushRequested: make(chan struct{}, 1), current: newPending(&cfg), ports: newPortTracker(cfg.Sources),
 		holders: map[string]string{}}, nil
 }
 
-// Hold says under which lease the source is followed from now on. What was counted under another one keeps that.
-func (a *Aggregator) Hold(source, holder string) {
+// SetHolder sets the lease holder under which the source is followed from now on. Earlier counts keep the previous holder.
+func (a *Aggregator) SetHolder(source, holder string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.swap()
+	a.moveToWaiting()
 	a.holders[source] = holder
 }
 
-// Take counts one event. It never blocks on the store: when the source's part of the memory for waiting roll-ups is full, the
-// event is recorded as lost instead.
-func (a *Aggregator) Take(t *audit.Taken) {
+// Add counts one event. It never blocks on the store: if the source's share of the memory for pending roll-ups is used up, the
+// connections are recorded as lost instead.
+func (a *Aggregator) Add(t *audit.Event) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	p := a.current
 	before := len(p.rollups)
-	if dropped := p.take(t, a.ports); dropped > 0 {
+	if dropped := p.add(t, a.ports); dropped > 0 {
 		a.metrics.dropped.WithLabelValues(t.Source).Add(float64(dropped))
-		a.lose(audit.Loss{Cluster: t.Source, Reason: audit.LossStore, Count: dropped, From: t.Time, To: t.Time})
+		a.addLoss(audit.Loss{Cluster: t.Source, Reason: audit.LossStore, Count: dropped, From: t.Time, To: t.Time})
 	}
 	if t.Loss != nil {
-		a.lose(*t.Loss)
+		a.addLoss(*t.Loss)
 	}
 	if t.Flow != nil {
-		a.keep(t)
+		a.addFlow(t)
 	}
 	if len(p.rollups) != before {
 		a.metrics.pending.Set(float64(len(p.rollups)))
 		if len(p.rollups) >= a.cfg.FlushKeys {
-			a.flushSoon()
+			a.requestFlush()
 		}
 	}
 }
 
-// keep puts a raw flow into the batch.
-func (a *Aggregator) keep(t *audit.Taken) {
-	if !a.current.flowRoom.take(t.Source) {
+// addFlow adds the event's raw flow to the pending batch, or counts it as dropped.
+func (a *Aggregator) addFlow(t *audit.Event) {
+	if !a.current.flowQuota.reserve(t.Source) {
 		a.metrics.rawDropped.WithLabelValues(t.Source).Inc()
 		return
 	}
 	f := *t.Flow
-	if r, ok := t.Tally.Kept.(*rows); ok && r.rows[0] != nil {
-		f.Edge = r.rows[0].Edge // as it is counted
+	if r, ok := t.Tally.SinkData.(*cachedRollups); ok && r.rollups[0] != nil {
+		f.Edge = r.rollups[0].Edge // the edge in which it is counted, with folded ports
 	}
 	a.current.flows = append(a.current.flows, f)
 	if 2*len(a.current.flows) >= a.cfg.MaxFlows {
-		a.flushSoon()
+		a.requestFlush()
 	}
 }
 
-func (a *Aggregator) flushSoon() {
+func (a *Aggregator) requestFlush() {
 	select {
-	case a.due <- struct{}{}:
-	default: // a flush is due already
+	case a.flushRequested <- struct{}{}:
+	default: // a flush is requested already
 	}
 }
 
-// Lose records what is known to be missing.
-func (a *Aggregator) Lose(l audit.Loss) {
+// AddLoss records evidence that is known to be missing.
+func (a *Aggregator) AddLoss(l audit.Loss) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.lose(l)
+	a.addLoss(l)
 }
 
-func (a *Aggregator) lose(l audit.Loss) {
+func (a *Aggregator) addLoss(l audit.Loss) {
 	a.metrics.lost.WithLabelValues(l.Cluster, string(l.Reason)).Add(float64(l.Count))
-	if a.current.lose(l) {
-		a.metrics.joined.WithLabelValues(l.Cluster).Inc()
+	if a.current.addLoss(l) {
+		a.metrics.merged.WithLabelValues(l.Cluster).Inc()
 	}
 }
 
-// Progress records how far a source was followed.
+// Progress records the time span in which a source was followed, and its position.
 func (a *Aggregator) Progress(p audit.Progress) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.current.progress(p)
 }
 
-// Err is why the last attempt to store failed; nil when it did not.
+// Err returns the error of the last attempt to store a batch; nil if it succeeded.
 func (a *Aggregator) Err() error {
 	a.errMu.Lock()
 	defer a.errMu.Unlock()
 	return a.err
 }
 
-// Run writes batches until the context ends, and what is left then. The caller stops the sources first.
+// Run writes batches until the context ends, then writes the rest within ten seconds. The caller stops the sources first.
 func (a *Aggregator) Run(ctx context.Context) error {
 	flush := time.NewTicker(a.cfg.FlushEvery)
 	defer flush.Stop()
@@ -195,11 +196,11 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
-			return a.last(context.WithoutCancel(ctx))
+			return a.finalFlush(context.WithoutCancel(ctx))
 		case <-flush.C:
-			_ = a.Flush(ctx) // reported where it happened, tried again at the next tick
-		case <-a.due:
-			// While the store fails, the ticker alone sets the pace.
+			_ = a.Flush(ctx) // already reported; retried at the next tick
+		case <-a.flushRequested:
+			// While the store fails, only the ticker triggers attempts.
 			if a.Err() == nil {
 				_ = a.Flush(ctx) // as above
 			}
@@ -209,14 +210,14 @@ func (a *Aggregator) Run(ctx context.Context) error {
 	}
 }
 
-// lastFlush bounds the end of the program.
+// lastFlush bounds the duration of the final flush.
 const lastFlush = 10 * time.Second
 
-func (a *Aggregator) last(ctx context.Context) error {
+func (a *Aggregator) finalFlush(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, lastFlush)
 	defer cancel()
 	if err := a.Flush(ctx); err != nil {
-		return fmt.Errorf("the last flows were not stored, they are read again at the next start as far as their source still holds them: %w", err)
+		return fmt.Errorf("the last flows were not stored; they are read again at the next start if their source still has them: %w", err)
 	}
 	return nil
 }
@@ -225,18 +226,18 @@ func (a *Aggregator) last(ctx context.Context) error {
 func (a *Aggregator) Flush(ctx context.Context) error {
 	a.flushing.Lock()
 	defer a.flushing.Unlock()
-	// What was tried goes first: only when nothing waits, new batches are made.
-	if err := a.drain(ctx); err != nil {
+	// Batches that were tried before are stored first, before new ones are made.
+	if err := a.storeWaiting(ctx); err != nil {
 		return err
 	}
 	a.mu.Lock()
-	a.swap()
+	a.moveToWaiting()
 	a.mu.Unlock()
-	return a.drain(ctx)
+	return a.storeWaiting(ctx)
 }
 
-// drain stores what waits, in order.
-func (a *Aggregator) drain(ctx context.Context) error {
+// storeWaiting stores the waiting batches in order, up to the first error.
+func (a *Aggregator) storeWaiting(ctx context.Context) error {
 	for {
 		a.mu.Lock()
 		var b *audit.Batch
@@ -249,8 +250,8 @@ func (a *Aggregator) drain(ctx context.Context) error {
 		}
 		err := a.cfg.Store.Append(ctx, b)
 		if errors.Is(err, audit.ErrNotHolder) {
-			a.metrics.foreign.Inc()
-			a.cfg.Log.Warn("another collector follows a source of this batch and counts it; what was counted of it here is forgotten", "error", err)
+			a.metrics.notHolder.Inc()
+			a.cfg.Log.Warn("another collector follows the source of this batch; the batch is discarded", "error", err)
 			err = nil
 		}
 		a.report(err)
@@ -263,8 +264,8 @@ func (a *Aggregator) drain(ctx context.Context) error {
 	}
 }
 
-// swap makes batches of what is pending: one, or one for each lease. The caller holds mu.
-func (a *Aggregator) swap() {
+// moveToWaiting turns the pending counts into batches, one per lease holder, and appends them to waiting. The caller holds mu.
+func (a *Aggregator) moveToWaiting() {
 	p := a.current
 	a.current = newPending(&a.cfg)
 	a.metrics.pending.Set(0)
@@ -282,7 +283,8 @@ func (a *Aggregator) swap() {
 	}
 }
 
-// report logs when the store starts to fail and when it works again, not every attempt in between.
+// report records the result of an attempt. It logs when the store starts to fail and when it works again, not each attempt in
+// between.
 func (a *Aggregator) report(err error) {
 	a.errMu.Lock()
 	defer a.errMu.Unlock()
@@ -290,13 +292,13 @@ func (a *Aggregator) report(err error) {
 	case err != nil:
 		a.metrics.failures.Inc()
 		if a.err == nil {
-			a.cfg.Log.Error("the flow store cannot be written; counting goes on in memory, bounded: free the disk or make the file writable",
+			a.cfg.Log.Error("the flow store cannot be written; counting continues in memory up to a limit: free the disk or make the file writable",
 				"error", err, "maxRollups", a.cfg.MaxKeys)
 		}
 	default:
 		a.metrics.batches.Inc()
 		if a.err != nil {
-			a.cfg.Log.Info("the flow store is written again")
+			a.cfg.Log.Info("the flow store can be written again")
 		}
 	}
 	a.err = err
@@ -308,8 +310,8 @@ func (a *Aggregator) prune(ctx context.Context) {
 	n, err := a.cfg.Store.Prune(ctx, audit.Retention{Rollups: before, Flows: now.Add(-a.cfg.FlowRetention), Losses: before})
 	switch {
 	case err != nil && ctx.Err() == nil:
-		a.cfg.Log.Error("what is older than the retention was not removed; it is tried again", "error", err, "after", a.cfg.PruneEvery)
+		a.cfg.Log.Error("expired data was not removed; the removal is retried", "error", err, "after", a.cfg.PruneEvery)
 	case n > 0:
-		a.cfg.Log.Info("removed what was old", "rows", n, "before", before)
+		a.cfg.Log.Info("removed expired data", "rows", n, "before", before)
 	}
 }

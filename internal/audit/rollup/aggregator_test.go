@@ -17,13 +17,13 @@ import (
 	"github.com/acp-io/acp/internal/audit/audittest"
 )
 
-// store keeps batches, and can fail before or after it has kept one.
+// store is an audit.Writer in memory that can fail before or after it has stored a batch.
 type store struct {
 	mu            sync.Mutex
 	batches       map[string]*audit.Batch
 	attempts      []string
 	failBefore    error
-	failAfter     error // a commit whose answer got lost
+	failAfter     error // the batch is stored and the answer lost
 	prunedBefore  time.Time
 	appendStarted chan struct{}
 }
@@ -92,9 +92,9 @@ func aggregator(t *testing.T, s *store, change ...func(*Config)) *Aggregator {
 	return a
 }
 
-func taken(i int, edges ...audit.Edge) *audit.Taken {
+func countedEvent(i int, edges ...audit.Edge) *audit.Event {
 	at := audittest.T0.Add(time.Duration(i) * time.Second)
-	t := &audit.Taken{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Count: 1, Position: at, Forget: at.Add(-10 * time.Second)}
+	t := &audit.Event{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Count: 1, Position: at, ForgetBefore: at.Add(-10 * time.Second)}
 	if len(edges) > 0 {
 		t.Tally = &audit.Tally{Edges: edges}
 	}
@@ -105,18 +105,18 @@ func client(i int) audit.Edge {
 	return audittest.Edge(func(e *audit.Edge) { e.Subject = fmt.Sprint(i) })
 }
 
-func TestBatchCarriesItsPosition(t *testing.T) {
+func TestBatchIncludesItsPosition(t *testing.T) {
 	s := newStore()
 	a := aggregator(t, s)
 	for i := range 90 {
-		a.Take(taken(i, client(0)))
+		a.Add(countedEvent(i, client(0)))
 	}
-	a.Take(taken(90)) // known again, counts for nothing
+	a.Add(countedEvent(90)) // remembered and not counted
 	if err := a.Flush(t.Context()); err != nil {
 		t.Fatalf("Flush: %v", err)
 	}
 	if len(s.batches) != 1 {
-		t.Fatalf("%d batches, want 1", len(s.batches))
+		t.Fatalf("got %d batches, want 1", len(s.batches))
 	}
 	b := s.batches[s.attempts[0]]
 	var counts []string
@@ -134,38 +134,38 @@ func TestBatchCarriesItsPosition(t *testing.T) {
 		t.Errorf("positions (-want +got):\n%s", diff)
 	}
 	if len(b.Seen) != 11 {
-		t.Errorf("%d events are known again, want the 11 of the last 10 s", len(b.Seen))
+		t.Errorf("got %d seen events, want the 11 of the last 10 s", len(b.Seen))
 	}
 	if diff := cmp.Diff(map[string]time.Time{"m1": end.Add(-10 * time.Second)}, b.ForgetSeen); diff != "" {
-		t.Errorf("forgotten (-want +got):\n%s", diff)
+		t.Errorf("ForgetSeen (-want +got):\n%s", diff)
 	}
 	if err := a.Flush(t.Context()); err != nil || len(s.attempts) != 1 {
-		t.Errorf("a flush of nothing: %v, %d attempts", err, len(s.attempts))
+		t.Errorf("empty flush: got error %v and %d attempts", err, len(s.attempts))
 	}
 }
 
-func TestAnAnswerThatGotLostIsRepeatedUnchanged(t *testing.T) {
+func TestBatchIsRetriedUnchangedAfterALostAnswer(t *testing.T) {
 	s := newStore()
 	a := aggregator(t, s)
-	a.Take(taken(0, client(0)))
+	a.Add(countedEvent(0, client(0)))
 	s.failAfter = errors.New("connection reset")
 	if err := a.Flush(t.Context()); !errors.Is(err, s.failAfter) || !errors.Is(a.Err(), s.failAfter) {
 		t.Fatalf("Flush: %v, Err: %v", err, a.Err())
 	}
-	a.Take(taken(1, client(0)))
+	a.Add(countedEvent(1, client(0)))
 	s.failAfter = nil
 	if err := a.Flush(t.Context()); err != nil || a.Err() != nil {
 		t.Fatalf("Flush: %v, Err: %v", err, a.Err())
 	}
 	if len(s.attempts) != 3 || s.attempts[0] != s.attempts[1] || s.attempts[1] == s.attempts[2] {
-		t.Errorf("attempts %v: want the first batch again under its id, then another", s.attempts)
+		t.Errorf("got attempts %v, want the first batch twice with the same ID, then another", s.attempts)
 	}
 	if n, _ := s.total(); n != 2 {
-		t.Errorf("%d connections are stored, want 2", n)
+		t.Errorf("got %d stored connections, want 2", n)
 	}
 }
 
-func TestMemoryIsBoundedAndTheRestIsALoss(t *testing.T) {
+func TestConnectionsBeyondMaxKeysAreRecordedAsLost(t *testing.T) {
 	s := newStore()
 	var log bytes.Buffer
 	a := aggregator(t, s, func(c *Config) {
@@ -174,58 +174,58 @@ func TestMemoryIsBoundedAndTheRestIsALoss(t *testing.T) {
 	})
 	s.failBefore = fmt.Errorf("%w: disk full", audit.ErrReadOnly)
 	for i := range 3 {
-		a.Take(taken(i, client(i)))
+		a.Add(countedEvent(i, client(i)))
 		if err := a.Flush(t.Context()); !errors.Is(err, audit.ErrReadOnly) {
 			t.Fatalf("Flush: %v", err)
 		}
 	}
 	for i := 3; i < 40; i++ {
-		a.Take(taken(i, client(i)))
+		a.Add(countedEvent(i, client(i)))
 	}
-	a.Take(taken(40, client(5))) // there is room for what is counted already
+	a.Add(countedEvent(40, client(5))) // counted in an existing roll-up
 	s.failBefore = nil
 	if err := a.Flush(t.Context()); err != nil {
 		t.Fatalf("Flush: %v", err)
 	}
 	stored, lost := s.total()
 	if stored+lost != 41 || lost != 41-12 {
-		t.Errorf("%d stored and %d lost, want 12 and 29: every connection is one of them", stored, lost)
+		t.Errorf("got %d stored and %d lost, want 12 and 29", stored, lost)
 	}
 	if n := strings.Count(log.String(), "level=ERROR"); n != 1 {
-		t.Errorf("the failure was logged %d times, want once:\n%s", n, log.String())
+		t.Errorf("got %d log lines about the failure, want 1:\n%s", n, log.String())
 	}
-	if !strings.Contains(log.String(), "is written again") {
+	if !strings.Contains(log.String(), "can be written again") {
 		t.Errorf("the recovery was not logged:\n%s", log.String())
 	}
 }
 
-func TestRunStoresWhatIsLeftAndPrunes(t *testing.T) {
+func TestRunStoresPendingCountsAtTheEndAndPrunes(t *testing.T) {
 	s := newStore()
 	a := aggregator(t, s, func(c *Config) { c.Retention = 48 * time.Hour })
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
-	a.Take(taken(0, client(0)))
+	a.Add(countedEvent(0, client(0)))
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatalf("Run: %v", err)
 	}
 	if n, _ := s.total(); n != 1 {
-		t.Errorf("%d connections are stored after the end, want 1", n)
+		t.Errorf("got %d stored connections after the end, want 1", n)
 	}
 	if want := audittest.T0.Add(-48 * time.Hour); !s.prunedBefore.Equal(want) {
-		t.Errorf("pruned before %v, want %v", s.prunedBefore, want)
+		t.Errorf("got prune time %v, want %v", s.prunedBefore, want)
 	}
 }
 
-func TestManyKeysFlushAtOnce(t *testing.T) {
+func TestFlushKeysTriggersAFlush(t *testing.T) {
 	s := newStore()
-	a := aggregator(t, s, func(c *Config) { c.FlushKeys, c.MaxKeys = 3, 100 }) // the ticker is an hour away
+	a := aggregator(t, s, func(c *Config) { c.FlushKeys, c.MaxKeys = 3, 100 }) // the ticker does not fire during the test
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- a.Run(ctx) }()
 	for i := range 3 {
-		a.Take(taken(i, client(i)))
+		a.Add(countedEvent(i, client(i)))
 	}
 	<-s.appendStarted
 	cancel()
@@ -233,7 +233,7 @@ func TestManyKeysFlushAtOnce(t *testing.T) {
 		t.Fatalf("Run: %v", err)
 	}
 	if n, _ := s.total(); n != 3 {
-		t.Errorf("%d connections are stored, want 3", n)
+		t.Errorf("got %d stored connections, want 3", n)
 	}
 }
 
@@ -248,8 +248,8 @@ func TestConcurrentSourcesAddUp(t *testing.T) {
 	for range sources {
 		wg.Go(func() {
 			for i := range events {
-				a.Take(taken(i, client(i%7)))
-				a.Lose(audit.Loss{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: audittest.T0, To: audittest.T0})
+				a.Add(countedEvent(i, client(i%7)))
+				a.AddLoss(audit.Loss{Cluster: "m1", Reason: audit.LossRing, Count: 1, From: audittest.T0, To: audittest.T0})
 			}
 		})
 	}
@@ -259,26 +259,26 @@ func TestConcurrentSourcesAddUp(t *testing.T) {
 		t.Fatalf("Run: %v", err)
 	}
 	if n, lost := s.total(); n != sources*events || lost != sources*events {
-		t.Errorf("%d stored, %d lost, want %d of each", n, lost, sources*events)
+		t.Errorf("got %d stored and %d lost, want %d of each", n, lost, sources*events)
 	}
 }
 
 func TestSeenIsBoundedWhileTheStoreFails(t *testing.T) {
 	p := newPending(&Config{MaxKeys: 1, MaxFlows: 1})
-	const rate = 1000 // events in a second
+	const rate = 1000 // events per second
 	for i := range 100 * rate {
 		at := audittest.T0.Add(time.Duration(i) * time.Second / rate)
-		p.take(&audit.Taken{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Position: at, Forget: at.Add(-10 * time.Second)}, newPorts(1))
+		p.add(&audit.Event{Seen: audit.Seen{Source: "m1", Time: at, ID: uint64(i)}, Position: at, ForgetBefore: at.Add(-10 * time.Second)}, newPortTracker(1))
 	}
 	if n := len(p.source("m1").seen); n > 4*10*rate {
-		t.Errorf("%d events are kept, of which only the last %d can come again", n, 10*rate)
+		t.Errorf("got %d seen events, want about the last %d, which can be delivered again", n, 10*rate)
 	}
 	if n := len(p.batch("x", func(string) bool { return true }).Seen); n != 11*rate {
-		t.Errorf("the batch knows %d events, want those of the last 10 s in whole seconds: %d", n, 11*rate)
+		t.Errorf("got %d seen events in the batch, want those of the last 10 s in whole seconds: %d", n, 11*rate)
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	for name, cfg := range map[string]Config{
 		"NoStore": {Log: slog.New(slog.DiscardHandler)},
 		"NoLog":   {Store: newStore()},
@@ -286,7 +286,7 @@ func TestNewRefuses(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, err := New(cfg); err == nil {
-				t.Error("New took it")
+				t.Error("New accepted the configuration")
 			}
 		})
 	}

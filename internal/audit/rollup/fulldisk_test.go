@@ -25,8 +25,8 @@ import (
 
 const fullDiskEnv = "ACP_TEST_FULL_DISK"
 
-// TestFullDisk counts into a file that the system refuses to let grow, from somewhere in the middle of a transaction on. The limit
-// is that of a process, so it is one of its own.
+// TestFullDisk counts into a file that the system prevents from growing, starting in the middle of a transaction. The limit
+// applies to a whole process, so the test runs in one of its own.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv(fullDiskEnv); dir != "" {
 		fullDisk(t, dir)
@@ -53,7 +53,7 @@ func limitFiles(t *testing.T, bytes uint64) {
 }
 
 func fullDisk(t *testing.T, dir string) {
-	signal.Ignore(syscall.SIGXFSZ) // a write beyond the limit is an error then
+	signal.Ignore(syscall.SIGXFSZ) // a write beyond the limit then returns an error
 	path := filepath.Join(dir, "flows.db")
 	s, err := sqlite.Open(t.Context(), path)
 	if err != nil {
@@ -72,7 +72,7 @@ func fullDisk(t *testing.T, dir string) {
 		for range n {
 			i := int(counted)
 			e := audittest.Edge(func(e *audit.Edge) { e.Subject = fmt.Sprint(strings.Repeat("long", 50), i) })
-			a.Take(&audit.Taken{Seen: audit.Seen{Source: "m1", Time: audittest.T0, ID: uint64(i)}, Count: 1, Position: audittest.T0, Tally: &audit.Tally{Edges: []audit.Edge{e}}})
+			a.Add(&audit.Event{Seen: audit.Seen{Source: "m1", Time: audittest.T0, ID: uint64(i)}, Count: 1, Position: audittest.T0, Tally: &audit.Tally{Edges: []audit.Edge{e}}})
 			counted++
 		}
 	}
@@ -95,11 +95,11 @@ func fullDisk(t *testing.T, dir string) {
 		waiting, keys := len(a.waiting), len(a.current.rollups)
 		a.mu.Unlock()
 		if waiting > 1 || keys > maxKeys {
-			t.Errorf("%d batches and %d roll-ups wait in memory, want at most 1 and %d", waiting, keys, maxKeys)
+			t.Errorf("got %d batches and %d roll-ups in memory, want at most 1 and %d", waiting, keys, maxKeys)
 		}
 	}
 	if n := testutil.ToFloat64(a.metrics.failures); n != rounds {
-		t.Errorf("%v failures are counted, want %d", n, rounds)
+		t.Errorf("got %v failures, want %d", n, rounds)
 	}
 	balance := func(when string) {
 		t.Helper()
@@ -114,17 +114,17 @@ func fullDisk(t *testing.T, dir string) {
 		for _, l := range page.Items {
 			lost += l.Count
 			if l.Reason != audit.LossStore {
-				t.Errorf("a loss by %s", l.Reason)
+				t.Errorf("got a loss with reason %s", l.Reason)
 			}
 		}
 		dropped := int64(testutil.ToFloat64(a.metrics.dropped.WithLabelValues("m1")))
 		if stored+lost != counted || lost != dropped || stored <= maxKeys {
-			t.Errorf("%s: %d stored, %d lost, %d in the metric, of %d; want each to be stored, or lost and counted so", when, stored, lost, dropped, counted)
+			t.Errorf("%s: got %d stored, %d lost and %d in the metric, of %d; want each stored or lost, and the metric equal", when, stored, lost, dropped, counted)
 		}
 	}
 	limitFiles(t, ^uint64(0))
 	if err := a.Flush(t.Context()); err != nil {
-		t.Fatalf("Flush when there is room again: %v", err)
+		t.Fatalf("Flush with free space: %v", err)
 	}
 	balance("when there is room again")
 	take(maxKeys)
@@ -132,9 +132,9 @@ func fullDisk(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	balance("later")
-	for _, said := range []string{"level=ERROR", "is written again"} {
+	for _, said := range []string{"level=ERROR", "can be written again"} {
 		if n := strings.Count(log.String(), said); n != 1 {
-			t.Errorf("the log has %d times %q, want once:\n%s", n, said, &log)
+			t.Errorf("got %d log lines %q, want 1:\n%s", n, said, &log)
 		}
 	}
 }

@@ -16,73 +16,74 @@ type lossKey struct {
 	reason        audit.LossReason
 }
 
-// pending is what was counted since the last batch. Its size is bounded by the limits on roll-ups, flows and nodes with losses,
-// each divided among the sources, and by the events of one resume window (seen).
+// pending holds what was counted since the last batch. Its size is bounded by the limits on roll-ups, flows and nodes with
+// losses, each divided among the sources, and by the number of events in one overlap (seen).
 type pending struct {
 	rollups map[rollupKey]*audit.Rollup
 	losses  map[lossKey]*audit.Loss
-	sources map[string]*followed
+	sources map[string]*sourceState
 	flows   []audit.Flow
 
-	rollupRoom, flowRoom *room
-	// lossNodes counts the nodes and reasons of each source that have a loss of their own.
+	rollupQuota, flowQuota *quota
+	// lossNodes is the number of nodes and reasons of each source that have a separate loss.
 	lossNodes map[string]int
 }
 
-// followed is what is pending of one source beside its counts.
-type followed struct {
+// sourceState holds what is pending for one source in addition to its counts.
+type sourceState struct {
 	position, forget time.Time
-	watched          audit.Watch
+	watched          audit.WatchedSpan
 	seen             []seenEvent
 }
 
-// seenEvent is small, because there may be millions while the store is away.
+// seenEvent identifies an event. It is small, because there may be millions of them while the store is unavailable.
 type seenEvent struct {
 	second int64
 	id     uint64
 }
 
-// rows are where a tally counts, as long as its connections are of one minute and one batch. They are kept in the tally.
-type rows struct {
-	of     *pending
-	minute int64
-	rows   []*audit.Rollup // nil: there was no room
+// cachedRollups holds the roll-ups in which a tally counts, for the connections of one minute and one batch. It is stored in the
+// tally.
+type cachedRollups struct {
+	pending *pending
+	minute  int64
+	rollups []*audit.Rollup // nil if the quota was used up
 }
 
 func newPending(c *Config) *pending {
-	return &pending{rollups: map[rollupKey]*audit.Rollup{}, losses: map[lossKey]*audit.Loss{}, sources: map[string]*followed{},
-		rollupRoom: newRoom(c.MaxKeys, c.Sources), flowRoom: newRoom(c.MaxFlows, c.Sources), lossNodes: map[string]int{}}
+	return &pending{rollups: map[rollupKey]*audit.Rollup{}, losses: map[lossKey]*audit.Loss{}, sources: map[string]*sourceState{},
+		rollupQuota: newQuota(c.MaxKeys, c.Sources), flowQuota: newQuota(c.MaxFlows, c.Sources), lossNodes: map[string]int{}}
 }
 
-func (p *pending) source(name string) *followed {
+func (p *pending) source(name string) *sourceState {
 	f := p.sources[name]
 	if f == nil {
-		f = &followed{}
+		f = &sourceState{}
 		p.sources[name] = f
 	}
 	return f
 }
 
-// bucketSeconds is BucketWidth in the unit in which minutes are found.
+// bucketSeconds is audit.BucketWidth in seconds.
 const bucketSeconds = int64(audit.BucketWidth / time.Second)
 
-// take returns how many connections found no room.
-func (p *pending) take(t *audit.Taken, ports *ports) (dropped int64) {
+// add counts an event, and returns the number of connections for which the quota was used up.
+func (p *pending) add(t *audit.Event, ports *portTracker) (dropped int64) {
 	f := p.source(t.Source)
-	f.position, f.forget = later(f.position, t.Position), later(f.forget, t.Forget)
-	f.remember(seenEvent{t.Time.Unix(), t.ID})
+	f.position, f.forget = later(f.position, t.Position), later(f.forget, t.ForgetBefore)
+	f.addSeen(seenEvent{t.Time.Unix(), t.ID})
 	if t.Tally == nil {
 		return 0
 	}
 	minute := floorMinute(t.Time)
-	r, ok := t.Tally.Kept.(*rows)
-	if !ok || r.of != p || r.minute != minute {
-		r = p.locate(t.Source, t.Tally, minute, ports)
-		t.Tally.Kept = r
+	r, ok := t.Tally.SinkData.(*cachedRollups)
+	if !ok || r.pending != p || r.minute != minute {
+		r = p.rollupsOf(t.Source, t.Tally, minute, ports)
+		t.Tally.SinkData = r
 	}
-	for _, row := range r.rows {
+	for _, row := range r.rollups {
 		if row == nil {
-			dropped = t.Count // the edges of one event are the same connections
+			dropped = t.Count // all edges of one event count the same connections
 			continue
 		}
 		if row.FirstSeen.IsZero() {
@@ -98,7 +99,7 @@ func (p *pending) take(t *audit.Taken, ports *ports) (dropped int64) {
 	return dropped
 }
 
-// floorMinute is the number of the minute since 1970, also before it.
+// floorMinute returns the number of whole minutes since 1970, rounded down for earlier times as well.
 func floorMinute(t time.Time) int64 {
 	s := t.Unix()
 	m := s / bucketSeconds
@@ -108,25 +109,25 @@ func floorMinute(t time.Time) int64 {
 	return m
 }
 
-func (p *pending) locate(source string, t *audit.Tally, minute int64, ports *ports) *rows {
-	out := &rows{of: p, minute: minute, rows: make([]*audit.Rollup, len(t.Edges))}
+func (p *pending) rollupsOf(source string, t *audit.Tally, minute int64, ports *portTracker) *cachedRollups {
+	out := &cachedRollups{pending: p, minute: minute, rollups: make([]*audit.Rollup, len(t.Edges))}
 	for i, e := range t.Edges {
 		key := rollupKey{minute, ports.fold(minute, e)}
 		row := p.rollups[key]
-		if row == nil && p.rollupRoom.take(source) {
+		if row == nil && p.rollupQuota.reserve(source) {
 			row = &audit.Rollup{Bucket: time.Unix(minute*bucketSeconds, 0).UTC(), Edge: key.edge}
 			p.rollups[key] = row
 		}
-		out.rows[i] = row
+		out.rollups[i] = row
 	}
 	return out
 }
 
-// trimSeen is the length at which events that cannot come again are dropped before they are ever stored: it matters only
-// while the store fails.
+// trimSeen is the length of the list at which events that cannot be delivered again are removed from it. It matters only while
+// the store fails.
 const trimSeen = 4096
 
-func (f *followed) remember(e seenEvent) {
+func (f *sourceState) addSeen(e seenEvent) {
 	if len(f.seen) >= trimSeen && len(f.seen) == cap(f.seen) {
 		forget, kept := f.forget.Unix(), f.seen[:0]
 		for _, old := range f.seen {
@@ -141,23 +142,23 @@ func (f *followed) remember(e seenEvent) {
 
 func (p *pending) progress(g audit.Progress) {
 	f := p.source(g.Source)
-	f.position, f.forget = later(f.position, g.Position), later(f.forget, g.Forget)
+	f.position, f.forget = later(f.position, g.Position), later(f.forget, g.ForgetBefore)
 	if f.watched.Source == "" {
-		f.watched = g.Watch
+		f.watched = g.WatchedSpan
 		return
 	}
 	f.watched.From, f.watched.To = earlier(f.watched.From, g.From), later(f.watched.To, g.To)
 }
 
-// maxLossNodes is how many nodes and reasons of one source have a loss of their own in a batch: a source names its nodes as it
-// likes.
+// maxLossNodes is the number of nodes and reasons of one source that have a separate loss in a batch. It bounds memory, because a
+// source chooses the names of its nodes.
 const maxLossNodes = 1000
 
-// OtherNodes is the node of the losses of all further nodes.
+// OtherNodes is the node name of the loss that merges those of all further nodes.
 const OtherNodes = "other nodes"
 
-// lose adds a loss, and reports whether it was joined with those of other nodes.
-func (p *pending) lose(l audit.Loss) (joined bool) {
+// addLoss adds a loss, and reports whether it was merged with those of other nodes.
+func (p *pending) addLoss(l audit.Loss) (joined bool) {
 	key := lossKey{l.Cluster, l.Node, l.Reason}
 	sum := p.losses[key]
 	if sum == nil && p.lossNodes[l.Cluster] >= maxLossNodes {
@@ -177,7 +178,7 @@ func (p *pending) lose(l audit.Loss) (joined bool) {
 	return joined
 }
 
-// batch is everything, or with a source what is of it.
+// batch returns a batch with the pending data of the sources that match only.
 func (p *pending) batch(id string, only func(source string) bool) *audit.Batch {
 	b := &audit.Batch{ID: id, ForgetSeen: map[string]time.Time{}}
 	for _, r := range p.rollups {
@@ -197,13 +198,13 @@ func (p *pending) batch(id string, only func(source string) bool) *audit.Batch {
 	}
 	for source, f := range p.sources {
 		if only(source) {
-			f.into(b, source)
+			f.appendTo(b, source)
 		}
 	}
 	return b
 }
 
-func (f *followed) into(b *audit.Batch, source string) {
+func (f *sourceState) appendTo(b *audit.Batch, source string) {
 	if !f.position.IsZero() {
 		b.Positions = append(b.Positions, audit.Position{Source: source, Time: f.position})
 	}

@@ -9,23 +9,26 @@ import (
 	"github.com/google/uuid"
 )
 
-// A collector that comes late finds all members taken. So whoever has few says so, by a lease on a wish with the number that he has; who
-// has at least two more looks for such wishes, and gives one member up.
+// A collector that starts late finds all leases taken. A collector that follows few members therefore requests another one: it
+// takes a lease whose name contains its number of members ("wish/2"). A collector that follows at least two more reads these
+// leases and gives up one of its members.
 
-// wishes are made by who has so many members or fewer: with more, each further collector makes little difference.
-const wishes = 4
+// maxRequestLevel is the largest number of members at which a collector still requests another one. With more members, one
+// collector more or less makes little difference.
+const maxRequestLevel = 4
 
-func wish(has int) string { return fmt.Sprintf("wish/%d", has) }
+func requestLease(has int) string { return fmt.Sprintf("wish/%d", has) }
 
-// Balance makes collectors that follow different numbers of members have nearly as many, until the context ends.
+// Balance evens out the number of members that the collectors follow, until the context ends. It compares numbers every TTL/2 to
+// 3·TTL/4, and moves one member at a time.
 func (s *Sharder) Balance(ctx context.Context) {
 	holder := s.cfg.Name + "/" + uuid.NewString()
 	wished := ""
 	for sleep(ctx, s.cfg.TTL/2+rand.N(s.cfg.TTL/4+1)) {
 		has := int(s.held.Load())
-		wished = s.ask(ctx, wished, holder, has)
-		if s.wanted(ctx, has) && s.giveUp() {
-			sleep(ctx, 2*s.cfg.TTL) // the wish may last as long as that after it came true
+		wished = s.updateRequest(ctx, wished, holder, has)
+		if s.requestedByOther(ctx, has) && s.giveUpOne() {
+			sleep(ctx, 2*s.cfg.TTL) // the request lease may outlive its fulfilment by that long
 		}
 	}
 	if wished != "" {
@@ -33,11 +36,12 @@ func (s *Sharder) Balance(ctx context.Context) {
 	}
 }
 
-// ask keeps the wish that fits, and returns it; "": there is none.
-func (s *Sharder) ask(ctx context.Context, wished, holder string, has int) string {
+// updateRequest takes or renews the request lease for a collector with that many members, releases the previous one if it is
+// different, and returns the lease's name; "" if this collector requests nothing.
+func (s *Sharder) updateRequest(ctx context.Context, wished, holder string, has int) string {
 	now := ""
-	if has < s.count(0) && has < wishes {
-		now = wish(has)
+	if has < s.addRunning(0) && has < maxRequestLevel {
+		now = requestLease(has)
 	}
 	if wished != "" && wished != now {
 		s.release(ctx, wished, holder)
@@ -45,17 +49,18 @@ func (s *Sharder) ask(ctx context.Context, wished, holder string, has int) strin
 	if now == "" {
 		return ""
 	}
-	// Whoever has as many may have the same wish; one is enough.
+	// Another collector with as many members may hold the same request lease. One request is enough.
 	if ok, err := s.cfg.Leases.Lease(ctx, now, holder, s.cfg.TTL); err != nil || !ok {
 		return ""
 	}
 	return now
 }
 
-// wanted tells whether a collector that has at least two fewer wishes for more. A store that does not answer says nothing.
-func (s *Sharder) wanted(ctx context.Context, has int) bool {
-	for fewer := range min(has-1, wishes) {
-		if who, err := s.cfg.Leases.Holder(ctx, wish(fewer)); err != nil || who != "" {
+// requestedByOther reports whether a collector that follows at least two fewer members requests one. An error of the store counts
+// as no.
+func (s *Sharder) requestedByOther(ctx context.Context, has int) bool {
+	for fewer := range min(has-1, maxRequestLevel) {
+		if who, err := s.cfg.Leases.Holder(ctx, requestLease(fewer)); err != nil || who != "" {
 			return err == nil
 		}
 	}
@@ -66,48 +71,49 @@ func (s *Sharder) release(ctx context.Context, source, holder string) {
 	limited, cancel := context.WithTimeout(ctx, s.cfg.TTL/3)
 	defer cancel()
 	if err := s.cfg.Leases.Release(limited, source, holder); err != nil {
-		s.cfg.Log.Debug("a lease was not given back; it runs out by itself", "lease", source, "error", err)
+		s.cfg.Log.Debug("a request lease could not be released; it expires", "lease", source, "error", err)
 	}
 }
 
-// giveUp ends what it has of one source, and does not ask for it for a while.
-func (s *Sharder) giveUp() bool {
+// giveUpOneOne stops following one member, and prevents this collector from taking its lease again for 2·TTL. It reports false if
+// the collector follows none.
+func (s *Sharder) giveUpOne() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for source, stop := range s.holding {
-		s.given[source] = time.Now().Add(2 * s.cfg.TTL)
-		s.cfg.Log.Info("another collector has fewer members and takes this one", "member", source)
+	for source, stop := range s.stops {
+		s.cooldownUntil[source] = time.Now().Add(2 * s.cfg.TTL)
+		s.cfg.Log.Info("releasing a member to a collector that follows fewer members", "member", source)
 		stop()
 		return true
 	}
 	return false
 }
 
-// rest is how long it does not ask for a source.
-func (s *Sharder) rest(source string) time.Duration {
+// cooldown returns how long this collector still may not take the lease of the source; 0 if it may.
+func (s *Sharder) cooldown(source string) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	until, ok := s.given[source]
+	until, ok := s.cooldownUntil[source]
 	left := time.Until(until)
 	if ok && left <= 0 {
-		delete(s.given, source)
+		delete(s.cooldownUntil, source)
 	}
 	return max(left, 0)
 }
 
-// hands notes how to give a source up; nil: it does not have it.
-func (s *Sharder) hands(source string, stop func()) {
+// setStop records the function that stops following the source; nil removes it.
+func (s *Sharder) setStop(source string, stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if stop == nil {
-		delete(s.holding, source)
+		delete(s.stops, source)
 		return
 	}
-	s.holding[source] = stop
+	s.stops[source] = stop
 }
 
-// count adds to the sources that it would follow, and returns how many there are.
-func (s *Sharder) count(n int) int {
+// addRunning adds n to the number of sources that this collector could follow, and returns the sum.
+func (s *Sharder) addRunning(n int) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running += n

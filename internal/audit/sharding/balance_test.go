@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// memory are leases that go by the test's own clock; those of the stores have a conformance suite.
-type memory struct {
+// memoryLeasesLeases implements Leases in memory, with the test's fake clock. The stores' leases have a conformance suite of their own.
+type memoryLeases struct {
 	mu   sync.Mutex
 	held map[string]lease
 }
@@ -21,7 +21,7 @@ type lease struct {
 	until  time.Time
 }
 
-func (m *memory) Lease(_ context.Context, source, holder string, ttl time.Duration) (bool, error) {
+func (m *memoryLeases) Lease(_ context.Context, source, holder string, ttl time.Duration) (bool, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.held[source]; l.holder != holder && time.Now().Before(l.until) {
@@ -31,7 +31,7 @@ func (m *memory) Lease(_ context.Context, source, holder string, ttl time.Durati
 	return true, nil
 }
 
-func (m *memory) Release(_ context.Context, source, holder string) error {
+func (m *memoryLeases) Release(_ context.Context, source, holder string) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.held[source].holder == holder {
@@ -40,7 +40,7 @@ func (m *memory) Release(_ context.Context, source, holder string) error {
 	return nil
 }
 
-func (m *memory) Holder(_ context.Context, source string) (string, error) {
+func (m *memoryLeases) Holder(_ context.Context, source string) (string, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if l := m.held[source]; time.Now().Before(l.until) {
@@ -49,14 +49,14 @@ func (m *memory) Holder(_ context.Context, source string) (string, error) {
 	return "", nil
 }
 
-// TestWhoComesLateGetsMembers: three collectors that start one after the other end with two members each, and stay so; nobody follows a
-// member beside another.
-func TestWhoComesLateGetsMembers(t *testing.T) {
-	synctest.Test(t, whoComesLateGetsMembers)
+// TestBalanceMovesMembersToNewCollectors starts three collectors one after the other. They end with two members each, no further
+// member moves, and no member is followed by two collectors at once.
+func TestBalanceMovesMembersToNewCollectors(t *testing.T) {
+	synctest.Test(t, balanceMovesMembersToNewCollectors)
 }
 
-func whoComesLateGetsMembers(t *testing.T) {
-	store := &memory{held: map[string]lease{}}
+func balanceMovesMembersToNewCollectors(t *testing.T) {
+	store := &memoryLeases{held: map[string]lease{}}
 	ctx, stop := context.WithCancel(t.Context())
 	var everybody sync.WaitGroup
 	defer everybody.Wait()
@@ -85,7 +85,7 @@ func whoComesLateGetsMembers(t *testing.T) {
 		}
 	}
 	begin := func(name string) {
-		s := sharer(t, store, name)
+		s := newSharder(t, store, name)
 		everybody.Go(func() { s.Balance(ctx) })
 		for i := range 6 {
 			source := fmt.Sprint("m", i)
@@ -113,8 +113,8 @@ func whoComesLateGetsMembers(t *testing.T) {
 	begin("c")
 	until("the third has a third", map[string]int{"a": 2, "b": 2, "c": 2})
 	_, before := counts()
-	time.Sleep(20 * ttl) // of the test's own clock
+	time.Sleep(20 * ttl) // on the fake clock
 	if got, after := counts(); after != before || len(got) != 3 {
-		t.Errorf("%d members moved though all have as many: %v", after-before, got)
+		t.Errorf("%d members moved after the numbers were even: %v; want none, and three collectors", after-before, got)
 	}
 }

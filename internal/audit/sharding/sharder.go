@@ -1,6 +1,6 @@
-// Package sharding divides the members among several collectors by leases in the store: the collector that holds the lease of a
-// source follows it, and stops before a lease that it could not renew expires. It imports internal/audit, and neither sources
-// nor backends.
+// Package sharding distributes the members among several collectors by leases in the flow store. The collector that holds the
+// lease of a source follows it, and stops before a lease that it could not renew expires. The package imports internal/audit, and
+// neither sources of flows nor backends.
 package sharding
 
 import (
@@ -16,45 +16,46 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Leases is the part of a store that is needed; see audit.Writer.
+// Leases is the part of audit.Writer that a Sharder needs.
 type Leases interface {
 	Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error)
 	Release(ctx context.Context, source, holder string) error
 	Holder(ctx context.Context, source string) (string, error)
 }
 
-// Config of a Sharer. Zero values get the defaults that the fields name.
+// Config configures a Sharder. Zero values get the defaults that the fields name.
 type Config struct {
 	Leases Leases
-	// Name of this collector, for people; every lease that it gets has a holder of its own, so that nothing which was
-	// counted under an earlier one is stored under a later one.
+	// Name identifies this collector in lease holders and logs. Each acquired lease gets a holder of its own, Name plus a UUID,
+	// so that counts collected under an earlier lease are never stored under a later one.
 	Name string
 	Log  *slog.Logger
-	// Registerer of the metrics; nil: they are kept to itself.
+	// Registerer registers the metrics. Default: a private registry.
 	Registerer prometheus.Registerer
-	// TTL of a lease, 30 s. It is renewed after a third of it; another third is left to end what was begun.
+	// TTL is the lifetime of a lease. Default: 30 s. A lease is renewed every TTL/6. If no renewal succeeds within 2/3 of the
+	// TTL, following stops; the last third is left for batches under way.
 	TTL time.Duration
 }
 
-// Sharder takes leases.
+// Sharder acquires, renews and releases leases for one collector.
 type Sharder struct {
-	cfg  Config
-	held atomic.Int64
-	has  *prometheus.GaugeVec
+	cfg       Config
+	held      atomic.Int64
+	heldGauge *prometheus.GaugeVec
 
 	mu sync.Mutex
-	// running counts the sources that Run was called for.
+	// running is the number of sources for which Run was called.
 	running int
-	// holding are those that it has, and how to give each up.
-	holding map[string]func()
-	// given are those that it gave up lately, and until when it does not ask for them.
-	given map[string]time.Time
+	// stops holds, for each followed source, the function that stops following it.
+	stops map[string]func()
+	// cooldownUntil holds, for each source that was given up lately, the time until which its lease is not acquired again.
+	cooldownUntil map[string]time.Time
 }
 
-// New returns a Sharer.
+// New returns a Sharder. It returns an error if the leases, the name or the logger is missing.
 func New(cfg Config) (*Sharder, error) {
 	if cfg.Leases == nil || cfg.Name == "" || cfg.Log == nil {
-		return nil, errors.New("configure sharing: leases, name and logger must be set")
+		return nil, errors.New("configure sharding: leases, name and logger must be set")
 	}
 	if cfg.TTL <= 0 {
 		cfg.TTL = 30 * time.Second
@@ -62,18 +63,18 @@ func New(cfg Config) (*Sharder, error) {
 	if cfg.Registerer == nil {
 		cfg.Registerer = prometheus.NewRegistry()
 	}
-	s := &Sharder{cfg: cfg, holding: map[string]func(){}, given: map[string]time.Time{}, has: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_held", Help: "1 while this collector has the lease on the member."}, []string{"cluster"})}
-	cfg.Registerer.MustRegister(s.has)
+	s := &Sharder{cfg: cfg, stops: map[string]func(){}, cooldownUntil: map[string]time.Time{}, heldGauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "acp_flow_source_held", Help: "1 while this collector holds the lease of the member."}, []string{"cluster"})}
+	cfg.Registerer.MustRegister(s.heldGauge)
 	return s, nil
 }
 
-// Run calls follow whenever this collector has the lease on the source, with a context that ends before the lease does, and
+// Run calls follow each time this collector acquires the lease of the source, with a context that ends before the lease does. It
 // returns when ctx has ended and follow has returned.
 func (s *Sharder) Run(ctx context.Context, source string, follow func(ctx context.Context, holder string)) {
-	s.count(1)
-	defer s.count(-1)
+	s.addRunning(1)
+	defer s.addRunning(-1)
 	for ctx.Err() == nil {
-		if rest := s.rest(source); rest > 0 {
+		if rest := s.cooldown(source); rest > 0 {
 			sleep(ctx, rest)
 			continue
 		}
@@ -81,28 +82,29 @@ func (s *Sharder) Run(ctx context.Context, source string, follow func(ctx contex
 		asked := time.Now()
 		ok, err := s.cfg.Leases.Lease(ctx, source, holder, s.cfg.TTL)
 		if err != nil && ctx.Err() == nil {
-			s.cfg.Log.Warn("the lease on a member could not be asked for; it is tried again", "member", source, "error", err)
+			s.cfg.Log.Warn("the lease of a member could not be requested; the request is repeated", "member", source, "error", err)
 		}
 		if ok {
-			s.hold(ctx, source, holder, asked, follow)
+			s.followWhileHeld(ctx, source, holder, asked, follow)
 		}
-		// Whoever has many waits longer, so that collectors which start together get as many each.
+		// A collector with many members waits longer, so that collectors which start together get equally many.
 		pause := s.cfg.TTL/6 + time.Duration(s.held.Load())*s.cfg.TTL/20
 		sleep(ctx, pause/2+rand.N(pause/2+1))
 	}
 }
 
-// hold follows until the lease is lost or the context ends.
-func (s *Sharder) hold(ctx context.Context, source, holder string, asked time.Time, follow func(context.Context, string)) {
+// followWhileHeld calls follow and renews the lease until the lease is lost or the context ends, and then waits for follow to
+// return.
+func (s *Sharder) followWhileHeld(ctx context.Context, source, holder string, asked time.Time, follow func(context.Context, string)) {
 	following, stop := context.WithCancel(ctx)
 	defer stop()
 	s.held.Add(1)
-	s.has.WithLabelValues(source).Set(1)
-	s.hands(source, stop)
+	s.heldGauge.WithLabelValues(source).Set(1)
+	s.setStop(source, stop)
 	defer func() {
-		s.hands(source, nil)
+		s.setStop(source, nil)
 		s.held.Add(-1)
-		s.has.WithLabelValues(source).Set(0)
+		s.heldGauge.WithLabelValues(source).Set(0)
 	}()
 	done := make(chan struct{})
 	go func() { defer close(done); follow(following, holder) }()
@@ -110,18 +112,19 @@ func (s *Sharder) hold(ctx context.Context, source, holder string, asked time.Ti
 	}
 	stop()
 	<-done
-	if ctx.Err() != nil || s.rest(source) > 0 {
+	if ctx.Err() != nil || s.cooldown(source) > 0 {
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.cfg.TTL/3)
 		defer cancel()
 		if err := s.cfg.Leases.Release(last, source, holder); err != nil {
-			s.cfg.Log.Warn("the lease on a member was not given back; it runs out by itself", "member", source, "error", err)
+			s.cfg.Log.Warn("the lease of a member could not be released; it expires", "member", source, "error", err)
 		}
 		return
 	}
-	s.cfg.Log.Warn("the lease on a member was lost; another collector may follow it", "member", source)
+	s.cfg.Log.Warn("the lease of a member was lost; another collector may follow it", "member", source)
 }
 
-// renew waits and reports whether the lease still holds.
+// renew waits TTL/6, renews the lease, and reports whether following may continue. A failed request does not end it before 2/3 of
+// the TTL.
 func (s *Sharder) renew(ctx context.Context, source, holder string, asked *time.Time) bool {
 	if !sleep(ctx, s.cfg.TTL/6) {
 		return false

@@ -14,8 +14,8 @@ import (
 
 const ttl = 900 * time.Millisecond
 
-// watched tells who follows, and that nobody does so beside another.
-type watched struct {
+// followRecorder records which collector follows a source, and fails the test if two follow it at the same time.
+type followRecorder struct {
 	t      *testing.T
 	mu     sync.Mutex
 	by     string
@@ -23,11 +23,11 @@ type watched struct {
 	served map[string]int
 }
 
-func newWatched(t *testing.T) *watched {
-	return &watched{t: t, grown: make(chan struct{}), served: map[string]int{}}
+func newFollowRecorder(t *testing.T) *followRecorder {
+	return &followRecorder{t: t, grown: make(chan struct{}), served: map[string]int{}}
 }
 
-func (w *watched) follow(name string) func(context.Context, string) {
+func (w *followRecorder) follow(name string) func(context.Context, string) {
 	return func(ctx context.Context, _ string) {
 		w.set(name)
 		<-ctx.Done()
@@ -35,7 +35,7 @@ func (w *watched) follow(name string) func(context.Context, string) {
 	}
 }
 
-func (w *watched) set(name string) {
+func (w *followRecorder) set(name string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if name != "" && w.by != "" {
@@ -48,7 +48,7 @@ func (w *watched) set(name string) {
 	w.grown = make(chan struct{})
 }
 
-func (w *watched) until(what string, ok func() bool) {
+func (w *followRecorder) until(what string, ok func() bool) {
 	w.t.Helper()
 	for {
 		w.mu.Lock()
@@ -60,12 +60,12 @@ func (w *watched) until(what string, ok func() bool) {
 		select {
 		case <-grown:
 		case <-time.After(20 * time.Second):
-			w.t.Fatalf("waited in vain: %s", what)
+			w.t.Fatalf("timed out waiting until %s", what)
 		}
 	}
 }
 
-func sharer(t *testing.T, l Leases, name string) *Sharder {
+func newSharder(t *testing.T, l Leases, name string) *Sharder {
 	t.Helper()
 	s, err := New(Config{Leases: l, Name: name, Log: slog.New(slog.DiscardHandler), TTL: ttl})
 	if err != nil {
@@ -74,7 +74,7 @@ func sharer(t *testing.T, l Leases, name string) *Sharder {
 	return s
 }
 
-func start(t *testing.T, s *Sharder, w *watched, name string) (stop func()) {
+func start(t *testing.T, s *Sharder, w *followRecorder, name string) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	go func() { defer close(done); s.Run(ctx, "m1", w.follow(name)) }()
@@ -83,30 +83,30 @@ func start(t *testing.T, s *Sharder, w *watched, name string) (stop func()) {
 	return stop
 }
 
-func TestOneFollowsAndTheOtherTakesOver(t *testing.T) {
+func TestOnlyOneCollectorFollowsAndAnotherTakesOver(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "flows.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	w := newWatched(t)
-	stopA := start(t, sharer(t, store, "a"), w, "a")
+	w := newFollowRecorder(t)
+	stopA := start(t, newSharder(t, store, "a"), w, "a")
 	w.until("a follows", func() bool { return w.by == "a" })
-	stopB := start(t, sharer(t, store, "b"), w, "b")
+	stopB := start(t, newSharder(t, store, "b"), w, "b")
 	stopA()
 	w.until("b follows", func() bool { return w.by == "b" })
 	stopB()
 	w.until("nobody follows", func() bool { return w.by == "" })
 }
 
-// away is a store whose leases can be out of reach.
-type away struct {
+// failingLeases is a store whose lease requests fail while err is set.
+type failingLeases struct {
 	Leases
 	mu  sync.Mutex
 	err error
 }
 
-func (a *away) Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error) {
+func (a *failingLeases) Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error) {
 	a.mu.Lock()
 	err := a.err
 	a.mu.Unlock()
@@ -116,21 +116,21 @@ func (a *away) Lease(ctx context.Context, source, holder string, ttl time.Durati
 	return a.Leases.Lease(ctx, source, holder, ttl)
 }
 
-func (a *away) set(err error) { a.mu.Lock(); defer a.mu.Unlock(); a.err = err }
+func (a *failingLeases) set(err error) { a.mu.Lock(); defer a.mu.Unlock(); a.err = err }
 
-func TestWhoCannotRenewStopsInTime(t *testing.T) {
+func TestFollowingStopsBeforeAnUnrenewedLeaseExpires(t *testing.T) {
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "flows.db"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer store.Close()
-	w := newWatched(t)
-	a := &away{Leases: store}
-	start(t, sharer(t, a, "a"), w, "a")
+	w := newFollowRecorder(t)
+	a := &failingLeases{Leases: store}
+	start(t, newSharder(t, a, "a"), w, "a")
 	w.until("a follows", func() bool { return w.by == "a" })
 	a.set(errors.New("no route"))
 	w.until("a has stopped", func() bool { return w.by == "" })
-	start(t, sharer(t, store, "b"), w, "b") // and never beside a
+	start(t, newSharder(t, store, "b"), w, "b") // the recorder fails if b follows while a does
 	w.until("b follows", func() bool { return w.by == "b" })
 	a.set(nil)
 	w.until("a and b were served once each", func() bool { return w.served["a"] == 1 && w.served["b"] == 1 })

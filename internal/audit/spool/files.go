@@ -21,13 +21,13 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// A file holds one batch: the header and the body, each with its length and checksum before it. The header tells what is
-// lost when the body is damaged.
+// A file holds one batch: a header and a body, each preceded by its length and checksum. If the body is damaged, the header says
+// what is lost.
 const (
-	suffix    = ".batch"
-	temporary = ".tmp"
-	lead      = 8 // length and checksum, 4 bytes each
-	maxPart   = 1 << 30
+	suffix         = ".batch"
+	temporary      = ".tmp"
+	partHeaderSize = 8 // length and checksum, 4 bytes each
+	maxPart        = 1 << 30
 )
 
 var (
@@ -35,7 +35,7 @@ var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
 )
 
-// entry is one file.
+// entry describes one file of the spool.
 type entry struct {
 	number uint64
 	path   string
@@ -43,15 +43,15 @@ type entry struct {
 	header header
 }
 
-// header says what is in a batch.
+// header is the part of a file that describes its batch.
 type header struct {
 	ID     string `json:"id"`
 	Holder string `json:"holder,omitempty"`
-	// Counts are those of the roll-ups, by cluster.
-	Counts []counted `json:"counts,omitempty"`
+	// Counts are the connections in the batch's roll-ups, one item per cluster.
+	Counts []clusterCount `json:"counts,omitempty"`
 }
 
-type counted struct {
+type clusterCount struct {
 	Cluster string    `json:"cluster"`
 	Count   int64     `json:"count"`
 	From    time.Time `json:"from"`
@@ -63,11 +63,11 @@ func headerOf(b *audit.Batch) header {
 	for i := range b.Rollups {
 		r := &b.Rollups[i]
 		if r.Count == 0 {
-			continue // it counts nothing that could be lost
+			continue // nothing is counted, so nothing can be lost
 		}
-		at := slices.IndexFunc(h.Counts, func(c counted) bool { return c.Cluster == r.Cluster })
+		at := slices.IndexFunc(h.Counts, func(c clusterCount) bool { return c.Cluster == r.Cluster })
 		if at < 0 {
-			h.Counts = append(h.Counts, counted{r.Cluster, r.Count, r.FirstSeen, r.LastSeen})
+			h.Counts = append(h.Counts, clusterCount{r.Cluster, r.Count, r.FirstSeen, r.LastSeen})
 			continue
 		}
 		c := &h.Counts[at]
@@ -82,8 +82,9 @@ func headerOf(b *audit.Batch) header {
 	return h
 }
 
-// losses is what to store in place of a batch whose body is damaged.
-func (e *entry) losses() *audit.Batch {
+// lossBatch returns the batch that is stored in place of one whose body is damaged: it records the connections of the header as
+// lost.
+func (e *entry) lossBatch() *audit.Batch {
 	b := &audit.Batch{ID: cmp.Or(e.header.ID, filepath.Base(e.path)), Holder: e.header.Holder}
 	for _, c := range e.header.Counts {
 		b.Losses = append(b.Losses, audit.Loss{Cluster: c.Cluster, Reason: audit.LossStore, Count: c.Count, From: c.From, To: c.To})
@@ -91,7 +92,7 @@ func (e *entry) losses() *audit.Batch {
 	return b
 }
 
-// load lists the files, and removes what was not finished: whoever wrote it never said that it was kept.
+// load lists the files of the spool and removes unfinished ones. The caller of Append was never told that these were stored.
 func (s *Spool) load() error {
 	if err := os.MkdirAll(s.cfg.Dir, 0o700); err != nil {
 		return err
@@ -118,8 +119,8 @@ func (s *Spool) load() error {
 		}
 		e := entry{number: number, path: path, size: info.Size()}
 		if data, err := os.ReadFile(path); err == nil {
-			if h, _, err := part(data); err == nil {
-				_ = json.Unmarshal(h, &e.header) // its checksum is right
+			if h, _, err := cutPart(data); err == nil {
+				_ = json.Unmarshal(h, &e.header) // the checksum has been verified
 			}
 		}
 		s.queue = append(s.queue, e)
@@ -131,16 +132,16 @@ func (s *Spool) load() error {
 	return nil
 }
 
-// part cuts a checked part off.
-func part(data []byte) (content, rest []byte, err error) {
-	if len(data) < lead {
+// cutPart verifies the first part of the data, and returns its content and the data that follows it.
+func cutPart(data []byte) (content, rest []byte, err error) {
+	if len(data) < partHeaderSize {
 		return nil, nil, errDamaged
 	}
 	n := int64(binary.BigEndian.Uint32(data))
-	if n > maxPart || n > int64(len(data)-lead) {
+	if n > maxPart || n > int64(len(data)-partHeaderSize) {
 		return nil, nil, errDamaged
 	}
-	content, rest = data[lead:lead+n], data[lead+n:]
+	content, rest = data[partHeaderSize:partHeaderSize+n], data[partHeaderSize+n:]
 	if crc32.Checksum(content, castagnoli) != binary.BigEndian.Uint32(data[4:]) {
 		return nil, nil, errDamaged
 	}
@@ -153,20 +154,20 @@ func appendPart(b, content []byte) []byte {
 	return append(b, content...)
 }
 
-// stored is a batch as it is written. The events to be known again are most of it, so they are written together.
-type stored struct {
+// storedBatchBatch is a batch as it is encoded. The identities of seen events are most of it, so they are grouped.
+type storedBatch struct {
 	Batch audit.Batch
-	Seen  []together
+	Seen  []seenGroup
 }
 
-type together struct {
+type seenGroup struct {
 	Source string
 	Time   time.Time
 	IDs    []uint64
 }
 
 func encode(b *audit.Batch) ([]byte, error) {
-	v := stored{Batch: *b}
+	v := storedBatch{Batch: *b}
 	v.Batch.Seen = nil
 	at := map[audit.Seen]int{}
 	for _, e := range b.Seen {
@@ -175,7 +176,7 @@ func encode(b *audit.Batch) ([]byte, error) {
 		if !ok {
 			i = len(v.Seen)
 			at[k] = i
-			v.Seen = append(v.Seen, together{Source: e.Source, Time: e.Time})
+			v.Seen = append(v.Seen, seenGroup{Source: e.Source, Time: e.Time})
 		}
 		v.Seen[i].IDs = append(v.Seen[i].IDs, e.ID)
 	}
@@ -195,11 +196,11 @@ func encode(b *audit.Batch) ([]byte, error) {
 }
 
 func decode(data []byte) (*audit.Batch, error) {
-	_, rest, err := part(data)
+	_, rest, err := cutPart(data)
 	if err != nil {
 		return nil, err
 	}
-	body, _, err := part(rest)
+	body, _, err := cutPart(rest)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +209,7 @@ func decode(data []byte) (*audit.Batch, error) {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
 	defer z.Close()
-	var v stored
+	var v storedBatch
 	if err := gob.NewDecoder(z).Decode(&v); err != nil {
 		return nil, fmt.Errorf("%w: %w", errDamaged, err)
 	}
@@ -220,8 +221,8 @@ func decode(data []byte) (*audit.Batch, error) {
 	return &v.Batch, nil
 }
 
-// put writes a batch, so that it is there in full or not at all.
-func (s *Spool) put(b *audit.Batch) error {
+// enqueue writes a batch to a new file. The file is complete or does not exist.
+func (s *Spool) enqueue(b *audit.Batch) error {
 	data, err := encode(b)
 	if err != nil {
 		return fmt.Errorf("encode a batch for the spool: %w", err)
@@ -229,12 +230,12 @@ func (s *Spool) put(b *audit.Batch) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.bytes+int64(len(data)) > s.cfg.MaxBytes {
-		s.metrics.full.Inc()
+		s.metrics.rejected.Inc()
 		return fmt.Errorf("%w: %d bytes of %d are used: bring the store back, or give the spool more room", ErrFull, s.bytes, s.cfg.MaxBytes)
 	}
 	e := entry{number: s.next, path: filepath.Join(s.cfg.Dir, fmt.Sprintf("%020d%s", s.next, suffix)), size: int64(len(data)), header: headerOf(b)}
 	if err := write(e.path, data); err != nil {
-		s.metrics.full.Inc()
+		s.metrics.rejected.Inc()
 		return fmt.Errorf("%w: %w", ErrFull, err)
 	}
 	s.next++
@@ -255,7 +256,7 @@ func write(path string, data []byte) (err error) {
 		err = os.Rename(path+temporary, path)
 	}
 	if err != nil {
-		return errors.Join(err, removed(path+temporary))
+		return errors.Join(err, removeFile(path+temporary))
 	}
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
@@ -264,7 +265,8 @@ func write(path string, data []byte) (err error) {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// read returns errDamaged when what is there is not what was written.
+// read returns the batch of an entry, or an error that wraps errDamaged if the file is missing or its content differs from what
+// was written.
 func (s *Spool) read(e entry) (*audit.Batch, error) {
 	data, err := os.ReadFile(e.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -276,9 +278,9 @@ func (s *Spool) read(e entry) (*audit.Batch, error) {
 	return decode(data)
 }
 
-// remove takes the oldest entry off.
-func (s *Spool) remove(e entry) error {
-	if err := removed(e.path); err != nil {
+// dequeue deletes the file of the entry, which must be the oldest, and removes it from the queue.
+func (s *Spool) dequeue(e entry) error {
+	if err := removeFile(e.path); err != nil {
 		return fmt.Errorf("remove a batch from the spool: %w", err)
 	}
 	s.mu.Lock()
@@ -289,7 +291,7 @@ func (s *Spool) remove(e entry) error {
 	return nil
 }
 
-func removed(path string) error {
+func removeFile(path string) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -8,14 +8,15 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// Resume implements audit.Writer: it goes on where the newest batch left the source, in the spool or in the store. While
-// the store is away the spool alone can tell, when it reaches back far enough. Batches under a lease do not count: when they
-// are handed over, somebody else may have it.
+// Resume implements audit.Writer. It returns the position of the newest batch with the source, in the spool or in the store, and
+// the seen events of both. While the store is unavailable it answers from the spool alone, provided that the spool's batches
+// cover the whole overlap in which events may be delivered again; otherwise it returns the store's error. Batches with a lease
+// holder are ignored, because another collector may hold the lease by the time they are stored.
 func (s *Spool) Resume(ctx context.Context, source string) (audit.Resume, error) {
 	s.mu.Lock()
 	queue := append([]entry(nil), s.queue...)
 	s.mu.Unlock()
-	own, complete, err := s.resume(queue, source)
+	own, complete, err := s.resumeFromSpool(queue, source)
 	if err != nil {
 		return audit.Resume{}, err
 	}
@@ -35,16 +36,17 @@ func (s *Spool) Resume(ctx context.Context, source string) (audit.Resume, error)
 	return own, nil
 }
 
-// resume reads the batches from the newest on, until the events of earlier ones cannot be delivered again.
-func (s *Spool) resume(queue []entry, source string) (r audit.Resume, complete bool, err error) {
+// resumeFromSpoolFromSpool reads batches from the newest to older ones, and stops at the first whose events cannot be delivered again. It
+// reports complete if the spool reaches back that far.
+func (s *Spool) resumeFromSpool(queue []entry, source string) (r audit.Resume, complete bool, err error) {
 	var forget time.Time
 	for i := len(queue) - 1; i >= 0; i-- {
 		b, err := s.read(queue[i])
 		if err != nil && !errors.Is(err, errDamaged) {
-			return r, false, err // what it holds would be counted twice
+			return r, false, err // ignoring the batch would count its connections twice
 		}
 		if err != nil || b.Holder != "" {
-			continue // a damaged one is a loss when it is handed over
+			continue // a damaged batch is recorded as a loss when it is replayed
 		}
 		for _, p := range b.Positions {
 			if p.Source != source {

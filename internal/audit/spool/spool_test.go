@@ -21,7 +21,7 @@ import (
 
 var errAway = fmt.Errorf("%w: no route", audit.ErrUnavailable)
 
-// store takes batches, or does not.
+// store is an audit.Writer that records batches, or returns an error while one is set.
 type store struct {
 	mu      sync.Mutex
 	grown   chan struct{}
@@ -64,7 +64,7 @@ func (s *store) Release(context.Context, string, string) error { return nil }
 
 func (s *store) Holder(context.Context, string) (string, error) { return "", nil }
 
-// until waits for the ids of what the store has taken, in order.
+// until waits until the store has exactly the batches with these IDs, in this order.
 func (s *store) until(t *testing.T, want ...string) {
 	t.Helper()
 	for {
@@ -84,7 +84,7 @@ func (s *store) until(t *testing.T, want ...string) {
 		select {
 		case <-grown:
 		case <-time.After(20 * time.Second):
-			t.Fatalf("the store has %q, want %q", got, want)
+			t.Fatalf("got batches %q in the store, want %q", got, want)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func run(t *testing.T, s *Spool) (stop func()) {
 	return stop
 }
 
-// batch is the i-th second of a source.
+// batch returns the batch of the i-th second of a source.
 func batch(i int) *audit.Batch {
 	at := audittest.T0.Add(time.Duration(i) * time.Second)
 	e := audittest.Edge(func(e *audit.Edge) { e.Cluster = "m1" })
@@ -122,13 +122,13 @@ func batch(i int) *audit.Batch {
 		Flows:      []audit.Flow{{Time: at, Node: "n", Edge: e, SourceAddress: netip.MustParseAddr("10.0.0.1"), DestinationAddress: netip.MustParseAddr("fd00::1"), Count: 1}},
 		Losses:     []audit.Loss{{Cluster: "m1", Reason: audit.LossRing, Count: 2, From: at, To: at}},
 		Positions:  []audit.Position{{Source: "m1", Time: at}},
-		Watched:    []audit.Watch{{Source: "m1", From: at.Add(-time.Second), To: at}},
+		Watched:    []audit.WatchedSpan{{Source: "m1", From: at.Add(-time.Second), To: at}},
 		Seen:       []audit.Seen{{Source: "m1", Time: at, ID: uint64(i)}, {Source: "m1", Time: at, ID: 1 << 63}},
 		ForgetSeen: map[string]time.Time{"m1": at.Add(-10 * time.Second)},
 	}
 }
 
-func TestBatchesAreHandedOverInOrder(t *testing.T) {
+func TestBatchesAreReplayedInOrder(t *testing.T) {
 	s := newStore()
 	sp := open(t, t.TempDir(), s)
 	add := func(from, to int) {
@@ -142,18 +142,18 @@ func TestBatchesAreHandedOverInOrder(t *testing.T) {
 	s.set(errAway)
 	add(2, 5)
 	if err := sp.Err(); !errors.Is(err, audit.ErrUnavailable) {
-		t.Errorf("Err: %v, want why the store is away", err)
+		t.Errorf("Err: got %v, want the store's error", err)
 	}
 	s.set(nil)
-	add(5, 6) // behind those that wait
+	add(5, 6) // behind the waiting batches
 	run(t, sp)
 	s.until(t, "0", "1", "2", "3", "4", "5")
 	if diff := cmp.Diff(batch(3), s.batches[3], cmpopts.EquateComparable(netip.Addr{})); diff != "" {
-		t.Errorf("what was kept (-put +handed over):\n%s", diff)
+		t.Errorf("replayed batch (-appended +stored):\n%s", diff)
 	}
 }
 
-func TestRestartGoesOnWithWhatIsLeft(t *testing.T) {
+func TestOpenReplaysBatchesOfAnEarlierRun(t *testing.T) {
 	dir, s := t.TempDir(), newStore()
 	s.set(errAway)
 	sp := open(t, dir, s)
@@ -162,7 +162,7 @@ func TestRestartGoesOnWithWhatIsLeft(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Killed while it wrote the next one.
+	// The process was killed while it wrote the next batch.
 	if err := os.WriteFile(filepath.Join(dir, "00000000000000000003.batch.tmp"), []byte("half"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func TestRestartGoesOnWithWhatIsLeft(t *testing.T) {
 	s.until(t, "0", "1", "2", "4")
 }
 
-func TestDamagedBatchIsALoss(t *testing.T) {
+func TestDamagedBatchIsRecordedAsLoss(t *testing.T) {
 	for name, damage := range map[string]func(b []byte) []byte{
 		"TornTail": func(b []byte) []byte { return b[:len(b)-5] },
 		"BitFlip":  func(b []byte) []byte { b[len(b)-9] ^= 4; return b },
@@ -206,7 +206,7 @@ func TestDamagedBatchIsALoss(t *testing.T) {
 	}
 }
 
-func TestFullSpoolRefuses(t *testing.T) {
+func TestFullSpoolReturnsErrFull(t *testing.T) {
 	s := newStore()
 	s.set(errAway)
 	one := func() int64 {
@@ -227,7 +227,7 @@ func TestFullSpoolRefuses(t *testing.T) {
 	}
 	s.set(nil)
 	for range 2 {
-		if _, err := sp.replay(t.Context(), time.Minute); err != nil {
+		if _, err := sp.replayOldest(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -237,7 +237,7 @@ func TestFullSpoolRefuses(t *testing.T) {
 	s.until(t, "0", "1", "2")
 }
 
-func TestDiskThatFailsRefuses(t *testing.T) {
+func TestFailingDiskReturnsErrFull(t *testing.T) {
 	dir, s := t.TempDir(), newStore()
 	s.set(errAway)
 	sp := open(t, filepath.Join(dir, "spool"), s)
@@ -245,25 +245,25 @@ func TestDiskThatFailsRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := sp.Append(t.Context(), batch(0)); !errors.Is(err, ErrFull) || sp.Pending() > 0 {
-		t.Errorf("Append: %v with %d pending, want ErrFull and none", err, sp.Pending())
+		t.Errorf("Append: got %v with %d pending, want ErrFull and none pending", err, sp.Pending())
 	}
 }
 
-// slow needs a while for a batch.
-type slow struct {
+// slowStoreStore accepts a batch only if the context lasts long enough.
+type slowStore struct {
 	*store
 	need time.Duration
 }
 
-func (s *slow) Append(ctx context.Context, b *audit.Batch) error {
+func (s *slowStore) Append(ctx context.Context, b *audit.Batch) error {
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) < s.need {
 		return context.DeadlineExceeded
 	}
 	return s.store.Append(ctx, b)
 }
 
-func TestSlowStoreGetsTheTime(t *testing.T) {
-	s := &slow{newStore(), time.Second}
+func TestReplayTimeoutGrowsForASlowStore(t *testing.T) {
+	s := &slowStore{newStore(), time.Second}
 	sp := open(t, t.TempDir(), s, func(c *Config) { c.Timeout = s.need / 5 })
 	if err := sp.Append(t.Context(), batch(0)); err != nil {
 		t.Fatal(err)
@@ -272,7 +272,7 @@ func TestSlowStoreGetsTheTime(t *testing.T) {
 	s.until(t, "0")
 }
 
-func TestForeignBatchesAreForgotten(t *testing.T) {
+func TestBatchesOfALostLeaseAreDiscarded(t *testing.T) {
 	s := newStore()
 	s.set(errAway)
 	sp := open(t, t.TempDir(), s)
@@ -284,15 +284,15 @@ func TestForeignBatchesAreForgotten(t *testing.T) {
 	s.set(fmt.Errorf("append: %w", audit.ErrNotHolder))
 	for more := true; more; {
 		var err error
-		if more, err = sp.replay(t.Context(), time.Minute); err != nil {
+		if more, err = sp.replayOldest(t.Context(), time.Minute); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if err := sp.Append(t.Context(), batch(1)); !errors.Is(err, audit.ErrNotHolder) {
-		t.Errorf("Append: %v, want the store's answer", err)
+		t.Errorf("Append: got %v, want ErrNotHolder of the store", err)
 	}
 	if len(s.batches) > 0 || sp.Err() != nil {
-		t.Errorf("stored %v, Err %v", s.batches, sp.Err())
+		t.Errorf("got batches %v and Err %v, want neither", s.batches, sp.Err())
 	}
 }
 
@@ -310,7 +310,7 @@ func TestResume(t *testing.T) {
 		"Together": {reason: "the spool is newer, and some of the overlap is in the store", from: 5, to: 8, want: at(7), seen: 3*2 + 1},
 		"Away":     {reason: "the spool reaches back over the overlap", from: 5, to: 30, away: true, want: at(29), seen: 11 * 2},
 		"TooShort": {reason: "some of the overlap is only in the store", from: 5, to: 8, away: true, err: true},
-		"Leased":   {reason: "somebody else may have the lease when they are handed over", from: 5, to: 30, holder: "me", want: at(4), seen: 1},
+		"Leased":   {reason: "another collector may hold the lease when the batches are replayed", from: 5, to: 30, holder: "me", want: at(4), seen: 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore()
@@ -333,13 +333,13 @@ func TestResume(t *testing.T) {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
 			if !r.Position.Equal(tc.want) || len(r.Seen) != tc.seen {
-				t.Errorf("%s: position %v and %d events, want %v and %d", tc.reason, r.Position, len(r.Seen), tc.want, tc.seen)
+				t.Errorf("%s: got position %v and %d events, want %v and %d", tc.reason, r.Position, len(r.Seen), tc.want, tc.seen)
 			}
 		})
 	}
 }
 
-// Whatever lies in the folder, it is either a batch or a loss.
+// FuzzDecode verifies that every input decodes to a batch or to errDamaged.
 func FuzzDecode(f *testing.F) {
 	b, err := encode(batch(3))
 	if err != nil {
@@ -355,7 +355,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// TestLossesOfABatch: a damaged batch says how many connections it held; those that were only seen to be open are none.
+// TestLossesOfABatch verifies that a damaged batch records how many connections it contained, without those that were only seen
+// to be still open.
 func TestLossesOfABatch(t *testing.T) {
 	b := batch(4)
 	open := b.Rollups[0]
@@ -364,7 +365,7 @@ func TestLossesOfABatch(t *testing.T) {
 	e := entry{header: headerOf(b)}
 	at := b.Rollups[0].FirstSeen
 	want := []audit.Loss{{Cluster: "m1", Reason: audit.LossStore, Count: 5, From: at, To: at}}
-	if diff := cmp.Diff(want, e.losses().Losses); diff != "" {
+	if diff := cmp.Diff(want, e.lossBatch().Losses); diff != "" {
 		t.Errorf("losses (-want +got):\n%s", diff)
 	}
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// rememberedBatches is how many batch identities are kept. A batch is appended again only directly after it failed, so
-// a few would do.
+// rememberedBatches is the number of batch IDs that are kept. A batch is retried directly after it failed, so a few would be
+// enough.
 const rememberedBatches = 1000
 
 const (
@@ -27,7 +27,7 @@ const (
 	sqlAddSpan    = `INSERT INTO watched (source, began, ended) VALUES (?, ?, ?)`
 )
 
-// Append implements audit.Writer in one transaction.
+// Append implements audit.Writer. It writes the batch in one transaction.
 func (s *Store) Append(ctx context.Context, b *audit.Batch) error {
 	if b.ID == "" {
 		return fmt.Errorf("append to flow store: the batch has no id")
@@ -38,7 +38,7 @@ func (s *Store) Append(ctx context.Context, b *audit.Batch) error {
 	if err != nil {
 		return fmt.Errorf("append to flow store: begin: %w", writeError(err))
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
+	defer func() { _ = tx.Rollback() }() // has no effect after a commit
 	isNew, err := claim(ctx, tx, b.ID)
 	if err != nil {
 		return fmt.Errorf("append to flow store: claim batch: %w", writeError(err))
@@ -114,7 +114,7 @@ func address(a netip.Addr) string {
 	return a.String()
 }
 
-// addWatched joins a span with those that it touches.
+// addWatched adds the watched spans, and merges each with the stored spans that it touches.
 func addWatched(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
 	for _, w := range b.Watched {
 		began, ended := micros(w.From), micros(w.To)
@@ -158,7 +158,7 @@ func addPositions(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
 	return addSeen(ctx, tx, b)
 }
 
-// micros keeps microseconds, which is finer than any dataplane's clocks agree.
+// micros returns the time in microseconds, which is finer than the precision of any dataplane's clocks.
 func micros(t time.Time) int64 { return t.UnixMicro() }
 
 func fromMicros(n int64) time.Time { return time.UnixMicro(n).UTC() }

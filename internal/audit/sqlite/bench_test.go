@@ -21,7 +21,7 @@ const (
 	benchFlows = 20_000
 )
 
-// BenchmarkStore fills a store minute by minute, hours folded on the way, and asks for pages while nobody writes.
+// BenchmarkStore fills a store minute by minute, including the folding of hours, and reads pages while nothing is written.
 func BenchmarkStore(b *testing.B) {
 	s, err := Open(b.Context(), filepath.Join(b.TempDir(), "flows.db"))
 	if err != nil {
@@ -29,7 +29,7 @@ func BenchmarkStore(b *testing.B) {
 	}
 	defer s.Close()
 	fleet := audittest.NewFleet(benchEdges)
-	minutes := *benchRollups / benchEdges * 4 // a quarter of the edges is seen in a minute
+	minutes := *benchRollups / benchEdges * 4 // a quarter of the edges occurs in a minute
 	var took time.Duration
 	for m := range minutes {
 		x := &audit.Batch{ID: fmt.Sprint(m), Rollups: fleet.Rollups(audittest.T0.Add(time.Duration(m)*time.Minute), benchEdges/4)}

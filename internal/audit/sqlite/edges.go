@@ -10,7 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// edgeHash is that of all that an edge says. Labels come from workloads, so it takes a hash in which nobody finds two of one.
+// edgeHash is the truncated SHA-256 of all fields of an edge. Labels are chosen by workloads, so collisions must be infeasible to
+// find.
 type edgeHash [16]byte
 
 const (
@@ -19,10 +20,10 @@ const (
 		` other_subjects, other_resources) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`
 )
 
-// maxCached bounds the memory for the ids of edges.
+// maxCached bounds the number of edge IDs in memory.
 const maxCached = 1 << 20
 
-// edgeCache knows the ids of edges that are committed.
+// edgeCache holds the IDs of edges that are committed.
 type edgeCache struct {
 	ids map[edgeHash]int64
 	buf []byte
@@ -43,7 +44,7 @@ func (c *edgeCache) hash(e *audit.Edge) edgeHash {
 	return edgeHash(sum[:16])
 }
 
-// edgeIDs finds or makes ids within a transaction.
+// edgeIDs finds or inserts edges within a transaction.
 type edgeIDs struct {
 	cache *edgeCache
 	tx    *sql.Tx
@@ -57,11 +58,11 @@ func (c *edgeCache) in(tx *sql.Tx) *edgeIDs {
 
 func (x *edgeIDs) close() {
 	if x.find != nil {
-		_ = x.find.Close() // it only read
+		_ = x.find.Close() // the statement was only used to read
 	}
 }
 
-// keep is called once the transaction is committed.
+// keep adds the transaction's IDs to the cache. It is called after the commit.
 func (x *edgeIDs) keep() {
 	if len(x.cache.ids)+len(x.found) > maxCached {
 		x.cache.clear()

@@ -17,7 +17,7 @@ const (
 	sqlHolder  = `SELECT holder FROM leases WHERE source = ? AND until > ?`
 )
 
-// Lease implements audit.Writer. All who share the file share the machine's clock.
+// Lease implements audit.Writer. All users of the file share the clock of the machine.
 func (s *Store) Lease(ctx context.Context, source, holder string, ttl time.Duration) (bool, error) {
 	now := s.now()
 	res, err := s.db.ExecContext(ctx, sqlLease, source, holder, micros(now.Add(ttl)), micros(now))

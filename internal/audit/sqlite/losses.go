@@ -46,9 +46,9 @@ func (q queries) Coverage(ctx context.Context, since, until time.Time) ([]audit.
 	if !until.IsZero() {
 		w.add("began < ?", micros(until))
 	}
-	var watched []audit.Watch
+	var watched []audit.WatchedSpan
 	err := q.each(ctx, "watched spans", "SELECT source, began, ended FROM watched"+w.String(), w.args, func(rows *sql.Rows) error {
-		var x audit.Watch
+		var x audit.WatchedSpan
 		var from, to int64
 		if err := rows.Scan(&x.Source, &from, &to); err != nil {
 			return err
@@ -60,5 +60,5 @@ func (q queries) Coverage(ctx context.Context, since, until time.Time) ([]audit.
 	if err != nil {
 		return nil, err
 	}
-	return audit.Cover(since, until, watched, losses), nil
+	return audit.ComputeCoverage(since, until, watched, losses), nil
 }

@@ -10,7 +10,7 @@ import (
 
 const day = 24 * time.Hour
 
-// Prune implements audit.Writer. Positions stay: they are what protects from counting twice.
+// Prune implements audit.Writer. It does not delete positions, because they prevent double counting.
 func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -18,7 +18,7 @@ func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("prune flow store: begin: %w", writeError(err))
 	}
-	defer func() { _ = tx.Rollback() }() // after a commit this does nothing
+	defer func() { _ = tx.Rollback() }() // has no effect after a commit
 	var total int64
 	for _, p := range []struct {
 		what, text string
@@ -44,7 +44,7 @@ func (s *Store) Prune(ctx context.Context, r audit.Retention) (int64, error) {
 		}
 		total += n
 	}
-	// Minutes before what is folded are in the hours too.
+	// The counts of minutes before the folded time are in the hours as well.
 	const orphans = `DELETE FROM edges WHERE NOT EXISTS (SELECT 1 FROM hours WHERE hours.edge = edges.id) AND NOT EXISTS (SELECT 1 FROM flows WHERE flows.edge = edges.id)` +
 		` AND id NOT IN (SELECT edge FROM rollups WHERE bucket >= (SELECT folded FROM folding))`
 	if _, err := tx.ExecContext(ctx, orphans); err != nil {

@@ -10,13 +10,13 @@ import (
 const edgeColumns = "e.resource, e.subject, e.cluster, e.source_cluster, e.source, e.destination, e.action, e.port, e.protocol, e.decision, e.verdict," +
 	" e.policy, e.sid, e.other_subjects, e.other_resources"
 
-// edgeFields are where a row's edgeColumns go.
+// edgeFields returns the scan destinations for a row's edgeColumns.
 func edgeFields(e *audit.Edge) []any {
 	return []any{&e.Resource, &e.Subject, &e.Cluster, &e.SourceCluster, &e.Source, &e.Destination, &e.Action, &e.Port, &e.Protocol, &e.Decision, &e.Verdict,
 		&e.Statement.Policy, &e.Statement.SID, &e.OtherSubjects, &e.OtherResources}
 }
 
-// where collects conditions with their bound arguments.
+// where collects conditions with their arguments.
 type where struct {
 	conds []string
 	args  []any
@@ -55,10 +55,10 @@ func anys[T any](values []T) []any {
 	return out
 }
 
-// disagree repeats audit.Edge.Disagrees; a test compares the two.
+// disagree is the SQL equivalent of audit.Edge.Disagrees; a test compares the two.
 const disagree = "(e.verdict = 'dropped' AND e.decision NOT IN ('denied', 'default-denied') OR e.verdict IN ('forwarded', 'audit') AND e.decision IN ('denied', 'default-denied'))"
 
-// edges adds what the filter says about edges; their table is e.
+// edges adds the filter's conditions on edges. The table alias of edges is e.
 func (w *where) edges(f audit.Filter) {
 	in(w, "e.resource", f.Resources)
 	in(w, "e.subject", f.Subjects)
@@ -80,7 +80,7 @@ func (w *where) edges(f audit.Filter) {
 		w.add(disagree)
 	}
 	if f.Text != "" {
-		// Ends are joined by a character that no text of a query may bridge.
+		// The fields are joined by a character that the text of a query cannot contain.
 		w.add("instr(lower(e.resource || char(0) || e.subject || char(0) || e.source || char(0) || e.destination), lower(?)) > 0", f.Text)
 	}
 	if f.Within != nil {
@@ -97,7 +97,7 @@ func texts[T ~string](in []T) []string {
 	return out
 }
 
-// window adds the filter's bounds on a column of times.
+// window adds conditions for the bounds on a column of times.
 func (w *where) window(column string, since, until time.Time) {
 	if !since.IsZero() {
 		w.add(column+" >= ?", micros(since))
@@ -107,7 +107,7 @@ func (w *where) window(column string, since, until time.Time) {
 	}
 }
 
-// newestQuery returns the newest rows of minutes, whose edges are those that were seen last.
+// newestQuery selects the newest rows of minutes, which belong to the edges that were seen last.
 type newestQuery struct {
 	filter audit.Filter
 	after  *audit.Cursor
@@ -130,14 +130,14 @@ func (q newestQuery) toSQL() (string, []any) {
 
 type connectionsQuery struct {
 	filter audit.Filter
-	// only are the edges that are asked for; empty: all of the filter.
+	// only restricts the query to these edges; empty means all of the filter.
 	only  []int64
 	after *audit.Cursor
 	limit int
 }
 
 func (q connectionsQuery) toSQL() (string, []any) {
-	rows, args := counted(q.filter, true, q.only...)
+	rows, args := countRows(q.filter, true, q.only...)
 	text := "SELECT " + edgeColumns + ", t.n, t.first, t.seen, e.id FROM (SELECT edge, sum(count) AS n, min(first_seen) AS first, max(last_seen) AS seen FROM (" + rows + ") GROUP BY edge"
 	if q.after != nil {
 		text += " HAVING (seen, edge) < (?, CAST(? AS INTEGER))"
@@ -146,12 +146,12 @@ func (q connectionsQuery) toSQL() (string, []any) {
 	return text + " ORDER BY seen DESC, edge DESC LIMIT ?) t JOIN edges e ON e.id = t.edge ORDER BY t.seen DESC, t.edge DESC", append(args, q.limit)
 }
 
-// totalsQuery returns a row for each edge, with its days in a list. The roll-ups of each edge are summed up where they lie,
-// before anything is sorted: there are hundreds of them for each edge.
+// totalsQuery selects one row per edge, with its days in a list. The roll-ups of each edge are summed up before anything is
+// sorted, because there are hundreds of them per edge.
 type totalsQuery struct{ filter audit.Filter }
 
 func (q totalsQuery) toSQL() (string, []any) {
-	rows, args := counted(q.filter, true)
+	rows, args := countRows(q.filter, true)
 	return "SELECT " + edgeColumns + ", d.days, d.count, d.first_seen, d.last_seen FROM (SELECT edge, group_concat(DISTINCT bucket / ?) AS days," +
 		" sum(count) AS count, min(first_seen) AS first_seen, max(last_seen) AS last_seen FROM (" + rows + ") GROUP BY edge) d" +
 		" JOIN edges e ON e.id = d.edge ORDER BY " + edgeColumns, append([]any{day.Microseconds()}, args...)
@@ -169,12 +169,12 @@ func (q seriesQuery) toSQL() (string, []any) {
 		return "SELECT bucket / ? * ? AS start, decision, sum(count) FROM tallies" + w.String() + " GROUP BY start, decision HAVING sum(count) > 0 ORDER BY start, decision",
 			append([]any{step, step}, w.args...)
 	}
-	rows, args := counted(q.Filter, q.Step%time.Hour == 0)
+	rows, args := countRows(q.Filter, q.Step%time.Hour == 0)
 	return "SELECT t.start, e.decision, sum(t.n) FROM (SELECT edge, bucket / ? * ? AS start, sum(count) AS n FROM (" + rows + ") GROUP BY edge, start) t" +
 		" JOIN edges e ON e.id = t.edge GROUP BY t.start, e.decision HAVING sum(t.n) > 0 ORDER BY t.start, e.decision", append([]any{step, step}, args...)
 }
 
-// tallied tells that the filter asks for nothing but times and decisions, which are counted apart.
+// tallied reports whether the filter has conditions on times and decisions only, which are counted in a table of their own.
 func (q seriesQuery) tallied() bool {
 	f := q.Filter
 	f.Decisions = nil
@@ -185,13 +185,13 @@ func (q seriesQuery) tallied() bool {
 
 type deniedQuery struct{ audit.DeniedQuery }
 
-// toSQL is for a query that was validated.
+// toSQL requires that the query was validated.
 func (q deniedQuery) toSQL() (string, []any) {
 	column := "e.subject"
 	if q.By == audit.ByResource {
 		column = "e.resource"
 	}
-	rows, args := counted(q.Filter(), true)
+	rows, args := countRows(q.Filter(), true)
 	return "SELECT " + column + ", sum(t.n) FROM (SELECT edge, sum(count) AS n FROM (" + rows + ") GROUP BY edge) t JOIN edges e ON e.id = t.edge WHERE " + column + " <> '' GROUP BY " + column + " HAVING sum(t.n) > 0", args
 }
 
@@ -219,7 +219,7 @@ type lossesQuery struct {
 	limit int
 }
 
-// lossTie orders losses that ended at the same time.
+// lossTie is an SQL expression that orders losses that ended at the same time.
 const lossTie = "cluster || char(0) || node || char(0) || reason || char(0) || bucket"
 
 func (q lossesQuery) toSQL() (string, []any) {

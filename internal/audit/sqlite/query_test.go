@@ -69,7 +69,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if all := strings.Join(plan, "\n"); strings.Contains(all, "SCAN r\n") || strings.Contains(all, "SCAN e\n") {
-			t.Errorf("a query by %s reads a whole table:\n%s", name, all)
+			t.Errorf("the query by %s scans a whole table:\n%s", name, all)
 		}
 	}
 }

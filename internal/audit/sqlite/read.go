@@ -14,19 +14,19 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// queries answers audit.Reader on whatever handle db returns.
+// queries implements audit.Reader on the database handle that db returns.
 type queries struct {
 	db func(context.Context) (*sql.DB, error)
 }
 
-// rowTie checks the tie of a cursor that ends with the id of a row.
+// rowTie parses a cursor whose tie is the ID of a row.
 func rowTie(text string) (*audit.Cursor, error) {
 	c, err := audit.ParseCursor(text)
 	if err != nil || c == nil {
 		return nil, err
 	}
 	if _, err := strconv.ParseInt(c.Tie, 10, 64); err != nil {
-		return nil, fmt.Errorf("%w: the cursor is of another list", audit.ErrInvalidQuery)
+		return nil, fmt.Errorf("%w: the cursor belongs to another list", audit.ErrInvalidQuery)
 	}
 	return c, nil
 }
@@ -38,7 +38,7 @@ func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (aud
 	if err != nil {
 		return page, err
 	}
-	filter, limit := cq.Filter, cq.Limited()
+	filter, limit := cq.Filter, cq.EffectiveLimit()
 	if after != nil {
 		filter = after.Bound(filter)
 	}
@@ -53,14 +53,14 @@ func (q queries) Connections(ctx context.Context, cq audit.ConnectionQuery) (aud
 	return pageOf(found, after, limit), err
 }
 
-// found is a connection with the id of its edge.
+// found is a connection with the ID of its edge.
 type found struct {
 	audit.Connection
 	id int64
 }
 
-// newest answers from the edges of the newest minutes, when those are enough for the page: then nobody has to add up all
-// edges to find the few that were seen last.
+// newest answers from the edges of the newest minutes, if those suffice for the page. This avoids summing up all edges to find
+// the few that were seen last. It returns done false if they do not suffice.
 func (q queries) newest(ctx context.Context, query connectionsQuery) (list []found, done bool, err error) {
 	rowsWanted := 4*query.limit + 100
 	seen := map[int64]bool{}
@@ -176,7 +176,7 @@ func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage,
 	if err != nil {
 		return page, err
 	}
-	limit := fq.Limited()
+	limit := fq.EffectiveLimit()
 	var next audit.Cursor
 	text, args := flowsQuery{fq.Filter, after, limit + 1}.toSQL()
 	err = q.each(ctx, "flows", text, args, func(rows *sql.Rows) error {
@@ -198,7 +198,7 @@ func (q queries) Flows(ctx context.Context, fq audit.FlowQuery) (audit.FlowPage,
 	return page, err
 }
 
-// parseAddress returns the zero address for what address wrote for it.
+// parseAddress parses the text that address returned; "" is the zero address.
 func parseAddress(s string) netip.Addr {
 	a, err := netip.ParseAddr(s)
 	if err != nil {
@@ -241,7 +241,8 @@ func (q queries) LastFlow(ctx context.Context) (map[string]time.Time, error) {
 	return out, err
 }
 
-// each runs a query and hands over row by row. Whatever goes wrong is ErrUnavailable, but for the caller's own cancellation.
+// each runs a query and calls row for each row. It returns every error as ErrUnavailable, except for the caller's own
+// cancellation.
 func (q queries) each(ctx context.Context, what, text string, args []any, row func(*sql.Rows) error) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() == nil && !errors.Is(err, audit.ErrUnavailable) {

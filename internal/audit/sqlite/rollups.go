@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// rowsPerInsert is how many rows one statement adds. The driver looks for each value among all that are bound, so more rows
-	// make each of them dearer again.
+	// rowsPerInsert is the number of rows of one INSERT statement. The driver searches each value among all bound ones, so larger
+	// statements are slower per row.
 	rowsPerInsert = 60
-	// unfolded is how long after its end an hour is folded: what comes later is added to minutes and hours.
-	unfolded = time.Hour
-	// foldsPerAppend bounds what one batch has to wait for.
+	// foldDelay is the time after the end of an hour at which it is folded. Roll-ups that arrive later are added to both tables.
+	foldDelay = time.Hour
+	// foldsPerAppend bounds the number of hours that one batch folds.
 	foldsPerAppend = 4
 
 	onConflict = ` ON CONFLICT DO UPDATE SET count = count + excluded.count, first_seen = min(first_seen, excluded.first_seen), last_seen = max(last_seen, excluded.last_seen)`
@@ -27,7 +27,7 @@ const (
 		` WHERE bucket >= ? AND bucket < ? GROUP BY edge ORDER BY edge`
 )
 
-// row of the tables rollups and hours.
+// row is a row of the tables rollups and hours.
 type row struct{ bucket, edge, count, first, last int64 }
 
 func addRollups(ctx context.Context, tx *sql.Tx, b *audit.Batch, ids *edgeIDs) error {
@@ -45,7 +45,7 @@ func addRollups(ctx context.Context, tx *sql.Tx, b *audit.Batch, ids *edgeIDs) e
 		tallies[tally{micros(r.Bucket), string(r.Decision)}] += r.Count
 		rows = append(rows, row{micros(r.Bucket), id, r.Count, micros(r.FirstSeen), micros(r.LastSeen)})
 	}
-	// In the order of the table each page is visited once.
+	// In table order each page is visited once.
 	slices.SortFunc(rows, func(x, y row) int { return cmp.Or(cmp.Compare(x.bucket, y.bucket), cmp.Compare(x.edge, y.edge)) })
 	if err := insertRows(ctx, tx, "rollups", rows); err != nil {
 		return err
@@ -96,7 +96,7 @@ func insertRows(ctx context.Context, tx *sql.Tx, table string, rows []row) error
 	return nil
 }
 
-// fold adds rows that came late to the hours, and adds up the hours that are over. The rows are sorted by bucket.
+// fold adds late rows to the hours, and sums up the hours that have ended. The rows must be sorted by bucket.
 func fold(ctx context.Context, tx *sql.Tx, rows []row) error {
 	hour := time.Hour.Microseconds()
 	var folded, newest int64
@@ -116,7 +116,7 @@ func fold(ctx context.Context, tx *sql.Tx, rows []row) error {
 		if err := tx.QueryRowContext(ctx, `SELECT min(bucket) FROM rollups WHERE bucket >= ?`, folded).Scan(&next); err != nil {
 			return err
 		}
-		if folded = max(folded, next.Int64/hour*hour); folded+hour+unfolded.Microseconds() > newest {
+		if folded = max(folded, next.Int64/hour*hour); folded+hour+foldDelay.Microseconds() > newest {
 			break
 		}
 		if _, err := tx.ExecContext(ctx, sqlFold, folded, folded, folded+hour); err != nil {
@@ -128,7 +128,7 @@ func fold(ctx context.Context, tx *sql.Tx, rows []row) error {
 	return err
 }
 
-// byHour adds up the rows before the time, by edge and hour.
+// byHour sums up the rows before the time by edge and hour.
 func byHour(rows []row, before int64) []row {
 	hour := time.Hour.Microseconds()
 	sums := map[[2]int64]row{}

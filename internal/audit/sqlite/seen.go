@@ -19,7 +19,7 @@ const (
 
 const idBytes = 8
 
-// addSeen writes one row for all events of a time.
+// addSeen writes one row for all events of the same time, and deletes the rows of forgotten events.
 func addSeen(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
 	type key struct {
 		source string
@@ -43,7 +43,7 @@ func addSeen(ctx context.Context, tx *sql.Tx, b *audit.Batch) error {
 	return nil
 }
 
-// seen returns the events of a source, by time and number, each once.
+// seen returns the stored events of a source, ordered by time and ID, each once.
 func (s *Store) seen(ctx context.Context, source string) ([]audit.Seen, error) {
 	rows, err := s.db.QueryContext(ctx, sqlSeen, source)
 	if err != nil {
@@ -58,7 +58,7 @@ func (s *Store) seen(ctx context.Context, source string) ([]audit.Seen, error) {
 			return nil, err
 		}
 		if len(ids)%idBytes != 0 {
-			return nil, fmt.Errorf("the events of %s have %d bytes, which is no number of events", fromMicros(at), len(ids))
+			return nil, fmt.Errorf("the events of %s have %d bytes, which is not a multiple of the size of an event", fromMicros(at), len(ids))
 		}
 		for ; len(ids) > 0; ids = ids[idBytes:] {
 			out = append(out, audit.Seen{Source: source, Time: fromMicros(at), ID: binary.BigEndian.Uint64(ids)})

@@ -1,9 +1,8 @@
-// Package sqlite is the embedded flow store: one file, written by one collector, read by other processes at the same time.
-// It owns the schema and every query of that file. It may import internal/audit and database/sql, and nothing that
-// knows where flows come from.
+// Package sqlite is the embedded flow store: one file, written by one collector and read by other processes at the same time. It
+// contains the schema and all queries of the file. It may import internal/audit and database/sql, and no source of flows.
 //
-// The driver is github.com/glebarez/go-sqlite, the one under the portal's gorm dialect: it and modernc.org/sqlite register
-// the same driver name, and a program that links both panics at start.
+// The driver is github.com/glebarez/go-sqlite, which the portal's gorm dialect uses as well: it and modernc.org/sqlite register
+// the same driver name, so a program that links both panics at start.
 package sqlite
 
 import (
@@ -28,7 +27,7 @@ import (
 //go:embed migrations/*.sql
 var migrations embed.FS
 
-// SQLite's primary result codes, see https://www.sqlite.org/rescode.html.
+// These are primary result codes of SQLite, see https://www.sqlite.org/rescode.html.
 const (
 	codePerm     = 3
 	codeReadOnly = 8
@@ -37,22 +36,22 @@ const (
 	codeCantOpen = 14
 )
 
-// Store is the collector's side of the file. It is safe for concurrent use.
+// Store is the flow store for the collector, which writes the file. It is safe for concurrent use.
 type Store struct {
 	queries
 	db   *sql.DB
 	path string
 	now  func() time.Time
 
-	// writing guards edges, which must not be ahead of what is committed.
+	// writing guards edges, which must contain committed edges only.
 	writing sync.Mutex
 	edges   *edgeCache
 }
 
 var _ audit.Store = (*Store)(nil)
 
-// Open opens the file for writing, creates it when it is missing, and brings its schema up to date. It returns
-// audit.ErrReadOnly when the file or its folder cannot be written, and refuses a schema newer than this program.
+// Open opens the file for writing, creates it if it is missing, and migrates its schema. It returns audit.ErrReadOnly if the file
+// or its directory cannot be written, and an error if the schema is newer than this program.
 func Open(ctx context.Context, path string) (*Store, error) {
 	if err := ensureFile(path); err != nil {
 		return nil, err
@@ -61,10 +60,10 @@ func Open(ctx context.Context, path string) (*Store, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open flow store %s: %w", path, err)
 	}
-	// One connection: writes never wait for each other inside the process, and a transaction is never half visible to it.
+	// With one connection, writes of this process are serialized, and it never observes a partial transaction.
 	db.SetMaxOpenConns(1)
 	if err := migrate(ctx, db); err != nil {
-		_ = db.Close() // the reason why it cannot be used is what gets reported
+		_ = db.Close() // the error of the migration is reported instead
 		return nil, fmt.Errorf("prepare flow store %s: %w", path, writeError(err))
 	}
 	s := &Store{db: db, path: path, now: time.Now, edges: newEdgeCache()}
@@ -75,7 +74,7 @@ func Open(ctx context.Context, path string) (*Store, error) {
 // Close waits for running queries and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 
-// ensureFile creates the file readable by its owner only: flows are sensitive, and SQLite itself would use the umask.
+// ensureFile creates the file with access for its owner only: flows are sensitive, and SQLite itself would apply the umask.
 func ensureFile(path string) error {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	switch {
@@ -118,7 +117,7 @@ func dsn(path, mode string, pragmas ...string) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: q.Encode()}).String()
 }
 
-// writeError tells apart a store that refuses to be written from everything else.
+// writeError wraps errors of a store that cannot be written in audit.ErrReadOnly, and returns others unchanged.
 func writeError(err error) error {
 	var e *driver.Error
 	if errors.As(err, &e) {

@@ -49,7 +49,7 @@ func total(t *testing.T, r audit.Reader) int64 {
 }
 
 func TestReaderFollowsTheFile(t *testing.T) {
-	// The name has what a careless DSN would trip over.
+	// The name contains characters that have a meaning in a DSN.
 	path := filepath.Join(t.TempDir(), "flows 100%?mode=memory#.db")
 	r, err := OpenReader(t.Context(), path)
 	if err != nil {
@@ -60,7 +60,7 @@ func TestReaderFollowsTheFile(t *testing.T) {
 		t.Fatalf("Connections without a file: %v, want ErrUnavailable", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Fatalf("the reader made the file: %v", err)
+		t.Fatalf("the reader created the file: %v", err)
 	}
 
 	s := open(t, path)
@@ -68,13 +68,13 @@ func TestReaderFollowsTheFile(t *testing.T) {
 		t.Fatalf("Append: %v", err)
 	}
 	if got := total(t, r); got != 3 {
-		t.Errorf("the reader sees %d connections beside the writer, want 3", got)
+		t.Errorf("got %d connections while the writer is open, want 3", got)
 	}
 	if err := s.Append(t.Context(), batch("2", 4)); err != nil {
 		t.Fatalf("Append: %v", err)
 	}
 	if got := total(t, r); got != 7 {
-		t.Errorf("the reader sees %d connections after one more batch, want 7", got)
+		t.Errorf("got %d connections after another batch, want 7", got)
 	}
 	db, err := r.current(t.Context())
 	if err != nil {
@@ -84,24 +84,24 @@ func TestReaderFollowsTheFile(t *testing.T) {
 		t.Error("the reader's connection can write")
 	}
 
-	// A collector that starts from nothing: the old file goes, a new one comes.
+	// A collector that starts anew deletes the old file and creates a new one.
 	for _, suffix := range []string{"", "-wal", "-shm"} {
 		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Fatalf("remove: %v", err)
 		}
 	}
 	if _, err := r.LastFlow(t.Context()); !errors.Is(err, audit.ErrUnavailable) {
-		t.Errorf("LastFlow after the file went: %v, want ErrUnavailable", err)
+		t.Errorf("LastFlow after the file was deleted: got %v, want ErrUnavailable", err)
 	}
 	if err := open(t, path).Append(t.Context(), batch("1", 5)); err != nil {
 		t.Fatalf("Append: %v", err)
 	}
 	if got := total(t, r); got != 5 {
-		t.Errorf("the reader sees %d connections in the new file, want 5", got)
+		t.Errorf("got %d connections in the new file, want 5", got)
 	}
 }
 
-func TestReaderAfterTheWriterLeft(t *testing.T) {
+func TestReaderAfterTheWriterHasClosed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "flows.db")
 	s, err := Open(t.Context(), path)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestReaderAfterTheWriterLeft(t *testing.T) {
 	}
 	defer r.Close()
 	if got := total(t, r); got != 3 {
-		t.Errorf("the reader sees %d connections, want 3", got)
+		t.Errorf("got %d connections, want 3", got)
 	}
 }
 
@@ -143,7 +143,7 @@ func TestReaderErrors(t *testing.T) {
 	}
 }
 
-func TestOpenRefuses(t *testing.T) {
+func TestOpenRejects(t *testing.T) {
 	dir := t.TempDir()
 	newer := filepath.Join(dir, "newer.db")
 	s, err := Open(t.Context(), newer)
@@ -161,14 +161,14 @@ func TestOpenRefuses(t *testing.T) {
 		is                    error
 	}{
 		"Newer":    {"an older program must not write into a newer schema", newer, "use the newer program", nil},
-		"NoFolder": {"the person has to make the folder", filepath.Join(dir, "missing", "flows.db"), "create it first", os.ErrNotExist},
-		"IsFolder": {"a folder cannot be written as a file", dir, "is a directory", audit.ErrReadOnly},
+		"NoFolder": {"the directory must exist", filepath.Join(dir, "missing", "flows.db"), "create it first", os.ErrNotExist},
+		"IsFolder": {"the path is a directory", dir, "is a directory", audit.ErrReadOnly},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := Open(t.Context(), tc.path)
 			if err == nil {
 				s.Close()
-				t.Fatalf("%s, but Open took it", tc.reason)
+				t.Fatalf("%s, but Open succeeded", tc.reason)
 			}
 			if !strings.Contains(err.Error(), tc.message) || (tc.is != nil && !errors.Is(err, tc.is)) {
 				t.Errorf("Open: %v; want %q and %v", err, tc.message, tc.is)
@@ -197,13 +197,13 @@ func TestFullDisk(t *testing.T) {
 		t.Fatalf("Append to a full store: %v, want ErrReadOnly", err)
 	}
 	if r, err := s.Resume(t.Context(), "m1"); err != nil || !r.Position.IsZero() {
-		t.Errorf("Resume = %+v, %v; a batch that failed must leave nothing", r, err)
+		t.Errorf("got Resume = %+v, %v; want nothing of the failed batch", r, err)
 	}
 	if err := s.db.QueryRowContext(t.Context(), "PRAGMA max_page_count = 1000000").Scan(&pages); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Append(t.Context(), big); err != nil {
-		t.Errorf("the same batch again, with room: %v", err)
+		t.Errorf("Append of the same batch with free space: %v", err)
 	}
 }
 
@@ -215,7 +215,7 @@ func TestFileIsPrivate(t *testing.T) {
 		t.Fatal(err)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
-		t.Errorf("the flow store has mode %v, readable by others", info.Mode().Perm())
+		t.Errorf("got mode %v of the flow store, which others can read", info.Mode().Perm())
 	}
 }
 

@@ -46,7 +46,7 @@ func (w world) generate(from, to time.Time, take func([]audit.Rollup) error) err
 func (w world) seen(from, to time.Time) *audit.Batch {
 	b := &audit.Batch{ID: "history-watched"}
 	for _, c := range w.clusters() {
-		b.Watched = append(b.Watched, audit.Watch{Source: c, From: from, To: to})
+		b.Watched = append(b.Watched, audit.WatchedSpan{Source: c, From: from, To: to})
 	}
 	if len(b.Watched) == 0 {
 		return b
@@ -178,7 +178,7 @@ func (p pair) at(e *policy.Snapshot, at time.Time, count int64) []audit.Rollup {
 	o.Destination.Port = p.line.Port
 	r := audit.Attribute(e, o)
 	switch {
-	case r.Word == policy.Denied || r.Word == policy.DefaultDenied:
+	case r.Decision == policy.Denied || r.Decision == policy.DefaultDenied:
 		r.Verdict = audit.VerdictDropped
 	case p.line.LongLived:
 		r.Verdict = audit.VerdictUnknown // only its packets were seen

@@ -17,7 +17,7 @@ import (
 type Model struct {
 	edges   map[audit.Edge]map[time.Time]*audit.Rollup
 	order   []audit.Edge // sorted; nil when it has to be made again
-	watched []audit.Watch
+	watched []audit.WatchedSpan
 	losses  []audit.Loss
 }
 
@@ -114,7 +114,7 @@ func (m *Model) Series(_ context.Context, q audit.SeriesQuery) ([]audit.Point, e
 
 // Coverage is that of audit.Reader.
 func (m *Model) Coverage(_ context.Context, since, until time.Time) ([]audit.Coverage, error) {
-	return audit.Cover(since, until, m.watched, m.losses), nil
+	return audit.ComputeCoverage(since, until, m.watched, m.losses), nil
 }
 
 func (m *Model) sorted() []audit.Edge {

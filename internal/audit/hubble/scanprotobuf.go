@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Field numbers of Hubble's messages, see api/v1/flow/flow.proto and api/v1/observer/observer.proto in Cilium.
+// These are field numbers of Hubble's messages, see api/v1/flow/flow.proto and api/v1/observer/observer.proto in Cilium.
 const (
 	responseFlow       = 1
 	responseNodeStatus = 2
@@ -32,13 +32,13 @@ const (
 )
 
 var (
-	// errNotFlow: the response is something else, which is rare enough for the generated types.
+	// errNotFlow means that the message is not a flow. Such messages are rare enough to be decoded with the generated types.
 	errNotFlow = errors.New("not a flow")
-	// errRepeated: a message is there in several pieces, which the encoding allows and nobody writes.
+	// errRepeated means that a message field occurs several times. The encoding allows that, but no known writer does it.
 	errRepeated = errors.New("a message in several pieces")
 )
 
-// scanResponse reads what is needed of a GetFlowsResponse and steps over the rest without decoding it.
+// scanResponse reads the needed fields of a GetFlowsResponse and skips the others without decoding them.
 func scanResponse(b []byte, e *event) error {
 	var flow []byte
 	for len(b) > 0 {
@@ -77,7 +77,7 @@ func scanResponse(b []byte, e *event) error {
 
 // scanFlow reads a Flow into an empty event.
 func scanFlow(b []byte, e *event) error {
-	var pieces uint32 // which messages were there
+	var pieces uint32 // a bit for each message field that occurred
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -107,7 +107,7 @@ func scanFlow(b []byte, e *event) error {
 				return protowire.ParseError(n)
 			}
 			b = b[n:]
-			if err := e.part(num, v, &pieces); err != nil {
+			if err := e.scanField(num, v, &pieces); err != nil {
 				return err
 			}
 		default:
@@ -120,8 +120,8 @@ func scanFlow(b []byte, e *event) error {
 	return nil
 }
 
-// part takes a field that is text or a message of its own.
-func (e *event) part(num protowire.Number, v []byte, pieces *uint32) error {
+// scanField reads a field that is a string or a message.
+func (e *event) scanField(num protowire.Number, v []byte, pieces *uint32) error {
 	var piece uint32
 	var err error
 	switch num {
@@ -156,7 +156,7 @@ func (e *event) part(num protowire.Number, v []byte, pieces *uint32) error {
 		piece = 1 << 5
 		var kind, sub uint64
 		err = scanNumbers(v, &kind, &sub)
-		e.kind, e.sub = int32(kind), int32(sub)
+		e.kind, e.subType = int32(kind), int32(sub)
 	case flowIsReply:
 		piece = 1 << 6
 		var yes uint64
@@ -183,7 +183,7 @@ func (e *event) part(num protowire.Number, v []byte, pieces *uint32) error {
 	return nil
 }
 
-// scanNumbers reads the varints with the field numbers 1, 2, ... of a message; the last of a number counts.
+// scanNumbers reads the varint fields number 1, 2, ... of a message. If a field occurs several times, the last value is used.
 func scanNumbers(b []byte, into ...*uint64) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
@@ -244,7 +244,7 @@ func (e *event) scanL4(b []byte) error {
 	})
 }
 
-// scanL7 reads the method and the URL of an HTTP request, and steps over its headers.
+// scanL7 reads the method and the URL of an HTTP request and skips its headers.
 func (e *event) scanL7(b []byte) error {
 	const dns, http, kafka, method, url = 100, 101, 102, 2, 3
 	var kind uint64
@@ -275,7 +275,7 @@ func (e *event) scanL7(b []byte) error {
 	})
 }
 
-// scanBytes calls f for every field that is text or a message.
+// scanBytes calls f for each field that is a string or a message.
 func scanBytes(b []byte, f func(num protowire.Number, v []byte) error) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
@@ -302,16 +302,17 @@ func scanBytes(b []byte, f func(num protowire.Number, v []byte) error) error {
 	return nil
 }
 
-// readEndpoint reads an Endpoint in either encoding. One on the wire never begins like an object: that would be a group.
-func readEndpoint(b []byte) (endpointParts, error) {
+// parseEndpoint decodes an Endpoint from protobuf or JSON. A protobuf endpoint never begins with '{', which would be the start of
+// a group.
+func parseEndpoint(b []byte) (endpointParts, error) {
 	if len(b) > 0 && b[0] == '{' {
-		return textEndpoint(b)
+		return jsonEndpoint(b)
 	}
-	return wireEndpoint(b)
+	return protobufEndpoint(b)
 }
 
-// wireEndpoint reads an Endpoint on the wire.
-func wireEndpoint(b []byte) (endpointParts, error) {
+// protobufEndpoint decodes an Endpoint from protobuf.
+func protobufEndpoint(b []byte) (endpointParts, error) {
 	const namespace, labels, cluster = 3, 4, 7
 	var p endpointParts
 	err := scanBytes(b, func(num protowire.Number, v []byte) error {

@@ -7,39 +7,39 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 )
 
-// other steps over the value of a key that is not needed.
-func (l *line) other(key []byte) error {
+// skipOther skips the value of a key that is not needed.
+func (l *jsonReader) skipOther(key []byte) error {
 	switch string(key) {
-	// They mean something, written as Hubble does not write them.
+	// These keys are needed, but are spelled in a way in which Hubble does not write them.
 	case "nodeName", "nodeStatus", "lostEvents", "eventType", "trafficDirection", "isReply", "traceObservationPoint", "traceReason", "sourcePort",
 		"destinationPort", "subType", "clusterName", "ingressFlowCount", "egressFlowCount", "unknownDirectionFlowCount":
-		return errUnsure
+		return errUnexpectedFormat
 	}
-	return l.skip()
+	return l.skipValue()
 }
 
-// scanLine reads what is needed of a line of Hubble's exporter, into an empty event.
+// scanLine reads the needed fields of a line of Hubble's exporter into an empty event.
 func scanLine(b []byte, e *event) error {
-	l := line{b: b}
+	l := jsonReader{b: b}
 	found := false
 	err := l.object(func(key []byte) error {
 		switch string(key) {
 		case "flow":
 			if found {
-				return errUnsure
+				return errUnexpectedFormat
 			}
 			found = true
-			return e.scanText(&l)
+			return e.scanJSONFlow(&l)
 		case "node_status", "lost_events", "agent_event", "debug_event":
 			return errNotFlow
 		}
-		return l.other(key)
+		return l.skipOther(key)
 	})
 	if err != nil {
 		return err
 	}
-	if l.space(); l.i != len(b) {
-		return errUnsure
+	if l.skipSpace(); l.i != len(b) {
+		return errUnexpectedFormat
 	}
 	if !found {
 		return errNotFlow
@@ -47,126 +47,126 @@ func scanLine(b []byte, e *event) error {
 	return nil
 }
 
-func (e *event) scanText(l *line) error {
+func (e *event) scanJSONFlow(l *jsonReader) error {
 	return l.object(func(key []byte) (err error) {
 		switch string(key) {
 		case "time":
-			err = l.instant(e)
+			err = l.timestamp(e)
 		case "uuid":
-			e.uuid, err = l.plain()
+			e.uuid, err = l.plainString()
 		case "node_name":
-			e.node, err = l.plain()
+			e.node, err = l.plainString()
 		case "verdict":
 			var v int32
-			v, err = l.name(flowpb.Verdict_value)
+			v, err = l.enum(flowpb.Verdict_value)
 			e.verdict = flowpb.Verdict(v)
 		case "traffic_direction":
 			var v int32
-			v, err = l.name(flowpb.TrafficDirection_value)
+			v, err = l.enum(flowpb.TrafficDirection_value)
 			e.direction = flowpb.TrafficDirection(v)
 		case "trace_observation_point":
 			var v int32
-			v, err = l.name(flowpb.TraceObservationPoint_value)
+			v, err = l.enum(flowpb.TraceObservationPoint_value)
 			e.point = flowpb.TraceObservationPoint(v)
 		case "trace_reason":
 			var v int32
-			v, err = l.name(flowpb.TraceReason_value)
+			v, err = l.enum(flowpb.TraceReason_value)
 			e.reason = flowpb.TraceReason(v)
 		case "is_reply":
-			e.reply, err = l.truth()
+			e.reply, err = l.boolean()
 		case "source":
-			e.from, err = l.raw()
+			e.from, err = l.rawObject()
 		case "destination":
-			e.to, err = l.raw()
+			e.to, err = l.rawObject()
 		case "IP":
-			err = e.textIP(l)
+			err = e.scanJSONIP(l)
 		case "l4":
-			err = e.textL4(l)
+			err = e.scanJSONL4(l)
 		case "l7":
-			err = e.textL7(l)
+			err = e.scanJSONL7(l)
 		case "event_type":
 			var kind, sub uint32
 			err = l.numbers("type", &kind, "sub_type", &sub, "", nil)
-			e.kind, e.sub = int32(kind), int32(sub)
+			e.kind, e.subType = int32(kind), int32(sub)
 		case "aggregate":
 			err = l.numbers("ingress_flow_count", &e.ingress, "egress_flow_count", &e.egress, "unknown_direction_flow_count", &e.undirected)
 		default:
-			err = l.other(key)
+			err = l.skipOther(key)
 		}
 		return err
 	})
 }
 
-// numbers reads up to three numbers of an object by their keys.
-func (l *line) numbers(key1 string, to1 *uint32, key2 string, to2 *uint32, key3 string, to3 *uint32) error {
+// numbers reads up to three numbers of an object by their keys, and skips the other keys.
+func (l *jsonReader) numbers(key1 string, to1 *uint32, key2 string, to2 *uint32, key3 string, to3 *uint32) error {
 	return l.object(func(key []byte) (err error) {
 		switch string(key) {
 		case key1:
-			*to1, err = l.small()
+			*to1, err = l.uint31()
 		case key2:
-			*to2, err = l.small()
+			*to2, err = l.uint31()
 		case key3:
 			if to3 == nil {
-				return errUnsure
+				return errUnexpectedFormat
 			}
-			*to3, err = l.small()
+			*to3, err = l.uint31()
 		default:
-			err = l.other(key)
+			err = l.skipOther(key)
 		}
 		return err
 	})
 }
 
-func (e *event) textIP(l *line) error {
+func (e *event) scanJSONIP(l *jsonReader) error {
 	return l.object(func(key []byte) (err error) {
 		switch string(key) {
 		case "source":
-			e.source, err = l.plain()
+			e.source, err = l.plainString()
 		case "destination":
-			e.destination, err = l.plain()
+			e.destination, err = l.plainString()
 		default:
-			err = l.other(key)
+			err = l.skipOther(key)
 		}
 		return err
 	})
 }
 
-// textL7 reads the method and the URL of an HTTP request, and steps over its headers.
-func (e *event) textL7(l *line) error {
+// scanJSONL7 reads the method and the URL of an HTTP request and skips its headers.
+func (e *event) scanJSONL7(l *jsonReader) error {
 	if e.l7 != 0 || e.method != nil || e.url != nil {
-		return errUnsure
+		return errUnexpectedFormat
 	}
 	records := 0
 	return l.object(func(key []byte) (err error) {
 		switch string(key) {
 		case "type":
 			var v int32
-			v, err = l.name(flowpb.L7FlowType_value)
+			v, err = l.enum(flowpb.L7FlowType_value)
 			e.l7 = flowpb.L7FlowType(v)
 			return err
 		case "dns", "http", "kafka":
 			if records++; records > 1 {
-				return errUnsure
+				return errUnexpectedFormat
 			}
 		}
 		if string(key) != "http" {
-			return l.other(key)
+			return l.skipOther(key)
 		}
 		return l.object(func(key []byte) (err error) {
 			switch string(key) {
 			case "method":
-				e.method, err = l.plain()
+				e.method, err = l.plainString()
 			case "url":
-				e.url, err = l.plain()
+				e.url, err = l.plainString()
 			default:
-				err = l.other(key)
+				err = l.skipOther(key)
 			}
 			return err
 		})
 	})
 }
 
-// transportOf is a member of Layer4 by its name; 0: none.
+// transportOf returns the transport with the name of a field of Layer4; 0 if there is none.
 func transportOf(name []byte) transport {
 	switch string(name) {
 	case "TCP":
@@ -187,32 +187,32 @@ func transportOf(name []byte) transport {
 	return 0
 }
 
-func (e *event) textL4(l *line) error {
-	l.space()
+func (e *event) scanJSONL4(l *jsonReader) error {
+	l.skipSpace()
 	start := l.i
 	err := l.object(func(key []byte) error {
 		t := transportOf(key)
 		if t == 0 {
-			return l.other(key)
+			return l.skipOther(key)
 		}
 		if e.transport != 0 {
-			return errUnsure
+			return errUnexpectedFormat
 		}
 		e.transport = t
 		switch t {
 		case transportTCP, transportUDP, transportSCTP:
 			return l.numbers("source_port", &e.sourcePort, "destination_port", &e.destinationPort, "", nil)
 		}
-		_, err := l.raw()
+		_, err := l.rawObject()
 		return err
 	})
 	e.l4 = l.b[start:l.i]
 	return err
 }
 
-// textEndpoint reads an endpoint that is a JSON object.
-func textEndpoint(b []byte) (endpointParts, error) {
-	p, err := scanEndpoint(b)
+// jsonEndpoint decodes an Endpoint from JSON.
+func jsonEndpoint(b []byte) (endpointParts, error) {
+	p, err := scanJSONEndpoint(b)
 	if err != nil {
 		var e flowpb.Endpoint
 		if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(b, &e); err != nil {
@@ -223,23 +223,23 @@ func textEndpoint(b []byte) (endpointParts, error) {
 	return p, p.validate()
 }
 
-func scanEndpoint(b []byte) (endpointParts, error) {
+func scanJSONEndpoint(b []byte) (endpointParts, error) {
 	var p endpointParts
-	l := line{b: b}
+	l := jsonReader{b: b}
 	err := l.object(func(key []byte) error {
 		var s []byte
 		var err error
 		switch string(key) {
 		case "namespace":
-			s, err = l.plain()
+			s, err = l.plainString()
 			p.namespace = string(s)
 		case "cluster_name":
-			s, err = l.plain()
+			s, err = l.plainString()
 			p.cluster = string(s)
 		case "labels":
 			return l.strings(&p.labels)
 		default:
-			err = l.other(key)
+			err = l.skipOther(key)
 		}
 		return err
 	})

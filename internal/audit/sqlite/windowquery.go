@@ -7,15 +7,16 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// SQL for what the table folding says.
+// sqlFolded and sqlNewest are subqueries for the values of the table folding.
 const (
 	sqlFolded = "(SELECT folded FROM folding)"
 	sqlNewest = "(SELECT newest FROM folding)"
 )
 
-// counted returns a query for the counts that a filter selects: edge, bucket, count, first_seen, last_seen, in no order. With
-// hours, whole hours of the window that are folded come as one row of each edge, and only the rest by minutes. Edges can be limited to some.
-func counted(f audit.Filter, hours bool, only ...int64) (string, []any) {
+// countRows returns a query for the counts that a filter selects: edge, bucket, count, first_seen, last_seen, in no order. If
+// hours is true, whole folded hours of the window yield one row per edge, and the rest yields rows per minute. The argument only
+// restricts the edges.
+func countRows(f audit.Filter, hours bool, only ...int64) (string, []any) {
 	hour := time.Hour.Microseconds()
 	from, to := int64(0), int64(math.MaxInt64)
 	since, until := f.Window()
@@ -25,7 +26,7 @@ func counted(f audit.Filter, hours bool, only ...int64) (string, []any) {
 	if !until.IsZero() {
 		to = micros(until)
 	}
-	p := pieces{selective: selective(f) || len(only) > 0}
+	p := windowQuery{selective: selective(f) || len(only) > 0}
 	p.edges.edges(f)
 	in(&p.edges, "e.id", only)
 	if !hours {
@@ -45,21 +46,21 @@ func counted(f audit.Filter, hours bool, only ...int64) (string, []any) {
 	return p.text, p.args
 }
 
-// selective tells that few edges are expected.
+// selective reports whether the filter is expected to match few edges.
 func selective(f audit.Filter) bool { return len(f.Subjects)+len(f.Resources) > 0 }
 
-// pieces are the parts of a window, each from the table that answers it best.
-type pieces struct {
-	// edges are the conditions on edges.
+// windowQuery is a query over a window that is divided among the tables rollups and hours.
+type windowQuery struct {
+	// edges holds the conditions on edges.
 	edges where
-	// selective: few edges are expected, so that each is looked up.
+	// selective is true if few edges are expected, so that each of them is looked up.
 	selective bool
 
 	text string
 	args []any
 }
 
-func (p *pieces) add(from, cond string, args ...any) {
+func (p *windowQuery) add(from, cond string, args ...any) {
 	if p.text != "" {
 		p.text += " UNION ALL "
 	}
@@ -71,8 +72,8 @@ func (p *pieces) add(from, cond string, args ...any) {
 	}
 }
 
-// minutes adds [lo, hi) of the table of minutes, which lies by time: few edges are looked up minute by minute.
-func (p *pieces) minutes(lo string, loArgs []any, hi int64) {
+// minutes adds the range [lo, hi) of the table rollups, which is ordered by time. Few edges are looked up minute by minute.
+func (p *windowQuery) minutes(lo string, loArgs []any, hi int64) {
 	if !p.selective {
 		p.add("rollups r", "r.bucket >= "+lo+" AND r.bucket < ?", append(loArgs, hi)...)
 		return

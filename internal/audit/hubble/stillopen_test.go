@@ -19,36 +19,36 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// hours writes down what it is given, by the time since t0.
-type hours struct {
-	*ledger
+// hourRecorder is a Sink that records counts and edges by the time since t0.
+type hourRecorder struct {
+	*memorySink
 	shown map[time.Duration]int64
 	as    map[audit.Verdict]int
 }
 
-func (h *hours) Take(t *audit.Taken) {
+func (h *hourRecorder) Add(t *audit.Event) {
 	if t.Tally != nil {
 		h.shown[t.Time.Sub(t0)] += t.Count
 		h.as[t.Tally.Edges[0].Verdict]++
 	}
-	h.ledger.Take(t)
+	h.memorySink.Add(t)
 }
 
-// of is an event of the connection of verdict(n), at the time since t0.
+// of returns an event of the connection of verdict(n), at the time since t0.
 func of(n, i int, since time.Duration, change ...func(*flowpb.Flow)) *flowpb.Flow {
 	f := verdict(i, append(change, when(t0.Add(since)))...)
 	f.L4 = verdict(n).L4
 	return f
 }
 
-func TestOpenConnectionsAreShownOnceAnHour(t *testing.T) {
+func TestOpenConnectionsAreReportedOnceAnHour(t *testing.T) {
 	const minute = time.Minute
 	traffic, opened := trace(flowpb.TraceReason_ESTABLISHED), trace(flowpb.TraceReason_NEW)
 	denied := closed()
 	for name, tc := range map[string]struct {
 		reason  string
 		resumed time.Time
-		later   audit.Evaluator // decides from an hour on; nil: as before
+		later   audit.Evaluator // decides after the first hour; nil means no change
 		events  []*flowpb.Flow
 		want    map[time.Duration]int64
 		as      map[audit.Verdict]int
@@ -66,7 +66,7 @@ func TestOpenConnectionsAreShownOnceAnHour(t *testing.T) {
 			as:     map[audit.Verdict]int{audit.VerdictForwarded: 2},
 		},
 		"OpenedLongAgo": {
-			reason: "nobody saw its opening",
+			reason: "its opening was not observed",
 			events: []*flowpb.Flow{of(1, 1, 0, traffic), of(1, 2, 61*minute, traffic)},
 			want:   map[time.Duration]int64{0: 1, 61 * minute: 0},
 			as:     map[audit.Verdict]int{audit.VerdictUnknown: 2},
@@ -105,13 +105,13 @@ func TestOpenConnectionsAreShownOnceAnHour(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			h := &hours{newLedger(), map[time.Duration]int64{}, map[audit.Verdict]int{}}
-			cfg := config("unused", h.ledger)
+			h := &hourRecorder{newMemorySink(), map[time.Duration]int64{}, map[audit.Verdict]int{}}
+			cfg := config("unused", h.memorySink)
 			cfg.Sink, cfg.Now = h, func() time.Time { return t0.Add(24 * time.Hour) }
 			if tc.later != nil {
 				cfg.Evaluators = fixed{[]audit.Epoch{{Evaluator: tc.later, Since: t0.Add(time.Hour)}, {Evaluator: snapshot()}}}
 			}
-			in := intakeOf(t, &cfg, audit.Resume{Position: tc.resumed})
+			in := ingesterOf(t, &cfg, audit.Resume{Position: tc.resumed})
 			for _, f := range tc.events {
 				take(in, f)
 			}
@@ -123,14 +123,14 @@ func TestOpenConnectionsAreShownOnceAnHour(t *testing.T) {
 			}
 			for e := range h.edges {
 				if e.Disagrees() {
-					t.Errorf("%s: %+v disagrees", tc.reason, e)
+					t.Errorf("%s: got edge %+v that disagrees, want none", tc.reason, e)
 				}
 			}
 		})
 	}
 }
 
-// granted is a resource that two applications may use, since long before the flows.
+// granted returns policies with a resource that two applications may use, since long before the flows.
 func granted() *policy.Snapshot {
 	in := classes()
 	p := &v1alpha1.AccessControlPolicy{ObjectMeta: metav1.ObjectMeta{Name: "clients", CreationTimestamp: metav1.NewTime(t0.Add(-90 * 24 * time.Hour))}}
@@ -142,9 +142,9 @@ func granted() *policy.Snapshot {
 	return policy.NewSnapshot(in)
 }
 
-// TestAPoolThatStaysOpenIsUsed goes from events of Hubble through roll-ups, spool and store to the grants that nobody
-// uses: two clients opened a connection 40 days ago, and one of them still has it. The collector is started again meanwhile.
-func TestAPoolThatStaysOpenIsUsed(t *testing.T) {
+// TestOpenConnectionsCountAsUsed runs events of Hubble through roll-ups, spool and store to the report of unused grants: two
+// clients opened a connection 40 days ago, and one of them still uses it. The collector restarts in between.
+func TestOpenConnectionsCountAsUsed(t *testing.T) {
 	const days = 40
 	store, err := sqlite.Open(t.Context(), filepath.Join(t.TempDir(), "flows.db"))
 	if err != nil {
@@ -161,10 +161,10 @@ func TestAPoolThatStaysOpenIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	snapshot, now := granted(), t0.Add(days*24*time.Hour)
-	cfg := config("unused", newLedger())
+	cfg := config("unused", newMemorySink())
 	cfg.Sink, cfg.Evaluators, cfg.Now = totals, always(snapshot), func() time.Time { return now }
 	gone := func(f *flowpb.Flow) { f.Source.Labels[0] = "k8s:com.trip/appid=889" }
-	in := intakeOf(t, &cfg, audit.Resume{})
+	in := ingesterOf(t, &cfg, audit.Resume{})
 	take(in, of(1, 1, 0))
 	take(in, of(2, 2, 1, gone))
 	seen := 3
@@ -181,10 +181,10 @@ func TestAPoolThatStaysOpenIsUsed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			in = intakeOf(t, &cfg, r)
+			in = ingesterOf(t, &cfg, r)
 		}
 	}
-	totals.Progress(audit.Progress{Watch: audit.Watch{Source: "m1", From: t0, To: now}})
+	totals.Progress(audit.Progress{WatchedSpan: audit.WatchedSpan{Source: "m1", From: t0, To: now}})
 	if err := totals.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +197,7 @@ func TestAPoolThatStaysOpenIsUsed(t *testing.T) {
 		got = append(got, u.Ref.SID)
 	}
 	if diff := cmp.Diff([]string{"app-889"}, got); diff != "" {
-		t.Errorf("grants that nobody uses (-want +got):\n%s", diff)
+		t.Errorf("unused grants (-want +got):\n%s", diff)
 	}
 	counts := map[string]int64{}
 	if err := store.Totals(t.Context(), audit.Filter{}, func(x audit.Total) error {

@@ -25,7 +25,7 @@ const (
 	clusterA = "trnv1:rsc:trip-com:redis:clusters:a"
 )
 
-// closed enforces the resource of verdict(), and allows what is given.
+// closed returns policies that enforce the resource of verdict() and allow only the statements.
 func closed(statements ...v1alpha1.Statement) *policy.Snapshot {
 	sc := &v1alpha1.SubjectClass{Spec: v1alpha1.SubjectClassSpec{Pattern: "trnv1:rsc:trip-com:iam:sa:app/*", LabelKey: "com.trip/appid"}}
 	sc.Name = "application"
@@ -84,15 +84,15 @@ func TestFlowsAreDecidedWithThePoliciesOfTheirTime(t *testing.T) {
 		"GrantBegins":  {"the instant itself is in it", minute(45), policy.Allowed, 0},
 		"BeforeGrant":  {"not yet", minute(44), policy.DefaultDenied, 0},
 		"Older":        {"an earlier state", minute(35), policy.DefaultDenied, 0},
-		"Oldest":       {"when nothing was closed", minute(25), policy.Unmanaged, 0},
-		"BeforeOldest": {"no longer known, so it is counted apart", minute(5), policy.Unmanaged, 1},
+		"Oldest":       {"before enforcement", minute(25), policy.Unmanaged, 0},
+		"BeforeOldest": {"before the oldest kept policies, so it is counted as late", minute(5), policy.Unmanaged, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger()
+			l := newMemorySink()
 			cfg := config("unused", l)
 			cfg.Now, cfg.Evaluators = func() time.Time { return minute(100) }, epochs
-			in := intakeOf(t, &cfg, audit.Resume{})
-			// Others come before, so that their books are open.
+			in := ingesterOf(t, &cfg, audit.Resume{})
+			// Other instants are decided first, so that their caches exist.
 			for _, i := range []int{60, 47, 25, 35, 44} {
 				take(in, verdict(1000+i, when(minute(i))))
 			}
@@ -101,17 +101,17 @@ func TestFlowsAreDecidedWithThePoliciesOfTheirTime(t *testing.T) {
 			take(in, verdict(1, when(tc.at)))
 			for e := range l.edges {
 				if e.Decision != tc.want {
-					t.Errorf("%s: %s, want %s", tc.reason, e.Decision, tc.want)
+					t.Errorf("%s: got %s, want %s", tc.reason, e.Decision, tc.want)
 				}
 			}
 			if late := testutil.ToFloat64(in.counters.late) - before; late != tc.late || len(l.edges) != 1 {
-				t.Errorf("%s: %v counted as late, %d edges", tc.reason, late, len(l.edges))
+				t.Errorf("%s: got %v counted as late and %d edges", tc.reason, late, len(l.edges))
 			}
 		})
 	}
 }
 
-func TestDisagreementsThatLast(t *testing.T) {
+func TestDisagreementsAreReportedAfterThePropagationDelay(t *testing.T) {
 	change := t0
 	for name, tc := range map[string]struct {
 		reason string
@@ -120,51 +120,51 @@ func TestDisagreementsThatLast(t *testing.T) {
 		want   float64
 		word   policy.Verdict
 	}{
-		"Transition": {"the dataplane still does what the policies said", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 30 * time.Second, 0, policy.Unmanaged},
-		"Lasting":    {"it has had the time", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 40 * time.Second, 1, policy.DefaultDenied},
-		"Never":      {"it never said so", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed()}}, 5 * time.Second, 1, policy.DefaultDenied},
-		"Unrelated": {"changes of others do not hide it", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed(), Since: change.Add(-10 * time.Second)},
+		"Transition": {"the dataplane still applies the previous policies", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 30 * time.Second, 0, policy.Unmanaged},
+		"Lasting":    {"the propagation delay has passed", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: snapshot()}}, 40 * time.Second, 1, policy.DefaultDenied},
+		"Never":      {"no earlier policy agrees with the dataplane", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed()}}, 5 * time.Second, 1, policy.DefaultDenied},
+		"Unrelated": {"unrelated changes do not hide the disagreement", []audit.Epoch{{Evaluator: closed(), Since: change}, {Evaluator: closed(), Since: change.Add(-10 * time.Second)},
 			{Evaluator: snapshot(), Since: change.Add(-time.Hour)}}, 30 * time.Second, 1, policy.DefaultDenied},
 		"GrantEnds": {"a statement has just ended", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 20 * time.Second, 0, policy.Allowed},
-		"Between": {"of several changes, what was said before the one that it still follows", []audit.Epoch{{Evaluator: closed(), Since: change},
+		"Between": {"of several changes, the policies before the last one that the dataplane still ignores decide", []audit.Epoch{{Evaluator: closed(), Since: change},
 			{Evaluator: closed(allow("x")), Since: change.Add(-10 * time.Second)}, {Evaluator: closed(), Since: change.Add(-20 * time.Second)}, {Evaluator: snapshot()}},
 			5 * time.Second, 0, policy.Allowed},
-		"Ended": {"long ago", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 50 * time.Second, 1, policy.DefaultDenied},
+		"Ended": {"the statement ended long ago", []audit.Epoch{{Evaluator: closed(allow("x", between(time.Time{}, change)))}}, 50 * time.Second, 1, policy.DefaultDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger()
+			l := newMemorySink()
 			cfg := config("unused", l)
 			cfg.Now, cfg.Evaluators = func() time.Time { return t0.Add(time.Hour) }, fixed{tc.epochs}
-			take(intakeOf(t, &cfg, audit.Resume{}), verdict(1, when(change.Add(tc.after))))
+			take(ingesterOf(t, &cfg, audit.Resume{}), verdict(1, when(change.Add(tc.after))))
 			if got := testutil.ToFloat64(cfg.Metrics.disagreements.WithLabelValues("m1", string(policy.DefaultDenied), string(audit.VerdictForwarded))); got != tc.want {
-				t.Errorf("%s: %v disagreements, want %v", tc.reason, got, tc.want)
+				t.Errorf("%s: got %v disagreements, want %v", tc.reason, got, tc.want)
 			}
-			if got := testutil.ToFloat64(cfg.Metrics.behind.WithLabelValues("m1")); got != 1-tc.want {
-				t.Errorf("%s: %v behind a change, want %v", tc.reason, got, 1-tc.want)
+			if got := testutil.ToFloat64(cfg.Metrics.byPrevious.WithLabelValues("m1")); got != 1-tc.want {
+				t.Errorf("%s: got %v behind a change, want %v", tc.reason, got, 1-tc.want)
 			}
 			for e := range l.edges {
 				if e.Decision != tc.word {
-					t.Errorf("%s: stored as %s, want %s", tc.reason, e.Decision, tc.word)
+					t.Errorf("%s: got decision %s, want %s", tc.reason, e.Decision, tc.word)
 				}
 			}
 		})
 	}
 }
 
-// TestWhatIsRememberedIsWhatWouldBeDecided compares the caches with deciding each flow by itself, over random flows, times
-// and changes of the policies.
-func TestWhatIsRememberedIsWhatWouldBeDecided(t *testing.T) {
+// TestCachedDecisionsEqualFreshDecisions compares the caches with deciding each flow by itself, over random flows, times and
+// policy changes.
+func TestCachedDecisionsEqualFreshDecisions(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	r := rand.New(rand.NewPCG(seed, 2))
 	second := func() time.Time { return t0.Add(time.Duration(r.IntN(600)) * time.Second) }
-	l := newLedger()
+	l := newMemorySink()
 	cfg := config("unused", l)
 	cfg.Now = func() time.Time { return t0.Add(time.Hour) }
 	epochs := []audit.Epoch{{Evaluator: snapshot()}}
 	cfg.Evaluators = &changing{&epochs}
-	in := intakeOf(t, &cfg, audit.Resume{})
-	in.endpoints.limit, in.books.limit = 5, 7 // they overflow all the time
+	in := ingesterOf(t, &cfg, audit.Resume{})
+	in.endpoints.limit, in.decider.limit = 5, 7 // the caches overflow all the time
 	want := map[audit.Edge]int64{}
 	for i := range 20_000 {
 		if i%500 == 499 {
@@ -188,11 +188,12 @@ func TestWhatIsRememberedIsWhatWouldBeDecided(t *testing.T) {
 		}
 	}
 	if diff := cmp.Diff(want, l.edges); diff != "" {
-		t.Errorf("counts (-decided by themselves +remembered):\n%s", diff)
+		t.Errorf("counts (-fresh +cached):\n%s", diff)
 	}
 }
 
-// edgesOf decides a connection by itself. All changes are at whole seconds, so it asks about each second of the transition.
+// edgesOf decides a connection without caches. All changes are at whole seconds, so it tries each second of the propagation
+// delay.
 func edgesOf(epochs []audit.Epoch, o audit.Observation) []audit.Edge {
 	at := func(t time.Time) (e audit.Epoch, known bool) {
 		for _, e := range epochs {
@@ -204,7 +205,7 @@ func edgesOf(epochs []audit.Epoch, o audit.Observation) []audit.Edge {
 	}
 	e, known := at(o.Time)
 	now := audit.Attribute(e.Evaluator, o)
-	for ago := time.Duration(0); known && now.Disagrees() && ago < transition; ago += time.Second {
+	for ago := time.Duration(0); known && now.Disagrees() && ago < propagationDelay; ago += time.Second {
 		before := o
 		before.Time = o.Time.Add(-ago - 1)
 		var older audit.Epoch
@@ -218,13 +219,13 @@ func edgesOf(epochs []audit.Epoch, o audit.Observation) []audit.Edge {
 	return now.Edges(e.Evaluator)
 }
 
-// changing policies are those that the slice holds now.
+// changing implements Evaluators with the current content of a slice.
 type changing struct{ epochs *[]audit.Epoch }
 
 func (changing) Wait(context.Context) error { return nil }
 func (c changing) Epochs() []audit.Epoch    { return *c.epochs }
 
-// observationOf reads a verdict() by the generated types.
+// observationOf decodes a verdict() with the generated types.
 func observationOf(f *flowpb.Flow) audit.Observation {
 	o := audit.Observation{Time: f.GetTime().AsTime(), Cluster: "m1", Source: endpointOf(f.GetSource()), Destination: endpointOf(f.GetDestination()),
 		Protocol: v1alpha1.ProtocolTCP, Verdict: verdictOf(f.GetVerdict()), Count: 1}
@@ -233,18 +234,18 @@ func observationOf(f *flowpb.Flow) audit.Observation {
 	return o
 }
 
-func TestKeep(t *testing.T) {
+func TestRawFlows(t *testing.T) {
 	refused := func(f *flowpb.Flow) { f.Verdict = flowpb.Verdict_DROPPED }
-	for keep, want := range map[Keep]int{KeepAll: 2, KeepRefused: 1, KeepNone: 0} {
-		l := newLedger()
+	for keep, want := range map[RawFlows]int{RawFlowsAll: 2, RawFlowsRefused: 1, RawFlowsNone: 0} {
+		l := newMemorySink()
 		cfg := config("unused", l)
-		cfg.Keep = keep
-		in := intakeOf(t, &cfg, audit.Resume{})
+		cfg.RawFlows = keep
+		in := ingesterOf(t, &cfg, audit.Resume{})
 		take(in, verdict(1))
 		take(in, verdict(2, refused))
-		take(in, verdict(2, refused)) // again
+		take(in, verdict(2, refused)) // repeated
 		if len(l.flows) != want {
-			t.Errorf("%s: %d flows are kept, want %d", keep, len(l.flows), want)
+			t.Errorf("%s: got %d raw flows, want %d", keep, len(l.flows), want)
 		}
 		if want == 0 {
 			continue

@@ -10,18 +10,18 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// takeOther takes what is no flow.
-func (t *intake) takeOther(r *observerpb.GetFlowsResponse) {
+// ingestOther ingests a message that is not a flow.
+func (t *ingester) ingestOther(r *observerpb.GetFlowsResponse) {
 	switch {
 	case r.GetLostEvents() != nil:
-		t.takeLost(r)
+		t.ingestLost(r)
 	case r.GetNodeStatus() != nil:
-		t.takeNodeStatus(r)
+		t.ingestNodeStatus(r)
 	}
 	t.publish()
 }
 
-func (t *intake) takeLost(r *observerpb.GetFlowsResponse) {
+func (t *ingester) ingestLost(r *observerpb.GetFlowsResponse) {
 	now := t.cfg.Now()
 	lost := r.GetLostEvents()
 	loss := audit.Loss{Cluster: t.cfg.Member, Node: r.GetNodeName(), Reason: lossReason(lost.GetSource()), Count: clampCount(lost.GetNumEventsLost()), From: now, To: now}
@@ -36,33 +36,33 @@ func (t *intake) takeLost(r *observerpb.GetFlowsResponse) {
 		loss.To = lost.GetLast().AsTime()
 	}
 	if !timed {
-		t.cfg.Sink.Lose(loss)
+		t.cfg.Sink.AddLoss(loss)
 		return
 	}
-	// It lies in the ring like a flow, and is delivered again like one.
+	// A report of lost events lies in the source's ring like a flow, and is delivered again like a flow.
 	at, id := r.GetTime().AsTime(), identifyLost(r)
 	if at.Before(t.since) {
 		t.counters.repeated.Inc()
 		return
 	}
-	t.first(id, at, now)
-	if !t.seen.take(id, at, now) {
+	t.checkGap(id, at, now)
+	if !t.seen.observe(id, at, now) {
 		t.counters.repeated.Inc()
 		return
 	}
-	t.hand(audit.Taken{Seen: audit.Seen{Time: earlier(at, now), ID: id}, Loss: &loss})
+	t.emit(audit.Event{Seen: audit.Seen{Time: earlier(at, now), ID: id}, Loss: &loss})
 }
 
-// identifyLost gives a report of lost events, which has no UUID, a number that is the same whenever it is delivered.
+// identifyLost returns a hash of a report of lost events, which has no UUID. It is the same each time the report is delivered.
 func identifyLost(r *observerpb.GetFlowsResponse) uint64 {
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(r)
 	if err != nil {
-		return 0 // what was decoded can be encoded
+		return 0 // cannot happen: a decoded message can be encoded
 	}
 	return xxhash.Sum64(append(b, "lost"...))
 }
 
-// clampCount keeps a hostile number from turning a sum negative.
+// clampCount bounds a count from the source, so that sums cannot overflow.
 func clampCount(n uint64) int64 {
 	const most = 1 << 40
 	return int64(min(n, most))
@@ -80,15 +80,15 @@ func lossReason(s flowpb.LostEventSource) audit.LossReason {
 	return audit.LossUnknown
 }
 
-// takeNodeStatus records nodes that a relay cannot reach: their flows are missing, nobody knows how many.
-func (t *intake) takeNodeStatus(r *observerpb.GetFlowsResponse) {
+// ingestNodeStatus records a loss of unknown size for each node that a relay cannot reach.
+func (t *ingester) ingestNodeStatus(r *observerpb.GetFlowsResponse) {
 	status := r.GetNodeStatus()
 	switch state := status.GetStateChange().String(); state {
 	case "NODE_UNAVAILABLE", "NODE_GONE", "NODE_ERROR":
 		now := t.cfg.Now()
 		for _, node := range status.GetNodeNames() {
 			t.cfg.Log.Warn("the relay does not receive flows of a node", "node", node, "state", state, "message", status.GetMessage())
-			t.cfg.Sink.Lose(audit.Loss{Cluster: t.cfg.Member, Node: node, Reason: audit.LossGap, From: now, To: now})
+			t.cfg.Sink.AddLoss(audit.Loss{Cluster: t.cfg.Member, Node: node, Reason: audit.LossGap, From: now, To: now})
 		}
 	}
 }
