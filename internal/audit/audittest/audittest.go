@@ -1,4 +1,4 @@
-// Package audittest is the conformance suite of flow stores: every backend of audit.Store runs it.
+// Package audittest is the conformance suite of flow stores. Every implementation of audit.Store runs it.
 package audittest
 
 import (
@@ -18,7 +18,7 @@ import (
 // T0 is the start of the first bucket of the suite.
 var T0 = time.Date(2026, 11, 2, 10, 0, 0, 0, time.UTC)
 
-// Run runs the suite; factory returns an empty store for one test and closes it when the test ends.
+// Run runs the suite. factory returns an empty store for one test and closes it when the test ends.
 func Run(t *testing.T, factory func(t *testing.T) audit.Store) {
 	for name, test := range map[string]func(*testing.T, audit.Store){
 		"AppendAddsUp":            appendAddsUp,
@@ -96,7 +96,7 @@ func allLosses(t *testing.T, s audit.Store, q audit.LossQuery) []audit.Loss {
 		t.Fatalf("Losses: %v", err)
 	}
 	if page.Next != "" {
-		t.Errorf("Losses(%+v) has another page", q)
+		t.Errorf("Losses(%+v): got another page, want one", q)
 	}
 	return page.Items
 }
@@ -125,7 +125,7 @@ func appendIsIdempotent(t *testing.T, s audit.Store) {
 
 func appendNeedsAnID(t *testing.T, s audit.Store) {
 	if err := s.Append(t.Context(), &audit.Batch{Rollups: []audit.Rollup{rollup(0, 1, Edge())}}); err == nil {
-		t.Error("Append took a batch without an id, which could never be told apart when it is repeated")
+		t.Error("Append accepted a batch without an ID, whose repetition could not be detected")
 	}
 	wantConnections(t, s, audit.ConnectionQuery{})
 }
@@ -170,7 +170,7 @@ func positionNeverGoesBack(t *testing.T, s audit.Store) {
 		t.Fatalf("Resume: %v", err)
 	}
 	if !got.Position.Equal(T0.Add(time.Hour)) {
-		t.Errorf("Resume position = %v, want the later one", got.Position)
+		t.Errorf("got Resume position %v, want the later one", got.Position)
 	}
 }
 
@@ -198,7 +198,7 @@ func concurrentReadsAndWrite(t *testing.T, s audit.Store) {
 	close(errs)
 	for err := range errs {
 		if err != nil {
-			t.Fatalf("while reading and writing at the same time: %v", err)
+			t.Fatalf("concurrent read or write: %v", err)
 		}
 	}
 	wantConnections(t, s, audit.ConnectionQuery{}, connection(writers*batches, 0, batches-1, Edge()))

@@ -64,7 +64,7 @@ func connectionsFilter(t *testing.T, s audit.Store) {
 			reason: "what one statement decided", filter: audit.Filter{Policy: "p", SID: "s", Resources: []string{other.Resource}},
 			want: []audit.Connection{connection(3, 2, 2, other)},
 		},
-		"Unattributed": {reason: "an end has no name", filter: audit.Filter{Unattributed: true}, want: []audit.Connection{connection(4, 3, 3, outside)}},
+		"Unattributed": {reason: "an endpoint has no name", filter: audit.Filter{Unattributed: true}, want: []audit.Connection{connection(4, 3, 3, outside)}},
 		"Text": {
 			reason: "a part of any name, whatever its case", filter: audit.Filter{Text: "APP/889"},
 			want: []audit.Connection{connection(2, 1, 1, denied)},
@@ -73,12 +73,12 @@ func connectionsFilter(t *testing.T, s audit.Store) {
 			reason: "what stands for a name is searched too", filter: audit.Filter{Text: "0.113.0/"},
 			want: []audit.Connection{connection(4, 3, 3, outside)},
 		},
-		"TextIsPlain": {reason: "no character of the text has a meaning of its own", filter: audit.Filter{Text: "app_8%"}},
+		"TextIsPlain": {reason: "no character of the text is a wildcard", filter: audit.Filter{Text: "app_8%"}},
 		"Within": {
 			reason: "either end in the scope is enough", filter: audit.Filter{Within: &audit.Scope{Subjects: []string{denied.Subject}, Resources: []string{other.Resource}}},
 			want: []audit.Connection{connection(3, 2, 2, other), connection(2, 1, 1, denied)},
 		},
-		"WithinNothing": {reason: "who may see nothing sees nothing", filter: audit.Filter{Within: &audit.Scope{}}},
+		"WithinNothing": {reason: "an empty scope selects nothing", filter: audit.Filter{Within: &audit.Scope{}}},
 		"WithinNarrows": {
 			reason: "a scope never widens a filter", filter: audit.Filter{Subjects: []string{allowed.Subject}, Within: &audit.Scope{Subjects: []string{denied.Subject}}},
 		},
@@ -109,18 +109,18 @@ func connectionsOrderAndLimit(t *testing.T, s audit.Store) {
 		t.Fatalf("Connections: %v", err)
 	}
 	if len(got.Items) != audit.DefaultPage {
-		t.Errorf("without a limit there are %d connections, want %d", len(got.Items), audit.DefaultPage)
+		t.Errorf("got %d connections without a limit, want %d", len(got.Items), audit.DefaultPage)
 	}
 	got, err = s.Connections(t.Context(), audit.ConnectionQuery{Limit: 3})
 	if err != nil {
 		t.Fatalf("Connections: %v", err)
 	}
 	if len(got.Items) != 3 {
-		t.Fatalf("with a limit of 3 there are %d connections", len(got.Items))
+		t.Fatalf("got %d connections with a limit of 3", len(got.Items))
 	}
 	for i, c := range got.Items {
 		if want := fmt.Sprintf("trnv1:rsc:trip-com:iam:sa:app/%d", audit.DefaultPage+4-i); c.Subject != want {
-			t.Errorf("connection %d is of %s, want %s: newest first", i, c.Subject, want)
+			t.Errorf("connection %d: got subject %s, want %s (newest first)", i, c.Subject, want)
 		}
 	}
 }
@@ -140,10 +140,10 @@ func deniedCounts(t *testing.T, s audit.Store) {
 		query  audit.DeniedQuery
 		want   map[string]int64
 	}{
-		"BySubject":          {"an edge without a subject has no subject to be counted for", audit.DeniedQuery{By: audit.BySubject, Since: since}, map[string]int64{"s1": 7, "s2": 8}},
+		"BySubject":          {"edges without a subject are omitted", audit.DeniedQuery{By: audit.BySubject, Since: since}, map[string]int64{"s1": 7, "s2": 8}},
 		"ByResource":         {"audited is not denied", audit.DeniedQuery{By: audit.ByResource, Since: since}, map[string]int64{"r1": 43, "r2": 4}},
-		"SubjectsOfResource": {"filtered by the other side", audit.DeniedQuery{By: audit.BySubject, Resource: "r1", Since: since}, map[string]int64{"s1": 3, "s2": 8}},
-		"ResourcesOfSubject": {"filtered by the other side", audit.DeniedQuery{By: audit.ByResource, Subject: "s1"}, map[string]int64{"r1": 103, "r2": 4}},
+		"SubjectsOfResource": {"filtered by the resource", audit.DeniedQuery{By: audit.BySubject, Resource: "r1", Since: since}, map[string]int64{"s1": 3, "s2": 8}},
+		"ResourcesOfSubject": {"filtered by the subject", audit.DeniedQuery{By: audit.ByResource, Subject: "s1"}, map[string]int64{"r1": 103, "r2": 4}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := s.Denied(t.Context(), tc.query)
@@ -182,7 +182,7 @@ func connectionsDisagree(t *testing.T, s audit.Store) {
 		got[c.Edge] = true
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("connections that the two decide differently (-want +got):\n%s", diff)
+		t.Errorf("connections that disagree (-want +got):\n%s", diff)
 	}
 }
 
@@ -191,7 +191,7 @@ func connectionsPages(t *testing.T, s audit.Store) {
 	const edges = 23
 	b := &audit.Batch{ID: "1"}
 	for i := range edges {
-		b.Rollups = append(b.Rollups, rollup(i/5, 1, edge(i))) // several are seen at one time
+		b.Rollups = append(b.Rollups, rollup(i/5, 1, edge(i))) // several have the same time
 	}
 	mustAppend(t, s, b)
 	got := map[string]int{}
@@ -205,14 +205,14 @@ func connectionsPages(t *testing.T, s audit.Store) {
 		for _, c := range page.Items {
 			got[c.Subject]++
 			if c.LastSeen.After(last) || c.Count != 1 {
-				t.Errorf("page %d has %+v after one last seen at %v", n, c, last)
+				t.Errorf("page %d: got %+v after one last seen at %v", n, c, last)
 			}
 			last = c.LastSeen
 		}
 		if q.Cursor = page.Next; q.Cursor == "" {
 			break
 		}
-		// Everything is seen again while the pages are read, and so is somebody new.
+		// While the pages are read, every edge is seen again, and a new edge appears.
 		again := &audit.Batch{ID: fmt.Sprint("again", n), Rollups: []audit.Rollup{rollup(100+n, 1, edge(edges+n))}}
 		for i := range edges {
 			again.Rollups = append(again.Rollups, rollup(100+n, 1, edge(i)))
@@ -221,11 +221,11 @@ func connectionsPages(t *testing.T, s audit.Store) {
 	}
 	for i := range edges {
 		if n := got[fmt.Sprint(i)]; n != 1 {
-			t.Errorf("edge %d is on %d pages, want 1", i, n)
+			t.Errorf("got edge %d on %d pages, want 1", i, n)
 		}
 	}
 	if len(got) != edges {
-		t.Errorf("the pages have %d edges, want the %d of the time of the first page", len(got), edges)
+		t.Errorf("got %d edges on all pages, want the %d that existed when the first page was read", len(got), edges)
 	}
 	for _, cursor := range []string{"bad", audit.Cursor{At: 1, Tie: "m1\x00n\x00ring"}.String()} {
 		if _, err := s.Connections(t.Context(), audit.ConnectionQuery{Cursor: cursor}); !errors.Is(err, audit.ErrInvalidQuery) {

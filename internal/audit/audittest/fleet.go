@@ -12,14 +12,14 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Fleet makes flows as a large fleet has them, for measurements: many edges of which few carry most, each client with some
-// pods on nodes of their own, and ports that nobody can guess. The same seed makes the same flows.
+// Fleet generates flows like those of a large fleet, for benchmarks: many edges, few of which carry most connections; each client
+// has several pods on separate nodes; source ports are random. The same seed generates the same flows.
 type Fleet struct {
 	Edges []audit.Edge
 
 	random  *rand.Rand
 	popular *rand.Zipf
-	// pods of a client by the edge, and of the server.
+	// clients holds the addresses of the client pods by edge, servers those of the server pods.
 	clients, servers [][]netip.Addr
 	nodes            [][]string
 }
@@ -30,7 +30,7 @@ const (
 	nodesOfFleet     = 7000
 )
 
-// NewFleet has so many edges.
+// NewFleet returns a Fleet with the given number of edges.
 func NewFleet(edges int) *Fleet {
 	r := rand.New(rand.NewPCG(1, 2))
 	f := &Fleet{random: r, popular: rand.NewZipf(r, 1.1, 20, uint64(edges-1))}
@@ -70,7 +70,7 @@ func NewFleet(edges int) *Fleet {
 	return f
 }
 
-// Rollups of n edges in a minute.
+// Rollups returns the roll-ups of n edges in a minute.
 func (f *Fleet) Rollups(bucket time.Time, n int) []audit.Rollup {
 	out := make([]audit.Rollup, 0, n)
 	at := f.random.IntN(len(f.Edges))
@@ -81,7 +81,7 @@ func (f *Fleet) Rollups(bucket time.Time, n int) []audit.Rollup {
 	return out
 }
 
-// Flows are n raw flows in a span, as they come: by time.
+// Flows returns n raw flows in a time span, ordered by time.
 func (f *Fleet) Flows(from time.Time, span time.Duration, n int) []audit.Flow {
 	out := make([]audit.Flow, 0, n)
 	for i := range n {
@@ -100,7 +100,7 @@ func (f *Fleet) Flows(from time.Time, span time.Duration, n int) []audit.Flow {
 	return out
 }
 
-// Figures of questions: how long each kind of page takes at the 99th percentile.
+// Figures returns the median and the 99th percentile of durations.
 func Figures(durations []time.Duration) (p50, p99 time.Duration) {
 	slices.Sort(durations)
 	return durations[len(durations)/2], durations[len(durations)*99/100]

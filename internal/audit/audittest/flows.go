@@ -38,11 +38,11 @@ func flowsFilterAndPage(t *testing.T, s audit.Store) {
 	denied := Edge(func(e *audit.Edge) {
 		e.Decision, e.Verdict, e.OtherSubjects, e.OtherResources = policy.Denied, audit.VerdictForwarded, "s1 s2", "r1"
 	})
-	plain := flow(3, e) // a source that knows little
+	plain := flow(3, e) // a source that reports few fields
 	plain.SourceAddress, plain.DestinationAddress, plain.SourcePort, plain.Node, plain.Reason = netip.Addr{}, netip.Addr{}, 0, "", ""
 	twice := flow(1, e)
 	mustAppend(t, s, &audit.Batch{ID: "1", Flows: []audit.Flow{flow(0, e), twice, twice, flow(2, denied), plain}})
-	wantConnections(t, s, audit.ConnectionQuery{}) // raw flows are not counted
+	wantConnections(t, s, audit.ConnectionQuery{}) // raw flows are not counted as connections
 	wantFlows(t, s, audit.FlowQuery{}, plain, flow(2, denied), twice, twice, flow(0, e))
 	wantFlows(t, s, audit.FlowQuery{Filter: audit.Filter{Disagree: true}}, flow(2, denied))
 	wantFlows(t, s, audit.FlowQuery{Filter: audit.Filter{Since: T0.Add(time.Minute + time.Second), Until: T0.Add(time.Minute + time.Second)}}, twice, twice)
@@ -55,7 +55,7 @@ func flowsFilterAndPage(t *testing.T, s audit.Store) {
 			t.Fatalf("Flows: %v", err)
 		}
 		if len(page.Items) > 1 {
-			t.Fatalf("a page of one has %d flows", len(page.Items))
+			t.Fatalf("got %d flows on a page of one", len(page.Items))
 		}
 		got = append(got, page.Items...)
 		if q.Cursor = page.Next; q.Cursor == "" {

@@ -16,15 +16,15 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-var update = flag.Bool("update", false, "write the golden files again")
+var update = flag.Bool("update", false, "rewrite the golden files")
 
-// Statement is the text of a query and its arguments as text.
+// Statement is the text of a query, and its arguments as text.
 type Statement struct {
 	Text string
 	Args []string
 }
 
-// Golden compares statements with the file; -update writes it.
+// Golden compares the statements with the golden file. The flag -update rewrites the file.
 func Golden(t *testing.T, file string, statements map[string]Statement) {
 	t.Helper()
 	var b strings.Builder
@@ -50,14 +50,14 @@ func Golden(t *testing.T, file string, statements map[string]Statement) {
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {
-		t.Fatalf("run the test with -update to make it: %v", err)
+		t.Fatalf("run the test with -update to create it: %v", err)
 	}
 	if diff := cmp.Diff(string(want), b.String()); diff != "" {
-		t.Errorf("statements differ from %s; after a look, run the test with -update (-want +got):\n%s", file, diff)
+		t.Errorf("statements differ from %s; if the difference is intended, run the test with -update (-want +got):\n%s", file, diff)
 	}
 }
 
-// EveryFilter sets every field, to values that are found again in arguments and must not be in a statement's text.
+// EveryFilter returns a filter with every field set, to values that must appear in arguments and not in the text of a statement.
 func EveryFilter() audit.Filter {
 	return audit.Filter{
 		Since: T0.Add(59 * time.Second), Until: T0.Add(2*time.Hour + time.Second), Subjects: []string{"value-s"}, Resources: []string{"value-r1", "value-r2"},
@@ -66,12 +66,12 @@ func EveryFilter() audit.Filter {
 	}
 }
 
-// BindsValues fails when a value of EveryFilter is part of a text.
+// BindsValues fails the test if a value of EveryFilter is part of a statement's text.
 func BindsValues(t *testing.T, statements map[string]Statement) {
 	t.Helper()
 	for name, s := range statements {
 		if strings.Contains(s.Text, "value-") || strings.Contains(s.Text, "6379") {
-			t.Errorf("%s has a value in its text: %s", name, s.Text)
+			t.Errorf("%s contains a value in its text: %s", name, s.Text)
 		}
 	}
 }

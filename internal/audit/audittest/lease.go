@@ -16,7 +16,7 @@ func leaseExcludes(t *testing.T, s audit.Store) {
 			t.Fatalf("Lease: %v", err)
 		}
 		if got != want {
-			t.Errorf("Lease(%s, %s, %s) = %v, want %v", source, holder, ttl, got, want)
+			t.Errorf("Lease(%s, %s, %s): got %v, want %v", source, holder, ttl, got, want)
 		}
 	}
 	release := func(source, holder string) {
@@ -35,20 +35,20 @@ func leaseExcludes(t *testing.T, s audit.Store) {
 	lease("m1", "a", time.Hour, true)
 	holder("m1", "a")
 	lease("m1", "b", time.Hour, false)
-	lease("m1", "a", time.Hour, true) // renewed
+	lease("m1", "a", time.Hour, true) // renewal
 	lease("m2", "b", time.Hour, true) // another source
-	release("m1", "b")                // not b's
+	release("m1", "b")                // b does not hold the lease
 	lease("m1", "b", time.Hour, false)
 	holder("m1", "a")
 	holder("m2", "b")
 
 	b := &audit.Batch{ID: "1", Holder: "b", Rollups: []audit.Rollup{rollup(0, 1, Edge())}, Positions: []audit.Position{{Source: "m2", Time: T0}, {Source: "m1", Time: T0}}}
 	if err := s.Append(t.Context(), b); !errors.Is(err, audit.ErrNotHolder) {
-		t.Errorf("Append of what another collector follows: %v, want ErrNotHolder", err)
+		t.Errorf("Append without the lease: got %v, want ErrNotHolder", err)
 	}
 	wantConnections(t, s, audit.ConnectionQuery{})
 	if r, err := s.Resume(t.Context(), "m2"); err != nil || !r.Position.IsZero() {
-		t.Errorf("Resume = %+v, %v; what was refused leaves nothing", r, err)
+		t.Errorf("got Resume = %+v, %v; want nothing of the rejected batch", r, err)
 	}
 	release("m1", "a")
 	holder("m1", "")
@@ -56,9 +56,9 @@ func leaseExcludes(t *testing.T, s audit.Store) {
 	mustAppend(t, s, b)
 	wantConnections(t, s, audit.ConnectionQuery{}, connection(1, 0, 0, Edge()))
 	release("m1", "b")
-	mustAppend(t, s, b) // it was stored: that its answer was lost does not make it another's
+	mustAppend(t, s, b) // the batch was stored before, so a retry after a lost answer succeeds
 	wantConnections(t, s, audit.ConnectionQuery{}, connection(1, 0, 0, Edge()))
-	lease("m1", "c", time.Nanosecond, true) // over as soon as the store can tell
+	lease("m1", "c", time.Nanosecond, true) // expires at once
 	for deadline := time.Now().Add(10 * time.Second); ; {
 		got, err := s.Lease(t.Context(), "m1", "d", time.Hour)
 		if err != nil {
@@ -68,7 +68,7 @@ func leaseExcludes(t *testing.T, s audit.Store) {
 			break
 		}
 		if time.Now().After(deadline) {
-			t.Fatal("a lease that is over is not given to anybody else")
+			t.Fatal("an expired lease cannot be taken by another holder")
 		}
 	}
 }

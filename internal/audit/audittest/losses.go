@@ -31,7 +31,7 @@ func lossesPages(t *testing.T, s audit.Store) {
 	var want []audit.Loss
 	b := &audit.Batch{ID: "1"}
 	for i := range 25 {
-		at := T0.Add(-time.Duration(i/5) * time.Hour) // several end at one time
+		at := T0.Add(-time.Duration(i/5) * time.Hour) // several end at the same time
 		l := audit.Loss{Cluster: fmt.Sprint("m", i%5), Node: "n", Reason: audit.LossQueue, Count: int64(i) + 1, From: at.Add(-time.Minute), To: at}
 		want = append(want, l)
 		b.Losses = append(b.Losses, l)
@@ -45,7 +45,7 @@ func lossesPages(t *testing.T, s audit.Store) {
 			t.Fatalf("Losses: %v", err)
 		}
 		if len(page.Items) > q.Limit {
-			t.Fatalf("a page of %d has %d losses", q.Limit, len(page.Items))
+			t.Fatalf("page of %d: got %d losses", q.Limit, len(page.Items))
 		}
 		got = append(got, page.Items...)
 		if q.Cursor = page.Next; q.Cursor == "" {

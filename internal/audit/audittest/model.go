@@ -9,13 +9,13 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// model is what a store must answer like, in the simplest way to say it.
+// model is a reference implementation of a store, as simple as possible.
 type model struct {
 	rollups map[modelKey]audit.Rollup
 	flows   []audit.Flow
 	losses  map[lossKey]audit.Loss
 	watched []audit.WatchedSpan
-	// covered is from when on the coverage is known: of what was pruned, a span that went on may be left.
+	// covered is the time from which on the coverage is exact: a span that continued beyond a pruned day may remain.
 	covered time.Time
 }
 
@@ -55,7 +55,7 @@ func (m *model) append(b *audit.Batch) {
 	m.watched = append(m.watched, b.Watched...)
 }
 
-// prune takes times that are the start of a day.
+// prune requires times at the start of a day.
 func (m *model) prune(r audit.Retention) {
 	for k := range m.rollups {
 		if k.bucket.Before(r.Rollups) {
@@ -116,7 +116,7 @@ func (m *model) series(q audit.SeriesQuery) []audit.Point {
 	return out
 }
 
-// selects decides as the store must.
+// selects reports whether the filter selects an edge at a time.
 func selects(f audit.Filter, e audit.Edge, at time.Time) bool {
 	since, until := f.Window()
 	if at.Before(since) || !until.IsZero() && !at.Before(until) {
@@ -133,7 +133,7 @@ func selects(f audit.Filter, e audit.Edge, at time.Time) bool {
 
 func among[T comparable](list []T, v T) bool { return len(list) == 0 || slices.Contains(list, v) }
 
-// compareEdges is the order of Totals.
+// compareEdges orders edges like Totals.
 func compareEdges(a, b audit.Edge) int {
 	return cmp.Or(cmp.Compare(a.Resource, b.Resource), cmp.Compare(a.Subject, b.Subject), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.SourceCluster, b.SourceCluster),
 		cmp.Compare(a.Source, b.Source), cmp.Compare(a.Destination, b.Destination), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Port, b.Port),

@@ -10,12 +10,13 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// openConnectionsShow: a roll-up of count 0 moves the last time and the days of its edge, and is no connection.
+// openConnectionsShow verifies that a roll-up with a count of 0 updates the last time and the days of its edge, and adds no
+// connection.
 func openConnectionsShow(t *testing.T, s audit.Store) {
 	e, refused := Edge(), Edge(func(e *audit.Edge) { e.Subject, e.Decision, e.Verdict = "s", policy.Denied, audit.VerdictUnknown })
 	mustAppend(t, s, &audit.Batch{ID: "1", Rollups: []audit.Rollup{rollup(0, 1, e), rollup(3, 0, e)}})
 	mustAppend(t, s, &audit.Batch{ID: "2", Rollups: []audit.Rollup{rollup(days(2), 0, e), rollup(1, 0, refused)}})
-	mustAppend(t, s, &audit.Batch{ID: "3", Rollups: []audit.Rollup{rollup(days(3), 0, Edge(func(e *audit.Edge) { e.Subject = "later" }))}}) // what is before is folded
+	mustAppend(t, s, &audit.Batch{ID: "3", Rollups: []audit.Rollup{rollup(days(3), 0, Edge(func(e *audit.Edge) { e.Subject = "later" }))}}) // folds what is before
 	until := T0.Add(time.Duration(days(3)) * time.Minute)
 	wantConnections(t, s, audit.ConnectionQuery{Filter: audit.Filter{Until: until}}, connection(1, 0, days(2), e), connection(0, 1, 1, refused))
 	wantConnections(t, s, audit.ConnectionQuery{Filter: audit.Filter{Since: T0.Add(4 * time.Minute), Until: until}}, connection(0, days(2), days(2), e))
@@ -26,7 +27,7 @@ func openConnectionsShow(t *testing.T, s audit.Store) {
 		want   audit.Total
 	}{
 		"All":      {"the days are those on which it was open", day, audit.Total{Count: 1, FirstSeen: rollup(0, 1, e).FirstSeen, Days: []time.Time{day, day.Add(48 * time.Hour)}}},
-		"OnlyOpen": {"what was only seen to be open is there", T0.Add(4 * time.Minute), audit.Total{FirstSeen: rollup(days(2), 0, e).FirstSeen, Days: []time.Time{day.Add(48 * time.Hour)}}},
+		"OnlyOpen": {"an edge that was only seen to be open is included", T0.Add(4 * time.Minute), audit.Total{FirstSeen: rollup(days(2), 0, e).FirstSeen, Days: []time.Time{day.Add(48 * time.Hour)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want.Edge, tc.want.LastSeen = e, rollup(days(2), 0, e).LastSeen
@@ -48,6 +49,6 @@ func openConnectionsShow(t *testing.T, s audit.Store) {
 	}
 	denied, err := s.Denied(t.Context(), audit.DeniedQuery{By: audit.BySubject})
 	if err != nil || len(denied) != 0 {
-		t.Errorf("Denied = %v, %v: nobody was refused", denied, err)
+		t.Errorf("got Denied = %v, %v; want none", denied, err)
 	}
 }

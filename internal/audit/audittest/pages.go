@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Pages asks what the pages of flows ask, each question some times with other names, and returns how long each kind took at the
-// 99th percentile. The flows of the fleet lie between the times.
+// Pages runs the queries of the flow pages, each several times with different names, and returns the 99th percentile of the
+// duration of each kind. The flows of the fleet must lie between since and until.
 func Pages(ctx context.Context, tb testing.TB, r audit.Reader, f *Fleet, since, until time.Time, times int) map[string]time.Duration {
 	tb.Helper()
 	kinds := map[string]func(int) error{}
@@ -57,7 +57,7 @@ func Pages(ctx context.Context, tb testing.TB, r audit.Reader, f *Fleet, since, 
 	return out
 }
 
-// PrintPages prints the figure of all pages, which is that of the slowest kind, and logs each kind.
+// PrintPages prints the benchmark figure of all pages, which is that of the slowest kind, and logs each kind.
 func PrintPages(tb testing.TB, name string, kinds map[string]time.Duration) {
 	tb.Helper()
 	var worst time.Duration

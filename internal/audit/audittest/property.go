@@ -16,14 +16,14 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// spanDays is over how many days random batches lie.
+// spanDays is the number of days over which random batches are spread.
 const spanDays = 4
 
 type generator struct{ *rand.Rand }
 
 func pick[T any](g generator, list ...T) T { return list[g.IntN(len(list))] }
 
-// some is a part of the list, often none.
+// some returns a random part of the list, often none.
 func some[T any](g generator, list ...T) []T {
 	if g.IntN(3) > 0 {
 		return nil
@@ -47,7 +47,7 @@ func (g generator) edge() audit.Edge {
 	return e
 }
 
-// at is some minute, near the middle of the days most often.
+// minute returns a random minute, mostly near the middle of the days.
 func (g generator) minute() time.Time {
 	return T0.Truncate(24 * time.Hour).Add(time.Duration(g.IntN(spanDays*24*6)) * 10 * time.Minute)
 }
@@ -66,7 +66,7 @@ func (g generator) batch(id string) *audit.Batch {
 	for range g.IntN(10) {
 		at := g.moment()
 		if g.IntN(3) == 0 {
-			at = T0 // several at one time
+			at = T0 // several at the same time
 		}
 		b.Flows = append(b.Flows, audit.Flow{Time: at, Node: pick(g, "n1", "n2"), Edge: g.edge(), SourceAddress: netip.MustParseAddr("10.0.0.1"), SourcePort: uint16(g.IntN(3)), Count: 1, Reason: pick(g, "", "why")})
 	}
@@ -100,7 +100,8 @@ func (g generator) filter() audit.Filter {
 	return f
 }
 
-// likeAModel appends random batches, some of them again, and compares every kind of answer with the model's.
+// likeAModel appends random batches, some of them repeatedly, and compares the results of every kind of query with those of the
+// model.
 func likeAModel(t *testing.T, s audit.Store) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -179,7 +180,7 @@ func compareConnections(t *testing.T, s audit.Store, f audit.Filter, limit int, 
 		}
 		for _, c := range page.Items {
 			if n > 0 && c.LastSeen.After(last) {
-				t.Errorf("Connections(%+v): %v comes after %v", q, c.LastSeen, last)
+				t.Errorf("Connections(%+v): got %v after %v", q, c.LastSeen, last)
 			}
 			last = c.LastSeen
 			got[c.Edge] = c
@@ -190,7 +191,7 @@ func compareConnections(t *testing.T, s audit.Store, f audit.Filter, limit int, 
 		}
 	}
 	if n != len(want) {
-		t.Errorf("Connections(%+v) in pages of %d: %d items, want %d", f, limit, n, len(want))
+		t.Errorf("Connections(%+v) in pages of %d: got %d items, want %d", f, limit, n, len(want))
 	}
 	for _, w := range want {
 		if diff := cmp.Diff(audit.Connection{Edge: w.Edge, Count: w.Count, FirstSeen: w.FirstSeen, LastSeen: w.LastSeen}, got[w.Edge]); diff != "" {

@@ -7,7 +7,7 @@ import (
 	"github.com/acp-io/acp/internal/audit"
 )
 
-// days is whole days in minutes, which the builders of the suite count in.
+// days returns a number of days in minutes, the unit of the suite's builders.
 func days(n int) int { return n * 24 * 60 }
 
 func pruneKeepsWhatIsNewer(t *testing.T, s audit.Store) {
@@ -41,24 +41,24 @@ func pruneKeepsWhatIsNewer(t *testing.T, s audit.Store) {
 	mustPrune(audit.Retention{Rollups: tomorrow})
 	wantConnections(t, s, audit.ConnectionQuery{}, connection(4, days(1), days(1), kept))
 	if n := len(allLosses(t, s, audit.LossQuery{})); n != 2 {
-		t.Errorf("%d losses are left by the retention of others, want 2", n)
+		t.Errorf("got %d losses after pruning other data, want 2", n)
 	}
 	mustPrune(audit.Retention{Losses: tomorrow})
 	if got := allLosses(t, s, audit.LossQuery{}); len(got) != 1 || got[0].Reason != audit.LossGap {
-		t.Errorf("Losses = %+v, want the one that ended later", got)
+		t.Errorf("got Losses %+v, want the one that ended later", got)
 	}
 	if got, err := s.Coverage(t.Context(), time.Time{}, T0.Add(time.Hour)); err != nil || len(got) != 1 || got[0].Watched != 0 {
 		t.Errorf("Coverage of the pruned day = %+v, %v; want only the gap that lasted into the next", got, err)
 	}
 	if r, err := s.Resume(t.Context(), "m1"); err != nil || r.Position.IsZero() {
-		t.Errorf("Resume = %+v, %v; a position must outlive the roll-ups", r, err)
+		t.Errorf("got Resume = %+v, %v; want the position to remain", r, err)
 	}
-	// Flows that come with older counts stay as long as they are themselves allowed to.
+	// Flows that were written together with older counts are kept for their own retention.
 	mustAppend(t, s, &audit.Batch{ID: "mixed", Rollups: []audit.Rollup{rollup(days(1), 1, kept)}, Flows: []audit.Flow{flow(days(3), kept)}})
 	mustPrune(audit.Retention{Flows: tomorrow.Add(24 * time.Hour)})
 	wantFlows(t, s, audit.FlowQuery{}, flow(days(3), kept))
 	mustPrune(audit.Retention{Flows: tomorrow.Add(4 * 24 * time.Hour)})
-	// The edge that was pruned is seen again.
+	// The pruned edge is seen again.
 	mustAppend(t, s, &audit.Batch{ID: "2", Rollups: []audit.Rollup{rollup(days(1)+1, 8, old)}, Flows: []audit.Flow{flow(days(1)+1, old)}})
 	wantConnections(t, s, audit.ConnectionQuery{Filter: audit.Filter{Subjects: []string{"old"}}}, connection(8, days(1)+1, days(1)+1, old))
 }

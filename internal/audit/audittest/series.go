@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// seriesOfEverything is what a store may keep sums for: no name, no statement, no port is asked for.
+// seriesOfEverything tests series for which a store may keep sums: the filter has no name, no statement and no port.
 func seriesOfEverything(t *testing.T, s audit.Store) {
 	with := func(cluster, subject string, w policy.Verdict, v audit.Verdict) audit.Edge {
 		return Edge(func(e *audit.Edge) { e.Cluster, e.Subject, e.Decision, e.Verdict = cluster, subject, w, v })
@@ -45,30 +45,30 @@ func seriesOfEverything(t *testing.T, s audit.Store) {
 	}
 	first, second := T0.Truncate(24*time.Hour), T0.Truncate(24*time.Hour).Add(24*time.Hour)
 	check(map[string]seriesCase{
-		"All": {reason: "edges and batches add up, and a batch that is repeated counts once",
+		"All": {reason: "edges and batches add up, and a repeated batch counts once",
 			want: []audit.Point{point(first, policy.Allowed, 35), point(first, policy.Denied, 12), point(second, policy.Allowed, 16)}},
-		"Window": {reason: "the minute that the window ends with is not in it", until: at(1), want: []audit.Point{point(at(0), policy.Allowed, 35)}},
-		"Cluster": {reason: "of the destination", filter: audit.Filter{Clusters: []string{"m2", "m3"}},
+		"Window": {reason: "the end of the window is exclusive", until: at(1), want: []audit.Point{point(at(0), policy.Allowed, 35)}},
+		"Cluster": {reason: "the destination's cluster", filter: audit.Filter{Clusters: []string{"m2", "m3"}},
 			want: []audit.Point{point(first, policy.Denied, 8)}},
-		"Verdict": {reason: "what the dataplane did", filter: audit.Filter{Verdicts: []audit.Verdict{audit.VerdictForwarded}},
+		"Verdict": {reason: "the dataplane's verdict", filter: audit.Filter{Verdicts: []audit.Verdict{audit.VerdictForwarded}},
 			want: []audit.Point{point(first, policy.Allowed, 35), point(first, policy.Denied, 8)}},
-		"Decision": {reason: "what the evaluator said", filter: audit.Filter{Decisions: []policy.Verdict{policy.Denied, policy.Audited}},
+		"Decision": {reason: "the evaluator's decision", filter: audit.Filter{Decisions: []policy.Verdict{policy.Denied, policy.Audited}},
 			want: []audit.Point{point(first, policy.Denied, 12)}},
-		"Disagree": {reason: "denied and let through all the same", filter: audit.Filter{Disagree: true},
+		"Disagree": {reason: "denied, but forwarded", filter: audit.Filter{Disagree: true},
 			want: []audit.Point{point(first, policy.Denied, 8)}},
-		"Within":  {reason: "who may see one end only does not see the sums of all", filter: audit.Filter{Within: &audit.Scope{Subjects: []string{"s2"}}}, want: []audit.Point{point(first, policy.Allowed, 2)}},
-		"Nothing": {reason: "who may see nothing sees no sums", filter: audit.Filter{Within: &audit.Scope{}}},
+		"Within":  {reason: "a scope restricts the sums", filter: audit.Filter{Within: &audit.Scope{Subjects: []string{"s2"}}}, want: []audit.Point{point(first, policy.Allowed, 2)}},
+		"Nothing": {reason: "an empty scope selects nothing", filter: audit.Filter{Within: &audit.Scope{}}},
 	})
 	if _, err := s.Prune(t.Context(), audit.Retention{Rollups: second}); err != nil {
 		t.Fatalf("Prune: %v", err)
 	}
-	check(map[string]seriesCase{"Pruned": {reason: "sums go with what they are of", want: []audit.Point{point(second, policy.Allowed, 16)}}})
+	check(map[string]seriesCase{"Pruned": {reason: "sums are pruned together with their roll-ups", want: []audit.Point{point(second, policy.Allowed, 16)}}})
 }
 
 type seriesCase struct {
 	reason string
 	filter audit.Filter
-	// until, when set, ends a window that is counted by minutes.
+	// until, when set, ends the window, which is then counted by minutes.
 	until time.Time
 	want  []audit.Point
 }

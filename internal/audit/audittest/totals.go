@@ -112,7 +112,7 @@ func seriesByStep(t *testing.T, s audit.Store) {
 		"with more steps than allowed": {Filter: audit.Filter{Since: at(0), Until: at(audit.MaxSteps + 1)}, Step: time.Minute},
 	} {
 		if _, err := s.Series(t.Context(), q); !errors.Is(err, audit.ErrInvalidQuery) {
-			t.Errorf("a series %s: %v, want ErrInvalidQuery", reason, err)
+			t.Errorf("series %s: got %v, want ErrInvalidQuery", reason, err)
 		}
 	}
 }
