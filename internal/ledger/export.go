@@ -9,10 +9,10 @@ import (
 	"iter"
 )
 
-// MaxLine bounds a line of an export; the longest that the portal writes is some ten thousand bytes.
+// MaxLine bounds a line of an export, in bytes. The longest line that the portal writes has some ten thousand bytes.
 const MaxLine = 1 << 20
 
-// FormatError names the line of a file that is not a whole line of an export, or not a head of an anchor file.
+// FormatError reports the first line of a file that is not a complete line of an export, or not a head of an anchor file.
 type FormatError struct {
 	Line   int64 // counted from 1
 	Reason string
@@ -20,9 +20,9 @@ type FormatError struct {
 
 func (e *FormatError) Error() string { return fmt.Sprintf("line %d of the file %s", e.Line, e.Reason) }
 
-// Export writes lines as JSON lines: {"seq":1,"hash":"...","text":"..."}. The text is a string, not an object, so
-// that its bytes, which the hash covers, survive every tool; jq reads it with `.text | fromjson`. A broken chain is
-// written as it is.
+// Export writes ledger lines as JSON lines: {"seq":1,"hash":"...","text":"..."}. The text is a JSON string, not an object, so
+// that every tool preserves the bytes that the hash covers; jq reads it with `.text | fromjson`. Export does not verify the
+// chain. It returns the number of lines that were written.
 func Export(w io.Writer, lines iter.Seq2[Line, error]) (count int64, err error) {
 	out := bufio.NewWriterSize(w, 64<<10)
 	for l, err := range lines {
@@ -44,23 +44,23 @@ func Export(w io.Writer, lines iter.Seq2[Line, error]) (count int64, err error) 
 	return count, nil
 }
 
-// ReadExport yields the lines of an export. Its errors are *FormatError, or what reading gave.
+// ReadExport yields the lines of an export. Its errors are *FormatError, or errors of the reader.
 func ReadExport(r io.Reader) iter.Seq2[Line, error] {
 	return readLines[Line](r, "an exported ledger line")
 }
 
-// ReadHeads yields the heads of an anchor file: one {"seq":1,"hash":"...","at":"..."} a line.
+// ReadHeads yields the heads of an anchor file, which has one {"seq":1,"hash":"...","at":"..."} per line.
 func ReadHeads(r io.Reader) iter.Seq2[Head, error] { return readLines[Head](r, "an anchored head") }
 
-// readLines reads a JSON document from each line, and holds one at a time. Every line has to be whole: a file that was
-// cut in the middle of a line is told from one that ends.
+// readLines decodes a JSON document from each line and keeps one in memory at a time. The last line must be terminated, so that a
+// truncated file is detected.
 func readLines[T Line | Head](r io.Reader, what string) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		in := bufio.NewReaderSize(r, 64<<10)
 		for n := int64(1); ; n++ {
 			var v T
 			text, err := readLine(in)
-			ended := err == io.EOF //nolint:errorlint // one that is wrapped is somebody's failure, not the end
+			ended := err == io.EOF //nolint:errorlint // a wrapped io.EOF is an error of the reader, not the end of the file
 			switch {
 			case ended && len(text) == 0:
 				return
@@ -74,7 +74,7 @@ func readLines[T Line | Head](r io.Reader, what string) iter.Seq2[T, error] {
 				yield(v, fmt.Errorf("read line %d: %w", n, err))
 				return
 			}
-			if err := json.Unmarshal(text, &v); err != nil || !whole(v) {
+			if err := json.Unmarshal(text, &v); err != nil || !complete(v) {
 				yield(v, &FormatError{n, "is not " + what})
 				return
 			}
@@ -85,8 +85,8 @@ func readLines[T Line | Head](r io.Reader, what string) iter.Seq2[T, error] {
 	}
 }
 
-// whole tells a line from a head, and both from other JSON.
-func whole(v any) bool {
+// complete reports whether all fields of a line or head are set, which distinguishes the two from each other and from other JSON.
+func complete(v any) bool {
 	switch x := v.(type) {
 	case Line:
 		return x.Seq > 0 && x.Hash != "" && x.Text != ""

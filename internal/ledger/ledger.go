@@ -1,7 +1,6 @@
-// Package ledger owns the hash-chained record of decisions: the form of a line, how a line is chained to the one
-// before it, how a chain is verified against heads that were kept elsewhere, and the form of an export. It may not
-// touch a store or a network: whoever changes the truth writes the line in the same transaction (ledger/gormstore),
-// and heads are brought outside by ledger/anchor.
+// Package ledger defines the hash-chained record of decisions: the form of a line, the chaining of lines, the verification of a
+// chain against heads that are stored elsewhere, and the export format. It does not access stores or networks: lines are written
+// in the transaction of the change that they record (ledger/gormstore), and ledger/anchor stores heads outside the database.
 package ledger
 
 import (
@@ -13,27 +12,27 @@ import (
 	"time"
 )
 
-// Genesis is what the first line names as the hash before it.
+// Genesis is the previous hash of the first line.
 const Genesis = "0000000000000000000000000000000000000000000000000000000000000000"
 
-// Entry is what happened.
+// Entry describes one recorded action.
 type Entry struct {
 	At      time.Time         `json:"at"`
-	Actor   string            `json:"actor"`  // a person's id; empty: the portal itself
+	Actor   string            `json:"actor"`  // ID of a person; empty for the portal itself
 	Action  string            `json:"action"` // for example ticket.step-approved
 	Object  string            `json:"object"` // for example T-42
 	Details map[string]string `json:"details,omitempty"`
 }
 
-// Line is an entry in the chain. Text is canonical JSON (keys sorted, no space, times in UTC) that contains the hash
-// of the line before; Hash is the hex SHA-256 of Text.
+// Line is an entry in the chain. Text is canonical JSON (sorted keys, no white space, times in UTC) that contains the hash of the
+// previous line. Hash is the hex SHA-256 of Text.
 type Line struct {
 	Seq  int64  `json:"seq"`
 	Hash string `json:"hash"`
 	Text string `json:"text"`
 }
 
-// Append makes the line that follows.
+// Append returns the line that follows the line with the given number and hash.
 func Append(prevSeq int64, prevHash string, e Entry) (Line, error) {
 	body := map[string]any{
 		"seq": prevSeq + 1, "prev": prevHash, "at": e.At.UTC().Format(time.RFC3339Nano),
@@ -49,8 +48,7 @@ func Append(prevSeq int64, prevHash string, e Entry) (Line, error) {
 	return Line{Seq: prevSeq + 1, Text: text, Hash: hash(text)}, nil
 }
 
-// Entry reads back what happened. What people are shown is read from the text that the hash covers, never from
-// columns beside it.
+// Entry decodes the line's text. Views must use it instead of columns in the database, because the hash covers only the text.
 func (l Line) Entry() (Entry, error) {
 	var e Entry
 	if err := json.Unmarshal([]byte(l.Text), &e); err != nil {
@@ -59,14 +57,14 @@ func (l Line) Entry() (Entry, error) {
 	return e, nil
 }
 
-// Head is the newest line of a chain, as it was kept at an instant.
+// Head is the newest line of a chain at the instant at which it was anchored.
 type Head struct {
 	Seq  int64     `json:"seq"`
 	Hash string    `json:"hash"`
 	At   time.Time `json:"at"`
 }
 
-// encode writes one line of JSON without its end; maps are written with sorted keys.
+// encode returns a value as one line of JSON without a line end. Keys of maps are sorted.
 func encode(v any) (string, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)

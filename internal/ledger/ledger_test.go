@@ -61,7 +61,7 @@ func TestTextIsCanonical(t *testing.T) {
 	}
 	got, err := l.Entry()
 	if d := cmp.Diff(entry(), got); err != nil || d != "" {
-		t.Errorf("the entry is read back: %v %s", err, d)
+		t.Errorf("Entry: got error %v, diff %s", err, d)
 	}
 }
 
@@ -69,7 +69,7 @@ func TestVerifyNamesTheFirstBrokenLine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		edit   func([]Line) []Line
-		broken int64 // 0: whole
+		broken int64 // number of the broken line; 0 means none
 		says   string
 	}{
 		"whole":  {"an untouched chain is whole", func(l []Line) []Line { return l }, 0, ""},
@@ -111,7 +111,7 @@ func TestVerifyNamesTheFirstBrokenLine(t *testing.T) {
 			var broken *BrokenError
 			switch errors.As(err, &broken); {
 			case tc.broken == 0 && (err != nil || count != int64(len(lines))):
-				t.Errorf("%s: %d lines, %v", tc.reason, count, err)
+				t.Errorf("%s: got %d lines, %v", tc.reason, count, err)
 			case tc.broken != 0 && (broken == nil || broken.Seq != tc.broken || !strings.Contains(broken.Reason, tc.says)):
 				t.Errorf("%s: want line %d, got %v", tc.reason, tc.broken, err)
 			}
@@ -165,7 +165,7 @@ func TestCheckComparesWithAnchors(t *testing.T) {
 				t.Fatalf("%s: %v", tc.reason, err)
 			}
 			if d := cmp.Diff(tc.covered, r.Covered); d != "" || r.First != tc.first || r.Last != tc.first+int64(len(tc.lines))-1 {
-				t.Errorf("%s: lines %d to %d %s", tc.reason, r.First, r.Last, d)
+				t.Errorf("%s: got lines %d to %d, diff %s", tc.reason, r.First, r.Last, d)
 			}
 		})
 	}
@@ -175,10 +175,10 @@ func TestExportIsVerifiedOffline(t *testing.T) {
 	lines := chain(t, 5)
 	var file bytes.Buffer
 	if n, err := Export(&file, seq(lines)); err != nil || n != 5 {
-		t.Fatalf("export: %d, %v", n, err)
+		t.Fatalf("Export: got %d, %v", n, err)
 	}
 	if n, head, err := Verify(ReadExport(bytes.NewReader(file.Bytes()))); err != nil || n != 5 || head != lines[4].Hash {
-		t.Errorf("a whole export: %d %s %v", n, head, err)
+		t.Errorf("Verify of a complete export: got %d %s %v", n, head, err)
 	}
 	rows := strings.SplitAfter(file.String(), "\n")
 	for name, tc := range map[string]struct {
@@ -205,7 +205,7 @@ func TestExportIsVerifiedOffline(t *testing.T) {
 	}
 }
 
-func TestAReaderThatFailsIsNotAtItsEnd(t *testing.T) {
+func TestReadErrorsAreNotTheEndOfTheFile(t *testing.T) {
 	for _, cause := range []error{errors.New("disk"), io.ErrUnexpectedEOF, fmt.Errorf("no answer: %w", io.EOF)} {
 		if _, _, err := Verify(ReadExport(iotest.ErrReader(cause))); !errors.Is(err, cause) {
 			t.Errorf("want %v, got %v", cause, err)
@@ -213,7 +213,7 @@ func TestAReaderThatFailsIsNotAtItsEnd(t *testing.T) {
 	}
 }
 
-// A chain that was read from anywhere and is called whole says exactly what its lines say.
+// FuzzReadExport verifies that a chain which Verify accepts ends with the number and hash that Verify returns.
 func FuzzReadExport(f *testing.F) {
 	l, err := Append(0, Genesis, entry())
 	if err != nil {
@@ -239,7 +239,7 @@ func FuzzReadExport(f *testing.F) {
 			last = l
 		}
 		if last.Seq != count || last.Hash != head || hash(last.Text) != head {
-			t.Errorf("called whole with %d lines and head %s, but ends with %+v", count, head, last)
+			t.Errorf("Verify returned %d lines and head %s, but the last line is %+v", count, head, last)
 		}
 	})
 }

@@ -6,29 +6,29 @@ import (
 	"time"
 )
 
-// Filter of the lines that a page shows; empty fields take every line.
+// Filter selects the lines of a page. Empty fields do not filter.
 type Filter struct {
 	Actor, Action, Object string
-	// From and To bound the instants of the lines, To excluded; both count in whole seconds.
+	// From (inclusive) and To (exclusive) bound the times of the lines, in whole seconds.
 	From, To time.Time
-	Before   int64 // a cursor: only lines before this one; 0: from the newest on
-	Limit    int   // at most MaxPage; 0: DefaultPage
+	Before   int64 // cursor: only lines with a smaller number; 0 starts with the newest
+	Limit    int   // at most MaxPage; 0 means DefaultPage
 }
 
-// Sizes of a page.
+// DefaultPage and MaxPage are the default and the maximum number of lines of a page.
 const (
 	DefaultPage = 50
 	MaxPage     = 500
 )
 
-// Reader reads a ledger as it is stored, without judging it.
+// Reader reads the stored ledger without verifying it.
 type Reader interface {
-	// List returns lines, the newest first, and the cursor of the next page; 0: there is none.
+	// List returns lines, newest first, and the cursor of the next page; 0 if there is none.
 	List(ctx context.Context, f Filter) (lines []Line, next int64, err error)
-	// Lines yields the lines from a number on, in order, one at a time.
+	// Lines yields the lines from the given number on, in order.
 	Lines(ctx context.Context, from int64) iter.Seq2[Line, error]
-	// Line by its number; false: there is none.
+	// Line returns the line with the number; false if there is none.
 	Line(ctx context.Context, seq int64) (Line, bool, error)
-	// Last line; false: the ledger is empty.
+	// Last returns the newest line; false if the ledger is empty.
 	Last(ctx context.Context) (Line, bool, error)
 }

@@ -11,13 +11,13 @@ import (
 	"time"
 )
 
-// Witness is a head that an anchor kept.
+// Witness is a head that an anchor stored.
 type Witness struct {
 	Anchor string // the anchor's name
 	Head
 }
 
-// BrokenError names the first line that does not fit the chain, or that an anchor knows otherwise.
+// BrokenError reports the first line that does not continue the chain or differs from an anchored head.
 type BrokenError struct {
 	Seq    int64
 	Reason string
@@ -31,33 +31,33 @@ func broken(seq int64, format string, args ...any) error {
 	return &BrokenError{Seq: seq, Reason: fmt.Sprintf(format, args...)}
 }
 
-// Report is what a verification found whole.
+// Report describes the verified part of a ledger.
 type Report struct {
-	First, Last int64  // the lines that were read; Last is First-1 when there was none
-	Hash        string // of the last line
+	First, Last int64  // the lines that were read; Last is First-1 if there were none
+	Hash        string // hash of the last line
 	Covered     *Coverage
 }
 
-// Coverage says what the anchors vouch for. A chain alone shows that its lines fit each other; whoever can write the
-// whole store can also write a new chain that fits. A head that was kept elsewhere excludes it for the lines up to it,
-// from the instant when it was kept.
+// Coverage describes which lines the anchored heads protect. A chain alone only proves that its lines fit each other; an attacker
+// who can write the whole store can also write a new chain. A head that is stored elsewhere excludes this for the lines up to it,
+// from the time at which it was anchored.
 type Coverage struct {
-	Line   int64     // lines up to this one are vouched for
-	Since  time.Time // when the first head that still fits was kept
-	Latest time.Time // when the head of Line was kept
-	Heads  int       // how many heads fit
+	Line   int64     // lines up to this number are protected
+	Since  time.Time // time of the first matching head
+	Latest time.Time // time of the head of Line
+	Heads  int       // number of matching heads
 }
 
-// Verify recomputes a chain from its first line and returns the number of lines and the head's hash. The error is a
-// *BrokenError, or what reading the lines gave.
+// Verify recomputes a chain from its first line and returns the number of lines and the hash of the last one. The error is a
+// *BrokenError, or an error of reading the lines.
 func Verify(lines iter.Seq2[Line, error]) (count int64, head string, err error) {
 	r, err := Check(lines, 1, nil)
 	return r.Last, r.Hash, err
 }
 
-// Check recomputes a chain that begins with line first (1: a whole ledger) and compares it with the heads that
-// anchors kept. It holds one line at a time. The report is that of the lines before the break; the error is a
-// *BrokenError, or what reading the lines gave.
+// Check recomputes a chain that begins with line number first (1 for a whole ledger) and compares it with the anchored heads. It
+// keeps one line in memory at a time. On an error, which is a *BrokenError or an error of reading the lines, the report describes
+// the lines before it.
 func Check(lines iter.Seq2[Line, error], first int64, witnesses []Witness) (Report, error) {
 	v := newVerifier(first, witnesses)
 	for l, err := range lines {
@@ -72,24 +72,24 @@ func Check(lines iter.Seq2[Line, error], first int64, witnesses []Witness) (Repo
 }
 
 type verifier struct {
-	report  Report
-	rest    []Witness // by line; those of lines that were read are gone
-	fitting int64     // the last line that a witness agreed with
+	report    Report
+	pending   []Witness // pending witnesses, ordered by line
+	lastMatch int64     // the last line that matched a witness
 }
 
 func newVerifier(first int64, witnesses []Witness) *verifier {
-	rest := slices.Clone(witnesses)
-	slices.SortStableFunc(rest, func(a, b Witness) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), a.At.Compare(b.At)) })
-	v := &verifier{report: Report{First: first, Last: first - 1}, rest: rest}
+	pending := slices.Clone(witnesses)
+	slices.SortStableFunc(pending, func(a, b Witness) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), a.At.Compare(b.At)) })
+	v := &verifier{report: Report{First: first, Last: first - 1}, pending: pending}
 	if first <= 1 {
 		v.report.Hash = Genesis
 	}
-	// Heads before the first line say nothing about what is read, but the last of them names what must come before.
-	for len(v.rest) > 0 && v.rest[0].Seq < first {
-		if v.rest[0].Seq == first-1 && first > 1 {
-			v.report.Hash = v.rest[0].Hash
+	// Heads before the first line do not apply, except that the last of them gives the hash that must precede.
+	for len(v.pending) > 0 && v.pending[0].Seq < first {
+		if v.pending[0].Seq == first-1 && first > 1 {
+			v.report.Hash = v.pending[0].Hash
 		}
-		v.rest = v.rest[1:]
+		v.pending = v.pending[1:]
 	}
 	return v
 }
@@ -114,8 +114,8 @@ func (v *verifier) add(l Line) error {
 	return v.compare()
 }
 
-// continues tells whether a text names the line before it and its own number. The keys of canonical JSON are sorted, so
-// these two are its end, and need not be looked for in a million lines.
+// continues reports whether a text contains the hash of the previous line and its own number. The keys of canonical JSON are
+// sorted, so both are at its end; checking only the end keeps the verification of a million lines fast.
 func (v *verifier) continues(text string, seq int64) bool {
 	text, ok := strings.CutSuffix(text, `","seq":`+strconv.FormatInt(seq, 10)+"}")
 	if !ok || len(text) < len(Genesis) {
@@ -125,7 +125,7 @@ func (v *verifier) continues(text string, seq int64) bool {
 	return strings.HasSuffix(before, `,"prev":"`) && (v.report.Hash == "" || prev == v.report.Hash)
 }
 
-// discontinued says why a line does not continue the one before it.
+// discontinued returns the reason why a line does not continue the previous one.
 func (v *verifier) discontinued(text string, seq int64) error {
 	var body struct {
 		Seq  int64  `json:"seq"`
@@ -143,15 +143,15 @@ func (v *verifier) discontinued(text string, seq int64) error {
 	return broken(seq, "it does not continue line %d: one of the two was replaced", seq-1)
 }
 
-// compare asks the witnesses of the line that was read last.
+// compare compares the last line with the witnesses for it.
 func (v *verifier) compare() error {
-	for len(v.rest) > 0 && v.rest[0].Seq == v.report.Last {
-		w := v.rest[0]
-		v.rest = v.rest[1:]
+	for len(v.pending) > 0 && v.pending[0].Seq == v.report.Last {
+		w := v.pending[0]
+		v.pending = v.pending[1:]
 		if w.Hash != v.report.Hash {
-			return broken(w.Seq, "%s kept another hash for it at %s: it, or a line after %d, was rewritten", w.Anchor, stamp(w.At), v.fitting)
+			return broken(w.Seq, "%s kept another hash for it at %s: it, or a line after %d, was rewritten", w.Anchor, stamp(w.At), v.lastMatch)
 		}
-		v.fitting = w.Seq
+		v.lastMatch = w.Seq
 		c := v.report.Covered
 		if c == nil {
 			c = &Coverage{Since: w.At}
@@ -169,10 +169,10 @@ func (v *verifier) compare() error {
 }
 
 func (v *verifier) end() error {
-	if len(v.rest) == 0 {
+	if len(v.pending) == 0 {
 		return nil
 	}
-	w := v.rest[0]
+	w := v.pending[0]
 	return broken(v.report.Last+1, "it is missing at the end: %s kept line %d at %s", w.Anchor, w.Seq, stamp(w.At))
 }
 

@@ -1,6 +1,6 @@
-// Package anchor brings the head of the ledger to places that the portal's database does not reach: a ConfigMap of the
-// host cluster, a file, a webhook. It owns when that happens and that a head which does not fit is never written over.
-// It reads the ledger and changes nothing in it.
+// Package anchor stores heads of the ledger outside the portal's database: in a ConfigMap of the host cluster, a file, or a
+// webhook. It decides when heads are stored, and never overwrites a head that contradicts the ledger. It reads the ledger and
+// never changes it.
 package anchor
 
 import (
@@ -13,25 +13,25 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Anchor keeps heads.
+// Anchor stores heads.
 type Anchor interface {
-	// Name tells people where the heads are.
+	// Name returns a description of the place for messages.
 	Name() string
-	// Keep a head; when it returns, the head is durable.
+	// Keep stores a head. When it returns nil, the head is durable.
 	Keep(ctx context.Context, h ledger.Head) error
-	// Heads that are kept, oldest first; none: nothing was kept yet, or the place can only be written to.
+	// Heads returns the stored heads, oldest first; none if nothing was stored yet or the place cannot be read.
 	Heads(ctx context.Context) ([]ledger.Head, error)
 }
 
-// ErrMismatch means that the ledger and an anchor contradict each other.
+// ErrMismatch means that the ledger contradicts an anchored head.
 var ErrMismatch = errors.New("the ledger is not the one that was anchored")
 
 const (
-	timeout    = 10 * time.Second // of one anchor in one round
-	endTimeout = 5 * time.Second  // of the round at the shutdown
+	timeout    = 10 * time.Second // for one anchor in one round
+	endTimeout = 5 * time.Second  // for the round at shutdown
 )
 
-// Keeper anchors the head now and then. Several replicas may do so beside each other.
+// Keeper anchors the head of the ledger at regular intervals. Several replicas may run one each.
 type Keeper struct {
 	Ledger  ledger.Reader
 	Anchors []Anchor
@@ -42,24 +42,25 @@ type Keeper struct {
 	sent map[string]ledger.Head
 }
 
-// Run until the context ends, and once more then, so that what was decided last is anchored, too.
+// Run anchors the head at every interval until the context ends, and then once more, so that the last decisions are anchored as
+// well.
 func (k *Keeper) Run(ctx context.Context) {
 	t := time.NewTicker(k.Every)
 	defer t.Stop()
 	for {
-		_ = k.Round(ctx) // it logs what went wrong
+		_ = k.Round(ctx) // Round has logged the errors
 		select {
 		case <-ctx.Done():
 			end, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
 			defer cancel()
-			_ = k.Round(end) // it logs what went wrong
+			_ = k.Round(end) // Round has logged the errors
 			return
 		case <-t.C:
 		}
 	}
 }
 
-// Round brings the present head to each anchor; a failing one holds up no other. Problems are logged and returned.
+// Round stores the current head in each anchor. An anchor that fails does not prevent the others. Errors are logged and returned.
 func (k *Keeper) Round(ctx context.Context) error {
 	var problems []error
 	for _, a := range k.Anchors {
@@ -70,7 +71,7 @@ func (k *Keeper) Round(ctx context.Context) error {
 		case errors.Is(err, ErrMismatch):
 			k.Log.Error("the ledger was changed: run kubectl acp ledger verify; this anchor is left as it is", "anchor", a.Name(), "error", err)
 		default:
-			k.Log.Warn("the ledger's head could not be anchored; it is tried again", "anchor", a.Name(), "error", err)
+			k.Log.Warn("the ledger's head could not be anchored; the next round tries again", "anchor", a.Name(), "error", err)
 		}
 		problems = append(problems, fmt.Errorf("%s: %w", a.Name(), err))
 	}
@@ -80,7 +81,7 @@ func (k *Keeper) Round(ctx context.Context) error {
 func (k *Keeper) keep(ctx context.Context, a Anchor) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	// The anchor is read before the ledger: what another replica anchored is in the ledger by then.
+	// The anchor is read before the ledger, so that the ledger already contains what another replica has anchored.
 	kept, err := a.Heads(ctx)
 	if err != nil {
 		return err
@@ -119,8 +120,8 @@ func (k *Keeper) keep(ctx context.Context, a Anchor) error {
 	return nil
 }
 
-// Witnesses are the heads that all anchors keep, for ledger.Check. An anchor that cannot be read is in the error, and
-// the others' heads are returned beside it.
+// Witnesses returns the heads of all anchors, for ledger.Check. If an anchor cannot be read, the error says so, and the heads of
+// the others are still returned.
 func Witnesses(ctx context.Context, anchors []Anchor) ([]ledger.Witness, error) {
 	var out []ledger.Witness
 	var problems []error

@@ -27,13 +27,13 @@ import (
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// book is a ledger in memory.
-type book struct {
+// memoryLedger is a ledger.Reader in memory.
+type memoryLedger struct {
 	lines []ledger.Line
 	err   error
 }
 
-func (b *book) write(t *testing.T, actor string, n int) {
+func (b *memoryLedger) write(t *testing.T, actor string, n int) {
 	t.Helper()
 	for range n {
 		last := ledger.Line{Hash: ledger.Genesis}
@@ -48,11 +48,11 @@ func (b *book) write(t *testing.T, actor string, n int) {
 	}
 }
 
-func (b *book) List(context.Context, ledger.Filter) ([]ledger.Line, int64, error) {
-	return nil, 0, errors.New("nobody lists here")
+func (b *memoryLedger) List(context.Context, ledger.Filter) ([]ledger.Line, int64, error) {
+	return nil, 0, errors.New("List is not used")
 }
 
-func (b *book) Lines(_ context.Context, from int64) iter.Seq2[ledger.Line, error] {
+func (b *memoryLedger) Lines(_ context.Context, from int64) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
 		for _, l := range b.lines[from-1:] {
 			if !yield(l, nil) {
@@ -62,28 +62,28 @@ func (b *book) Lines(_ context.Context, from int64) iter.Seq2[ledger.Line, error
 	}
 }
 
-func (b *book) Line(_ context.Context, seq int64) (ledger.Line, bool, error) {
+func (b *memoryLedger) Line(_ context.Context, seq int64) (ledger.Line, bool, error) {
 	if seq > int64(len(b.lines)) {
 		return ledger.Line{}, false, b.err
 	}
 	return b.lines[seq-1], true, b.err
 }
 
-func (b *book) Last(context.Context) (ledger.Line, bool, error) {
+func (b *memoryLedger) Last(context.Context) (ledger.Line, bool, error) {
 	if len(b.lines) == 0 {
 		return ledger.Line{}, false, b.err
 	}
 	return b.lines[len(b.lines)-1], true, b.err
 }
 
-func keeper(b *book, log io.Writer, anchors ...Anchor) *Keeper {
+func keeper(b *memoryLedger, log io.Writer, anchors ...Anchor) *Keeper {
 	at := start
 	return &Keeper{Ledger: b, Anchors: anchors, Every: time.Hour, Log: slog.New(slog.NewTextHandler(log, nil)),
 		Now: func() time.Time { at = at.Add(time.Minute); return at }}
 }
 
-// check verifies the book with all that the anchors kept.
-func check(t *testing.T, b *book, anchors ...Anchor) (ledger.Report, error) {
+// check verifies the ledger against the heads of the anchors.
+func check(t *testing.T, b *memoryLedger, anchors ...Anchor) (ledger.Report, error) {
 	t.Helper()
 	w, err := Witnesses(t.Context(), anchors)
 	if err != nil {
@@ -99,9 +99,9 @@ func seqs(heads []ledger.Head) (out []int64) {
 	return out
 }
 
-// story is what every anchor that can be read has to do.
+// story tests what every readable anchor must do.
 func story(t *testing.T, a Anchor) {
-	b := &book{}
+	b := &memoryLedger{}
 	k := keeper(b, io.Discard, a)
 	round := func() {
 		t.Helper()
@@ -111,43 +111,43 @@ func story(t *testing.T, a Anchor) {
 	}
 	round()
 	if heads, err := a.Heads(t.Context()); err != nil || len(heads) != 0 {
-		t.Fatalf("an empty ledger has no head: %v %v", heads, err)
+		t.Fatalf("heads of an empty ledger: got %v %v, want none", heads, err)
 	}
 	b.write(t, "bob", 3)
 	round()
-	round() // nothing new
+	round() // nothing has changed
 	b.write(t, "bob", 2)
-	// Another replica that remembers nothing goes on.
+	// Another replica, without state in memory, continues.
 	k = keeper(b, io.Discard, a)
 	round()
 	heads, err := a.Heads(t.Context())
 	if d := cmp.Diff([]int64{3, 5}, seqs(heads)); err != nil || d != "" {
-		t.Fatalf("a head for each change: %v %s", err, d)
+		t.Fatalf("heads after each change: got error %v, diff %s", err, d)
 	}
 	r, err := check(t, b, a)
 	if err != nil || r.Covered == nil || r.Covered.Line != 5 || !r.Covered.Since.Equal(heads[0].At) {
-		t.Errorf("covered since the first head: %+v %v", r.Covered, err)
+		t.Errorf("coverage since the first head: got %+v %v", r.Covered, err)
 	}
-	// Who owns the database makes another chain that fits itself.
+	// An attacker who controls the database writes another consistent chain.
 	whole := b.lines
 	b.lines = slices.Clone(whole[:1])
 	b.write(t, "mallory", 9)
 	if _, _, err := ledger.Verify(b.Lines(t.Context(), 1)); err != nil {
-		t.Fatalf("the forged chain fits itself: %v", err)
+		t.Fatalf("Verify of the forged chain: got %v, want no error", err)
 	}
 	var broken *ledger.BrokenError
 	if _, err := check(t, b, a); !errors.As(err, &broken) || broken.Seq != 3 {
-		t.Errorf("the anchor knows it: %v", err)
+		t.Errorf("Check of the forged chain against the anchor: got %v", err)
 	}
 	if err := k.Round(t.Context()); !errors.Is(err, ErrMismatch) {
-		t.Errorf("the keeper sees it: %v", err)
+		t.Errorf("Round with the forged chain: got %v", err)
 	}
 	b.lines = whole[:4]
 	if err := k.Round(t.Context()); !errors.Is(err, ErrMismatch) {
-		t.Errorf("and a tail that is gone: %v", err)
+		t.Errorf("Round with missing lines: got %v", err)
 	}
 	if after, err := a.Heads(t.Context()); err != nil || cmp.Diff(heads, after) != "" {
-		t.Errorf("an anchor that does not fit is left as it is: %v %v", after, err)
+		t.Errorf("the anchor was changed after a mismatch: got %v %v", after, err)
 	}
 }
 
@@ -155,7 +155,7 @@ func TestFile(t *testing.T) {
 	file := &File{Path: filepath.Join(t.TempDir(), "heads.jsonl")}
 	story(t, file)
 	if st, err := os.Stat(file.Path); err != nil || st.Mode().Perm() != 0o600 {
-		t.Errorf("only the portal writes it: %v %v", st.Mode(), err)
+		t.Errorf("got mode %v %v, want access for the owner only", st.Mode(), err)
 	}
 	f, err := os.OpenFile(file.Path, os.O_APPEND|os.O_WRONLY, 0)
 	if err != nil {
@@ -168,15 +168,15 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := file.Keep(t.Context(), ledger.Head{Seq: 6}); err == nil || !strings.Contains(err.Error(), "not whole") {
-		t.Errorf("nothing is appended to half a line: %v", err)
+		t.Errorf("Keep after an incomplete line: got %v", err)
 	}
 	var form *ledger.FormatError
 	if _, err := file.Heads(t.Context()); !errors.As(err, &form) || form.Line != 3 {
-		t.Errorf("half a line is named: %v", err)
+		t.Errorf("Heads with an incomplete line: got %v", err)
 	}
 	lost := &File{Path: filepath.Join(t.TempDir(), "no", "heads.jsonl")}
 	if err := lost.Keep(t.Context(), ledger.Head{Seq: 1}); err == nil {
-		t.Error("a missing folder is an error")
+		t.Error("Keep in a missing directory succeeded")
 	}
 }
 
@@ -213,51 +213,51 @@ func TestWebhook(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := &Webhook{Target: &webhooksender.Target{URL: u, KeyFile: file, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}}
-	b := &book{}
+	b := &memoryLedger{}
 	b.write(t, "bob", 2)
 	var log bytes.Buffer
 	k := keeper(b, &log, a)
 
 	answer = http.StatusInternalServerError
 	if err := k.Round(t.Context()); err == nil {
-		t.Error("a receiver that refuses has not kept it")
+		t.Error("Round succeeded although the receiver rejected the head")
 	}
 	answer = http.StatusNoContent
-	for range 2 { // the second has nothing new
+	for range 2 { // the second round has nothing new
 		if err := k.Round(t.Context()); err != nil {
 			t.Error(err)
 		}
 	}
 	first, again := <-posts, <-posts
 	if first.id != again.id || len(posts) != 0 {
-		t.Errorf("a head that is posted again has its id: %s %s, and %d more", first.id, again.id, len(posts))
+		t.Errorf("a retried head must have the same ID: got %s and %s, and %d further posts", first.id, again.id, len(posts))
 	}
 	var got struct {
 		Type string
 		Head ledger.Head
 	}
 	if err := json.Unmarshal(again.body, &got); err != nil || got.Type != "ledger.head" || got.Head.Seq != 2 || got.Head.Hash != b.lines[1].Hash {
-		t.Errorf("the head: %s %v", again.body, err)
+		t.Errorf("posted head: got %s %v", again.body, err)
 	}
 	b.lines = b.lines[:1]
 	if err := k.Round(t.Context()); !errors.Is(err, ErrMismatch) || !strings.Contains(log.String(), "level=ERROR") {
-		t.Errorf("what was posted is remembered: %v %s", err, log.String())
+		t.Errorf("Round must detect a change of the posted line: got %v, log %s", err, log.String())
 	}
 }
 
-func TestOneFailingAnchorHoldsUpNoOther(t *testing.T) {
-	b := &book{}
+func TestFailingAnchorDoesNotDelayOthers(t *testing.T) {
+	b := &memoryLedger{}
 	b.write(t, "bob", 1)
 	good := &File{Path: filepath.Join(t.TempDir(), "heads.jsonl")}
 	bad := &File{Path: filepath.Join(t.TempDir(), "no", "heads.jsonl")}
 	ctx, cancel := context.WithCancel(t.Context())
-	cancel() // the round at the shutdown has time of its own
+	cancel() // the round at shutdown has a timeout of its own
 	keeper(b, io.Discard, bad, good).Run(ctx)
 	if heads, err := good.Heads(t.Context()); err != nil || len(heads) != 1 {
-		t.Errorf("kept at the shutdown: %v %v", heads, err)
+		t.Errorf("heads after shutdown: got %v %v", heads, err)
 	}
 	if _, err := Witnesses(t.Context(), []Anchor{&File{Path: t.TempDir()}, good}); err == nil {
-		t.Error("an anchor that cannot be read is told")
+		t.Error("Witnesses returned no error for an unreadable anchor")
 	}
 }
 
@@ -266,11 +266,11 @@ func TestThinnedKeepsTheEndsAndTheOrder(t *testing.T) {
 	for i := range 20 * maxHeads {
 		kept = thinned(append(kept, ledger.Head{Seq: int64(i + 1), Hash: fmt.Sprint(i)}))
 		if len(kept) > maxHeads || kept[0].Seq != 1 || kept[len(kept)-1].Seq != int64(i+1) {
-			t.Fatalf("after %d: %d heads from %d to %d", i+1, len(kept), kept[0].Seq, kept[len(kept)-1].Seq)
+			t.Fatalf("after %d heads: got %d heads from %d to %d", i+1, len(kept), kept[0].Seq, kept[len(kept)-1].Seq)
 		}
 	}
 	if !slices.IsSortedFunc(kept, func(a, b ledger.Head) int { return int(a.Seq - b.Seq) }) {
-		t.Error("the order is kept")
+		t.Error("thinned changed the order")
 	}
 }
 
@@ -281,11 +281,11 @@ func TestParse(t *testing.T) {
 	}
 	got, err := Parse([]string{"configmap", "none", "file:/a:b", "webhook:https://hooks.example.com/x?a=b,c," + good}, nil, "")
 	if err != nil || len(got) != 3 || got[1].Name() != "file /a:b" || got[2].Name() != "webhook hooks.example.com" {
-		t.Errorf("%v %v", got, err)
+		t.Errorf("Parse: got %v %v", got, err)
 	}
 	for _, bad := range []string{"", "file:", "file", "webhook:https://hooks.example.com", "webhook:http://hooks.example.com," + good, "webhook:https://h.example.com,missing", "etcd"} {
 		if _, err := Parse([]string{bad}, nil, ""); err == nil {
-			t.Errorf("%q is refused", bad)
+			t.Errorf("Parse(%q) succeeded, want an error", bad)
 		}
 	}
 }

@@ -15,24 +15,25 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Where the ConfigMap is unless the portal says otherwise. deploy/rbac/host/portal.yaml lets the portal update this one and no other.
+// ConfigMapNamespace is the default namespace of the ConfigMap, and ConfigMapName its name. deploy/rbac/host/portal.yaml allows
+// the portal to update this one only.
 const (
 	ConfigMapNamespace = "acp-system"
 	ConfigMapName      = "acp-ledger-anchor"
 	configMapKey       = "heads.jsonl"
 )
 
-// A ConfigMap holds a megabyte; this many heads are some 70 kB.
+// maxHeads bounds the heads, about 70 kB; a ConfigMap can hold a megabyte.
 const (
 	maxHeads     = 500
 	maxConflicts = 5
 )
 
-// ConfigMap keeps heads in the host cluster, in the form of an anchor file. When they are many, every second of the
-// older ones goes; the first and the newest stay.
+// ConfigMap stores heads in the host cluster, in the format of an anchor file. If there are too many, every second one of the
+// older half is removed; the first and the newest always stay.
 type ConfigMap struct {
 	Client typedcorev1.ConfigMapsGetter
-	// Namespace of the ConfigMap; empty: ConfigMapNamespace.
+	// Namespace is the namespace of the ConfigMap. Default: ConfigMapNamespace.
 	Namespace string
 }
 
@@ -41,7 +42,7 @@ func (c *ConfigMap) namespace() string { return cmp.Or(c.Namespace, ConfigMapNam
 // Name implements Anchor.
 func (c *ConfigMap) Name() string { return "ConfigMap " + c.namespace() + "/" + ConfigMapName }
 
-// Keep implements Anchor. The resource version makes sure that no head of another replica is lost.
+// Keep implements Anchor. Optimistic locking by the resource version prevents the loss of other replicas' heads.
 func (c *ConfigMap) Keep(ctx context.Context, h ledger.Head) error {
 	api := c.Client.ConfigMaps(c.namespace())
 	for range maxConflicts {

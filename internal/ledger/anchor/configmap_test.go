@@ -26,7 +26,7 @@ const (
 	portalUser  = "system:serviceaccount:" + ConfigMapNamespace + ":acp-portal"
 )
 
-// TestConfigMap uses a real API server, and the role that deploy/ gives the portal.
+// TestConfigMap uses a real API server and the role that deploy/ gives the portal.
 func TestConfigMap(t *testing.T) {
 	server := testenv.Start(t, testenv.Options{Tokens: map[string]string{portalToken: portalUser}})
 	admin, err := client.New(server.Config, client.Options{})
@@ -46,13 +46,13 @@ func TestConfigMap(t *testing.T) {
 	story(t, &ConfigMap{Client: api})
 
 	if _, err := api.ConfigMaps(ConfigMapNamespace).List(t.Context(), metav1.ListOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the portal sees no other ConfigMap: %v", err)
+		t.Errorf("Get of another ConfigMap: got %v, want forbidden", err)
 	}
 	if err := api.ConfigMaps(ConfigMapNamespace).Delete(t.Context(), ConfigMapName, metav1.DeleteOptions{}); !apierrors.IsForbidden(err) {
-		t.Errorf("the portal cannot delete what it anchored: %v", err)
+		t.Errorf("Delete of the ConfigMap: got %v, want forbidden", err)
 	}
-	// Replicas at the same instant: no head is lost, and none is older than the one before it.
-	b := &book{}
+	// Concurrent replicas lose no head and write none that is older than the previous one.
+	b := &memoryLedger{}
 	heads, err := (&ConfigMap{Client: api}).Heads(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -69,16 +69,16 @@ func TestConfigMap(t *testing.T) {
 	}
 	all.Wait()
 	if _, err := check(t, b, &ConfigMap{Client: api}); err != nil {
-		t.Errorf("after four replicas: %v", err)
+		t.Errorf("after four replicas: got %v", err)
 	}
-	// Somebody wrote nonsense into it.
+	// The ConfigMap has invalid content.
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: ConfigMapName, Namespace: ConfigMapNamespace}, Data: map[string]string{configMapKey: "x\n"}}
 	if err := admin.Update(t.Context(), m); err != nil {
 		t.Fatal(err)
 	}
 	var form *ledger.FormatError
 	if err := keeper(b, io.Discard, &ConfigMap{Client: api}).Round(t.Context()); !errors.As(err, &form) {
-		t.Errorf("nonsense is told, not written over: %v", err)
+		t.Errorf("Round with invalid content: got %v, want an error and no change", err)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// File appends heads to a file, one JSON document a line. On storage that can only be appended to, or that another
-// machine owns, who changes the database cannot change the file.
+// File appends heads to a file, one JSON document per line. On append-only storage, or storage of another machine, an attacker
+// who controls the database cannot change the file.
 type File struct{ Path string }
 
 // Name implements Anchor.
@@ -44,7 +44,7 @@ func (f *File) Keep(_ context.Context, h ledger.Head) (err error) {
 	return nil
 }
 
-// endsTorn tells that the last line was not written to its end: the machine stopped meanwhile.
+// endsTorn reports whether the last line is incomplete, because the machine stopped while it was written.
 func endsTorn(file *os.File) (bool, error) {
 	st, err := file.Stat()
 	if err != nil {
@@ -69,6 +69,6 @@ func (f *File) Heads(context.Context) ([]ledger.Head, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the anchor file: %w", err)
 	}
-	defer func() { _ = file.Close() }() // only read
+	defer func() { _ = file.Close() }() // the file was only read
 	return heads(file)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// line is a head as files and ConfigMaps hold it; ledger.ReadHeads reads it.
+// line returns a head as one line of an anchor file or ConfigMap, which ledger.ReadHeads reads.
 func line(h ledger.Head) (string, error) {
 	text, err := json.Marshal(h)
 	if err != nil {

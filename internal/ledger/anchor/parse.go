@@ -10,7 +10,8 @@ import (
 	"github.com/acp-io/acp/internal/webhooksender"
 )
 
-// Parse makes anchors of what an operator wrote: configmap, file:PATH, webhook:URL,KEYFILE, or none.
+// Parse creates anchors from their specifications: configmap, file:PATH, webhook:URL,KEYFILE, or none. The namespace is that of
+// the ConfigMap.
 func Parse(specs []string, cluster typedcorev1.ConfigMapsGetter, namespace string) ([]Anchor, error) {
 	var out []Anchor
 	for _, s := range specs {

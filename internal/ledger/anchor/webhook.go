@@ -9,8 +9,8 @@ import (
 	"github.com/acp-io/acp/internal/webhooksender"
 )
 
-// Webhook posts heads, signed. It can only be written to: the receiver keeps the heads, and whoever audits gives them
-// to kubectl acp ledger verify.
+// Webhook posts signed heads. It cannot be read: the receiver stores the heads, and an auditor passes them to kubectl acp ledger
+// verify.
 type Webhook struct{ Target *webhooksender.Target }
 
 // Name implements Anchor.
@@ -25,7 +25,7 @@ func (w *Webhook) Keep(ctx context.Context, h ledger.Head) error {
 	if err != nil {
 		return fmt.Errorf("encode the head: %w", err)
 	}
-	// The same head has the same id from every replica.
+	// The same head has the same ID from every replica.
 	return w.Target.Post(ctx, fmt.Sprintf("ledger-%d-%.16s", h.Seq, h.Hash), body)
 }
 

@@ -8,11 +8,11 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// recent bounds how far back AppendOnce looks: an object that had so many lines of one action since is not told again.
+// recent is the number of lines of the same object and action that AppendOnce compares. An older identical entry is not detected.
 const recent = 200
 
-// AppendOnce is Append of what may be told more than once, and by several portals: an entry is left out when one of its
-// object and action is there already whose detail of that key is the same.
+// AppendOnce appends an entry that several portals may report, several times: it omits the entry if a recent one with the same
+// object and action has the same value of the detail named by key.
 func AppendOnce(tx *gorm.DB, key string, e ledger.Entry) error {
 	if err := Lock(tx); err != nil {
 		return err

@@ -17,7 +17,7 @@ func TestAppendOnce(t *testing.T) {
 			return ledger.Entry{At: start, Action: "member.drifted", Object: object, Details: map[string]string{"event": event}}
 		}
 		var telling sync.WaitGroup
-		for range 4 { // portals
+		for range 4 { // concurrent portals
 			telling.Go(func() {
 				for _, e := range []ledger.Entry{entry("bobs", "1"), entry("bobs", "2"), entry("alices", "1"), entry("bobs", "1")} {
 					if err := db.Write(t.Context(), func(tx *gorm.DB) error { return AppendOnce(tx, "event", e) }); err != nil {
@@ -29,7 +29,7 @@ func TestAppendOnce(t *testing.T) {
 		telling.Wait()
 		lines, _, err := NewReader(db).List(t.Context(), ledger.Filter{})
 		if err != nil || len(lines) != 3 {
-			t.Errorf("%v, %d lines: %v", err, len(lines), lines)
+			t.Errorf("got error %v and %d lines: %v", err, len(lines), lines)
 		}
 	})
 }

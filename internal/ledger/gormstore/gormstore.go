@@ -1,5 +1,5 @@
-// Package gormstore keeps the ledger in SQL through gorm. It implements ledger.Reader, and Append for whoever changes
-// the truth in the same transaction. It judges nothing that it reads.
+// Package gormstore stores the ledger in SQL through gorm. It implements ledger.Reader, and Append, which writes lines in the
+// transaction of the change that they record. It does not verify what it reads.
 package gormstore
 
 import (
@@ -25,11 +25,11 @@ func (row) TableName() string { return "ledger" }
 
 func (r row) line() ledger.Line { return ledger.Line{Seq: r.Seq, Hash: r.Hash, Text: r.Text} }
 
-// Lock makes a transaction wait for the writers of lines, and those that come after it wait for its end.
+// Lock serializes transactions that write lines: it waits for the current one, and later ones wait for this one to end.
 func Lock(tx *gorm.DB) error { return database.Lock(tx, "ledger") }
 
-// Append writes what happened, in the transaction in which it happened. Writers go one after the other from here to
-// the end of their transactions, so append last.
+// Append writes entries in the transaction of the change that they record. It serializes writers from the call to the end of
+// their transactions, so call it last.
 func Append(tx *gorm.DB, entries ...ledger.Entry) error {
 	if len(entries) == 0 {
 		return nil
@@ -54,10 +54,10 @@ func Append(tx *gorm.DB, entries ...ledger.Entry) error {
 	return err
 }
 
-// Reader implements ledger.Reader.
+// Reader implements ledger.Reader on the database.
 type Reader struct{ db *database.DB }
 
-// NewReader reads the ledger of an open database.
+// NewReader returns a Reader for an open database.
 func NewReader(db *database.DB) *Reader { return &Reader{db} }
 
 // List implements ledger.Reader.
@@ -106,7 +106,7 @@ func second(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05") }
 
 var errEnough = errors.New("the caller has had enough")
 
-// Lines implements ledger.Reader. All lines are of one instant, however long the reading takes.
+// Lines implements ledger.Reader. All lines come from one snapshot, however long the iteration takes.
 func (r *Reader) Lines(ctx context.Context, from int64) iter.Seq2[ledger.Line, error] {
 	return func(yield func(ledger.Line, error) bool) {
 		err := r.db.Read(ctx, func(tx *gorm.DB) error {
@@ -114,7 +114,7 @@ func (r *Reader) Lines(ctx context.Context, from int64) iter.Seq2[ledger.Line, e
 			if err != nil {
 				return err
 			}
-			defer func() { _ = rows.Close() }() // reading is over, and its error is in rows.Err
+			defer func() { _ = rows.Close() }() // the rows have been read; errors are in rows.Err
 			for rows.Next() {
 				var l ledger.Line
 				if err := rows.Scan(&l.Seq, &l.Text, &l.Hash); err != nil {

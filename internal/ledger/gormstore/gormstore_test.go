@@ -39,7 +39,7 @@ func TestList(t *testing.T) {
 		db := databasetest.Open(t, dsn)
 		r := NewReader(db)
 		if _, ok, err := r.Last(t.Context()); ok || err != nil {
-			t.Errorf("an empty ledger: %v %v", ok, err)
+			t.Errorf("Last of an empty ledger: got %v %v", ok, err)
 		}
 		for i, e := range []ledger.Entry{
 			{Actor: "ann", Action: "ticket.submitted", Object: "T-1"},
@@ -71,30 +71,30 @@ func TestList(t *testing.T) {
 		} {
 			lines, next, err := r.List(t.Context(), tc.f)
 			if d := cmp.Diff(tc.want, seqs(lines)); err != nil || d != "" || next != tc.next {
-				t.Errorf("%s: %s: next %d, %v %s", name, tc.reason, next, err, d)
+				t.Errorf("%s: %s: got next %d, error %v, diff %s", name, tc.reason, next, err, d)
 			}
 		}
 		if l, ok, err := r.Line(t.Context(), 2); err != nil || !ok || l.Seq != 2 {
-			t.Errorf("a line by its number: %+v %v", l, err)
+			t.Errorf("Line: got %+v %v", l, err)
 		} else if e, err := l.Entry(); err != nil || e.Details["comment"] != `it's "fine" ' OR 1=1 --` {
-			t.Errorf("its entry: %+v %v", e, err)
+			t.Errorf("Entry: got %+v %v", e, err)
 		}
 		if _, ok, err := r.Line(t.Context(), 6); ok || err != nil {
-			t.Errorf("no such line: %v %v", ok, err)
+			t.Errorf("Line with an unknown number: got %v %v", ok, err)
 		}
 		if rep, err := ledger.Check(r.Lines(t.Context(), 4), 4, nil); err != nil || rep.Last != 5 {
-			t.Errorf("from a line on: %+v %v", rep, err)
+			t.Errorf("Check from a later line: got %+v %v", rep, err)
 		}
 		for _, err := range r.Lines(t.Context(), 1) {
 			if err != nil {
 				t.Error(err)
 			}
-			break // a reader that stops early leaves nothing open
+			break // stopping early must not leave the rows open
 		}
 	})
 }
 
-func TestTamperingIsFoundAtItsLine(t *testing.T) {
+func TestTamperingIsReportedAtItsLine(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		db := databasetest.Open(t, dsn)
 		r := NewReader(db)
@@ -119,12 +119,12 @@ func TestTamperingIsFoundAtItsLine(t *testing.T) {
 			}
 		}
 		if lines, _, err := r.List(t.Context(), ledger.Filter{Actor: "eve"}); err != nil || len(lines) != 1 {
-			t.Errorf("pages select by what the text says: %v %v", lines, err)
+			t.Errorf("List must filter by the content of the text: got %v %v", lines, err)
 		}
 	})
 }
 
-func TestReplicasWriteOneChain(t *testing.T) {
+func TestConcurrentWritersWriteOneChain(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		const replicas, each = 4, 15
 		var all sync.WaitGroup
@@ -143,7 +143,7 @@ func TestReplicasWriteOneChain(t *testing.T) {
 		}
 		all.Wait()
 		if n, _, err := ledger.Verify(NewReader(databasetest.Open(t, dsn)).Lines(t.Context(), 1)); err != nil || n != replicas*each*2 {
-			t.Errorf("%d lines, %v", n, err)
+			t.Errorf("got %d lines, %v", n, err)
 		}
 	})
 }
