@@ -39,7 +39,7 @@ func keeper(o options, config *rest.Config, lines ledger.Reader, log *slog.Logge
 	return &anchor.Keeper{Ledger: lines, Anchors: anchors, Every: o.ledgerAnchorEvery, Now: wallclock.Now, Log: log}, nil
 }
 
-// notifier is what tells people: one router, and a courier for each channel.
+// notifier returns the functions that process notifications: one router, and a dispatcher for each channel.
 func notifier(store notify.Store, tickets approval.Store, company func() *catalog.Catalog, channels *setup.Channels, portal *url.URL, replica string, arrived func(person string), log *slog.Logger) []func(context.Context) {
 	delegation := func(ctx context.Context, id int64) (approval.Delegation, error) {
 		all, err := tickets.Delegations(ctx, approval.DelegationFilter{Before: id + 1, Limit: 1})
@@ -54,19 +54,19 @@ func notifier(store notify.Store, tickets approval.Store, company func() *catalo
 	people := func(ctx context.Context) (notify.People, error) {
 		now := wallclock.Now()
 		active, err := tickets.Delegations(ctx, approval.DelegationFilter{ActiveAt: now})
-		return notify.Company{Catalog: company(), Delegations: active, Now: now}, err
+		return notify.Directory{Catalog: company(), Delegations: active, Now: now}, err
 	}
 	router := notify.NewRouter(notify.RouterConfig{Store: store, Ticket: tickets.Get, Delegation: delegation, People: people, Channels: channels.People,
 		Broadcasts: channels.Broadcasts, OnInbox: arrived, Now: wallclock.Now, Log: log, Poll: notifyEvery, Keep: notifyKeep,
 		Gone: func(err error) bool { return approval.CodeOf(err) == approval.CodeNotFound }})
 	run := []func(context.Context){router.Run}
 	for name, sender := range channels.Senders {
-		courier := notify.NewCourier(notify.CourierConfig{Name: replica, Channel: name, Sender: sender, Store: store, Writer: &notify.Writer{Portal: portal},
+		dispatcher := notify.NewDispatcher(notify.DispatcherConfig{Name: replica, Channel: name, Sender: sender, Store: store, Renderer: &notify.Renderer{Portal: portal},
 			Recipient: func(person string) (notify.Recipient, bool) {
-				return notify.Company{Catalog: company()}.Recipient(person)
+				return notify.Directory{Catalog: company()}.Recipient(person)
 			},
 			Now: wallclock.Now, Log: log, Poll: notifyEvery, Lease: notifyLease})
-		run = append(run, courier.Run)
+		run = append(run, dispatcher.Run)
 	}
 	return run
 }

@@ -24,8 +24,8 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 	notifystore "github.com/acp-io/acp/internal/notify/gormstore"
-	"github.com/acp-io/acp/internal/notify/hook"
 	"github.com/acp-io/acp/internal/notify/setup"
+	"github.com/acp-io/acp/internal/notify/webhook"
 )
 
 // Two portals on one PostgreSQL tell of each change once, and anchor the ledger.
@@ -34,7 +34,7 @@ func TestReplicasTellOnce(t *testing.T) {
 	var mu sync.Mutex
 	got, withdrawn, all := map[string]int{}, 0, make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-		var b hook.Body
+		var b webhook.Body
 		if err := json.NewDecoder(r.Body).Decode(&b); err != nil {
 			t.Error(err)
 		}

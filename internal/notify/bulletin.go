@@ -6,23 +6,24 @@ import (
 	"time"
 )
 
-// Bulletin is something that happened to a resource without a ticket: an announcement, a temporary audit, a stop. Who
-// did it decides whom it concerns, because only then it is known who was seen there.
+// Bulletin reports a change of a resource without a ticket: an announcement, a temporary audit, or a stopped rollout. The author
+// of the bulletin lists the recipients, because only the rollout knows who was observed using the resource.
 type Bulletin struct {
-	Event string    `json:"event"` // unique: the same event is told once
+	Event string    `json:"event"` // unique: a repeated event is notified once
 	At    time.Time `json:"at"`
 	Facts Facts     `json:"facts"`
-	// People who are told, each with what of it is his.
+	// People are the recipients, each with the items that concern them.
 	People map[string][]About `json:"people"`
 }
 
-// ForBulletin tells everybody concerned but the one who did it. The first message is for receivers that are nobody's own.
-func ForBulletin(b Bulletin, people People) []Message {
+// MessagesForBulletin returns a message for each recipient except the actor. The first message has no person; it is for webhooks
+// and channels.
+func MessagesForBulletin(b Bulletin, people People) []Message {
 	if b.Facts.ActorID != "" {
 		b.Facts.Actor = people.Name(b.Facts.ActorID)
 	}
 	all := b.Facts
-	all.Told = map[string]Kind{}
+	all.Recipients = map[string]Kind{}
 	var out []Message
 	for _, p := range slices.Sorted(maps.Keys(b.People)) {
 		if p == b.Facts.ActorID {
@@ -33,7 +34,7 @@ func ForBulletin(b Bulletin, people People) []Message {
 			f.Items = own
 		}
 		f.clean()
-		all.Told[p] = KindRollout
+		all.Recipients[p] = KindRollout
 		out = append(out, Message{Person: p, Event: b.Event, Kind: KindRollout, At: b.At, Facts: f})
 	}
 	all.clean()

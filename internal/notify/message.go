@@ -1,6 +1,7 @@
-// Package notify owns what people are told about tickets, delegations and the rollout of resources: who is told what (For), in which words, and
-// when (Preferences); and how the outbox is worked off (Router, Courier). It decides nothing about tickets, and a
-// channel that is dead delays none. Senders are in the packages below it; notify/gormstore is the only gorm code for it.
+// Package notify defines the notifications about tickets, delegations and the rollout of resources: the recipients of an event
+// (MessagesForTicket), the texts, the time and channel (Preferences), and the processing of the outbox (Router, Dispatcher). It
+// does not change tickets, and a failing channel does not delay them. The senders are in packages below it; notify/gormstore is
+// the only gorm code for it.
 package notify
 
 import (
@@ -11,82 +12,83 @@ import (
 	"unicode"
 )
 
-// Kind is why somebody is told something; people choose by it.
+// Kind is the reason for a notification. People choose channels and times by kind.
 type Kind string
 
-// Kinds, the most urgent first: of one change a person is told the first that concerns him.
+// The kinds follow, most urgent first: of one change a person gets the most urgent kind that applies.
 const (
-	KindBreakGlass Kind = "break-glass"          // access is open before anybody approved it
-	KindVoided     Kind = "voided"               // the request grew: the approvals so far are void
-	KindEscalated  Kind = "escalated"            // nobody decided in time; now it waits for him, too
-	KindNeeded     Kind = "approval-needed"      // a step waits for his decision, or still does
-	KindFailed     Kind = "failed"               // what was approved is not in force
-	KindRollout    Kind = "rollout"              // a resource is being closed, or was opened for a time
-	KindDecided    Kind = "decided"              // his request was decided, or denied by time
-	KindEffective  Kind = "effective"            // what he asked for is in force everywhere
+	KindBreakGlass Kind = "break-glass"          // access is open before it was approved
+	KindVoided     Kind = "voided"               // the request now grants more: earlier approvals are void
+	KindEscalated  Kind = "escalated"            // the decision was not made in time and now waits for this person too
+	KindNeeded     Kind = "approval-needed"      // a step waits for this person's decision
+	KindFailed     Kind = "failed"               // an approved change could not be applied
+	KindRollout    Kind = "rollout"              // a resource will be enforced, or is temporarily open
+	KindDecided    Kind = "decided"              // the person's request was decided, or rejected by timeout
+	KindEffective  Kind = "effective"            // the person's request is effective in all members
 	KindRevoked    Kind = "revoked"              // access has ended: revoked or expired
 	KindExpires    Kind = "expires-soon"         // access ends soon
-	KindColleague  Kind = "decided-by-colleague" // it does not wait for him any more
-	KindComment    Kind = "comment"              // somebody wrote on the ticket
-	KindDelegation Kind = "delegation"           // somebody decides for somebody
+	KindColleague  Kind = "decided-by-colleague" // the person's decision is no longer needed
+	KindComment    Kind = "comment"              // a comment was added to the ticket
+	KindDelegation Kind = "delegation"           // a delegation began or ended
 )
 
-// Kinds in the order of their urgency.
+// Kinds returns all kinds, most urgent first.
 func Kinds() []Kind {
 	return []Kind{KindBreakGlass, KindVoided, KindEscalated, KindNeeded, KindFailed, KindRollout, KindDecided, KindEffective, KindRevoked, KindExpires,
 		KindColleague, KindComment, KindDelegation}
 }
 
-// Message is one thing that one person is told. Its words are found when it is shown or sent, in the language that the
-// person has then.
+// Message is one notification of one person. It is rendered when it is displayed or sent, in the language that the person uses at
+// that time.
 type Message struct {
-	Person string // person id; empty: for receivers that are nobody's own
-	Event  string // the same change has the same event; with the person and the channel it is unique
+	Person string // person ID; empty for messages to webhooks and channels
+	Event  string // identifies the change; with the person and the channel it is unique
 	Kind   Kind
 	At     time.Time
-	Ticket int64 // 0: about no ticket
+	Ticket int64 // 0 if it is not about a ticket
 	Facts  Facts
 }
 
-// Facts are what the words are made of. They hold what people wrote and the names of people and things, nothing that
-// opens anything.
+// Facts are the data from which a message is rendered. They contain texts of users and names of people and things, and no
+// secrets.
 type Facts struct {
-	Event      string    `json:"event"` // what happened, for example step-approved
+	Event      string    `json:"event"` // the event, for example step-approved
 	TicketKind string    `json:"ticketKind,omitempty"`
-	State      string    `json:"state,omitempty"` // the ticket's, after the change
-	Actor      string    `json:"actor,omitempty"` // names as people know them
+	State      string    `json:"state,omitempty"` // the ticket's state after the change
+	Actor      string    `json:"actor,omitempty"` // display name, as are ActorFor, Requester and For
 	ActorFor   string    `json:"actorFor,omitempty"`
 	Requester  string    `json:"requester,omitempty"`
-	For        string    `json:"for,omitempty"` // for whom the person who is told decides
+	For        string    `json:"for,omitempty"` // the person for whom the recipient decides
 	Step       string    `json:"step,omitempty"`
 	Reason     string    `json:"reason,omitempty"`
 	Comment    string    `json:"comment,omitempty"`
-	Items      []About   `json:"items,omitempty"` // at most MaxItems of those concerned
-	More       int       `json:"more,omitempty"`  // how many further ones
+	Items      []About   `json:"items,omitempty"` // at most MaxItems of the items concerned
+	More       int       `json:"more,omitempty"`  // number of further items
 	Until      time.Time `json:"until,omitzero"`
 	Begin      time.Time `json:"begin,omitzero"`
-	Count      int64     `json:"count,omitempty"`   // of refused connections
-	Cluster    string    `json:"cluster,omitempty"` // where they were
-	// Page of the portal that has the rest, below its address; empty: the ticket's or the delegations'.
+	Count      int64     `json:"count,omitempty"`   // number of refused connections
+	Cluster    string    `json:"cluster,omitempty"` // member in which they were refused
+	// Page is the path of the portal's page with the details; empty for the page of the ticket or of the delegations.
 	Page string `json:"page,omitempty"`
-	// The people's ids, for receivers that are programs.
+	// ActorID and RequesterID are person IDs, for receivers that are programs.
 	ActorID     string `json:"actorId,omitempty"`
 	RequesterID string `json:"requesterId,omitempty"`
-	// Told are the people who are told, and why; only in messages to no person.
-	Told map[string]Kind `json:"told,omitempty"`
+	// Recipients are the people who get a message about the change, with its kind. They are set only in messages without a
+	// person.
+	Recipients map[string]Kind `json:"told,omitempty"`
 }
 
-// About is one item of a ticket.
+// About describes one item of a ticket.
 type About struct {
 	Application string   `json:"application,omitempty"`
 	Resource    string   `json:"resource,omitempty"`
 	Actions     []string `json:"actions,omitempty"`
-	Object      string   `json:"object,omitempty"` // of a change: Kind/name
-	From        string   `json:"from,omitempty"`   // modes
+	Object      string   `json:"object,omitempty"` // of a change, in the form Kind/name
+	From        string   `json:"from,omitempty"`   // From and To are modes
 	To          string   `json:"to,omitempty"`
 }
 
-// Limits of a message: it is news, and the ticket has the rest.
+// MaxItems and maxText bound a message; the ticket has the complete data.
 const (
 	MaxItems = 10
 	maxText  = 500 // of a reason or a comment, in characters
@@ -108,8 +110,8 @@ func (a About) String() string {
 	return s
 }
 
-// Line makes text fit one line: what people wrote must not begin a new header, field or line. Characters that are not
-// printed, or that turn the direction of writing around, become spaces or go.
+// Line converts text to a single line, so that users' text cannot begin a new header, field or line. It replaces white space by
+// single spaces, and removes characters that are not printable or that change the direction of writing.
 func Line(s string) string {
 	s = strings.Map(func(r rune) rune {
 		switch {
@@ -123,7 +125,7 @@ func Line(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// cut shortens text to a number of characters.
+// cut shortens text to n characters.
 func cut(s string, n int) string {
 	r := []rune(s)
 	if len(r) <= n {
@@ -132,7 +134,7 @@ func cut(s string, n int) string {
 	return string(r[:n-1]) + "…"
 }
 
-// clean prepares facts for every channel at once.
+// clean makes the facts safe for every channel: single-line texts of bounded length, and at most MaxItems items.
 func (f *Facts) clean() {
 	for _, s := range []*string{&f.Actor, &f.ActorFor, &f.Requester, &f.For, &f.Step, &f.Reason, &f.Comment} {
 		*s = cut(Line(*s), maxText)

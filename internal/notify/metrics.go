@@ -9,19 +9,19 @@ import (
 )
 
 var (
-	descQueued  = prometheus.NewDesc("acp_notifications_queued", "Notifications on their way, digests that wait for the morning included.", []string{"channel"}, nil)
-	descOverdue = prometheus.NewDesc("acp_notifications_overdue_seconds", "How long the oldest of them has been due.", []string{"channel"}, nil)
-	descDead    = prometheus.NewDesc("acp_notifications_dead", "Notifications that were given up; their reasons are in the log and in the table notifications.", []string{"channel"}, nil)
-	descChanges = prometheus.NewDesc("acp_notifications_unrouted", "Changes of which it is not known yet who is told.", nil, nil)
+	descQueued  = prometheus.NewDesc("acp_notifications_queued", "Notifications that wait to be sent, including those that wait for a digest.", []string{"channel"}, nil)
+	descOverdue = prometheus.NewDesc("acp_notifications_overdue_seconds", "Time for which the oldest queued notification has been due.", []string{"channel"}, nil)
+	descDead    = prometheus.NewDesc("acp_notifications_dead", "Notifications that failed permanently; the reasons are in the log and in the table notifications.", []string{"channel"}, nil)
+	descChanges = prometheus.NewDesc("acp_notifications_unrouted", "Changes whose recipients are not determined yet.", nil, nil)
 )
 
-// countPatience is less than Prometheus waits for a scrape.
-const countPatience = 5 * time.Second
+// collectTimeout bounds the query of a scrape. It is shorter than Prometheus' own timeout.
+const collectTimeout = 5 * time.Second
 
-// Collector tells Prometheus what waits and what was given up. All fields are required.
+// Collector exports the sizes of the notification queues to Prometheus. All fields are required.
 type Collector struct {
 	Store interface {
-		Waiting(ctx context.Context) (channels []Waiting, changes int64, err error)
+		QueueStats(ctx context.Context) (channels []QueueStats, changes int64, err error)
 	}
 	Now func() time.Time
 	Log *slog.Logger
@@ -34,11 +34,11 @@ func (c *Collector) Describe(out chan<- *prometheus.Desc) {
 	}
 }
 
-// Collect implements prometheus.Collector. When the store is away these metrics are absent, and the others are not.
+// Collect implements prometheus.Collector. If the store is unavailable, only these metrics are absent.
 func (c *Collector) Collect(out chan<- prometheus.Metric) {
-	ctx, cancel := context.WithTimeout(context.Background(), countPatience)
+	ctx, cancel := context.WithTimeout(context.Background(), collectTimeout)
 	defer cancel()
-	channels, changes, err := c.Store.Waiting(ctx)
+	channels, changes, err := c.Store.QueueStats(ctx)
 	if err != nil {
 		c.Log.Warn("notifications could not be counted", "error", err)
 		return

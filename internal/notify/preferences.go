@@ -6,89 +6,89 @@ import (
 	"time"
 )
 
-// Channel is a way to tell people. Receivers that the operator configured have the channel "webhook:NAME" or
-// "slack:NAME" and no person.
+// Channel identifies a way of delivery. Channels that the operator configured are named "webhook:NAME" or "slack:NAME" and have
+// no person.
 type Channel string
 
-// Channels of people.
+// These are the channels of people.
 const (
-	ChannelInbox Channel = "inbox" // in the portal; always there, always at once
+	ChannelInbox Channel = "inbox" // in the portal; always on, and always immediate
 	ChannelMail  Channel = "mail"
 	ChannelSlack Channel = "slack"
 )
 
-// When somebody is told.
-type When string
+// Timing determines when a person is notified.
+type Timing string
 
-// Choices.
+// These are the possible timings.
 const (
-	Now    When = "at-once"
-	Digest When = "digest" // once a day, in the person's morning
-	Off    When = "off"
+	Immediately Timing = "at-once"
+	Digest      Timing = "digest" // once a day, at the person's digest hour
+	Off         Timing = "off"
 )
 
-// Languages that messages are written in.
+// These are the languages of messages.
 const (
 	English = "en"
 	Chinese = "zh"
 )
 
-// Preferences of a person; the zero value has the defaults.
+// Preferences are a person's choices. The zero value means the defaults.
 type Preferences struct {
-	Language   string                    `json:"language,omitempty"`   // en, zh
-	TimeZone   string                    `json:"timeZone,omitempty"`   // an IANA name, as Asia/Shanghai
-	DigestHour *int                      `json:"digestHour,omitempty"` // the hour of the digest, 0 to 23; nil: DefaultDigestHour
-	Choices    map[Channel]map[Kind]When `json:"choices,omitempty"`    // what differs from the defaults
+	Language   string                      `json:"language,omitempty"`   // en or zh
+	TimeZone   string                      `json:"timeZone,omitempty"`   // IANA name, for example Asia/Shanghai
+	DigestHour *int                        `json:"digestHour,omitempty"` // hour of the digest, 0 to 23; nil means DefaultDigestHour
+	Choices    map[Channel]map[Kind]Timing `json:"choices,omitempty"`    // differences from the defaults
 }
 
-// DefaultDigestHour is the hour of a digest.
+// DefaultDigestHour is the default hour of a digest, in the person's time zone.
 const DefaultDigestHour = 9
 
-// presets say what happens when a person chose nothing. What waits for somebody, or is dangerous, comes at once; what
-// merely is good to know, in the digest. Slack is for what cannot wait.
-var presets = map[Channel]map[Kind]When{
+// defaultChoices are the timings of people without preferences. Dangerous events and pending decisions are notified immediately,
+// informative ones in the digest. Slack is used for urgent kinds only.
+var defaultChoices = map[Channel]map[Kind]Timing{
 	ChannelMail: {
-		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindNeeded: Now, KindFailed: Now, KindRollout: Now, KindDecided: Now,
-		KindEffective: Now, KindRevoked: Now, KindExpires: Now, KindColleague: Digest, KindComment: Now, KindDelegation: Now,
+		KindBreakGlass: Immediately, KindVoided: Immediately, KindEscalated: Immediately, KindNeeded: Immediately, KindFailed: Immediately, KindRollout: Immediately, KindDecided: Immediately,
+		KindEffective: Immediately, KindRevoked: Immediately, KindExpires: Immediately, KindColleague: Digest, KindComment: Immediately, KindDelegation: Immediately,
 	},
 	ChannelSlack: {
-		KindBreakGlass: Now, KindVoided: Now, KindEscalated: Now, KindNeeded: Now, KindFailed: Off, KindRollout: Now, KindDecided: Off,
-		KindEffective: Off, KindRevoked: Off, KindExpires: Off, KindColleague: Off, KindComment: Off, KindDelegation: Now,
+		KindBreakGlass: Immediately, KindVoided: Immediately, KindEscalated: Immediately, KindNeeded: Immediately, KindFailed: Off, KindRollout: Immediately, KindDecided: Off,
+		KindEffective: Off, KindRevoked: Off, KindExpires: Off, KindColleague: Off, KindComment: Off, KindDelegation: Immediately,
 	},
 }
 
-// When a kind is told on a channel.
-func (p Preferences) When(c Channel, k Kind) When {
+// Timing returns when messages of the kind are sent on the channel.
+func (p Preferences) Timing(c Channel, k Kind) Timing {
 	if c == ChannelInbox {
-		return Now
+		return Immediately
 	}
 	if w, ok := p.Choices[c][k]; ok {
 		return w
 	}
-	if w, ok := presets[c][k]; ok {
+	if w, ok := defaultChoices[c][k]; ok {
 		return w
 	}
 	return Off
 }
 
-// Table is the whole of what happens, for a page that shows it.
-func (p Preferences) Table(channels []Channel) map[Channel]map[Kind]When {
-	out := map[Channel]map[Kind]When{}
+// Table returns the timing of every kind on the given channels.
+func (p Preferences) Table(channels []Channel) map[Channel]map[Kind]Timing {
+	out := map[Channel]map[Kind]Timing{}
 	for _, c := range channels {
-		out[c] = map[Kind]When{}
+		out[c] = map[Kind]Timing{}
 		for _, k := range Kinds() {
-			out[c][k] = p.When(c, k)
+			out[c][k] = p.Timing(c, k)
 		}
 	}
 	return out
 }
 
-// InvalidError names the field that is not valid.
+// InvalidError reports an invalid field of preferences.
 type InvalidError struct{ Field, Reason string }
 
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Reason }
 
-// Validate what a person chose.
+// Validate returns an *InvalidError for the first invalid field.
 func (p Preferences) Validate() error {
 	if p.Language != "" && p.Language != English && p.Language != Chinese {
 		return &InvalidError{"language", fmt.Sprintf("Use %s or %s.", English, Chinese)}
@@ -103,11 +103,11 @@ func (p Preferences) Validate() error {
 		return &InvalidError{"digestHour", "Use an hour from 0 to 23."}
 	}
 	for c, kinds := range p.Choices {
-		if _, ok := presets[c]; !ok && c != ChannelInbox {
+		if _, ok := defaultChoices[c]; !ok && c != ChannelInbox {
 			return &InvalidError{"choices", fmt.Sprintf("There is no channel %q to choose for.", c)}
 		}
 		for k, w := range kinds {
-			if !slices.Contains(Kinds(), k) || w != Now && w != Digest && w != Off {
+			if !slices.Contains(Kinds(), k) || w != Immediately && w != Digest && w != Off {
 				return &InvalidError{"choices", fmt.Sprintf("%q cannot be %q: use at-once, digest or off.", k, w)}
 			}
 		}
@@ -115,7 +115,7 @@ func (p Preferences) Validate() error {
 	return nil
 }
 
-// Language of the person's messages.
+// language returns the language of the person's messages; English by default.
 func (p Preferences) language() string {
 	if p.Language == Chinese {
 		return Chinese
@@ -123,7 +123,7 @@ func (p Preferences) language() string {
 	return English
 }
 
-// Location of the person's clock; a zone that is not known any more is UTC.
+// location returns the person's time zone; UTC if the zone is unknown.
 func (p Preferences) location() *time.Location {
 	l, err := time.LoadLocation(p.TimeZone)
 	if err != nil {
@@ -132,7 +132,7 @@ func (p Preferences) location() *time.Location {
 	return l
 }
 
-// NextDigest is the person's next morning after an instant.
+// NextDigest returns the next time of the person's digest after an instant.
 func (p Preferences) NextDigest(after time.Time) time.Time {
 	hour := DefaultDigestHour
 	if p.DigestHour != nil {

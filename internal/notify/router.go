@@ -10,34 +10,34 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// Broadcast is a channel to a receiver that is nobody's own.
+// Broadcast is a channel that does not belong to a person.
 type Broadcast struct {
 	Channel Channel
-	Kinds   []Kind // what is told there; none: everything
+	Kinds   []Kind // kinds that are sent; empty means all
 }
 
-// RouterConfig of a Router; OnInbox may be missing.
+// RouterConfig configures a Router. OnInbox is optional, the other fields are required.
 type RouterConfig struct {
 	Store      Store
 	Ticket     func(ctx context.Context, number int64) (*approval.Ticket, error)
 	Delegation func(ctx context.Context, id int64) (approval.Delegation, error)
 	People     func(ctx context.Context) (People, error)
-	Channels   []Channel // of people, beside the inbox
+	Channels   []Channel // channels of people, except the inbox
 	Broadcasts []Broadcast
-	OnInbox    func(person string) // something new is there
+	OnInbox    func(person string) // called when a person's inbox gets a message
 	Now        func() time.Time
 	Log        *slog.Logger
 	Poll       time.Duration
-	Keep       time.Duration // of what was read, sent or given up
-	// Gone tells that a ticket or delegation will never be found.
+	Keep       time.Duration // how long read, sent and dead messages are kept
+	// Gone reports whether an error means that the ticket or delegation does not exist, so that a retry does not help.
 	Gone func(error) bool
 }
 
-// Router works the outbox off: it finds out who is told what, and puts it into inboxes and on the way through the
-// channels that each person chose. It sends nothing itself, so that no channel can hold it up.
+// Router processes the outbox: it determines the recipients of each change, and adds messages to their inboxes and to the queues
+// of the channels that they chose. It does not send, so no channel can delay it.
 type Router struct{ RouterConfig }
 
-// NewRouter makes a router.
+// NewRouter returns a Router.
 func NewRouter(c RouterConfig) *Router {
 	if c.OnInbox == nil {
 		c.OnInbox = func(string) {}
@@ -45,24 +45,24 @@ func NewRouter(c RouterConfig) *Router {
 	return &Router{c}
 }
 
-// pruneEvery is how often what is older than Keep goes.
+// pruneEvery is the interval between two removals of messages that are older than Keep.
 const pruneEvery = time.Hour
 
-// Run until the context ends.
+// Run routes changes every Poll, and prunes old messages, until the context ends.
 func (r *Router) Run(ctx context.Context) {
 	look, prune := time.NewTicker(r.Poll), time.NewTicker(pruneEvery)
 	defer look.Stop()
 	defer prune.Stop()
 	for {
 		if err := r.Drain(ctx); err != nil && ctx.Err() == nil {
-			r.Log.Warn("news could not be routed; it is tried again", "error", err)
+			r.Log.Warn("changes could not be routed; the router retries", "error", err)
 		}
 		select {
 		case <-ctx.Done():
 			return
 		case <-prune.C:
 			if err := r.Store.Prune(ctx, r.Now().Add(-r.Keep)); err != nil && ctx.Err() == nil {
-				r.Log.Warn("old notifications could not be removed; it is tried again", "error", err)
+				r.Log.Warn("old notifications could not be removed; the removal is retried", "error", err)
 			}
 		case <-look.C:
 		}
@@ -70,36 +70,37 @@ func (r *Router) Run(ctx context.Context) {
 }
 
 const (
-	// atOnce is how many changes are read and routed together, in one write.
-	atOnce = 20
-	// between two of these people who ask have the database for themselves; telling can wait so long.
-	between = 25 * time.Millisecond
+	// batchSize is the number of changes that are routed in one transaction.
+	batchSize = 20
+	// batchPause is the pause between two batches, in which requests of users can use the database.
+	batchPause = 25 * time.Millisecond
 )
 
-// Drain routes changes until there is none.
+// Drain routes changes until the outbox is empty.
 func (r *Router) Drain(ctx context.Context) error {
 	for ctx.Err() == nil {
-		changes, err := r.Store.Changes(ctx, atOnce)
+		changes, err := r.Store.Changes(ctx, batchSize)
 		if err != nil || len(changes) == 0 {
 			return err
 		}
 		if err := r.route(ctx, changes); err != nil {
 			return err
 		}
-		if len(changes) < atOnce {
+		if len(changes) < batchSize {
 			continue
 		}
 		select {
-		case <-time.After(between):
+		case <-time.After(batchPause):
 		case <-ctx.Done():
 		}
 	}
 	return ctx.Err()
 }
 
-// route changes, up to one of which cannot be told now whom it is for.
+// route stores the messages for the changes, up to the first change whose recipients cannot be determined now, and returns its
+// error.
 func (r *Router) route(ctx context.Context, changes []Change) error {
-	some, failed := r.told(ctx, changes)
+	some, failed := r.resolve(ctx, changes)
 	if len(some) > 0 {
 		if err := r.Store.Route(ctx, some...); err != nil {
 			return errors.Join(failed, err)
@@ -115,8 +116,9 @@ func (r *Router) route(ctx context.Context, changes []Change) error {
 	return failed
 }
 
-// told finds out who is told what; the error is of the first change of which that cannot be found out.
-func (r *Router) told(ctx context.Context, changes []Change) (some []Routed, failed error) {
+// resolve determines the messages for the changes. The error is that of the first change for which this failed; the changes
+// before it are returned.
+func (r *Router) resolve(ctx context.Context, changes []Change) (some []Routed, failed error) {
 	people, err := r.People(ctx)
 	if err != nil {
 		return nil, err
@@ -129,7 +131,7 @@ func (r *Router) told(ctx context.Context, changes []Change) (some []Routed, fai
 			if !r.Gone(failed) {
 				break
 			}
-			r.Log.Error("nobody is told of a change, because what changed is not there", "ticket", c.Ticket, "delegation", c.Delegation, "error", failed)
+			r.Log.Error("a change is not notified, because its ticket or delegation does not exist", "ticket", c.Ticket, "delegation", c.Delegation, "error", failed)
 			of, failed = nil, nil
 		}
 		messages = append(messages, of)
@@ -154,20 +156,20 @@ func (r *Router) told(ctx context.Context, changes []Change) (some []Routed, fai
 
 func (r *Router) messages(ctx context.Context, c Change, people People) ([]Message, error) {
 	if c.Bulletin != nil {
-		return ForBulletin(*c.Bulletin, people), nil
+		return MessagesForBulletin(*c.Bulletin, people), nil
 	}
 	if c.Ticket == 0 {
 		d, err := r.Delegation(ctx, c.Delegation)
 		if err != nil {
 			return nil, err
 		}
-		return ForDelegation(d, people), nil
+		return MessagesForDelegation(d, people), nil
 	}
 	t, err := r.Ticket(ctx, c.Ticket)
 	if err != nil {
 		return nil, err
 	}
-	return For(t, c.First, c.Last, people), nil
+	return MessagesForTicket(t, c.First, c.Last, people), nil
 }
 
 func (r *Router) postings(messages []Message, chosen map[string]Preferences) (out []Posting) {
@@ -184,8 +186,8 @@ func (r *Router) postings(messages []Message, chosen map[string]Preferences) (ou
 		p := chosen[m.Person]
 		out = append(out, Posting{Message: m, Channel: ChannelInbox})
 		for _, c := range r.Channels {
-			switch p.When(c, m.Kind) {
-			case Now:
+			switch p.Timing(c, m.Kind) {
+			case Immediately:
 				out = append(out, Posting{Message: m, Channel: c, RunAfter: now})
 			case Digest:
 				out = append(out, Posting{Message: m, Channel: c, Digest: true, RunAfter: p.NextDigest(now)})
@@ -195,12 +197,12 @@ func (r *Router) postings(messages []Message, chosen map[string]Preferences) (ou
 	return out
 }
 
-// wants tells whether anybody is told something of the kinds.
+// wants reports whether the broadcast sends the kind of the message, or a kind of one of its recipients.
 func (b Broadcast) wants(m Message) bool {
 	if len(b.Kinds) == 0 {
 		return true
 	}
-	for _, k := range m.Facts.Told {
+	for _, k := range m.Facts.Recipients {
 		if slices.Contains(b.Kinds, k) {
 			return true
 		}

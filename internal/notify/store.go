@@ -8,31 +8,31 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// ErrLeaseLost means that another courier has the deliveries, or they are done.
+// ErrLeaseLost means that another dispatcher has the deliveries, or that they are done.
 var ErrLeaseLost = errors.New("the lease of the deliveries is lost")
 
-// Change is a row of the outbox: events of a ticket, a delegation, or a bulletin, that nobody was told of yet.
+// Change is a row of the outbox: events of a ticket, a delegation, or a bulletin that have not been routed yet.
 type Change struct {
 	ID          int64
-	Ticket      int64 // 0: it is about something else
-	First, Last int   // events of the ticket, Last excluded
+	Ticket      int64 // 0 if the change is not about a ticket
+	First, Last int   // indexes of the ticket's events; Last is exclusive
 	Delegation  int64
 	Bulletin    *Bulletin
 }
 
-// News are the events of a ticket that are not stored yet, if any of them may concern anybody. A store writes them to
-// the outbox with the change.
-func News(t *approval.Ticket) (first, last int, ok bool) {
+// UnnotifiedEvents returns the range of the ticket's events that are not stored yet; ok reports whether any of them may need a
+// notification. A store writes the range to the outbox in the transaction of the change.
+func UnnotifiedEvents(t *approval.Ticket) (first, last int, ok bool) {
 	first = len(t.Events)
 	for i := len(t.Events) - 1; i >= 0 && !t.Events[i].Saved; i-- {
 		first = i
-		ok = ok || tells(t.Events[i].Kind)
+		ok = ok || notifies(t.Events[i].Kind)
 	}
 	return first, len(t.Events), ok
 }
 
-// tells excludes what members do meanwhile: it is in the timeline, and no news.
-func tells(k approval.EventKind) bool {
+// notifies reports whether events of the kind can lead to a notification. Progress in the members only appears in the timeline.
+func notifies(k approval.EventKind) bool {
 	switch k {
 	case approval.EventWritten, approval.EventCompiled, approval.EventPropagated, approval.EventRealized, approval.EventRevokeWritten, approval.EventReduced:
 		return false
@@ -40,122 +40,122 @@ func tells(k approval.EventKind) bool {
 	return true
 }
 
-// Posting is a message on its way through one channel.
+// Posting is a message that is queued for one channel.
 type Posting struct {
 	Message
 	Channel  Channel
-	Digest   bool // wait for others of the person
+	Digest   bool // the message waits to be combined with others of the person
 	RunAfter time.Time
 }
 
-// Delivery is a posting that a courier has leased.
+// Delivery is a posting that a dispatcher has leased.
 type Delivery struct {
 	ID int64
 	Posting
-	Attempts int // this one included
+	Attempts int // including this one
 	Worker   string
 }
 
-// Notice is a line of somebody's inbox.
+// Notice is a message in a person's inbox.
 type Notice struct {
 	ID int64
 	Message
 	Read bool
 }
 
-// Waiting is what is on its way through one channel, or was given up.
-type Waiting struct {
+// QueueStats are the numbers of queued and dead postings of one channel.
+type QueueStats struct {
 	Channel Channel
 	Queued  int64
 	Dead    int64
-	Oldest  time.Time // when the oldest that is queued was due first; zero: none is
+	Oldest  time.Time // when the oldest queued posting became due; zero if there is none
 }
 
-// Arrival is a notice in somebody's inbox.
+// Arrival is a new notice in any inbox.
 type Arrival struct {
 	ID     int64
 	Person string
 }
 
-// DeadLetter is a posting that was given up.
+// DeadLetter is a posting that failed permanently.
 type DeadLetter struct {
 	ID int64
 	Posting
 	Attempts int
-	Problem  string // why the last attempt failed
+	Problem  string // error of the last attempt
 	GivenUp  time.Time
 }
 
-// DeadFilter selects dead letters, those that were written last first.
+// DeadFilter selects dead letters, newest first.
 type DeadFilter struct {
-	Channel Channel // empty: all
-	Before  int64   // a cursor: only ids below; 0: from the newest
-	Limit   int     // at most MaxPage; 0: DefaultPage
+	Channel Channel // empty for all
+	Before  int64   // cursor: only smaller IDs; 0 starts with the newest
+	Limit   int     // at most MaxPage; 0 means DefaultPage
 }
 
-// InboxFilter selects notices of one person, the newest first.
+// InboxFilter selects notices of one person, newest first.
 type InboxFilter struct {
 	Person string
-	Unread bool  // only these
-	Before int64 // a cursor: only ids below; 0: from the newest
-	Limit  int   // at most MaxPage; 0: DefaultPage
+	Unread bool  // only unread ones
+	Before int64 // cursor: only smaller IDs; 0 starts with the newest
+	Limit  int   // at most MaxPage; 0 means DefaultPage
 }
 
-// Sizes of a page.
+// DefaultPage and MaxPage are the default and the maximum number of items of a page.
 const (
 	DefaultPage = 50
 	MaxPage     = 200
 )
 
-// Routed is a change with what is told of it.
+// Routed is a change with its messages.
 type Routed struct {
 	Change   Change
 	Postings []Posting
 }
 
-// Store keeps the outbox, what is on its way, inboxes and preferences. Every method is one transaction. Several
-// replicas may use one store.
+// Store stores the outbox, queued messages, inboxes and preferences. Every method is one transaction. Several replicas may use
+// one store.
 type Store interface {
-	// Changes of the outbox, the oldest first.
+	// Changes returns changes of the outbox, oldest first.
 	Changes(ctx context.Context, limit int) ([]Change, error)
-	// Route stores the postings of changes and removes them from the outbox; of a change that is not there any more, which
-	// another replica has routed, nothing is stored. A posting whose person, event and channel are there already is left out.
+	// Route stores the postings of changes and removes the changes from the outbox. It ignores a change that is no longer in the
+	// outbox, because another replica has routed it, and a posting whose person, event and channel exist already.
 	Route(ctx context.Context, some ...Routed) error
 
-	// Preferences of people; who chose nothing is not in it.
+	// Preferences returns the preferences of people. People without preferences are not in the result.
 	Preferences(ctx context.Context, people ...string) (map[string]Preferences, error)
-	// SetPreferences replaces them. They were validated.
+	// SetPreferences replaces the preferences of a person. The caller has validated them.
 	SetPreferences(ctx context.Context, person string, p Preferences, at time.Time) error
 
-	// Inbox returns notices and the cursor of the next page; 0: there is none.
+	// Inbox returns notices and the cursor of the next page; 0 if there is none.
 	Inbox(ctx context.Context, f InboxFilter) (notices []Notice, next int64, err error)
-	// Unread counts.
+	// Unread returns the number of unread notices of the person.
 	Unread(ctx context.Context, person string) (int, error)
-	// Mark notices of this person, and of nobody else, as read or as not read.
+	// Mark marks notices as read or unread. It ignores notices of other people.
 	Mark(ctx context.Context, person string, ids []int64, read bool, at time.Time) error
-	// MarkAllRead marks the person's notices up to an id as read; 0: all.
+	// MarkAllRead marks the person's notices up to an ID as read; 0 means all.
 	MarkAllRead(ctx context.Context, person string, upTo int64, at time.Time) error
 
-	// Arrived returns notices of all inboxes above an id, the oldest first. Below 0: only the newest one there is.
+	// Arrived returns notices of all inboxes with larger IDs, oldest first. If after is negative, it returns only the newest notice.
 	Arrived(ctx context.Context, after int64, limit int) ([]Arrival, error)
 
-	// Lease what is due on a channel for a worker, until now+ttl: one posting, or all of one person's digest. Nothing:
-	// nothing is due.
+	// Lease leases due deliveries of a channel to a worker until now+ttl: one posting, or all postings of one person's digest. It
+	// returns nothing if nothing is due.
 	Lease(ctx context.Context, c Channel, worker string, now time.Time, ttl time.Duration) ([]Delivery, error)
-	// Sent ends deliveries. ErrLeaseLost if the worker has them no more.
+	// Sent marks deliveries as sent. It returns ErrLeaseLost if the worker no longer holds the lease.
 	Sent(ctx context.Context, d []Delivery, at time.Time) error
-	// Postpone deliveries that failed. ErrLeaseLost if the worker has them no more.
+	// Postpone schedules failed deliveries again. It returns ErrLeaseLost if the worker no longer holds the lease.
 	Postpone(ctx context.Context, d []Delivery, until time.Time, problem string) error
-	// Bury deliveries that cannot succeed. ErrLeaseLost if the worker has them no more.
-	Bury(ctx context.Context, d []Delivery, at time.Time, problem string) error
+	// MarkDead marks deliveries as dead letters. It returns ErrLeaseLost if the worker no longer holds the lease.
+	MarkDead(ctx context.Context, d []Delivery, at time.Time, problem string) error
 
-	// Dead returns dead letters and the cursor of the next page; 0: there is none.
-	Dead(ctx context.Context, f DeadFilter) (letters []DeadLetter, next int64, err error)
-	// Revive puts dead letters, all of them without ids, on their way again as if nobody had tried, and says how many.
-	Revive(ctx context.Context, ids []int64, now time.Time) (int64, error)
+	// DeadLettersLetters returns dead letters and the cursor of the next page; 0 if there is none.
+	DeadLetters(ctx context.Context, f DeadFilter) (letters []DeadLetter, next int64, err error)
+	// Requeue queues dead letters again, with no attempts counted, and returns their number. If ids is nil, it requeues all.
+	Requeue(ctx context.Context, ids []int64, now time.Time) (int64, error)
 
-	// Waiting counts what is on its way and what was given up, and the changes that are not routed yet.
-	Waiting(ctx context.Context) (channels []Waiting, changes int64, err error)
-	// Prune removes what was sent, read or given up before an instant.
+	// QueueStats returns the numbers of queued and dead postings by channel, and of changes that are not routed yet.
+	QueueStats(ctx context.Context) (channels []QueueStats, changes int64, err error)
+	// Prune removes messages that were sent, read or marked as dead before an instant.
 	Prune(ctx context.Context, before time.Time) error
 }

@@ -8,17 +8,17 @@ import (
 	"time"
 )
 
-// Text is a message in words. Title is one line; Body has no title in it; Link leads to the ticket.
+// Text is a rendered message. Title is one line and not repeated in Body; Link is the address of the page with the details.
 type Text struct{ Title, Body, Link string }
 
-// Writer finds the words.
-type Writer struct{ Portal *url.URL }
+// Renderer renders messages.
+type Renderer struct{ Portal *url.URL }
 
-// phrase is how one thing is said: the title, and the sentence that begins the body.
+// phrase is the template of a message: its title, and the sentence with which the body begins.
 type phrase struct{ title, lead *template.Template }
 
-// say parses a phrase of this package, while the program starts.
-func say(title, lead string) phrase {
+// newPhrase parses a phrase of this package. It panics on an error, at the start of the process.
+func newPhrase(title, lead string) phrase {
 	parse := func(s string) *template.Template {
 		return template.Must(template.New("").Option("missingkey=error").Parse(s))
 	}
@@ -34,42 +34,42 @@ var labelsIn = map[string]labels{
 		why: "您收到此消息是因为它与您有关。可在个人设置中选择接收方式：%s"},
 }
 
-// what the phrases are given.
-type words struct {
+// templateData is the input of the templates.
+type templateData struct {
 	Facts
 	ID, Subject string
 	zone        *time.Location
 }
 
-// Clock says an instant in the person's time.
-func (w words) Clock(t time.Time) string { return t.In(w.zone).Format("2006-01-02 15:04 MST") }
+// Clock formats an instant in the person's time zone.
+func (w templateData) Clock(t time.Time) string { return t.In(w.zone).Format("2006-01-02 15:04 MST") }
 
-// Write a message in a person's language and time.
-func (w *Writer) Write(m Message, p Preferences) (Text, error) {
+// Render renders a message in the person's language and time zone.
+func (w *Renderer) Render(m Message, p Preferences) (Text, error) {
 	lang := p.language()
 	ph, ok := phrases[lang][string(m.Kind)+"/"+m.Facts.Event]
 	if !ok {
 		ph, ok = phrases[lang][string(m.Kind)]
 	}
 	if !ok {
-		return Text{}, fmt.Errorf("there are no words for %q", m.Kind)
+		return Text{}, fmt.Errorf("there is no text for %q", m.Kind)
 	}
 	m.Facts.clean()
-	in := words{Facts: m.Facts, Subject: subject(m.Facts, lang), zone: p.location()}
+	in := templateData{Facts: m.Facts, Subject: subject(m.Facts, lang), zone: p.location()}
 	if m.Ticket > 0 {
 		in.ID = fmt.Sprintf("T-%d", m.Ticket)
 	}
 	var title, lead strings.Builder
 	if err := ph.title.Execute(&title, in); err != nil {
-		return Text{}, fmt.Errorf("find the words for %q: %w", m.Kind, err)
+		return Text{}, fmt.Errorf("render the text for %q: %w", m.Kind, err)
 	}
 	if err := ph.lead.Execute(&lead, in); err != nil {
-		return Text{}, fmt.Errorf("find the words for %q: %w", m.Kind, err)
+		return Text{}, fmt.Errorf("render the text for %q: %w", m.Kind, err)
 	}
 	return Text{Title: cut(Line(title.String()), 200), Body: in.body(lead.String(), lang), Link: w.link(m.Ticket, m.Facts.Page)}, nil
 }
 
-func (w *Writer) link(ticket int64, page string) string {
+func (w *Renderer) link(ticket int64, page string) string {
 	if page != "" {
 		return w.Portal.JoinPath(page).String()
 	}
@@ -79,7 +79,7 @@ func (w *Writer) link(ticket int64, page string) string {
 	return w.Portal.JoinPath("tickets", fmt.Sprintf("T-%d", ticket)).String()
 }
 
-func (w words) body(lead, lang string) string {
+func (w templateData) body(lead, lang string) string {
 	l := labelsIn[lang]
 	var b strings.Builder
 	b.WriteString(lead + "\n")
@@ -104,16 +104,16 @@ func (w words) body(lead, lang string) string {
 	return b.String()
 }
 
-// Footer says why somebody gets the message and where to change that.
-func (w *Writer) Footer(p Preferences) string {
+// Footer returns the reason why the person gets the message, and where to change that.
+func (w *Renderer) Footer(p Preferences) string {
 	return fmt.Sprintf(labelsIn[p.language()].why, w.Portal.JoinPath("profile").String())
 }
 
-// Open is the word on a link.
-func (w *Writer) Open(p Preferences) string { return labelsIn[p.language()].open }
+// Open returns the label of a link.
+func (w *Renderer) Open(p Preferences) string { return labelsIn[p.language()].open }
 
-// Digest puts several texts into one; a single one stays as it is.
-func (w *Writer) Digest(texts []Text, p Preferences) Text {
+// Digest combines several texts into one; a single one is returned unchanged.
+func (w *Renderer) Digest(texts []Text, p Preferences) Text {
 	if len(texts) == 1 {
 		return texts[0]
 	}
@@ -127,7 +127,7 @@ func (w *Writer) Digest(texts []Text, p Preferences) Text {
 	return Text{Title: fmt.Sprintf(labelsIn[p.language()].digest, len(texts)), Body: b.String(), Link: w.Portal.String()}
 }
 
-// subject is what a ticket is about, in a few words.
+// subject returns a short description of the ticket's items.
 func subject(f Facts, lang string) string {
 	switch n := len(f.Items) + f.More; n {
 	case 0:

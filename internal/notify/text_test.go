@@ -13,13 +13,13 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-func writer(t testing.TB) *Writer {
+func writer(t testing.TB) *Renderer {
 	t.Helper()
 	u, err := url.Parse("https://acp.example.com/base")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Writer{Portal: u}
+	return &Renderer{Portal: u}
 }
 
 func facts(event string) Facts {
@@ -27,7 +27,8 @@ func facts(event string) Facts {
 		Items: []About{{Application: "orders", Resource: "cache", Actions: []string{"redis:connect"}}}, Until: start, Begin: start}
 }
 
-// Every kind has words in every language, for every event that can bring it, whatever is missing in the facts.
+// TestEverythingHasWords renders every kind in every language, for every event that can cause it, with and without optional
+// facts.
 func TestEverythingHasWords(t *testing.T) {
 	w := writer(t)
 	var events []string
@@ -38,16 +39,16 @@ func TestEverythingHasWords(t *testing.T) {
 		}
 	}
 	if d := cmp.Diff(sortedKeys(english), sortedKeys(chinese)); d != "" {
-		t.Errorf("both languages say the same things: %s", d)
+		t.Errorf("the languages have different phrases: %s", d)
 	}
 	for _, k := range Kinds() {
 		for _, event := range events {
 			for _, f := range []Facts{facts(event), {Event: event}} {
 				var said []string
 				for _, lang := range []string{English, Chinese} {
-					text, err := w.Write(Message{Kind: k, Ticket: 7, Facts: f}, Preferences{Language: lang})
+					text, err := w.Render(Message{Kind: k, Ticket: 7, Facts: f}, Preferences{Language: lang})
 					if err != nil || text.Title == "" || text.Body == "" || strings.Contains(text.Title+text.Body, "<no value>") {
-						t.Errorf("%s/%s in %s: %+v %v", k, event, lang, text, err)
+						t.Errorf("%s/%s in %s: got %+v %v", k, event, lang, text, err)
 					}
 					said = append(said, text.Title)
 				}
@@ -57,8 +58,8 @@ func TestEverythingHasWords(t *testing.T) {
 			}
 		}
 	}
-	if _, err := w.Write(Message{Kind: "gossip"}, Preferences{}); err == nil {
-		t.Error("a kind without words is an error")
+	if _, err := w.Render(Message{Kind: "gossip"}, Preferences{}); err == nil {
+		t.Error("Render of a kind without a phrase succeeded")
 	}
 }
 
@@ -74,7 +75,7 @@ func TestWords(t *testing.T) {
 	w := writer(t)
 	m := Message{Kind: KindNeeded, Ticket: 7, Facts: facts("submitted")}
 	m.Facts.Comment, m.Facts.Actor, m.Facts.For = "", "", ""
-	got, err := w.Write(m, Preferences{})
+	got, err := w.Render(m, Preferences{})
 	want := Text{Title: "T-7: Wang Lei asks for your decision: orders → cache (redis:connect)", Link: "https://acp.example.com/base/tickets/T-7",
 		Body: "Wang Lei asks for this. The step \"owner\" waits for you.\n\n- orders → cache (redis:connect)\n\nReason: because\n"}
 	if d := cmp.Diff(want, got); err != nil || d != "" {
@@ -82,35 +83,36 @@ func TestWords(t *testing.T) {
 	}
 	m.Kind = KindExpires
 	for zone, says := range map[string]string{"": "2026-03-02 10:00 UTC", "Asia/Shanghai": "2026-03-02 18:00 CST", "Nowhere/Else": "2026-03-02 10:00 UTC"} {
-		got, err := w.Write(m, Preferences{TimeZone: zone})
+		got, err := w.Render(m, Preferences{TimeZone: zone})
 		if err != nil || !strings.Contains(got.Title, says) {
-			t.Errorf("%s: the person's time: %+v %v", zone, got, err)
+			t.Errorf("%s: got %+v %v, want the person's time zone", zone, got, err)
 		}
 	}
 	m.Facts.Items, m.Facts.More = append(m.Facts.Items, About{Object: "ProtectedResource/cache", From: "Audit", To: "Enforce"}), 3
-	got, err = w.Write(m, Preferences{})
+	got, err = w.Render(m, Preferences{})
 	if err != nil || !strings.Contains(got.Title, "(redis:connect) and 4 more") || !strings.Contains(got.Body, "- ProtectedResource/cache: Audit → Enforce\n- and 3 more\n") {
-		t.Errorf("many: %+v %v", got, err)
+		t.Errorf("many items: got %+v %v", got, err)
 	}
 }
 
-// What people write cannot begin a header, a line or a mark-up of ours, and templates in it are text.
-func TestWhatPeopleWriteIsOnlyText(t *testing.T) {
+// TestWhatPeopleWriteIsOnlyText verifies that users' texts cannot begin a header or line, and that templates in them are not
+// executed.
+func TestUserTextIsNotInterpreted(t *testing.T) {
 	w := writer(t)
 	for _, evil := range []string{"a\r\nBcc: eve@example.com", "a\u2028b\u0085c", "{{.ID}}{{call .X}}", "\x00\x1b[31mred", "\u202eevil", "\xff\xfe", strings.Repeat("长", 5000)} {
 		f := facts("comment")
 		f.Actor, f.Requester, f.Comment, f.Reason, f.Step = evil, evil, evil, evil, evil
 		f.Items = []About{{Application: evil, Resource: evil}}
 		for _, k := range Kinds() {
-			got, err := w.Write(Message{Kind: k, Ticket: 7, Facts: f}, Preferences{})
+			got, err := w.Render(Message{Kind: k, Ticket: 7, Facts: f}, Preferences{})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if strings.ContainsAny(got.Title, "\r\n\x00\x1b\u0085\u2028\u202e") || len([]rune(got.Title)) > 200 || got.Title != Line(got.Title) {
-				t.Errorf("the title is one line: %q", got.Title)
+				t.Errorf("got title %q, want one line", got.Title)
 			}
 			if strings.ContainsAny(got.Body, "\r\x00\x1b\u0085\u2028\u202e") || strings.Contains(got.Body, "\nBcc") || len([]rune(got.Body)) > 15000 {
-				t.Errorf("the body has our lines only: %q", got.Body)
+				t.Errorf("got body %q, want no additional lines", got.Body)
 			}
 		}
 	}
@@ -121,7 +123,7 @@ func FuzzLine(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string) {
 		got := Line(s)
 		if strings.ContainsAny(got, "\r\n\t\x00") || Line(got) != got {
-			t.Errorf("%q -> %q", s, got)
+			t.Errorf("Line(%q): got %q", s, got)
 		}
 	})
 }
@@ -130,7 +132,7 @@ func TestDigest(t *testing.T) {
 	w := writer(t)
 	one := Text{Title: "one", Body: "1", Link: "l"}
 	if d := cmp.Diff(one, w.Digest([]Text{one}, Preferences{})); d != "" {
-		t.Errorf("a single one stays as it is: %s", d)
+		t.Errorf("a single text was changed: %s", d)
 	}
 	got := w.Digest([]Text{one, {Title: "two", Link: "m"}}, Preferences{})
 	if d := cmp.Diff(Text{Title: "ACP: 2 news", Body: "* one\n  l\n\n* two\n  m\n", Link: "https://acp.example.com/base"}, got); d != "" {
@@ -139,44 +141,44 @@ func TestDigest(t *testing.T) {
 }
 
 func TestPreferences(t *testing.T) {
-	p := Preferences{Choices: map[Channel]map[Kind]When{ChannelMail: {KindNeeded: Digest}, ChannelInbox: {KindNeeded: Off}}}
+	p := Preferences{Choices: map[Channel]map[Kind]Timing{ChannelMail: {KindNeeded: Digest}, ChannelInbox: {KindNeeded: Off}}}
 	for _, tc := range []struct {
 		reason string
 		c      Channel
 		k      Kind
-		want   When
+		want   Timing
 	}{
 		{"chosen", ChannelMail, KindNeeded, Digest},
-		{"not chosen", ChannelMail, KindBreakGlass, Now},
-		{"the inbox has everything", ChannelInbox, KindNeeded, Now},
+		{"not chosen", ChannelMail, KindBreakGlass, Immediately},
+		{"the inbox has everything", ChannelInbox, KindNeeded, Immediately},
 		{"no such channel", "pigeon", KindNeeded, Off},
 		{"a kind that is not known yet", ChannelMail, "gossip", Off},
 	} {
-		if got := p.When(tc.c, tc.k); got != tc.want {
+		if got := p.Timing(tc.c, tc.k); got != tc.want {
 			t.Errorf("%s: want %s, got %s", tc.reason, tc.want, got)
 		}
 	}
 	for c, kinds := range (Preferences{}).Table([]Channel{ChannelMail, ChannelSlack}) {
-		if len(kinds) != len(Kinds()) || len(presets[c]) != len(Kinds()) {
-			t.Errorf("%s has a preset for every kind", c)
+		if len(kinds) != len(Kinds()) || len(defaultChoices[c]) != len(Kinds()) {
+			t.Errorf("%s has no default for some kind", c)
 		}
 	}
 	for field, bad := range map[string]Preferences{
 		"language": {Language: "fr"}, "timeZone": {TimeZone: "Mars/Olympus"}, "digestHour": {DigestHour: new(24)},
-		"choices": {Choices: map[Channel]map[Kind]When{"pigeon": {}}},
+		"choices": {Choices: map[Channel]map[Kind]Timing{"pigeon": {}}},
 	} {
 		var invalid *InvalidError
 		if err := bad.Validate(); !errors.As(err, &invalid) || invalid.Field != field {
-			t.Errorf("%s: %v", field, err)
+			t.Errorf("%s: got %v", field, err)
 		}
 	}
 	for _, bad := range []Preferences{{TimeZone: "Local"}, {TimeZone: "../../etc/passwd"}, {TimeZone: strings.Repeat("x", 99)},
-		{Choices: map[Channel]map[Kind]When{ChannelMail: {"gossip": Now}}}, {Choices: map[Channel]map[Kind]When{ChannelMail: {KindNeeded: "soon"}}}} {
+		{Choices: map[Channel]map[Kind]Timing{ChannelMail: {"gossip": Immediately}}}, {Choices: map[Channel]map[Kind]Timing{ChannelMail: {KindNeeded: "soon"}}}} {
 		if err := bad.Validate(); err == nil {
-			t.Errorf("%+v is refused", bad)
+			t.Errorf("Validate accepted %+v", bad)
 		}
 	}
-	fine := Preferences{Language: Chinese, TimeZone: "Asia/Shanghai", DigestHour: new(7), Choices: map[Channel]map[Kind]When{ChannelSlack: {KindNeeded: Off}}}
+	fine := Preferences{Language: Chinese, TimeZone: "Asia/Shanghai", DigestHour: new(7), Choices: map[Channel]map[Kind]Timing{ChannelSlack: {KindNeeded: Off}}}
 	if err := fine.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -208,7 +210,7 @@ func TestNextDigest(t *testing.T) {
 	}
 }
 
-func TestNewsLeavesOutWhatMembersDo(t *testing.T) {
+func TestUnnotifiedEventsIgnoreProgressInMembers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason      string
 		events      []approval.Event
@@ -220,7 +222,7 @@ func TestNewsLeavesOutWhatMembersDo(t *testing.T) {
 		"progress": {"members' progress is no news", []approval.Event{{Kind: approval.EventCompiled}, {Kind: approval.EventRealized}}, 0, 2, false},
 		"both":     {"but what comes with it is", []approval.Event{{Kind: approval.EventRealized}, {Kind: approval.EventEffective}}, 0, 2, true},
 	} {
-		first, last, ok := News(&approval.Ticket{Events: tc.events})
+		first, last, ok := UnnotifiedEvents(&approval.Ticket{Events: tc.events})
 		if ok != tc.ok || ok && (first != tc.first || last != tc.last) {
 			t.Errorf("%s: %s: %d %d %v", name, tc.reason, first, last, ok)
 		}

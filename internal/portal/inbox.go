@@ -21,8 +21,8 @@ type Inbox interface {
 	MarkAllRead(ctx context.Context, person string, upTo int64, at time.Time) error
 	Preferences(ctx context.Context, people ...string) (map[string]notify.Preferences, error)
 	SetPreferences(ctx context.Context, person string, p notify.Preferences, at time.Time) error
-	Dead(ctx context.Context, f notify.DeadFilter) (letters []notify.DeadLetter, next int64, err error)
-	Revive(ctx context.Context, ids []int64, now time.Time) (int64, error)
+	DeadLetters(ctx context.Context, f notify.DeadFilter) (letters []notify.DeadLetter, next int64, err error)
+	Requeue(ctx context.Context, ids []int64, now time.Time) (int64, error)
 }
 
 // ListInbox implements openapi.StrictServerInterface.
@@ -51,9 +51,9 @@ func (a *api) ListInbox(ctx context.Context, r openapi.ListInboxRequestObject) (
 	if next > 0 {
 		out.NextCursor = encodeNumber(listInbox, next)
 	}
-	w := notify.Writer{Portal: a.PublicURL}
+	w := notify.Renderer{Portal: a.PublicURL}
 	for _, x := range notices {
-		text, err := w.Write(x.Message, p)
+		text, err := w.Render(x.Message, p)
 		if err != nil {
 			return nil, err
 		}
@@ -135,14 +135,14 @@ func (a *api) preferencesView(p notify.Preferences) openapi.Preferences {
 
 // PutPreferences implements openapi.StrictServerInterface.
 func (a *api) PutPreferences(ctx context.Context, r openapi.PutPreferencesRequestObject) (openapi.PutPreferencesResponseObject, error) {
-	p := notify.Preferences{Language: string(r.Body.Language), TimeZone: r.Body.TimeZone, DigestHour: r.Body.DigestHour, Choices: map[notify.Channel]map[notify.Kind]notify.When{}}
+	p := notify.Preferences{Language: string(r.Body.Language), TimeZone: r.Body.TimeZone, DigestHour: r.Body.DigestHour, Choices: map[notify.Channel]map[notify.Kind]notify.Timing{}}
 	for c, kinds := range r.Body.Channels {
 		if c == string(notify.ChannelInbox) {
 			continue // the inbox has everything, always
 		}
-		p.Choices[notify.Channel(c)] = map[notify.Kind]notify.When{}
+		p.Choices[notify.Channel(c)] = map[notify.Kind]notify.Timing{}
 		for k, w := range kinds {
-			p.Choices[notify.Channel(c)][notify.Kind(k)] = notify.When(w)
+			p.Choices[notify.Channel(c)][notify.Kind(k)] = notify.Timing(w)
 		}
 	}
 	if err := p.Validate(); err != nil {

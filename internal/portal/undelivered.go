@@ -21,7 +21,7 @@ func (a *api) ListUndelivered(ctx context.Context, r openapi.ListUndeliveredRequ
 	if f.Before, err = numberCursor(listUndelivered, r.Params.Cursor); err != nil {
 		return nil, err
 	}
-	letters, next, err := a.Inbox.Dead(plain(ctx), f)
+	letters, next, err := a.Inbox.DeadLetters(plain(ctx), f)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (a *api) RetryUndelivered(ctx context.Context, r openapi.RetryUndeliveredRe
 			ids = append(ids, id)
 		}
 	}
-	n, err := a.Inbox.Revive(plain(ctx), ids, a.Now())
+	n, err := a.Inbox.Requeue(plain(ctx), ids, a.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -30,7 +30,7 @@ func (x *site) bury(t *testing.T) {
 	if err != nil || len(d) != 1 {
 		t.Fatalf("%v %v", d, err)
 	}
-	if err := s.Bury(t.Context(), d, now, "550 no such mailbox"); err != nil {
+	if err := s.MarkDead(t.Context(), d, now, "550 no such mailbox"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -84,6 +84,6 @@ func TestUndelivered(t *testing.T) {
 	}
 	d, err := notifystore.New(x.db).Lease(t.Context(), notify.ChannelMail, "w", x.now(), time.Minute)
 	if err != nil || len(d) != 1 || d[0].Attempts != 1 {
-		t.Errorf("a courier takes it: %+v %v", d, err)
+		t.Errorf("got delivery %+v %v, want it leased to a dispatcher", d, err)
 	}
 }

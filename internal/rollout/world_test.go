@@ -280,11 +280,11 @@ func (w *world) told() map[string][]string {
 	}
 	out := map[string][]string{}
 	for _, c := range changes {
-		for _, m := range notify.ForBulletin(*c.Bulletin, notify.Company{Catalog: w.catalog}) {
+		for _, m := range notify.MessagesForBulletin(*c.Bulletin, notify.Directory{Catalog: w.catalog}) {
 			if m.Person != "" {
 				out[m.Facts.Event] = append(out[m.Facts.Event], m.Person)
 			}
-			text, err := (&notify.Writer{Portal: portalURL}).Write(m, notify.Preferences{})
+			text, err := (&notify.Renderer{Portal: portalURL}).Render(m, notify.Preferences{})
 			page := "resources/orders"
 			if strings.HasPrefix(m.Facts.Event, "downgrade") { // it is about many
 				page = "resources"

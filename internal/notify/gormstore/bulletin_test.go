@@ -13,19 +13,21 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// TestBulletin: what happened to a resource comes into the inboxes of those concerned, each with what is his, once.
+// TestBulletin verifies that a bulletin reaches the inboxes of its recipients, each with their own items, once.
 func TestBulletin(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		b := notify.Bulletin{Event: "cache/announced/1", At: start, Facts: notify.Facts{Event: "announced", ActorID: "bob", Comment: "on Monday", Page: "resources/cache",
 			Items: []notify.About{{Resource: "Cache"}}},
 			People: map[string][]notify.About{"alice": {{Application: "Cart", Resource: "Cache"}}, "bob": nil, "sam": nil}}
-		for range 2 { // it was stored twice
+		for range 2 { // stored twice
 			if err := s.db.Write(t.Context(), func(tx *gorm.DB) error { return EnqueueBulletin(tx, b) }); err != nil {
 				t.Fatal(err)
 			}
 		}
 		r := notify.NewRouter(notify.RouterConfig{Store: s, Now: func() time.Time { return start }, Log: slog.New(slog.DiscardHandler), Gone: func(error) bool { return false },
-			People: func(context.Context) (notify.People, error) { return notify.Company{Catalog: &catalog.Catalog{}}, nil }})
+			People: func(context.Context) (notify.People, error) {
+				return notify.Directory{Catalog: &catalog.Catalog{}}, nil
+			}})
 		if err := r.Drain(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +43,7 @@ func TestBulletin(t *testing.T) {
 		}
 		want := map[string][]string{"alice": {"rollout Cart → Cache"}, "sam": {"rollout Cache"}}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("everybody concerned but the one who did it: %s", diff)
+			t.Errorf("recipients without the actor: %s", diff)
 		}
 	})
 }

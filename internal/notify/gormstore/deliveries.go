@@ -12,10 +12,10 @@ import (
 
 const due = "channel = ? AND state = ? AND run_after <= ? AND lease_until <= ?"
 
-// maxDigest bounds what one digest holds; the rest comes in the next one.
+// maxDigest bounds the messages of one digest; further ones are sent in the next one.
 const maxDigest = 200
 
-// Lease implements notify.Store. It looks without the write lock first, because mostly there is nothing.
+// Lease implements notify.Store. It first checks without the write lock, because usually nothing is due.
 func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now time.Time, ttl time.Duration) ([]notify.Delivery, error) {
 	at := micros(now)
 	var some int64
@@ -43,9 +43,10 @@ func (s *Store) Lease(ctx context.Context, c notify.Channel, worker string, now 
 	return out, err
 }
 
-// pick locks the oldest row that is due and that nobody else is about to lease; and with one of a digest, the rest of it.
+// pick locks and returns the oldest due row that is not being leased by another replica; if it belongs to a digest, all rows of
+// that digest.
 func pick(tx *gorm.DB, c notify.Channel, at int64) ([]row, error) {
-	// SQLite has one writer at a time, and no such clause.
+	// SQLite has a single writer and does not support the clause.
 	locked := tx
 	if tx.Name() == "postgres" {
 		locked = tx.Clauses(clause.Locking{Strength: "UPDATE", Options: "SKIP LOCKED"})
@@ -63,22 +64,22 @@ func pick(tx *gorm.DB, c notify.Channel, at int64) ([]row, error) {
 
 // Sent implements notify.Store.
 func (s *Store) Sent(ctx context.Context, d []notify.Delivery, at time.Time) error {
-	return s.giveBack(ctx, d, map[string]any{"state": sent, "done_at": micros(at), "problem": "", "worker": "", "lease_until": 0})
+	return s.release(ctx, d, map[string]any{"state": sent, "done_at": micros(at), "problem": "", "worker": "", "lease_until": 0})
 }
 
 // Postpone implements notify.Store.
 func (s *Store) Postpone(ctx context.Context, d []notify.Delivery, until time.Time, problem string) error {
-	return s.giveBack(ctx, d, map[string]any{"run_after": micros(until), "problem": problem, "worker": "", "lease_until": 0})
+	return s.release(ctx, d, map[string]any{"run_after": micros(until), "problem": problem, "worker": "", "lease_until": 0})
 }
 
-// Bury implements notify.Store.
-func (s *Store) Bury(ctx context.Context, d []notify.Delivery, at time.Time, problem string) error {
-	return s.giveBack(ctx, d, map[string]any{"state": dead, "done_at": micros(at), "problem": problem, "worker": "", "lease_until": 0})
+// MarkDead implements notify.Store.
+func (s *Store) MarkDead(ctx context.Context, d []notify.Delivery, at time.Time, problem string) error {
+	return s.release(ctx, d, map[string]any{"state": dead, "done_at": micros(at), "problem": problem, "worker": "", "lease_until": 0})
 }
 
-// giveBack changes the rows only if the leases are those that the worker took; the attempt tells two leases of one
-// worker apart.
-func (s *Store) giveBack(ctx context.Context, ds []notify.Delivery, change map[string]any) error {
+// release changes the rows only if the worker still holds the leases; the number of attempts distinguishes two leases of the same
+// worker.
+func (s *Store) release(ctx context.Context, ds []notify.Delivery, change map[string]any) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		for _, d := range ds {
 			res := tx.Model(&row{}).Where("id = ? AND worker = ? AND attempts = ? AND state = ?", d.ID, d.Worker, d.Attempts, queued).Updates(change)
@@ -93,8 +94,8 @@ func (s *Store) giveBack(ctx context.Context, ds []notify.Delivery, change map[s
 	})
 }
 
-// Waiting implements notify.Store.
-func (s *Store) Waiting(ctx context.Context) (channels []notify.Waiting, changes int64, err error) {
+// QueueStats implements notify.Store.
+func (s *Store) QueueStats(ctx context.Context) (channels []notify.QueueStats, changes int64, err error) {
 	var counts []struct {
 		Channel notify.Channel
 		State   string
@@ -111,7 +112,7 @@ func (s *Store) Waiting(ctx context.Context) (channels []notify.Waiting, changes
 	})
 	for _, c := range counts {
 		if len(channels) == 0 || channels[len(channels)-1].Channel != c.Channel {
-			channels = append(channels, notify.Waiting{Channel: c.Channel})
+			channels = append(channels, notify.QueueStats{Channel: c.Channel})
 		}
 		x := &channels[len(channels)-1]
 		if c.State == dead {

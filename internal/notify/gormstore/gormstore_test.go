@@ -56,7 +56,7 @@ func lease(t *testing.T, s *Store, c notify.Channel, worker string, at time.Time
 	return d
 }
 
-func TestRoutingAChangeTwiceDoesNothing(t *testing.T) {
+func TestRoutingAChangeTwiceStoresItOnce(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		enqueue(t, s)
 		enqueue(t, s)
@@ -64,24 +64,24 @@ func TestRoutingAChangeTwiceDoesNothing(t *testing.T) {
 		if err != nil || len(changes) != 2 || changes[0].Delegation != 3 || changes[0].Ticket != 0 {
 			t.Fatalf("%+v %v", changes, err)
 		}
-		// Two replicas, and two changes of one event.
+		// two replicas route the same change, and there are two changes of one event.
 		for _, c := range []notify.Change{changes[0], changes[0], changes[1]} {
 			if err := s.Route(t.Context(), notify.Routed{Change: c, Postings: []notify.Posting{posting("bob", "D-3/begun", notify.ChannelInbox), posting("bob", "D-3/begun", notify.ChannelMail)}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if left, err := s.Changes(t.Context(), 10); err != nil || len(left) != 0 {
-			t.Errorf("the outbox is empty: %v %v", left, err)
+			t.Errorf("got outbox %v %v, want it empty", left, err)
 		}
 		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 1 {
-			t.Errorf("one notice: %d %v", n, err)
+			t.Errorf("got %d notices %v, want 1", n, err)
 		}
 		first := lease(t, s, notify.ChannelMail, "w", start)
 		if len(first) != 1 || len(lease(t, s, notify.ChannelMail, "w", start)) != 0 {
-			t.Errorf("one mail: %+v", first)
+			t.Errorf("got %+v, want one mail", first)
 		}
 		if d := cmp.Diff(posting("bob", "D-3/begun", notify.ChannelMail), first[0].Posting); d != "" {
-			t.Errorf("what is read is what was stored: %s", d)
+			t.Errorf("message (-stored +read): %s", d)
 		}
 	})
 }
@@ -94,18 +94,18 @@ func TestInbox(t *testing.T) {
 		}
 		page, next, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob", Limit: 3})
 		if err != nil || len(page) != 3 || next == 0 || page[0].Event != "e4" || page[0].Read {
-			t.Fatalf("the newest first: %+v %d %v", page, next, err)
+			t.Fatalf("first page: got %+v %d %v", page, next, err)
 		}
 		rest, last, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob", Limit: 3, Before: next})
 		if err != nil || len(rest) != 2 || last != 0 || rest[1].Event != "e0" {
-			t.Fatalf("the rest: %+v %d %v", rest, last, err)
+			t.Fatalf("second page: got %+v %d %v", rest, last, err)
 		}
-		// Somebody else cannot mark what is not his.
+		// Other people cannot mark these notices.
 		if err := s.Mark(t.Context(), "eve", []int64{page[0].ID, page[1].ID}, true, start); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 5 {
-			t.Errorf("still unread: %d %v", n, err)
+			t.Errorf("got %d unread %v, want no change", n, err)
 		}
 		for _, read := range []bool{true, false, true} {
 			if err := s.Mark(t.Context(), "bob", []int64{page[0].ID}, read, start); err != nil {
@@ -118,31 +118,31 @@ func TestInbox(t *testing.T) {
 		}
 		unread, _, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob", Unread: true})
 		if err != nil || len(unread) != 4 || unread[0].Event != "e3" {
-			t.Errorf("unread ones: %+v %v", unread, err)
+			t.Errorf("unread notices: got %+v %v", unread, err)
 		}
 		if err := s.MarkAllRead(t.Context(), "bob", unread[1].ID, start); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 1 {
-			t.Errorf("up to that one: %d %v", n, err)
+			t.Errorf("after MarkAllRead up to an ID: got %d unread %v", n, err)
 		}
 		if err := s.MarkAllRead(t.Context(), "bob", 0, start); err != nil {
 			t.Fatal(err)
 		}
 		if n, err := s.Unread(t.Context(), "bob"); err != nil || n != 0 {
-			t.Errorf("all read: %d %v", n, err)
+			t.Errorf("after MarkAllRead: got %d unread %v", n, err)
 		}
 		if n, err := s.Unread(t.Context(), "eve"); err != nil || n != 5 {
-			t.Errorf("eve's are hers: %d %v", n, err)
+			t.Errorf("notices of another person: got %d unread %v", n, err)
 		}
 		if err := s.Prune(t.Context(), start.Add(time.Second)); err != nil {
 			t.Fatal(err)
 		}
 		if all, _, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob"}); err != nil || len(all) != 0 {
-			t.Errorf("what was read long ago goes: %+v %v", all, err)
+			t.Errorf("after Prune: got %+v %v", all, err)
 		}
 		if n, err := s.Unread(t.Context(), "eve"); err != nil || n != 5 || len(lease(t, s, notify.ChannelMail, "w", start)) != 1 {
-			t.Errorf("what was not read or sent stays: %d %v", n, err)
+			t.Errorf("after Prune: got %d unread %v", n, err)
 		}
 	})
 }
@@ -151,45 +151,45 @@ func TestDeliveries(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		route(t, s, posting("bob", "e1", notify.ChannelMail))
 		if got := lease(t, s, notify.ChannelMail, "a", start.Add(-time.Second)); len(got) != 0 {
-			t.Errorf("not due: %+v", got)
+			t.Errorf("got %+v before it is due", got)
 		}
 		if got := lease(t, s, notify.ChannelSlack, "a", start); len(got) != 0 {
-			t.Errorf("another channel: %+v", got)
+			t.Errorf("got %+v on another channel", got)
 		}
 		first := lease(t, s, notify.ChannelMail, "a", start)
 		if len(first) != 1 || first[0].Attempts != 1 || len(lease(t, s, notify.ChannelMail, "b", start.Add(59*time.Second))) != 0 {
-			t.Fatalf("leased once: %+v", first)
+			t.Fatalf("first lease: got %+v", first)
 		}
-		// The courier slept longer than its lease.
+		// The dispatcher was paused for longer than its lease.
 		second := lease(t, s, notify.ChannelMail, "b", start.Add(time.Minute))
 		if len(second) != 1 || second[0].Attempts != 2 {
-			t.Fatalf("its successor: %+v", second)
+			t.Fatalf("second lease: got %+v", second)
 		}
 		if err := s.Sent(t.Context(), first, start); !errors.Is(err, notify.ErrLeaseLost) {
-			t.Errorf("the lease is lost: %v", err)
+			t.Errorf("Sent without the lease: got %v, want ErrLeaseLost", err)
 		}
 		if err := s.Postpone(t.Context(), second, start.Add(time.Hour), "no answer"); err != nil {
 			t.Fatal(err)
 		}
 		if got := lease(t, s, notify.ChannelMail, "b", start.Add(30*time.Minute)); len(got) != 0 {
-			t.Errorf("postponed: %+v", got)
+			t.Errorf("got %+v before the postponed time", got)
 		}
 		third := lease(t, s, notify.ChannelMail, "b", start.Add(time.Hour))
-		if err := s.Bury(t.Context(), third, start, "gone"); err != nil {
+		if err := s.MarkDead(t.Context(), third, start, "gone"); err != nil {
 			t.Fatal(err)
 		}
 		if got := lease(t, s, notify.ChannelMail, "b", start.Add(9*time.Hour)); len(got) != 0 {
-			t.Errorf("dead: %+v", got)
+			t.Errorf("got %+v after MarkDead", got)
 		}
 		if err := s.Sent(t.Context(), third, start); !errors.Is(err, notify.ErrLeaseLost) {
-			t.Errorf("what was given up is not sent: %v", err)
+			t.Errorf("Sent after MarkDead: got %v, want ErrLeaseLost", err)
 		}
 		route(t, s, posting("bob", "e2", notify.ChannelMail), posting("bob", "e3", notify.ChannelMail), posting("", "e3", "webhook:x"), posting("bob", "e3", notify.ChannelInbox))
 		enqueue(t, s)
-		waiting, changes, err := s.Waiting(t.Context())
-		want := []notify.Waiting{{Channel: notify.ChannelMail, Queued: 2, Dead: 1, Oldest: start}, {Channel: "webhook:x", Queued: 1, Oldest: start}}
+		waiting, changes, err := s.QueueStats(t.Context())
+		want := []notify.QueueStats{{Channel: notify.ChannelMail, Queued: 2, Dead: 1, Oldest: start}, {Channel: "webhook:x", Queued: 1, Oldest: start}}
 		if d := cmp.Diff(want, waiting); err != nil || d != "" || changes != 1 {
-			t.Errorf("visible: %d changes, %v %s", changes, err, d)
+			t.Errorf("QueueStats: got %d changes, %v, diff %s", changes, err, d)
 		}
 	})
 }
@@ -204,18 +204,18 @@ func TestDigestIsLeasedTogether(t *testing.T) {
 		now := posting("bob", "now", notify.ChannelMail)
 		route(t, s, now)
 		if got := lease(t, s, notify.ChannelMail, "w", start); len(got) != 1 || got[0].Event != "now" {
-			t.Errorf("at once: %+v", got)
+			t.Errorf("got %+v before the digest hour", got)
 		}
 		got := lease(t, s, notify.ChannelMail, "w", start.Add(time.Hour))
 		if len(got) != 1 || got[0].Event != "now" {
-			t.Fatalf("the lease of the other ended first: %+v", got)
+			t.Fatalf("got %+v, want the posting whose lease ended first", got)
 		}
 		bob := lease(t, s, notify.ChannelMail, "w", start.Add(time.Hour))
 		if len(bob) != 3 || bob[0].Event != "e0" || bob[2].Event != "e3" {
-			t.Fatalf("one person's together: %+v", bob)
+			t.Fatalf("got %+v, want all postings of one person", bob)
 		}
 		if eve := lease(t, s, notify.ChannelMail, "w", start.Add(time.Hour)); len(eve) != 1 || eve[0].Person != "eve" {
-			t.Errorf("and the other's: %+v", eve)
+			t.Errorf("got %+v, want those of the other person", eve)
 		}
 		if err := s.Sent(t.Context(), bob, start); err != nil {
 			t.Error(err)
@@ -258,11 +258,11 @@ func TestReplicasShareTheWork(t *testing.T) {
 		// With SKIP LOCKED a replica may find nothing while another one holds the last row, but the holder finishes it.
 		for e, n := range got {
 			if n != 1 {
-				t.Errorf("%s was leased %d times", e, n)
+				t.Errorf("got %[2]d leases of %[1]s, want 1", e, n)
 			}
 		}
 		if len(got) != many {
-			t.Errorf("%d of %d were leased", len(got), many)
+			t.Errorf("got %d leased postings of %d", len(got), many)
 		}
 	})
 }
@@ -270,7 +270,7 @@ func TestReplicasShareTheWork(t *testing.T) {
 func TestPreferences(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		p := notify.Preferences{Language: notify.Chinese, TimeZone: "Asia/Shanghai", DigestHour: new(8),
-			Choices: map[notify.Channel]map[notify.Kind]notify.When{notify.ChannelMail: {notify.KindNeeded: notify.Digest}}}
+			Choices: map[notify.Channel]map[notify.Kind]notify.Timing{notify.ChannelMail: {notify.KindNeeded: notify.Digest}}}
 		for _, x := range []notify.Preferences{{}, p} {
 			if err := s.SetPreferences(t.Context(), "bob", x, start); err != nil {
 				t.Fatal(err)
@@ -278,54 +278,54 @@ func TestPreferences(t *testing.T) {
 		}
 		got, err := s.Preferences(t.Context(), "bob", "eve")
 		if d := cmp.Diff(map[string]notify.Preferences{"bob": p}, got); err != nil || d != "" {
-			t.Errorf("%v %s", err, d)
+			t.Errorf("got error %v, diff %s", err, d)
 		}
 	})
 }
 
-func TestDeadLettersAreSeenAndRevived(t *testing.T) {
+func TestDeadLettersAreListedAndRequeued(t *testing.T) {
 	each(t, func(t *testing.T, s *Store) {
 		for i := range 4 {
 			route(t, s, posting("bob", fmt.Sprint("e", i), notify.ChannelMail))
 		}
 		route(t, s, posting("", "e9", "webhook:x"), posting("bob", "e9", notify.ChannelInbox))
 		for range 3 {
-			if err := s.Bury(t.Context(), lease(t, s, notify.ChannelMail, "w", start), start.Add(time.Hour), "no such mailbox"); err != nil {
+			if err := s.MarkDead(t.Context(), lease(t, s, notify.ChannelMail, "w", start), start.Add(time.Hour), "no such mailbox"); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := s.Bury(t.Context(), lease(t, s, "webhook:x", "w", start), start, "gone"); err != nil {
+		if err := s.MarkDead(t.Context(), lease(t, s, "webhook:x", "w", start), start, "gone"); err != nil {
 			t.Fatal(err)
 		}
-		all, next, err := s.Dead(t.Context(), notify.DeadFilter{Limit: 3})
+		all, next, err := s.DeadLetters(t.Context(), notify.DeadFilter{Limit: 3})
 		if err != nil || len(all) != 3 || next == 0 || all[0].Channel != "webhook:x" || all[1].Problem != "no such mailbox" || all[1].Attempts != 1 ||
 			!all[1].GivenUp.Equal(start.Add(time.Hour)) || all[1].Person != "bob" {
 			t.Fatalf("%+v %d %v", all, next, err)
 		}
-		rest, last, err := s.Dead(t.Context(), notify.DeadFilter{Limit: 3, Before: next})
+		rest, last, err := s.DeadLetters(t.Context(), notify.DeadFilter{Limit: 3, Before: next})
 		if err != nil || len(rest) != 1 || last != 0 {
-			t.Errorf("the second page: %+v %d %v", rest, last, err)
+			t.Errorf("second page: got %+v %d %v", rest, last, err)
 		}
-		mails, _, err := s.Dead(t.Context(), notify.DeadFilter{Channel: notify.ChannelMail})
+		mails, _, err := s.DeadLetters(t.Context(), notify.DeadFilter{Channel: notify.ChannelMail})
 		if err != nil || len(mails) != 3 {
-			t.Errorf("of one channel: %+v %v", mails, err)
+			t.Errorf("one channel: got %+v %v", mails, err)
 		}
 		inboxed, _, err := s.Inbox(t.Context(), notify.InboxFilter{Person: "bob"})
 		if err != nil || len(inboxed) != 1 {
 			t.Fatalf("%+v %v", inboxed, err)
 		}
-		if n, err := s.Revive(t.Context(), []int64{mails[0].ID, inboxed[0].ID, 4711}, start); err != nil || n != 1 {
-			t.Errorf("only what is dead can be revived: %d %v", n, err)
+		if n, err := s.Requeue(t.Context(), []int64{mails[0].ID, inboxed[0].ID, 4711}, start); err != nil || n != 1 {
+			t.Errorf("Requeue of one dead and other IDs: got %d %v, want 1", n, err)
 		}
-		// The fourth mail was never tried, and is due, too.
+		// The fourth mail was never tried and is due as well.
 		if got := append(lease(t, s, notify.ChannelMail, "w", start), lease(t, s, notify.ChannelMail, "w", start)...); len(got) != 2 || got[0].Attempts != 1 || got[1].Attempts != 1 {
-			t.Errorf("it gets as many attempts as a new one: %+v", got)
+			t.Errorf("got %+v, want no attempts counted", got)
 		}
-		if n, err := s.Revive(t.Context(), []int64{}, start); err != nil || n != 0 {
-			t.Errorf("none is not all: %d %v", n, err)
+		if n, err := s.Requeue(t.Context(), []int64{}, start); err != nil || n != 0 {
+			t.Errorf("Requeue without IDs: got %d %v, want 0", n, err)
 		}
-		if n, err := s.Revive(t.Context(), nil, start); err != nil || n != 3 {
-			t.Errorf("all that are left: %d %v", n, err)
+		if n, err := s.Requeue(t.Context(), nil, start); err != nil || n != 3 {
+			t.Errorf("Requeue of all: got %d %v", n, err)
 		}
 	})
 }
@@ -338,15 +338,15 @@ func TestArrivalsOfAllInboxes(t *testing.T) {
 		route(t, s, posting("bob", "e1", notify.ChannelInbox), posting("bob", "e1", notify.ChannelMail))
 		newest, err := s.Arrived(t.Context(), -1, 10)
 		if err != nil || len(newest) != 1 || newest[0].Person != "bob" {
-			t.Fatalf("the newest: %+v %v", newest, err)
+			t.Fatalf("newest: got %+v %v", newest, err)
 		}
 		route(t, s, posting("eve", "e2", notify.ChannelInbox), posting("bob", "e2", notify.ChannelInbox), posting("bob", "e2", notify.ChannelMail))
 		later, err := s.Arrived(t.Context(), newest[0].ID, 10)
 		if err != nil || len(later) != 2 || later[0].Person != "eve" || later[1].Person != "bob" || later[0].ID >= later[1].ID {
-			t.Errorf("after it: %+v %v", later, err)
+			t.Errorf("later ones: got %+v %v", later, err)
 		}
 		if first, err := s.Arrived(t.Context(), newest[0].ID, 1); err != nil || len(first) != 1 || first[0] != later[0] {
-			t.Errorf("at most so many: %+v %v", first, err)
+			t.Errorf("limit: got %+v %v", first, err)
 		}
 	})
 }

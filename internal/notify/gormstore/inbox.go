@@ -58,7 +58,7 @@ func (s *Store) Route(ctx context.Context, some ...notify.Routed) error {
 		}
 	}
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		var mine []int64 // of the others, another replica was faster
+		var mine []int64 // IDs of the changes that no other replica has routed
 		if err := database.Rows(tx, func(rows *sql.Rows) error {
 			var id int64
 			err := rows.Scan(&id)

@@ -1,5 +1,5 @@
-// Package gormstore keeps notifications in SQL through gorm. It implements notify.Store, and Enqueue for whoever
-// changes a ticket in the same transaction. It decides nothing about who is told what.
+// Package gormstore stores notifications in SQL through gorm. It implements notify.Store, and Enqueue functions that write the
+// outbox in the transaction of a change. It does not determine recipients.
 package gormstore
 
 import (
@@ -20,7 +20,7 @@ type changeRow struct {
 	FirstEvent int
 	LastEvent  int
 	Delegation int64
-	Bulletin   string // JSON; empty: none
+	Bulletin   string // JSON; empty if there is none
 }
 
 func (changeRow) TableName() string { return "notify_outbox" }
@@ -46,7 +46,7 @@ type row struct {
 
 func (row) TableName() string { return "notifications" }
 
-// States of a row.
+// These are the states of a row.
 const (
 	unread = "unread"
 	read   = "read"
@@ -85,7 +85,7 @@ func (r row) message() notify.Message {
 func Enqueue(tx *gorm.DB, tickets ...*approval.Ticket) error {
 	var rows [][]any
 	for _, t := range tickets {
-		if first, last, ok := notify.News(t); ok {
+		if first, last, ok := notify.UnnotifiedEvents(t); ok {
 			rows = append(rows, []any{t.Number, first, last, 0})
 		}
 	}
@@ -93,13 +93,13 @@ func Enqueue(tx *gorm.DB, tickets ...*approval.Ticket) error {
 	return err
 }
 
-// EnqueueDelegation writes that a delegation began or ended, in the transaction that stores it.
+// EnqueueDelegation writes the begin or end of a delegation to the outbox, in the transaction that stores it.
 func EnqueueDelegation(tx *gorm.DB, id int64) error {
 	_, err := database.Insert(tx, outbox, "", [][]any{{0, 0, 0, id}})
 	return err
 }
 
-// EnqueueBulletin writes what happened without a ticket, in the transaction that stores it.
+// EnqueueBulletin writes a bulletin to the outbox, in the transaction that stores the change that it reports.
 func EnqueueBulletin(tx *gorm.DB, b notify.Bulletin) error {
 	text, err := json.Marshal(b)
 	if err != nil {
@@ -113,5 +113,5 @@ const outbox = "notify_outbox (ticket, first_event, last_event, delegation)"
 // Store implements notify.Store.
 type Store struct{ db *database.DB }
 
-// New is the store of an open database.
+// New returns the Store of an open database.
 func New(db *database.DB) *Store { return &Store{db} }

@@ -1,4 +1,4 @@
-// Package mail sends notifications by SMTP, as plain text. It may not know who is told what.
+// Package mail sends notifications by SMTP as plain text. It does not determine recipients.
 package mail
 
 import (
@@ -18,31 +18,31 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// How the connection is made safe.
+// These are the modes of transport security.
 const (
-	TLSStart    = "starttls" // by STARTTLS, or not at all
-	TLSImplicit = "implicit" // from the first byte on
-	TLSNone     = "none"     // only to this machine
+	TLSStart    = "starttls" // STARTTLS is required
+	TLSImplicit = "implicit" // TLS from the first byte on
+	TLSNone     = "none"     // no TLS; only for a server on this machine
 )
 
-// Timeout of one mail, with everything.
+// Timeout bounds the whole process of sending one mail.
 const Timeout = 30 * time.Second
 
-// Config of a mail server.
+// Config configures the mail server.
 type Config struct {
 	Host string `json:"host"`
-	// Port; 0: 587 for starttls, 465 for implicit, 25 for none.
+	// Port is the TCP port. Default: 587 for starttls, 465 for implicit, 25 for none.
 	Port int    `json:"port,omitempty"`
-	TLS  string `json:"tls,omitempty"` // starttls (the default), implicit, none
-	// CAFile has the certificates that are trusted beside the system's.
+	TLS  string `json:"tls,omitempty"` // starttls (default), implicit or none
+	// CAFile contains certificates that are trusted in addition to the system's.
 	CAFile string `json:"caFile,omitempty"`
-	// Username and the file with the password; empty: the server knows the portal otherwise.
+	// Username and the file with the password; empty for a server without authentication.
 	Username     string `json:"username,omitempty"`
 	PasswordFile string `json:"passwordFile,omitempty"`
 	From         string `json:"from"` // ACP <acp@example.com>
 }
 
-// Sender implements notify.Sender. The password is read for each mail, so that it is changed without a restart.
+// Sender implements notify.Sender. It reads the password for each mail, so that a change needs no restart.
 type Sender struct {
 	config  Config
 	from    *netmail.Address
@@ -50,14 +50,14 @@ type Sender struct {
 	timeout time.Duration
 }
 
-// New checks the configuration and connects nothing.
+// New validates the configuration and returns a Sender. It does not connect.
 func New(c Config) (*Sender, error) {
 	if c.Host == "" {
 		return nil, errors.New("mail.host is required")
 	}
 	from, err := netmail.ParseAddress(c.From)
 	if err != nil {
-		return nil, fmt.Errorf("mail.from %q is no address such as ACP <acp@example.com>", c.From)
+		return nil, fmt.Errorf("mail.from %q is not an address such as ACP <acp@example.com>", c.From)
 	}
 	switch c.TLS {
 	case "":
@@ -74,7 +74,7 @@ func New(c Config) (*Sender, error) {
 		c.Port = map[string]int{TLSStart: 587, TLSImplicit: 465, TLSNone: 25}[c.TLS]
 	}
 	if c.Port < 0 || c.Port > 65535 {
-		return nil, fmt.Errorf("mail.port %d is no port", c.Port)
+		return nil, fmt.Errorf("mail.port %d is not a port", c.Port)
 	}
 	if (c.Username == "") != (c.PasswordFile == "") {
 		return nil, errors.New("mail.username and mail.passwordFile belong together")
@@ -97,7 +97,7 @@ func New(c Config) (*Sender, error) {
 }
 
 // Send implements notify.Sender.
-func (s *Sender) Send(ctx context.Context, p notify.Parcel) error {
+func (s *Sender) Send(ctx context.Context, p notify.Notification) error {
 	msg, err := s.message(p)
 	if err != nil {
 		return &notify.Problem{Err: err, Permanent: true}
@@ -108,13 +108,13 @@ func (s *Sender) Send(ctx context.Context, p notify.Parcel) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	// The library's timeouts begin anew with each command; the context ends them all.
+	// The timeouts of the library restart with each command; the context bounds all of them.
 	opts = append(opts, mail.WithDialContextFunc(func(dial context.Context, network, address string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(dial, network, address)
 		if err != nil {
 			return nil, err
 		}
-		context.AfterFunc(ctx, func() { _ = conn.Close() }) // whoever waits for it is told
+		context.AfterFunc(ctx, func() { _ = conn.Close() }) // pending reads and writes then return an error
 		if s.config.TLS == TLSImplicit {
 			conn = tls.Client(conn, s.tls())
 		}
@@ -127,10 +127,10 @@ func (s *Sender) Send(ctx context.Context, p notify.Parcel) error {
 	return s.problem(client.DialAndSendWithContext(ctx, msg))
 }
 
-func (s *Sender) message(p notify.Parcel) (*mail.Msg, error) {
+func (s *Sender) message(p notify.Notification) (*mail.Msg, error) {
 	to, err := netmail.ParseAddress(p.To.Email)
 	if err != nil {
-		return nil, fmt.Errorf("the catalog's address of %s is none", p.To.Person)
+		return nil, fmt.Errorf("the mail address of %s in the catalog is invalid", p.To.Person)
 	}
 	msg := mail.NewMsg(mail.WithCharset(mail.CharsetUTF8))
 	msg.FromMailAddress(s.from)
@@ -138,7 +138,7 @@ func (s *Sender) message(p notify.Parcel) (*mail.Msg, error) {
 	_, domain, _ := strings.Cut(s.from.Address, "@")
 	msg.SetMessageIDWithValue(p.ID + "@" + domain)
 	if p.Message.Ticket > 0 {
-		// Mails about one ticket are one conversation.
+		// Mails about one ticket form one conversation.
 		msg.SetGenHeader(mail.HeaderReferences, fmt.Sprintf("<ticket-%d@%s>", p.Message.Ticket, domain))
 	}
 	msg.SetGenHeader("Auto-Submitted", "auto-generated") // RFC 3834: no out-of-office answers
@@ -164,13 +164,13 @@ func (s *Sender) options() ([]mail.Option, error) {
 	if err != nil {
 		return nil, fmt.Errorf("mail.passwordFile: %w", err)
 	}
-	// A password in the clear is only said where the connection is safe, or ends on this machine; the library sees to it.
+	// The library sends a password in plain text only over TLS or to this machine.
 	auth := mail.WithOpportunisticSMTPAuth(mail.SMTPAuthSCRAMSHA256, mail.SMTPAuthSCRAMSHA1, mail.SMTPAuthPlain, mail.SMTPAuthLogin)
 	return append(opts, auth, mail.WithUsername(s.config.Username), mail.WithPassword(strings.TrimSpace(string(password)))), nil
 }
 
-// problem tells what a server refuses for good about this mail from what may pass later. A refused login or sender is
-// the configuration's fault, which an operator mends.
+// problem marks permanent errors about this mail, and returns others unchanged. A rejected login or sender is not permanent,
+// because an operator can correct the configuration.
 func (s *Sender) problem(err error) error {
 	if err == nil {
 		return nil

@@ -28,11 +28,11 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// server is a real SMTP server that keeps what it gets.
+// server is a real SMTP server that records mails.
 type server struct {
 	auth    bool
-	refuse  map[string]error // by command: mail, rcpt, data
-	envelop []string         // sender, recipient
+	refuse  map[string]error // errors by command: mail, rcpt, data
+	envelop []string         // sender and recipient
 	text    string
 }
 
@@ -88,7 +88,7 @@ func (x *session) Reset() {}
 
 func (x *session) Logout() error { return nil }
 
-// start returns the configuration for a server that is started.
+// start starts the server and returns a configuration for it.
 func start(t *testing.T, s *server, how string) Config {
 	t.Helper()
 	certificate, ca := certificate(t)
@@ -110,9 +110,9 @@ func start(t *testing.T, s *server, how string) Config {
 	done := make(chan error, 1)
 	go func() { done <- srv.Serve(l) }()
 	t.Cleanup(func() {
-		_ = l.Close() // the server may not know of it yet
+		_ = l.Close() // the server may not have the listener yet
 		_ = srv.Close()
-		<-done //nolint:errcheck // it says that it was closed
+		<-done //nolint:errcheck // returns the error of the closed listener
 	})
 	c := Config{Host: "127.0.0.1", Port: port, TLS: how, From: "ACP <acp@example.com>"}
 	if how != TLSNone {
@@ -149,8 +149,8 @@ func certificate(t *testing.T) (tls.Certificate, string) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, file
 }
 
-func parcel() notify.Parcel {
-	return notify.Parcel{ID: "0123456789abcdef", To: notify.Recipient{Person: "bob", Name: "Bob\r\nBcc: eve@example.com", Email: "bob@example.com"},
+func parcel() notify.Notification {
+	return notify.Notification{ID: "0123456789abcdef", To: notify.Recipient{Person: "bob", Name: "Bob\r\nBcc: eve@example.com", Email: "bob@example.com"},
 		Text:   notify.Text{Title: "T-7：王磊请您审批\r\nBcc: eve@example.com", Body: "王磊提出了此申请。\n.\nQUIT\n", Link: "https://acp.example.com/tickets/T-7"},
 		Footer: "why", Open: "Open", Message: notify.Message{Ticket: 7}}
 }
@@ -173,7 +173,7 @@ func TestSend(t *testing.T) {
 					t.Fatal(err)
 				}
 				if len(s.envelop) != 2 || s.envelop[0] != "acp@example.com" || s.envelop[1] != "bob@example.com" {
-					t.Errorf("to the recipient and nobody else: %v", s.envelop)
+					t.Errorf("got envelope %v, want the recipient only", s.envelop)
 				}
 				m, err := netmail.ReadMessage(strings.NewReader(s.text))
 				if err != nil {
@@ -181,22 +181,22 @@ func TestSend(t *testing.T) {
 				}
 				subject, err := new(mime.WordDecoder).DecodeHeader(m.Header.Get("Subject"))
 				if err != nil || subject != "T-7：王磊请您审批 Bcc: eve@example.com" {
-					t.Errorf("subject: %q %v", subject, err)
+					t.Errorf("got subject %q %v", subject, err)
 				}
 				if id := m.Header.Get("Message-Id"); id != "<0123456789abcdef@example.com>" {
-					t.Errorf("the id is that of the news: %q", id)
+					t.Errorf("got message ID %q, want that of the notification", id)
 				}
 				if len(m.Header["Bcc"]) != 0 || m.Header.Get("Auto-Submitted") != "auto-generated" || m.Header.Get("References") == "" {
-					t.Errorf("headers: %v", m.Header)
+					t.Errorf("got headers %v", m.Header)
 				}
 				for _, line := range strings.Split(s.text, "\r\n") {
 					if strings.ContainsFunc(line, func(r rune) bool { return r > 126 }) {
-						t.Errorf("not ASCII on the wire: %q", line)
+						t.Errorf("got a line that is not ASCII: %q", line)
 					}
 				}
 				body, err := io.ReadAll(quotedprintable.NewReader(m.Body))
 				if err != nil || !strings.Contains(string(body), "王磊提出了此申请。\r\n.\r\nQUIT") || !strings.Contains(string(body), "https://acp.example.com/tickets/T-7") {
-					t.Errorf("body: %q %v", body, err)
+					t.Errorf("got body %q %v", body, err)
 				}
 			})
 		}
@@ -219,7 +219,7 @@ func TestRefusals(t *testing.T) {
 			err := sender(t, start(t, &server{refuse: tc.refuse}, TLSStart)).Send(t.Context(), parcel())
 			var p *notify.Problem
 			if err == nil || (errors.As(err, &p) && p.Permanent) != tc.permanent {
-				t.Errorf("%s: permanent %v, got %v", tc.reason, tc.permanent, err)
+				t.Errorf("%s: want permanent %v, got %v", tc.reason, tc.permanent, err)
 			}
 		})
 	}
@@ -228,7 +228,7 @@ func TestRefusals(t *testing.T) {
 	s := &server{}
 	var p *notify.Problem
 	if err := sender(t, start(t, s, TLSNone)).Send(t.Context(), bad); !errors.As(err, &p) || !p.Permanent || s.envelop != nil {
-		t.Errorf("an address that is none: %v, %v", err, s.envelop)
+		t.Errorf("invalid address: got %v, %v", err, s.envelop)
 	}
 }
 
@@ -237,26 +237,26 @@ func TestUnsafeConnectionsAreRefused(t *testing.T) {
 	plain := start(t, s, TLSNone)
 	plain.TLS = TLSStart
 	if err := sender(t, plain).Send(t.Context(), parcel()); err == nil || s.text != "" {
-		t.Errorf("without STARTTLS nothing is said: %v", err)
+		t.Errorf("server without STARTTLS: got %v", err)
 	}
 	other := start(t, s, TLSStart)
 	_, other.CAFile = certificate(t)
 	if err := sender(t, other).Send(t.Context(), parcel()); err == nil || s.text != "" {
-		t.Errorf("another's certificate: %v", err)
+		t.Errorf("untrusted certificate: got %v", err)
 	}
 	wrong := start(t, s, TLSImplicit)
 	write(t, wrong.PasswordFile, "guess")
 	var p *notify.Problem
 	if err := sender(t, wrong).Send(t.Context(), parcel()); err == nil || errors.As(err, &p) && p.Permanent || strings.Contains(err.Error(), "guess") {
-		t.Errorf("a wrong password is mended by an operator, and not told: %v", err)
+		t.Errorf("wrong password: got %v, want a temporary error without the password", err)
 	}
 	write(t, wrong.PasswordFile, "s3cret")
 	if err := sender(t, wrong).Send(t.Context(), parcel()); err != nil {
-		t.Errorf("without a restart: %v", err)
+		t.Errorf("new password without a restart: got %v", err)
 	}
 }
 
-func TestHangingServerIsLeft(t *testing.T) {
+func TestHangingServerTimesOut(t *testing.T) {
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -265,7 +265,7 @@ func TestHangingServerIsLeft(t *testing.T) {
 	go func() {
 		conn, err := l.Accept()
 		if err == nil {
-			_, err = conn.Read(make([]byte, 1)) // says nothing, and waits for the other's end
+			_, err = conn.Read(make([]byte, 1)) // sends nothing, and waits until the other side closes
 			_ = conn.Close()
 		}
 		left <- err
@@ -273,16 +273,16 @@ func TestHangingServerIsLeft(t *testing.T) {
 	s := sender(t, Config{Host: "127.0.0.1", Port: l.Addr().(*net.TCPAddr).Port, TLS: TLSNone, From: "acp@example.com"})
 	s.timeout = 100 * time.Millisecond
 	if err := s.Send(t.Context(), parcel()); err == nil {
-		t.Error("a server that hangs is an error")
+		t.Error("Send to a hanging server succeeded")
 	}
 	if err := <-left; err == nil {
-		t.Error("the connection was closed")
+		t.Error("the connection was not closed")
 	}
 	if err := l.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Send(t.Context(), parcel()); err == nil {
-		t.Error("a server that refuses is an error")
+		t.Error("Send to a rejecting server succeeded")
 	}
 }
 
@@ -297,10 +297,10 @@ func TestConfigurationIsChecked(t *testing.T) {
 		c := fine
 		edit(&c)
 		if _, err := New(c); err == nil {
-			t.Errorf("%s is refused: %+v", name, c)
+			t.Errorf("New accepted the configuration %s: %+v", name, c)
 		}
 	}
 	if s := sender(t, fine); s.config.Port != 587 || s.config.TLS != TLSStart {
-		t.Errorf("safe by default: %+v", s.config)
+		t.Errorf("got default configuration %+v, want STARTTLS", s.config)
 	}
 }

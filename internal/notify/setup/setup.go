@@ -1,4 +1,4 @@
-// Package setup reads the file in which an operator says which channels there are. Secrets are in files that it names.
+// Package setup reads the configuration file of the notification channels. Secrets are in separate files that it names.
 package setup
 
 import (
@@ -12,13 +12,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/acp-io/acp/internal/notify"
-	"github.com/acp-io/acp/internal/notify/hook"
 	"github.com/acp-io/acp/internal/notify/mail"
 	"github.com/acp-io/acp/internal/notify/slack"
+	"github.com/acp-io/acp/internal/notify/webhook"
 	"github.com/acp-io/acp/internal/webhooksender"
 )
 
-// File is the operator's configuration; docs/notifications.md explains it.
+// File is the content of the configuration file; see docs/notifications.md.
 type File struct {
 	Mail          *mail.Config   `json:"mail,omitempty"`
 	Slack         *Slack         `json:"slack,omitempty"`
@@ -26,35 +26,36 @@ type File struct {
 	Webhooks      []Webhook      `json:"webhooks,omitempty"`
 }
 
-// Slack sends direct messages as a bot.
+// Slack configures direct messages by a bot.
 type Slack struct {
 	TokenFile string `json:"tokenFile"`
-	API       string `json:"api,omitempty"` // empty: https://slack.com/api
+	API       string `json:"api,omitempty"` // default: https://slack.com/api
 }
 
-// SlackChannel is reached by an incoming webhook, whose URL is a secret.
+// SlackChannel configures an incoming webhook, whose URL is a secret.
 type SlackChannel struct {
 	Name    string        `json:"name"`
 	URLFile string        `json:"urlFile"`
-	Kinds   []notify.Kind `json:"kinds,omitempty"` // none: all
+	Kinds   []notify.Kind `json:"kinds,omitempty"` // empty means all
 }
 
-// Webhook is a receiver that is a program.
+// Webhook configures a receiver that is a program.
 type Webhook struct {
 	Name    string        `json:"name"`
 	URL     string        `json:"url"`
 	KeyFile string        `json:"keyFile"`
-	Kinds   []notify.Kind `json:"kinds,omitempty"` // none: all
+	Kinds   []notify.Kind `json:"kinds,omitempty"` // empty means all
 }
 
-// Channels are what is set up.
+// Channels are the configured channels and their senders.
 type Channels struct {
 	People     []notify.Channel
 	Broadcasts []notify.Broadcast
 	Senders    map[notify.Channel]notify.Sender
 }
 
-// Load a file; an empty name is no channel but the inbox. Everything that can be checked without the receivers is.
+// Load reads and validates the file. For an empty name it returns no channels, so that only the inbox exists. It does not contact
+// the receivers.
 func Load(name string) (*Channels, error) {
 	if name == "" {
 		return (&File{}).channels()
@@ -96,7 +97,7 @@ func (f *File) channels() (*Channels, error) {
 	for _, x := range f.SlackChannels {
 		_, err := slack.ReadURL(x.URLFile)
 		if err == nil {
-			err = c.broadcast("slack:", x.Name, x.Kinds, &slack.Incoming{URLFile: x.URLFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now})
+			err = c.broadcast("slack:", x.Name, x.Kinds, &slack.IncomingWebhook{URLFile: x.URLFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now})
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("slackChannels %q: %w", x.Name, err))
@@ -108,7 +109,7 @@ func (f *File) channels() (*Channels, error) {
 			_, err = webhooksender.ReadKeys(x.KeyFile)
 		}
 		if err == nil {
-			err = c.broadcast("webhook:", x.Name, x.Kinds, &hook.Sender{Target: &webhooksender.Target{URL: u, KeyFile: x.KeyFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}})
+			err = c.broadcast("webhook:", x.Name, x.Kinds, &webhook.Sender{Target: &webhooksender.Target{URL: u, KeyFile: x.KeyFile, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}})
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("webhooks %q: %w", x.Name, err))

@@ -12,7 +12,7 @@ import (
 	"github.com/acp-io/acp/internal/notify"
 )
 
-// load a file in which DIR is a folder with the secrets key, token, url and password.
+// load loads a configuration in which DIR stands for a directory with the files key, token, url and password.
 func load(t *testing.T, text string) (*Channels, error) {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,15 +41,15 @@ func TestLoad(t *testing.T) {
 	}
 	want := []notify.Broadcast{{Channel: "slack:security", Kinds: []notify.Kind{notify.KindBreakGlass, notify.KindVoided}}, {Channel: "webhook:siem"}}
 	if d := cmp.Diff(want, c.Broadcasts); d != "" || !slices.Equal(c.People, []notify.Channel{notify.ChannelMail, notify.ChannelSlack}) || len(c.Senders) != 4 {
-		t.Errorf("%v %v %s", c.People, c.Senders, d)
+		t.Errorf("got people %v, senders %v, diff %s", c.People, c.Senders, d)
 	}
 	none, err := Load("")
 	if err != nil || len(none.People)+len(none.Broadcasts)+len(none.Senders) != 0 {
-		t.Errorf("no file, no channel: %+v %v", none, err)
+		t.Errorf("Load without a file: got %+v %v, want no channels", none, err)
 	}
 }
 
-func TestMistakesAreNamed(t *testing.T) {
+func TestInvalidConfigurationsAreReported(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, from, to, want string }{
 		"field":      {"a typing mistake", "host:", "hots:", "hots"},
 		"no sender":  {"mail has a sender", "from: ACP <acp@example.com>, ", "", "mail.from"},
@@ -72,6 +72,6 @@ func TestMistakesAreNamed(t *testing.T) {
 		})
 	}
 	if _, err := Load("missing.yaml"); err == nil {
-		t.Error("a missing file is an error")
+		t.Error("Load of a missing file succeeded")
 	}
 }

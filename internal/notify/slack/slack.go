@@ -1,5 +1,5 @@
-// Package slack sends notifications through Slack: to people as direct messages of a bot, or to one channel by an
-// incoming webhook. It may not know who is told what.
+// Package slack sends notifications through Slack: to people as direct messages of a bot, or to a channel by an incoming webhook.
+// It does not determine recipients.
 package slack
 
 import (
@@ -15,17 +15,17 @@ import (
 	"time"
 
 	"github.com/acp-io/acp/internal/notify"
-	"github.com/acp-io/acp/internal/notify/hook"
+	"github.com/acp-io/acp/internal/notify/webhook"
 	"github.com/acp-io/acp/internal/webhooksender"
 )
 
-// Limits of Slack, in characters: https://api.slack.com/reference/block-kit/blocks
+// These are limits of Slack in characters, see https://api.slack.com/reference/block-kit/blocks.
 const (
 	maxHeader  = 150
 	maxSection = 3000
 )
 
-// Text is plain everywhere: what people wrote neither mentions anybody nor becomes a link.
+// text is always of the type plain_text, so that users' text can neither mention anybody nor contain links.
 type text struct {
 	Type  string `json:"type"`
 	Text  string `json:"text"`
@@ -46,14 +46,14 @@ type block struct {
 
 type post struct {
 	Channel string `json:"channel,omitempty"`
-	// Text is for places that show no blocks, and is markup.
+	// Text is the fallback for clients that show no blocks. It is markup.
 	Text        string  `json:"text"`
 	Blocks      []block `json:"blocks"`
 	UnfurlLinks bool    `json:"unfurl_links"`
 	UnfurlMedia bool    `json:"unfurl_media"`
 }
 
-func postOf(p notify.Parcel, channel string) post {
+func postOf(p notify.Notification, channel string) post {
 	return post{Channel: channel, Text: Escape(p.Text.Title), Blocks: []block{
 		{Type: "header", Text: plain(p.Text.Title, maxHeader)},
 		{Type: "section", Text: plain(strings.TrimSpace(p.Text.Body), maxSection)},
@@ -68,20 +68,20 @@ func plain(s string, most int) *text {
 	return &text{Type: "plain_text", Text: s}
 }
 
-// Escape makes text plain where Slack reads markup: https://api.slack.com/reference/surfaces/formatting#escaping
+// Escape escapes text for Slack's markup, see https://api.slack.com/reference/surfaces/formatting#escaping.
 func Escape(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;").Replace(s)
 }
 
-// Incoming posts to the one channel of an incoming webhook, whose URL is a secret in a file.
-type Incoming struct {
+// IncomingWebhook posts to the channel of an incoming webhook, whose URL is a secret in a file.
+type IncomingWebhook struct {
 	URLFile string
 	Client  *http.Client
 	Now     func() time.Time
 }
 
 // Send implements notify.Sender.
-func (s *Incoming) Send(ctx context.Context, p notify.Parcel) error {
+func (s *IncomingWebhook) Send(ctx context.Context, p notify.Notification) error {
 	u, err := ReadURL(s.URLFile)
 	if err != nil {
 		return err
@@ -91,10 +91,10 @@ func (s *Incoming) Send(ctx context.Context, p notify.Parcel) error {
 		return err
 	}
 	_, err = webhooksender.Do(s.Client, req, s.Now())
-	return hook.Problem(err)
+	return webhook.Problem(err)
 }
 
-// ReadURL reads the URL of an incoming webhook. Errors do not tell it.
+// ReadURL reads the URL of an incoming webhook from a file. Its errors do not contain the URL.
 func ReadURL(file string) (*url.URL, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -107,7 +107,7 @@ func ReadURL(file string) (*url.URL, error) {
 	return u, nil
 }
 
-// Bot sends direct messages. Its token (scopes chat:write, users:read.email) is in a file that is read each time.
+// Bot sends direct messages. Its token (scopes chat:write and users:read.email) is read from a file for each request.
 type Bot struct {
 	API       *url.URL // https://slack.com/api
 	TokenFile string
@@ -116,7 +116,7 @@ type Bot struct {
 }
 
 // Send implements notify.Sender.
-func (b *Bot) Send(ctx context.Context, p notify.Parcel) error {
+func (b *Bot) Send(ctx context.Context, p notify.Notification) error {
 	var who struct {
 		User struct {
 			ID string `json:"id"`
@@ -136,7 +136,7 @@ func (b *Bot) Send(ctx context.Context, p notify.Parcel) error {
 	return b.call(req, nil)
 }
 
-// call asks Slack, whose answers say in the body whether they are one.
+// call sends a request to Slack's API, which reports errors in the body.
 func (b *Bot) call(req *http.Request, into any) error {
 	token, err := os.ReadFile(b.TokenFile)
 	if err != nil {
@@ -145,7 +145,7 @@ func (b *Bot) call(req *http.Request, into any) error {
 	req.Header.Set("Authorization", "Bearer "+strings.TrimSpace(string(token)))
 	body, err := webhooksender.Do(b.Client, req, b.Now())
 	if err != nil {
-		return hook.Problem(err)
+		return webhook.Problem(err)
 	}
 	var said struct {
 		OK    bool   `json:"ok"`
@@ -166,7 +166,7 @@ func (b *Bot) call(req *http.Request, into any) error {
 	return nil
 }
 
-// permanent are the answers about this person or this message; the rest is about the token, or passes.
+// permanent reports whether an error concerns this person or message only. Other errors concern the token or are temporary.
 func permanent(said string) bool {
 	switch said {
 	case "users_not_found", "channel_not_found", "user_disabled", "is_archived", "msg_too_long", "invalid_blocks", "no_text", "cannot_dm_bot":
@@ -182,7 +182,7 @@ func request(ctx context.Context, where string, what post) (*http.Request, error
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, where, bytes.NewReader(body))
 	if err != nil {
-		return nil, errors.New("the address cannot be used") // it may be a secret
+		return nil, errors.New("the address cannot be used") // the URL may be a secret
 	}
 	req.Header.Set("Content-Type", "application/json; charset=utf-8")
 	return req, nil

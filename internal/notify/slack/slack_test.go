@@ -27,14 +27,14 @@ func file(t *testing.T, text string) string {
 	return name
 }
 
-func parcel() notify.Parcel {
-	return notify.Parcel{ID: "1", To: notify.Recipient{Person: "bob", Email: "bob+acp@example.com"}, Open: "Open",
+func parcel() notify.Notification {
+	return notify.Notification{ID: "1", To: notify.Recipient{Person: "bob", Email: "bob+acp@example.com"}, Open: "Open",
 		Text: notify.Text{Title: "T-7: <!channel> & <@U1> ask", Body: "Reason: <https://evil.example.com|click> " + strings.Repeat("x", 4000), Link: "https://acp.example.com/tickets/T-7"}}
 }
 
-// workspace answers as Slack's API does.
+// workspace imitates Slack's API.
 type workspace struct {
-	lookup, post string // bodies
+	lookup, post string // response bodies
 	status       int
 	asked        []string
 	posted       post
@@ -78,18 +78,18 @@ func TestDirectMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(w.asked) != 2 || w.asked[0] != "/api/users.lookupByEmail?email=bob%2Bacp%40example.com" || w.posted.Channel != "U42" {
-		t.Errorf("to the person with that address: %v %+v", w.asked, w.posted)
+		t.Errorf("got requests %v and posts %+v, want the person with that address", w.asked, w.posted)
 	}
 	if w.posted.Text != "T-7: &lt;!channel&gt; &amp; &lt;@U1&gt; ask" || w.posted.UnfurlLinks {
-		t.Errorf("nobody is mentioned: %+v", w.posted)
+		t.Errorf("got %+v, want no mention", w.posted)
 	}
 	if len(w.posted.Blocks) != 3 || w.posted.Blocks[2].Elements[0].URL != "https://acp.example.com/tickets/T-7" {
-		t.Fatalf("blocks: %+v", w.posted.Blocks)
+		t.Fatalf("got blocks %+v", w.posted.Blocks)
 	}
 	for i, most := range []int{maxHeader, maxSection} {
 		b := w.posted.Blocks[i].Text
 		if b.Type != "plain_text" || utf8.RuneCountInString(b.Text) > most {
-			t.Errorf("block %d is plain and short enough: %s, %d characters", i, b.Type, len(b.Text))
+			t.Errorf("block %d: got type %s and %d characters, want plain_text within the limit", i, b.Type, len(b.Text))
 		}
 	}
 }
@@ -118,7 +118,7 @@ func TestAnswers(t *testing.T) {
 	b := bot(t, &workspace{})
 	b.TokenFile = file(t, "xoxb-wrong")
 	if err := b.Send(t.Context(), parcel()); err == nil || strings.Contains(err.Error(), "xoxb") {
-		t.Errorf("the token is not told: %v", err)
+		t.Errorf("got %v, want an error without the token", err)
 	}
 }
 
@@ -131,22 +131,22 @@ func TestIncoming(t *testing.T) {
 		_, _ = io.WriteString(w, "ok")
 	}))
 	t.Cleanup(server.Close)
-	s := &Incoming{URLFile: file(t, server.URL+"/services/T0/B0/s3cret"), Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}
+	s := &IncomingWebhook{URLFile: file(t, server.URL+"/services/T0/B0/s3cret"), Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}
 	if err := s.Send(t.Context(), parcel()); err != nil || got.Channel != "" || len(got.Blocks) != 3 {
-		t.Errorf("posted: %+v %v", got, err)
+		t.Errorf("got post %+v %v", got, err)
 	}
 	answer = http.StatusForbidden
 	if err := s.Send(t.Context(), parcel()); err == nil || strings.Contains(err.Error(), "s3cret") {
-		t.Errorf("refused, and the address is not told: %v", err)
+		t.Errorf("rejected: got %v, want an error without the address", err)
 	}
 	server.Close()
 	if err := s.Send(t.Context(), parcel()); err == nil || strings.Contains(err.Error(), "s3cret") {
-		t.Errorf("away, and the address is not told: %v", err)
+		t.Errorf("unreachable: got %v, want an error without the address", err)
 	}
 	for _, bad := range []string{"http://169.254.169.254/s3cret", "s3cret", ""} {
 		s.URLFile = file(t, bad)
 		if err := s.Send(t.Context(), parcel()); err == nil || strings.Contains(err.Error(), "s3cret") {
-			t.Errorf("%q is refused: %v", bad, err)
+			t.Errorf("ReadURL(%q): got %v, want an error", bad, err)
 		}
 	}
 }

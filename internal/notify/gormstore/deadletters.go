@@ -27,8 +27,8 @@ func (s *Store) Arrived(ctx context.Context, after int64, limit int) ([]notify.A
 	return out, err
 }
 
-// Dead implements notify.Store.
-func (s *Store) Dead(ctx context.Context, f notify.DeadFilter) (letters []notify.DeadLetter, next int64, err error) {
+// DeadLetters implements notify.Store.
+func (s *Store) DeadLetters(ctx context.Context, f notify.DeadFilter) (letters []notify.DeadLetter, next int64, err error) {
 	limit := notify.DefaultPage
 	if f.Limit > 0 {
 		limit = min(f.Limit, notify.MaxPage)
@@ -56,8 +56,8 @@ func (s *Store) Dead(ctx context.Context, f notify.DeadFilter) (letters []notify
 	return letters, next, err
 }
 
-// Revive implements notify.Store.
-func (s *Store) Revive(ctx context.Context, ids []int64, now time.Time) (n int64, err error) {
+// Requeue implements notify.Store.
+func (s *Store) Requeue(ctx context.Context, ids []int64, now time.Time) (n int64, err error) {
 	err = s.db.Write(ctx, func(tx *gorm.DB) error {
 		q := tx.Model(&row{}).Where("state = ?", dead)
 		if ids != nil {

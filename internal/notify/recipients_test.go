@@ -16,7 +16,7 @@ import (
 
 var start = time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
 
-// company knows everybody by an upper-case name.
+// company implements People. The display name of a person is the ID in upper case.
 type company struct{ delegates map[string][]string }
 
 func (company) Name(p string) string { return strings.ToUpper(p) }
@@ -48,10 +48,10 @@ func ticket(resources ...string) *approval.Ticket {
 	return t
 }
 
-// step of a story: what is done, and after it who is told what.
+// act is a step of a story: an action, and the expected messages after it.
 type act struct {
 	do   func(*approval.Ticket) error
-	want map[string]string // person -> kind/event, with "for NAME" of delegates
+	want map[string]string // person to kind/event, with "for NAME" for delegates
 }
 
 func vote(person string, approve bool, items ...int) func(*approval.Ticket) error {
@@ -71,7 +71,7 @@ func tick(after time.Duration) func(*approval.Ticket) error {
 
 func nothing(*approval.Ticket) error { return nil }
 
-func TestWhoIsTold(t *testing.T) {
+func TestMessagesForTicket(t *testing.T) {
 	asks := func(p string) map[string]string { return map[string]string{p: "approval-needed/submitted"} }
 	first := act{nothing, asks("leader")}
 	second := act{vote("leader", true, 0), map[string]string{"requester": "decided/step-approved",
@@ -114,7 +114,7 @@ func TestWhoIsTold(t *testing.T) {
 		"many items": {"one message about all of them", func() *approval.Ticket { return ticket("cache", "db") }, company{}, []act{
 			first, {vote("leader", true, 0, 1), second.want}, {vote("owner", true, 0, 1), third.want}, {vote("owner2", true, 0), map[string]string{
 				"requester": "decided/step-approved", "owner": "decided-by-colleague/step-approved", "owner3": "decided-by-colleague/step-approved", "sec1": "approval-needed/submitted", "sec2": "approval-needed/submitted"}},
-			// Of the second item the owners still have to decide, of the first they need not: nothing new to be asked.
+			// The owners still have to decide the second item but not the first, so they are not asked again.
 			{vote("sec1", false, 0), map[string]string{"requester": "decided/step-rejected", "sec2": "decided-by-colleague/step-rejected"}},
 		}},
 		"comment": {"the requester, and who decided or has to", func() *approval.Ticket { return ticket("cache") }, company{}, []act{
@@ -153,18 +153,18 @@ func TestWhoIsTold(t *testing.T) {
 				if err := a.do(x); err != nil {
 					t.Fatalf("step %d: %v", i, err)
 				}
-				messages := For(x, before, len(x.Events), tc.people)
+				messages := MessagesForTicket(x, before, len(x.Events), tc.people)
 				got := map[string]string{}
 				for k, m := range messages {
 					if (k == 0) != (m.Person == "") {
-						t.Errorf("step %d: the first message, and no other, is nobody's own: %+v", i, m)
+						t.Errorf("step %d: only the first message must have no person: %+v", i, m)
 					}
 					if m.Event != fmt.Sprintf("T-7/%d", before) || m.Ticket != 7 || m.At.IsZero() {
-						t.Errorf("step %d: %+v", i, m)
+						t.Errorf("step %d: got %+v", i, m)
 					}
 					if k == 0 {
-						if d := cmp.Diff(slices.Sorted(maps.Keys(a.want)), slices.Sorted(maps.Keys(m.Facts.Told))); d != "" {
-							t.Errorf("step %d: who is told (-want +got):\n%s", i, d)
+						if d := cmp.Diff(slices.Sorted(maps.Keys(a.want)), slices.Sorted(maps.Keys(m.Facts.Recipients))); d != "" {
+							t.Errorf("step %d: recipients (-want +got):\n%s", i, d)
 						}
 						continue
 					}
@@ -173,7 +173,7 @@ func TestWhoIsTold(t *testing.T) {
 						got[m.Person] += " for " + m.Facts.For
 					}
 					if len(m.Facts.Items) == 0 {
-						t.Errorf("step %d: %s is not told what it is about", i, m.Person)
+						t.Errorf("step %d: the message to %s has no items", i, m.Person)
 					}
 				}
 				if d := cmp.Diff(a.want, got); d != "" {
@@ -181,49 +181,49 @@ func TestWhoIsTold(t *testing.T) {
 				}
 				before = len(x.Events)
 			}
-			if got := For(x, before, before+5, tc.people); got != nil {
-				t.Errorf("no event, no message: %+v", got)
+			if got := MessagesForTicket(x, before, before+5, tc.people); got != nil {
+				t.Errorf("got %+v without events, want none", got)
 			}
 		})
 	}
 }
 
-func TestWhatWasDecidedMeanwhileIsNotAsked(t *testing.T) {
+func TestDecidedStepsAreNotAskedAgain(t *testing.T) {
 	x := ticket("cache")
 	if err := x.Vote(0, approval.Vote{Person: "leader", Approve: false, At: start, Comment: "no"}); err != nil {
 		t.Fatal(err)
 	}
-	if got := For(x, 0, 1, company{}); got != nil {
-		t.Errorf("the submission is old news: %+v", got)
+	if got := MessagesForTicket(x, 0, 1, company{}); got != nil {
+		t.Errorf("got %+v, want nobody asked for a decided step", got)
 	}
 }
 
-func TestItemsAreCollected(t *testing.T) {
+func TestItemsOfOneChangeAreInOneMessage(t *testing.T) {
 	var many []string
 	for i := range 14 {
 		many = append(many, fmt.Sprint("r", i))
 	}
 	x := ticket(many...)
-	got := For(x, 0, len(x.Events), company{})
+	got := MessagesForTicket(x, 0, len(x.Events), company{})
 	for _, m := range got {
 		if len(m.Facts.Items) != MaxItems || m.Facts.More != 4 || m.Facts.Reason == "" {
-			t.Errorf("%+v", m)
+			t.Errorf("got %+v", m)
 		}
 	}
 	if len(got) != 2 {
-		t.Errorf("one message for the leader and one for receivers, got %d", len(got))
+		t.Errorf("got %d messages, want one for the leader and one for receivers", len(got))
 	}
 }
 
-func TestDelegationIsTold(t *testing.T) {
+func TestMessagesForDelegation(t *testing.T) {
 	d := approval.Delegation{ID: 3, From: "owner", To: "deputy", Start: start, End: start.Add(time.Hour), CreatedBy: "owner", CreatedAt: start}
-	got := ForDelegation(d, company{})
+	got := MessagesForDelegation(d, company{})
 	if len(got) != 2 || got[1].Person != "deputy" || got[1].Event != "D-3/begun" || got[1].Facts.Event != "begun" {
-		t.Errorf("the other side is told: %+v", got)
+		t.Errorf("got %+v, want a message to the other side", got)
 	}
 	d.EndedAt, d.EndedBy = start.Add(time.Minute), "sec1"
-	got = ForDelegation(d, company{})
-	if len(got) != 3 || got[0].Person != "" || len(got[0].Facts.Told) != 2 || got[2].Event != "D-3/ended" || got[2].Facts.Event != "ended" {
-		t.Errorf("both sides are told when a third ends it: %+v", got)
+	got = MessagesForDelegation(d, company{})
+	if len(got) != 3 || got[0].Person != "" || len(got[0].Facts.Recipients) != 2 || got[2].Event != "D-3/ended" || got[2].Facts.Event != "ended" {
+		t.Errorf("got %+v, want messages to both sides", got)
 	}
 }

@@ -8,23 +8,23 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// Company implements People by the catalog and the delegations that are active.
-type Company struct {
+// Directory implements People with the catalog and the active delegations.
+type Directory struct {
 	Catalog     *catalog.Catalog
 	Delegations []approval.Delegation
 	Now         time.Time
 }
 
 // Name implements People.
-func (c Company) Name(person string) string {
+func (c Directory) Name(person string) string {
 	if p, ok := c.Catalog.Person(person); ok {
 		return p.DisplayName
 	}
 	return person
 }
 
-// Owners implements People. Of a change of an object, the owners are those of what it is about.
-func (c Company) Owners(it approval.Item) (application, resource []string) {
+// Owners implements People. For a change of an object, these are the owners of the resource that it is about.
+func (c Directory) Owners(it approval.Item) (application, resource []string) {
 	if e, ok := c.Catalog.Application(it.Application); ok {
 		application = c.Catalog.OwnerPeople(e)
 	}
@@ -35,10 +35,10 @@ func (c Company) Owners(it approval.Item) (application, resource []string) {
 }
 
 // Security implements People.
-func (c Company) Security() []string { return c.Catalog.Members(catalog.GroupSecurity) }
+func (c Directory) Security() []string { return c.Catalog.Members(catalog.GroupSecurity) }
 
 // Delegates implements People.
-func (c Company) Delegates(person string) []string {
+func (c Directory) Delegates(person string) []string {
 	var out []string
 	for _, d := range c.Delegations {
 		if d.From == person && d.Active(c.Now) && !slices.Contains(out, d.To) {
@@ -48,8 +48,8 @@ func (c Company) Delegates(person string) []string {
 	return out
 }
 
-// Recipient is how the catalog says that a person is reached.
-func (c Company) Recipient(person string) (Recipient, bool) {
+// Recipient returns the name and address of a person in the catalog; false if there is no such person.
+func (c Directory) Recipient(person string) (Recipient, bool) {
 	p, ok := c.Catalog.Person(person)
 	return Recipient{Person: person, Name: p.DisplayName, Email: p.Email}, ok
 }

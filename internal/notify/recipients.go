@@ -8,47 +8,47 @@ import (
 	"github.com/acp-io/acp/internal/approval"
 )
 
-// People answers who somebody is, and who is concerned beside those whom a ticket names.
+// People provides names, and the people whom a ticket concerns beyond those that it names.
 type People interface {
-	// Name by which people know a person.
+	// Name returns the display name of a person.
 	Name(person string) string
-	// Owners of the item's application, and of its resource or object.
+	// Owners returns the owners of the item's application, and of its resource or object.
 	Owners(it approval.Item) (application, resource []string)
-	// Security is the security team.
+	// Security returns the members of the security team.
 	Security() []string
-	// Delegates may decide for a person now.
+	// Delegates returns the people who currently may decide for the person.
 	Delegates(person string) []string
 }
 
-// For tells what people are told because of a ticket's events from first on, before last: one change of the ticket.
-// The ticket is as it is now, so that nobody is asked for what was decided meanwhile. Each person is told one thing, the
-// most urgent one, and nobody what he did himself. If anybody is told, the first message is the one for receivers that
-// are nobody's own.
-func For(t *approval.Ticket, first, last int, people People) []Message {
-	x := &telling{ticket: t, people: people, told: map[string]*Message{}, event: fmt.Sprintf("%s/%d", t.ID(), first)}
+// MessagesForTicket returns the messages about one change of a ticket: its events from first (inclusive) to last (exclusive). It
+// uses the ticket's current state, so that nobody is asked to decide what has been decided meanwhile. Each person gets one
+// message, of the most urgent kind, and none about their own actions. If there is any message, the first one has no person; it is
+// for webhooks and channels.
+func MessagesForTicket(t *approval.Ticket, first, last int, people People) []Message {
+	x := &messageBuilder{ticket: t, people: people, messages: map[string]*Message{}, event: fmt.Sprintf("%s/%d", t.ID(), first)}
 	last = min(last, len(t.Events))
 	for i := max(first, 0); i < last; i++ {
-		x.tell(t.Events[i])
+		x.process(t.Events[i])
 	}
-	return x.messages()
+	return x.result()
 }
 
-type telling struct {
-	ticket *approval.Ticket
-	people People
-	event  string
-	told   map[string]*Message
-	now    approval.Event // that is looked at
-	main   approval.Event // the last that anybody was told of
+type messageBuilder struct {
+	ticket   *approval.Ticket
+	people   People
+	event    string
+	messages map[string]*Message
+	current  approval.Event // the event that is being processed
+	last     approval.Event // the last event that concerned anybody
 }
 
-func (x *telling) tell(e approval.Event) {
+func (x *messageBuilder) process(e approval.Event) {
 	t := x.ticket
-	x.now = e
+	x.current = e
 	switch e.Kind {
 	case approval.EventSubmitted:
 		if !t.BreakGlass {
-			x.ask(e)
+			x.askApprovers(e)
 		}
 		x.adopted(e)
 	case approval.EventBreakGlass:
@@ -57,23 +57,23 @@ func (x *telling) tell(e approval.Event) {
 		x.stepApproved(e)
 	case approval.EventStepRejected:
 		x.add(t.Requester, KindDecided, e)
-		x.settle(e)
+		x.notifyColleagues(e)
 	case approval.EventApproved:
 		if !t.BreakGlass {
 			x.add(t.Requester, KindDecided, e)
 		}
 	case approval.EventReviewed:
 		x.add(t.Requester, KindDecided, e)
-		x.settle(e)
+		x.notifyColleagues(e)
 	case approval.EventWithdrawn:
 		x.withdrawn(e)
 	case approval.EventTimedOut:
 		x.add(t.Requester, KindDecided, e)
-		x.settle(e)
+		x.notifyColleagues(e)
 	case approval.EventEscalated:
 		x.escalated(e)
 	case approval.EventReminded:
-		x.ask(e)
+		x.askApprovers(e)
 	case approval.EventVoided:
 		x.voided(e)
 	case approval.EventComment:
@@ -91,8 +91,8 @@ func (x *telling) tell(e approval.Event) {
 	}
 }
 
-// items that an event is about.
-func (x *telling) items(e approval.Event) []int {
+// items returns the indexes of the items that the event is about.
+func (x *messageBuilder) items(e approval.Event) []int {
 	if e.Item >= 0 && e.Item < len(x.ticket.Items) {
 		return []int{e.Item}
 	}
@@ -103,7 +103,7 @@ func (x *telling) items(e approval.Event) []int {
 	return out
 }
 
-// step that waits for somebody, of the chain or the review; nil: none.
+// step returns the step of the approval chain or review that waits for a decision; nil if there is none.
 func step(it *approval.Item) *approval.Step {
 	if i := it.Current(); i >= 0 && it.State == approval.StatePending {
 		return &it.Steps[i]
@@ -114,8 +114,8 @@ func step(it *approval.Item) *approval.Step {
 	return nil
 }
 
-// ask those for whom the event's items wait, and who may decide for them.
-func (x *telling) ask(e approval.Event) {
+// askApproversApprovers adds messages for those whose decision the event's items wait for, and for their delegates.
+func (x *messageBuilder) askApprovers(e approval.Event) {
 	items := x.items(e)
 	for _, c := range x.ticket.Concerns() {
 		if c.Role != approval.RoleWaits || !slices.Contains(items, c.Item) {
@@ -129,7 +129,7 @@ func (x *telling) ask(e approval.Event) {
 		x.add(c.Person, KindNeeded, of)
 		for _, d := range x.people.Delegates(c.Person) {
 			if d == x.ticket.Requester {
-				continue // nobody decides his own request, for nobody
+				continue // requesters cannot decide their own request, also not as delegates
 			}
 			if m := x.add(d, KindNeeded, of); m != nil && m.Facts.For == "" {
 				m.Facts.For = x.people.Name(c.Person)
@@ -138,22 +138,22 @@ func (x *telling) ask(e approval.Event) {
 	}
 }
 
-func (x *telling) stepApproved(e approval.Event) {
+func (x *messageBuilder) stepApproved(e approval.Event) {
 	if e.Actor == "" {
-		return // the policy approved it; nobody had been asked
+		return // the policy approved the step, so nobody had been asked
 	}
 	x.add(x.ticket.Requester, KindDecided, e)
-	if s := x.named(e); s != nil && s.State == approval.StepCurrent {
-		return // it needs more approvals, from the same people
+	if s := x.namedStep(e); s != nil && s.State == approval.StepCurrent {
+		return // the step needs further approvals from the same people
 	}
-	x.settle(e)
+	x.notifyColleagues(e)
 	asking := e
 	asking.Kind, asking.Comment = approval.EventSubmitted, ""
-	x.ask(asking)
+	x.askApprovers(asking)
 }
 
-// named is the step that an event names.
-func (x *telling) named(e approval.Event) *approval.Step {
+// namedStepStep returns the step that the event names.
+func (x *messageBuilder) namedStep(e approval.Event) *approval.Step {
 	if e.Item < 0 || e.Item >= len(x.ticket.Items) {
 		return nil
 	}
@@ -168,9 +168,9 @@ func (x *telling) named(e approval.Event) *approval.Step {
 	return &it.Steps[i]
 }
 
-// settle tells those who had been asked that there is nothing to do for them.
-func (x *telling) settle(e approval.Event) {
-	s := x.named(e)
+// notifyColleagues informs the other approvers of a decided step that nothing is left to do for them.
+func (x *messageBuilder) notifyColleagues(e approval.Event) {
+	s := x.namedStep(e)
 	if s == nil {
 		return
 	}
@@ -180,13 +180,13 @@ func (x *telling) settle(e approval.Event) {
 	}
 }
 
-func (x *telling) withdrawn(e approval.Event) {
+func (x *messageBuilder) withdrawn(e approval.Event) {
 	for i := range x.ticket.Items {
 		it := &x.ticket.Items[i]
 		if it.State != approval.StateWithdrawn {
 			continue
 		}
-		// The first step that the item never came to is the one that waited.
+		// The first skipped step is the one that was waiting.
 		k := slices.IndexFunc(it.Steps, func(s approval.Step) bool { return s.State == approval.StepSkipped })
 		if k < 0 {
 			continue
@@ -199,17 +199,17 @@ func (x *telling) withdrawn(e approval.Event) {
 	}
 }
 
-func (x *telling) escalated(e approval.Event) {
-	if s := x.named(e); s != nil {
+func (x *messageBuilder) escalated(e approval.Event) {
+	if s := x.namedStep(e); s != nil {
 		for _, p := range s.EscalateTo {
 			x.add(p, KindEscalated, e)
 		}
 	}
-	x.ask(e)
+	x.askApprovers(e)
 }
 
-// voided asks everybody again; who had approved is told why. The votes are gone, the timeline has them.
-func (x *telling) voided(e approval.Event) {
+// voided asks all approvers again and informs those who had approved. Their votes are deleted, so they are read from the events.
+func (x *messageBuilder) voided(e approval.Event) {
 	x.add(x.ticket.Requester, KindVoided, e)
 	for _, before := range x.ticket.Events {
 		if before.Kind == approval.EventStepApproved && before.Item == e.Item && !before.At.After(e.At) {
@@ -219,13 +219,13 @@ func (x *telling) voided(e approval.Event) {
 	}
 	asking := e
 	asking.Kind = approval.EventSubmitted
-	x.ask(asking)
+	x.askApprovers(asking)
 }
 
-// breakGlass asks the reviewers, and tells everybody whom the access concerns.
-func (x *telling) breakGlass(e approval.Event) {
-	x.ask(e)
-	waiting := slices.Collect(maps.Keys(x.told))
+// breakGlass asks the reviewers, and informs the owners and the security team.
+func (x *messageBuilder) breakGlass(e approval.Event) {
+	x.askApprovers(e)
+	waiting := slices.Collect(maps.Keys(x.messages))
 	for _, i := range x.items(e) {
 		application, resource := x.people.Owners(x.ticket.Items[i])
 		for _, p := range slices.Concat(application, resource, x.people.Security()) {
@@ -236,8 +236,8 @@ func (x *telling) breakGlass(e approval.Event) {
 	}
 }
 
-// adopted tells the owners of an application that the resource's side asks that it may stay.
-func (x *telling) adopted(e approval.Event) {
+// adopted informs the owners of an application for which the owner of a resource requests that existing access may stay.
+func (x *messageBuilder) adopted(e approval.Event) {
 	for _, i := range x.items(e) {
 		if !x.ticket.Items[i].Adopt {
 			continue
@@ -251,8 +251,8 @@ func (x *telling) adopted(e approval.Event) {
 	}
 }
 
-// comment goes to the requester, to those who decided and to those for whom it waits.
-func (x *telling) comment(e approval.Event) {
+// comment informs the requester, those who decided, and those whose decision is pending.
+func (x *messageBuilder) comment(e approval.Event) {
 	x.add(x.ticket.Requester, KindComment, e)
 	for _, c := range x.ticket.Concerns() {
 		if c.Role != approval.RoleNamed {
@@ -261,8 +261,8 @@ func (x *telling) comment(e approval.Event) {
 	}
 }
 
-// owners tells the requester and those who own the application, because access is the application's.
-func (x *telling) owners(kind Kind, e approval.Event) {
+// owners informs the requester and the owners of the application, to which the access belongs.
+func (x *messageBuilder) owners(kind Kind, e approval.Event) {
 	x.add(x.ticket.Requester, kind, e)
 	for _, i := range x.items(e) {
 		application, _ := x.people.Owners(x.ticket.Items[i])
@@ -272,18 +272,19 @@ func (x *telling) owners(kind Kind, e approval.Event) {
 	}
 }
 
-// add one item's news for a person; nil: he is told something more urgent, or did it himself.
-func (x *telling) add(person string, kind Kind, e approval.Event) *Message {
+// add adds one item of an event to the person's message. It returns nil if the person caused the event or already has a more
+// urgent message.
+func (x *messageBuilder) add(person string, kind Kind, e approval.Event) *Message {
 	if person == "" || person == e.Actor {
 		return nil
 	}
-	m, ok := x.told[person]
+	m, ok := x.messages[person]
 	if ok && urgency(m.Kind) < urgency(kind) {
 		return nil
 	}
 	if !ok || urgency(m.Kind) > urgency(kind) {
 		m = &Message{Person: person, Event: x.event, Kind: kind, At: e.At, Ticket: x.ticket.Number, Facts: x.facts(e)}
-		x.told[person] = m
+		x.messages[person] = m
 	} else if weight(e.Kind) >= weight(approval.EventKind(m.Facts.Event)) {
 		items, of := m.Facts.Items, m.Facts.For
 		m.Facts = x.facts(e)
@@ -295,13 +296,13 @@ func (x *telling) add(person string, kind Kind, e approval.Event) *Message {
 			m.Facts.Items = append(m.Facts.Items, a)
 		}
 	}
-	x.main = x.now
+	x.last = x.current
 	return m
 }
 
 func urgency(k Kind) int { return slices.Index(Kinds(), k) }
 
-// weight says which of two events about one person's items is the news.
+// weight decides which of two events about a person's items determines the message; the heavier one does.
 func weight(k approval.EventKind) int {
 	switch k {
 	case approval.EventStepRejected:
@@ -312,7 +313,7 @@ func weight(k approval.EventKind) int {
 	return 0
 }
 
-func (x *telling) facts(e approval.Event) Facts {
+func (x *messageBuilder) facts(e approval.Event) Facts {
 	t := x.ticket
 	f := Facts{Event: string(e.Kind), TicketKind: string(t.Kind), State: string(t.State()), Requester: x.people.Name(t.Requester),
 		RequesterID: t.Requester, ActorID: e.Actor, Step: e.Step}
@@ -346,17 +347,17 @@ func about(it approval.Item) About {
 	return About{Application: it.Application, Resource: it.Resource, Actions: it.Actions}
 }
 
-func (x *telling) messages() []Message {
-	if len(x.told) == 0 {
+func (x *messageBuilder) result() []Message {
+	if len(x.messages) == 0 {
 		return nil
 	}
-	all := x.facts(x.main)
-	all.Told = map[string]Kind{}
+	all := x.facts(x.last)
+	all.Recipients = map[string]Kind{}
 	kind := KindComment
 	var out []Message
-	for _, p := range slices.Sorted(maps.Keys(x.told)) {
-		m := x.told[p]
-		all.Told[p] = m.Kind
+	for _, p := range slices.Sorted(maps.Keys(x.messages)) {
+		m := x.messages[p]
+		all.Recipients[p] = m.Kind
 		if urgency(m.Kind) < urgency(kind) {
 			kind = m.Kind
 		}
@@ -369,11 +370,12 @@ func (x *telling) messages() []Message {
 		out = append(out, *m)
 	}
 	all.clean()
-	return append([]Message{{Event: x.event, Kind: kind, At: x.main.At, Ticket: x.ticket.Number, Facts: all}}, out...)
+	return append([]Message{{Event: x.event, Kind: kind, At: x.last.At, Ticket: x.ticket.Number, Facts: all}}, out...)
 }
 
-// ForDelegation tells both sides that somebody decides for somebody, or does not any more.
-func ForDelegation(d approval.Delegation, people People) []Message {
+// MessagesForDelegation returns messages to both sides of a delegation that has begun or ended, except the actor. The first
+// message has no person.
+func MessagesForDelegation(d approval.Delegation, people People) []Message {
 	f := Facts{Event: "begun", Actor: people.Name(d.CreatedBy), Requester: people.Name(d.From), For: people.Name(d.To), Reason: d.Reason, Begin: d.Start, Until: d.End,
 		RequesterID: d.From, ActorID: d.CreatedBy}
 	actor, at := d.CreatedBy, d.CreatedAt
@@ -383,14 +385,14 @@ func ForDelegation(d approval.Delegation, people People) []Message {
 	}
 	f.clean()
 	all := f
-	all.Told = map[string]Kind{}
+	all.Recipients = map[string]Kind{}
 	event := fmt.Sprintf("D-%d/%s", d.ID, f.Event)
 	var out []Message
 	for _, p := range []string{d.From, d.To} {
 		if p == actor {
 			continue
 		}
-		all.Told[p] = KindDelegation
+		all.Recipients[p] = KindDelegation
 		out = append(out, Message{Person: p, Event: event, Kind: KindDelegation, At: at, Facts: f})
 	}
 	return append([]Message{{Event: event, Kind: KindDelegation, At: at, Facts: all}}, out...)

@@ -1,6 +1,6 @@
-// Package hook posts changes to receivers that the operator configured, as signed JSON (docs/notifications.md). It may
-// not know who is told what.
-package hook
+// Package webhook posts changes as signed JSON to receivers that the operator configured (docs/notifications.md). It does not
+// determine recipients.
+package webhook
 
 import (
 	"context"
@@ -15,18 +15,18 @@ import (
 	"github.com/acp-io/acp/internal/webhooksender"
 )
 
-// Sender implements notify.Sender.
+// Sender implements notify.Sender with a signed webhook.
 type Sender struct{ Target *webhooksender.Target }
 
-// Body is what is posted.
+// Body is the JSON body of a post.
 type Body struct {
-	ID          string         `json:"id"`   // the same when it is posted again
-	Type        string         `json:"type"` // ticket.submitted, delegation.begun, resource.announced and so on
+	ID          string         `json:"id"`   // the same for repeated posts
+	Type        string         `json:"type"` // for example ticket.submitted, delegation.begun, resource.announced
 	At          time.Time      `json:"at"`
 	Ticket      string         `json:"ticket,omitempty"`
 	TicketKind  string         `json:"ticketKind,omitempty"`
 	State       string         `json:"state,omitempty"`
-	ActorID     string         `json:"actorId,omitempty"` // empty: the portal itself
+	ActorID     string         `json:"actorId,omitempty"` // empty for the portal itself
 	Actor       string         `json:"actor,omitempty"`
 	OnBehalfOf  string         `json:"onBehalfOf,omitempty"`
 	RequesterID string         `json:"requesterId,omitempty"`
@@ -37,19 +37,19 @@ type Body struct {
 	Items       []notify.About `json:"items,omitempty"`
 	More        int            `json:"more,omitempty"`
 	Until       time.Time      `json:"until,omitzero"`
-	Told        []Told         `json:"told"`
+	Recipients  []Recipient    `json:"told"`
 	Title       string         `json:"title"`
 	URL         string         `json:"url"`
 }
 
-// Told is one person who is told.
-type Told struct {
+// Recipient is one person who gets a message about the change.
+type Recipient struct {
 	Person string      `json:"person"`
 	Kind   notify.Kind `json:"kind"`
 }
 
 // Send implements notify.Sender.
-func (s *Sender) Send(ctx context.Context, p notify.Parcel) error {
+func (s *Sender) Send(ctx context.Context, p notify.Notification) error {
 	body, err := json.Marshal(bodyOf(p))
 	if err != nil {
 		return &notify.Problem{Err: fmt.Errorf("encode the change: %w", err), Permanent: true}
@@ -57,23 +57,24 @@ func (s *Sender) Send(ctx context.Context, p notify.Parcel) error {
 	return Problem(s.Target.Post(ctx, p.ID, body))
 }
 
-func bodyOf(p notify.Parcel) Body {
+func bodyOf(p notify.Notification) Body {
 	m, f := p.Message, p.Message.Facts
 	b := Body{ID: p.ID, Type: "ticket." + f.Event, At: m.At.UTC(), Ticket: fmt.Sprintf("T-%d", m.Ticket), TicketKind: f.TicketKind, State: f.State,
 		ActorID: f.ActorID, Actor: f.Actor, OnBehalfOf: f.ActorFor, RequesterID: f.RequesterID, Requester: f.Requester, Step: f.Step,
-		Reason: f.Reason, Comment: f.Comment, Items: f.Items, More: f.More, Until: f.Until, Told: []Told{}, Title: p.Text.Title, URL: p.Text.Link}
+		Reason: f.Reason, Comment: f.Comment, Items: f.Items, More: f.More, Until: f.Until, Recipients: []Recipient{}, Title: p.Text.Title, URL: p.Text.Link}
 	if m.Ticket == 0 && m.Kind == notify.KindRollout {
 		b.Type, b.Ticket = "resource."+f.Event, ""
 	} else if m.Ticket == 0 {
 		b.Type, b.Ticket = "delegation."+f.Event, ""
 	}
-	for _, person := range slices.Sorted(maps.Keys(f.Told)) {
-		b.Told = append(b.Told, Told{person, f.Told[person]})
+	for _, person := range slices.Sorted(maps.Keys(f.Recipients)) {
+		b.Recipients = append(b.Recipients, Recipient{person, f.Recipients[person]})
 	}
 	return b
 }
 
-// Problem says what to do about an answer.
+// Problem converts an error of the webhook sender to a *notify.Problem if a retry does not help or the receiver asked for a
+// pause.
 func Problem(err error) error {
 	var status *webhooksender.StatusError
 	if errors.As(err, &status) {

@@ -1,4 +1,4 @@
-package hook
+package webhook
 
 import (
 	"encoding/json"
@@ -42,7 +42,7 @@ func TestSend(t *testing.T) {
 			t.Error(err)
 		}
 		if r.Header.Get(standardwebhooks.HeaderWebhookID) != got.ID {
-			t.Errorf("the id is in the header, too: %v", r.Header)
+			t.Errorf("got headers %v, want the ID", r.Header)
 		}
 		w.WriteHeader(answer)
 	}))
@@ -56,26 +56,26 @@ func TestSend(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &Sender{Target: &webhooksender.Target{URL: u, KeyFile: file, Client: webhooksender.NewClient(webhooksender.Timeout), Now: time.Now}}
-	p := notify.Parcel{ID: "abc", Text: notify.Text{Title: "title", Link: "https://acp.example.com/tickets/T-7"},
+	p := notify.Notification{ID: "abc", Text: notify.Text{Title: "title", Link: "https://acp.example.com/tickets/T-7"},
 		Message: notify.Message{Ticket: 7, At: at, Kind: notify.KindNeeded, Facts: notify.Facts{Event: "submitted", Requester: "王磊", RequesterID: "wang",
-			Items: []notify.About{{Application: "orders", Resource: "cache"}}, Told: map[string]notify.Kind{"b": notify.KindNeeded, "a": notify.KindComment}}}}
+			Items: []notify.About{{Application: "orders", Resource: "cache"}}, Recipients: map[string]notify.Kind{"b": notify.KindNeeded, "a": notify.KindComment}}}}
 	if err := s.Send(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
 	want := Body{ID: "abc", Type: "ticket.submitted", At: at, Ticket: "T-7", RequesterID: "wang", Requester: "王磊", Title: "title", URL: "https://acp.example.com/tickets/T-7",
-		Items: []notify.About{{Application: "orders", Resource: "cache"}}, Told: []Told{{"a", notify.KindComment}, {"b", notify.KindNeeded}}}
+		Items: []notify.About{{Application: "orders", Resource: "cache"}}, Recipients: []Recipient{{"a", notify.KindComment}, {"b", notify.KindNeeded}}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
 	p.Message = notify.Message{At: at, Kind: notify.KindDelegation, Facts: notify.Facts{Event: "begun"}}
 	if err := s.Send(t.Context(), p); err != nil || got.Type != "delegation.begun" || got.Ticket != "" {
-		t.Errorf("a delegation is no ticket: %+v %v", got, err)
+		t.Errorf("delegation: got %+v %v, want no ticket", got, err)
 	}
 	for code, permanent := range map[int]bool{http.StatusInternalServerError: false, http.StatusTooManyRequests: false, http.StatusGone: true, http.StatusUnauthorized: false} {
 		answer = code
 		var problem *notify.Problem
 		if err := s.Send(t.Context(), p); !errors.As(err, &problem) || problem.Permanent != permanent {
-			t.Errorf("%d: %v", code, err)
+			t.Errorf("status %d: got %v", code, err)
 		}
 	}
 }
