@@ -16,8 +16,8 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// TestClickHouseFromEndToEnd: the program collects into a current ClickHouse, and `kubectl acp flows --store` and the reader that
-// the portal opens find it there.
+// TestClickHouseFromEndToEnd runs the program with a current ClickHouse, and reads the result with `kubectl acp flows --store`
+// and with the reader that the portal opens.
 func TestClickHouseFromEndToEnd(t *testing.T) {
 	dsn := testenv.ClickHouse(t)
 	const flows = 500
@@ -30,7 +30,7 @@ func TestClickHouseFromEndToEnd(t *testing.T) {
 	}
 	newest := at.Add((flows - 1) * time.Millisecond)
 
-	// It ends by itself when its input does, and has stored everything then.
+	// The program ends at the end of its input, after it has stored everything.
 	collector := exec.CommandContext(t.Context(), os.Args[0], "--kubeconfig="+emptyHost(t), "--store=@"+file(t, dsn+"\n"), "--exporter=m1=-", "--health-address=127.0.0.1:0")
 	collector.Env = append(os.Environ(), beCollector+"=1")
 	collector.Stdin = &lines
@@ -72,6 +72,6 @@ func TestClickHouseFromEndToEnd(t *testing.T) {
 	}
 	page, err := reader.Flows(t.Context(), audit.FlowQuery{Limit: flows})
 	if err != nil || len(page.Items) != flows || page.Next != "" {
-		t.Errorf("%d flows one by one, %v; want all %d, which is what is kept in ClickHouse", len(page.Items), err, flows)
+		t.Errorf("got %d individual flows, %v; want all %d, the default with ClickHouse", len(page.Items), err, flows)
 	}
 }

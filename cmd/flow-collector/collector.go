@@ -29,17 +29,17 @@ import (
 	"github.com/acp-io/acp/internal/wallclock"
 )
 
-// collector is the parts of the program.
+// collector holds the parts of the program.
 type collector struct {
-	o      options
-	log    *slog.Logger
-	store  flowstore.Writer
-	writer audit.Writer // the store, behind the spool where there is one
-	spool  *spool.Spool
-	totals *rollup.Aggregator
-	source *policies.Source
-	tap    *auditlog.Writer
-	share  *sharding.Sharder
+	o        options
+	log      *slog.Logger
+	store    flowstore.Writer
+	writer   audit.Writer // the spool in front of the store, if there is one, else the store
+	spool    *spool.Spool
+	rollups  *rollup.Aggregator
+	source   *policies.Source
+	auditLog *auditlog.Writer
+	sharder  *sharding.Sharder
 
 	metrics *hubble.Metrics
 	probes  *health.Probes
@@ -47,13 +47,13 @@ type collector struct {
 	states  map[string]func() hubble.State
 }
 
-// collect wires and runs the parts, and stops them in the order in which flows pass through them. What is counted is in the
-// registry.
+// collect creates and runs the parts, and stops them in the order in which flows pass through them. It registers all metrics in
+// the registry.
 func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io.Writer, log *slog.Logger) error {
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 
 	probes, beside := health.New(), serving.NewGroup()
-	defer func() { _ = beside.Close() }() // nothing is lost with a probe
+	defer func() { _ = beside.Close() }() // closing the probes loses no data
 	c := &collector{o: o, probes: probes, log: log, metrics: hubble.NewMetrics(reg), states: map[string]func() hubble.State{}}
 	if slices.ContainsFunc(o.members, func(m member) bool { return m.address != "" }) {
 		if _, err := o.tls.Credentials(); err != nil {
@@ -86,7 +86,7 @@ func collect(ctx context.Context, o options, reg *prometheus.Registry, stdout io
 	return c.serve(ctx, beside, address)
 }
 
-// serveBeside serves the probes and the metrics, and returns where the probes are.
+// serveBeside serves the probes and the metrics, and returns the address of the probes.
 func (c *collector) serveBeside(ctx context.Context, g *serving.Group, reg *prometheus.Registry) (address string, err error) {
 	probed := healthHandler(c.probes, c.health())
 	if c.o.metricsAddress == "" {
@@ -101,7 +101,7 @@ func (c *collector) serveBeside(ctx context.Context, g *serving.Group, reg *prom
 	return e.Address(), nil
 }
 
-// build makes the parts that stand behind the sources.
+// build creates the parts that process what the sources deliver.
 func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err error) {
 	c.writer = c.store
 	if c.o.spoolDir != "" {
@@ -110,14 +110,14 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 		}
 		c.writer = c.spool
 	}
-	if c.totals, err = rollup.New(rollup.Config{Store: c.writer, Log: c.log, Sources: len(c.o.members), Registerer: reg, Retention: c.o.retention, FlowRetention: c.o.flowRetention, Now: wallclock.Now}); err != nil {
+	if c.rollups, err = rollup.New(rollup.Config{Store: c.writer, Log: c.log, Sources: len(c.o.members), Registerer: reg, Retention: c.o.retention, FlowRetention: c.o.flowRetention, Now: wallclock.Now}); err != nil {
 		return err
 	}
-	if c.tap, err = c.o.tap.open(stdout, c.log, reg); err != nil {
+	if c.auditLog, err = c.o.tap.open(stdout, c.log, reg); err != nil {
 		return err
 	}
 	if c.o.shareAs != "" {
-		if c.share, err = sharding.New(sharding.Config{Leases: c.store, Name: c.o.shareAs, Log: c.log, Registerer: reg}); err != nil {
+		if c.sharder, err = sharding.New(sharding.Config{Leases: c.store, Name: c.o.shareAs, Log: c.log, Registerer: reg}); err != nil {
 			return err
 		}
 	}
@@ -134,10 +134,10 @@ func (c *collector) build(stdout io.Writer, reg prometheus.Registerer) (err erro
 func (c *collector) follower(m member) (*hubble.Follower, error) {
 	cfg := hubble.Config{
 		Member: m.name, Address: m.address, Members: len(c.o.members), RawFlows: c.o.flows, Credentials: c.o.tls.Credentials, Version: c.o.tls.Version,
-		Resume: c.writer, Evaluators: c.source, Lags: c.source.Lags, Sink: c.totals, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
+		Resume: c.writer, Evaluators: c.source, Lags: c.source.Lags, Sink: c.rollups, Metrics: c.metrics, Now: wallclock.Now, Log: c.log,
 	}
-	if c.tap != nil {
-		cfg.Listener = c.tap
+	if c.auditLog != nil {
+		cfg.Listener = c.auditLog
 	}
 	switch m.file {
 	case "":
@@ -149,26 +149,26 @@ func (c *collector) follower(m member) (*hubble.Follower, error) {
 	return hubble.New(cfg)
 }
 
-// follow follows the member until the context ends, whenever this collector is the one to do so.
+// follow follows the member until the context ends; with sharding, only while this collector holds the lease of the member.
 func (c *collector) follow(ctx context.Context, m member) {
-	if c.share == nil {
-		c.once(ctx, m)
+	if c.sharder == nil {
+		c.followNow(ctx, m)
 		return
 	}
-	c.share.Run(ctx, m.name, func(ctx context.Context, holder string) {
-		c.totals.SetHolder(m.name, holder)
-		c.once(ctx, m)
-		// What was counted is stored while the lease still holds.
+	c.sharder.Run(ctx, m.name, func(ctx context.Context, holder string) {
+		c.rollups.SetHolder(m.name, holder)
+		c.followNow(ctx, m)
+		// The counts are stored while the lease is still held.
 		last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 		defer cancel()
-		_ = c.totals.Flush(last) // it is tried again, and refused when the lease is gone
+		_ = c.rollups.Flush(last) // Run retries after an error; without the lease the store rejects the batch
 	})
 }
 
-func (c *collector) once(ctx context.Context, m member) {
+func (c *collector) followNow(ctx context.Context, m member) {
 	f, err := c.follower(m)
 	if err != nil {
-		c.log.Error("a member is not followed", "member", m.name, "error", err) // build has made one like it
+		c.log.Error("the member cannot be followed", "member", m.name, "error", err) // cannot happen: build has created the same follower
 		return
 	}
 	c.mu.Lock()
@@ -180,7 +180,7 @@ func (c *collector) once(ctx context.Context, m member) {
 func (c *collector) health() sources {
 	s := sources{
 		policiesRead: func() bool { return c.source.Snapshot() != nil }, policiesProblem: c.source.Problem,
-		storeErr: c.totals.Err, spooling: func() error { return nil },
+		storeErr: c.rollups.Err, spooling: func() error { return nil },
 		members: func() []hubble.State {
 			c.mu.Lock()
 			defer c.mu.Unlock()
@@ -198,11 +198,11 @@ func (c *collector) health() sources {
 }
 
 func (c *collector) serve(ctx context.Context, beside *serving.Group, address string) error {
-	// What takes in flows ends with ctx; the roll-ups end after it, so that the last flush has everything, and the spool
-	// and the tap after them.
+	// The parts that ingest flows end with ctx. The roll-ups, the spool and the audit log end after them, so that the last flush
+	// includes all counts.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	failed := make(chan error, 2) // one from each part that can end by itself
+	failed := make(chan error, 2) // one from each part that can fail by itself
 	fail := func(err error) {
 		failed <- err
 		cancel()
@@ -210,19 +210,19 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWriting()
 
-	var takingIn, following sync.WaitGroup
-	takingIn.Go(func() {
+	var ingesting, following sync.WaitGroup
+	ingesting.Go(func() {
 		if err := c.source.Run(ctx); err != nil {
 			fail(err)
 		}
 	})
-	if c.share != nil {
-		takingIn.Go(func() { c.share.Balance(ctx) })
+	if c.sharder != nil {
+		ingesting.Go(func() { c.sharder.Balance(ctx) })
 	}
 	for _, m := range c.o.members {
 		following.Go(func() { c.follow(ctx, m) })
 	}
-	takingIn.Go(func() {
+	ingesting.Go(func() {
 		following.Wait()
 		cancel() // every source has ended by itself
 	})
@@ -234,18 +234,18 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 		}
 	}()
 	written := make(chan error, 1)
-	go func() { written <- c.totals.Run(writing) }()
+	go func() { written <- c.rollups.Run(writing) }()
 	var spooling sync.WaitGroup
 	if c.spool != nil {
 		spooling.Go(func() { c.spool.Run(writing) })
 	}
-	tapped := make(chan error, 1)
+	auditLogDone := make(chan error, 1)
 	go func() {
-		if c.tap == nil {
-			tapped <- nil
+		if c.auditLog == nil {
+			auditLogDone <- nil
 			return
 		}
-		tapped <- c.tap.Run(writing)
+		auditLogDone <- c.auditLog.Run(writing)
 	}()
 	c.log.Info("flow collector started", "members", len(c.o.members), "health", address)
 
@@ -254,9 +254,9 @@ func (c *collector) serve(ctx context.Context, beside *serving.Group, address st
 	c.probes.Stopping()
 	stored := make(chan error, 1)
 	go func() {
-		takingIn.Wait()
+		ingesting.Wait()
 		stopWriting()
-		err := errors.Join(<-written, <-tapped)
+		err := errors.Join(<-written, <-auditLogDone)
 		spooling.Wait()
 		stored <- err
 	}()

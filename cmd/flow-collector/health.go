@@ -12,8 +12,8 @@ import (
 	"github.com/acp-io/acp/internal/health"
 )
 
-// readiness is the body of /readyz. A member that is away does not make the collector unready: the others go on, and a
-// restart would not bring it back.
+// readiness is the body of /readyz. An unreachable member does not make the collector unready: the other members are followed,
+// and a restart would not help.
 type readiness struct {
 	Ready    bool           `json:"ready"`
 	Process  string         `json:"process"`
@@ -29,12 +29,12 @@ type memberHealth struct {
 	Problem   string     `json:"problem,omitempty"`
 }
 
-// sources of health, as functions so that the wiring alone knows the types.
+// sources are functions that return the state of the parts, so that only the wiring depends on their types.
 type sources struct {
 	policiesRead    func() bool
 	policiesProblem func() string
 	storeErr        func() error
-	// spooling is why the store does not take what is kept in the spool meanwhile.
+	// spooling returns the error of the store while batches are kept in the spool; nil otherwise.
 	spooling func() error
 	members  func() []hubble.State
 }
@@ -66,7 +66,7 @@ func (s sources) readiness() readiness {
 	return r
 }
 
-// healthHandler serves the probes; /readyz tells of each part.
+// healthHandler returns the handler of the probes. The response of /readyz has the state of each part.
 func healthHandler(probes *health.Probes, s sources) *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.Handle("/", probes.Handler())
@@ -79,7 +79,7 @@ func healthHandler(probes *health.Probes, s sources) *http.ServeMux {
 		if !r.Ready {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		_ = json.NewEncoder(w).Encode(r) // a client that is gone needs no answer
+		_ = json.NewEncoder(w).Encode(r) // the client may be gone
 	})
 	return mux
 }

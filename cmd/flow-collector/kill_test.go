@@ -30,7 +30,7 @@ import (
 
 const beCollector = "ACP_TEST_BE_COLLECTOR"
 
-// TestMain is the program itself when a test wants one that it can kill.
+// TestMain runs the program itself in the child processes of tests that kill it.
 func TestMain(m *testing.M) {
 	if os.Getenv(beCollector) != "" {
 		main()
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// emptyHost is as much of an API server as the collector needs: its kinds, and no objects of them.
+// emptyHost serves the parts of an API server that the collector needs: its kinds, without any objects.
 func emptyHost(t *testing.T) (kubeconfig string) {
 	kinds := map[string]string{}
 	for _, k := range hostcluster.ForDecisions() {
@@ -47,7 +47,7 @@ func emptyHost(t *testing.T) (kubeconfig string) {
 	base := "/apis/" + v1alpha1.GroupVersion.String()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		answer := func(v any) { _ = json.NewEncoder(w).Encode(v) } // a client that was killed needs none
+		answer := func(v any) { _ = json.NewEncoder(w).Encode(v) } // a killed client needs no response
 		plural := strings.TrimPrefix(r.URL.Path, base+"/")
 		switch {
 		case r.URL.Path == base:
@@ -62,7 +62,7 @@ func emptyHost(t *testing.T) (kubeconfig string) {
 				Groups: []metav1.APIGroup{{Name: v1alpha1.GroupVersion.Group, Versions: []metav1.GroupVersionForDiscovery{v}, PreferredVersion: v}}})
 		case kinds[plural] == "":
 			w.WriteHeader(http.StatusNotFound)
-		case r.URL.Query().Get("sendInitialEvents") == "true": // as an API server without streaming lists
+		case r.URL.Query().Get("sendInitialEvents") == "true": // like an API server without streaming lists
 			w.WriteHeader(http.StatusUnprocessableEntity)
 			answer(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: "Failure", Reason: metav1.StatusReasonInvalid, Code: http.StatusUnprocessableEntity})
 		case r.URL.Query().Get("watch") != "":
@@ -77,7 +77,7 @@ func emptyHost(t *testing.T) (kubeconfig string) {
  "clusters": [{"name": "h", "cluster": {"server": %q}}], "contexts": [{"name": "h", "context": {"cluster": "h"}}]}`, server.URL))
 }
 
-// process is a collector that is running.
+// process is a running collector.
 type process struct {
 	cmd    *exec.Cmd
 	health string
@@ -117,7 +117,7 @@ func begin(t *testing.T, cmd *exec.Cmd) *process {
 	return p
 }
 
-// end sends a signal and waits.
+// end sends a signal and waits for the process to end.
 func (p *process) end(t *testing.T, s syscall.Signal) {
 	t.Helper()
 	if err := p.cmd.Process.Signal(s); err != nil {
@@ -125,11 +125,11 @@ func (p *process) end(t *testing.T, s syscall.Signal) {
 	}
 	err := p.cmd.Wait()
 	if s == syscall.SIGTERM && err != nil {
-		t.Errorf("the collector ended with %v", err)
+		t.Errorf("the collector ended with error %v", err)
 	}
 }
 
-// position is up to when the collector has taken in its member.
+// position returns the time up to which the collector has ingested its member.
 func (p *process) position(t *testing.T) time.Time {
 	t.Helper()
 	r, err := http.Get("http://" + p.health + "/readyz")
@@ -147,8 +147,8 @@ func (p *process) position(t *testing.T) time.Time {
 	return *body.Members[0].Position
 }
 
-// TestKilledCollectorsCountOnce: a real process is killed again and again, with kill -9, while Hubble's exporter writes its
-// file and rotates it. Every connection is counted once.
+// TestKilledCollectorsCountOnce kills a real process repeatedly with SIGKILL while Hubble's exporter writes and rotates its file.
+// Every connection is counted once.
 func TestKilledCollectorsCountOnce(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -181,12 +181,12 @@ func TestKilledCollectorsCountOnce(t *testing.T) {
 		write(500 + r.IntN(1000))
 		p := startProcess(t, args...)
 		write(200)
-		if i%2 == 0 { // it has taken in something, and stored some of it
+		if i%2 == 0 { // the process has ingested and stored some flows
 			for reached := at.Add(-10 * time.Second); p.position(t).Before(reached); {
 				time.Sleep(time.Millisecond)
 			}
 		}
-		time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond) // at any moment
+		time.Sleep(time.Duration(r.IntN(1500)) * time.Millisecond) // at a random time
 		p.end(t, syscall.SIGKILL)
 		if i == 3 {
 			if err := os.Rename(events, filepath.Join(dir, "events-2026-11-01T10-00-00.000.log")); err != nil {
@@ -199,8 +199,8 @@ func TestKilledCollectorsCountOnce(t *testing.T) {
 	for p.position(t).Before(at) {
 		time.Sleep(time.Millisecond)
 	}
-	p.end(t, syscall.SIGTERM) // what is in memory is stored, or kept in the spool
-	for kept(t, dir) {        // by a store that was too slow
+	p.end(t, syscall.SIGTERM) // the counts in memory are stored, or kept in the spool
+	for kept(t, dir) {        // if the store was too slow
 		p = startProcess(t, args...)
 		for kept(t, dir) {
 			time.Sleep(time.Millisecond)
@@ -221,11 +221,11 @@ func TestKilledCollectorsCountOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if counted != int64(written) || len(losses.Items) > 0 {
-		t.Errorf("%d connections are counted, %d were written; losses %+v", counted, written, losses.Items)
+		t.Errorf("got %d counted connections, want %d; losses %+v", counted, written, losses.Items)
 	}
 }
 
-// kept reports whether the spool holds anything.
+// kept reports whether the spool holds batches.
 func kept(t *testing.T, dir string) bool {
 	t.Helper()
 	files, err := os.ReadDir(filepath.Join(dir, "spool"))

@@ -1,5 +1,5 @@
-// Command flow-collector takes in the flows of the member clusters, decides each connection with the policies of the host
-// cluster, and keeps roll-ups in the flow store. It holds flags, wiring and start; what it does is in internal/audit.
+// Command flow-collector ingests the flows of the member clusters, decides each connection by the policies of the host cluster,
+// and stores roll-ups in the flow store. It contains settings, wiring and startup; the logic is in internal/audit.
 package main
 
 import (

@@ -31,7 +31,7 @@ func file(t *testing.T, content string) string {
 	return path
 }
 
-// arguments are good ones, with changes: "flag" to a value, or "" to leave it out.
+// arguments returns valid arguments with changes: a new value for a flag, or "" to omit it.
 func arguments(t *testing.T, changes map[string]string) []string {
 	t.Helper()
 	some := file(t, "")
@@ -51,49 +51,49 @@ func arguments(t *testing.T, changes map[string]string) []string {
 	return out
 }
 
-func TestBadFlagsAreOneClearLine(t *testing.T) {
+func TestInvalidFlagsPrintOneLine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason  string
 		changes map[string]string
 		extra   []string
 		want    string
 	}{
-		"NoStore":       {"where to keep it", map[string]string{"store": ""}, nil, "give it as sqlite:FILE"},
-		"OtherStore":    {"a backend that is not there", map[string]string{"store": "mysql:x"}, nil, "give it as sqlite:FILE"},
+		"NoStore":       {"the store is missing", map[string]string{"store": ""}, nil, "give it as sqlite:FILE"},
+		"OtherStore":    {"the backend does not exist", map[string]string{"store": "mysql:x"}, nil, "give it as sqlite:FILE"},
 		"ClickHouse":    {"it needs a database", map[string]string{"store": "clickhouse://h:9000"}, nil, "needs a host and a database"},
 		"StoreFile":     {"a typing mistake", map[string]string{"store": "@no-such-file"}, nil, "no-such-file"},
-		"Flows":         {"three are known", map[string]string{"flows": "some"}, nil, "use all, refused or none"},
-		"FlowsLonger":   {"their roll-ups would be gone", map[string]string{"flow-retention": "999999h"}, nil, "--flow-retention"},
+		"Flows":         {"the value is not one of three", map[string]string{"flows": "some"}, nil, "use all, refused or none"},
+		"FlowsLonger":   {"the roll-ups would be deleted first", map[string]string{"flow-retention": "999999h"}, nil, "--flow-retention"},
 		"SpoolSize":     {"it could not hold a batch", map[string]string{"spool-size": "1"}, nil, "--spool-size"},
-		"Tap":           {"three are known", map[string]string{"tap": "syslog:x"}, nil, "use stdout, file:PATH or the https address"},
-		"TapInClear":    {"the log would be read on its way", map[string]string{"tap": "http://siem.example/x"}, nil, "in the clear"},
-		"TapToken":      {"it would be of no use", map[string]string{"tap": "stdout", "tap-token-file": "x"}, nil, "is for a webhook"},
-		"ExporterForm":  {"the form is said", map[string]string{"exporter": "events.log"}, nil, "NAME=FILE"},
-		"ExporterTwice": {"its flows would be counted twice", map[string]string{"exporter": "m1=events.log"}, nil, "is there twice"},
-		"StdinTwice":    {"a line can be of one only", map[string]string{"exporter": "m2=-"}, []string{"--exporter=m3=-"}, "one member's only"},
+		"Tap":           {"the value is not one of three", map[string]string{"tap": "syslog:x"}, nil, "use stdout, file:PATH or the https address"},
+		"TapInClear":    {"the log would be sent unencrypted", map[string]string{"tap": "http://siem.example/x"}, nil, "in the clear"},
+		"TapToken":      {"the token would not be used", map[string]string{"tap": "stdout", "tap-token-file": "x"}, nil, "is for a webhook"},
+		"ExporterForm":  {"the error states the form", map[string]string{"exporter": "events.log"}, nil, "NAME=FILE"},
+		"ExporterTwice": {"its flows would be counted twice", map[string]string{"exporter": "m1=events.log"}, nil, "is given twice"},
+		"StdinTwice":    {"a line belongs to one member only", map[string]string{"exporter": "m2=-"}, []string{"--exporter=m3=-"}, "only one member"},
 		"NoMember":      {"nothing to collect", map[string]string{"hubble": ""}, nil, "--hubble is missing"},
-		"MemberForm":    {"the form is said", map[string]string{"hubble": "127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
-		"MemberName":    {"no cluster can have it", map[string]string{"hubble": "M_1=127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
+		"MemberForm":    {"the error states the form", map[string]string{"hubble": "127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
+		"MemberName":    {"no cluster can have this name", map[string]string{"hubble": "M_1=127.0.0.1:1"}, nil, "NAME=HOST:PORT"},
 		"MemberPort":    {"an address needs a port", map[string]string{"hubble": "m1=127.0.0.1"}, nil, "HOST:PORT"},
-		"MemberTwice":   {"its flows would be counted twice", nil, []string{"--hubble=m1=127.0.0.1:2"}, "is there twice"},
+		"MemberTwice":   {"its flows would be counted twice", nil, []string{"--hubble=m1=127.0.0.1:2"}, "is given twice"},
 		"NoCA":          {"never without mutual TLS", map[string]string{"hubble-tls-ca": ""}, nil, "--hubble-tls-ca is missing"},
 		"NoServerName":  {"never without checking the server", map[string]string{"hubble-tls-server-name": ""}, nil, "--hubble-tls-server-name is missing"},
 		"Health":        {"an address needs a port", map[string]string{"health-address": "8083"}, nil, "--health-address"},
 		"Metrics":       {"an address needs a port", map[string]string{"metrics-address": "8083"}, nil, "--metrics-address"},
 		"MetricsTLS":    {"the probes are served without it", map[string]string{"metrics-tls-cert-file": "c", "metrics-tls-key-file": "k"}, nil, "needs --metrics-address"},
-		"Password":      {"others see the command line", map[string]string{"store": "clickhouse://acp:hush@h:9000/d"}, nil, "put the address into a file"},
-		"Grace":         {"nothing could be stored", map[string]string{"shutdown-grace": "0s"}, nil, "--shutdown-grace"},
-		"Retention":     {"evidence must not vanish at once", map[string]string{"retention": "1s"}, nil, "--retention"},
-		"LogFormat":     {"two are known", map[string]string{"log-format": "xml"}, nil, "use text or json"},
-		"LogLevel":      {"four are known", map[string]string{"log-level": "loud"}, nil, `"--log-level" flag`},
+		"Password":      {"other users see the command line", map[string]string{"store": "clickhouse://acp:hush@h:9000/d"}, nil, "put the address into a file"},
+		"Grace":         {"counts could not be stored", map[string]string{"shutdown-grace": "0s"}, nil, "--shutdown-grace"},
+		"Retention":     {"evidence must be kept for some time", map[string]string{"retention": "1s"}, nil, "--retention"},
+		"LogFormat":     {"the value is not one of two", map[string]string{"log-format": "xml"}, nil, "use text or json"},
+		"LogLevel":      {"the value is not one of four", map[string]string{"log-level": "loud"}, nil, `"--log-level" flag`},
 		"Unknown":       {"a typing mistake", nil, []string{"--hubbel=x"}, "unknown flag: --hubbel"},
-		"Argument":      {"nothing is taken without a flag", nil, []string{"m1"}, `unexpected argument "m1"`},
+		"Argument":      {"arguments without a flag are not accepted", nil, []string{"m1"}, `unexpected argument "m1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errs bytes.Buffer
 			code := run(t.Context(), append(arguments(t, tc.changes), tc.extra...), &out, &errs)
 			if code != exitUsage || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
-				t.Errorf("%s: code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), exitUsage, tc.want)
+				t.Errorf("%s: got code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), exitUsage, tc.want)
 			}
 		})
 	}
@@ -103,7 +103,7 @@ func TestHelpAndVersion(t *testing.T) {
 	for flag, want := range map[string]string{"--help": "--hubble-tls-server-name", "--version": "flow-collector " + version.String()} {
 		var out, errs bytes.Buffer
 		if code := run(t.Context(), []string{flag}, &out, &errs); code != exitOK || !strings.Contains(out.String(), want) || errs.Len() > 0 {
-			t.Errorf("%s: code %d, %q, %q", flag, code, out.String(), errs.String())
+			t.Errorf("%s: got code %d, %q, %q", flag, code, out.String(), errs.String())
 		}
 	}
 }
@@ -130,7 +130,7 @@ func with(a map[string]string, kv ...string) map[string]string {
 	return out
 }
 
-func TestStartFailuresAreOneClearLine(t *testing.T) {
+func TestStartFailuresPrintOneLine(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -142,9 +142,9 @@ func TestStartFailuresAreOneClearLine(t *testing.T) {
 		changes map[string]string
 		want    string
 	}{
-		"Certificate":       {"nothing could be read from any member", with(tls, "kubeconfig", host, "hubble-tls-ca", file(t, "nonsense")), "holds no PEM certificate"},
-		"Key":               {"nothing could be read from any member", with(tls, "kubeconfig", host, "hubble-tls-key", file(t, "nonsense")), "read the collector's certificate"},
-		"NoKubeconfig":      {"nobody says where the policies are", with(tls), "no --kubeconfig is given"},
+		"Certificate":       {"no member could be read", with(tls, "kubeconfig", host, "hubble-tls-ca", file(t, "nonsense")), "holds no PEM certificate"},
+		"Key":               {"no member could be read", with(tls, "kubeconfig", host, "hubble-tls-key", file(t, "nonsense")), "read the collector's certificate"},
+		"NoKubeconfig":      {"the host cluster is unknown", with(tls), "no --kubeconfig is given"},
 		"KubeconfigMissing": {"a typing mistake", with(tls, "kubeconfig", "no-such-file"), "--kubeconfig no-such-file cannot be used"},
 		"Kubeconfig":        {"the file is no kubeconfig", with(tls, "kubeconfig", file(t, "{")), "cannot be used"},
 		"Folder":            {"the store's folder is missing", with(tls, "kubeconfig", host, "store", "sqlite:"+filepath.Join(t.TempDir(), "no", "flows.db")), "create it first"},
@@ -154,13 +154,13 @@ func TestStartFailuresAreOneClearLine(t *testing.T) {
 			var out, errs bytes.Buffer
 			code := run(t.Context(), arguments(t, tc.changes), &out, &errs)
 			if code != exitError || !strings.Contains(errs.String(), tc.want) || strings.Count(errs.String(), "\n") != 1 {
-				t.Errorf("%s: code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), exitError, tc.want)
+				t.Errorf("%s: got code %d, %q; want %d and one line with %q", tc.reason, code, errs.String(), exitError, tc.want)
 			}
 		})
 	}
 }
 
-// log is written by the program and read by the test.
+// log is a buffer that the program writes and the test reads concurrently.
 type log struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -178,7 +178,7 @@ func (l *log) String() string {
 	return l.b.String()
 }
 
-func TestRunsWhileEverythingElseIsDown(t *testing.T) {
+func TestRunsWhileHostAndMembersAreUnreachable(t *testing.T) {
 	var out, errs log
 	ctx, cancel := context.WithCancel(t.Context())
 	code := make(chan int, 1)
@@ -208,13 +208,13 @@ func TestRunsWhileEverythingElseIsDown(t *testing.T) {
 		return r.StatusCode, string(body)
 	}
 	if status, body := get("/healthz"); status != http.StatusOK {
-		t.Errorf("/healthz: %d %s", status, body)
+		t.Errorf("/healthz: got %d %s", status, body)
 	}
 	if status, body := get("/readyz"); status != http.StatusServiceUnavailable || !strings.Contains(body, "the host cluster cannot be read") {
-		t.Errorf("/readyz: %d %s; want it to say that the host is away", status, body)
+		t.Errorf("/readyz: got %d %s; want a problem of the host cluster", status, body)
 	}
 	if status, body := get("/metrics"); status != http.StatusOK || !strings.Contains(body, `acp_flow_source_connected{cluster="m1"} 0`) {
-		t.Errorf("/metrics: %d %s", status, body)
+		t.Errorf("/metrics: got %d %s", status, body)
 	}
 	cancel()
 	if c := <-code; c != exitOK {
@@ -233,15 +233,15 @@ func TestReadiness(t *testing.T) {
 		ready  bool
 		want   string
 	}{
-		"Good":       {"everything is there", func(*sources) {}, true, `"policies":"ok"`},
-		"Starting":   {"it cannot count yet", func(*sources) {}, false, "not started yet"},
-		"Ending":     {"it takes nothing in any more", func(*sources) {}, false, "shutting down"},
+		"Good":       {"everything works", func(*sources) {}, true, `"policies":"ok"`},
+		"Starting":   {"the collector has not started yet", func(*sources) {}, false, "not started yet"},
+		"Ending":     {"the collector is shutting down", func(*sources) {}, false, "shutting down"},
 		"NoPolicies": {"nothing can be decided", func(s *sources) { s.policiesRead = func() bool { return false } }, false, "not read yet"},
-		"OldPolicies": {"decided with what was read, and said so", func(s *sources) { s.policiesProblem = func() string { return "the host is away" } }, true,
+		"OldPolicies": {"flows are decided by the policies read before, and the problem is reported", func(s *sources) { s.policiesProblem = func() string { return "the host is away" } }, true,
 			"the host is away"},
 		"Spool": {"nothing is lost", func(s *sources) { s.spooling = func() error { return errors.New("no route") } }, true, "kept in the spool: no route"},
-		"Store": {"nothing can be kept", func(s *sources) { s.storeErr = func() error { return errors.New("disk full") } }, false, "disk full"},
-		"MemberDown": {"the others go on", func(s *sources) {
+		"Store": {"counts cannot be stored", func(s *sources) { s.storeErr = func() error { return errors.New("disk full") } }, false, "disk full"},
+		"MemberDown": {"the other members are followed", func(s *sources) {
 			s.members = func() []hubble.State { return []hubble.State{{Member: "m1", Problem: "connection refused"}} }
 		}, true, "connection refused"},
 	} {
@@ -261,7 +261,7 @@ func TestReadiness(t *testing.T) {
 				t.Fatalf("body %q: %v", w.Body, err)
 			}
 			if body.Ready != tc.ready || (w.Code == http.StatusOK) != tc.ready || !strings.Contains(w.Body.String(), tc.want) {
-				t.Errorf("%s: %d %s; want ready %v and %q", tc.reason, w.Code, w.Body, tc.ready, tc.want)
+				t.Errorf("%s: got %d %s; want ready %v and %q", tc.reason, w.Code, w.Body, tc.ready, tc.want)
 			}
 		})
 	}

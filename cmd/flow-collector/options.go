@@ -21,7 +21,7 @@ import (
 	"github.com/acp-io/acp/internal/version"
 )
 
-// member is a source of flows: a relay's address, or a file of Hubble's exporter.
+// member is a source of flows: the address of a relay, or a file of Hubble's exporter.
 type member struct{ name, address, file string }
 
 type options struct {
@@ -30,7 +30,7 @@ type options struct {
 	members       []member
 	tls           hubble.TLSFiles
 	healthAddress string
-	// metrics are served beside the probes where metricsAddress is empty.
+	// metricsAddress is the address of /metrics; if it is empty, the server of the probes serves them.
 	metricsAddress     string
 	metricsCertificate serving.Certificate
 	shutdownGrace      time.Duration
@@ -43,11 +43,11 @@ type options struct {
 	shareAs            string
 	logFormat          string
 	logLevel           slog.Level
-	// explain adds to an error where the settings that it names come from.
+	// explain adds to an error where the values of the settings that it names come from.
 	explain func(error) error
 }
 
-// given are the settings that are parsed further.
+// given holds the settings that need further parsing.
 type given struct {
 	relays, exporters                          []string
 	dataDir, store, flows, spoolDir, spoolSize string
@@ -97,7 +97,8 @@ func settings(o *options, g *given) *configuration.Settings {
 	return s
 }
 
-// parse returns configuration.ErrAnswered after it has answered what the command line asked.
+// parse parses the settings. It returns configuration.ErrAnswered if the command line asked for the help or the version, which it
+// has then written.
 func parse(args []string, out io.Writer) (options, error) {
 	var o options
 	var g given
@@ -115,7 +116,7 @@ func parse(args []string, out io.Writer) (options, error) {
 	return o, s.Print(out)
 }
 
-// take parses what was given.
+// take parses and validates the given settings.
 func (o *options) take(g given) (err error) {
 	if o.store, err = flowstore.Parse(configuration.InFolder(g.dataDir, "sqlite:", g.store), os.ReadFile); err != nil {
 		return fmt.Errorf("--store: %w", err)
@@ -132,7 +133,7 @@ func (o *options) take(g given) (err error) {
 	o.spoolDir = configuration.InFolder(g.dataDir, "", g.spoolDir)
 	o.tap.to = configuration.InFolder(g.dataDir, tapFilePrefix, o.tap.to)
 	if o.flows = hubble.RawFlows(g.flows); g.flows == "" {
-		o.flows = keeps(o.store)
+		o.flows = defaultRawFlows(o.store)
 	}
 	return nil
 }
@@ -191,7 +192,7 @@ func (o *options) validateTLS() error {
 	return nil
 }
 
-// size reads a number of bytes such as 100Mi.
+// size parses a size in bytes such as 100Mi. It returns an error below one mebibyte.
 func size(flag, s string) (int64, error) {
 	q, err := resource.ParseQuantity(s)
 	if err != nil || q.Value() < 1<<20 {
@@ -200,7 +201,7 @@ func size(flag, s string) (int64, error) {
 	return q.Value(), nil
 }
 
-// clusterName is what KubeFedCluster allows, see v1alpha1.ClusterName.
+// clusterName matches the names that a KubeFedCluster may have, see v1alpha1.ClusterName.
 var clusterName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 
 func parseMembers(relays, exporters []string) ([]member, error) {
@@ -219,7 +220,7 @@ func parseMembers(relays, exporters []string) ([]member, error) {
 			return fmt.Errorf("--%s %q: %w", flag, s, err)
 		}
 		if seen[name] {
-			return fmt.Errorf("--%s %q: member %s is there twice", flag, s, name)
+			return fmt.Errorf("--%s %q: member %s is given twice", flag, s, name)
 		}
 		seen[name] = true
 		out = append(out, m)
@@ -236,7 +237,7 @@ func parseMembers(relays, exporters []string) ([]member, error) {
 	for _, s := range exporters {
 		if err := add("exporter", "NAME=FILE", s, func(name, file string) (member, error) {
 			if file == "-" && stdin {
-				return member{}, errors.New("the standard input is one member's only")
+				return member{}, errors.New("only one member can use the standard input")
 			}
 			stdin = stdin || file == "-"
 			return member{name: name, file: file}, nil

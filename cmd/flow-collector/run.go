@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/configuration"
 )
 
-// Exit codes.
+// These are the exit codes of the program.
 const (
 	exitOK    = 0
 	exitError = 1

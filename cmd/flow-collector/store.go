@@ -12,27 +12,27 @@ import (
 	"github.com/acp-io/acp/internal/audit/hubble"
 )
 
-// keeps is which flows are stored one by one when nobody says so: a file for one machine is no place for all of them.
-func keeps(where flowstore.Address) hubble.RawFlows {
+// defaultRawFlows returns the flows that are stored individually by default: all in a server, and only refused ones in a file.
+func defaultRawFlows(where flowstore.Address) hubble.RawFlows {
 	if where.Embedded() {
 		return hubble.RawFlowsRefused
 	}
 	return hubble.RawFlowsAll
 }
 
-// openStore opens the store. A server may be away at first: what is counted waits for it, in the spool where there is one.
+// openStore opens the store. If a server is unreachable at first, it is opened later, and counts wait in the spool or in memory.
 func openStore(ctx context.Context, where flowstore.Address, log *slog.Logger) (flowstore.Writer, error) {
 	s := &remoteStore{open: where.Open}
 	if _, err := s.get(ctx); err != nil {
 		if !errors.Is(err, audit.ErrUnavailable) {
 			return nil, err
 		}
-		log.Warn("the flow store is away; what is counted waits for it", "error", err)
+		log.Warn("the flow store is unreachable; counts wait until it can be opened", "error", err)
 	}
 	return s, nil
 }
 
-// remoteStore opens a store when it is first reached.
+// remoteStore is an audit.Writer that opens its store when it becomes reachable.
 type remoteStore struct {
 	open func(context.Context) (flowstore.Writer, error)
 
@@ -42,7 +42,7 @@ type remoteStore struct {
 	err   error
 }
 
-// openEvery is the time between two attempts: each costs a connection.
+// openEvery is the least time between two attempts to open the store, each of which costs a connection.
 const openEvery = 2 * time.Second
 
 func (s *remoteStore) get(ctx context.Context) (flowstore.Writer, error) {

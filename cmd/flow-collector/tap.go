@@ -21,7 +21,7 @@ type tapOptions struct {
 
 const tapFilePrefix = "file:"
 
-// rotatedTapFiles is how many full files of the tap are kept.
+// rotatedTapFiles is the number of rotated audit log files that are kept.
 const rotatedTapFiles = 5
 
 func (o *tapOptions) validate() error {
@@ -43,7 +43,7 @@ func (o *tapOptions) validate() error {
 	return nil
 }
 
-// open returns nil when there is no tap.
+// open returns the writer of the audit log; nil if --tap is not given.
 func (o *tapOptions) open(stdout io.Writer, log *slog.Logger, reg prometheus.Registerer) (*auditlog.Writer, error) {
 	if o.to == "" {
 		return nil, nil
@@ -65,7 +65,7 @@ func (o *tapOptions) output(stdout io.Writer) (auditlog.Output, error) {
 	if o.tokenFile == "" {
 		return auditlog.NewWebhook(o.to, nil, &http.Client{})
 	}
-	if _, err := o.token(); err != nil { // better now than at the first line
+	if _, err := o.token(); err != nil { // report the error now instead of at the first line
 		return nil, err
 	}
 	return auditlog.NewWebhook(o.to, o.token, &http.Client{})
