@@ -33,7 +33,7 @@ type Seen struct {
 	ID     uint64
 }
 
-// WatchedSpanedSpan is a time span in which a source was followed, whether it had flows or not.
+// WatchedSpan is a time span in which a source was followed, whether it had flows or not.
 type WatchedSpan struct {
 	Source   string
 	From, To time.Time

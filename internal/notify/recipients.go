@@ -114,7 +114,7 @@ func step(it *approval.Item) *approval.Step {
 	return nil
 }
 
-// askApproversApprovers adds messages for those whose decision the event's items wait for, and for their delegates.
+// askApprovers adds messages for those whose decision the event's items wait for, and for their delegates.
 func (x *messageBuilder) askApprovers(e approval.Event) {
 	items := x.items(e)
 	for _, c := range x.ticket.Concerns() {
@@ -152,7 +152,7 @@ func (x *messageBuilder) stepApproved(e approval.Event) {
 	x.askApprovers(asking)
 }
 
-// namedStepStep returns the step that the event names.
+// namedStep returns the step that the event names.
 func (x *messageBuilder) namedStep(e approval.Event) *approval.Step {
 	if e.Item < 0 || e.Item >= len(x.ticket.Items) {
 		return nil

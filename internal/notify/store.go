@@ -149,7 +149,7 @@ type Store interface {
 	// MarkDead marks deliveries as dead letters. It returns ErrLeaseLost if the worker no longer holds the lease.
 	MarkDead(ctx context.Context, d []Delivery, at time.Time, problem string) error
 
-	// DeadLettersLetters returns dead letters and the cursor of the next page; 0 if there is none.
+	// DeadLetters returns dead letters and the cursor of the next page; 0 if there is none.
 	DeadLetters(ctx context.Context, f DeadFilter) (letters []DeadLetter, next int64, err error)
 	// Requeue queues dead letters again, with no attempts counted, and returns their number. If ids is nil, it requeues all.
 	Requeue(ctx context.Context, ids []int64, now time.Time) (int64, error)

@@ -95,7 +95,7 @@ func TestWords(t *testing.T) {
 	}
 }
 
-// TestWhatPeopleWriteIsOnlyText verifies that users' texts cannot begin a header or line, and that templates in them are not
+// TestUserTextIsNotInterpreted verifies that users' texts cannot begin a header or line, and that templates in them are not
 // executed.
 func TestUserTextIsNotInterpreted(t *testing.T) {
 	w := writer(t)

@@ -9,7 +9,7 @@ import (
 const (
 	// verdictTraceWindow is the longest time between a connection's verdict and the trace of its first packet.
 	verdictTraceWindow = 5 * time.Second
-	// idleTimeoutTimeout is the least time for which a connection without traffic is remembered.
+	// idleTimeout is the least time for which a connection without traffic is remembered.
 	idleTimeout = time.Hour
 	// maxConnections bounds the number of remembered connections. Beyond it those that were idle longest are dropped early.
 	maxConnections = 1 << 20

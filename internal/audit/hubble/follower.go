@@ -132,7 +132,7 @@ type State struct {
 type Follower struct {
 	cfg     Config
 	started time.Time
-	// watchedUntilUntil is the end of the last reported span in which the source was followed. Only the running session uses it.
+	// watchedUntil is the end of the last reported span in which the source was followed. Only the running session uses it.
 	watchedUntil time.Time
 
 	mu       sync.Mutex

@@ -56,7 +56,7 @@ func (l *jsonReader) quoted() (s []byte, escaped, ok bool) {
 	}
 }
 
-// plainStringString reads a string without escapes.
+// plainString reads a string without escapes.
 func (l *jsonReader) plainString() ([]byte, error) {
 	s, escaped, ok := l.quoted()
 	if !ok || escaped {
@@ -65,7 +65,7 @@ func (l *jsonReader) plainString() ([]byte, error) {
 	return s, nil
 }
 
-// skipValueValue skips a value.
+// skipValue skips a value.
 func (l *jsonReader) skipValue() error {
 	l.skipSpace()
 	if l.i >= len(l.b) {
@@ -154,7 +154,7 @@ func (l *jsonReader) object(f func(key []byte) error) error {
 	}
 }
 
-// rawObjectObject skips an object and returns its text.
+// rawObject skips an object and returns its text.
 func (l *jsonReader) rawObject() ([]byte, error) {
 	l.skipSpace()
 	start := l.i

@@ -30,7 +30,7 @@ func (f *lostAnswerStore) Append(ctx context.Context, b *audit.Batch) error {
 	return err
 }
 
-// countingSinkSink lets a test wait for the events that a follower has passed on.
+// countingSink lets a test wait for the events that a follower has passed on.
 type countingSink struct {
 	*rollup.Aggregator
 	taken chan struct{}

@@ -13,7 +13,7 @@ const overlap = 10 * time.Second
 // maxSeen bounds the remembered events. If there are more, the overlap is shortened.
 const maxSeen = 1 << 21
 
-// seenEventsEvents holds the identities of the events within the overlap, by the second in which they occurred.
+// seenEvents holds the identities of the events within the overlap, by the second in which they occurred.
 type seenEvents struct {
 	limit, n int
 	seconds  map[int64]*idSet
@@ -111,7 +111,7 @@ func (s *seenEvents) set(second int64) *idSet {
 	return s.last
 }
 
-// shortenOverlapOverlap drops the oldest second of the overlap. The second of the position itself is always requested again; if it is
+// shortenOverlap drops the oldest second of the overlap. The second of the position itself is always requested again; if it is
 // the only one left, some of its events may be counted twice after a reconnection.
 func (s *seenEvents) shortenOverlap() {
 	oldest := s.lastSecond

@@ -13,7 +13,7 @@ const maxPorts = 32
 // OtherPorts is appended to the Destination of the edge in which all further ports are counted, with port 0.
 const OtherPorts = "other ports"
 
-// maxPairsPerMinutePerMinute bounds the pairs of a minute whose ports are tracked. It is divided among the sources.
+// maxPairsPerMinute bounds the pairs of a minute whose ports are tracked. It is divided among the sources.
 const maxPairsPerMinute = 50_000
 
 // trackedMinutes is the number of minutes for which ports are tracked. It can be small because events arrive nearly in order.

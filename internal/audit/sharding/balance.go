@@ -75,7 +75,7 @@ func (s *Sharder) release(ctx context.Context, source, holder string) {
 	}
 }
 
-// giveUpOneOne stops following one member, and prevents this collector from taking its lease again for 2·TTL. It reports false if
+// giveUpOne stops following one member, and prevents this collector from taking its lease again for 2·TTL. It reports false if
 // the collector follows none.
 func (s *Sharder) giveUpOne() bool {
 	s.mu.Lock()

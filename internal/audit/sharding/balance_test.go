@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// memoryLeasesLeases implements Leases in memory, with the test's fake clock. The stores' leases have a conformance suite of their own.
+// memoryLeases implements Leases in memory, with the test's fake clock. The stores' leases have a conformance suite of their own.
 type memoryLeases struct {
 	mu   sync.Mutex
 	held map[string]lease

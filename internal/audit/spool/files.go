@@ -154,7 +154,7 @@ func appendPart(b, content []byte) []byte {
 	return append(b, content...)
 }
 
-// storedBatchBatch is a batch as it is encoded. The identities of seen events are most of it, so they are grouped.
+// storedBatch is a batch as it is encoded. The identities of seen events are most of it, so they are grouped.
 type storedBatch struct {
 	Batch audit.Batch
 	Seen  []seenGroup

@@ -36,7 +36,7 @@ func (s *Spool) Resume(ctx context.Context, source string) (audit.Resume, error)
 	return own, nil
 }
 
-// resumeFromSpoolFromSpool reads batches from the newest to older ones, and stops at the first whose events cannot be delivered again. It
+// resumeFromSpool reads batches from the newest to older ones, and stops at the first whose events cannot be delivered again. It
 // reports complete if the spool reaches back that far.
 func (s *Spool) resumeFromSpool(queue []entry, source string) (r audit.Resume, complete bool, err error) {
 	var forget time.Time

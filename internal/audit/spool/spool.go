@@ -167,7 +167,7 @@ func (s *Spool) arrivals(err error) <-chan struct{} {
 	return s.arrived
 }
 
-// replayOldestOldest passes the oldest batch to the store and removes it from the spool. It reports whether there was one.
+// replayOldest passes the oldest batch to the store and removes it from the spool. It reports whether there was one.
 func (s *Spool) replayOldest(ctx context.Context, timeout time.Duration) (more bool, err error) {
 	s.mu.Lock()
 	if len(s.queue) == 0 {

@@ -249,7 +249,7 @@ func TestFailingDiskReturnsErrFull(t *testing.T) {
 	}
 }
 
-// slowStoreStore accepts a batch only if the context lasts long enough.
+// slowStore accepts a batch only if the context lasts long enough.
 type slowStore struct {
 	*store
 	need time.Duration
