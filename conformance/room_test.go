@@ -49,26 +49,38 @@ func TestEntriesAreEnough(t *testing.T) {
 	}
 }
 
-// countIdentities tells the input what the members' identities say.
+// countIdentities tells the input what the members' identities say, as the adapter reports it.
 func countIdentities(in *policy.Input, sources []Source) {
-	s := policy.NewSnapshot(*in)
-	in.Identities = map[string]int{}
-	for _, source := range sources {
-		if source.Cluster == "" {
-			continue
+	in.Clusters = nil
+	for _, cluster := range []string{Here, "m2"} {
+		d := &v1alpha1.MemberDataplane{PolicyMapEntries: policy.MapEntries}
+		if cluster == Here {
+			d.Identities++ // the pod itself
 		}
-		names := s.SubjectsOf(source.Labels)
-		for _, name := range names {
-			in.Identities[name]++
-			if !slices.Contains(in.KnownNames, name) {
-				in.KnownNames = append(in.KnownNames, name)
+		have := map[string]map[string]int32{}
+		for _, source := range sources {
+			if source.Cluster != cluster {
+				continue
+			}
+			d.Identities++
+			for _, key := range []string{appKey, svcKey} {
+				if value := source.Labels[key]; value != "" {
+					if have[key] == nil {
+						have[key] = map[string]int32{}
+					}
+					have[key][value]++
+				}
 			}
 		}
-		if len(names) == 0 {
-			in.Unnamed++
+		for key, values := range have {
+			l := v1alpha1.MemberLabel{Key: v1alpha1.LabelKey(key)}
+			for _, n := range values {
+				l.Identities, l.Most = l.Identities+n, max(l.Most, n)
+			}
+			d.Labels = append(d.Labels, l)
 		}
+		in.Clusters = append(in.Clusters, policy.Cluster{Name: cluster, Labels: map[string]string{}, Dataplane: d})
 	}
-	in.Unnamed++ // the pod itself
 }
 
 // entriesIn is the size of the policy map of a pod that carries the unit's label, and no other class's, beside the sources.

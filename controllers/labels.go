@@ -60,7 +60,7 @@ func setUpLabelReader(mgr manager.Manager, host dynamic.Interface, config Config
 	if err != nil {
 		return nil, err
 	}
-	n.identities, n.counted, all.names = identities, &membercluster.Identities{Each: identities.Each}, n
+	n.identities, n.counted, all.names = identities, &membercluster.Identities{Each: identities.Each, Keys: n.keys}, n
 	for _, run := range []manager.Runnable{always(identities.Run), always(n.run)} {
 		if err := mgr.Add(run); err != nil {
 			return nil, err
@@ -161,12 +161,39 @@ func (n *labelReader) readMeshes() {
 
 // has reports whether a pod of a member has a label of a subject, as far as the member was ever read, and whether it was. A label
 // without value asks for any pod that has the key.
-func (n *labelReader) has(cluster string, l federation.Label) (has, read bool) {
+func (n *labelReader) has(cluster, key, value string) (has, read bool) {
 	n.mu.RLock()
 	defer n.mu.RUnlock()
 	labels, read := n.meshed[cluster]
-	_, has = labels[l]
+	_, has = labels[federation.Label{Key: key, Value: value}]
 	return has, read
+}
+
+// keys are the label keys of the classes.
+func (n *labelReader) keys() map[string]bool {
+	in, out := n.index.ClassesOnly(), map[string]bool{}
+	for _, c := range in.SubjectClasses {
+		out[string(c.Spec.LabelKey)] = true
+	}
+	return out
+}
+
+// valuesIn are the sorted values of the labels of subjects that pods of a member have, by key; false: it is not known, or does not
+// matter, because all members are in one cluster mesh.
+func (n *labelReader) valuesIn(cluster string) (map[string][]string, bool) {
+	n.mu.RLock()
+	defer n.mu.RUnlock()
+	labels, read := n.meshed[cluster]
+	out := map[string][]string{}
+	for l := range labels {
+		if l.Value != "" {
+			out[l.Key] = append(out[l.Key], l.Value)
+		}
+	}
+	for _, values := range out {
+		slices.Sort(values)
+	}
+	return out, read
 }
 
 // waits reports whether it matters what members have, and some have neither been read nor found unreadable.

@@ -15,7 +15,7 @@ import (
 func setUpMemberClusters(mgr manager.Manager, config Config, w *triggers, ready func(context.Context) error) (*membercluster.Writer, error) {
 	writer := &membercluster.Writer{
 		Client: mgr.GetClient(), Fleet: w.fleet, Looked: w.inspector.Last, Board: w.reports, Complete: w.complete, Ready: ready,
-		Identities: w.names.counted.Count, Orphans: w.orphans, Clock: config.Clock, Every: config.Tell, Log: mgr.GetLogger().WithName("memberclusters"),
+		Identities: w.names.counted.Count, Labels: w.names.counted.Labels, Values: w.names.valuesIn, NoHTTP: w.inspector.NoHTTP, CarriesGroups: w.cache.CarriesGroups, Orphans: w.orphans, Clock: config.Clock, Every: config.Tell, Log: mgr.GetLogger().WithName("memberclusters"),
 	}
 	if err := writer.Prepare(); err != nil {
 		return nil, err

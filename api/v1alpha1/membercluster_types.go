@@ -148,7 +148,7 @@ type MemberPolicyMap struct {
 	//
 	// +kubebuilder:validation:Minimum=0
 	Highest int32 `json:"highest"`
-	// Limit is what a workload has room for.
+	// Limit is how many entries the policy map of a workload has there.
 	//
 	// +kubebuilder:validation:Minimum=1
 	Limit int32 `json:"limit"`
@@ -157,6 +157,72 @@ type MemberPolicyMap struct {
 	// +kubebuilder:validation:MaxLength=512
 	// +optional
 	Unit string `json:"unit,omitempty"`
+}
+
+// NoMesh is the Mesh of a member that is in no cluster mesh.
+const NoMesh = "none"
+
+// MemberLabel is how many identities of pods in a member have the label of a class. The numbers are upper bounds, rounded so that
+// they change seldom.
+type MemberLabel struct {
+	Key LabelKey `json:"key"`
+	// Identities is how many have the label, rounded up by at most an eighth.
+	//
+	// +kubebuilder:validation:Minimum=1
+	Identities int32 `json:"identities"`
+	// Most is how many have the value that most of them have, rounded up to a power of two: pods of one name in several namespaces,
+	// or with several service accounts, have an identity each.
+	//
+	// +kubebuilder:validation:Minimum=1
+	Most int32 `json:"most"`
+	// Values are the values of the label. They are there only while members of the fleet are in several cluster meshes, and only as
+	// far as the list is complete.
+	//
+	// +kubebuilder:validation:MaxItems=1024
+	// +kubebuilder:validation:items:MaxLength=63
+	// +listType=set
+	// +optional
+	Values []string `json:"values,omitempty"`
+}
+
+// MemberDataplane is what the compiler and the enforcers take into account about a member's dataplane. The adapter reports it, so
+// that every program compiles and renders the same.
+type MemberDataplane struct {
+	// PolicyMapEntries is how many entries the policy map of a workload has, on the node where it has the fewest.
+	//
+	// +kubebuilder:validation:Minimum=1
+	PolicyMapEntries int32 `json:"policyMapEntries"`
+	// NoHTTP says why rules about requests cannot be enforced there; empty: they can.
+	//
+	// +kubebuilder:validation:MaxLength=1024
+	// +optional
+	NoHTTP string `json:"noHTTP,omitempty"`
+	// NoGroups tells that the host cannot bring groups of addresses to the members.
+	//
+	// +optional
+	NoGroups bool `json:"noGroups,omitempty"`
+	// Mesh is the cluster mesh that the member declares: a name, "none" for no mesh, or empty, which is the mesh of all members that
+	// declare nothing.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	// +optional
+	Mesh string `json:"mesh,omitempty"`
+	// Identities is how many identities of pods there are, rounded up by at most an eighth; 0: not known.
+	//
+	// +kubebuilder:validation:Minimum=0
+	// +optional
+	Identities int32 `json:"identities,omitempty"`
+	// Labels are those of classes that pods of the member have.
+	//
+	// +kubebuilder:validation:MaxItems=128
+	// +listType=map
+	// +listMapKey=key
+	// +optional
+	Labels []MemberLabel `json:"labels,omitempty"`
+	// ValuesKnown tells that Labels have all values of all classes' labels.
+	//
+	// +optional
+	ValuesKnown bool `json:"valuesKnown,omitempty"`
 }
 
 // MemberDowngrade is the mark in a member that was turned to audit by hand.
@@ -222,6 +288,11 @@ type MemberClusterStatus struct {
 	// +listType=atomic
 	// +optional
 	Findings []MemberFinding `json:"findings,omitempty"`
+
+	// Dataplane is absent until the member's dataplane was read once.
+	//
+	// +optional
+	Dataplane *MemberDataplane `json:"dataplane,omitempty"`
 
 	// Identities are absent when they could not be read.
 	//

@@ -42,7 +42,7 @@ func TestCount(t *testing.T) {
 func TestIdentities(t *testing.T) {
 	var pods [][]federation.Handle
 	reads := 0
-	i := &Identities{Each: func(cluster string, do func([]federation.Handle)) {
+	i := &Identities{Keys: func() map[string]bool { return map[string]bool{"app": true, "nobody": true} }, Each: func(cluster string, do func([]federation.Handle)) {
 		if cluster != "m1" {
 			return
 		}
@@ -72,6 +72,13 @@ func TestIdentities(t *testing.T) {
 		if d := cmp.Diff([]v1alpha1.IdentityLabel{{Key: "build", Values: 30}, {Key: "app", Values: 15}, {Key: "namespace", Values: 1}}, got.Labels[:3]); d != "" {
 			t.Error(d)
 		}
+	}
+	used, labels := i.Labels("m1")
+	if d := cmp.Diff([]v1alpha1.MemberLabel{{Key: "app", Identities: 30, Most: 2}}, labels); d != "" || used != 30 {
+		t.Errorf("%d identities; labels -want +got:\n%s", used, d)
+	}
+	if used, labels := i.Labels("m2"); used != 0 || labels != nil {
+		t.Errorf("nobody read them, and %d, %v are told", used, labels)
 	}
 	if reads != 1 {
 		t.Errorf("what did not change was counted %d times", reads)

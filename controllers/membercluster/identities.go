@@ -18,6 +18,8 @@ const heaviest = 10
 type Identities struct {
 	// Each calls do with the labels of every identity of a member.
 	Each func(cluster string, do func(labels []federation.Handle))
+	// Keys are the label keys of subjects.
+	Keys func() map[string]bool
 
 	mu sync.Mutex
 	// changes counts what happened in each member, and everywhere.
@@ -29,6 +31,8 @@ type Identities struct {
 type counted struct {
 	Changes    uint64
 	Identities v1alpha1.MemberIdentities
+	// Labels are exact numbers for every label key, since classes come and go.
+	Labels map[string]v1alpha1.MemberLabel
 }
 
 // Changed tells that identities of a member did; "": of any.
@@ -43,20 +47,7 @@ func (i *Identities) Changed(cluster string) {
 
 // Count counts those of a member. It is nil when there are none: then agents keep them elsewhere, or they were not read.
 func (i *Identities) Count(cluster string, limit int32) *v1alpha1.MemberIdentities {
-	i.mu.Lock()
-	changes := i.changes[cluster] + i.changes[""]
-	last, ok := i.counted[cluster]
-	i.mu.Unlock()
-	if !ok || last.Changes != changes {
-		last = counted{Changes: changes}
-		last.Identities.Used, last.Identities.Labels = i.count(cluster)
-		i.mu.Lock()
-		if i.counted == nil {
-			i.counted = map[string]counted{}
-		}
-		i.counted[cluster] = last
-		i.mu.Unlock()
-	}
+	last := i.last(cluster)
 	if last.Identities.Used == 0 {
 		return nil
 	}
@@ -65,18 +56,53 @@ func (i *Identities) Count(cluster string, limit int32) *v1alpha1.MemberIdentiti
 	return &out
 }
 
-func (i *Identities) count(cluster string) (int32, []v1alpha1.IdentityLabel) {
-	used, seen := int32(0), map[federation.Handle]struct{}{}
+// Labels counts the identities of a member, and those that have the labels of subjects, by key. Without identities it is 0.
+func (i *Identities) Labels(cluster string) (int32, []v1alpha1.MemberLabel) {
+	last, keys := i.last(cluster), i.Keys()
+	var out []v1alpha1.MemberLabel
+	for key := range keys {
+		if l, ok := last.Labels[key]; ok {
+			out = append(out, l)
+		}
+	}
+	slices.SortFunc(out, func(a, b v1alpha1.MemberLabel) int { return cmp.Compare(a.Key, b.Key) })
+	return last.Identities.Used, out
+}
+
+// last counts those of a member, if something changed since they were counted.
+func (i *Identities) last(cluster string) counted {
+	i.mu.Lock()
+	changes := i.changes[cluster] + i.changes[""]
+	last, ok := i.counted[cluster]
+	i.mu.Unlock()
+	if ok && last.Changes == changes {
+		return last
+	}
+	last = i.count(cluster)
+	last.Changes = changes
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.counted == nil {
+		i.counted = map[string]counted{}
+	}
+	i.counted[cluster] = last
+	return last
+}
+
+func (i *Identities) count(cluster string) counted {
+	used, seen := int32(0), map[federation.Handle]int32{}
 	i.Each(cluster, func(labels []federation.Handle) {
 		used++
 		for _, l := range labels {
-			seen[l] = struct{}{}
+			seen[l]++
 		}
 	})
-	values := map[string]int32{}
-	for h := range seen {
+	values, having := map[string]int32{}, map[string]v1alpha1.MemberLabel{}
+	for h, n := range seen {
 		if l := h.Value(); l.Value != "" && !strings.Contains(l.Key, ":") { // what pods have, and says something
 			values[l.Key]++
+			m := having[l.Key]
+			having[l.Key] = v1alpha1.MemberLabel{Key: v1alpha1.LabelKey(l.Key), Identities: m.Identities + n, Most: max(m.Most, n)}
 		}
 	}
 	out := make([]v1alpha1.IdentityLabel, 0, len(values))
@@ -86,5 +112,5 @@ func (i *Identities) count(cluster string) (int32, []v1alpha1.IdentityLabel) {
 	slices.SortFunc(out, func(a, b v1alpha1.IdentityLabel) int {
 		return cmp.Or(cmp.Compare(b.Values, a.Values), cmp.Compare(a.Key, b.Key))
 	})
-	return used, out[:min(len(out), heaviest)]
+	return counted{Identities: v1alpha1.MemberIdentities{Used: used, Labels: out[:min(len(out), heaviest)]}, Labels: having}
 }

@@ -28,6 +28,7 @@ type facts struct {
 	Orphans []string
 	// Identities are nil when they were not read.
 	Identities *v1alpha1.MemberIdentities
+	Dataplane  dataplane
 	Now        metav1.Time
 }
 
@@ -62,6 +63,11 @@ func (f *facts) status(before *v1alpha1.MemberClusterStatus) v1alpha1.MemberClus
 	}
 	if f.Identities != nil && !sameIdentities(f.Identities, before.Identities) {
 		s.Identities = f.Identities
+	}
+	s.Dataplane = f.dataplane(before.Dataplane)
+	if s.PolicyMap != nil && s.Dataplane != nil {
+		m := *s.PolicyMap
+		m.Limit, s.PolicyMap = s.Dataplane.PolicyMapEntries, &m
 	}
 	s.State, s.Message = f.state(s.Downgrade)
 	s.Findings = f.findings(&s)

@@ -223,3 +223,67 @@ func TestFilling(t *testing.T) {
 		t.Errorf("nothing was read, and %v is said", got)
 	}
 }
+
+// What the compiler takes into account is told in round numbers, which stay while they are good enough.
+func TestDataplane(t *testing.T) {
+	label := func(key v1alpha1.LabelKey, identities, most int32, values ...string) v1alpha1.MemberLabel {
+		return v1alpha1.MemberLabel{Key: key, Identities: identities, Most: most, Values: values}
+	}
+	several := func(n int) map[string][]string {
+		out := map[string][]string{}
+		for i := range n {
+			out["app"] = append(out["app"], fmt.Sprintf("%04d", i))
+		}
+		return out
+	}
+	for _, c := range []struct {
+		reason string
+		before *v1alpha1.MemberDataplane
+		limit  int
+		is     dataplane
+		mesh   string
+		want   *v1alpha1.MemberDataplane
+	}{
+		{reason: "it was never read"},
+		{reason: "identities were not read", limit: 512, is: dataplane{NoHTTP: "off", NoGroups: true}, mesh: "east",
+			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 512, NoHTTP: "off", NoGroups: true, Mesh: "east"}},
+		{reason: "numbers are rounded up", limit: 16384, is: dataplane{Identities: 1001, Labels: []v1alpha1.MemberLabel{label("app", 15, 5), label("svc", 1000, 1)}},
+			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8), label("svc", 1024, 1)}}},
+		{reason: "they stay while they are good enough", limit: 16384, before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 18, 8)}},
+			is:   dataplane{Identities: 900, Labels: []v1alpha1.MemberLabel{label("app", 15, 4)}},
+			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 18, 8)}}},
+		{reason: "they never are too small", limit: 16384, before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8)}},
+			is:   dataplane{Identities: 1025, Labels: []v1alpha1.MemberLabel{label("app", 16, 9)}},
+			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1152, Labels: []v1alpha1.MemberLabel{label("app", 16, 16)}}},
+		{reason: "nor much too large", limit: 16384, before: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8), label("gone", 1, 1)}},
+			is:   dataplane{Identities: 100, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}},
+			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 16384, Identities: 104, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}}},
+		{reason: "what is not known now stays, but for the values", before: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8, "a")}, ValuesKnown: true},
+			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 1024, Labels: []v1alpha1.MemberLabel{label("app", 15, 8)}}},
+		{reason: "values where they matter", limit: 1024, is: dataplane{Identities: 3, Labels: []v1alpha1.MemberLabel{label("app", 2, 1)}, Values: map[string][]string{"app": {"a", "b"}, "svc": {"c"}}, ValuesKnown: true},
+			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 3, Labels: []v1alpha1.MemberLabel{label("app", 2, 1, "a", "b"), label("svc", 1, 1, "c")}, ValuesKnown: true}},
+		{reason: "too many values are none", limit: 1024, is: dataplane{Identities: 2000, Labels: []v1alpha1.MemberLabel{label("app", 1025, 1)}, Values: several(mostValues + 1), ValuesKnown: true},
+			want: &v1alpha1.MemberDataplane{PolicyMapEntries: 1024, Identities: 2048, Labels: []v1alpha1.MemberLabel{label("app", 1152, 1)}}},
+	} {
+		t.Run(c.reason, func(t *testing.T) {
+			f := healthy()
+			f.Look.PolicyMapMax, f.Cluster.Mesh, f.Dataplane = c.limit, c.mesh, c.is
+			f.Units = &Units{Heaviest: &v1alpha1.MemberPolicyMap{Highest: 3, Limit: 16384}}
+			s := f.status(&v1alpha1.MemberClusterStatus{Dataplane: c.before})
+			if diff := cmp.Diff(c.want, s.Dataplane); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			if c.want != nil && s.PolicyMap.Limit != c.want.PolicyMapEntries {
+				t.Errorf("the limit of a policy map is told as %d", s.PolicyMap.Limit)
+			}
+		})
+	}
+	for n := int32(1); n < 1<<20; n += 1 + n/50 {
+		if r := roundUp(n); r < n || r > n+n/8 || roundUp(r) != r {
+			t.Fatalf("%d is rounded up to %d", n, r)
+		}
+		if p := powerOfTwo(n); p < n || p >= 2*n && n > 1 || p&(p-1) != 0 {
+			t.Fatalf("%d becomes the power %d", n, p)
+		}
+	}
+}

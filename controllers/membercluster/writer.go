@@ -41,6 +41,14 @@ type Writer struct {
 	Ready func(context.Context) error
 	// Identities counts those of a member; nil: they were not read.
 	Identities func(cluster string, limit int32) *v1alpha1.MemberIdentities
+	// Labels counts the identities of a member, and those that have labels of subjects; 0: they were not read.
+	Labels func(cluster string) (int32, []v1alpha1.MemberLabel)
+	// Values are the values of the labels of subjects in a member, by key; false: they are not known, or do not matter.
+	Values func(cluster string) (map[string][]string, bool)
+	// NoHTTP says why rules about requests cannot be enforced in a member; "": they can.
+	NoHTTP func(cluster string) string
+	// CarriesGroups tells whether groups of addresses can be brought to the members.
+	CarriesGroups func() bool
 	// Orphans are the objects in a member that look like ACP's and that nothing asks for, by name; nil: nobody looks for them.
 	Orphans func(cluster string) []string
 	Clock   clock.PassiveClock
@@ -67,6 +75,9 @@ const DefaultEvery = 10 * time.Second
 
 // Prepare completes a writer.
 func (w *Writer) Prepare() error {
+	if w.Labels == nil || w.Values == nil || w.NoHTTP == nil || w.CarriesGroups == nil {
+		return errors.New("membercluster: Labels, Values, NoHTTP and CarriesGroups are needed")
+	}
 	if w.Client == nil || w.Fleet == nil || w.Looked == nil || w.Board == nil || w.Complete == nil || w.Ready == nil || w.Identities == nil || w.Clock == nil {
 		return errors.New("membercluster: Client, Fleet, Looked, Board, Complete, Ready, Identities and Clock are needed")
 	}
@@ -178,6 +189,9 @@ func (w *Writer) gather(c federation.Cluster, units map[string]*Units) (*facts, 
 	if f.Identities != nil {
 		f.Identities.ObservedAt = f.Now
 	}
+	f.Dataplane.Identities, f.Dataplane.Labels = w.Labels(c.Name)
+	f.Dataplane.Values, f.Dataplane.ValuesKnown = w.Values(c.Name)
+	f.Dataplane.NoHTTP, f.Dataplane.NoGroups = w.NoHTTP(c.Name), !w.CarriesGroups()
 	return f, true
 }
 

@@ -38,6 +38,8 @@ type Cache struct {
 	labels map[string][]string
 	// clusters are the members, by name; nil: not known yet.
 	clusters []policy.Cluster
+	// members are what this adapter, or the one before it, reports of the members.
+	members map[string]*v1alpha1.MemberCluster
 
 	building sync.Mutex
 	view     *View
@@ -71,7 +73,7 @@ func New(feeds Queues) *Cache {
 		feeds: feeds, changes: make(chan struct{}, 1), policies: map[string]*v1alpha1.AccessControlPolicy{}, since: map[string]uint64{},
 		resources: map[string]*v1alpha1.ProtectedResource{}, named: map[string]map[string]struct{}{},
 		classes: map[string]*v1alpha1.ResourceClass{}, subjects: map[string]*v1alpha1.SubjectClass{},
-		workloads: map[string]*v1alpha1.ExternalWorkload{},
+		workloads: map[string]*v1alpha1.ExternalWorkload{}, members: map[string]*v1alpha1.MemberCluster{},
 		// Groups can be federated once their kind is seen, and names are known once a member was read.
 		lacks: policy.Lacks{Groups: true, Names: true},
 	}
@@ -89,7 +91,7 @@ func (x *Cache) View() *View {
 	}
 	in := policy.NewInput(policy.Objects{Policies: values(x.policies), Resources: values(x.resources), ResourceClasses: values(x.classes),
 		SubjectClasses: values(x.subjects), Workloads: values(x.workloads)},
-		policy.Fleet{Clusters: x.clusters, KnownNames: x.knownNames(), Lacks: x.lacks})
+		x.fleet())
 	before := x.view
 	x.mu.RUnlock()
 	if before == nil {

@@ -45,6 +45,7 @@ func (x *Cache) Listen(ctx context.Context, c cache.Cache) (ready func(context.C
 		{&v1alpha1.ResourceClass{}, follow(x.resourceClassChanged)},
 		{&v1alpha1.SubjectClass{}, follow(x.subjectClassChanged)},
 		{&v1alpha1.ExternalWorkload{}, follow(x.workloadChanged)},
+		{&v1alpha1.MemberCluster{}, follow(x.memberChanged)},
 	} {
 		informer, err := c.GetInformer(ctx, k.object, cache.BlockUntilSynced(false))
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/controllers/requestqueue"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -37,6 +38,28 @@ func (x *Cache) Join(clusters []policy.Cluster) {
 	}
 	x.clusters = clusters
 	x.bump()
+}
+
+// fleet are the members as they are registered, with what is reported of their dataplanes, as every other program reads it; the
+// caller holds the lock.
+func (x *Cache) fleet() policy.Fleet {
+	f := policy.FleetOf(values(x.members)).Registered(x.clusters)
+	f.KnownNames, f.NamesUnknown, f.Lacks = x.knownNames(), false, x.lacks
+	return f
+}
+
+// memberChanged takes in what is reported of a member.
+func (x *Cache) memberChanged(old, now *v1alpha1.MemberCluster) {
+	x.mu.Lock()
+	store(x.members, either(old, now), now)
+	same := old != nil && now != nil && policy.SameRoom(policy.FleetOf([]*v1alpha1.MemberCluster{old}).Clusters[0], policy.FleetOf([]*v1alpha1.MemberCluster{now}).Clusters[0])
+	if !same {
+		x.bump()
+	}
+	x.mu.Unlock()
+	if !same {
+		x.Everything(requestqueue.Bulk)
+	}
 }
 
 // knownNames are the names that the labels stand for; the caller holds the lock.

@@ -38,8 +38,9 @@ type Reconciler struct {
 	Groups *externalgroup.Reconciler
 	// Members tells what was found in the members themselves.
 	Members Members
-	// Has reports whether a pod of a member has a label, as far as the member was ever read, and whether it was.
-	Has func(cluster string, l federation.Label) (has, read bool)
+	// Has reports whether a pod of a member has a label, as far as the member was ever read, and whether it was. The
+	// value "" asks for any pod that has the key.
+	Has func(cluster, key, value string) (has, read bool)
 	// Opened names a policy that is not ACP's and opens the pods with a label for a dataplane in a member; "": there is none.
 	Opened func(dataplane v1alpha1.EnforcerName, cluster, key, value string) string
 	// Unjudged says why nobody knows whether a policy that is not ACP's opens something for a dataplane in a member; "": it is known.

@@ -53,6 +53,9 @@ func (f *facts) enforcedIn(cluster string) (v1alpha1.MemberState, string) {
 		if why := f.unmatched(); why != "" {
 			return v1alpha1.MemberPending, why
 		}
+		if slices.Contains(f.Unit.Overfull, cluster) || slices.Contains(f.Unit.Overfull, "") {
+			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and its denies need more entries than the policy map of a workload has room for, so some of them are not in force: deny fewer subjects or ports")
+		}
 		if pods := f.Members.HostPods(cluster, f.Unit.LabelKey, f.Unit.LabelValue); pods != "" {
 			return v1alpha1.MemberPending, condition.Truncate("the policy is there, and pods of the resource stay open, because they use the network of their node, where no policy selects them: " + pods)
 		}

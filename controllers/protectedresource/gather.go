@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/controllers/dataplane"
@@ -151,7 +150,10 @@ func (r *Reconciler) render(f *facts) {
 			u = f.waiting.audited(u, f.targets())
 		}
 		e, apart := r.withMeshes(f, e)
-		f.Refused, f.Leaves = append(f.Refused, apart.Refused...), append(f.Leaves, apart.Notes...)
+		if len(apart.RefusedIn) > 0 {
+			f.Refused = append(f.Refused, (&enforcer.Rendering{RefusedIn: apart.RefusedIn}).RefusedAmong(f.targets())...)
+		}
+		f.Leaves = append(f.Leaves, apart.Notes...)
 		out, err := e.Render(u)
 		if err != nil {
 			f.Problem = &statuscache.Problem{Reason: v1alpha1.ReasonInvalid, Message: fmt.Sprintf("enforcer %s: %s", name, err)}
@@ -194,30 +196,12 @@ func (r *Reconciler) retain(f *facts) {
 }
 
 // withMeshes is the enforcer for members that do not know the pods of other cluster meshes, and what it cannot express there.
-func (r *Reconciler) withMeshes(f *facts, e enforcer.Enforcer) (enforcer.Enforcer, dataplane.Apart) {
+func (r *Reconciler) withMeshes(f *facts, e enforcer.Enforcer) (enforcer.Enforcer, policy.Apart) {
 	c, ok := e.(cilium.Enforcer)
-	if !ok || r.Has == nil || !dataplane.Several(f.Clusters) {
-		return e, dataplane.Apart{}
+	if !ok || r.Has == nil {
+		return e, policy.Apart{}
 	}
-	apart := r.apart(f)
-	return c.DenyingAddresses(apart.Denied), apart
-}
-
-// apart judges the unit for members that do not know the pods of other cluster meshes by name.
-func (r *Reconciler) apart(f *facts) dataplane.Apart {
-	unit, addressed := f.View.WithStatements(f.Unit, f.Now), f.View.GroupsOf(&f.Unit)
-	return dataplane.Meshes{Clusters: f.Clusters, Has: r.Has}.Apart(&unit, f.targets(), func(cluster string) bool { return f.mode(cluster) == v1alpha1.ModeEnforce },
-		func(name string) (dataplane.Client, bool) {
-			class, ok := f.View.SubjectClassOf(name)
-			if !ok {
-				return dataplane.Client{}, false
-			}
-			value := strings.TrimPrefix(name, strings.TrimSuffix(string(class.Spec.Pattern), "*"))
-			if strings.HasSuffix(value, "*") {
-				value = ""
-			}
-			return dataplane.Client{Name: name, Label: federation.Label{Key: string(class.Spec.LabelKey), Value: value}, Addressed: slices.Contains(addressed, name)}, true
-		})
+	return c.ForUnit(f.View.Snapshot, &f.Unit, dataplane.Meshes(f.Clusters, r.Has), f.targets(), func(member string) bool { return f.mode(member) == v1alpha1.ModeEnforce }, f.Now)
 }
 
 // groups gathers the groups that decide together with the unit.

@@ -37,6 +37,8 @@ type scene struct {
 	members   Members
 	lacking   map[string]string // of Istio
 	existing  []*federation.Object
+	// dataplanes are what members report.
+	dataplanes map[string]*v1alpha1.MemberDataplane
 	// away are the members that do not answer.
 	away []string
 }
@@ -97,6 +99,9 @@ func (s *scene) facts() *facts {
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "x"}, Spec: spec}},
 		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "p"}, Spec: v1alpha1.AccessControlPolicySpec{
 			Statements: slices.Concat(statement("allow", v1alpha1.EffectAllow, s.allowed), statement("deny", v1alpha1.EffectDeny, s.denied))}}},
+	}
+	for _, c := range s.clusters {
+		in.Clusters = append(in.Clusters, policy.Cluster{Name: c.Name, Labels: map[string]string{}, Dataplane: s.dataplanes[c.Name]})
 	}
 	f := &facts{Resource: sceneResource, Now: time.Unix(1e9, 0), View: &policycache.View{Snapshot: policy.NewSnapshot(in)}, Objects: in.Resources, Clusters: s.clusters,
 		Members: s.members, Revision: enforcer.Revision, Existing: s.existing, Lacking: map[v1alpha1.EnforcerName]map[string]string{},

@@ -144,7 +144,7 @@ const (
 func (s Shown) Grown(now Shown) []string {
 	var out []string
 	for _, l := range now.Lines {
-		if !s.has(l) && !strings.HasPrefix(l, denies) && !strings.HasPrefix(l, takesAway) {
+		if !s.has(l) && !strings.HasPrefix(l, denies) && !strings.HasPrefix(l, takesAway) && !strings.HasPrefix(l, LeftOut) {
 			out = append(out, l)
 		}
 	}

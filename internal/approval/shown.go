@@ -10,6 +10,9 @@ import (
 // takesAway begins a line about access that a revocation ends.
 const takesAway = "takes away: "
 
+// LeftOut begins a compiled line about what members are not given. It never lets anybody in.
+const LeftOut = "refused: "
+
 // shown are the lines that an item brings now: its statement or what changes of its object, and what that is compiled to
 // for every enforcer. An approval policy is compiled to nothing.
 func (s *Service) shown(kind Kind, it Item) (Shown, error) {

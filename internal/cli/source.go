@@ -82,7 +82,7 @@ func (o *source) completed(set *manifest.Set, err error) (*manifest.Set, error) 
 	if err != nil {
 		return nil, err
 	}
-	fleet := policyFleet(set.Members)
+	fleet := set.Fleet()
 	if o.known == "" {
 		set.Input = policy.NewInput(set.Input.Objects(), fleet)
 		return set, nil
@@ -105,19 +105,6 @@ func (o *source) completed(set *manifest.Set, err error) (*manifest.Set, error) 
 	}
 	set.Input = policy.NewInput(set.Input.Objects(), fleet)
 	return set, nil
-}
-
-// policyFleet are the members by their registrations.
-func policyFleet(members []manifest.Member) policy.Fleet {
-	var f policy.Fleet
-	for _, m := range members {
-		c := policy.Cluster{Name: m.Name, Labels: m.Labels}
-		if c.Labels == nil {
-			c.Labels = map[string]string{}
-		}
-		f.Clusters = append(f.Clusters, c)
-	}
-	return f
 }
 
 func (o *source) files(ctx context.Context, paths ...string) (*manifest.Set, error) {

@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/federation/guard"
 )
 
@@ -140,7 +141,7 @@ const (
 )
 
 // NoMesh is what a member declares that is in no cluster mesh.
-const NoMesh = "none"
+const NoMesh = v1alpha1.NoMesh
 
 // PusherSecretName is the Secret on the host, in KubeFed's namespace, that `kubectl acp cluster join` makes for KubeFed's
 // token of a member.

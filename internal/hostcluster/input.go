@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/acp-io/acp/api/v1alpha1"
@@ -40,12 +41,13 @@ func pointers[T any](items []T) []*T {
 }
 
 // Decides tells whether an update may alter a decision: statuses and metadata, which change often, do not, but for the labels
-// of a member, by which classes are placed, and whether it gets rules about requests. An object that was deleted and created again may come as one update; then generations begin anew and only the UID tells.
+// of a member, by which classes are placed, what is reported of its dataplane, and whether it gets rules about requests. An object that
+// was deleted and created again may come as one update; then generations begin anew and only the UID tells.
 func Decides(before, after client.Object) bool {
 	if was, ok := before.(*v1alpha1.MemberCluster); ok {
 		is, ok := after.(*v1alpha1.MemberCluster)
 		return !ok || was.UID != is.UID || !maps.Equal(was.Status.Labels, is.Status.Labels) || (was.Status.State == "") != (is.Status.State == "") ||
-			policy.NoRequestsIn(was) != policy.NoRequestsIn(is)
+			policy.NoRequestsIn(was) != policy.NoRequestsIn(is) || !equality.Semantic.DeepEqual(was.Status.Dataplane, is.Status.Dataplane)
 	}
 	return before.GetUID() != after.GetUID() || before.GetGeneration() != after.GetGeneration()
 }

@@ -19,7 +19,8 @@ var plurals = []string{"accesscontrolpolicies", "resourceclasses", "subjectclass
 const page = 500
 
 // FromCluster reads everything from a host cluster. An API server judged the objects when they were written, so there
-// are no issues. Members are read from every namespace where that is allowed; without KubeFed there are none.
+// are no issues. Members are read from every namespace where that is allowed; without KubeFed there are none but those that the
+// adapter reports.
 func FromCluster(ctx context.Context, client dynamic.Interface) (*Set, error) {
 	set := newSet()
 	for _, plural := range plurals {
@@ -32,6 +33,10 @@ func FromCluster(ctx context.Context, client dynamic.Interface) (*Set, error) {
 		case err != nil:
 			return nil, fmt.Errorf("list the cluster's %s: %w", plural, err)
 		}
+	}
+	// Without what the adapter reports of the members, and without their registrations, the defaults count.
+	if err := list(ctx, client, v1alpha1.GroupVersion.WithResource("memberclusters"), set); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return nil, fmt.Errorf("list what is reported of the members: %w", err)
 	}
 	members := schema.GroupVersionResource{Group: kubefedGroup, Version: "v1beta1", Resource: "kubefedclusters"}
 	if err := list(ctx, client, members, set); err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {

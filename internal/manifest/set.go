@@ -33,6 +33,8 @@ type Set struct {
 	// Approvals take no part in decisions; they are read so that they can be judged.
 	Approvals []*v1alpha1.ApprovalPolicy
 	Members   []Member
+	// Reports are what the adapter reports of members.
+	Reports []*v1alpha1.MemberCluster
 	// Issues by position.
 	Issues []Issue
 
@@ -98,6 +100,8 @@ func (s *Set) add(u *unstructured.Unstructured, at Position) bool {
 		s.Input.Workloads, err = appended(s.Input.Workloads, u)
 	case "ApprovalPolicy":
 		s.Approvals, err = appended(s.Approvals, u)
+	case "MemberCluster":
+		s.Reports, err = appended(s.Reports, u)
 	case KubeFedCluster:
 		s.Members = append(s.Members, Member{Name: k.Name, Labels: u.GetLabels(), Annotations: u.GetAnnotations()})
 	}
@@ -135,6 +139,7 @@ func (s *Set) Over(top *Set) *Set {
 		}
 	}
 	out.Members = append(out.Members, top.Members...)
+	out.Reports = over("MemberCluster", s.Reports, top.Reports, top)
 	for _, from := range []*Set{s, top} {
 		for k, p := range from.positions {
 			out.positions[k] = p

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -72,7 +71,7 @@ func (s *Snapshot) ChangedBetween(from, to time.Time) []string {
 
 // deltaOf compares all objects.
 func deltaOf(old, new *Snapshot) delta {
-	d := delta{parent: old.identity, all: !sameClasses(old, new) || old.lacks != new.lacks || old.members != new.members || old.mapEntries != new.mapEntries,
+	d := delta{parent: old.identity, all: !sameClasses(old, new) || old.lacks != new.lacks || old.members != new.members || !slices.EqualFunc(old.fleet, new.fleet, SameRoom),
 		known: onlyInOne(old.known, new.known)}
 	for p, list := range new.parsed {
 		if was, ok := old.parsed[p]; !ok || len(was) > 0 && len(list) > 0 && was[0] != list[0] {
@@ -101,36 +100,7 @@ func deltaOf(old, new *Snapshot) delta {
 	if !d.all && !slices.Equal(old.workloads, new.workloads) {
 		d.workloads(old, new)
 	}
-	if !d.all {
-		d.counts(old, new)
-	}
 	return d
-}
-
-// counts adds the statements whose estimates differ because a name has another number of identities.
-func (d *delta) counts(old, new *Snapshot) {
-	if maps.Equal(old.identities, new.identities) && old.unnamed == new.unnamed {
-		return
-	}
-	for _, number := range new.index.anySubject {
-		if st := new.statements[number]; st.effect == Deny && st.subjects.any {
-			d.statements = append(d.statements, st)
-		}
-	}
-	var names []string
-	for name, n := range new.identities {
-		if old.identities[name] != n {
-			names = append(names, name)
-		}
-	}
-	for name := range old.identities {
-		if _, ok := new.identities[name]; !ok {
-			names = append(names, name)
-		}
-	}
-	for _, name := range names {
-		d.statements = new.naming(d.statements, name)
-	}
 }
 
 // workloads adds the statements that are about somebody whose addresses differ.

@@ -37,6 +37,13 @@ type resourceClass struct {
 	judgesRequests bool
 	// places are the members that it is placed in; nil: it is not known that any member lacks it.
 	places map[string]struct{}
+	// rooms are the policy maps in which a unit of the class has to fit.
+	rooms []room
+}
+
+// byCilium tells whether Cilium enforces the class.
+func (c *resourceClass) byCilium() bool {
+	return len(c.object.Spec.Enforcers) == 0 || slices.Contains(c.object.Spec.Enforcers, v1alpha1.EnforcerCilium)
 }
 
 // opening is a range of ports that an action has.

@@ -400,7 +400,7 @@ func (v *verdict) weigh(class *resourceClass) (outcome, *matches) {
 		return ruledAllowed, &v.allows
 	case !v.enforce && !v.audit:
 		return ruledUnmanaged, nil
-	case class != nil && class.opensOtherPorts && !v.named:
+	case class != nil && class.opensOtherPorts && !v.named && !v.effective.closes():
 		return ruledOtherPort, nil
 	case v.enforce:
 		return ruledDefaultDenied, nil

@@ -59,6 +59,7 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 		e.Decision = Decision{}
 		s.decideEffective(&e.Decision, q, &x, nil)
 	}
+	s.wallOff(&e.Decision, q, &x, e.Written.Statements)
 	if e.Differs() {
 		slices.SortFunc(x.leftOut, compareRefusals)
 		e.LeftOut = slices.Compact(x.leftOut)
@@ -72,12 +73,12 @@ func (s *Snapshot) DecideEffective(q *Query) Effective {
 // EffectiveInto is the decision of DecideEffective without what explains it; into is as for DecideInto.
 func (s *Snapshot) EffectiveInto(q *Query, into []Ref) Decision {
 	d := s.DecideInto(q, into)
-	if s.isFinal(d.Verdict) || !s.leavesOut(q, nil) {
-		return d
-	}
 	x := effectiveView{s: s, at: q.At}
-	d = Decision{}
-	s.decideEffective(&d, q, &x, into)
+	if !s.isFinal(d.Verdict) && s.leavesOut(q, nil) {
+		d = Decision{}
+		s.decideEffective(&d, q, &x, into)
+	}
+	s.wallOff(&d, q, &x, nil)
 	return d
 }
 
@@ -102,7 +103,9 @@ func (s *Snapshot) EffectiveEnforced(q *Query, into []Ref) (d Decision) {
 
 // LeavesOut reports whether EffectiveInto may have another answer than DecideInto. It depends on the resources, the cluster and
 // the time of the query only, so that a caller with many questions about one resource can ask once.
-func (s *Snapshot) LeavesOut(q *Query) bool { return s.leavesOut(q, nil) }
+func (s *Snapshot) LeavesOut(q *Query) bool {
+	return s.leavesOut(q, nil) || s.several && q.Cluster != ""
+}
 
 // decideEffective decides with a view of what is left out; the supposed resources of the view count as enforced.
 func (s *Snapshot) decideEffective(d *Decision, q *Query, x *effectiveView, into []Ref) {
@@ -160,6 +163,9 @@ type effectiveView struct {
 func (x *effectiveView) begin(resource string) {
 	x.shortage, x.wildcard = x.s.shortageOf(resource, x.at, x.supposed), nil
 }
+
+// closes tells whether the unit of the resource that was looked at opens no ports of no action. It may be nil.
+func (x *effectiveView) closes() bool { return x != nil && x.shortage != nil && x.shortage.closed }
 
 // enter looks at the statements of a wildcard.
 func (x *effectiveView) enter(t *target) {

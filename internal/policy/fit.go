@@ -2,6 +2,7 @@ package policy
 
 import (
 	"cmp"
+	"fmt"
 	"net/netip"
 	"slices"
 	"sort"
@@ -10,8 +11,6 @@ import (
 )
 
 const (
-	// MapEntries is what the policy map of a workload holds by default (Cilium's bpf-policy-map-max).
-	MapEntries = 16384
 	// everyoneEntries is what one masked range of ports takes for everyone: since Cilium 1.20 there is an entry for each of
 	// the identities that stand for all others (pkg/policy/aggregate.go).
 	everyoneEntries = 5
@@ -24,13 +23,9 @@ const (
 	baseEntries = 2*everyoneEntries + 1
 )
 
-// room is how many entries of a workload's policy map the rules of its units may fill: a tenth is left for what other
-// policies need, and for ranges of other units that lie within those of this one.
-func (s *Snapshot) room() int { return (s.mapEntries - baseEntries) / 10 * 9 }
-
 // entries estimates what a rule needs in a workload's policy map, as Cilium counts: an entry for every identity of its
 // peers and every masked range of ports. The addresses are those of all rules of the unit.
-func (s *Snapshot) entries(r *Rule, all *unitAddresses) int {
+func (s *Snapshot) entries(in *room, r *Rule, all *unitAddresses) int {
 	ports := maskedRanges(r.Ports)
 	if r.Anyone && r.Effect == Allow {
 		return everyoneEntries * ports
@@ -38,41 +33,12 @@ func (s *Snapshot) entries(r *Rule, all *unitAddresses) int {
 	peers := 0
 	if r.Anyone {
 		// A deny of everyone is spelled out, because a deny of everything would also cut the node's own probes.
-		peers = denyEveryoneEntries + s.unnamed + s.identitiesOfAll(s.known) + len(all.ranges) + all.cells
+		peers = denyEveryoneEntries + s.everyone(in) + len(all.ranges) + all.cells
 	}
 	for i := range r.Subjects {
-		peers += s.identitiesSelected(&r.Subjects[i])
+		peers += s.identitiesSelected(in, &r.Subjects[i])
 	}
 	return (peers + all.of(s, r)) * ports
-}
-
-// identitiesOfAll is how many identities some names have in all members. Unless the input says more, each has one in each.
-func (s *Snapshot) identitiesOfAll(names []string) int {
-	n := len(names) * s.members
-	if len(s.identities) > 0 {
-		for _, name := range names {
-			n += max(0, s.identities[name]-s.members)
-		}
-	}
-	return n
-}
-
-// identitiesSelected is how many identities a selector selects in all members.
-func (s *Snapshot) identitiesSelected(sel *SubjectSelector) int {
-	n := len(sel.Values) * s.members
-	for _, c := range s.subjects.all {
-		if string(c.object.Spec.LabelKey) != sel.LabelKey {
-			continue
-		}
-		if sel.Any {
-			n += s.identitiesOfAll(s.knownUnder(c.stem))
-		} else if len(s.identities) > 0 {
-			for _, v := range sel.Values {
-				n += max(0, s.identities[c.stem+v]-s.members)
-			}
-		}
-	}
-	return max(1, n)
 }
 
 // unitAddresses are the addresses that the rules of a unit name.
@@ -102,7 +68,7 @@ func (s *Snapshot) addressesOf(rules []Rule) *unitAddresses {
 }
 
 // of is how many identities the addresses that a rule matches have. An agent gives one to each range, and one to all
-// addresses of a group together, however many they are; a range of the unit that is within a range of the rule matches,
+// addresses of a group and a family together, however many they are; a range of the unit that is within a range of the rule matches,
 // too, and so may its groups.
 func (x *unitAddresses) of(s *Snapshot, r *Rule) int {
 	if len(r.Prefixes) == 0 {
@@ -125,6 +91,15 @@ func (x *unitAddresses) of(s *Snapshot, r *Rule) int {
 	return n + x.cells
 }
 
+// families counts the families of sorted prefixes: an agent gives the IPv4 addresses of a group another identity than its IPv6
+// addresses.
+func families(sorted []netip.Prefix) int {
+	if n := len(sorted); n > 0 && sorted[0].Addr().Is4() != sorted[n-1].Addr().Is4() {
+		return 2
+	}
+	return 1
+}
+
 // cellsOf estimates the identities of the groups that a rule refers to: ranges of the unit cut a group into parts, each with
 // an identity of its own, and those of addresses that several subjects claim depend on who does.
 func (x *unitAddresses) cellsOf(s *Snapshot, r *Rule) int {
@@ -134,7 +109,7 @@ func (x *unitAddresses) cellsOf(s *Snapshot, r *Rule) int {
 	n := 0
 	for _, g := range s.groups() {
 		if slices.Contains(r.ExternalClasses, g.ClassID) || slices.Contains(r.External, g.ID) {
-			n += min(len(g.Prefixes), 1+len(x.ranges))
+			n += min(len(g.Prefixes), families(g.Prefixes)+len(x.ranges))
 			if r.Effect == Deny {
 				n += len(g.Contested)
 			}
@@ -155,10 +130,11 @@ func (x *unitAddresses) cellsOf(s *Snapshot, r *Rule) int {
 	return n
 }
 
-// fit estimates the entries of the unit. While they are too many it takes out allows, the youngest first, so that what
-// works goes on working and growth is what is refused.
+// fit estimates the entries of the unit. While they are too many for a member that it is placed in it takes out allows, the youngest
+// first, so that what works goes on working and growth is what is refused. Denies stay. Where they do not fit without any allow, other
+// ports are closed, and the unit names the members in which it is not in force in full.
 func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited int) []Refusal {
-	count := func(rules []Rule) int {
+	need := func(in *room, rules []Rule) int {
 		n := inherited
 		if slices.ContainsFunc(u.Inherited, hasAddresses) && slices.ContainsFunc(rules, hasAddresses) {
 			// Their addresses may share identities, so they are counted together.
@@ -166,16 +142,28 @@ func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited i
 		}
 		addresses := s.addressesOf(rules)
 		for i := range rules {
-			n += s.entries(&rules[i], addresses)
+			n += s.entries(in, &rules[i], addresses)
 		}
 		if u.OtherPorts == v1alpha1.OtherPortsAllow && len(u.OpenPorts) > 0 {
 			n += everyoneEntries * (maskedRanges(u.OpenPorts) + ICMPTypes)
 		}
 		return n
 	}
-	u.Entries = count(u.Rules)
+	// tight is the first map in which rules do not fit; nil: there is none. It leaves the largest need in the unit.
+	tight := func(rules []Rule) *policyMap {
+		var first *policyMap
+		u.Entries = 0
+		for i := range c.rooms {
+			in := &c.rooms[i]
+			n := need(in, rules)
+			if u.Entries = max(u.Entries, n); !in.fits(n) && first == nil {
+				first = &in.maps[0]
+			}
+		}
+		return first
+	}
 	var refused []Refusal
-	if u.Entries > s.room() {
+	if full := tight(u.Rules); full != nil {
 		allows, kept := []*statement(nil), []*statement(nil)
 		for _, st := range held {
 			if st.effect == Allow {
@@ -187,19 +175,43 @@ func (s *Snapshot) fit(u *Unit, c *resourceClass, held []*statement, inherited i
 		slices.SortStableFunc(allows, byStatementAge)
 		// How many fit: more allows never need fewer entries.
 		fits := sort.Search(len(allows), func(n int) bool {
-			return count(s.rulesOf(c, slices.Concat(kept, allows[:n+1]))) > s.room()
+			return tight(s.rulesOf(c, slices.Concat(kept, allows[:n+1]))) != nil
 		})
 		for _, st := range allows[fits:] {
 			refused = append(refused, Refusal{Ref: st.ref, Resource: u.Resource, Reason: v1alpha1.RefusedTooMany,
-				Message: "the rules would need more policy-map entries than a workload has room for: grant fewer subjects or ports"})
+				Message: fmt.Sprintf("the rules would need more policy-map entries than a workload has room for (%s): grant fewer subjects or ports", full)})
 		}
 		u.Rules = s.rulesOf(c, slices.Concat(kept, allows[:fits]))
-		u.Entries = count(u.Rules)
+		if tight(u.Rules) != nil {
+			s.overfill(u, c, tight, need)
+		}
 	}
-	if u.Entries > s.mapEntries/2 || len(refused) > 0 {
+	if len(refused) > 0 || slices.ContainsFunc(c.rooms, func(in room) bool { return u.Entries > in.maps[0].entries/2 }) {
 		u.Warnings = append(u.Warnings, "the rules fill more than half of a workload's policy map: grant fewer subjects or ports")
 	}
 	return refused
+}
+
+// overfill closes other ports of a unit whose denies do not fit, and names the members in which they do not fit even then.
+func (s *Snapshot) overfill(u *Unit, c *resourceClass, tight func([]Rule) *policyMap, need func(*room, []Rule) int) {
+	if len(u.OpenPorts) > 0 {
+		u.OtherPorts, u.OpenPorts, u.ForeignKeys = v1alpha1.OtherPortsDeny, nil, nil
+		u.Warnings = append(u.Warnings, "the ports of no action stay closed, because the denies do not leave room for them in a workload's policy map")
+	}
+	full := tight(u.Rules)
+	if full == nil {
+		return
+	}
+	for i := range c.rooms {
+		n := need(&c.rooms[i], u.Rules)
+		for _, m := range c.rooms[i].maps {
+			if n > m.limit() {
+				u.Overfull = append(u.Overfull, m.member)
+			}
+		}
+	}
+	slices.Sort(u.Overfull)
+	u.Warnings = append(u.Warnings, fmt.Sprintf("the rules need more policy-map entries than a workload has room for (%s) without any allow, so some of them are not in force: deny fewer subjects or ports", full))
 }
 
 // byStatementAge orders statements by the age of their policy, and by sid within it. Digits in a sid count as a number:

@@ -1,6 +1,11 @@
 package policy
 
-import "github.com/acp-io/acp/api/v1alpha1"
+import (
+	"cmp"
+	"slices"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
 
 // Objects are the objects of the host cluster that take part in decisions.
 type Objects struct {
@@ -13,15 +18,11 @@ type Objects struct {
 
 // Fleet is what a program knows of the members, which nobody writes into the host cluster's objects.
 type Fleet struct {
-	// Clusters are the members; nil: not known.
+	// Clusters are the members, by name; nil: not known.
 	Clusters []Cluster
 	// KnownNames are exact names in the members' identities. NamesUnknown tells that the program does not read them.
 	KnownNames   []string
 	NamesUnknown bool
-	// Identities, Unnamed and MapEntries are as in Input: how many identities names have, and the room of a policy map.
-	Identities map[string]int
-	Unnamed    int
-	MapEntries int
 	// Lacks is what cannot be brought to the members.
 	Lacks Lacks
 }
@@ -30,8 +31,7 @@ type Fleet struct {
 // whoever compiles.
 func NewInput(o Objects, f Fleet) Input {
 	return Input{Policies: o.Policies, ResourceClasses: o.ResourceClasses, SubjectClasses: o.SubjectClasses, Resources: o.Resources, Workloads: o.Workloads,
-		KnownNames: f.KnownNames, NamesUnknown: f.NamesUnknown, Lacks: f.Lacks, Members: len(f.Clusters), Clusters: f.Clusters,
-		Identities: f.Identities, Unnamed: f.Unnamed, MapEntries: f.MapEntries}
+		KnownNames: f.KnownNames, NamesUnknown: f.NamesUnknown, Lacks: f.Lacks, Members: len(f.Clusters), Clusters: f.Clusters}
 }
 
 // Objects are those of the input.
@@ -39,15 +39,37 @@ func (in *Input) Objects() Objects {
 	return Objects{Policies: in.Policies, ResourceClasses: in.ResourceClasses, SubjectClasses: in.SubjectClasses, Resources: in.Resources, Workloads: in.Workloads}
 }
 
-// FleetOf are the members as the adapter reports on them. It does not report names, so these are unknown.
-func FleetOf(members []*v1alpha1.MemberCluster) Fleet {
+// Fleet is that of the input.
+func (in *Input) Fleet() Fleet {
+	return Fleet{Clusters: in.Clusters, KnownNames: in.KnownNames, NamesUnknown: in.NamesUnknown, Lacks: in.Lacks}
+}
+
+// FleetOf are the members as the adapter reports on them: for each its labels, and what its dataplane can hold and do. The adapter
+// does not report names, so these are unknown.
+func FleetOf(reports []*v1alpha1.MemberCluster) Fleet {
 	f := Fleet{NamesUnknown: true}
-	for _, m := range members {
-		c := Cluster{Name: m.Name, Labels: m.Status.Labels}
+	for _, m := range reports {
+		c := Cluster{Name: m.Name, Labels: m.Status.Labels, Dataplane: m.Status.Dataplane}
 		if c.Labels == nil && m.Status.State != "" {
 			c.Labels = map[string]string{} // it has none; before the first report they are not known
 		}
 		c.NoRequests = NoRequestsIn(m)
+		f.Clusters = append(f.Clusters, c)
+		f.Lacks.Groups = f.Lacks.Groups || c.Dataplane != nil && c.Dataplane.NoGroups
+	}
+	slices.SortFunc(f.Clusters, func(a, b Cluster) int { return cmp.Compare(a.Name, b.Name) })
+	return f
+}
+
+// Registered is the fleet of the members that are registered, in a program that reads the registrations. What is reported about
+// them stays.
+func (f Fleet) Registered(clusters []Cluster) Fleet {
+	reported := f.Clusters
+	f.Clusters = nil
+	for _, c := range clusters {
+		if i := slices.IndexFunc(reported, func(r Cluster) bool { return r.Name == c.Name }); i >= 0 {
+			c.Dataplane, c.NoRequests = reported[i].Dataplane, reported[i].NoRequests
+		}
 		f.Clusters = append(f.Clusters, c)
 	}
 	return f
@@ -58,6 +80,9 @@ func FleetOf(members []*v1alpha1.MemberCluster) Fleet {
 func NoRequestsIn(m *v1alpha1.MemberCluster) string {
 	if m.Status.State == "" {
 		return "the member was not read yet"
+	}
+	if d := m.Status.Dataplane; d != nil {
+		return d.NoHTTP
 	}
 	for i := range m.Status.Findings {
 		if f := &m.Status.Findings[i]; f.Code == v1alpha1.FindingNoHTTP {

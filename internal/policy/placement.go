@@ -19,6 +19,8 @@ type Cluster struct {
 	// NoRequests says why the member does not get Cilium's rules about requests (method, path); "": it does. It counts in
 	// decisions about what the members have, and in no unit.
 	NoRequests string `json:",omitempty"`
+	// Dataplane is what is known of its dataplane; nil: nothing, so that defaults count.
+	Dataplane *v1alpha1.MemberDataplane `json:",omitempty"`
 }
 
 // selects returns what a selector of members selects by their labels.
@@ -54,15 +56,23 @@ func clustersOf(in Input) map[string]map[string]string {
 	return out
 }
 
+// WithoutRequests says why the member does not get Cilium's rules about requests; "": it does, as far as is known.
+func (c *Cluster) WithoutRequests() string {
+	if c.NoRequests == "" && c.Dataplane != nil {
+		return c.Dataplane.NoHTTP
+	}
+	return c.NoRequests
+}
+
 // noRequestsOf are the members without rules about requests, by name, with the reasons.
 func noRequestsOf(in Input) map[string]string {
 	var out map[string]string
 	for _, c := range in.Clusters {
-		if c.NoRequests != "" {
+		if why := c.WithoutRequests(); why != "" {
 			if out == nil {
 				out = map[string]string{}
 			}
-			out[c.Name] = c.NoRequests
+			out[c.Name] = why
 		}
 	}
 	return out

@@ -68,10 +68,10 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 			st.unknownSubject(n.String(), "no SubjectClass covers any of it: create one, or correct the name")
 		}
 		if st.effect == Allow && s.lacks.Names && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
-			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "the names with this prefix are not known: name each subject, or the whole class")
+			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "the names with this prefix are not known: "+s.insteadOfPrefix(covering))
 		}
 		if st.effect == Deny && slices.ContainsFunc(covering, func(c *subjectClass) bool { return len(stem) > len(c.stem) }) {
-			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "a deny by prefix would miss names that are not known yet: name each subject, or the whole class")
+			st.flaw(v1alpha1.RefusedUnsupported, n.String(), "a deny by prefix would miss names that are not known yet: "+s.insteadOfPrefix(covering))
 		}
 	}
 	if !names.fresh {
@@ -90,6 +90,16 @@ func (st *statement) examineSubjects(s *Snapshot, names *nameCache) {
 			names.subjects.add(name)
 		}
 	}
+}
+
+// insteadOfPrefix says what to write in place of a prefix of some classes. A whole class is no way out where it does not fit.
+func (s *Snapshot) insteadOfPrefix(covering []*subjectClass) string {
+	for i, c := range s.subjects.all {
+		if !s.wholeFits[i] && slices.Contains(covering, c) {
+			return "name each subject"
+		}
+	}
+	return "name each subject, or the whole class"
 }
 
 // unknownSubject adds the flaw of a subject in no class. Which pods a deny of it meant is not known, such as when its

@@ -4,12 +4,16 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
 )
 
 // shortage is what the units lack that a resource's workloads have, during one epoch.
 type shortage struct {
 	epoch int
 	any   bool
+	// closed tells that the unit does not open the ports of no action.
+	closed bool
 	// refused is what the resource's own unit lacks, by statement.
 	refused map[Ref][]Refusal
 	// wildcards are the units of the wildcards that cover the resource, by name.
@@ -60,11 +64,11 @@ func (s *Snapshot) newShortage(resource string, c *resourceClass, at time.Time, 
 		u := newUnit(resource, c)
 		s.openOtherPorts(&u, c)
 		s.fill(&u, c, s.about(resource), s.overriders(resource, "", c, at, supposed), at, supposed)
-		sh.refused = byRef(u.Refused)
+		sh.refused, sh.closed = byRef(u.Refused), c.opensOtherPorts && u.OtherPorts != v1alpha1.OtherPortsAllow
 	} else if u, ok := s.CompileResource(resource, at); ok {
-		sh.refused = byRef(u.Refused)
+		sh.refused, sh.closed = byRef(u.Refused), c.opensOtherPorts && u.OtherPorts != v1alpha1.OtherPortsAllow
 	}
-	sh.any = len(sh.refused) > 0 || s.narrow && !s.namesUnknown && s.isNarrowAbout(resource)
+	sh.any = len(sh.refused) > 0 || sh.closed || s.narrow && !s.namesUnknown && s.isNarrowAbout(resource)
 	for _, w := range s.index.wild[headOf(resource)] {
 		if !strings.HasPrefix(resource, w.stem) {
 			continue
@@ -105,10 +109,11 @@ func (s *Snapshot) wildcardShortageOf(name, resource string, c *resourceClass, a
 // surelyComplete reports whether the units of a resource lack nothing, as far as that can be told without compiling its own: no
 // refusal concerns it, and its exact subjects are so few that they fit, however their rules are joined. Nearly all resources are so.
 func (s *Snapshot) surelyComplete(resource string, c *resourceClass, at time.Time) bool {
-	if len(s.refusedDenies) > 0 || s.lacks != (Lacks{}) || c.opensOtherPorts {
+	if len(s.refusedDenies) > 0 || s.lacks != (Lacks{}) || c.opensOtherPorts || len(c.rooms) > 1 {
 		return false
 	}
-	room := s.room()
+	in := &c.rooms[0]
+	room := in.maps[0].limit()
 	for _, w := range s.index.wild[headOf(resource)] {
 		if !strings.HasPrefix(resource, w.stem) {
 			continue
@@ -139,7 +144,7 @@ func (s *Snapshot) surelyComplete(resource string, c *resourceClass, at time.Tim
 				return false
 			}
 		}
-		if room -= s.identitiesOfAll(st.subjects.exact) * c.masked; room < 0 {
+		if room -= in.atMost(len(st.subjects.exact)) * c.masked; room < 0 {
 			return false
 		}
 	}

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"cmp"
 	"net/netip"
 	"slices"
 	"strings"
@@ -34,9 +33,11 @@ type Snapshot struct {
 	// known are the names that prefixes stand for, sorted.
 	known   []string
 	members int
-	// identities, unnamed and mapEntries are of the input, for estimates only.
-	identities          map[string]int
-	unnamed, mapEntries int
+	// fleet are the members, sorted by name, and several tells that they are in several cluster meshes.
+	fleet   []Cluster
+	several bool
+	// wholeFits tells of each subject class, as in subjects.all, whether an allow of the whole class would fit everywhere.
+	wholeFits []bool
 	// namesUnknown and clusters are of the input; narrow tells that an allow has a prefix for subject that stands for known
 	// names only.
 	namesUnknown, narrow bool
@@ -58,6 +59,8 @@ type Snapshot struct {
 	supposedShortages sync.Map
 	// noRequests says of members why allows of requests are not enforced there.
 	noRequests map[string]string
+	// walled keeps which members deny all addresses, by resource and member.
+	walled sync.Map
 	// wildcardNames are the names of wildcard units by their targets.
 	wildcardNames func() map[target]string
 
@@ -78,14 +81,11 @@ func NewSnapshot(in Input) *Snapshot { return (&Snapshot{}).Next(in) }
 // among many policies this saves most of the work.
 func (s *Snapshot) Next(in Input) *Snapshot {
 	next := &Snapshot{wildUnits: map[string][]*statement{}, members: max(1, in.Members, len(in.Clusters)), namesUnknown: in.NamesUnknown, lacks: in.Lacks, parsed: make(map[*v1alpha1.AccessControlPolicy][]*statement, len(in.Policies))}
-	next.identities, next.unnamed, next.mapEntries = in.Identities, in.Unnamed, cmp.Or(in.MapEntries, MapEntries)
 	var problems [4][]Problem
 	next.resources, problems[0] = resourceClasses(in.ResourceClasses)
-	next.clusters, next.noRequests = clustersOf(in), noRequestsOf(in)
-	for _, c := range next.resources.all {
-		c.places = next.placesOf(&c.object.Spec.Placement)
-	}
+	next.clusters, next.noRequests, next.fleet, next.known = clustersOf(in), noRequestsOf(in), fleetOf(in), knownNames(in)
 	next.subjects, problems[1] = subjectClasses(in.SubjectClasses)
+	next.makeRooms()
 	next.protected, next.unclassed, problems[2] = newProtections(in.Resources, next.resources)
 	next.workloads = workloadsOf(in)
 	sameWorkloads := s.identity != nil && s.lacks == in.Lacks && sameClasses(s, next) && slices.Equal(s.workloads, next.workloads)
@@ -99,7 +99,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	next.problems = slices.Concat(problems[:]...)
 	slices.SortFunc(next.problems, compareProblems)
 
-	reusable := sameClasses(s, next) && sameDistribution(s, next)
+	reusable := sameClasses(s, next) && sameDistribution(s, next) && slices.Equal(s.wholeFits, next.wholeFits)
 	names := nameCache{subjects: newNumbering(0)}
 	for _, p := range sortedObjects(in.Policies, byName[*v1alpha1.AccessControlPolicy]) {
 		statements, ok := s.parsed[p]
@@ -123,7 +123,7 @@ func (s *Snapshot) Next(in Input) *Snapshot {
 	}
 	slices.SortFunc(next.refusals, compareRefusals)
 	next.collectChanges(in.Resources)
-	next.known, next.identity = knownNames(in), &identity{}
+	next.identity = &identity{}
 	if s.identity != nil {
 		next.delta = deltaOf(s, next)
 		next.keepCompiled(s)

@@ -71,14 +71,9 @@ type Input struct {
 	// Members is how many clusters the fleet has, for estimates only: in each, a subject has an identity of its own.
 	// Less than 1 is taken as 1, and less than there are Clusters as their number.
 	Members int
-	// Identities are how many identities of pods each known name has in all members together, where that is known: pods of one
-	// name in several namespaces or with several service accounts have several. Unnamed is how many carry no class's label.
-	Identities map[string]int `json:",omitempty"`
-	Unnamed    int            `json:",omitempty"`
-	// MapEntries is what a workload's policy map holds in the member where it is smallest; 0: the default.
-	MapEntries int `json:",omitempty"`
 	// Clusters are the members of the fleet; nil: not known. Where a class is not placed its resources are as if they were in
-	// Observe, and its wildcards say nothing.
+	// Observe, and its wildcards say nothing. What is known of their dataplanes decides how much fits into a unit, and what a member
+	// cannot express.
 	Clusters []Cluster `json:",omitempty"`
 }
 
@@ -244,6 +239,9 @@ type Unit struct {
 	Enforcers   []v1alpha1.EnforcerName
 	// Entries is the estimate of policy-map entries that Rules and Inherited need on each of the workloads.
 	Entries int
+	// Overfull are the members in which the rules do not fit into a workload's policy map although the unit holds no allow of its
+	// own any more, sorted; "" stands for every member. Denies are never left out, so some of the rules are not in force there.
+	Overfull []string `json:",omitempty"`
 	// Refused are the statements in force that cover the resource and are not in Rules, sorted: those of
 	// Snapshot.Refusals, the allows that a refused deny takes out of this unit, and those that do not fit.
 	Refused []Refusal

@@ -3,6 +3,7 @@ package cilium
 import (
 	"fmt"
 	"net/netip"
+	"time"
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
@@ -17,6 +18,16 @@ var everywhere = []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustPa
 func (e Enforcer) DenyingAddresses(ports map[string][]v1alpha1.Port) Enforcer {
 	e.denied = ports
 	return e
+}
+
+// ForUnit is the enforcer for one unit of a snapshot, where members do not know the pods of other cluster meshes by name, and what it
+// cannot express there. Targets are the members that the unit goes to, of which some are in Enforce.
+func (e Enforcer) ForUnit(s *policy.Snapshot, u *policy.Unit, m policy.Meshes, targets []string, enforces func(member string) bool, at time.Time) (Enforcer, policy.Apart) {
+	if !m.Several() {
+		return e, policy.Apart{}
+	}
+	apart := s.Apart(u, m, targets, enforces, at)
+	return e.DenyingAddresses(apart.Denied), apart
 }
 
 // denyAddresses is the rule for the ports; nil: there are none.

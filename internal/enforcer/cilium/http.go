@@ -1,10 +1,8 @@
 package cilium
 
 import (
-	"fmt"
 	"slices"
 
-	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -39,8 +37,7 @@ func refusedHTTP(u *policy.Unit, why string) []policy.Refusal {
 				continue
 			}
 			seen[ref] = true
-			out = append(out, policy.Refusal{Ref: ref, Reason: v1alpha1.RefusedUnsupported, Resource: u.Resource, Message: fmt.Sprintf(
-				"rules about requests (method, path) cannot be enforced there: %s; these requests are refused until that is mended, or ask for whole connections", why)})
+			out = append(out, policy.RefusedHTTP(ref, u.Resource, why))
 		}
 	}
 	return out

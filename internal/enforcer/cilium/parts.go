@@ -225,7 +225,7 @@ func refuseClosed(out *enforcer.Rendering, u *policy.Unit, v *variants, closed [
 			if !seen[ref] {
 				seen[ref] = true
 				refused = append(refused, policy.Refusal{Ref: ref, Resource: u.Resource, Reason: v1alpha1.RefusedTooMany,
-					Message: "the denies of this resource do not fit into one object, so everyone is denied their ports: deny fewer subjects, or a whole class"})
+					Message: "the denies of this resource do not fit into one object, so everyone is denied their ports: deny fewer subjects"})
 			}
 		}
 	}

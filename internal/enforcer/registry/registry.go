@@ -72,8 +72,52 @@ func Prepare(name v1alpha1.EnforcerName, j Job) (Plan, error) {
 	return builtIn[name](j)
 }
 
+// fleetCilium is Cilium's enforcer for the fleet that a snapshot was made for.
+type fleetCilium struct {
+	cilium.Enforcer
+	job    *Job
+	meshes policy.Meshes
+}
+
+// Render implements enforcer.Enforcer.
+func (e fleetCilium) Render(u policy.Unit) (enforcer.Rendering, error) {
+	s, targets := e.job.Snapshot, e.job.Snapshot.Targets(&u)
+	enforces := func(member string) bool {
+		mode, own := u.ClusterModes[member]
+		return mode == v1alpha1.ModeEnforce || !own && u.Mode == v1alpha1.ModeEnforce
+	}
+	c, apart := e.Enforcer.ForUnit(s, &u, e.meshes, targets, enforces, e.job.At)
+	out, err := c.Render(u)
+	if err != nil || len(apart.RefusedIn)+len(apart.Notes) == 0 {
+		return out, err
+	}
+	in := maps.Clone(out.RefusedIn)
+	if in == nil {
+		in = map[string][]policy.Refusal{}
+	}
+	for member, refused := range apart.RefusedIn {
+		in[member] = slices.Concat(out.RefusedBy(member), refused)
+	}
+	out.RefusedIn, out.Unenforced = in, append(out.Unenforced, apart.Notes...)
+	return out, nil
+}
+
+// members are those of the fleet as the translation has to know them.
+func members(fleet []policy.Cluster) map[string]cilium.Member {
+	out := make(map[string]cilium.Member, len(fleet))
+	for i := range fleet {
+		out[fleet[i].Name] = cilium.Member{NoHTTP: fleet[i].WithoutRequests()}
+	}
+	return out
+}
+
+// prepareCilium makes Cilium's enforcer for what the members of the snapshot's fleet can do, as far as that is reported.
 func prepareCilium(j Job) (Plan, error) {
-	out := Plan{Enforcer: cilium.Enforcer{}, Units: j.Units}
+	e := cilium.Enforcer{Members: members(j.Snapshot.Fleet())}
+	out := Plan{Enforcer: e, Units: j.Units}
+	if m := j.Snapshot.Meshes(); m.Several() {
+		out.Enforcer = fleetCilium{Enforcer: e, job: &j, meshes: m}
+	}
 	for _, g := range j.Snapshot.ExternalGroups() {
 		r, err := cilium.RenderGroup(g)
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/approval"
+	"github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 	"github.com/acp-io/acp/internal/portal/change"
 	"github.com/acp-io/acp/internal/wallclock"
@@ -21,11 +22,11 @@ import (
 // mostLines bounds the lines that one item is shown with. A class may have thousands of resources.
 const mostLines = 1000
 
-// CompiledLines are the lines that one item's statement brings, as if its resource were in Enforce and had no other
-// statement. Other people's changes do not alter them, but a change of a class or of the subject's addresses does.
+// CompiledLines are the lines that one item's statement brings to the fleet of the input, as if its resource were in Enforce and had
+// no other statement. Other people's changes do not alter them, but a change of a class or of the subject's addresses does.
 func CompiledLines(in policy.Input, it approval.Item) []string {
 	it.SID, it.ExpiresAt = "shown", time.Time{}
-	alone := policy.Input{ResourceClasses: in.ResourceClasses, SubjectClasses: in.SubjectClasses, Lacks: in.Lacks,
+	alone := policy.Objects{ResourceClasses: in.ResourceClasses, SubjectClasses: in.SubjectClasses,
 		Resources: []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "shown"},
 			Spec: v1alpha1.ProtectedResourceSpec{Resource: v1alpha1.ResourceName(it.ResourceName), Mode: v1alpha1.ModeEnforce}}},
 		Policies: []*v1alpha1.AccessControlPolicy{{ObjectMeta: metav1.ObjectMeta{Name: "shown"},
@@ -36,20 +37,37 @@ func CompiledLines(in policy.Input, it approval.Item) []string {
 			alone.Workloads = append(alone.Workloads, w)
 		}
 	}
-	s := policy.NewSnapshot(alone)
-	u, ok := s.CompileResource(it.ResourceName, wallclock.Now())
+	s := policy.NewSnapshot(policy.NewInput(alone, in.Fleet()))
+	at := wallclock.Now()
+	u, ok := s.CompileResource(it.ResourceName, at)
 	if !ok {
 		return []string{"nothing: the resource cannot be compiled"}
 	}
 	var lines []string
-	for _, r := range u.Refused {
-		lines = append(lines, "refused: "+r.Message)
+	for _, r := range append(u.Refused, beyond(s, &u, at)...) {
+		lines = append(lines, approval.LeftOut+r.Message)
 	}
 	for _, peer := range groups(s) {
 		lines = append(lines, "workloads outside the fleet: "+peer)
 	}
 	lines = append(lines, unitLines{u: &u}.access()...)
 	return append(lines, placementLines(u)...)
+}
+
+// beyond is what members cannot express of a unit although it was compiled.
+func beyond(s *policy.Snapshot, u *policy.Unit, at time.Time) []policy.Refusal {
+	if !slices.Contains(u.Enforcers, v1alpha1.EnforcerCilium) {
+		return nil // what Istio cannot express depends on what members declare, which the request's preview shows
+	}
+	plan, err := registry.Prepare(v1alpha1.EnforcerCilium, registry.Job{Snapshot: s, Units: []policy.Unit{*u}, At: at})
+	if err != nil {
+		return []policy.Refusal{{Message: err.Error()}}
+	}
+	out, err := plan.Enforcer.Render(*u)
+	if err != nil {
+		return []policy.Refusal{{Message: err.Error()}}
+	}
+	return out.RefusedAmong(s.Targets(u))
 }
 
 // ChangedLines are the lines that a change of an object brings. For a ProtectedResource they are the compiled unit after

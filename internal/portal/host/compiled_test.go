@@ -66,6 +66,36 @@ func TestCompiledLines(t *testing.T) {
 	}
 }
 
+// Approvals are for what the adapter compiles for the fleet: what a member cannot hold or do is shown. It lets nobody in, so that it
+// makes no approval void when it comes or goes.
+func TestCompiledLinesOfTheFleet(t *testing.T) {
+	in := classes()
+	in.ResourceClasses[0].Spec.Actions[0].HTTP = []v1alpha1.HTTPMatch{{Method: "GET"}}
+	it := approval.Item{ApplicationName: portaltest.App888, ResourceName: portaltest.BobsCluster, Actions: []string{"redis:connect"}}
+	lines := func(d *v1alpha1.MemberDataplane) approval.Shown {
+		fleet := policy.FleetOf([]*v1alpha1.MemberCluster{{ObjectMeta: metav1.ObjectMeta{Name: "m1"}, Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Dataplane: d}}})
+		return approval.NewShown(host.CompiledLines(policy.NewInput(in.Objects(), fleet), it))
+	}
+	able := lines(&v1alpha1.MemberDataplane{PolicyMapEntries: 16384})
+	unable := lines(&v1alpha1.MemberDataplane{PolicyMapEntries: 16384, NoHTTP: "no Envoy"})
+	refused := func(l string) bool { return strings.HasPrefix(l, "refused: ") && strings.Contains(l, "no Envoy") }
+	if slices.ContainsFunc(able.Lines, refused) || !slices.ContainsFunc(unable.Lines, refused) {
+		t.Errorf("with a proxy\n%s\nwithout\n%s", strings.Join(able.Lines, "\n"), strings.Join(unable.Lines, "\n"))
+	}
+	if g := append(able.Grown(unable), unable.Grown(able)...); len(g) > 0 {
+		t.Errorf("it grew by %q", g)
+	}
+	// 300 identities of one application do not fit into a map of 256 entries, and the adapter gives nobody access.
+	full := &v1alpha1.MemberDataplane{PolicyMapEntries: 256, Identities: 300, Labels: []v1alpha1.MemberLabel{{Key: "com.trip/appid", Identities: 300, Most: 512}}}
+	small := lines(full)
+	if !slices.ContainsFunc(small.Lines, func(l string) bool { return strings.Contains(l, "(216 of 256 in m1)") }) || slices.ContainsFunc(small.Lines, func(l string) bool { return strings.HasPrefix(l, "allow pods") }) {
+		t.Errorf("what does not fit is shown as\n%s", strings.Join(small.Lines, "\n"))
+	}
+	if len(small.Grown(able)) == 0 {
+		t.Error("access that nobody was shown is approved when there is room for it")
+	}
+}
+
 // protects makes bob's cluster protected, with one client.
 func protects(in *policy.Input, mode v1alpha1.Mode) {
 	in.Resources = []*v1alpha1.ProtectedResource{{ObjectMeta: metav1.ObjectMeta{Name: "bobs"}, Spec: v1alpha1.ProtectedResourceSpec{Resource: portaltest.BobsCluster, Mode: mode}}}

@@ -85,7 +85,8 @@ func (h *Host) Compiled(it approval.Item) ([]string, error) {
 		h.cache.List(ctx, &workloads, client.UnsafeDisableDeepCopy, client.MatchingFields{indexSubject: it.ApplicationName})); err != nil {
 		return nil, fmt.Errorf("list the classes and workloads of the cache: %w", err)
 	}
-	return CompiledLines(policy.Input{ResourceClasses: pointers(resources.Items), SubjectClasses: pointers(subjects.Items), Workloads: pointers(workloads.Items)}, it), nil
+	return CompiledLines(policy.NewInput(policy.Objects{ResourceClasses: pointers(resources.Items), SubjectClasses: pointers(subjects.Items), Workloads: pointers(workloads.Items)},
+		policy.FleetOf(h.Members())), it), nil
 }
 
 // compiledChange compiles the host cluster's state with and without the change of an object.

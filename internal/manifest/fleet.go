@@ -1,0 +1,38 @@
+package manifest
+
+import (
+	"github.com/acp-io/acp/api/v1alpha1"
+	"github.com/acp-io/acp/internal/federation"
+	"github.com/acp-io/acp/internal/policy"
+)
+
+// Fleet are the members by their registrations, with what the adapter reports of their dataplanes. Where no registration was read,
+// the members are those that are reported, and Members has them from then on.
+func (s *Set) Fleet() policy.Fleet {
+	f := policy.FleetOf(s.Reports)
+	f.NamesUnknown = false
+	if len(s.Members) == 0 {
+		for _, r := range s.Reports {
+			s.Members = append(s.Members, Member{Name: r.Name, Labels: r.Status.Labels, Annotations: annotationsOf(r)})
+		}
+		return f
+	}
+	var registered []policy.Cluster
+	for _, m := range s.Members {
+		c := policy.Cluster{Name: m.Name, Labels: m.Labels}
+		if c.Labels == nil {
+			c.Labels = map[string]string{}
+		}
+		registered = append(registered, c)
+	}
+	return f.Registered(registered)
+}
+
+// annotationsOf are those annotations of a member's registration that a report repeats.
+func annotationsOf(r *v1alpha1.MemberCluster) map[string]string {
+	out := map[string]string{federation.AnnotationIstio: r.Status.Istio}
+	if r.Status.State == v1alpha1.MemberClusterLeaving {
+		out[federation.AnnotationLeaving] = "reported"
+	}
+	return out
+}

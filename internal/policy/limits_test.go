@@ -1,0 +1,91 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/acp-io/acp/api/v1alpha1"
+)
+
+func atMember(member string, q Query) Query {
+	q.Cluster = member
+	return q
+}
+
+// What a member is not given because it cannot look at requests does not count there, and the answer says why.
+func TestDecideWhereRequestsCannotBeJudged(t *testing.T) {
+	noProxy := &v1alpha1.MemberDataplane{PolicyMapEntries: MapEntries, NoHTTP: "there is no Envoy"}
+	get := ask(requesting("GET", "/"))
+	for name, c := range map[string]struct {
+		reason string
+		world  []any
+		query  Query
+		want   Verdict
+		left   string
+	}{
+		"NoProxy":    {"the member has no rule about requests", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)}, atMember("m1", get), DefaultDenied, "there is no Envoy"},
+		"Connection": {"nor does a connection get in by them", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)}, atMember("m1", ask(requesting("", ""))), DefaultDenied, "there is no Envoy"},
+		"Proxy":      {"another member has it", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)}, atMember("m2", get), Allowed, ""},
+		"Nowhere":    {"no member is asked about", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop)}, atMember("", get), Allowed, ""},
+		"Whole":      {"an allow of whole connections is there", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:connect", shop)}, atMember("m1", get), Allowed, ""},
+		"Both":       {"of two allows one is there", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:*", shop)}, atMember("m1", get), Allowed, ""},
+		"Audit":      {"in Audit nobody is refused", []any{protect(shop, v1alpha1.ModeAudit), say("a", Allow, app888, "web:read", shop)}, atMember("m1", get), Allowed, ""},
+		"Deny":       {"denies are there", []any{protect(shop, v1alpha1.ModeEnforce), say("a", Allow, app888, "web:read", shop), say("d", Deny, app888, "web:connect", shop)}, atMember("m1", get), Denied, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := world(c.world...)
+			i.Clusters = fleetWith(noProxy, nil)
+			got := NewSnapshot(i).DecideEffective(&c.query)
+			if got.Verdict != c.want || (len(got.LeftOut) > 0) != (c.left != "") || !strings.Contains(got.Explain(), c.left) {
+				t.Errorf("%s: %s, want %s: %s", c.reason, got.Verdict, c.want, got.Explain())
+			}
+		})
+	}
+}
+
+// A denied subject with pods in another cluster mesh comes as an address, so a member in Enforce denies all addresses.
+func TestDecideWhereAddressesAreDenied(t *testing.T) {
+	reporting := func(mesh string, known bool, values ...string) *v1alpha1.MemberDataplane {
+		d := inMesh(mesh, reports(100, 10, 1))
+		if known {
+			d.ValuesKnown = true
+			d.Labels[1].Values = values
+		}
+		return d
+	}
+	apart := fleetWith(reporting("a", true, "888"), reporting("b", true, "889"))
+	together := fleetWith(reporting("a", true, "888"), reporting("a", true, "889"))
+	elsewhere := fleetWith(reporting("a", true, "888", "889"), reporting("b", true, "888"))
+	unread := fleetWith(reporting("a", true, "888"), reporting("b", false))
+	enforced, allow := protect(bobs, v1alpha1.ModeEnforce), say("a", Allow, "*", "redis:*", bobs)
+	deny := say("d", Deny, app889, "redis:connect", bobs)
+	for name, c := range map[string]struct {
+		reason string
+		fleet  []Cluster
+		world  []any
+		query  Query
+		want   Verdict
+	}{
+		"Apart":     {"its pods come as addresses", apart, []any{enforced, allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Denied},
+		"OtherPort": {"only on the ports of the deny", apart, []any{enforced, allow, deny}, atMember("m1", ask(outside("203.0.113.9"), at(6380))), Allowed},
+		"Pod":       {"pods of the mesh keep their names", apart, []any{enforced, allow, deny}, atMember("m1", ask()), Allowed},
+		"Same":      {"in its own mesh it has a name", apart, []any{enforced, allow, deny}, atMember("m2", ask(outside("203.0.113.9"))), Allowed},
+		"Together":  {"there is one mesh", together, []any{enforced, allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Allowed},
+		"Elsewhere": {"its pods are in the mesh", elsewhere, []any{enforced, allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Allowed},
+		"Unread":    {"it may have pods in a member that nobody read", unread, []any{enforced, allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Denied},
+		"Audit":     {"in Audit nobody is refused", apart, []any{protect(bobs, v1alpha1.ModeAudit), allow, deny}, atMember("m1", ask(outside("203.0.113.9"))), Allowed},
+		"Addressed": {"its addresses are known", apart, []any{enforced, allow, deny, workload("w", app889, "203.0.113.10")}, atMember("m1", ask(outside("203.0.113.9"))), Allowed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := world(c.world...)
+			i.Clusters = c.fleet
+			got := NewSnapshot(i).DecideEffective(&c.query)
+			if got.Verdict != c.want {
+				t.Errorf("%s: %s, want %s: %s", c.reason, got.Verdict, c.want, got.Explain())
+			}
+			if c.want == Denied && (len(got.LeftOut) != 1 || got.LeftOut[0].Reason != v1alpha1.RefusedShadowingDeny || got.Statements[0].SID != "d") {
+				t.Errorf("%s: %+v", c.reason, got)
+			}
+		})
+	}
+}
