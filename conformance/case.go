@@ -11,6 +11,7 @@ import (
 
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/enforcer/cilium"
+	enforcers "github.com/acp-io/acp/internal/enforcer/registry"
 	"github.com/acp-io/acp/internal/policy"
 )
 
@@ -48,11 +49,15 @@ type Translation func(s *policy.Snapshot, at time.Time) (Objects, error)
 // Observe gets no object of its unit.
 func Translate(s *policy.Snapshot, at time.Time) (Objects, error) {
 	out := Objects{Policies: map[string]map[string]any{}, Groups: map[string]Group{}}
-	for _, u := range s.Compile(at) {
+	plan, err := enforcers.Prepare(v1alpha1.EnforcerCilium, enforcers.Job{Snapshot: s, Units: s.Compile(at), At: at})
+	if err != nil {
+		return out, fmt.Errorf("prepare the translation: %w", err)
+	}
+	for _, u := range plan.Units {
 		if !u.Wildcard && s.EffectiveMode(u.Resource, Here, at) == v1alpha1.ModeObserve {
 			continue
 		}
-		rendering, err := cilium.Enforcer{}.Render(u)
+		rendering, err := plan.Enforcer.Render(u)
 		if err != nil {
 			return out, fmt.Errorf("render the unit of %s: %w", u.Resource, err)
 		}

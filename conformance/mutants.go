@@ -121,6 +121,7 @@ func Mutants() []Mutant {
 			}
 			delete(selector, "matchLabels")
 		}},
+		{Name: "other-mesh-ignored", Why: "a denied pod of another cluster mesh comes as an address", Compile: oneMesh},
 		{Name: "expired-counts", Why: "what is over is out of force", Compile: func(s *policy.Snapshot, at time.Time, o Objects) error {
 			return replace(s, at.Add(-90*time.Minute), o)
 		}},
@@ -134,6 +135,26 @@ func joinHalves(g *Group) {
 		g.Prefixes = slices.DeleteFunc(slices.Clone(g.Prefixes), func(p netip.Prefix) bool { return p == low || p == high })
 		g.Prefixes = append(g.Prefixes, netip.MustParsePrefix("0.0.0.0/0"))
 	}
+}
+
+// oneMesh renders as if every member knew the pods of all others by name.
+func oneMesh(s *policy.Snapshot, at time.Time, o Objects) error {
+	for _, u := range s.Compile(at) {
+		rendering, err := cilium.Enforcer{}.Render(u)
+		if err != nil {
+			return err
+		}
+		for _, r := range rendering.Objects {
+			if _, there := o.Policies[r.Object.Name]; !there {
+				continue
+			}
+			o.Policies[r.Object.Name] = r.Object.Spec
+			if spec, ok := r.Overrides[Here]; ok {
+				o.Policies[r.Object.Name] = spec
+			}
+		}
+	}
+	return nil
 }
 
 // audited renders the units that are in Audit here as if they were in Enforce, and lets a change make Audit of it.

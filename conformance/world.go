@@ -70,7 +70,28 @@ func (d dice) input() policy.Input {
 		}
 		in.Policies = append(in.Policies, p)
 	}
+	in.Clusters = meshes(&in)
 	return in
+}
+
+// meshes are the members of some of the worlds: Here and m2 in one cluster mesh, and another one in a mesh of its own, with pods of
+// some applications, or not read. The dice of the world are not thrown for it, so that the rest stays as it is without.
+func meshes(in *policy.Input) []policy.Cluster {
+	n := uint64(len(in.Resources)*7 + len(in.Workloads)) //nolint:gosec // a few
+	for _, p := range in.Policies {
+		n = n*11 + uint64(len(p.Spec.Statements))
+	}
+	d := newDice(n)
+	if d.IntN(3) > 0 {
+		return nil
+	}
+	in1 := &v1alpha1.MemberDataplane{PolicyMapEntries: policy.MapEntries, Mesh: "one", ValuesKnown: true}
+	other := &v1alpha1.MemberDataplane{PolicyMapEntries: policy.MapEntries, Mesh: "two"}
+	if d.IntN(4) > 0 {
+		other.ValuesKnown = true
+		other.Labels = []v1alpha1.MemberLabel{{Key: appKey, Identities: 3, Most: 1, Values: several(d, 2, apps...)}}
+	}
+	return []policy.Cluster{{Name: Here, Labels: map[string]string{}, Dataplane: in1}, {Name: "m2", Labels: map[string]string{}, Dataplane: in1}, {Name: "x1", Labels: map[string]string{}, Dataplane: other}}
 }
 
 func (d dice) mode() v1alpha1.Mode {

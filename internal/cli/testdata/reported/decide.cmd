@@ -1,0 +1,1 @@
+decide -f fleet.yaml --queries queries

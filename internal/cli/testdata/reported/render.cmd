@@ -1,0 +1,1 @@
+render -f fleet.yaml -o table
