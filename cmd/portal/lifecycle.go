@@ -43,6 +43,19 @@ type ending struct {
 	log     *slog.Logger
 }
 
+// wait returns when the portal has to end: nil after a signal, else the error of the part that failed. Then nobody is waited for.
+func (e *ending) wait(signal context.Context, served, ended, failed <-chan error) (err error) {
+	select {
+	case <-signal.Done():
+		return nil
+	case err = <-served:
+	case err = <-ended:
+	case err = <-failed:
+	}
+	e.delay = 0
+	return err
+}
+
 // run makes the portal unready, waits for requests that were begun, and then for approved changes that are due. What is not done in
 // time is not lost: it is in the database, and a portal that runs takes it over.
 func (e *ending) run(ctx context.Context) error {

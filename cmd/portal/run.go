@@ -93,7 +93,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	if err := serveBeside(ctx, beside, o, probes, registry); err != nil {
 		return err
 	}
-	front := &http.Server{}
+	front := &http.Server{ReadHeaderTimeout: time.Second} // see Configure
 	entry, err := serving.Listen(ctx, serving.Config{Setting: "listen", Address: o.listen, Certificate: o.certificate, Server: front})
 	if err != nil {
 		return err
@@ -247,21 +247,13 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 	probes.Require("portal", func(ctx context.Context) error { _, err := server.Ready(ctx); return err })
 	server.Configure(front)
 	served := make(chan error, 1)
-	go func() { served <- entry.Serve() }()
+	go func() { served <- entry.Serve() }() //nolint:contextcheck // it ends by Shutdown, in order
 	started()
 	probes.Started()
 	log.Info("portal is served", "address", o.publicURL)
 
-	select {
-	case <-signal.Done():
-	case err = <-served:
-	case err = <-ended:
-	case err = <-beside.Failed():
-	}
 	end := ending{delay: o.shutdownDelay, grace: o.shutdownGrace, probes: probes, endStreams: endStreams, entry: entry, finish: func() { close(finish) }, working: &working, log: log}
-	if err != nil {
-		end.delay = 0
-	}
+	err = end.wait(signal, served, ended, beside.Failed())
 	err = errors.Join(err, end.run(ctx))
 	cancel()
 	background.Wait()

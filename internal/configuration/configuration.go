@@ -178,7 +178,7 @@ func (s *Settings) fileFor(name string) string {
 // password matches values that hold a password: a URL with one, or a query's parameter.
 var password = regexp.MustCompile(passwordPattern)
 
-const passwordPattern = `://[^/\s@]*:[^/\s@]+@|[?&]([Pp]assword|sslpassword|token|secret)=.`
+const passwordPattern = `://[^/\s@]*:[^/\s@]+@|[?&]([Pp]assword|sslpassword|token|secret)=.` //nolint:gosec // it finds credentials
 
 // check holds every value, wherever it comes from, against the rules that hold for all programs.
 func (s *Settings) check() error {

@@ -27,7 +27,7 @@ func ask(p *Probes) (a answers, ready string) {
 
 func TestProbesFollowTheProgram(t *testing.T) {
 	p := New()
-	var database error = errors.New("away")
+	database := errors.New("away")
 	p.Require("database", func(context.Context) error { return database })
 	for _, step := range []struct {
 		name  string

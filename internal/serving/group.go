@@ -26,7 +26,7 @@ func (g *Group) Serve(ctx context.Context, c Config) (*Endpoint, error) {
 		return nil, err
 	}
 	g.endpoints = append(g.endpoints, e)
-	g.running.Go(func() {
+	g.running.Go(func() { //nolint:contextcheck // it ends by Close
 		if err := e.Serve(); err != nil {
 			g.failed <- err
 		}
