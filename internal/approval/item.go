@@ -76,6 +76,8 @@ type Item struct {
 	// Where it is in the host cluster: the object, its UID, and the generations that hold it and its removal.
 	Policy, PolicyUID                   string
 	WrittenGeneration, RevokeGeneration int64
+	// Leaving are the members that have something of the object which the change takes out, until each was seen without it.
+	Leaving []string `json:",omitempty"`
 }
 
 // Earlier is the access that an item continues; zero: it begins anew.

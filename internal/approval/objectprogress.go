@@ -2,7 +2,12 @@ package approval
 
 import (
 	"bytes"
+	"cmp"
+	"encoding/json"
+	"slices"
 	"time"
+
+	"github.com/acp-io/acp/api/v1alpha1"
 )
 
 // ObjectVanishedMessage is what a ticket says whose object somebody else removed.
@@ -36,16 +41,53 @@ func (t *Ticket) ObjectProgress(i int, seen ObjectSeen, now time.Time) {
 	case !bytes.Equal(seen.Spec, it.Change.After):
 		t.Fail(i, ObjectAlteredMessage, now)
 	case seen.Observed < generation:
+		t.leaving(i, seen.Clusters, now)
 		t.waits(i, "", now)
 	case seen.Refused != "":
 		t.Fail(i, "The change is not in force: "+seen.Refused, now)
 	case seen.Ready:
 		t.clusterEvents(i, seen.Revision, seen.Clusters, now)
+		t.left(i, seen.Clusters, now)
 		t.objectEffective(i, now)
 	default:
 		t.clusterEvents(i, seen.Revision, seen.Clusters, now)
+		t.left(i, seen.Clusters, now)
 		t.waits(i, seen.Waits, now)
 	}
+}
+
+// leaving remembers the members that have something which the change takes out, while the status is still about what was there
+// before the change. Only of these it is known later that they were seen without it.
+func (t *Ticket) leaving(i int, clusters []v1alpha1.ClusterState, now time.Time) {
+	it := &t.Items[i]
+	var after v1alpha1.ProtectedResourceSpec
+	if it.Change.Kind != ObjectProtectedResource || json.Unmarshal(it.Change.After, &after) != nil {
+		return
+	}
+	modes := make(map[v1alpha1.ClusterName]v1alpha1.Mode, len(after.ClusterModes))
+	for _, m := range after.ClusterModes {
+		modes[m.Cluster] = m.Mode
+	}
+	for _, c := range clusters {
+		if cmp.Or(modes[c.Name], after.Mode) == v1alpha1.ModeObserve && !slices.Contains(it.Leaving, string(c.Name)) {
+			it.Leaving = append(it.Leaving, string(c.Name))
+			t.touch(now)
+		}
+	}
+}
+
+// left adds the line of each member that was seen without what it had: the adapter does not name it any more.
+func (t *Ticket) left(i int, clusters []v1alpha1.ClusterState, now time.Time) {
+	it := &t.Items[i]
+	var still []string
+	for _, name := range it.Leaving {
+		if slices.ContainsFunc(clusters, func(c v1alpha1.ClusterState) bool { return string(c.Name) == name }) {
+			still = append(still, name)
+			continue
+		}
+		t.event(now, Event{Kind: EventRealized, Item: i, Cluster: name})
+	}
+	it.Leaving = still
 }
 
 func (t *Ticket) objectEffective(i int, now time.Time) {

@@ -48,3 +48,63 @@ func TestObjectProgressPerMember(t *testing.T) {
 		t.Error(d)
 	}
 }
+
+// A change to Observe has a line for each member at the time when it was seen without what it had, and none for a member of which
+// that is not known.
+func TestObjectProgressOfARemoval(t *testing.T) {
+	const pending, realized = v1alpha1.MemberPending, v1alpha1.MemberRealized
+	had := func(name string) v1alpha1.ClusterState {
+		return v1alpha1.ClusterState{Name: v1alpha1.ClusterName(name), State: realized, DesiredRevision: "one", ObservedRevision: "one"}
+	}
+	going := func(name string) v1alpha1.ClusterState {
+		return v1alpha1.ClusterState{Name: v1alpha1.ClusterName(name), State: pending, ObservedRevision: "one"}
+	}
+	type line struct {
+		Second  int
+		Kind    approval.EventKind
+		Cluster string
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		after  string
+		seen   []approval.ObjectSeen
+		want   []line
+	}{
+		"everywhere": {"one member after the other", `{"resource":"r","mode":"Observe"}`, []approval.ObjectSeen{
+			{Observed: 1, Revision: "one", Clusters: []v1alpha1.ClusterState{had("m1"), had("m2")}},
+			{Observed: 2, Clusters: []v1alpha1.ClusterState{going("m1"), going("m2")}},
+			{Observed: 2, Clusters: []v1alpha1.ClusterState{going("m2")}},
+			{Observed: 2, Clusters: []v1alpha1.ClusterState{going("m2")}},
+			{Observed: 2, Ready: true},
+		}, []line{{2, approval.EventRealized, "m1"}, {4, approval.EventRealized, "m2"}, {4, approval.EventEffective, ""}}},
+		"at once": {"what lies between was not seen", `{"resource":"r","mode":"Observe"}`, []approval.ObjectSeen{
+			{Observed: 1, Revision: "one", Clusters: []v1alpha1.ClusterState{had("m1")}}, {Observed: 2, Ready: true},
+		}, []line{{1, approval.EventRealized, "m1"}, {1, approval.EventEffective, ""}}},
+		"in one member": {"the other one keeps its mode", `{"resource":"r","mode":"Audit","clusterModes":[{"cluster":"m1","mode":"Observe"}]}`, []approval.ObjectSeen{
+			{Observed: 1, Revision: "one", Clusters: []v1alpha1.ClusterState{had("m1"), had("m2")}},
+			{Observed: 2, Revision: "one", Clusters: []v1alpha1.ClusterState{going("m1"), had("m2")}},
+			{Observed: 2, Revision: "one", Clusters: []v1alpha1.ClusterState{had("m2")}, Ready: true},
+		}, []line{{1, approval.EventCompiled, ""}, {1, approval.EventRealized, "m2"}, {2, approval.EventRealized, "m1"}, {2, approval.EventEffective, ""}}},
+		"not known": {"nobody saw what was there before", `{"resource":"r","mode":"Observe"}`, []approval.ObjectSeen{{Observed: 2, Ready: true}},
+			[]line{{0, approval.EventEffective, ""}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := approval.NewTicket(approval.Draft{Kind: approval.KindMode, Requester: "bob", Items: []approval.Item{{Resource: "r", ResourceName: "r",
+				Change: &approval.Change{Kind: approval.ObjectProtectedResource, Name: "r", Verb: approval.VerbUpdate, After: json.RawMessage(tc.after)}}}}, approvaltest.Start)
+			x.Items[0].State, x.Items[0].WrittenGeneration, x.Items[0].PolicyUID = approval.StateApplying, 2, "u"
+			for second, seen := range tc.seen {
+				seen.Exists, seen.UID, seen.Generation, seen.Spec = true, "u", 2, json.RawMessage(tc.after)
+				x.ObjectProgress(0, seen, approvaltest.Start.Add(time.Duration(second)*time.Second))
+			}
+			var got []line
+			for _, e := range x.Events {
+				if e.Kind != approval.EventSubmitted {
+					got = append(got, line{int(e.At.Sub(approvaltest.Start).Seconds()), e.Kind, e.Cluster})
+				}
+			}
+			if d := cmp.Diff(tc.want, got); d != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, d)
+			}
+		})
+	}
+}

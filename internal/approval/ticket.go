@@ -184,7 +184,7 @@ func (t *Ticket) Clone() *Ticket {
 	c.Events, c.jobs, c.Items = slices.Clone(t.Events), slices.Clone(t.jobs), slices.Clone(t.Items)
 	for i := range c.Items {
 		it := &c.Items[i]
-		it.Steps = cloneSteps(it.Steps)
+		it.Steps, it.Leaving = cloneSteps(it.Steps), slices.Clone(it.Leaving)
 		if it.Review != nil {
 			it.Review = &cloneSteps([]Step{*it.Review})[0]
 		}

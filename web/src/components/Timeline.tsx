@@ -25,13 +25,14 @@ const saidByServer = new Set<TimelineNode["kind"]>(["failed", "escalated", "remi
 /** Lines of access, one each: what the approvals did not cover, or what is left of it. */
 const lines = new Set<TimelineNode["kind"]>(["voided", "shrunk"]);
 
+/** A member that was read back without a revision has nothing any more: it was revoked, or went to Observe. */
 function Cluster({ line, phase, testId }: { line: ClusterLine; phase: TimelineNode["phase"]; testId: string }) {
   const { t } = useTranslation();
   const words = useWords();
   return (
     <li className={classes.cluster} data-testid={testId}>
       <span className={classes.clusterName}>{line.cluster}</span>
-      <ClusterStateBadge state={line.live?.state ?? (line.realizedAt ? "Realized" : "Pending")} message={line.live?.message} gone={phase === "revoke"} />
+      <ClusterStateBadge state={line.live?.state ?? (line.realizedAt ? "Realized" : "Pending")} message={line.live?.message} gone={phase === "revoke" || (!line.live && line.realizedAt !== undefined && !line.revision)} />
       <span className={classes.marks}>
         {line.realizedAt && (
           <span>

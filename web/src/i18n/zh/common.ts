@@ -96,7 +96,7 @@ export const common = {
   },
   clusterHelp: {
     Pending: "尚未从成员集群回读到应有的内容。",
-    gone: "已从成员集群回读：访问已不存在。",
+    gone: "已从成员集群回读：相关内容已全部移除。",
     Realized: "已从成员集群回读：与批准的内容一致。",
     Drifted: "成员集群中的内容与批准的不一致。",
     Unreachable: "暂时读不到该成员集群，恢复后会立即下发。",
