@@ -310,3 +310,31 @@ func TestFleetKnowsWhoLacksRequests(t *testing.T) {
 		t.Error(diff)
 	}
 }
+
+func TestPlacedIn(t *testing.T) {
+	members := []Member{{Name: "m2", Labels: map[string]string{"zone": "a"}}, {Name: "m1", Labels: map[string]string{"zone": "a"}}, {Name: "m3"}, {Name: "m4", Labels: map[string]string{"zone": "a"}, Leaving: true}}
+	names := &[]v1alpha1.ClusterName{"m9", "m4", "m1", "m1"}
+	zone := &metav1.LabelSelector{MatchLabels: map[string]string{"zone": "a"}}
+	for name, tc := range map[string]struct {
+		reason    string
+		placement v1alpha1.Placement
+		known     bool
+		want      []string
+		wantKnown bool
+	}{
+		"Names":       {"a named member need not be registered, and one that leaves gets nothing", v1alpha1.Placement{Clusters: names}, false, []string{"m1", "m9"}, true},
+		"NoNames":     {"an empty list is no member", v1alpha1.Placement{Clusters: &[]v1alpha1.ClusterName{}}, true, nil, true},
+		"Labels":      {"by the labels of the registrations", v1alpha1.Placement{ClusterSelector: zone}, true, []string{"m1", "m2"}, true},
+		"All":         {"an empty selector is every member", v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{}}, true, []string{"m1", "m2", "m3"}, true},
+		"NotAllKnown": {"a member that is not known may be selected", v1alpha1.Placement{ClusterSelector: zone}, false, nil, false},
+		"Nothing":     {"nothing says where", v1alpha1.Placement{}, true, nil, false},
+		"Both":        {"only one of them is legal", v1alpha1.Placement{Clusters: names, ClusterSelector: zone}, true, nil, false},
+		"NoSelector": {"it cannot be read", v1alpha1.Placement{ClusterSelector: &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "zone", Operator: "Like"}}}},
+			true, nil, false},
+	} {
+		got, known := PlacedIn(&tc.placement, members, tc.known)
+		if !slices.Equal(got, tc.want) || known != tc.wantKnown {
+			t.Errorf("%s: %s: %v, known %v", name, tc.reason, got, known)
+		}
+	}
+}

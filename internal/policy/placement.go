@@ -23,6 +23,47 @@ type Cluster struct {
 	Dataplane *v1alpha1.MemberDataplane `json:",omitempty"`
 }
 
+// Member is a registered member, as far as it decides what is placed there.
+type Member struct {
+	Name string
+	// Labels are those of its registration, by which classes place.
+	Labels map[string]string
+	// Leaving: nothing is placed there any more.
+	Leaving bool
+}
+
+// PlacedIn returns the members that a placement names, sorted. A member that is named need not be registered. False: not known,
+// because the placement selects members by their labels and not all members are known, or because it selects by nothing or by
+// something that is no selector.
+func PlacedIn(p *v1alpha1.Placement, members []Member, known bool) ([]string, bool) {
+	leaving := map[string]bool{}
+	for _, m := range members {
+		leaving[m.Name] = leaving[m.Name] || m.Leaving
+	}
+	var names []string
+	switch {
+	case p.Clusters != nil && p.ClusterSelector == nil:
+		for _, c := range *p.Clusters {
+			if !leaving[string(c)] {
+				names = append(names, string(c))
+			}
+		}
+	case p.ClusterSelector != nil && p.Clusters == nil && known:
+		selected, err := selects(p.ClusterSelector)
+		if err != nil {
+			return nil, false
+		}
+		for _, m := range members {
+			if !m.Leaving && selected(m.Labels) {
+				names = append(names, m.Name)
+			}
+		}
+	default:
+		return nil, false
+	}
+	return sortedUnique(names), true
+}
+
 // selects returns what a selector of members selects by their labels.
 func selects(selector *metav1.LabelSelector) (func(map[string]string) bool, error) {
 	s, err := metav1.LabelSelectorAsSelector(selector)

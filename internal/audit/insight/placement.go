@@ -5,21 +5,12 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
 )
 
 // Member is a registered member cluster, as far as it decides what is placed there.
-type Member struct {
-	Name string
-	// Labels are those of its registration, by which classes place.
-	Labels map[string]string
-	// Leaving: nothing is placed there any more.
-	Leaving bool
-}
+type Member = policy.Member
 
 // Fleet tells in which members resources are placed. The zero Fleet does not know any member, so only placements that
 // name their members are known.
@@ -57,33 +48,7 @@ func (f Fleet) PlacedIn(s *policy.Snapshot, resource string) ([]string, bool) {
 
 // Selects returns the members that a placement names, sorted; false: not known.
 func (f Fleet) Selects(p v1alpha1.Placement) ([]string, bool) {
-	switch {
-	case p.Clusters != nil && p.ClusterSelector == nil:
-		var names []string
-		for _, c := range *p.Clusters {
-			if !f.leaves(string(c)) {
-				names = append(names, string(c))
-			}
-		}
-		return sortedNames(names), true
-	case p.ClusterSelector != nil && p.Clusters == nil && f.Known:
-		selector, err := metav1.LabelSelectorAsSelector(p.ClusterSelector)
-		if err != nil {
-			return nil, false
-		}
-		var names []string
-		for _, m := range f.Members {
-			if !m.Leaving && selector.Matches(labels.Set(m.Labels)) {
-				names = append(names, m.Name)
-			}
-		}
-		return sortedNames(names), true
-	}
-	return nil, false
-}
-
-func (f Fleet) leaves(name string) bool {
-	return slices.ContainsFunc(f.Members, func(m Member) bool { return m.Name == name && m.Leaving })
+	return policy.PlacedIn(&p, f.Members, f.Known)
 }
 
 // all are the members that any resource may be placed in; false: not known.

@@ -3,9 +3,6 @@ package change
 import (
 	"slices"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/acp-io/acp/api/v1alpha1"
 	"github.com/acp-io/acp/internal/policy"
 )
@@ -30,32 +27,27 @@ func MembersOf(all []*v1alpha1.MemberCluster) []Member {
 	return out
 }
 
+// registered are the members as placements see them.
+func registered(members []Member) []policy.Member {
+	out := make([]policy.Member, len(members))
+	for i, m := range members {
+		out[i] = policy.Member{Name: m.Name, Labels: m.Labels, Leaving: m.Leaving}
+	}
+	return out
+}
+
 // Placed are the known members to which a placement brings a resource, sorted.
 func Placed(p v1alpha1.Placement, members []Member) []string {
-	var out []string
-	for _, m := range members {
-		if placed(&policy.Unit{Placement: p}, m.Name, members) {
-			out = append(out, m.Name)
-		}
-	}
-	slices.Sort(out)
-	return out
+	names, _ := policy.PlacedIn(&p, registered(members), len(members) > 0)
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(members, func(m Member) bool { return m.Name == name })
+	})
 }
 
 // placed tells whether a unit goes to a member. Where no member is known, a selector may select any.
 func placed(u *policy.Unit, name string, members []Member) bool {
-	i := slices.IndexFunc(members, func(m Member) bool { return m.Name == name })
-	if i >= 0 && members[i].Leaving {
-		return false
-	}
-	if p := u.Placement; p.Clusters != nil {
-		return slices.Contains(*p.Clusters, v1alpha1.ClusterName(name))
-	}
-	if i < 0 {
-		return len(members) == 0
-	}
-	selector, err := metav1.LabelSelectorAsSelector(u.Placement.ClusterSelector)
-	return err == nil && selector.Matches(labels.Set(members[i].Labels))
+	names, known := policy.PlacedIn(&u.Placement, registered(members), len(members) > 0)
+	return known && slices.Contains(names, name) || !known && len(members) == 0
 }
 
 // targets are the members that enforce or audit a unit, as far as they are known.
