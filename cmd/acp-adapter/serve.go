@@ -58,7 +58,7 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(clientgoscheme.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
-	patient, err := hostcluster.Patient(config, func(problem error) {
+	patient, err := hostcluster.NewRetryingClient(config, func(problem error) {
 		if problem != nil {
 			logger.Error(problem, "The host cluster does not answer; it is tried again")
 			return
@@ -144,7 +144,7 @@ func start(ctx context.Context, mgr ctrl.Manager, beside *serving.Group) error {
 
 // keepTime makes the clock by which grants begin and end, and lets it learn from the answers to whoever uses the config.
 func keepTime(config *rest.Config, logger logr.Logger) *hostcluster.Clock {
-	c := &hostcluster.Clock{WithTicker: wallclock.Clock(), Told: func(behind time.Duration) {
+	c := &hostcluster.Clock{WithTicker: wallclock.Clock(), OnChange: func(behind time.Duration) {
 		if behind == 0 {
 			logger.Info("This machine's clock is right again")
 			return
@@ -189,7 +189,7 @@ func hostConfig(kubeconfig string) (*rest.Config, error) {
 func preflight(ctx context.Context, config *rest.Config) error {
 	ctx, cancel := context.WithTimeout(ctx, contactTimeout)
 	defer cancel()
-	missing, err := hostcluster.Unserved(ctx, config, hostcluster.WithMembers())
+	missing, err := hostcluster.Unserved(ctx, config, hostcluster.AllKinds())
 	switch {
 	case apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err):
 		return fmt.Errorf("the host cluster at %s refuses the adapter's credentials: renew them, and apply deploy/rbac/host: %w", config.Host, err)

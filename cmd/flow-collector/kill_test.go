@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 // emptyHost serves the parts of an API server that the collector needs: its kinds, without any objects.
 func emptyHost(t *testing.T) (kubeconfig string) {
 	kinds := map[string]string{}
-	for _, k := range hostcluster.ForDecisions() {
+	for _, k := range hostcluster.DecisionKinds() {
 		kinds[k.Plural] = k.Name
 	}
 	base := "/apis/" + v1alpha1.GroupVersion.String()

@@ -116,7 +116,7 @@ func operate(ctx context.Context, o options, registry *prometheus.Registry, log 
 		return err
 	}
 	probes.Starting("opening the database and bringing its schema up to date")
-	db, err := database.OpenChanging(starting, dsn, o.dsn)
+	db, err := database.OpenWithRefresh(starting, dsn, o.dsn)
 	if err != nil {
 		return err
 	}
@@ -275,7 +275,7 @@ func prune(ctx context.Context, s credential.Store, once idempotency.Store, log 
 	t := time.NewTicker(pruneEvery)
 	defer t.Stop()
 	for {
-		if err := errors.Join(s.Prune(ctx, wallclock.Now()), once.Prune(ctx, wallclock.Now().Add(-idempotency.Remembered))); err != nil && ctx.Err() == nil {
+		if err := errors.Join(s.Prune(ctx, wallclock.Now()), once.Prune(ctx, wallclock.Now().Add(-idempotency.AnswerRetention))); err != nil && ctx.Err() == nil {
 			log.Warn("expired sessions, tokens and idempotency keys could not be removed", "error", err)
 		}
 		select {

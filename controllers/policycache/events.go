@@ -97,7 +97,7 @@ func follow[T interface {
 
 // changed tells whether more than the status or the metadata of an object is different.
 func changed(old, now client.Object) bool {
-	return hostcluster.Decides(old, now) ||
+	return hostcluster.AffectsDecisions(old, now) ||
 		(old.GetDeletionTimestamp() == nil) != (now.GetDeletionTimestamp() == nil)
 }
 

@@ -73,7 +73,7 @@ const CountLimit = 1000
 // Filter selects tickets; zero fields select all. What is about items must hold for one item together.
 type Filter struct {
 	Numbers   []int64 // one of these
-	Text      string  // beginnings of words of the reason or of an id of the requester, an application or a resource, as package words splits them
+	Text      string  // beginnings of words of the reason or of an id of the requester, an application or a resource, as package tokenize splits them
 	Requester string
 	Kinds     []Kind
 	States    []State  // the ticket's, that is the sum

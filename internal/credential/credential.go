@@ -1,7 +1,8 @@
-// Package credential owns what callers show to be recognised: machine tokens, the codes by which a command line gets
-// one (RFC 8628), and the list of browser sessions. Secrets leave it once, when they are made; what is kept are their
-// SHA-256 hashes, which is enough because each secret has at least 256 random bits (a user code has fewer, and lives ten
-// minutes). It says who a caller is, never what he may do. It may import the ledger's form of a line; never HTTP or SQL.
+// Package credential owns the credentials with which callers authenticate: machine tokens, the codes by which a command
+// line obtains one (RFC 8628), and the list of browser sessions. A secret is returned once, when it is created; only
+// its SHA-256 hash is stored, which is sufficient because each secret has at least 256 random bits (a user code has
+// fewer, and is valid for ten minutes). The package identifies callers and does not decide what they may do. It may
+// import the ledger's form of a line, but neither HTTP nor SQL.
 package credential
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Scope is one kind of call that a token is good for. What its owner may not do, it does not do either.
+// Scope is one kind of call that a token permits. A token never permits more than its owner may do.
 type Scope string
 
 const (
@@ -32,7 +33,7 @@ const (
 	ScopeRollout       Scope = "rollout:write" // temporary audits, announcements, guards
 )
 
-// Scopes that there are, sorted.
+// Scopes returns all scopes, sorted.
 func Scopes() []Scope {
 	return []Scope{ScopeCatalogWrite, ScopeLedgerRead, ScopeRead, ScopeRollout, ScopeTicketsDecide, ScopeTicketsWrite, ScopeWorkloads}
 }
@@ -42,33 +43,34 @@ const (
 	MinLifetime = 5 * time.Minute
 	MaxLifetime = 366 * 24 * time.Hour
 	MaxName     = 100
-	// MaxTokens that a person has at a time: more cannot be looked after.
+	// MaxTokens is the number of tokens that a person may have at a time, because nobody can keep track of more.
 	MaxTokens = 50
 
 	secretPrefix = "acp_"
-	// shownOfSecret is how much of a secret its owner sees later, to know it again.
-	shownOfSecret = len(secretPrefix) + 4
-	// usedEvery limits how often a busy token's last use is stored.
-	usedEvery = time.Minute
+	// prefixLength is the length of the beginning of a secret that its owner is shown later, to recognise it.
+	prefixLength = len(secretPrefix) + 4
+	// lastUseInterval is the shortest time between two updates of a token's last use.
+	lastUseInterval = time.Minute
 )
 
-// What callers decide on.
+// Errors that callers handle differently.
 var (
-	// ErrUnknown means that there is no such credential, or it has ended.
+	// ErrUnknown reports that there is no such credential, or that it has ended.
 	ErrUnknown = errors.New("the credential is not known, or has ended")
-	// ErrPending means that nobody has agreed to the device login yet.
+	// ErrPending reports that no person has decided the device login yet.
 	ErrPending = errors.New("the device login waits for its user")
-	// ErrSlowDown means that the command line asks more often than it was told to.
+	// ErrSlowDown reports that the command line polls more often than it was told to.
 	ErrSlowDown = errors.New("the device login is asked for too often")
-	// ErrDenied means that the user said no.
+	// ErrDenied reports that the person denied the device login.
 	ErrDenied = errors.New("the device login was denied")
-	// ErrTooMany means that the person has as many tokens as he can have, or too many device logins wait.
+	// ErrTooMany reports that the person has MaxTokens tokens, or that MaxPendingDevices device logins wait.
 	ErrTooMany = errors.New("there are too many")
-	// ErrRepeated means that a token was made with this idempotency key already. Its secret was shown then, and only then.
+	// ErrRepeated reports that a token was created with this idempotency key before. Its secret was returned then, and
+	// cannot be returned again.
 	ErrRepeated = errors.New("the idempotency key was used already")
 )
 
-// InvalidError says what is wrong with the input, by the field of the API.
+// InvalidError describes invalid input. Field is the name of the field in the API.
 type InvalidError struct{ Field, Message string }
 
 func (e *InvalidError) Error() string { return e.Field + ": " + e.Message }
@@ -80,63 +82,65 @@ type Token struct {
 	Prefix           string  // the beginning of the secret
 	CreatedAt        time.Time
 	ExpiresAt        time.Time
-	LastUsedAt       time.Time // zero: never; kept to the minute
+	LastUsedAt       time.Time // zero: never; accurate to a minute
 }
 
-// Has tells whether the token is good for a kind of call.
+// Has reports whether the token has a scope.
 func (t *Token) Has(s Scope) bool { return slices.Contains(t.Scopes, s) }
 
 // NewToken is a token to be stored.
 type NewToken struct {
 	Token
 	Hash           string // of the secret
-	IdempotencyKey string // of the person; empty: none
+	IdempotencyKey string // unique for the person; empty: none
 }
 
-// Session is a browser's login. ID is the hash of what the browser holds.
+// Session is a browser's login. ID is the hash of the token that the browser holds.
 type Session struct {
 	ID, Person, UserAgent string
 	CreatedAt, ExpiresAt  time.Time
 }
 
-// Store keeps credentials. Every method is one transaction, which the ledger lines it is given belong to.
+// Store persists credentials. Every method is one transaction, which includes the ledger lines that the method is
+// given.
 type Store interface {
-	// AddToken stores a token: ErrTooMany if its person has MaxTokens that have not expired, ErrRepeated if he used the
-	// idempotency key.
+	// AddToken stores a token. It returns ErrTooMany if the person has MaxTokens tokens that have not expired, and
+	// ErrRepeated if the person has used the idempotency key before.
 	AddToken(ctx context.Context, t NewToken, line ledger.Entry) error
-	// TokenByHash of its secret; ErrUnknown. It may have expired.
+	// TokenByHash returns the token with the hash of a secret, even if it has expired, or ErrUnknown.
 	TokenByHash(ctx context.Context, hash string) (Token, error)
-	// Tokens of a person that have not expired at an instant, newest first.
+	// Tokens returns the tokens of a person that have not expired at an instant, newest first.
 	Tokens(ctx context.Context, person string, now time.Time) ([]Token, error)
-	// TokenUsed remembers an instant of use.
+	// TokenUsed records an instant at which a token was used.
 	TokenUsed(ctx context.Context, id string, at time.Time) error
-	// RemoveToken of a person; ErrUnknown if he has none of this id.
+	// RemoveToken deletes a token of a person. It returns ErrUnknown if the person has no token with the id.
 	RemoveToken(ctx context.Context, person, id string, line ledger.Entry) error
 
-	// AddDevice stores a device login; ErrTooMany if more than MaxWaiting have not expired.
+	// AddDevice stores a device login. It returns ErrTooMany if MaxPendingDevices device logins have not expired.
 	AddDevice(ctx context.Context, d Device) error
-	// DeviceByUserCode finds one by the hash of its user code; ErrUnknown. It may have expired.
+	// DeviceByUserCode returns the device login with the hash of a user code, even if it has expired, or ErrUnknown.
 	DeviceByUserCode(ctx context.Context, hash string) (Device, error)
-	// UpdateDevice loads a device login by the hash of either code, and stores what the function makes of it, with the
-	// token that it brings. An error of the function is returned as it is and changes nothing. ErrUnknown.
+	// UpdateDevice reads a device login by the hash of either code, and stores it as the function has changed it, with
+	// the token and the ledger line that the function returns. An error of the function is returned unchanged, and
+	// nothing is stored. It returns ErrUnknown if there is no such device login.
 	UpdateDevice(ctx context.Context, hash string, change func(*Device) (*NewToken, *ledger.Entry, error)) error
 
-	// Sessions of a person that have not expired at an instant, newest first.
+	// Sessions returns the sessions of a person that have not expired at an instant, newest first.
 	Sessions(ctx context.Context, person string, now time.Time) ([]Session, error)
-	// EndSessions of a person but one.
+	// EndSessions ends all sessions of a person except one.
 	EndSessions(ctx context.Context, person, but string, line ledger.Entry) error
 
-	// Prune removes what expired before an instant.
+	// Prune deletes everything that expired before an instant.
 	Prune(ctx context.Context, before time.Time) error
 }
 
-// Service makes and checks credentials.
+// Service creates and checks credentials.
 type Service struct {
 	Store Store
 	Now   func() time.Time
 }
 
-// Request for a token.
+// Request describes a token to be created.
 type Request struct {
 	Name           string
 	Scopes         []Scope
@@ -144,7 +148,7 @@ type Request struct {
 	IdempotencyKey string
 }
 
-// Create a token for a person. The secret is returned once and can never be read again.
+// Create creates a token for a person. The secret is returned once and cannot be read again.
 func (s *Service) Create(ctx context.Context, person string, r Request) (t Token, secret string, err error) {
 	r.Name = strings.TrimSpace(r.Name)
 	if r.Name == "" || utf8.RuneCountInString(r.Name) > MaxName || strings.ContainsFunc(r.Name, unprintable) {
@@ -159,7 +163,7 @@ func (s *Service) Create(ctx context.Context, person string, r Request) (t Token
 	}
 	n, secret := s.token(person, r.Name, scopes, r.Lifetime)
 	n.IdempotencyKey = r.IdempotencyKey
-	if err := s.Store.AddToken(ctx, n, made(n.Token)); err != nil {
+	if err := s.Store.AddToken(ctx, n, createdEntry(n.Token)); err != nil {
 		return Token{}, "", err
 	}
 	return n.Token, secret, nil
@@ -181,16 +185,16 @@ func checkScopes(in []Scope) ([]Scope, error) {
 func (s *Service) token(person, name string, scopes []Scope, lifetime time.Duration) (NewToken, string) {
 	secret := secretPrefix + newSecret()
 	now := s.Now().UTC().Truncate(time.Microsecond)
-	return NewToken{Hash: Hash(secret), Token: Token{ID: rand.Text(), Person: person, Name: name, Scopes: scopes, Prefix: secret[:shownOfSecret],
+	return NewToken{Hash: Hash(secret), Token: Token{ID: rand.Text(), Person: person, Name: name, Scopes: scopes, Prefix: secret[:prefixLength],
 		CreatedAt: now, ExpiresAt: now.Add(lifetime)}}, secret
 }
 
-func made(t Token) ledger.Entry {
+func createdEntry(t Token) ledger.Entry {
 	return ledger.Entry{At: t.CreatedAt, Actor: t.Person, Action: "token.created", Object: "token " + t.ID,
-		Details: map[string]string{"name": t.Name, "scopes": joined(t.Scopes), "expires": t.ExpiresAt.Format(time.RFC3339)}}
+		Details: map[string]string{"name": t.Name, "scopes": joinScopes(t.Scopes), "expires": t.ExpiresAt.Format(time.RFC3339)}}
 }
 
-// Authenticate a secret; ErrUnknown if it is not one, or its token has ended.
+// Authenticate returns the token of a secret, or ErrUnknown if there is none or it has expired.
 func (s *Service) Authenticate(ctx context.Context, secret string) (Token, error) {
 	if len(secret) != len(secretPrefix)+secretLength || !strings.HasPrefix(secret, secretPrefix) {
 		return Token{}, ErrUnknown
@@ -203,8 +207,9 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (Token, error
 	if !now.Before(t.ExpiresAt) {
 		return Token{}, ErrUnknown
 	}
-	if now.Sub(t.LastUsedAt) >= usedEvery {
-		// A token is good while its last use cannot be stored: reading goes on when the store cannot be written.
+	if now.Sub(t.LastUsedAt) >= lastUseInterval {
+		// A token remains valid while its last use cannot be stored, so that calls that only read go on when the store
+		// cannot be written.
 		if err := s.Store.TokenUsed(ctx, t.ID, now.UTC()); err == nil {
 			t.LastUsedAt = now
 		}
@@ -212,39 +217,39 @@ func (s *Service) Authenticate(ctx context.Context, secret string) (Token, error
 	return t, nil
 }
 
-// Tokens of a person.
+// Tokens returns the tokens of a person that have not expired, newest first.
 func (s *Service) Tokens(ctx context.Context, person string) ([]Token, error) {
 	return s.Store.Tokens(ctx, person, s.Now())
 }
 
-// Revoke a token of a person: it is worth nothing from then on.
+// Revoke deletes a token of a person. It is invalid from then on.
 func (s *Service) Revoke(ctx context.Context, person, id string) error {
 	return s.Store.RemoveToken(ctx, person, id, ledger.Entry{At: s.Now(), Actor: person, Action: "token.revoked", Object: "token " + id})
 }
 
-// Sessions of a person.
+// Sessions returns the sessions of a person that have not expired, newest first.
 func (s *Service) Sessions(ctx context.Context, person string) ([]Session, error) {
 	return s.Store.Sessions(ctx, person, s.Now())
 }
 
-// EndSessions of a person but the one with this id.
+// EndSessions ends all sessions of a person except the one with the given id.
 func (s *Service) EndSessions(ctx context.Context, person, but string) error {
 	return s.Store.EndSessions(ctx, person, but, ledger.Entry{At: s.Now(), Actor: person, Action: "sessions.ended", Object: "person " + person})
 }
 
-// secretLength is that of newSecret.
+// secretLength is the length of a secret that newSecret returns.
 const secretLength = 52
 
-// newSecret has 260 random bits in the letters A-Z and digits 2-7.
+// newSecret returns 260 random bits, written with the letters A-Z and the digits 2-7.
 func newSecret() string { return rand.Text() + rand.Text() }
 
-// Hash is how a secret is kept.
+// Hash returns the form in which a secret is stored.
 func Hash(secret string) string {
 	sum := sha256.Sum256([]byte(secret))
 	return hex.EncodeToString(sum[:])
 }
 
-func joined(scopes []Scope) string {
+func joinScopes(scopes []Scope) string {
 	words := make([]string, len(scopes))
 	for i, s := range scopes {
 		words[i] = string(s)

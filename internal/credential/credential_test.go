@@ -18,8 +18,8 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// desk is a service on a real database with a clock and a list of what the ledger was told.
-type desk struct {
+// fixture is a service on a real database with a clock and the actions of the ledger lines that were written.
+type fixture struct {
 	*credential.Service
 	store *gormstore.Store
 	db    *database.DB
@@ -28,9 +28,9 @@ type desk struct {
 	told  []string
 }
 
-func each(t *testing.T, f func(t *testing.T, d *desk)) {
+func each(t *testing.T, f func(t *testing.T, d *fixture)) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
-		d := &desk{now: time.Now().Truncate(time.Second), db: databasetest.Open(t, dsn)}
+		d := &fixture{now: time.Now().Truncate(time.Second), db: databasetest.Open(t, dsn)}
 		d.store = gormstore.New(d.db, func(_ *gorm.DB, entries ...ledger.Entry) error {
 			d.mu.Lock()
 			defer d.mu.Unlock()
@@ -44,7 +44,7 @@ func each(t *testing.T, f func(t *testing.T, d *desk)) {
 	})
 }
 
-func (d *desk) pass(by time.Duration) {
+func (d *fixture) pass(by time.Duration) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.now = d.now.Add(by)
@@ -55,7 +55,7 @@ func request() credential.Request {
 }
 
 func TestTokenLife(t *testing.T) {
-	each(t, func(t *testing.T, d *desk) {
+	each(t, func(t *testing.T, d *fixture) {
 		ctx := t.Context()
 		made, secret, err := d.Create(ctx, "alice", request())
 		if err != nil {
@@ -118,13 +118,13 @@ func TestTokenLife(t *testing.T) {
 			t.Errorf("a revoked token: %v", err)
 		}
 		if got := strings.Join(d.told, " "); got != "token.created token.created token.revoked" {
-			t.Errorf("the ledger was told %s", got)
+			t.Errorf("the ledger has the actions %s", got)
 		}
 	})
 }
 
-func TestTokensThatCannotBe(t *testing.T) {
-	each(t, func(t *testing.T, d *desk) {
+func TestCreateRefusesInvalidTokens(t *testing.T) {
+	each(t, func(t *testing.T, d *fixture) {
 		for name, tc := range map[string]struct {
 			reason string
 			change func(*credential.Request)
@@ -162,7 +162,7 @@ func TestTokensThatCannotBe(t *testing.T) {
 			}
 		}
 		if _, _, err := d.Create(t.Context(), "alice", request()); !errors.Is(err, credential.ErrTooMany) {
-			t.Errorf("one more than one can look after: %v", err)
+			t.Errorf("a token beyond the limit: got %v, want ErrTooMany", err)
 		}
 	})
 }
@@ -170,7 +170,7 @@ func TestTokensThatCannotBe(t *testing.T) {
 func known(string) bool { return true }
 
 func TestDeviceLogin(t *testing.T) {
-	each(t, func(t *testing.T, d *desk) {
+	each(t, func(t *testing.T, d *fixture) {
 		ctx := t.Context()
 		begin := func() credential.DeviceCodes {
 			t.Helper()
@@ -197,7 +197,7 @@ func TestDeviceLogin(t *testing.T) {
 		if _, _, err := d.PollDevice(ctx, a.DeviceCode, known); !errors.Is(err, credential.ErrSlowDown) {
 			t.Errorf("the interval is longer after that: %v", err)
 		}
-		look, err := d.LookAtDevice(ctx, strings.ToLower(strings.ReplaceAll(a.UserCode, "-", " ")))
+		look, err := d.PendingDevice(ctx, strings.ToLower(strings.ReplaceAll(a.UserCode, "-", " ")))
 		if err != nil || look.Client != "kubectl-acpon laptop" || look.Address != "192.0.2.1" {
 			t.Errorf("what the user sees: %+v, %v", look, err)
 		}
@@ -246,9 +246,9 @@ func TestDeviceLogin(t *testing.T) {
 	})
 }
 
-// TestDeviceTokenOnce: two polls at the same instant get one token.
+// TestDeviceTokenOnce checks that concurrent polls get one token.
 func TestDeviceTokenOnce(t *testing.T) {
-	each(t, func(t *testing.T, d *desk) {
+	each(t, func(t *testing.T, d *fixture) {
 		codes, err := d.StartDevice(t.Context(), "", "")
 		if err != nil {
 			t.Fatal(err)
@@ -269,13 +269,13 @@ func TestDeviceTokenOnce(t *testing.T) {
 			})
 		}
 		if all.Wait(); got != 1 {
-			t.Errorf("%d tokens were handed out", got)
+			t.Errorf("got %d tokens, want 1", got)
 		}
 	})
 }
 
 func TestSessions(t *testing.T) {
-	each(t, func(t *testing.T, d *desk) {
+	each(t, func(t *testing.T, d *fixture) {
 		ctx := t.Context()
 		m := d.store.Manager()
 		keep := func(ctx context.Context, token, person string, life time.Duration) {
@@ -302,8 +302,8 @@ func TestSessions(t *testing.T) {
 		if err := d.EndSessions(ctx, "alice", "two"); err != nil {
 			t.Fatal(err)
 		}
-		keep(credential.IfThere(ctx), "one", "alice", time.Hour)
-		keep(credential.IfThere(ctx), "two", "alice", 2*time.Hour)
+		keep(credential.WithUpdateOnly(ctx), "one", "alice", time.Hour)
+		keep(credential.WithUpdateOnly(ctx), "two", "alice", 2*time.Hour)
 		for token, want := range map[string]bool{"one": false, "two": true, "three": true} {
 			if data, ok, err := m.FindCtx(ctx, token); ok != want || err != nil || ok && len(data) == 0 {
 				t.Errorf("session %s: %v %v; an ended one stays ended, others go on", token, ok, err)
@@ -319,7 +319,7 @@ func TestSessions(t *testing.T) {
 			t.Errorf("%d sessions are left, %v", n, err)
 		}
 		if got := strings.Join(d.told, " "); got != "sessions.ended" {
-			t.Errorf("the ledger was told %s", got)
+			t.Errorf("the ledger has the actions %s", got)
 		}
 	})
 }

@@ -10,55 +10,56 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// How a device login goes; RFC 8628 chapters 3.2, 3.5 and 6.1.
+// Parameters of a device login; RFC 8628, sections 3.2, 3.5 and 6.1.
 const (
 	DeviceLifetime = 10 * time.Minute
 	DeviceInterval = 5 * time.Second
 	// DeviceTokenLifetime is how long a command line stays logged in.
 	DeviceTokenLifetime = 7 * 24 * time.Hour
-	// MaxWaiting bounds what callers without a login can make the store keep.
-	MaxWaiting = 10_000
-	// MaxClient bounds what a command line says of itself.
+	// MaxPendingDevices bounds the device logins that callers without a login can make the store keep.
+	MaxPendingDevices = 10_000
+	// MaxClient bounds the name that a command line gives itself, in characters.
 	MaxClient = 100
 
-	// userCodeLetters make no words and are told apart when read aloud.
+	// userCodeLetters form no words and can be told apart when they are read aloud.
 	userCodeLetters = "BCDFGHJKLMNPQRSTVWXZ"
 	userCodeLength  = 8
 )
 
-// DeviceScopes are what a command line gets: what people do with tickets. Machines that do more have tokens made for them.
+// DeviceScopes returns the scopes of a command line: what people do with tickets. Programs that do more need tokens of
+// their own.
 func DeviceScopes() []Scope {
 	return []Scope{ScopeLedgerRead, ScopeRead, ScopeTicketsDecide, ScopeTicketsWrite}
 }
 
-// DeviceState of a device login.
+// DeviceState is the state of a device login.
 type DeviceState string
 
 const (
 	DeviceWaiting  DeviceState = "waiting"
 	DeviceApproved DeviceState = "approved"
 	DeviceDenied   DeviceState = "denied"
-	DeviceUsed     DeviceState = "used" // its token was handed out
+	DeviceUsed     DeviceState = "used" // its token was returned
 )
 
-// Device is one login of a command line. The codes are kept as hashes.
+// Device is one login of a command line. Both codes are stored as hashes.
 type Device struct {
 	DeviceHash, UserHash string
-	Client, Address      string // what it calls itself, and where it asked from
+	Client, Address      string // the name that it gives itself, and its address
 	State                DeviceState
-	Person               string // who decided
+	Person               string // the person who decided
 	CreatedAt, ExpiresAt time.Time
 	PolledAt             time.Time
 	Interval             time.Duration
 }
 
-// DeviceCodes are what the command line is given.
+// DeviceCodes are the codes that the command line is given.
 type DeviceCodes struct {
 	DeviceCode, UserCode string
 	Lifetime, Interval   time.Duration
 }
 
-// StartDevice begins a login for somebody who is not known yet.
+// StartDevice begins a login for a caller who is not authenticated yet.
 func (s *Service) StartDevice(ctx context.Context, client, address string) (DeviceCodes, error) {
 	user, err := newUserCode()
 	if err != nil {
@@ -66,23 +67,25 @@ func (s *Service) StartDevice(ctx context.Context, client, address string) (Devi
 	}
 	codes := DeviceCodes{DeviceCode: newSecret(), UserCode: user, Lifetime: DeviceLifetime, Interval: DeviceInterval}
 	now := s.Now().UTC().Truncate(time.Microsecond)
-	err = s.Store.AddDevice(ctx, Device{DeviceHash: Hash(codes.DeviceCode), UserHash: Hash(plainUserCode(user)), Client: Printable(client, MaxClient), Address: address,
+	err = s.Store.AddDevice(ctx, Device{DeviceHash: Hash(codes.DeviceCode), UserHash: Hash(normalizeUserCode(user)), Client: Printable(client, MaxClient), Address: address,
 		State: DeviceWaiting, CreatedAt: now, ExpiresAt: now.Add(DeviceLifetime), Interval: DeviceInterval})
 	return codes, err
 }
 
-// LookAtDevice is what the person sees before he agrees; ErrUnknown unless it waits.
-func (s *Service) LookAtDevice(ctx context.Context, userCode string) (Device, error) {
-	d, err := s.Store.DeviceByUserCode(ctx, Hash(plainUserCode(userCode)))
+// PendingDevice returns the device login that a person is about to decide, or ErrUnknown unless it waits for a
+// decision.
+func (s *Service) PendingDevice(ctx context.Context, userCode string) (Device, error) {
+	d, err := s.Store.DeviceByUserCode(ctx, Hash(normalizeUserCode(userCode)))
 	if err == nil && (d.State != DeviceWaiting || !s.Now().Before(d.ExpiresAt)) {
 		return Device{}, ErrUnknown
 	}
 	return d, err
 }
 
-// DecideDevice is the person's word on a device login; ErrUnknown unless it waits.
+// DecideDevice approves or denies a device login on behalf of a person. It returns ErrUnknown unless the login waits
+// for a decision.
 func (s *Service) DecideDevice(ctx context.Context, person, userCode string, allow bool) error {
-	return s.Store.UpdateDevice(ctx, Hash(plainUserCode(userCode)), func(d *Device) (*NewToken, *ledger.Entry, error) {
+	return s.Store.UpdateDevice(ctx, Hash(normalizeUserCode(userCode)), func(d *Device) (*NewToken, *ledger.Entry, error) {
 		if d.State != DeviceWaiting || !s.Now().Before(d.ExpiresAt) {
 			return nil, nil, ErrUnknown
 		}
@@ -95,8 +98,8 @@ func (s *Service) DecideDevice(ctx context.Context, person, userCode string, all
 	})
 }
 
-// PollDevice hands out the token, once. known tells whether a person is still in the catalog. Errors are ErrPending,
-// ErrSlowDown, ErrDenied, ErrUnknown and ErrTooMany.
+// PollDevice returns the token of an approved device login, once. known reports whether a person is still in the
+// catalog. Errors are ErrPending, ErrSlowDown, ErrDenied, ErrUnknown and ErrTooMany.
 func (s *Service) PollDevice(ctx context.Context, deviceCode string, known func(person string) bool) (Token, string, error) {
 	var token Token
 	var secret string
@@ -123,7 +126,7 @@ func (s *Service) PollDevice(ctx context.Context, deviceCode string, known func(
 		d.State = DeviceUsed
 		n, x := s.token(d.Person, deviceName(d), DeviceScopes(), DeviceTokenLifetime)
 		token, secret = n.Token, x
-		line := made(n.Token)
+		line := createdEntry(n.Token)
 		return &n, &line, nil
 	})
 	if err == nil {
@@ -150,7 +153,7 @@ func newUserCode() (string, error) {
 		if _, err := rand.Read(one[:]); err != nil {
 			return "", fmt.Errorf("make a user code: %w", err)
 		}
-		// 240 is the largest multiple of 20 in a byte; above it some letters would come more often.
+		// 240 is the largest multiple of 20 in a byte; with the values above it some letters would be more frequent.
 		if one[0] < 240 {
 			b.WriteByte(userCodeLetters[one[0]%byte(len(userCodeLetters))])
 		}
@@ -159,8 +162,8 @@ func newUserCode() (string, error) {
 	return code[:userCodeLength/2] + "-" + code[userCodeLength/2:], nil
 }
 
-// plainUserCode forgives how people type: case, spaces, the dash.
-func plainUserCode(code string) string {
+// normalizeUserCode removes the differences in how people type a code: case, spaces and the dash.
+func normalizeUserCode(code string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(userCodeLetters, r) {
 			return r

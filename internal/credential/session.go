@@ -6,23 +6,25 @@ import (
 	"encoding/base64"
 )
 
-// Keys of a session's data that its list shows. Stores read them from what the session manager gives them to keep.
+// Keys of the values in a session's data that the list of sessions shows. Stores read them from the data that the
+// session manager gives them.
 const (
-	SessionPerson  = "person"    // string; absent: nobody has logged in yet
+	SessionPerson  = "person"    // string; absent: before the login
 	SessionAgent   = "userAgent" // string
 	SessionCreated = "created"   // int64, seconds since 1970
 )
 
-// MaxAgent bounds what is kept of a browser's name for itself.
+// MaxAgent bounds the stored user agent of a browser, in characters.
 const MaxAgent = 200
 
-// SessionID of what a browser holds; the session manager hashes it in the same way before it reaches the store.
+// SessionID returns the id of the session whose token a browser holds. The session manager hashes the token in the same
+// way before it passes it to the store.
 func SessionID(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return base64.RawURLEncoding.EncodeToString(sum[:])
 }
 
-// Printable bounds what a caller says of himself, and takes control characters out of it.
+// Printable removes control characters from text that a caller provides, and cuts it to a number of characters.
 func Printable(s string, most int) string {
 	out := make([]rune, 0, min(len(s), most))
 	for _, r := range s {
@@ -36,11 +38,13 @@ func Printable(s string, most int) string {
 	return string(out)
 }
 
-type ifThere struct{}
+type updateOnlyKey struct{}
 
-// IfThere makes a session manager's commit change a session only while the store has it: a request that is under way
-// when its session is ended must not bring it back.
-func IfThere(ctx context.Context) context.Context { return context.WithValue(ctx, ifThere{}, true) }
+// WithUpdateOnly returns a context in which the session manager's commit changes a session only if the store still has
+// it: a request in progress must not bring a session back that was ended.
+func WithUpdateOnly(ctx context.Context) context.Context {
+	return context.WithValue(ctx, updateOnlyKey{}, true)
+}
 
-// OnlyIfThere tells stores what IfThere said.
-func OnlyIfThere(ctx context.Context) bool { return ctx.Value(ifThere{}) != nil }
+// IsUpdateOnly reports whether a context was made by WithUpdateOnly.
+func IsUpdateOnly(ctx context.Context) bool { return ctx.Value(updateOnlyKey{}) != nil }

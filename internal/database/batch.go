@@ -6,21 +6,22 @@ import (
 	"gorm.io/gorm"
 )
 
-// Batch is for writes of one kind that many callers make at once: those that wait at the same time are done by one call,
-// so that each statement can be made for all of them.
-type Batch[T any] struct {
+// BatchWriterWriter combines writes of one kind that many callers request at the same time: one call of its function performs
+// all of them, so that one SQL statement can serve them together.
+type BatchWriter[T any] struct {
 	db *DB
 	do func(tx *gorm.DB, some []T) (refused []error, err error)
 }
 
-// NewBatch of writes that do makes: at least one. Of those that it refuses it has written nothing; any other error undoes
-// all, and then each is done by itself. What DB.Write asks of its function is asked of do, too.
-func NewBatch[T any](db *DB, do func(tx *gorm.DB, some []T) (refused []error, err error)) *Batch[T] {
-	return &Batch[T]{db, do}
+// NewBatchWriterWriter returns a BatchWriter that performs writes with do, which is given at least one. The function returns
+// one error for each write; a write with an error must have changed nothing. If the function itself fails, everything
+// is rolled back, and each write is repeated alone. The requirements of DB.Write on its function apply to do, too.
+func NewBatchWriter[T any](db *DB, do func(tx *gorm.DB, some []T) (refused []error, err error)) *BatchWriter[T] {
+	return &BatchWriter[T]{db, do}
 }
 
-// Write is DB.Write for one of them.
-func (b *Batch[T]) Write(ctx context.Context, one T) error {
+// Write performs one write, with the guarantees of DB.Write.
+func (b *BatchWriter[T]) Write(ctx context.Context, one T) error {
 	return translate(b.db.group.do(ctx, &write{batch: batchOf[T]{b, one}, f: func(tx *gorm.DB) error {
 		refused, err := b.do(tx, []T{one})
 		if err != nil {
@@ -30,15 +31,15 @@ func (b *Batch[T]) Write(ctx context.Context, one T) error {
 	}}))
 }
 
-// batch is what a group sees of a write that can be done with others.
+// batch is the view that a group has of a write that can be combined with others.
 type batch interface {
-	// kind is the same for those that can be done together.
+	// kind returns the same value for the writes that can be combined.
 	kind() any
 	all(tx *gorm.DB, some []*write) error
 }
 
 type batchOf[T any] struct {
-	of  *Batch[T]
+	of  *BatchWriter[T]
 	one T
 }
 
@@ -59,7 +60,7 @@ func (b batchOf[T]) all(tx *gorm.DB, some []*write) error {
 	return nil
 }
 
-// batches puts the writes together that can be done together, the first of each where it was.
+// batches groups the writes that can be combined. Each batch takes the position of its first write.
 func batches(writes []*write) (out [][]*write) {
 	at := map[any]int{}
 	for _, w := range writes {

@@ -14,11 +14,11 @@ import (
 
 var errRefused = errors.New("refused")
 
-// inBatches puts tokens into a batch, and returns what each was told and how many were done by each call.
+// inBatches puts tokens into a batch, and returns the result of each write and the number of writes in each call.
 func inBatches(t *testing.T, db *DB, some ...string) (told map[string]error, calls []int) {
 	t.Helper()
-	b := NewBatch(db, func(tx *gorm.DB, some []string) ([]error, error) {
-		calls = append(calls, len(some)) // by one goroutine after the other
+	b := NewBatchWriter(db, func(tx *gorm.DB, some []string) ([]error, error) {
+		calls = append(calls, len(some)) // The calls run one after the other.
 		refused := make([]error, len(some))
 		for i, token := range some {
 			switch token {
@@ -87,7 +87,7 @@ func TestBatch(t *testing.T) {
 				wrong := token == "no" && !errors.Is(err, errRefused) || token == "f" && !errors.Is(err, ErrConflict) ||
 					token == "panic" && (err == nil || err.Error() != "panicked") || !slices.Contains([]string{"no", "f", "panic"}, token) && err != nil
 				if wrong {
-					t.Errorf("%s: %s was told %v", tc.reason, token, err)
+					t.Errorf("%s: write %s got the error %v", tc.reason, token, err)
 				}
 			}
 			if err := db.Write(t.Context(), func(tx *gorm.DB) error { return tx.Exec("DELETE FROM sessions WHERE token = 'of no batch'").Error }); err != nil {

@@ -9,9 +9,10 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// notCommitted reports whether an error of a commit shows that the transaction was undone. Every other error leaves it open: the
-// connection may have ended after the database had committed and before its answer arrived. pgconn.SafeToRetry does not tell: a
-// connection that ends while it waits for the answer is reported like one that was closed before.
+// notCommitted reports whether an error of a commit proves that the transaction was rolled back. Every other error
+// leaves the outcome unknown: the connection may have ended after the database had committed and before its answer
+// arrived. pgconn.SafeToRetry cannot tell the two apart: it reports a connection that ends while it waits for the
+// answer like one that was closed before.
 func notCommitted(err error) bool {
 	if errors.Is(err, sql.ErrTxDone) || errors.Is(err, pgx.ErrTxCommitRollback) {
 		return true

@@ -24,13 +24,13 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// cutter is a way to PostgreSQL that can be cut while a commit is under way.
+// cutter is a proxy to PostgreSQL that can cut a connection during a commit.
 type cutter struct {
 	to   string
-	when atomic.Pointer[string] // "before" or "after" the server has the commit; nil: never
+	when atomic.Pointer[string] // "before" or "after" the server received the commit; nil: never
 }
 
-// follow carries a connection. The commit is a message of its own, because it has no parameters.
+// follow forwards one connection. The commit is a message of its own, because it has no parameters.
 func (x *cutter) follow(client net.Conn) {
 	server, err := net.Dial("tcp", x.to)
 	if err != nil {
@@ -45,7 +45,7 @@ func (x *cutter) follow(client net.Conn) {
 		for {
 			n, err := server.Read(data)
 			if err != nil || cut.Load() {
-				return // also after the commit, whose answer is not passed on
+				return // Also after the commit, whose answer is not forwarded.
 			}
 			if _, err := client.Write(data[:n]); err != nil {
 				return
@@ -75,7 +75,7 @@ func (x *cutter) follow(client net.Conn) {
 	}
 }
 
-// through is a DSN by way of a cutter.
+// through returns a DSN that leads through a cutter.
 func through(t *testing.T, dsn string) (string, *cutter) {
 	t.Helper()
 	u, err := url.Parse(dsn)
@@ -101,7 +101,8 @@ func through(t *testing.T, dsn string) (string, *cutter) {
 	return u.String(), x
 }
 
-// A commit whose answer does not arrive is told as unknown, whether the database has made the change or not.
+// TestCommitWithoutAnswer checks that a commit whose answer does not arrive is reported as unknown, whether or not the
+// database made the change.
 func TestCommitWithoutAnswer(t *testing.T) {
 	insert := func(tx *gorm.DB) error {
 		return tx.Exec("INSERT INTO sessions (token, data, expires_at) VALUES ('a', 'b', 1)").Error
@@ -111,10 +112,10 @@ func TestCommitWithoutAnswer(t *testing.T) {
 			t.Helper()
 			err := db.Write(t.Context(), insert)
 			if !errors.Is(err, database.ErrOutcomeUnknown) || errors.Is(err, database.ErrUnavailable) || strings.Contains(strings.ToLower(database.Detail(err)), "nothing was changed") {
-				t.Errorf("cut %s the commit: %v", when, err)
+				t.Errorf("connection cut %s the commit: got %v, want only ErrOutcomeUnknown", when, err)
 			}
 			if stop(); count(t, databasetest.Open(t, dsn), "sessions") != rows {
-				t.Errorf("cut %s the commit: %d rows were expected", when, rows)
+				t.Errorf("connection cut %s the commit: want %d rows", when, rows)
 			}
 			if err := db.Write(t.Context(), func(tx *gorm.DB) error { return tx.Exec("DELETE FROM sessions").Error }); err != nil {
 				t.Errorf("the next write: %v", err)
@@ -136,7 +137,8 @@ func TestCommitWithoutAnswer(t *testing.T) {
 	}
 }
 
-// Writes that share a commit share what is not known about it; those that were refused before it are not among them.
+// TestCommitWithoutAnswerOfAGroup checks that writes that share a commit share its unknown outcome, except those that
+// had failed before it.
 func TestCommitWithoutAnswerOfAGroup(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		db := databasetest.Open(t, dsn)

@@ -1,7 +1,7 @@
-// Package database owns the connection to the one SQL database of the portal, SQLite or PostgreSQL: opening it, its
-// schema as one list of migrations, transactions, and what its errors mean. Every store of the portal (tickets,
-// ledger, catalog, notifications, tokens, sessions) keeps its tables here and takes a *DB. It knows no table but
-// goose's; the code that knows rows lives in each package's gormstore.
+// Package database owns the connection to the portal's one SQL database, SQLite or PostgreSQL: it opens the database,
+// migrates its schema, runs transactions and classifies errors. Every store of the portal (tickets, ledger, catalog,
+// notifications, tokens, sessions) keeps its tables here and takes a *DB. The package depends on no table except
+// goose's; the code that reads and writes rows is in each package's gormstore.
 package database
 
 import (
@@ -16,29 +16,31 @@ import (
 	"gorm.io/gorm/logger"
 )
 
-// DB is an open database with the schema of this program.
+// DB is an open database whose schema is up to date with this program.
 type DB struct {
-	w, r     *gorm.DB // of PostgreSQL the same one
+	w, r     *gorm.DB // the same pool in PostgreSQL
 	group    *group
 	postgres bool
 	readOnly *sql.TxOptions
-	// openReaders is called when the schema is up to date: a connection of SQLite that is older than the schema reads
-	// rows under the columns' old names. nil: the writer's connections read, too.
+	// openReaders opens the connections for reads once the schema is up to date, because an older SQLite connection
+	// reads rows under the columns' old names. If it is nil, reads use the writer's connections.
 	openReaders func() (*gorm.DB, error)
-	// openCarrier is called then, too; nil: nothing has to be carried.
-	openCarrier func() (*gorm.DB, error)
-	carrier     *gorm.DB
-	stop        func() // and waits
+	// openCheckpointer opens the connection that runs checkpoints, also once the schema is up to date. It is nil if the
+	// database needs none.
+	openCheckpointer func() (*gorm.DB, error)
+	checkpointer     *gorm.DB
+	stop             func() // stops the checkpointer and waits for it
 }
 
-// Open opens "sqlite:FILE", which is created, or "postgres://USER@HOST/NAME?...", and brings its schema up to date.
-// Several programs may open one PostgreSQL database at once. ErrNewerSchema if a newer program has changed it.
-func Open(ctx context.Context, dsn string) (*DB, error) { return OpenChanging(ctx, dsn, nil) }
+// Open opens "sqlite:FILE", which is created if it is missing, or "postgres://USER@HOST/NAME?...", and migrates its
+// schema. Several programs may open one PostgreSQL database at the same time. The error is ErrNewerSchema if a newer
+// program has migrated the database.
+func Open(ctx context.Context, dsn string) (*DB, error) { return OpenWithRefresh(ctx, dsn, nil) }
 
-// OpenChanging is Open for a URL that may change, for example its password: it is asked for again for each new connection to
-// PostgreSQL. It has to name the same database always.
-func OpenChanging(ctx context.Context, dsn string, again func() (string, error)) (*DB, error) {
-	db, err := connect(dsn, again)
+// OpenWithRefresh is Open for a URL that may change, for example because its password is rotated: refresh is called for
+// the current URL before each new connection to PostgreSQL. The URL must always name the same database.
+func OpenWithRefresh(ctx context.Context, dsn string, refresh func() (string, error)) (*DB, error) {
+	db, err := connect(dsn, refresh)
 	if err != nil {
 		return nil, err
 	}
@@ -49,8 +51,8 @@ func OpenChanging(ctx context.Context, dsn string, again func() (string, error))
 			db.r, err = db.openReaders()
 		}
 	}
-	if err == nil && db.openCarrier != nil {
-		err = db.startCarrier(context.WithoutCancel(ctx))
+	if err == nil && db.openCheckpointer != nil {
+		err = db.startCheckpointer(context.WithoutCancel(ctx))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), db.Close())
@@ -58,18 +60,18 @@ func OpenChanging(ctx context.Context, dsn string, again func() (string, error))
 	return db, nil
 }
 
-func (db *DB) startCarrier(ctx context.Context) (err error) {
-	if db.carrier, err = db.openCarrier(); err != nil {
+func (db *DB) startCheckpointer(ctx context.Context) (err error) {
+	if db.checkpointer, err = db.openCheckpointer(); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var done sync.WaitGroup
-	done.Go(func() { db.carry(ctx, db.carrier) })
+	done.Go(func() { db.runCheckpoints(ctx, db.checkpointer) })
 	db.stop = func() { cancel(); done.Wait() }
 	return nil
 }
 
-// Check tells whether a DSN has a form that Open knows, without opening anything.
+// Check reports whether Open supports the form of a DSN. It opens nothing.
 func Check(dsn string) error {
 	if file, ok := strings.CutPrefix(dsn, "sqlite:"); ok && file != "" {
 		return nil
@@ -81,50 +83,50 @@ func Check(dsn string) error {
 	return errors.New("use sqlite:FILE or postgres://USER@HOST/DATABASE")
 }
 
-func connect(dsn string, again func() (string, error)) (*DB, error) {
+func connect(dsn string, refresh func() (string, error)) (*DB, error) {
 	if err := Check(dsn); err != nil {
 		return nil, err
 	}
 	if isPostgres(dsn) {
-		return connectPostgres(dsn, again)
+		return connectPostgres(dsn, refresh)
 	}
 	return connectSQLite(strings.TrimPrefix(dsn, "sqlite:"))
 }
 
-// Postgres tells which of the two it is, for the few statements that cannot be the same.
+// Postgres reports whether the database is PostgreSQL, for the few statements that differ between the two.
 func (db *DB) Postgres() bool { return db.postgres }
 
-// Write runs f in one transaction, which is durable when Write returns nil; an error of f undoes all of it. Writes that
-// wait at the same time share a commit. f uses tx as it is given (its context outlives the caller's), begins no other
-// Write, and may be run a second time, so it changes nothing that it has not read in the same run.
+// Write runs f in one transaction, which is durable when Write returns nil; an error of f rolls back all of it. Writes
+// that wait at the same time share a commit. The function must use tx as it is given (its context outlives the
+// caller's) and must not call Write. It may run a second time, so it must not keep state from an earlier run.
 func (db *DB) Write(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return translate(db.group.do(ctx, &write{f: f}))
 }
 
-// attempts of a transaction that PostgreSQL ends to let another one pass (a deadlock).
-const attempts = 3
+// maxAttempts is how often a transaction is tried that PostgreSQL aborts in favour of another one (a deadlock).
+const maxAttempts = 3
 
-// Read runs f on one consistent snapshot; f cannot write.
+// Read runs f on one consistent snapshot, in which writes fail.
 func (db *DB) Read(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return translate(db.r.WithContext(ctx).Transaction(f, db.readOnly))
 }
 
-// ReadOne runs f, which makes one query: that sees one instant by itself, so that the two statements around it can be
-// saved, which cost as much as a small query.
+// ReadOne runs f, which must make only one query. A single query sees one instant anyway, so the statements that begin
+// and end a transaction are saved; they cost as much as a small query.
 func (db *DB) ReadOne(ctx context.Context, f func(tx *gorm.DB) error) error {
 	return translate(f(db.r.WithContext(ctx)))
 }
 
-// Ping tells whether the database can be read and written. Beginning as a writer finds a read-only file, a lock that
-// is never released, and a PostgreSQL server that only follows another one.
+// Ping reports whether the database can be read and written. It begins a write transaction, and so detects a read-only
+// file, a lock that is never released, and a PostgreSQL standby.
 func (db *DB) Ping(ctx context.Context) error {
 	return db.Write(ctx, func(tx *gorm.DB) error {
 		return tx.Exec("UPDATE goose_db_version SET tstamp = tstamp WHERE id = -1").Error
 	})
 }
 
-// Lock makes the writers that take the same name wait for each other until their transactions end. SQLite has one
-// writer at a time anyhow.
+// Lock makes the transactions that lock the same name wait for each other until they end. In SQLite it does nothing,
+// because there is only one writer at a time.
 func Lock(tx *gorm.DB, name string) error {
 	if tx.Name() != postgresName {
 		return nil
@@ -132,7 +134,7 @@ func Lock(tx *gorm.DB, name string) error {
 	return tx.Exec("SELECT pg_advisory_xact_lock(hashtextextended(?, 0))", name).Error
 }
 
-// Close the connections.
+// Close stops the checkpointer and closes the connections.
 func (db *DB) Close() error {
 	if db.stop != nil {
 		db.stop()
@@ -142,8 +144,8 @@ func (db *DB) Close() error {
 	if db.r != nil && db.r != db.w {
 		pools = append(pools, db.r)
 	}
-	if db.carrier != nil {
-		pools = append(pools, db.carrier)
+	if db.checkpointer != nil {
+		pools = append(pools, db.checkpointer)
 	}
 	for _, g := range pools {
 		pool, err := g.DB()

@@ -74,7 +74,7 @@ func TestReopenKeepsEverything(t *testing.T) {
 	})
 }
 
-// Replicas of a new version start together on an old database.
+// TestOpenAtOnce checks that replicas of a new version can start together on an old database.
 func TestOpenAtOnce(t *testing.T) {
 	dsn := testenv.Postgres(t)
 	var wg sync.WaitGroup
@@ -92,7 +92,8 @@ func TestOpenAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// The password is changed in the server and then in the file; connections that are there go on, and those that are cut are made again.
+// TestANewPasswordNeedsNoRestart changes the password in the server and then in the file: open connections go on, and
+// those that are cut are opened again.
 func TestANewPasswordNeedsNoRestart(t *testing.T) {
 	dsn := testenv.Postgres(t)
 	admin := databasetest.Open(t, dsn)
@@ -109,7 +110,7 @@ func TestANewPasswordNeedsNoRestart(t *testing.T) {
 		now.Store(new(u.String()))
 	}
 	use("one")
-	db, err := database.OpenChanging(t.Context(), *now.Load(), func() (string, error) { return *now.Load(), nil })
+	db, err := database.OpenWithRefresh(t.Context(), *now.Load(), func() (string, error) { return *now.Load(), nil })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,17 +127,17 @@ func TestANewPasswordNeedsNoRestart(t *testing.T) {
 	}
 	exec(t, admin, "ALTER ROLE "+role+" PASSWORD 'two'")
 	if err := read(); err != nil {
-		t.Errorf("a connection that is there is good still: %v", err)
+		t.Errorf("an open connection failed after the password changed: %v", err)
 	}
 	cut()
-	for range 3 { // one attempt may be spent on the connection that was cut
+	for range 3 { // One attempt may be spent on the connection that was cut.
 		if err = read(); err == nil {
-			t.Fatal("the old password is taken")
+			t.Fatal("a connection with the old password was accepted")
 		}
 	}
 	use("two")
 	if err := read(); err != nil {
-		t.Errorf("with the new password: %v", err)
+		t.Errorf("a connection with the new password failed: %v", err)
 	}
 }
 
@@ -163,7 +164,7 @@ func TestErrorsAreKnown(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := db.Ping(t.Context()); err == nil {
-			t.Error("a closed database answers no ping")
+			t.Error("Ping succeeded on a closed database")
 		}
 	})
 }

@@ -11,21 +11,21 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// Errors that callers decide on.
+// Errors that callers handle differently.
 var (
-	// ErrUnavailable means that the database cannot be reached, read or written now. Nothing was changed.
+	// ErrUnavailable reports that the database cannot be reached, read or written now. Nothing was changed.
 	ErrUnavailable = errors.New("the database cannot be used now")
-	// ErrOutcomeUnknown means that the database did not answer a commit. The change was made completely or not at all, and only reading tells
-	// which.
+	// ErrOutcomeUnknown reports that the database did not answer a commit. The change was made completely or not at
+	// all; only reading shows which.
 	ErrOutcomeUnknown = errors.New("the database did not say whether it made the change")
-	// ErrConflict means that a row with the same key is there already.
+	// ErrConflict reports that a row with the same key exists already.
 	ErrConflict = errors.New("the row exists already")
-	// ErrNewerSchema means that the database was written by a newer program.
+	// ErrNewerSchema reports that a newer program has migrated the database.
 	ErrNewerSchema = errors.New("the database has a newer schema than this program knows")
 )
 
-// Error is what the database said: errors.Is finds ErrUnavailable, ErrOutcomeUnknown or ErrConflict in it. Detail is a sentence for
-// people; the cause is for the log.
+// Error is an error of the database. errors.Is finds ErrUnavailable, ErrOutcomeUnknown or ErrConflict in it. Detail is
+// a sentence for users; Err is the cause, for the log.
 type Error struct {
 	Kind   error
 	Detail string
@@ -35,7 +35,7 @@ type Error struct {
 func (e *Error) Error() string   { return e.Kind.Error() + ": " + e.Err.Error() }
 func (e *Error) Unwrap() []error { return []error{e.Kind, e.Err} }
 
-// Detail is the sentence for people about an error of a database, whatever the error is.
+// Detail returns the sentence for users about an error of a database. For any other error it returns a general one.
 func Detail(err error) string {
 	if e := (*Error)(nil); errors.As(err, &e) {
 		return e.Detail
@@ -52,7 +52,8 @@ const (
 	detailUnknown = "The database did not answer while it stored this, so it may have been done or not: look what is there before you try again."
 )
 
-// translate leaves the errors of others alone, the caller's end among them.
+// translate turns errors of the database drivers into *Error. It returns all other errors unchanged, including the end
+// of the caller's context.
 func translate(err error) error {
 	if err == nil {
 		return nil
@@ -77,7 +78,7 @@ func translate(err error) error {
 	return err
 }
 
-// fromSQLite knows https://sqlite.org/rescode.html.
+// fromSQLite classifies result codes as https://sqlite.org/rescode.html defines them.
 func fromSQLite(code int, err error) error {
 	switch code {
 	case 1555, 2067: // SQLITE_CONSTRAINT_PRIMARYKEY, SQLITE_CONSTRAINT_UNIQUE
@@ -94,7 +95,7 @@ func fromSQLite(code int, err error) error {
 	return &Error{ErrUnavailable, detailAny, err}
 }
 
-// fromPostgres knows https://www.postgresql.org/docs/current/errcodes-appendix.html.
+// fromPostgres classifies codes as https://www.postgresql.org/docs/current/errcodes-appendix.html defines them.
 func fromPostgres(code string, err error) error {
 	switch code {
 	case "23505": // unique_violation
@@ -109,8 +110,9 @@ func fromPostgres(code string, err error) error {
 	return &Error{ErrUnavailable, detailAny, err}
 }
 
-// again tells whether PostgreSQL ended a transaction only to let another one pass.
-func again(err error) bool {
+// isSerializationConflict reports whether PostgreSQL aborted a transaction only in favour of another one, so that it
+// can be retried.
+func isSerializationConflict(err error) bool {
 	e := (*pgconn.PgError)(nil)
 	return errors.As(err, &e) && (e.Code == "40001" || e.Code == "40P01")
 }

@@ -2,7 +2,7 @@ package database
 
 import "gorm.io/gorm"
 
-// AfterCommits calls f with the transaction after each commit of a database, or, with before, instead of it; what f returns is the
+// AfterCommits makes a database call f after each commit or, with before set, instead of it; what f returns becomes the
 // result of the commit.
 func AfterCommits(db *DB, before bool, f func() error) {
 	db.group.commit = func(tx *gorm.DB) error {
@@ -17,5 +17,5 @@ func AfterCommits(db *DB, before bool, f func() error) {
 	}
 }
 
-// NotCommitted is notCommitted.
+// NotCommitted exports notCommitted.
 var NotCommitted = notCommitted

@@ -12,28 +12,29 @@ import (
 )
 
 const (
-	// groupSize bounds how long the first of a group waits for the last.
+	// groupSize bounds how many writes share a commit, and so how long the first of them waits for the last.
 	groupSize = 16
-	// groupLimit ends a group whose database answers no more. A catalog of tens of thousands is one write.
+	// groupLimit is the timeout of a group whose database no longer answers. It is long because a catalog of tens of
+	// thousands of entities is one write.
 	groupLimit = 5 * time.Minute
 )
 
-// group lets writers that wait at the same time share one transaction, and so one wait for the disk. Each has a
-// savepoint of its own, or shares one with those of its batch: what one does wrong, the others do not notice. Whoever
-// comes while nobody writes does the work of all that wait; the others wait for their result.
+// group lets writers that wait at the same time share one transaction, and so one wait for the disk. Each write has a
+// savepoint of its own, or shares one with the other writes of its batch, so that a failure does not affect the others.
+// The first caller to find no writer active performs all waiting writes; the other callers wait for their results.
 type group struct {
 	db      *gorm.DB
-	commit  func(tx *gorm.DB) error // ends a transaction
+	commit  func(tx *gorm.DB) error // commits a transaction
 	turn    chan struct{}
 	mu      sync.Mutex
 	waiting []*write
-	written atomic.Bool // since somebody looked
+	written atomic.Bool // set after each write, reset by the checkpointer
 }
 
 type write struct {
 	f     func(tx *gorm.DB) error
-	batch batch         // nil: of none
-	done  chan struct{} // closed when the rest is set
+	batch batch         // nil if the write cannot be combined
+	done  chan struct{} // closed when err and panic are set
 	err   error
 	panic any
 }
@@ -58,10 +59,10 @@ func (g *group) do(ctx context.Context, w *write) error {
 			}
 			return w.err
 		case <-ctx.Done():
-			if g.leave(w) {
+			if g.withdraw(w) {
 				return ctx.Err()
 			}
-			<-w.done // it is being done; only its result tells whether it was
+			<-w.done // The write has begun, and only its result shows whether it was made.
 		case g.turn <- struct{}{}:
 			g.run(ctx, g.take())
 			<-g.turn
@@ -69,8 +70,8 @@ func (g *group) do(ctx context.Context, w *write) error {
 	}
 }
 
-// leave takes a write back that nobody has begun.
-func (g *group) leave(w *write) bool {
+// withdraw removes a write that has not begun, and reports whether it did.
+func (g *group) withdraw(w *write) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for i, x := range g.waiting {
@@ -91,45 +92,46 @@ func (g *group) take() []*write {
 	return some
 }
 
-// run does the writes and tells each its result. None is cut short by its caller's end, which would undo the others.
+// run performs the writes and sets the result of each. The end of a caller's context cancels none of them, because that
+// would roll back the others.
 func (g *group) run(ctx context.Context, writes []*write) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), groupLimit)
 	defer cancel()
 	defer g.written.Store(true)
 	if len(writes) > 1 {
-		if g.together(ctx, writes) {
+		if g.runTogether(ctx, writes) {
 			return
 		}
 	}
 	for _, w := range writes {
-		w.panic, w.err = g.alone(ctx, w.f)
+		w.panic, w.err = g.runAlone(ctx, w.f)
 		if w.err != nil && ctx.Err() != nil && !errors.Is(w.err, ErrOutcomeUnknown) {
-			// The caller's own context has not ended.
+			// The timeout was the group's own: the caller's context has not ended.
 			w.err = &Error{ErrUnavailable, detailAny, errors.New("no answer in " + groupLimit.String() + ": " + w.err.Error())}
 		}
 		close(w.done)
 	}
 }
 
-func (g *group) alone(ctx context.Context, f func(tx *gorm.DB) error) (panicked any, err error) {
-	for range attempts {
+func (g *group) runAlone(ctx context.Context, f func(tx *gorm.DB) error) (panicked any, err error) {
+	for range maxAttempts {
 		tx := g.db.WithContext(ctx).Begin()
 		if err = tx.Error; err != nil {
 			return nil, err
 		}
-		if panicked, err = guarded(f, tx); err != nil {
+		if panicked, err = recoverPanic(f, tx); err != nil {
 			tx.Rollback()
 		} else {
 			err = g.end(tx)
 		}
-		if !again(err) {
+		if !isSerializationConflict(err) {
 			break
 		}
 	}
 	return panicked, err
 }
 
-// end commits a transaction. Its error is ErrOutcomeUnknown unless it shows that nothing was committed.
+// end commits a transaction. Its error is ErrOutcomeUnknown unless it proves that nothing was committed.
 func (g *group) end(tx *gorm.DB) error {
 	err := g.commit(tx)
 	if err == nil || notCommitted(err) {
@@ -140,7 +142,7 @@ func (g *group) end(tx *gorm.DB) error {
 
 var errPanicked = errors.New("panicked")
 
-func guarded(f func(tx *gorm.DB) error, tx *gorm.DB) (panicked any, err error) {
+func recoverPanic(f func(tx *gorm.DB) error, tx *gorm.DB) (panicked any, err error) {
 	defer func() {
 		if panicked = recover(); panicked != nil {
 			err = errPanicked
@@ -149,53 +151,56 @@ func guarded(f func(tx *gorm.DB) error, tx *gorm.DB) (panicked any, err error) {
 	return nil, f(tx)
 }
 
-// together reports whether the writes have their results; if not, nothing was done and they have to be done one by one.
-func (g *group) together(ctx context.Context, writes []*write) bool {
+// runTogether performs the writes in one transaction and reports whether they have their results. If it returns false,
+// nothing was changed, and the writes have to be performed one by one.
+func (g *group) runTogether(ctx context.Context, writes []*write) bool {
 	tx := g.db.WithContext(ctx).Begin()
 	if tx.Error != nil {
-		return answer(writes, tx.Error)
+		return finish(writes, tx.Error)
 	}
 	for _, some := range batches(writes) {
-		if !saved(tx, some) {
+		if !runBatch(tx, some) {
 			tx.Rollback()
 			return false
 		}
 	}
-	return answer(writes, g.end(tx))
+	return finish(writes, g.end(tx))
 }
 
-// saved does the writes of a batch as one, and one by one if that fails. It reports whether the transaction can go on.
-func saved(tx *gorm.DB, some []*write) bool {
+// runBatch performs the writes of a batch together and, if that fails, one by one. It reports whether the transaction
+// is still usable.
+func runBatch(tx *gorm.DB, some []*write) bool {
 	if len(some) > 1 {
-		panicked, err, ok := step(tx, func(tx *gorm.DB) error { return some[0].batch.all(tx, some) })
+		panicked, err, ok := withSavepoint(tx, func(tx *gorm.DB) error { return some[0].batch.all(tx, some) })
 		if !ok || panicked == nil && err == nil {
 			return ok
 		}
 	}
 	for _, w := range some {
 		var ok bool
-		if w.panic, w.err, ok = step(tx, w.f); !ok {
+		if w.panic, w.err, ok = withSavepoint(tx, w.f); !ok {
 			return false
 		}
 	}
 	return true
 }
 
-// step does something with a savepoint to which it goes back if that fails.
-func step(tx *gorm.DB, f func(tx *gorm.DB) error) (panicked any, err error, ok bool) {
+// withSavepoint runs f behind a savepoint and rolls back to it if f fails. The last result reports whether the
+// transaction is still usable.
+func withSavepoint(tx *gorm.DB, f func(tx *gorm.DB) error) (panicked any, err error, ok bool) {
 	if _, err := Exec(tx, "SAVEPOINT w"); err != nil {
 		return nil, err, false
 	}
 	end := "RELEASE SAVEPOINT w"
-	if panicked, err = guarded(f, tx); err != nil {
+	if panicked, err = recoverPanic(f, tx); err != nil {
 		end = "ROLLBACK TO SAVEPOINT w"
 	}
 	_, failed := Exec(tx, end)
-	return panicked, err, failed == nil && !again(err)
+	return panicked, err, failed == nil && !isSerializationConflict(err)
 }
 
-// answer gives the writes that were right so far the result of all.
-func answer(writes []*write, err error) bool {
+// finish gives the writes that have not failed the result of the commit. It always returns true.
+func finish(writes []*write, err error) bool {
 	for _, w := range writes {
 		if w.err == nil {
 			w.err = err

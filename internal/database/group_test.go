@@ -13,7 +13,7 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// each is databasetest.Each, which cannot be used from within the package.
+// each is databasetest.Each, which cannot be imported from within the package.
 func each(t *testing.T, f func(t *testing.T, db *DB)) {
 	for name, dsn := range map[string]func() string{
 		"sqlite":   func() string { return "sqlite:" + t.TempDir() + "/x.db" },
@@ -48,7 +48,7 @@ func tokens(t *testing.T, db *DB) (out []string) {
 	return out
 }
 
-// together starts writers that find n of them waiting when the first may begin.
+// together starts writers, and lets the first begin only when n of them wait.
 func together(t *testing.T, db *DB, n int, start func()) {
 	t.Helper()
 	db.group.turn <- struct{}{}
@@ -63,7 +63,7 @@ func together(t *testing.T, db *DB, n int, start func()) {
 		}
 		time.Sleep(time.Millisecond)
 	}
-	t.Fatalf("the %d writers did not come", n)
+	t.Fatalf("the %d writers did not wait in time", n)
 }
 
 func TestWritersShareATransaction(t *testing.T) {
@@ -101,18 +101,18 @@ func TestWritersShareATransaction(t *testing.T) {
 			ended, cancel := context.WithCancel(t.Context())
 			cancel()
 			if err := db.Write(ended, func(tx *gorm.DB) error { return insert(tx, "canceled") }); !errors.Is(err, context.Canceled) {
-				t.Errorf("who leaves before it was begun is told so, got %v", err)
+				t.Errorf("a write canceled before it began: got %v, want context.Canceled", err)
 			}
 		})
 		wg.Wait()
 		if results["a"] != nil || results["b"] != nil {
-			t.Errorf("what is right is done: %v, %v", results["a"], results["b"])
+			t.Errorf("writes without an error got %v, %v, want nil", results["a"], results["b"])
 		}
 		if !errors.Is(results["own"], own) || !errors.Is(results["sql"], ErrConflict) || results["panic"] == nil || results["panic"].Error() != "panic: boom" {
-			t.Errorf("each gets its own result: %v", results)
+			t.Errorf("failed writes did not get their own results: %v", results)
 		}
 		if got := fmt.Sprint(tokens(t, db)); got != "[a b]" {
-			t.Errorf("what is wrong is undone, and only that: got %s", got)
+			t.Errorf("got rows %s, want only those of the successful writes, [a b]", got)
 		}
 		if len(seen) != 1 {
 			t.Errorf("they ran in %d transactions, want 1", len(seen))
@@ -120,7 +120,7 @@ func TestWritersShareATransaction(t *testing.T) {
 	})
 }
 
-func TestABrokenTransactionIsDoneOneByOne(t *testing.T) {
+func TestWritesOfABrokenTransactionAreRetriedAlone(t *testing.T) {
 	each(t, func(t *testing.T, db *DB) {
 		var wg sync.WaitGroup
 		together(t, db, 3, func() {
@@ -132,12 +132,12 @@ func TestABrokenTransactionIsDoneOneByOne(t *testing.T) {
 				})
 			}
 			wg.Go(func() {
-				_ = db.Write(t.Context(), func(tx *gorm.DB) error { return tx.Exec("ROLLBACK").Error }) // whatever it is told
+				_ = db.Write(t.Context(), func(tx *gorm.DB) error { return tx.Exec("ROLLBACK").Error }) // The result does not matter.
 			})
 		})
 		wg.Wait()
 		if got := fmt.Sprint(tokens(t, db)); got != "[a b]" {
-			t.Errorf("the others are done nevertheless: got %s", got)
+			t.Errorf("got rows %s, want those of the other writes, [a b]", got)
 		}
 	})
 }

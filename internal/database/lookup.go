@@ -8,37 +8,38 @@ import (
 	"time"
 )
 
-// Lookup answers callers who ask for something at the same time by one call, of one statement. What a caller gets was read
-// after he asked, so he sees everything that was there before.
+// Lookup combines reads by key that callers request at the same time into one query. A caller's result was read after
+// the caller asked, so it contains everything that was committed before.
 type Lookup[K comparable, V any] struct {
 	read func(ctx context.Context, keys []K) (map[K]V, error)
 	turn sync.Mutex
 	mu   sync.Mutex
-	next *lookup[K, V] // not begun; nil: nobody has asked
+	next *lookup[K, V] // the call that has not begun; nil if no caller waits
 }
 
 type lookup[K comparable, V any] struct {
 	keys  map[K]struct{}
-	done  chan struct{} // closed when the rest is set
+	done  chan struct{} // closed when found and err are set
 	found map[K]V
 	err   error
 }
 
-// lookupLimit ends what a database does not answer any more. Who comes meanwhile waits as long again at most, which is less than a
-// response may take.
+// lookupLimit is the timeout of a query. A caller that arrives meanwhile waits for at most twice as long, which is less
+// than the timeout of a response.
 const lookupLimit = 10 * time.Second
 
-// NewLookup by read, which is given different keys, one at least, and returns what there is of them.
+// NewLookup returns a Lookup that reads with read, which is given at least one key, each once, and returns the values
+// that exist.
 func NewLookup[K comparable, V any](read func(ctx context.Context, keys []K) (map[K]V, error)) *Lookup[K, V] {
 	return &Lookup[K, V]{read: read}
 }
 
-// Get what there is for a key; false: nothing. Callers share it, so nobody may change it.
+// Get returns the value of a key, and false if there is none. Callers share the value, so it must not be modified.
 func (l *Lookup[K, V]) Get(ctx context.Context, key K) (v V, ok bool, err error) {
 	l.mu.Lock()
 	x, first := l.next, l.next == nil
 	if first {
-		x = &lookup[K, V]{keys: map[K]struct{}{}, done: make(chan struct{}), err: &Error{ErrUnavailable, detailAny, errors.New("what others asked for as well was given up")}}
+		x = &lookup[K, V]{keys: map[K]struct{}{}, done: make(chan struct{}), err: &Error{ErrUnavailable, detailAny, errors.New("the query that this caller joined was aborted")}}
 		l.next = x
 	}
 	x.keys[key] = struct{}{}
@@ -55,12 +56,13 @@ func (l *Lookup[K, V]) Get(ctx context.Context, key K) (v V, ok bool, err error)
 	}
 }
 
-// lead is not cut short by the end of its caller, whom others have joined.
+// lead makes the query. The end of the context of the caller that leads does not cancel it, because other callers have
+// joined.
 func (l *Lookup[K, V]) lead(ctx context.Context, x *lookup[K, V]) {
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	defer close(x.done)
-	runtime.Gosched() // on a busy machine others are about to ask, too
+	runtime.Gosched() // On a busy machine, other callers are about to ask.
 	l.mu.Lock()
 	l.next = nil
 	l.mu.Unlock()

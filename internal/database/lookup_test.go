@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// held is a lookup whose first call, for key 1, has begun and goes on when it is told to. Of keys above 0 there is ten times as much.
+// held is a Lookup whose first call, for key 1, has begun and waits for a signal. The value of a key above 0 is ten
+// times the key.
 type held struct {
 	*Lookup[int, int]
 	t     *testing.T
@@ -40,17 +41,17 @@ func holdLookup(t *testing.T) *held {
 	return h
 }
 
-// ask in the background, and expect what there is.
+// ask requests a key in the background and checks the result.
 func (h *held) ask(ctx context.Context, key int) {
 	h.all.Go(func() {
 		v, ok, err := h.Get(ctx, key)
 		if ctx.Err() == nil && (ok != (key > 0) || ok && v != 10*key || err != nil) {
-			h.t.Errorf("of %d: %d %v %v", key, v, ok, err)
+			h.t.Errorf("Get(%d) = %d, %v, %v", key, v, ok, err)
 		}
 	})
 }
 
-// joined waits until so many different keys are asked for in the call after the one that is under way.
+// joined waits until n different keys are requested in the call after the one in progress.
 func (h *held) joined(n int) {
 	for {
 		h.mu.Lock()
@@ -68,19 +69,20 @@ func (h *held) finish(want ...[]int) {
 	close(h.end)
 	h.all.Wait()
 	if !slices.EqualFunc(h.calls, want, slices.Equal) {
-		h.t.Errorf("calls %v, not %v", h.calls, want)
+		h.t.Errorf("got calls %v, want %v", h.calls, want)
 	}
 }
 
-// TestLookupBeginsAfterItIsAskedFor: whoever comes while a call is under way may not have its result, which may be from before.
-func TestLookupBeginsAfterItIsAskedFor(t *testing.T) {
+// TestLookupReadsAfterTheRequest checks that a caller that arrives during a call does not get its result, which may be
+// older.
+func TestLookupReadsAfterTheRequest(t *testing.T) {
 	h := holdLookup(t)
 	h.ask(t.Context(), 1)
 	h.joined(1)
 	h.finish([]int{1}, []int{1})
 }
 
-func TestLookupGivesEachHisOwn(t *testing.T) {
+func TestLookupReturnsEachKeysValue(t *testing.T) {
 	h := holdLookup(t)
 	for i, k := range []int{2, 3, -1} {
 		h.ask(t.Context(), k)
@@ -89,8 +91,8 @@ func TestLookupGivesEachHisOwn(t *testing.T) {
 	h.finish([]int{1}, []int{-1, 2, 3})
 }
 
-// TestLookupIsNotCutShortByWhoeverLeads: he is gone when it begins, and another one has joined.
-func TestLookupIsNotCutShortByWhoeverLeads(t *testing.T) {
+// TestLookupOutlivesItsLeader cancels the caller that leads a call which another caller has joined.
+func TestLookupOutlivesItsLeader(t *testing.T) {
 	h := holdLookup(t)
 	gone, cancel := context.WithCancel(t.Context())
 	h.ask(gone, 2)
@@ -101,7 +103,7 @@ func TestLookupIsNotCutShortByWhoeverLeads(t *testing.T) {
 	h.finish([]int{1}, []int{2, 3})
 }
 
-func TestLookupTellsErrors(t *testing.T) {
+func TestLookupReturnsErrors(t *testing.T) {
 	broken := errors.New("broken")
 	l := NewLookup(func(context.Context, []int) (map[int]int, error) { return nil, broken })
 	if _, ok, err := l.Get(t.Context(), 1); ok || !errors.Is(err, broken) {
@@ -109,7 +111,7 @@ func TestLookupTellsErrors(t *testing.T) {
 	}
 }
 
-// TestLookupThatPanics must leave nobody waiting.
+// TestLookupThatPanics checks that a panic leaves no caller waiting.
 func TestLookupThatPanics(t *testing.T) {
 	panics := true
 	l := NewLookup(func(context.Context, []int) (map[int]int, error) {
@@ -121,7 +123,7 @@ func TestLookupThatPanics(t *testing.T) {
 	func() {
 		defer func() {
 			if recover() == nil {
-				t.Error("the panic is lost")
+				t.Error("Get did not panic, want the panic of the read function")
 			}
 		}()
 		_, _, _ = l.Get(t.Context(), 1)

@@ -14,13 +14,14 @@ import (
 	"github.com/pressly/goose/v3"
 )
 
-// One list for both databases. A file is called YYYYMMDDhhmm_PACKAGE_what.sql by the time it was written, and is never
-// edited once it is released. It is the SQL that both understand (integers are BIGINT), and these words:
+// migrations holds one list of schema changes for both databases. A file is named YYYYMMDDhhmm_PACKAGE_what.sql after
+// the time at which it was written, and its statements are never changed once it is released. It contains SQL that both
+// databases understand (integers are BIGINT), and these placeholders:
 //
 //	SERIAL_KEY  a column that numbers its rows and is the primary key
-//	NUMBER_KEY  a number that the program gives and that is the primary key
+//	NUMBER_KEY  a number that the program assigns and that is the primary key
 //	BYTES       binary data
-//	-- +sqlite  (or -- +postgres) before a statement, up to its semicolon: it is for this database only
+//	-- +sqlite  (or -- +postgres) before a statement, up to its semicolon: the statement is for this database only
 //
 //go:embed migrations/*.sql
 var migrations embed.FS
@@ -31,7 +32,8 @@ func (db *DB) migrate(ctx context.Context) (err error) {
 		return err
 	}
 	if db.postgres {
-		// Replicas of a new version start together; the others wait here and then find nothing to do.
+		// Replicas of a new version start together. One of them migrates; the others wait for this lock and then find
+		// nothing to do.
 		alone, err := pool.Conn(ctx)
 		if err != nil {
 			return err
@@ -53,16 +55,16 @@ func (db *DB) migrateAlone(ctx context.Context, pool *sql.DB) error {
 	if err != nil {
 		return err
 	}
-	// Branches add migrations side by side; the later number may be the first that a database has seen.
+	// Branches add migrations independently, so a database may see a higher number before a lower one.
 	dialect := goose.DialectSQLite3
 	if db.postgres {
 		dialect = goose.DialectPostgres
 	}
-	p, err := goose.NewProvider(dialect, pool, spoken{dir, db.postgres}, goose.WithAllowOutofOrder(true), goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(fillWords()))
+	p, err := goose.NewProvider(dialect, pool, dialectFS{dir, db.postgres}, goose.WithAllowOutofOrder(true), goose.WithDisableGlobalRegistry(true), goose.WithGoMigrations(fillWords()))
 	if err != nil {
 		return fmt.Errorf("read migrations: %w", err)
 	}
-	if _, err := p.GetDBVersion(ctx); err != nil { // makes goose's table
+	if _, err := p.GetDBVersion(ctx); err != nil { // creates goose's table
 		return fmt.Errorf("read the schema's version: %w", err)
 	}
 	var have []int64
@@ -82,13 +84,13 @@ func (db *DB) migrateAlone(ctx context.Context, pool *sql.DB) error {
 	return nil
 }
 
-// spoken gives the migrations in the words of one database.
-type spoken struct {
+// dialectFS serves the migrations in the SQL dialect of one database.
+type dialectFS struct {
 	fs.FS
 	postgres bool
 }
 
-func (s spoken) Open(name string) (fs.File, error) {
+func (s dialectFS) Open(name string) (fs.File, error) {
 	f, err := s.FS.Open(name)
 	if err != nil || !strings.HasSuffix(name, ".sql") {
 		return f, err
@@ -97,17 +99,17 @@ func (s spoken) Open(name string) (fs.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &file{f, strings.NewReader(speak(string(text), s.postgres))}, nil
+	return &dialectFile{f, strings.NewReader(toDialect(string(text), s.postgres))}, nil
 }
 
-type file struct {
+type dialectFile struct {
 	fs.File
 	text io.Reader
 }
 
-func (f *file) Read(p []byte) (int, error) { return f.text.Read(p) }
+func (f *dialectFile) Read(p []byte) (int, error) { return f.text.Read(p) }
 
-func speak(text string, postgres bool) string {
+func toDialect(text string, postgres bool) string {
 	other := "-- +postgres"
 	words := strings.NewReplacer("SERIAL_KEY", "INTEGER PRIMARY KEY AUTOINCREMENT", "NUMBER_KEY", "INTEGER PRIMARY KEY", "BYTES", "BLOB")
 	if postgres {

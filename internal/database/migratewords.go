@@ -13,10 +13,10 @@ import (
 	"github.com/acp-io/acp/internal/tokenize"
 )
 
-// wordsVersion comes after the table of the words, by 202611210755_approval_words.sql.
+// wordsVersion is the version of the migration that follows 202611210755_approval_words.sql, which creates the table.
 const wordsVersion = 202611210756
 
-// fillWords splits the texts of the tickets that are there, which SQL cannot.
+// fillWords returns the migration that splits the texts of the existing tickets into search words, which SQL cannot do.
 func fillWords() *goose.Migration {
 	return goose.NewGoMigration(wordsVersion, &goose.GoFunc{RunTx: func(ctx context.Context, tx *sql.Tx) error {
 		for after := int64(0); ; {
@@ -35,7 +35,7 @@ func fillWords() *goose.Migration {
 	}}, nil)
 }
 
-// ticketTexts are those of the next tickets, by their number; last is the last of them.
+// ticketTexts returns the texts of the next tickets by ticket number, and the last of these numbers.
 func ticketTexts(ctx context.Context, tx *sql.Tx, after int64) (texts map[int64][]string, last int64, err error) {
 	rows, err := tx.QueryContext(ctx, `SELECT t.number, t.reason, t.requester, COALESCE(i.application, ''), COALESCE(i.resource, '')
  FROM (SELECT number, reason, requester FROM tickets WHERE number > $1 ORDER BY number LIMIT $2) AS t LEFT JOIN items i ON i.ticket = t.number`, after, insertAtOnce)
@@ -70,7 +70,7 @@ func addWords(ctx context.Context, tx *sql.Tx, texts map[int64][]string) error {
 			if i > 0 {
 				insert.WriteString(", ")
 			}
-			fmt.Fprintf(&insert, "($%d, $%d)", 2*i+1, 2*i+2) // which both databases read
+			fmt.Fprintf(&insert, "($%d, $%d)", 2*i+1, 2*i+2) // Both databases accept these placeholders.
 		}
 		if _, err := tx.ExecContext(ctx, insert.String(), slices.Concat(some...)...); err != nil {
 			return err

@@ -22,7 +22,7 @@ func isPostgres(dsn string) bool {
 	return strings.HasPrefix(dsn, "postgres://") || strings.HasPrefix(dsn, "postgresql://")
 }
 
-// postgresConfig never shows what it could not parse, because that may hold a password.
+// postgresConfig parses a DSN. Its error never contains the DSN, which may hold a password.
 func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	c, err := pgx.ParseConfig(dsn)
 	if err != nil {
@@ -32,17 +32,18 @@ func postgresConfig(dsn string) (*pgx.ConnConfig, error) {
 	return c, nil
 }
 
-// connectPostgres asks again for each connection, if there is somebody to ask: the password may be another one by then.
-func connectPostgres(dsn string, again func() (string, error)) (*DB, error) {
+// connectPostgres opens a connection pool. If refresh is not nil, it is called before each new connection, because the
+// password may have changed.
+func connectPostgres(dsn string, refresh func() (string, error)) (*DB, error) {
 	c, err := postgresConfig(dsn)
 	if err != nil {
 		return nil, err
 	}
 	pool := stdlib.OpenDB(*c, stdlib.OptionBeforeConnect(func(_ context.Context, c *pgx.ConnConfig) error {
-		if again == nil {
+		if refresh == nil {
 			return nil
 		}
-		dsn, err := again()
+		dsn, err := refresh()
 		if err != nil {
 			return err
 		}
@@ -57,11 +58,11 @@ func connectPostgres(dsn string, again func() (string, error)) (*DB, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("database %s cannot be used: %w", Name(dsn), err), pool.Close())
 	}
-	// Several queries of one read have to see the same instant.
+	// All queries of one read see the same instant.
 	return &DB{w: g, postgres: true, readOnly: &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead}}, nil
 }
 
-// Name of a database for messages: no user, no password.
+// Name returns the name of a database for messages, without user and password.
 func Name(dsn string) string {
 	if !isPostgres(dsn) {
 		return strings.TrimPrefix(dsn, "sqlite:")

@@ -12,10 +12,10 @@ import (
 	"gorm.io/gorm"
 )
 
-// Rows calls each for every row of a query, without gorm's builder and its reflection: for the few queries that each call
-// of the portal makes. Values are written as ?, which is nothing else in the query.
+// Rows calls each for every row of a query, without gorm's query builder and its reflection. It is for the few queries
+// that every call of the portal makes. A ? stands for a value, and must not occur in the query otherwise.
 func Rows(tx *gorm.DB, each func(rows *sql.Rows) error, query string, args ...any) (err error) {
-	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, spell(tx, query), args...)
+	rows, err := tx.Statement.ConnPool.QueryContext(tx.Statement.Context, withPlaceholders(tx, query), args...)
 	if err != nil {
 		return fmt.Errorf("query: %w", err)
 	}
@@ -28,20 +28,20 @@ func Rows(tx *gorm.DB, each func(rows *sql.Rows) error, query string, args ...an
 	return rows.Err()
 }
 
-// Exec is Rows for a statement without a result; it returns how many rows it has changed.
+// Exec executes a statement in the form of Rows, and returns the number of changed rows.
 func Exec(tx *gorm.DB, statement string, args ...any) (int64, error) {
-	res, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, spell(tx, statement), args...)
+	res, err := tx.Statement.ConnPool.ExecContext(tx.Statement.Context, withPlaceholders(tx, statement), args...)
 	if err != nil {
 		return 0, fmt.Errorf("execute: %w", err)
 	}
 	return res.RowsAffected()
 }
 
-// insertAtOnce keeps the number of a statement's values below what databases accept.
+// insertAtOnce is the number of rows in one INSERT, so that the number of values stays below the databases' limits.
 const insertAtOnce = 500
 
-// Insert adds rows to a table, "TABLE (COLUMN, ...)"; the statement may go on behind the values. It returns how many it
-// has added.
+// Insert adds rows to a table, which is given as "TABLE (COLUMN, ...)"; rest is SQL that follows the values. It returns
+// the number of added rows.
 func Insert(tx *gorm.DB, into, rest string, rows [][]any) (n int64, err error) {
 	for some := range slices.Chunk(rows, insertAtOnce) {
 		table, args := Table(tx, some)
@@ -54,13 +54,13 @@ func Insert(tx *gorm.DB, into, rest string, rows [][]any) (n int64, err error) {
 	return n, nil
 }
 
-// Marks are the places of n values, at least one.
-func Marks(n int) string { return "?" + strings.Repeat(", ?", n-1) }
+// Placeholders returns the placeholders of n values, at least one.
+func Placeholders(n int) string { return "?" + strings.Repeat(", ?", n-1) }
 
-var numbered sync.Map // query to query
+var numbered sync.Map // from queries with ? to queries with numbers
 
-// spell writes values as the database wants them.
-func spell(tx *gorm.DB, query string) string {
+// withPlaceholders returns a query with the placeholders that the database uses.
+func withPlaceholders(tx *gorm.DB, query string) string {
 	if tx.Name() != postgresName {
 		return query
 	}

@@ -17,23 +17,25 @@ import (
 
 const (
 	sqliteReaders = 4
-	// sqliteCache of each connection, in KiB (which SQLite writes as a negative number). Its own 2 MiB do not hold the
-	// inner pages of the indexes of 100,000 tickets, so that each list asks the system for them again.
+	// sqliteCache is the page cache of each connection in KiB (SQLite writes KiB as a negative number). SQLite's
+	// default of 2 MiB does not hold the inner pages of the indexes of 100,000 tickets, so that each list would read
+	// them from the operating system again.
 	sqliteCache = "cache_size(-16384)"
-	// sqliteTemp: each write of a group has a savepoint, whose undoing SQLite would else keep in a file.
+	// sqliteTemp keeps temporary data in memory. Otherwise SQLite keeps the undo data of savepoints, of which each
+	// write of a group has one, in a file.
 	sqliteTemp = "temp_store(memory)"
-	// sqliteLog is how many pages (of 4 KiB) its log may have before SQLite itself carries them into the database, within the commit
-	// that made it so long. By then most of that is done beside the writers; but the log begins anew only when all of it is carried
-	// and nobody reads it.
+	// sqliteLog is the number of pages (of 4 KiB) of the write-ahead log from which SQLite itself runs a checkpoint, as
+	// a part of the commit that exceeds it. The checkpointer has usually copied most pages by then; but the log
+	// restarts only when all pages are copied and no reader uses it.
 	sqliteLog = "wal_autocheckpoint(16384)"
-	// checkpointEvery is how often what does so beside them looks whether anything was written.
+	// checkpointEvery is the interval at which the checkpointer checks whether anything was written.
 	checkpointEvery = time.Second
 )
 
-// connectSQLite: SQLite has one writer at a time, so writes go through one connection, which begins its transactions
-// as a writer; reads have connections of their own that cannot write.
+// connectSQLite opens a SQLite database. SQLite has one writer at a time, so writes use one connection, which begins
+// its transactions as a writer; reads use connections of their own, which cannot write.
 func connectSQLite(path string) (*DB, error) {
-	if err := usable(path); err != nil {
+	if err := checkSQLitePath(path); err != nil {
 		return nil, err
 	}
 	w, err := openSQLite(path, url.Values{"_txlock": {"immediate"}, "_pragma": {
@@ -43,14 +45,15 @@ func connectSQLite(path string) (*DB, error) {
 	}
 	return &DB{w: w, readOnly: &sql.TxOptions{ReadOnly: true}, openReaders: func() (*gorm.DB, error) {
 		return openSQLite(path, url.Values{"_pragma": {"busy_timeout(5000)", "query_only(1)", sqliteCache, sqliteTemp}}, sqliteReaders)
-	}, openCarrier: func() (*gorm.DB, error) {
+	}, openCheckpointer: func() (*gorm.DB, error) {
 		return openSQLite(path, url.Values{"_pragma": {"synchronous(FULL)"}}, 1)
 	}}, nil
 }
 
-// carry brings what the log holds into the database until the context ends: whoever commits need not wait for that. It waits for
-// nobody: what readers or writers need, or what cannot be written now, stays in the log, where it is safe, and is tried again.
-func (db *DB) carry(ctx context.Context, carrier *gorm.DB) {
+// runCheckpoints copies the write-ahead log into the database file until the context ends, so that commits need not do
+// it. It never waits for readers or writers: pages that they need, or that cannot be written now, stay safely in the
+// log and are copied by a later checkpoint.
+func (db *DB) runCheckpoints(ctx context.Context, carrier *gorm.DB) {
 	look := time.NewTicker(checkpointEvery)
 	defer look.Stop()
 	for {
@@ -74,8 +77,9 @@ func openSQLite(path string, opts url.Values, conns int) (*gorm.DB, error) {
 	return openGorm(sqlite.Open("file:"+(&url.URL{Path: path}).EscapedPath()+"?"+opts.Encode()), conns)
 }
 
-// usable finds out before SQLite does, because its own words ("unable to open database file") help nobody.
-func usable(path string) error {
+// checkSQLitePath checks that a file can be created and written, because SQLite's own message ("unable to open database
+// file") does not say what to do.
+func checkSQLitePath(path string) error {
 	dir := filepath.Dir(path)
 	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
 		return fmt.Errorf("database %s: its folder does not exist: create %s or change --database", path, dir)

@@ -12,8 +12,8 @@ import (
 	"github.com/acp-io/acp/internal/database"
 )
 
-// TestTheLogIsCarriedBesideTheWriters: SQLite itself does so only from 64 MiB on, which this does not write.
-func TestTheLogIsCarriedBesideTheWriters(t *testing.T) {
+// TestCheckpointsRunBesideWriters writes less than the 64 MiB from which SQLite itself runs a checkpoint.
+func TestCheckpointsRunBesideWriters(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "acp.db")
 	db, err := database.Open(t.Context(), "sqlite:"+file)
 	if err != nil {
@@ -42,6 +42,6 @@ func TestTheLogIsCarriedBesideTheWriters(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := size(file + "-wal"); n >= 0 {
-		t.Errorf("a log of %d bytes is left: somebody still has the database open", n)
+		t.Errorf("a log of %d bytes is left: a connection is still open", n)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"gorm.io/gorm"
 )
 
-// Table writes rows, at least one, as a table that a statement can insert, join or look into, with its values. For
-// PostgreSQL that is one array for each column, so that the statement is the same for any number of rows: it is parsed
-// and planned once. A column has whole numbers, texts or truth values; a text may be a pointer, nil for NULL.
+// Table returns rows, at least one, as a table expression that a statement can insert, join or search, with its values.
+// For PostgreSQL the values are one array per column, so that the statement is the same for any number of rows, and is
+// parsed and planned once. A column has integers, strings or booleans; a string may be a pointer, nil for NULL.
 func Table(tx *gorm.DB, rows [][]any) (table string, args []any) {
 	width := len(rows[0])
 	if tx.Name() != postgresName {
-		row := "(" + Marks(width) + ")"
+		row := "(" + Placeholders(width) + ")"
 		return "VALUES " + row + strings.Repeat(", "+row, len(rows)-1), slices.Concat(rows...)
 	}
 	names, arrays := make([]string, width), make([]string, width)
@@ -27,7 +27,7 @@ func Table(tx *gorm.DB, rows [][]any) (table string, args []any) {
 	return "SELECT " + all + " FROM unnest(" + strings.Join(arrays, ", ") + ") WITH ORDINALITY AS u (" + all + ", nth) ORDER BY nth", args
 }
 
-// arrayOf is a column with its type.
+// arrayOf returns the SQL array type of a column and its values.
 func arrayOf(rows [][]any, i int) (string, any) {
 	switch reflect.TypeOf(rows[0][i]).Kind() {
 	case reflect.Int, reflect.Int64:

@@ -15,8 +15,8 @@ func TestClockIsNotBehindTheHost(t *testing.T) {
 	host := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	for name, tc := range map[string]struct {
 		reason string
-		// own is how far the program's clock is ahead at each answer, passed how much later than the one before it arrives,
-		// under how long it was on its way.
+		// At each response, own is how far the program's clock is ahead, passed is the time since the response before,
+		// and under is how long the response took.
 		own, passed, under []time.Duration
 		want               []time.Duration
 		told               []string
@@ -34,7 +34,7 @@ func TestClockIsNotBehindTheHost(t *testing.T) {
 			at := host
 			var told []string
 			own := testclock.NewFakeClock(at)
-			c := &Clock{WithTicker: own, Told: func(behind time.Duration) { told = append(told, behind.String()) }}
+			c := &Clock{WithTicker: own, OnChange: func(behind time.Duration) { told = append(told, behind.String()) }}
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Date", at.Format(http.TimeFormat))
 			}))

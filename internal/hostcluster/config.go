@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// Config reads the kubeconfig file of the host cluster; empty: the service account of the pod that the program runs in.
-// The errors name the flag --kubeconfig, which every program calls it by.
+// Config reads a kubeconfig file of the host cluster; if the name is empty, it uses the service account of the pod in
+// which the program runs. Errors name the flag --kubeconfig, which every program has.
 func Config(kubeconfig string) (*rest.Config, error) {
 	if kubeconfig != "" {
 		c, err := clientcmd.BuildConfigFromFlags("", kubeconfig)

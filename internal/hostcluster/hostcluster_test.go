@@ -17,7 +17,7 @@ import (
 )
 
 func TestKindsAreThoseOfTheCRDs(t *testing.T) {
-	for _, k := range WithMembers() {
+	for _, k := range AllKinds() {
 		data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "crds", "acp.io_"+k.Plural+".yaml"))
 		if err != nil {
 			t.Errorf("%s: %v", k.Name, err)
@@ -47,10 +47,10 @@ func TestUnserved(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(tc.code)
-				_, _ = w.Write([]byte(tc.body)) // a client that is gone fails the test by itself
+				_, _ = w.Write([]byte(tc.body)) // If the client is gone, the test fails anyway.
 			}))
 			defer server.Close()
-			missing, err := Unserved(t.Context(), &rest.Config{Host: server.URL}, WithApprovals())
+			missing, err := Unserved(t.Context(), &rest.Config{Host: server.URL}, KindsWithApprovals())
 			var names []string
 			for _, k := range missing {
 				names = append(names, k.Name)
@@ -62,7 +62,7 @@ func TestUnserved(t *testing.T) {
 	}
 }
 
-func TestDecides(t *testing.T) {
+func TestAffectsDecisions(t *testing.T) {
 	object := func(uid types.UID, generation int64, version string) *v1alpha1.ResourceClass {
 		return &v1alpha1.ResourceClass{ObjectMeta: metav1.ObjectMeta{UID: uid, Generation: generation, ResourceVersion: version}}
 	}
@@ -76,7 +76,7 @@ func TestDecides(t *testing.T) {
 		"another": {"a new object of the same name begins at generation 1 again", object("a", 1, "1"), object("b", 1, "2"), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Decides(tc.before, tc.after); got != tc.want {
+			if got := AffectsDecisions(tc.before, tc.after); got != tc.want {
 				t.Errorf("%s: got %t", tc.reason, got)
 			}
 		})
@@ -84,12 +84,12 @@ func TestDecides(t *testing.T) {
 	report := func(d v1alpha1.MemberDataplane) *v1alpha1.MemberCluster {
 		return &v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Dataplane: &d}}
 	}
-	if was := report(v1alpha1.MemberDataplane{PolicyMapEntries: 512}); Decides(was, report(v1alpha1.MemberDataplane{PolicyMapEntries: 512})) || !Decides(was, report(v1alpha1.MemberDataplane{PolicyMapEntries: 1024})) {
+	if was := report(v1alpha1.MemberDataplane{PolicyMapEntries: 512}); AffectsDecisions(was, report(v1alpha1.MemberDataplane{PolicyMapEntries: 512})) || !AffectsDecisions(was, report(v1alpha1.MemberDataplane{PolicyMapEntries: 1024})) {
 		t.Error("what is reported of a member's dataplane decides what fits, and nothing else of its status does")
 	}
 }
 
-func TestDecidesAboutMembers(t *testing.T) {
+func TestAffectsDecisionsAboutMembers(t *testing.T) {
 	with := func(findings ...v1alpha1.MemberFinding) *v1alpha1.MemberCluster {
 		return &v1alpha1.MemberCluster{Status: v1alpha1.MemberClusterStatus{State: v1alpha1.MemberClusterReady, Findings: findings}}
 	}
@@ -105,7 +105,7 @@ func TestDecidesAboutMembers(t *testing.T) {
 		"mended":        {"and then they are again", with(none), with(), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := Decides(tc.before, tc.after); got != tc.want {
+			if got := AffectsDecisions(tc.before, tc.after); got != tc.want {
 				t.Errorf("%s: got %t", tc.reason, got)
 			}
 		})

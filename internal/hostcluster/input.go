@@ -12,8 +12,9 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Input lists what a policy snapshot is made of from a cache of the Kinds and MemberCluster, without copying: a snapshot
-// changes nothing of its input, and the caller must not either. The members are those that the adapter reports on.
+// Input lists the objects that a policy snapshot is made from, out of a cache of the DecisionKinds. It does not copy
+// them: a snapshot changes nothing in its input, and the caller must not either. The members are those that have a
+// MemberCluster.
 func Input(ctx context.Context, cache client.Reader) (policy.Input, error) {
 	var policies v1alpha1.AccessControlPolicyList
 	var resources v1alpha1.ProtectedResourceList
@@ -40,10 +41,11 @@ func pointers[T any](items []T) []*T {
 	return out
 }
 
-// Decides tells whether an update may alter a decision: statuses and metadata, which change often, do not, but for the labels
-// of a member, by which classes are placed, what is reported of its dataplane, and whether it gets rules about requests. An object that
-// was deleted and created again may come as one update; then generations begin anew and only the UID tells.
-func Decides(before, after client.Object) bool {
+// AffectsDecisions reports whether an update may alter a decision. Changes of status and metadata, which are frequent,
+// do not, except the labels of a member, which placements select, what is reported of its dataplane, and whether it gets rules about requests. An object
+// that was deleted and created again may arrive as one update; then its generation begins anew, and only the UID shows
+// the change.
+func AffectsDecisions(before, after client.Object) bool {
 	if was, ok := before.(*v1alpha1.MemberCluster); ok {
 		is, ok := after.(*v1alpha1.MemberCluster)
 		return !ok || was.UID != is.UID || !maps.Equal(was.Status.Labels, is.Status.Labels) || (was.Status.State == "") != (is.Status.State == "") ||

@@ -14,13 +14,13 @@ import (
 
 // Kind is one of ACP's kinds.
 type Kind struct {
-	// Name is the kind, for example ResourceClass, and Plural its resource, which also names the CRD's file.
+	// Name is the kind, for example ResourceClass. Plural is its resource, which also names the file of the CRD.
 	Name, Plural string
-	// Object is an empty one; nobody may change it.
+	// Object is an empty object of the kind. It must not be modified.
 	Object client.Object
 }
 
-// Kinds are those that decide about access. ApprovalPolicy is not among them: it decides about tickets.
+// Kinds returns the kinds that decide about access. ApprovalPolicy is not among them, because it decides about tickets.
 func Kinds() []Kind {
 	return []Kind{
 		{"AccessControlPolicy", "accesscontrolpolicies", &v1alpha1.AccessControlPolicy{}},
@@ -31,23 +31,24 @@ func Kinds() []Kind {
 	}
 }
 
-// ForDecisions are the Kinds and MemberCluster, which says where classes are placed: what Input lists.
-func ForDecisions() []Kind {
+// DecisionKinds returns the Kinds and MemberCluster, which placements select: the kinds that Input lists.
+func DecisionKinds() []Kind {
 	return append(Kinds(), Kind{"MemberCluster", "memberclusters", &v1alpha1.MemberCluster{}})
 }
 
-// WithApprovals are the Kinds and ApprovalPolicy, for who judges approval policies or follows them.
-func WithApprovals() []Kind {
+// KindsWithApprovals returns the Kinds and ApprovalPolicy.
+func KindsWithApprovals() []Kind {
 	return append(Kinds(), Kind{"ApprovalPolicy", "approvalpolicies", &v1alpha1.ApprovalPolicy{}})
 }
 
-// WithMembers are WithApprovals and MemberCluster, for who tells how the members stand or follows them.
-func WithMembers() []Kind {
-	return append(WithApprovals(), Kind{"MemberCluster", "memberclusters", &v1alpha1.MemberCluster{}})
+// AllKinds returns the Kinds, ApprovalPolicy and MemberCluster.
+func AllKinds() []Kind {
+	return append(KindsWithApprovals(), Kind{"MemberCluster", "memberclusters", &v1alpha1.MemberCluster{}})
 }
 
-// Unserved returns those of the kinds that the host cluster does not serve. Programs ask before they watch, because informers
-// only wait for a missing kind in silence. An error is the API server's, wrapped: it cannot be asked now.
+// Unserved returns those of the kinds that the host cluster does not serve. Programs check this before they start
+// watches, because informers wait silently for a missing kind. It returns an error if the API server cannot be asked
+// now.
 func Unserved(ctx context.Context, config *rest.Config, kinds []Kind) ([]Kind, error) {
 	d, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {

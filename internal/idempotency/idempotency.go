@@ -1,6 +1,6 @@
-// Package idempotency owns what makes a call that is sent twice happen once: the claim of a person's key before the call
-// runs, and the answer that the second one gets. It is for calls whose own store has no place for the key, and whose
-// answers hold no secret. It knows no HTTP and no SQL.
+// Package idempotency makes a call that is sent twice take effect once. A person's key is claimed before the call runs,
+// and a repeated call with the same key is given the stored answer. It is for calls whose own store has no column for
+// the key and whose answers contain no secret. It depends on neither HTTP nor SQL.
 package idempotency
 
 import (
@@ -10,42 +10,45 @@ import (
 )
 
 const (
-	// Remembered is how long an answer is given again.
-	Remembered = 24 * time.Hour
-	// UnderWay is how long a call may take; after that its claim is that of a program that died.
-	UnderWay = time.Minute
-	// MaxAnswer is the largest answer that is kept.
+	// AnswerRetention is how long a stored answer is returned to repeated calls.
+	AnswerRetention = 24 * time.Hour
+	// CallTimeout is how long a call may take. An older claim without an answer counts as abandoned by a program that
+	// crashed.
+	CallTimeout = time.Minute
+	// MaxAnswer is the largest answer that is stored, in bytes.
 	MaxAnswer = 1 << 20
 )
 
 var (
-	// ErrUnderWay means that the first call has not ended yet.
-	ErrUnderWay = errors.New("a call with this key is under way")
-	// ErrOther means that the key belongs to another call of the person.
-	ErrOther = errors.New("the key belongs to another call")
+	// ErrInProgress reports that the first call with the key has not ended yet.
+	ErrInProgress = errors.New("a call with this key is under way")
+	// ErrKeyReused reports that the person has used the key for a different call.
+	ErrKeyReused = errors.New("the key belongs to another call")
 )
 
-// Call is one call of a person. Digest is of all that it says.
+// Call identifies one call of a person. Digest is a hash of the whole request, so that a key that is reused for another
+// request is recognised.
 type Call struct {
 	Person, Key, Digest string
 	At                  time.Time
 }
 
-// Answer that a call was given.
+// Answer is the response to a completed call.
 type Answer struct {
-	Status int
-	Kind   string // media type
-	Body   []byte
+	Status    int
+	MediaType string // the media type of Body
+	Body      []byte
 }
 
-// Store keeps claims and answers.
+// Store persists claims and answers.
 type Store interface {
-	// Begin claims the key for a call. An answer says that the call was made; ErrUnderWay, ErrOther.
+	// Begin claims the key for a call. It returns the stored answer if the call was already made, nil if the caller has
+	// to make it, ErrInProgress while another caller makes it, and ErrKeyReused if the key belongs to another call.
 	Begin(ctx context.Context, c Call) (*Answer, error)
-	// Finish keeps the answer of a call that Begin let go.
+	// Finish stores the answer of a call for which Begin returned nil.
 	Finish(ctx context.Context, c Call, a Answer) error
-	// Drop the claim of a call that changed nothing, so that it can be tried again.
-	Drop(ctx context.Context, c Call) error
-	// Prune forgets what was claimed before an instant.
+	// Release removes the claim of a call that changed nothing, so that the call can be repeated.
+	Release(ctx context.Context, c Call) error
+	// Prune deletes the claims that were made before an instant, with their answers.
 	Prune(ctx context.Context, before time.Time) error
 }

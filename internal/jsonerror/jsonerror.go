@@ -1,4 +1,4 @@
-// Package jsonerror puts the errors of JSON decoders into words for people, without the type names of the program.
+// Package jsonerror describes the errors of JSON decoders to users, without the names of Go types.
 package jsonerror
 
 import (
@@ -10,21 +10,21 @@ import (
 	"strings"
 )
 
-// typeError is how sigs.k8s.io/json and sigs.k8s.io/yaml print an UnmarshalTypeError that they do not wrap.
+// typeError matches the text of an UnmarshalTypeError that sigs.k8s.io/json and sigs.k8s.io/yaml do not wrap.
 var typeError = regexp.MustCompile(`(?:error unmarshaling JSON: |while decoding JSON: |json: )*cannot unmarshal (\S+(?: \S+)??) into Go (?:struct field (?:[^\s.]+\.)?(\S+)|value) of type (\S+)`)
 
-// Describe returns the text of an error of encoding/json, sigs.k8s.io/json or sigs.k8s.io/yaml.
+// Describe returns a description of an error of encoding/json, sigs.k8s.io/json or sigs.k8s.io/yaml.
 func Describe(err error) string {
 	var wrong *json.UnmarshalTypeError
 	if errors.As(err, &wrong) {
-		return mismatch(wrong.Field, wrong.Value, kindOf(wrong.Type))
+		return describeMismatch(wrong.Field, wrong.Value, kindOf(wrong.Type))
 	}
 	text := err.Error()
 	if strings.Contains(text, "after top-level value") {
 		return "there is more than one JSON value"
 	}
 	if m := typeError.FindStringSubmatch(text); m != nil {
-		return strings.Replace(text, m[0], mismatch(m[2], m[1], named(m[3])), 1)
+		return strings.Replace(text, m[0], describeMismatch(m[2], m[1], kindOfName(m[3])), 1)
 	}
 	for _, prefix := range []string{"error unmarshaling JSON: ", "error converting YAML to JSON: ", "while decoding JSON: ", "json: "} {
 		text = strings.TrimPrefix(text, prefix)
@@ -32,7 +32,7 @@ func Describe(err error) string {
 	return text
 }
 
-func mismatch(field, value, want string) string {
+func describeMismatch(field, value, want string) string {
 	if strings.HasPrefix(value, "number ") {
 		value = "the " + value
 	} else {
@@ -82,8 +82,8 @@ func kindOf(t reflect.Type) string {
 	}
 }
 
-// named is kindOf for the name of a type.
-func named(name string) string {
+// kindOfName is kindOf for the name of a type.
+func kindOfName(name string) string {
 	switch {
 	case name == "string":
 		return "a string"

@@ -42,7 +42,7 @@ func TestDescribe(t *testing.T) {
 		for reader, err := range map[string]error{"encoding/json": json.Unmarshal([]byte(text), &outer{}), "sigs.k8s.io/json": kjson.UnmarshalCaseSensitivePreserveInts([]byte(text), &outer{}),
 			"sigs.k8s.io/yaml": yaml.UnmarshalStrict([]byte(text), &outer{})} {
 			if err == nil && reader == "sigs.k8s.io/yaml" {
-				continue // it reads a number as a string where one is wanted
+				continue // It accepts a number where a string is expected.
 			}
 			got := Describe(err)
 			if strings.Contains(got, "Go ") || strings.Contains(got, "outer") || strings.Contains(got, "uint") || strings.Contains(got, "unmarshal") || !strings.Contains(got, "is expected") {

@@ -42,7 +42,7 @@ func (a *api) GetDevice(ctx context.Context, r openapi.GetDeviceRequestObject) (
 	if err := a.budgeted(ginOf(ctx), budgetUserCodes, actor(ctx).ID); err != nil {
 		return nil, err
 	}
-	d, err := a.Credentials.LookAtDevice(plain(ctx), r.Params.UserCode)
+	d, err := a.Credentials.PendingDevice(plain(ctx), r.Params.UserCode)
 	if err != nil {
 		return nil, noDevice(err)
 	}

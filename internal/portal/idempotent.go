@@ -39,10 +39,10 @@ func (s *Server) once(c *gin.Context) {
 	call := idempotency.Call{Person: caller(c).ID, Key: key, Digest: hex.EncodeToString(sum[:]), At: s.Now().Truncate(time.Microsecond)}
 	answer, err := s.Once.Begin(c.Request.Context(), call)
 	switch {
-	case errors.Is(err, idempotency.ErrOther):
+	case errors.Is(err, idempotency.ErrKeyReused):
 		s.fail(c, problemf(http.StatusConflict, "conflict", "The Idempotency-Key belongs to another call of yours: use a new key."))
 		return
-	case errors.Is(err, idempotency.ErrUnderWay):
+	case errors.Is(err, idempotency.ErrInProgress):
 		c.Header("Retry-After", "1")
 		s.fail(c, problemf(http.StatusConflict, "conflict", "A call with this Idempotency-Key is under way: ask again in a second."))
 		return
@@ -50,7 +50,7 @@ func (s *Server) once(c *gin.Context) {
 		s.fail(c, err)
 		return
 	case answer != nil:
-		c.Data(answer.Status, answer.Kind, answer.Body)
+		c.Data(answer.Status, answer.MediaType, answer.Body)
 		c.Abort()
 		return
 	}
@@ -61,9 +61,9 @@ func (s *Server) once(c *gin.Context) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), finishPatience)
 		defer cancel()
 		if finished && w.Status() < http.StatusMultipleChoices && w.copied.Len() <= idempotency.MaxAnswer {
-			err = s.Once.Finish(ctx, call, idempotency.Answer{Status: w.Status(), Kind: w.Header().Get("Content-Type"), Body: w.copied.Bytes()})
+			err = s.Once.Finish(ctx, call, idempotency.Answer{Status: w.Status(), MediaType: w.Header().Get("Content-Type"), Body: w.copied.Bytes()})
 		} else {
-			err = s.Once.Drop(ctx, call)
+			err = s.Once.Release(ctx, call)
 		}
 		if err != nil {
 			s.Log.Warn("what became of a call could not be kept; its key is free in a minute", "error", err)

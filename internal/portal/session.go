@@ -145,7 +145,7 @@ func (s *Server) session(c *gin.Context) {
 	c.Set(keyCaller, &a)
 	if now := s.Now(); now.Sub(time.Unix(s.sessions.GetInt64(ctx, sessTouched), 0)) > touchEvery {
 		s.sessions.Put(ctx, sessTouched, now.Unix())
-		if err := s.storeSession(credential.IfThere(ctx), c); err != nil {
+		if err := s.storeSession(credential.WithUpdateOnly(ctx), c); err != nil {
 			// The session is still good; reading must go on while the store cannot be written.
 			s.Log.Warn("a session could not be extended", "error", err)
 		}

@@ -10,17 +10,17 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// longest is how much of a word is looked at, in characters.
-const longest = 40
+// maxTokenLength is the number of characters of a word that are used.
+const maxTokenLength = 40
 
-// Tokens are the words of texts, each once, in order.
+// Tokens returns the tokens of texts, sorted, each once.
 func Tokens(texts ...string) []string {
 	var out []string
 	for _, t := range texts {
 		for run := range runs(t) {
 			out = append(out, run.words()...)
 			if run.dense {
-				out = append(out, string(run.text[len(run.text)-1:])) // begins no pair, and may be asked for alone
+				out = append(out, string(run.text[len(run.text)-1:])) // The last character begins no pair, and may be searched alone.
 			}
 		}
 	}
@@ -28,7 +28,8 @@ func Tokens(texts ...string) []string {
 	return slices.Compact(out)
 }
 
-// Prefixes are the beginnings of words that a text must have for what somebody typed; none: there is nothing to search by.
+// Prefixes returns the prefixes that the tokens of a text must match to be found by a query. If there are none, the
+// query has nothing to search for.
 func Prefixes(typed string) []string {
 	var out []string
 	for run := range runs(typed) {
@@ -38,7 +39,7 @@ func Prefixes(typed string) []string {
 	return slices.Compact(out)
 }
 
-// Match tells whether words, as Of returns them, have one that begins with each of some beginnings.
+// Match reports whether tokens, as Tokens returns them, contain one for each of the prefixes.
 func Match(in, beginnings []string) bool {
 	return !slices.ContainsFunc(beginnings, func(b string) bool {
 		i, _ := slices.BinarySearch(in, b)
@@ -46,10 +47,10 @@ func Match(in, beginnings []string) bool {
 	})
 }
 
-// PrefixEnd is the first text behind all that begin with a word, in the order of bytes.
+// PrefixEnd returns the upper bound, in byte order, of the texts that begin with a prefix.
 func PrefixEnd(word string) string { return word + string(unicode.MaxRune) }
 
-// run is what stands between two characters that belong to no word.
+// run is a sequence of characters between two characters that belong to no word.
 type run struct {
 	text  []rune
 	dense bool // of a script without spaces
@@ -57,7 +58,7 @@ type run struct {
 
 func (r run) words() []string {
 	if !r.dense {
-		return []string{string(r.text[:min(len(r.text), longest)])}
+		return []string{string(r.text[:min(len(r.text), maxTokenLength)])}
 	}
 	if len(r.text) == 1 {
 		return []string{string(r.text)}
@@ -69,7 +70,7 @@ func (r run) words() []string {
 	return out
 }
 
-// runs of a text, in the form and the case in which they are compared.
+// runs yields the runs of a text after Unicode normalization and in lower case.
 func runs(text string) func(yield func(run) bool) {
 	return func(yield func(run) bool) {
 		var now run

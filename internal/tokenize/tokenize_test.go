@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-func TestOf(t *testing.T) {
+func TestTokens(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		texts  []string
@@ -22,7 +22,7 @@ func TestOf(t *testing.T) {
 		"mixed":       {"scripts are parted", []string{"用redis缓存"}, []string{"redis", "存", "用", "缓存"}},
 		"full width":  {"another form of the same letters", []string{"ＲＥＤＩＳ"}, []string{"redis"}},
 		"accents":     {"one letter or two", []string{"e\u0301te", "\u00e9te"}, []string{"\u00e9te"}},
-		"very long":   {"its beginning is enough", []string{strings.Repeat("x", 200)}, []string{strings.Repeat("x", longest)}},
+		"very long":   {"its beginning is enough", []string{strings.Repeat("x", 200)}, []string{strings.Repeat("x", maxTokenLength)}},
 		"not UTF-8":   {"what is no text parts words", []string{"a\xffb"}, []string{"a", "b"}},
 		"other words": {"of scripts with spaces", []string{"Приве́т мир"}, []string{"мир", "приве\u0301т"}},
 	} {
@@ -34,7 +34,7 @@ func TestOf(t *testing.T) {
 	}
 }
 
-func TestFound(t *testing.T) {
+func TestMatch(t *testing.T) {
 	in := Tokens("The checkout needs the 订单缓存", "app-123")
 	for name, tc := range map[string]struct {
 		reason, typed string
@@ -63,8 +63,8 @@ func TestFound(t *testing.T) {
 	}
 }
 
-// FuzzWords: a text is found by itself, by what it begins with, and by any part of its Chinese.
-func FuzzWords(f *testing.F) {
+// FuzzTokens checks that a text is found by itself, and that its tokens are valid and sorted.
+func FuzzTokens(f *testing.F) {
 	for _, s := range []string{"The checkout needs it", "订单缓存的 redis", "İstanbul ǅ ß ﬁ", "a\xff\U0010ffffb", "ｶﾞｷﾞ한글"} {
 		f.Add(s)
 	}
@@ -74,7 +74,7 @@ func FuzzWords(f *testing.F) {
 			t.Errorf("%q is not in order", in)
 		}
 		for _, w := range in {
-			if n := utf8.RuneCountInString(w); n == 0 || n > longest || !utf8.ValidString(w) {
+			if n := utf8.RuneCountInString(w); n == 0 || n > maxTokenLength || !utf8.ValidString(w) {
 				t.Errorf("the word %q has %d characters", w, n)
 			}
 			if w >= PrefixEnd(w) {

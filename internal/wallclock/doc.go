@@ -1,4 +1,5 @@
-// Package wallclock is the clock that ACP's programs live by. It owns the one difference between a program that is shipped and
-// one that is built for the fault drill: only the latter (build tag "drill") can be told that its clock is wrong. There is no
-// flag and no variable in what is shipped, so nobody can move the end of a grant by one. It may import nothing of ACP.
+// Package wallclock is the clock of ACP's programs. It contains the only difference between a released program and one
+// that is built for the fault drill: only the latter (build tag "drill") can be given an offset. A released program has
+// no flag and no environment variable for it, so nobody can move the end of a grant by changing the clock. The package
+// imports nothing of ACP.
 package wallclock

@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// variable names a file that holds how much the clock is ahead, such as 10m or -10m. It is read once, at the start, so that
-// who starts the program anew can change it.
-const variable = "ACP_DRILL_CLOCK"
+// offsetVariable is the environment variable with the name of a file that holds the offset of the clock, such as 10m or
+// -10m. The file is read once, when the program starts, so that the offset can be changed by a restart.
+const offsetVariable = "ACP_DRILL_CLOCK"
 
-var offset = start()
+var offset = readOffset()
 
-// start says in every log that this is no program to be shipped.
-func start() time.Duration {
-	by, err := read(os.Getenv(variable))
+// readOffset reads the offset, and writes to the log that this program must not be released.
+func readOffset() time.Duration {
+	by, err := read(os.Getenv(offsetVariable))
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s: %s\n", variable, err)
+		fmt.Fprintf(os.Stderr, "%s: %s\n", offsetVariable, err)
 		os.Exit(2)
 	}
 	fmt.Fprintf(os.Stderr, "built for drills: the clock is off by %s\n", by)

@@ -6,10 +6,10 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Now is the time of day as the program sees it. What only measures how long something takes uses time.Now.
+// Now returns the time of day that the program uses. Code that measures durations uses time.Now instead.
 func Now() time.Time { return time.Now().Add(offset) }
 
-// Clock is the same for who waits, too: timers run as they do everywhere.
+// Clock returns a clock whose time is Now. Its timers run at normal speed.
 func Clock() clock.WithTicker { return wall{} }
 
 type wall struct{ clock.RealClock }

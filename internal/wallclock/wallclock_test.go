@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test's own program say what its clock shows.
+// TestMain makes the test binary print the time of its clock when ACP_TEST_CLOCK is set.
 func TestMain(m *testing.M) {
 	if os.Getenv("ACP_TEST_CLOCK") != "" {
 		_, _ = os.Stdout.WriteString(Clock().Now().UTC().Format(time.RFC3339))

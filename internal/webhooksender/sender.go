@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// Timeout of one post, with everything.
+	// Timeout bounds one post, including the response.
 	Timeout  = 10 * time.Second
 	maxReply = 64 << 10
-	// A key below this many bytes can be guessed, says the specification.
+	// The specification requires keys of at least 24 bytes, because shorter ones can be guessed.
 	minKey, maxKey = 24, 64
 	keyPrefix      = "whsec_"
 )
 
-// StatusError is an answer that is not a success.
+// StatusError is a response whose status is not 2xx.
 type StatusError struct {
 	Code       int
-	RetryAfter time.Duration // 0: not said
+	RetryAfter time.Duration // 0: the response has none
 }
 
 func (e *StatusError) Error() string {
@@ -43,7 +43,7 @@ func (e *StatusError) Error() string {
 	return fmt.Sprintf("the receiver answers %d", e.Code)
 }
 
-// Permanent tells that the same post will be refused again: the receiver says that the post itself is wrong.
+// Permanent reports whether the receiver would refuse the same post again, because the post itself is wrong.
 func (e *StatusError) Permanent() bool {
 	switch e.Code {
 	case http.StatusBadRequest, http.StatusGone, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
@@ -52,11 +52,11 @@ func (e *StatusError) Permanent() bool {
 	return false
 }
 
-// ParseURL checks an address of the configuration: https, or http to this machine, without a password in it.
+// ParseURL checks a configured address: it must be https, or http to this machine, and must not contain a password.
 func ParseURL(raw string) (*url.URL, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" {
-		return nil, errors.New("not a URL such as https://hooks.example.com/acp") // some URLs are secrets: they are not told
+		return nil, errors.New("not a URL such as https://hooks.example.com/acp") // The URL is not shown, because some URLs are secrets.
 	}
 	if u.User != nil {
 		return nil, errors.New("the URL holds a password: the receiver knows the portal by its signature")
@@ -72,8 +72,8 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// NewClient makes an HTTP client that follows no redirect, so that a receiver cannot send the portal elsewhere, and
-// waits for nothing longer than the timeout.
+// NewClient returns an HTTP client that follows no redirects, so that a receiver cannot direct the portal elsewhere,
+// and that waits for nothing longer than the timeout.
 func NewClient(timeout time.Duration) *http.Client {
 	t := &http.Transport{
 		Proxy: http.ProxyFromEnvironment, TLSClientConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ForceAttemptHTTP2: true,
@@ -83,8 +83,8 @@ func NewClient(timeout time.Duration) *http.Client {
 	return &http.Client{Transport: t, Timeout: timeout, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Target is a receiver. The key file is read for each post, so that a key is changed without a restart; it holds one
-// key a line, and each signs, so that a receiver can change over.
+// Target is a receiver. The key file is read for each post, so that keys can be rotated without a restart. It holds one
+// key per line, and each key signs, so that the receiver can change over.
 type Target struct {
 	URL     *url.URL
 	KeyFile string
@@ -92,8 +92,8 @@ type Target struct {
 	Now     func() time.Time
 }
 
-// Post sends a body under an id by which the receiver knows one that it got before. Errors are *StatusError, or say
-// why there was no answer.
+// Post sends a body with an id by which the receiver recognises a repeated delivery. The error is a *StatusError or
+// says why there was no response.
 func (t *Target) Post(ctx context.Context, id string, body []byte) error {
 	keys, err := ReadKeys(t.KeyFile)
 	if err != nil {
@@ -120,18 +120,18 @@ func (t *Target) Post(ctx context.Context, id string, body []byte) error {
 	return err
 }
 
-// Do sends a request and returns the beginning of a successful answer.
+// Do sends a request and returns the body of a successful response, at most 64 KiB.
 func Do(client *http.Client, req *http.Request, now time.Time) ([]byte, error) {
 	req.Header.Set("User-Agent", "acp-portal")
 	resp, err := client.Do(req) //nolint:gosec // the operator's configuration names the receiver, nobody else
 	if err != nil {
 		var where *url.Error
 		if errors.As(err, &where) {
-			err = where.Err // the URL of some receivers is a secret, and errors are shown
+			err = where.Err // Errors are shown, and the URL of some receivers is a secret.
 		}
 		return nil, fmt.Errorf("the receiver %s does not answer: %w", req.URL.Host, err)
 	}
-	defer func() { _ = resp.Body.Close() }() // what was needed was read
+	defer func() { _ = resp.Body.Close() }() // Everything that is needed was read.
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReply))
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, &StatusError{Code: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"), now)}
@@ -142,7 +142,7 @@ func Do(client *http.Client, req *http.Request, now time.Time) ([]byte, error) {
 	return body, nil
 }
 
-// retryAfter reads seconds or a date; 0: neither. A receiver cannot ask for more than a day.
+// retryAfter parses seconds or a date, and returns 0 for anything else. A receiver cannot ask for more than a day.
 func retryAfter(v string, now time.Time) time.Duration {
 	d := time.Duration(0)
 	if s, err := strconv.ParseInt(v, 10, 32); err == nil {
@@ -156,7 +156,7 @@ func retryAfter(v string, now time.Time) time.Duration {
 func sign(key, id string, at time.Time, body []byte) (string, error) {
 	w, err := standardwebhooks.NewWebhook(key)
 	if err != nil {
-		return "", errors.New("the webhook key cannot be used") // its text would be in the library's error
+		return "", errors.New("the webhook key cannot be used") // The library's error would contain the key.
 	}
 	s, err := w.Sign(id, at, body)
 	if err != nil {
@@ -165,8 +165,8 @@ func sign(key, id string, at time.Time, body []byte) (string, error) {
 	return s, nil
 }
 
-// ReadKeys reads a key file: a key of the form whsec_<base64 of 24 to 64 bytes> a line, the newest first. Errors name
-// the file and never what is in it.
+// ReadKeys reads a key file with one key per line, the newest first. A key has the form whsec_<base64 of 24 to 64
+// bytes>. Errors name the file and never its content.
 func ReadKeys(file string) ([]string, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {

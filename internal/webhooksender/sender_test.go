@@ -44,7 +44,7 @@ func target(t *testing.T, h http.HandlerFunc, keys ...string) *Target {
 }
 
 func TestSignatureIsThatOfTheSpecification(t *testing.T) {
-	// The example of the Standard Webhooks specification.
+	// This is the example of the Standard Webhooks specification.
 	got, err := sign("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "msg_p5jXN8AQM9LWM0D4loKWxJek", time.Unix(1614265330, 0), []byte(`{"test": 2432232314}`))
 	if want := "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="; err != nil || got != want {
 		t.Errorf("want %s, got %s, %v", want, got, err)
@@ -84,7 +84,7 @@ func TestAnswers(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason    string
 		answer    http.HandlerFunc
-		code      int // 0: no answer
+		code      int // 0: no response
 		permanent bool
 		after     time.Duration
 	}{
@@ -120,7 +120,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-func TestHangingReceiverIsLeft(t *testing.T) {
+func TestPostTimesOut(t *testing.T) {
 	left := make(chan struct{})
 	x := target(t, func(_ http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)

@@ -113,7 +113,7 @@ func someOf(numbers []int64) (marks string, args []any) {
 	for _, n := range padded(numbers) {
 		args = append(args, n)
 	}
-	return database.Marks(len(args)), args
+	return database.Placeholders(len(args)), args
 }
 
 // listed are the rows of a list.

@@ -14,8 +14,8 @@ import (
 // Store implements approval.Store.
 type Store struct {
 	db          *database.DB
-	creations   *database.Batch[*creation]
-	transitions *database.Batch[*transition]
+	creations   *database.BatchWriter[*creation]
+	transitions *database.BatchWriter[*transition]
 	pages       pages
 	changes     *changes
 	lists       lists
@@ -24,9 +24,9 @@ type Store struct {
 
 // New is the store of an open database, which its opener closes.
 func New(db *database.DB) *Store {
-	s := &Store{db: db, creations: database.NewBatch(db, createAll), pages: newPages(), lists: newLists(), given: lru.New(keepPeople)}
+	s := &Store{db: db, creations: database.NewBatchWriter(db, createAll), pages: newPages(), lists: newLists(), given: lru.New(keepPeople)}
 	s.changes = newChanges(s.poll, s.readUnread)
-	s.transitions = database.NewBatch(db, s.updateAll)
+	s.transitions = database.NewBatchWriter(db, s.updateAll)
 	return s
 }
 

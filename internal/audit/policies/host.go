@@ -37,7 +37,7 @@ func (s *Source) preflight(ctx context.Context) error {
 
 // missing says what keeps the host from being watched; empty: nothing.
 func (s *Source) missing(ctx context.Context) string {
-	kinds, err := hostcluster.Unserved(ctx, s.cfg.Host, hostcluster.ForDecisions())
+	kinds, err := hostcluster.Unserved(ctx, s.cfg.Host, hostcluster.DecisionKinds())
 	if err != nil {
 		return explain(err)
 	}

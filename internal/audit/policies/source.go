@@ -128,7 +128,7 @@ func (s *Source) watch(ctx context.Context) (cache.Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch policies: %w", err)
 	}
-	for _, kind := range hostcluster.ForDecisions() {
+	for _, kind := range hostcluster.DecisionKinds() {
 		informer, err := c.GetInformer(ctx, kind.Object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind.Plural, err)
@@ -164,7 +164,7 @@ func (s *Source) updated(before, after any) {
 	}
 	b, okB := before.(client.Object)
 	a, okA := after.(client.Object)
-	if okA && okB && !hostcluster.Decides(b, a) {
+	if okA && okB && !hostcluster.AffectsDecisions(b, a) {
 		return
 	}
 	s.touch()

@@ -15,8 +15,8 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// findAtOnce keeps the number of a statement's values below what databases accept.
-const findAtOnce = 500
+// tokensPerQuery keeps the number of a statement's values below the databases' limits.
+const tokensPerQuery = 500
 
 type sessionRow struct {
 	Token     string `gorm:"primaryKey"`
@@ -29,24 +29,24 @@ type sessionRow struct {
 
 func (sessionRow) TableName() string { return "sessions" }
 
-// Sessions fits the session manager's store interface; the manager hashes tokens before they come here.
+// Sessions implements the session manager's store interface. The manager hashes tokens before it calls it.
 type Sessions struct{ s *Store }
 
 var _ scs.CtxStore = (*Sessions)(nil)
 
-// Manager is what the session manager keeps its sessions in.
+// Manager returns the store that the session manager uses.
 func (s *Store) Manager() *Sessions { return &Sessions{s} }
 
-// FindCtx returns a session that has not expired.
+// FindCtx returns the data of a session that has not expired.
 func (x *Sessions) FindCtx(ctx context.Context, token string) ([]byte, bool, error) {
 	return x.s.sessions.Get(ctx, token)
 }
 
-// findSessions is FindCtx for many.
+// findSessions returns the data of those sessions of a list that have not expired, by token.
 func (s *Store) findSessions(ctx context.Context, tokens []string) (map[string][]byte, error) {
 	found := make(map[string][]byte, len(tokens))
 	now := micros(time.Now())
-	for some := range slices.Chunk(tokens, findAtOnce) {
+	for some := range slices.Chunk(tokens, tokensPerQuery) {
 		rows := make([][]any, len(some))
 		for i, t := range some {
 			rows[i] = []any{t}
@@ -79,7 +79,7 @@ func (x *Sessions) CommitCtx(ctx context.Context, token string, data []byte, exp
 	created, _ := values[credential.SessionCreated].(int64)
 	r.CreatedAt = created * 1e6
 	return x.s.db.Write(ctx, func(tx *gorm.DB) error {
-		if credential.OnlyIfThere(ctx) {
+		if credential.IsUpdateOnly(ctx) {
 			return tx.Model(&r).Select("data", "expires_at").Updates(&r).Error
 		}
 		return tx.Save(&r).Error

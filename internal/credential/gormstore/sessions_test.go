@@ -10,18 +10,19 @@ import (
 	"github.com/acp-io/acp/internal/database/databasetest"
 )
 
-// TestManySessionsAtOnce: each token has its own session, and none that has ended, however many are asked for together.
+// TestManySessionsAtOnce checks that each token finds its own session and none that has expired, however many are read
+// together.
 func TestManySessionsAtOnce(t *testing.T) {
 	databasetest.Each(t, func(t *testing.T, dsn string) {
 		db := databasetest.Open(t, dsn)
 		s := New(db, nil)
 		var rows []sessionRow
 		var tokens []string
-		for i := range findAtOnce + 50 {
+		for i := range tokensPerQuery + 50 {
 			token := fmt.Sprint("token-", i)
 			tokens = append(tokens, token)
 			switch {
-			case i%7 == 0: // is not there
+			case i%7 == 0: // not stored
 			case i%5 == 0:
 				rows = append(rows, sessionRow{Token: token, Data: []byte("ended"), ExpiresAt: micros(time.Now().Add(-time.Second))})
 			default:

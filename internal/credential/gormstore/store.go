@@ -1,5 +1,5 @@
-// Package gormstore keeps credentials in SQL through gorm. It implements credential.Store and the session manager's
-// store, and decides nothing about either.
+// Package gormstore stores credentials in SQL with gorm. It implements credential.Store and the session manager's
+// store, and makes no decisions about credentials.
 package gormstore
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Ledger appends lines in a transaction.
+// Ledger appends lines to the ledger in a transaction.
 type Ledger func(tx *gorm.DB, entries ...ledger.Entry) error
 
 // Store implements credential.Store.
@@ -28,7 +28,7 @@ type Store struct {
 
 var _ credential.Store = (*Store)(nil)
 
-// New store in a database.
+// New returns a store in a database.
 func New(db *database.DB, l Ledger) *Store {
 	s := &Store{db: db, ledger: l}
 	s.sessions = database.NewLookup(s.findSessions)
@@ -176,7 +176,7 @@ func (s *Store) AddDevice(ctx context.Context, d credential.Device) error {
 		if err := tx.Model(&deviceRow{}).Where("expires_at > ?", micros(d.CreatedAt)).Count(&n).Error; err != nil {
 			return err
 		}
-		if n >= credential.MaxWaiting {
+		if n >= credential.MaxPendingDevices {
 			return credential.ErrTooMany
 		}
 		r := deviceRowOf(d)
@@ -201,7 +201,7 @@ func (s *Store) DeviceByUserCode(ctx context.Context, hash string) (credential.D
 func (s *Store) UpdateDevice(ctx context.Context, hash string, change func(*credential.Device) (*credential.NewToken, *ledger.Entry, error)) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		var rows []deviceRow
-		// The row is held until the transaction ends, so that a token is handed out once.
+		// The row is locked until the transaction ends, so that a token is returned only once.
 		if err := tx.Clauses(clause.Locking{Strength: "UPDATE"}).Where("device_hash = ? OR user_hash = ?", hash, hash).Find(&rows).Error; err != nil {
 			return err
 		}
@@ -239,7 +239,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) error {
 	})
 }
 
-// Count sessions and tokens that have not expired at an instant.
+// Count returns the number of sessions of logged-in people and of tokens that have not expired at an instant.
 func (s *Store) Count(ctx context.Context, now time.Time) (sessions, tokens int64, err error) {
 	err = s.db.Read(ctx, func(tx *gorm.DB) error {
 		if err := tx.Model(&sessionRow{}).Where("expires_at > ? AND person <> ''", micros(now)).Count(&sessions).Error; err != nil {

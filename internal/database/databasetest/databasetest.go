@@ -1,4 +1,4 @@
-// Package databasetest gives tests databases of both kinds.
+// Package databasetest opens SQLite and PostgreSQL databases for tests.
 package databasetest
 
 import (
@@ -16,10 +16,10 @@ func Each(t *testing.T, f func(t *testing.T, dsn string)) {
 	t.Run("postgres", func(t *testing.T) { f(t, testenv.Postgres(t)) })
 }
 
-// SQLite is the DSN of a file that goes with the test.
+// SQLite returns the DSN of a file that is removed when the test ends.
 func SQLite(t testing.TB) string { return "sqlite:" + filepath.Join(t.TempDir(), "acp.db") }
 
-// Open a database until the test ends.
+// Open opens a database and closes it when the test ends.
 func Open(t testing.TB, dsn string) *database.DB {
 	t.Helper()
 	db, err := database.Open(t.Context(), dsn)

@@ -1,5 +1,5 @@
 -- +goose Up
--- Instants are microseconds since 1970 in UTC; 0 or NULL: none.
+-- Instants are microseconds since 1970 in UTC; 0 or NULL: no instant.
 CREATE TABLE tickets (
     number             SERIAL_KEY,
     state              TEXT    NOT NULL,
@@ -70,7 +70,7 @@ CREATE TABLE ticket_events (
 );
 CREATE INDEX ticket_events_ticket ON ticket_events (ticket, seq);
 
--- One row for each (application, resource, action) that a ticket under way is about.
+-- One row for each (application, resource, action) that a ticket in progress asks for.
 CREATE TABLE claims (
     application TEXT    NOT NULL,
     resource    TEXT    NOT NULL,
@@ -95,12 +95,12 @@ CREATE INDEX outbox_resource ON outbox (resource, id);
 
 CREATE TABLE ledger (
     seq  NUMBER_KEY,
-    text TEXT NOT NULL, -- canonical JSON that holds the hash of the line before
+    text TEXT NOT NULL, -- canonical JSON that contains the hash of the previous line
     hash TEXT NOT NULL
 );
 
 CREATE TABLE sessions (
-    token      TEXT    PRIMARY KEY, -- SHA-256 of what the browser has
+    token      TEXT    PRIMARY KEY, -- SHA-256 of the token that the browser holds
     data       BYTES  NOT NULL,
     expires_at BIGINT NOT NULL
 );

@@ -1,6 +1,6 @@
 -- +goose Up
--- Each item of a ticket has a state and a chain of its own; tickets.state is their sum. What lists select by is in
--- columns, the item itself in body.
+-- Each item of a ticket has a state and a chain of its own; tickets.state is derived from them. The columns are for
+-- selection, body is the whole item.
 CREATE TABLE items (
     ticket           BIGINT NOT NULL REFERENCES tickets (number),
     position         BIGINT NOT NULL,
@@ -13,11 +13,11 @@ CREATE TABLE items (
     target_ticket    BIGINT NOT NULL, -- 0: none
     target_item      BIGINT NOT NULL,
     expires_at       BIGINT NOT NULL,
-    due_at           BIGINT NOT NULL, -- when time alone does something next
+    due_at           BIGINT NOT NULL, -- the next instant at which the passing of time changes the item
     body             TEXT    NOT NULL, -- JSON
     PRIMARY KEY (ticket, position)
 );
--- No PostgreSQL database was ever made with the schema before this one, so there is nothing to move.
+-- No PostgreSQL database was ever created with the earlier schema, so only SQLite has rows to convert.
 -- +sqlite
 INSERT INTO items SELECT i.ticket, i.position, t.state, i.application, i.application_name, i.resource, i.resource_name, t.policy, 0, 0,
     t.expires_at, CASE WHEN t.state IN ('approved', 'applying', 'effective', 'failed') THEN t.expires_at ELSE 0 END,
@@ -42,7 +42,7 @@ CREATE INDEX items_state ON items (state, expires_at);
 CREATE INDEX items_target ON items (target_ticket, target_item);
 CREATE INDEX items_due ON items (due_at);
 
--- Who is concerned by an item: it waits for him, he is named in its chain, he has decided.
+-- The people an item concerns: those it waits for, those its chain names, those who have decided.
 CREATE TABLE concerns (
     ticket BIGINT NOT NULL REFERENCES tickets (number),
     item   BIGINT NOT NULL,

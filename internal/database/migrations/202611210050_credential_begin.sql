@@ -1,5 +1,5 @@
 -- +goose Up
--- Instants are microseconds since 1970 in UTC; 0: none. Hashes are SHA-256 of what the caller holds.
+-- Instants are microseconds since 1970 in UTC; 0: no instant. Hashes are SHA-256 of the secrets that callers hold.
 CREATE TABLE tokens (
     id              TEXT   PRIMARY KEY,
     person          TEXT   NOT NULL,
@@ -29,7 +29,7 @@ CREATE TABLE device_logins (
 );
 CREATE INDEX device_logins_expires ON device_logins (expires_at);
 
--- Sessions from before have no person in their list; they go on until they end.
+-- Older sessions have no person and appear in no list; they remain valid until they end.
 ALTER TABLE sessions ADD COLUMN person TEXT NOT NULL DEFAULT '';
 ALTER TABLE sessions ADD COLUMN user_agent TEXT NOT NULL DEFAULT '';
 ALTER TABLE sessions ADD COLUMN created_at BIGINT NOT NULL DEFAULT 0;

@@ -1,6 +1,6 @@
 -- +goose Up
--- Instants are microseconds since 1970 in UTC; 0: none.
--- One row. Whoever changes the catalog moves the revision on from the one that he has seen.
+-- Instants are microseconds since 1970 in UTC; 0: no instant.
+-- One row. A change of the catalog increments the revision that it was computed from, and fails if it is another one.
 CREATE TABLE catalog_revision (
     id       NUMBER_KEY,
     revision BIGINT NOT NULL
@@ -13,12 +13,12 @@ CREATE TABLE catalog_entities (
     source  TEXT   NOT NULL,
     record  TEXT   NOT NULL, -- JSON
     gone_at BIGINT NOT NULL,
-    version BIGINT NOT NULL, -- the revision at which it changed last
+    version BIGINT NOT NULL, -- the revision of its last change
     PRIMARY KEY (kind, id)
 );
 
 CREATE TABLE catalog_previews (
-    token      TEXT   PRIMARY KEY, -- SHA-256 of what the person has
+    token      TEXT   PRIMARY KEY, -- SHA-256 of the token that the person holds
     source     TEXT   NOT NULL,
     actor      TEXT   NOT NULL,
     revision   BIGINT NOT NULL,

@@ -1,5 +1,5 @@
 -- +goose Up
--- What pages select by. The database computes it from the text that the hash covers, so the two cannot differ.
+-- Columns for selection. The database computes them from the text that the hash covers, so they cannot differ from it.
 -- +sqlite
 ALTER TABLE ledger ADD COLUMN actor TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(text) THEN json_extract(text, '$.actor') END) VIRTUAL;
 -- +postgres
@@ -12,7 +12,7 @@ ALTER TABLE ledger ADD COLUMN action TEXT GENERATED ALWAYS AS (text::json ->> 'a
 ALTER TABLE ledger ADD COLUMN object TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(text) THEN json_extract(text, '$.object') END) VIRTUAL;
 -- +postgres
 ALTER TABLE ledger ADD COLUMN object TEXT GENERATED ALWAYS AS (text::json ->> 'object') STORED;
--- Whole seconds, as 2026-01-31T12:00:00: the fractions are not all of one length, so texts with them have another order.
+-- Whole seconds, as 2026-01-31T12:00:00: fractions have different lengths, so texts with them would sort differently.
 -- +sqlite
 ALTER TABLE ledger ADD COLUMN at_second TEXT GENERATED ALWAYS AS (CASE WHEN json_valid(text) THEN substr(json_extract(text, '$.at'), 1, 19) END) VIRTUAL;
 -- +postgres

@@ -1,17 +1,17 @@
 -- +goose Up
--- Changes that people have not been told of yet; a row is written in the transaction of the change.
+-- Changes of which nobody was notified yet; a row is written in the transaction of the change.
 CREATE TABLE notify_outbox (
     id           SERIAL_KEY,
-    ticket       BIGINT NOT NULL, -- 0: it is about a delegation
+    ticket       BIGINT NOT NULL, -- 0: the change concerns a delegation
     first_event  BIGINT NOT NULL, -- positions in the ticket's timeline
     last_event   BIGINT NOT NULL,
     delegation   BIGINT NOT NULL
 );
 
--- One row for each person, event and channel. Those of the channel "inbox" are the inbox.
+-- One row for each person, event and channel. The rows of the channel "inbox" are the inbox.
 CREATE TABLE notifications (
     id          SERIAL_KEY,
-    person      TEXT    NOT NULL, -- empty: a receiver that is nobody's own
+    person      TEXT    NOT NULL, -- empty: a shared receiver
     event       TEXT    NOT NULL,
     channel     TEXT    NOT NULL,
     kind        TEXT    NOT NULL,

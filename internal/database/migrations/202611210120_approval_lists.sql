@@ -1,5 +1,5 @@
 -- +goose Up
--- Every list of tickets walks one of these from its newest end, until the page is full.
+-- Every list of tickets scans one of these indexes from its newest end, until the page is full.
 CREATE INDEX tickets_requester ON tickets (requester, number);
 CREATE INDEX tickets_requester_updated ON tickets (requester, updated_at, number);
 DROP INDEX tickets_state;

@@ -1,5 +1,5 @@
 -- +goose Up
--- Instants are microseconds since 1970 in UTC. A status of 0 is a call under way.
+-- Instants are microseconds since 1970 in UTC. The status 0 means a call in progress.
 CREATE TABLE idempotency (
     person          TEXT   NOT NULL,
     idempotency_key TEXT   NOT NULL,

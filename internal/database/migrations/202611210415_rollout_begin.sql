@@ -1,14 +1,14 @@
 -- +goose Up
--- What happened without a ticket and people have not been told of yet; JSON, or empty.
+-- A change without a ticket of which nobody was notified yet; JSON, or empty.
 ALTER TABLE notify_outbox ADD COLUMN bulletin TEXT NOT NULL DEFAULT '';
 
--- How far a resource is on its way from observe to enforce, as far as its mode does not say it.
+-- The rollout state of a resource, as far as it does not follow from its mode.
 CREATE TABLE rollout_states (
-    resource TEXT PRIMARY KEY, -- its resource name
+    resource TEXT PRIMARY KEY, -- the resource's name
     body     TEXT NOT NULL     -- JSON
 );
 
--- Which replica watches the rollouts. The instant is microseconds since 1970 in UTC.
+-- The replica that watches the rollouts. The instant is microseconds since 1970 in UTC.
 CREATE TABLE rollout_lead (
     name        TEXT PRIMARY KEY,
     holder      TEXT   NOT NULL,

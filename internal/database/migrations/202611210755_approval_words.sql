@@ -1,12 +1,12 @@
 -- +goose Up
--- What tickets are searched by, as package words splits their texts. 202611210756 fills it with those of before.
+-- The search tokens of tickets, as the Go package tokenize splits their texts. Migration 202611210756 adds those of existing tickets.
 -- +sqlite
 CREATE TABLE ticket_words (
     ticket BIGINT NOT NULL REFERENCES tickets (number),
     word   TEXT   NOT NULL,
     PRIMARY KEY (ticket, word)
 ) WITHOUT ROWID;
--- Beginnings are ranges, so the order is that of bytes.
+-- A search for a prefix is a range, which needs the order of bytes.
 -- +postgres
 CREATE TABLE ticket_words (
     ticket BIGINT NOT NULL REFERENCES tickets (number),

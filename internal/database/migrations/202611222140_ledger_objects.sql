@@ -1,6 +1,6 @@
 -- +goose Up
--- Which generation of each of the host cluster's objects the ledger knows. The row without a kind says that there was a
--- first comparison.
+-- The generation of each object of the host cluster that the ledger has recorded. The row without a kind marks that the
+-- first comparison was made.
 CREATE TABLE ledger_objects (
     kind       TEXT   NOT NULL,
     name       TEXT   NOT NULL,
@@ -9,9 +9,9 @@ CREATE TABLE ledger_objects (
     PRIMARY KEY (kind, name)
 );
 
--- The portal's own changes, which have lines already, until ledger_objects is as far, and which objects' ends are recorded.
+-- The portal's own changes, which have ledger lines already, until ledger_objects has caught up, and the objects whose deletion is recorded.
 CREATE TABLE ledger_own (
     uid        TEXT   NOT NULL,
-    generation BIGINT NOT NULL, -- the largest number: its deletion; one less: its end is in the ledger
+    generation BIGINT NOT NULL, -- the largest number: the object's deletion; one less: its end is in the ledger
     PRIMARY KEY (uid, generation)
 );

@@ -1,4 +1,4 @@
-// Package gormstore keeps idempotency keys in SQL through gorm. It implements idempotency.Store.
+// Package gormstore stores idempotency keys in SQL with gorm. It implements idempotency.Store.
 package gormstore
 
 import (
@@ -17,7 +17,7 @@ type Store struct{ db *database.DB }
 
 var _ idempotency.Store = (*Store)(nil)
 
-// New store in a database.
+// New returns a store in a database.
 func New(db *database.DB) *Store { return &Store{db} }
 
 type row struct {
@@ -25,7 +25,7 @@ type row struct {
 	Key       string `gorm:"primaryKey;column:idempotency_key"`
 	Digest    string
 	ClaimedAt int64
-	Status    int // 0: under way
+	Status    int // 0: in progress
 	Kind      string
 	Body      []byte
 }
@@ -47,14 +47,14 @@ func (s *Store) Begin(ctx context.Context, c idempotency.Call) (answer *idempote
 		}
 		at := time.UnixMicro(r.ClaimedAt)
 		switch {
-		case c.At.Sub(at) > idempotency.Remembered, r.Status == 0 && c.At.Sub(at) > idempotency.UnderWay:
+		case c.At.Sub(at) > idempotency.AnswerRetention, r.Status == 0 && c.At.Sub(at) > idempotency.CallTimeout:
 			return tx.Save(&claim).Error
 		case r.Digest != c.Digest:
-			return idempotency.ErrOther
+			return idempotency.ErrKeyReused
 		case r.Status == 0:
-			return idempotency.ErrUnderWay
+			return idempotency.ErrInProgress
 		}
-		answer = &idempotency.Answer{Status: r.Status, Kind: r.Kind, Body: r.Body}
+		answer = &idempotency.Answer{Status: r.Status, MediaType: r.Kind, Body: r.Body}
 		return nil
 	})
 	return answer, err
@@ -63,16 +63,16 @@ func (s *Store) Begin(ctx context.Context, c idempotency.Call) (answer *idempote
 // Finish implements idempotency.Store.
 func (s *Store) Finish(ctx context.Context, c idempotency.Call, a idempotency.Answer) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
-		return s.claim(tx, c).Updates(map[string]any{"status": a.Status, "kind": a.Kind, "body": a.Body}).Error
+		return s.claim(tx, c).Updates(map[string]any{"status": a.Status, "kind": a.MediaType, "body": a.Body}).Error
 	})
 }
 
-// Drop implements idempotency.Store.
-func (s *Store) Drop(ctx context.Context, c idempotency.Call) error {
+// Release implements idempotency.Store.
+func (s *Store) Release(ctx context.Context, c idempotency.Call) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error { return s.claim(tx, c).Delete(&row{}).Error })
 }
 
-// claim of exactly this call: another may have taken over meanwhile.
+// claim selects the claim of exactly this call, because another call may have taken over meanwhile.
 func (s *Store) claim(tx *gorm.DB, c idempotency.Call) *gorm.DB {
 	return tx.Model(&row{}).Where("person = ? AND idempotency_key = ? AND claimed_at = ? AND status = 0", c.Person, c.Key, c.At.UnixMicro())
 }

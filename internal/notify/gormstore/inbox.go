@@ -64,7 +64,7 @@ func (s *Store) Route(ctx context.Context, some ...notify.Routed) error {
 			err := rows.Scan(&id)
 			mine = append(mine, id)
 			return err
-		}, "DELETE FROM notify_outbox WHERE id IN ("+database.Marks(len(ids))+") RETURNING id", ids...); err != nil {
+		}, "DELETE FROM notify_outbox WHERE id IN ("+database.Placeholders(len(ids))+") RETURNING id", ids...); err != nil {
 			return err
 		}
 		var rows [][]any

@@ -71,7 +71,7 @@ func New(config *rest.Config, onResource func(resource string), log *slog.Logger
 	}
 	// The channel only wakes the follower, which compares everything anyway; see notify.
 	h := &Host{config: config, client: cl, log: log, policies: make(chan string, 1024), onChange: onResource, dirty: true}
-	patient, err := hostcluster.Patient(config, h.reached)
+	patient, err := hostcluster.NewRetryingClient(config, h.reached)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (h *Host) AwaySince() time.Time {
 // CheckKinds asks the API server for ACP's kinds. ErrKindMissing names the files to apply; other errors mean that the
 // API server cannot be reached now.
 func (h *Host) CheckKinds(ctx context.Context) error {
-	missing, err := hostcluster.Unserved(ctx, h.config, hostcluster.WithMembers())
+	missing, err := hostcluster.Unserved(ctx, h.config, hostcluster.AllKinds())
 	if err != nil {
 		return err
 	}
@@ -146,7 +146,7 @@ func (h *Host) Run(ctx context.Context) error {
 	if err := h.cache.IndexField(ctx, &v1alpha1.ProtectedResource{}, indexResource, resourceOf); err != nil {
 		return fmt.Errorf("index protected resources: %w", err)
 	}
-	for _, k := range hostcluster.WithMembers() {
+	for _, k := range hostcluster.AllKinds() {
 		inf, err := h.cache.GetInformer(ctx, k.Object, cache.BlockUntilSynced(false))
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", k.Plural, err)
@@ -196,7 +196,7 @@ func (h *Host) changed(before, object any, gone bool) {
 	}
 	old, ok := before.(client.Object)
 	h.noticed(old, o, gone)
-	if !ok || hostcluster.Decides(old, o) {
+	if !ok || hostcluster.AffectsDecisions(old, o) {
 		h.mu.Lock()
 		h.dirty = true
 		h.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 func staticMapper() meta.RESTMapper {
 	m := meta.NewDefaultRESTMapper([]schema.GroupVersion{v1alpha1.GroupVersion})
 	gv := v1alpha1.GroupVersion
-	for _, k := range hostcluster.WithMembers() {
+	for _, k := range hostcluster.AllKinds() {
 		m.AddSpecific(gv.WithKind(k.Name), gv.WithResource(k.Plural), gv.WithResource(k.Plural), meta.RESTScopeRoot)
 	}
 	return m

@@ -13,8 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestPatientWaitsForTheServer: the request of an informer outlives an outage, and nobody has to send it again.
-func TestPatientWaitsForTheServer(t *testing.T) {
+// TestRetryingClientWaitsForTheServer checks that a request of an informer survives an outage without being sent again
+// by the informer.
+func TestRetryingClientWaitsForTheServer(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -24,7 +25,7 @@ func TestPatientWaitsForTheServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	reports := make(chan error, 8)
-	client, err := Patient(&rest.Config{Host: "http://" + address}, func(err error) { reports <- err })
+	client, err := NewRetryingClient(&rest.Config{Host: "http://" + address}, func(err error) { reports <- err })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +38,7 @@ func TestPatientWaitsForTheServer(t *testing.T) {
 		answers <- err
 	}()
 	if err := <-reports; err == nil {
-		t.Fatal("it is told that the server does not answer")
+		t.Fatal("report was called without an error, want the connection error")
 	}
 	l, err = net.Listen("tcp", address)
 	if err != nil {
@@ -47,14 +48,14 @@ func TestPatientWaitsForTheServer(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	if err := <-answers; err != nil {
-		t.Errorf("the same request is answered when the server is there: %v", err)
+		t.Errorf("the request failed though the server is reachable again: %v", err)
 	}
 	if err := <-reports; err != nil {
-		t.Errorf("it is told that the server is back: %v", err)
+		t.Errorf("report was called with %v, want nil because the server is back", err)
 	}
 }
 
-func TestPatientGivesUp(t *testing.T) {
+func TestRetryingClientGivesUp(t *testing.T) {
 	refused := errors.New("refused")
 	dial := &net.OpError{Op: "dial", Err: refused}
 	cases := map[string]struct {
@@ -76,7 +77,7 @@ func TestPatientGivesUp(t *testing.T) {
 			}
 			defer cancel()
 			tries := 0
-			p := &patient{away: new(atomic.Bool), next: roundTripper(func(*http.Request) (*http.Response, error) {
+			p := &retryingTransport{away: new(atomic.Bool), next: roundTripper(func(*http.Request) (*http.Response, error) {
 				tries++
 				return nil, c.err
 			})}
