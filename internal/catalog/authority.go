@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// orphans are the applications and resources for which nobody can decide.
+// orphans returns the applications and resources whose owners include nobody who can decide.
 func orphans(c *Catalog) []Ref {
 	var out []Ref
 	for kind, list := range map[Kind][]Entity{KindApplication: c.sortedApplications, KindResource: c.sortedResources} {
@@ -19,8 +19,8 @@ func orphans(c *Catalog) []Ref {
 	return out
 }
 
-// gains are what a person may decide in one catalog and not in another, in words.
-func gains(before, after *Catalog, person string) []string {
+// gainedPowers describes what a person may decide in one catalog and not in another.
+func gainedPowers(before, after *Catalog, person string) []string {
 	had := powers(before, person)
 	var out []string
 	for power := range powers(after, person) {
@@ -38,7 +38,7 @@ func powers(c *Catalog, person string) map[string]bool {
 	for kind, list := range map[Kind][]Entity{KindApplication: c.sortedApplications, KindResource: c.sortedResources} {
 		for _, e := range list {
 			if mine.owns(e) {
-				// With the name, by which everything is decided: two entities may swap theirs.
+				// The name is included because decisions depend on it: two entities may swap their names.
 				out["owner of "+Ref{kind, e.ID}.String()+" ("+e.Name+")"] = true
 			}
 		}

@@ -19,11 +19,11 @@ func TestAnOwnerWhoLeftIsReported(t *testing.T) {
 	if diff := cmp.Diff(want, d.Orphans); diff != "" {
 		t.Errorf("nobody decides for the resource: -want +got\n%s", diff)
 	}
-	if diff := cmp.Diff(&catalog.Leaves{Owns: want}, d.Gone[0].Leaves); diff != "" {
+	if diff := cmp.Diff(&catalog.Dependents{Owns: want}, d.Gone[0].Dependents); diff != "" {
 		t.Errorf("bob leaves it behind: -want +got\n%s", diff)
 	}
 	if diff := cmp.Diff(want, w.Orphans()); diff != "" {
-		t.Errorf("and it stays reported: -want +got\n%s", diff)
+		t.Errorf("Orphans (-want +got)\n%s", diff)
 	}
 	if e, _ := w.Catalog().Resource("cache"); !slices.Equal(e.Owners, []catalog.Owner{user("bob")}) {
 		t.Errorf("the owner is shown, not dropped: %v", e.Owners)
@@ -50,8 +50,8 @@ func TestOwnershipIsInTheLedger(t *testing.T) {
 	}
 }
 
-// TestEnvironmentIsInTheLedger: approval policies look at it, so who moves an entity to another environment chooses who
-// is asked.
+// TestEnvironmentIsInTheLedger checks that changes of the environment are recorded: approval policies use it, so a
+// person who moves an entity to another environment chooses its approvers.
 func TestEnvironmentIsInTheLedger(t *testing.T) {
 	w := newWorld(t)
 	moved := company()
@@ -66,7 +66,8 @@ func TestEnvironmentIsInTheLedger(t *testing.T) {
 	}
 }
 
-// TestNobodyTakesAName: who may decide about a resource is found by its name, so who owns one entity may not give it the name of another.
+// TestNobodyTakesAName checks that the owner of one entity cannot give it the name of another one, because the name
+// determines who decides about a resource.
 func TestNobodyTakesAName(t *testing.T) {
 	w := newWorld(t)
 	const toyName = "trnv1:rsc:trip-com:redis:clusters:toy"
@@ -91,7 +92,7 @@ func TestNobodyTakesAName(t *testing.T) {
 	}
 }
 
-func TestNobodyGivesAuthorityToHimself(t *testing.T) {
+func TestNobodyGivesAuthorityToThemselves(t *testing.T) {
 	records := func(change func(map[string]*catalog.Record)) []catalog.Record {
 		all := company()
 		byID := map[string]*catalog.Record{}
@@ -106,13 +107,13 @@ func TestNobodyGivesAuthorityToHimself(t *testing.T) {
 		change  func(map[string]*catalog.Record)
 		refused string
 	}{
-		"owner":        {"he would decide over its grants", func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("dave")} }, "owner of resource/cache"},
-		"member":       {"he would own what the group owns", func(m map[string]*catalog.Record) { m["storage"].Members = []string{"dave"} }, "member of group/storage"},
-		"leader":       {"he would decide for alice", func(m map[string]*catalog.Record) { m["alice"].Leader = "dave" }, "leader of person/alice"},
-		"lead":         {"he would decide for bob", func(m map[string]*catalog.Record) { m["storage"].Lead = "dave" }, "leader of person/bob"},
-		"further up":   {"he would decide where frank may not", func(m map[string]*catalog.Record) { m["frank"].Leader = "dave" }, "leader of person/bob"},
-		"for another":  {"that is what he is there for", func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("zoe")} }, ""},
-		"less for him": {"he may give authority away", func(m map[string]*catalog.Record) { m["dave"].Groups = nil }, ""},
+		"owner":        {"dave would decide about its grants", func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("dave")} }, "owner of resource/cache"},
+		"member":       {"dave would own what the group owns", func(m map[string]*catalog.Record) { m["storage"].Members = []string{"dave"} }, "member of group/storage"},
+		"leader":       {"dave would decide for alice", func(m map[string]*catalog.Record) { m["alice"].Leader = "dave" }, "leader of person/alice"},
+		"lead":         {"dave would decide for bob", func(m map[string]*catalog.Record) { m["storage"].Lead = "dave" }, "leader of person/bob"},
+		"further up":   {"dave would decide where frank may not", func(m map[string]*catalog.Record) { m["frank"].Leader = "dave" }, "leader of person/bob"},
+		"for another":  {"security administrators change the authority of others", func(m map[string]*catalog.Record) { m["cache"].Owners = []catalog.Owner{user("zoe")} }, ""},
+		"less for him": {"an actor may give up authority", func(m map[string]*catalog.Record) { m["dave"].Groups = nil }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)

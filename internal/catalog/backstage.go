@@ -20,7 +20,7 @@ const (
 	annotationLead        = "acp.io/lead"
 )
 
-// entity is the part of a Backstage entity that ACP understands; the rest is ignored.
+// entity is the part of a Backstage entity that ACP reads; the rest is ignored.
 type entity struct {
 	Kind     string `yaml:"kind" json:"kind"`
 	Metadata struct {
@@ -43,11 +43,11 @@ type entity struct {
 	} `yaml:"spec" json:"spec"`
 }
 
-// BackstageKinds are the kinds of entities that ACP reads.
+// BackstageKinds returns the kinds of entities that ACP reads.
 func BackstageKinds() []string { return []string{"Component", "Resource", "Group", "User"} }
 
-// AddYAML adds the Backstage entities of one file. A document that is not YAML ends its file, because the decoder
-// cannot find the next one; a value of a wrong type does not.
+// AddYAML adds the Backstage entities of one file. A document that is not YAML ends the file, because the decoder
+// cannot find the next document; a value of a wrong type does not.
 func (r *Reading) AddYAML(name string, data []byte) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))
 	for doc := 1; ; doc++ {
@@ -69,7 +69,7 @@ func (r *Reading) AddYAML(name string, data []byte) {
 	}
 }
 
-// AddJSON adds one Backstage entity as the Backstage API writes it.
+// AddJSON adds one Backstage entity in the form of the Backstage API.
 func (r *Reading) AddJSON(where string, data []byte) {
 	var e entity
 	if err := json.Unmarshal(data, &e); err != nil {
@@ -79,7 +79,7 @@ func (r *Reading) AddJSON(where string, data []byte) {
 	r.addEntity(where, e)
 }
 
-// ref is empty for kinds that are not ACP's business (API, System, an empty document).
+// ref returns the entity's Ref, which is empty for kinds that ACP ignores (API, System, an empty document).
 func (e *entity) ref() Ref {
 	kind := map[string]Kind{"component": KindApplication, "resource": KindResource, "group": KindGroup, "user": KindPerson}[strings.ToLower(e.Kind)]
 	if kind == "" {
@@ -101,7 +101,7 @@ func (r *Reading) addEntity(where string, e entity) {
 		rec.Lead, rec.Parent, rec.Members = refID(a[annotationLead]), refID(e.Spec.Parent), refIDs(e.Spec.Members)
 	case KindApplication, KindResource:
 		if a[annotationName] == "" {
-			return // in the company's catalog, but not in ACP's
+			return // The entity is in the company's catalog, but not in ACP's.
 		}
 		rec.Name, rec.Environment = a[annotationName], a[annotationEnvironment]
 		rec.Sensitivity = Sensitivity(a[annotationSensitivity])
@@ -119,9 +119,9 @@ func (r *Reading) addEntity(where string, e entity) {
 	r.Add(rec)
 }
 
-// Add takes one record in its normal form, or notes why it cannot be taken.
+// Add adds one record in its normal form, or a problem that says why it is refused.
 func (r *Reading) Add(rec Record) {
-	n, err := rec.Normal()
+	n, err := rec.Normalize()
 	if err != nil {
 		r.Problems = append(r.Problems, Problem{Where: rec.Where, Ref: rec.Ref(), Message: err.Error()})
 		return

@@ -5,9 +5,10 @@ import (
 	"slices"
 )
 
-// Unique leaves out, as problems, the records that cannot stand beside each other: all that have one kind and id, because
-// nobody can tell which of them is meant and any of them may be somebody's who wants what the other one owns; and of two
-// with one resource name the later one. A record that could not be read counts as one of its kind and id.
+// Unique removes the records that contradict each other, and adds a problem for each. Of records with one kind and id
+// it removes all, because it is unknown which of them is meant, and any of them may come from somebody who wants what
+// the other one owns; of two records with one resource name it removes the later one. A record that could not be read
+// counts as one of its kind and id.
 func (r *Reading) Unique() {
 	places, names := map[Ref][]string{}, map[string]Ref{}
 	for _, p := range r.Problems {
@@ -21,7 +22,7 @@ func (r *Reading) Unique() {
 		ref := rec.Ref()
 		if len(places[ref]) > 1 {
 			r.Problems = append(r.Problems, Problem{Where: rec.Where, Ref: ref,
-				Message: fmt.Sprintf("%s is also defined in %s: remove one of the two", ref, another(places[ref], rec.Where))})
+				Message: fmt.Sprintf("%s is also defined in %s: remove one of the two", ref, otherPlace(places[ref], rec.Where))})
 			continue
 		}
 		if rec.Name != "" {
@@ -37,20 +38,20 @@ func (r *Reading) Unique() {
 	r.Records = kept
 }
 
-// another of the places where something is defined.
-func another(places []string, but string) string {
+// otherPlace returns a place other than the given one, for messages.
+func otherPlace(places []string, but string) string {
 	if i := slices.IndexFunc(places, func(p string) bool { return p != but }); i >= 0 {
 		return first(places[i], "the same source")
 	}
 	return "the same place"
 }
 
-// Build makes the view of records in their normal form; of two that cannot stand together the first counts. References
-// to people or groups that do not exist are kept: an owner who left must be seen, not dropped, and lookups leave him
-// out of those who can act.
+// Build makes a Catalog from records in their normal form. Of two records that contradict each other the first counts.
+// References to people or groups that do not exist are kept: an owner who left must be visible, but lookups of people
+// who can decide skip them.
 func Build(records []Record) *Catalog {
 	c := &Catalog{people: map[string]*Person{}, groups: map[string]*Group{}, applications: map[string]*Entity{},
-		resources: map[string]*Entity{}, names: map[string]*Entity{}, led: map[string]bool{}}
+		resources: map[string]*Entity{}, names: map[string]*Entity{}, directLeaders: map[string]bool{}}
 	memberOf := map[string][]string{}
 	for _, r := range records {
 		switch r.Kind {
@@ -67,9 +68,9 @@ func Build(records []Record) *Catalog {
 				}
 			}
 		case KindApplication:
-			c.own(c.applications, r)
+			c.addOwned(c.applications, r)
 		case KindResource:
-			c.own(c.resources, r)
+			c.addOwned(c.resources, r)
 		}
 	}
 	for person, groups := range memberOf {
@@ -89,7 +90,7 @@ func Build(records []Record) *Catalog {
 	}
 	for id := range c.people {
 		if l, ok := c.Leader(id); ok {
-			c.led[l] = true
+			c.directLeaders[l] = true
 		}
 	}
 	c.sortedApplications, c.sortedResources = sorted(c.applications), sorted(c.resources)
@@ -112,7 +113,7 @@ func Build(records []Record) *Catalog {
 	return c
 }
 
-func (c *Catalog) own(into map[string]*Entity, r Record) {
+func (c *Catalog) addOwned(into map[string]*Entity, r Record) {
 	if into[r.ID] != nil || c.names[r.Name] != nil {
 		return
 	}

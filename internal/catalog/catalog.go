@@ -1,6 +1,7 @@
-// Package catalog owns what the portal knows of people, groups, applications and resources: who owns what, who leads
-// whom. Sources say it, a sync is a difference that can be seen before it counts, and lookups are answered from an
-// immutable view. It may not touch tickets or the host cluster; SQL is below it, in gormstore, and HTTP above.
+// Package catalog owns what the portal knows about people, groups, applications and resources: who owns what, and who
+// leads whom. The data comes from sources; a sync is a difference that can be previewed before it is applied; lookups
+// are answered from an immutable view. The package must not depend on tickets or the host cluster. SQL is in gormstore
+// below it, and HTTP is above it.
 package catalog
 
 import (
@@ -8,13 +9,13 @@ import (
 	"strings"
 )
 
-// Groups whose members have a role that is not derived from ownership.
+// Groups whose members have a role that does not come from ownership.
 const (
 	GroupSecurity = "security"
 	GroupAuditors = "auditors"
 )
 
-// Sensitivity of a resource.
+// Sensitivity is the sensitivity of a resource.
 type Sensitivity string
 
 const (
@@ -23,7 +24,7 @@ const (
 	SensitivityHigh   Sensitivity = "high"
 )
 
-// OwnerKind says what an Owner refers to.
+// OwnerKind is the kind of an Owner.
 type OwnerKind string
 
 const (
@@ -37,7 +38,7 @@ type Owner struct {
 	ID   string    `json:"id"`
 }
 
-// String is the owner as Backstage writes it.
+// String returns the owner in Backstage's notation.
 func (o Owner) String() string {
 	if o.Kind == OwnerPerson {
 		return "user:" + o.ID
@@ -45,14 +46,15 @@ func (o Owner) String() string {
 	return string(o.Kind) + ":" + o.ID
 }
 
-// Person is a User entity. Groups are sorted; Leader is the explicit one, empty when the groups decide.
+// Person is a User entity. Groups are sorted. Leader is the explicit leader, and empty if the leader follows from the
+// groups.
 type Person struct {
 	ID, DisplayName, Title, Email string
 	Leader                        string
 	Groups                        []string
 }
 
-// Group is a Group entity. Members are sorted person ids, from both sides of the membership.
+// Group is a Group entity. Members are the sorted ids of people, whether the group or the person names the membership.
 type Group struct {
 	ID, Title, Lead, Parent string
 	Members                 []string
@@ -69,7 +71,7 @@ type Entity struct {
 	Sensitivity Sensitivity
 }
 
-// Catalog is one consistent, immutable reading. The zero value is empty. Safe for concurrent use.
+// Catalog is one consistent, immutable view of all entities. The zero value is empty. It is safe for concurrent use.
 type Catalog struct {
 	people       map[string]*Person
 	groups       map[string]*Group
@@ -77,41 +79,41 @@ type Catalog struct {
 	resources    map[string]*Entity
 	names        map[string]*Entity
 
-	led                                 map[string]bool // people who are somebody's direct leader
+	directLeaders                       map[string]bool // people who are somebody's direct leader
 	sortedApplications, sortedResources []Entity
 	listedPeople                        []Listed[Person]
 	listedGroups                        []Listed[Group]
 	ownedBy                             map[Owner]owned
 }
 
-// owned are places in sortedApplications and sortedResources.
+// owned has positions in sortedApplications and sortedResources.
 type owned struct{ applications, resources []int }
 
-// Person by id.
+// Person returns the person with an id.
 func (c *Catalog) Person(id string) (Person, bool) { return get(c.people, id) }
 
-// Group by id.
+// Group returns the group with an id.
 func (c *Catalog) Group(id string) (Group, bool) { return get(c.groups, id) }
 
-// Application by id.
+// Application returns the application with an id.
 func (c *Catalog) Application(id string) (Entity, bool) { return get(c.applications, id) }
 
-// Resource by id.
+// Resource returns the resource with an id.
 func (c *Catalog) Resource(id string) (Entity, bool) { return get(c.resources, id) }
 
-// ByName finds the application or resource that carries an ACP resource name.
+// ByName returns the application or resource with an ACP resource name.
 func (c *Catalog) ByName(name string) (Entity, bool) { return get(c.names, name) }
 
-// Applications sorted by id.
+// Applications returns all applications, sorted by id.
 func (c *Catalog) Applications() []Entity { return slices.Clone(c.sortedApplications) }
 
-// Resources sorted by id.
+// Resources returns all resources, sorted by id.
 func (c *Catalog) Resources() []Entity { return slices.Clone(c.sortedResources) }
 
-// Empty tells that nothing was read.
+// Empty reports whether the catalog has neither people, nor applications, nor resources.
 func (c *Catalog) Empty() bool { return len(c.people)+len(c.applications)+len(c.resources) == 0 }
 
-// Members of a group that the catalog knows as people, sorted.
+// Members returns the members of a group that the catalog has as people, sorted.
 func (c *Catalog) Members(group string) []string {
 	g, ok := c.groups[group]
 	if !ok {
@@ -120,20 +122,20 @@ func (c *Catalog) Members(group string) []string {
 	return slices.Clone(g.Members)
 }
 
-// InGroup tells whether a person is a member of a group.
+// InGroup reports whether a person is a member of a group.
 func (c *Catalog) InGroup(person, group string) bool {
 	g, ok := c.groups[group]
 	return ok && slices.Contains(g.Members, person)
 }
 
-// Owns tells whether a person is, or is a member of, one of an entity's owners.
+// Owns reports whether a person is one of an entity's owners, or a member of one.
 func (c *Catalog) Owns(person string, e Entity) bool {
 	return slices.ContainsFunc(e.Owners, func(o Owner) bool {
 		return o.Kind == OwnerPerson && o.ID == person || o.Kind == OwnerGroup && c.InGroup(person, o.ID)
 	})
 }
 
-// identities are the owners that a person stands for: himself and the groups that he is in.
+// identities are the owners that a person acts for: the person and the person's groups.
 type identities map[Owner]bool
 
 func (c *Catalog) identities(person string) identities {
@@ -153,7 +155,8 @@ func (x identities) owns(e Entity) bool {
 	return slices.ContainsFunc(e.Owners, func(o Owner) bool { return x[o] })
 }
 
-// Owned are the applications and the resources that a person owns, himself or as a member of a group, sorted by id.
+// Owned returns the applications and the resources that a person owns, directly or as a member of a group, sorted by
+// id.
 func (c *Catalog) Owned(person string) (applications, resources []Entity) {
 	var a, r []int
 	for o := range c.identities(person) {
@@ -171,7 +174,7 @@ func places(all []Entity, at []int) []Entity {
 	return out
 }
 
-// OwnerPeople are the people who can act for an entity's owners, sorted; owners that left are not among them.
+// OwnerPeople returns the people who can act for an entity's owners, sorted. Owners who left are not among them.
 func (c *Catalog) OwnerPeople(e Entity) []string {
 	var out []string
 	for _, o := range e.Owners {
@@ -187,7 +190,7 @@ func (c *Catalog) OwnerPeople(e Entity) []string {
 	return slices.Compact(out)
 }
 
-// OwnerName is what people call an owner: its title, or its id when the catalog does not know it.
+// OwnerName returns the display name of an owner, or the id if the catalog does not have the owner.
 func (c *Catalog) OwnerName(o Owner) string {
 	if o.Kind == OwnerGroup {
 		if g, ok := c.groups[o.ID]; ok {
@@ -199,8 +202,8 @@ func (c *Catalog) OwnerName(o Owner) string {
 	return o.ID
 }
 
-// Leader of a person: the explicit one, else the lead of one of his groups (in the order of their ids), else the
-// lead of a parent group. A person never leads himself, and circles of groups end the search.
+// Leader returns the leader of a person: the explicit one, else the lead of one of the person's groups (in the order of
+// their ids), else the lead of a parent group. Nobody leads themselves, and a cycle of groups ends the search.
 func (c *Catalog) Leader(person string) (string, bool) {
 	p, ok := c.people[person]
 	if !ok {
@@ -231,7 +234,7 @@ func (c *Catalog) Leader(person string) (string, bool) {
 	return "", false
 }
 
-// Leaders above a person, nearest first, without the person; a circle ends the list.
+// Leaders returns the leaders above a person, nearest first, without the person. A cycle ends the list.
 func (c *Catalog) Leaders(person string) []string {
 	var out []string
 	for at, ok := c.Leader(person); ok && at != person && !slices.Contains(out, at); at, ok = c.Leader(at) {
@@ -240,8 +243,8 @@ func (c *Catalog) Leaders(person string) []string {
 	return out
 }
 
-// Leads tells whether somebody's direct leader is this person.
-func (c *Catalog) Leads(person string) bool { return c.led[person] }
+// Leads reports whether a person is somebody's direct leader.
+func (c *Catalog) Leads(person string) bool { return c.directLeaders[person] }
 
 func get[T any](m map[string]*T, id string) (T, bool) {
 	if v, ok := m[id]; ok {

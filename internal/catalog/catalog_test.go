@@ -98,8 +98,8 @@ func TestLeaders(t *testing.T) {
 		"alice":   {"the lead of the group, then the lead of the parent group", []string{"carol", "zoe"}},
 		"carol":   {"a lead's leader is one up", []string{"zoe"}},
 		"zoe":     {"the top has no leader", nil},
-		"lost":    {"a circle of groups ends the search", nil},
-		"ping":    {"a circle of people ends before the person himself", []string{"pong"}},
+		"lost":    {"a cycle of groups ends the search", nil},
+		"ping":    {"a cycle of people ends before the person", []string{"pong"}},
 		"orphan":  {"a leader whom the catalog does not know is none", nil},
 		"unknown": {"an unknown person has none", nil},
 	} {
@@ -147,7 +147,7 @@ func TestReadRefuses(t *testing.T) {
 		"bad name":    {"a wildcard is no resource", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:*'}}\nspec: {owner: x}", "exact name"},
 		"no owner":    {"somebody must decide", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:d'}}", "has no owner"},
 		"sensitivity": {"a typo must not lower it", "kind: Resource\nmetadata: {name: r, annotations: {acp.io/resource-name: 'trnv1:rsc:a:b:c:d', acp.io/sensitivity: hgih}}\nspec: {owner: x}", "low, medium or high"},
-		"self leader": {"nobody leads himself", "kind: User\nmetadata: {name: a, annotations: {acp.io/leader: a}}", "names himself"},
+		"self leader": {"nobody leads themselves", "kind: User\nmetadata: {name: a, annotations: {acp.io/leader: a}}", "is its own leader"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -165,7 +165,7 @@ func TestReadRefuses(t *testing.T) {
 	}
 }
 
-// The demo's company is what the playground's portal shows: large enough to search in, and everybody has somebody who
+// TestDemoCompany checks the catalog of the playground: it is large enough for searches, and everybody has somebody who
 // decides.
 func TestDemoCompany(t *testing.T) {
 	c, err := Read("../../playground/demo/catalog")

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// csvColumns of each kind; names of columns are compared without case.
+// csvColumns are the columns of each kind. Their names are compared case-insensitively.
 var csvColumns = map[Kind]struct {
 	file               string
 	required, optional []string
@@ -54,12 +54,12 @@ var csvFields = map[string]func(*Record, string) error{
 	"members":  func(r *Record, v string) error { r.Members = refIDs(list(v)); return nil },
 }
 
-// list reads the values of one field.
+// list returns the values of one field.
 func list(v string) []string {
 	return slices.DeleteFunc(strings.Split(v, ";"), func(x string) bool { return strings.TrimSpace(x) == "" })
 }
 
-// csvKind tells what a CSV file holds by its name.
+// csvKind returns the kind of the entities in a CSV file, which follows from the file's name.
 func csvKind(name string) (Kind, bool) {
 	for kind, c := range csvColumns {
 		if path.Base(name) == c.file {
@@ -69,8 +69,8 @@ func csvKind(name string) (Kind, bool) {
 	return "", false
 }
 
-// AddCSV adds the entities of a CSV file with a header line. Lists (owners, groups, members) are separated by ";". An
-// unknown column is refused, because a mistyped one would be left out silently.
+// AddCSV adds the entities of a CSV file with a header line. Lists (owners, groups, members) are separated by ";".
+// Unknown columns are refused, because a mistyped column would be ignored silently.
 func (r *Reading) AddCSV(kind Kind, name string, data []byte) {
 	in := csv.NewReader(bytes.NewReader(bytes.TrimPrefix(data, []byte("\ufeff"))))
 	in.ReuseRecord = true
@@ -93,14 +93,14 @@ func (r *Reading) AddCSV(kind Kind, name string, data []byte) {
 		}
 		if err != nil {
 			r.csvProblem(name, 0, 0, Ref{}, err)
-			if !errors.Is(err, csv.ErrFieldCount) { // the reader cannot find the next line
+			if !errors.Is(err, csv.ErrFieldCount) { // The reader cannot find the next line.
 				return
 			}
 			continue
 		}
 		r.csvRow(kind, name, in, columns, row)
 		if len(r.Records) > MaxRecords {
-			return // whoever reads refuses it
+			return // The caller refuses a reading with too many records.
 		}
 	}
 }
@@ -142,14 +142,14 @@ func (r *Reading) csvRow(kind Kind, name string, in *csv.Reader, columns, row []
 	var bad func()
 	for i, c := range columns {
 		if err := csvFields[c](&rec, strings.Clone(strings.TrimSpace(row[i]))); err != nil && bad == nil {
-			bad = func() { refused(c, err) } // when the id is known, so that the entity is
+			bad = func() { refused(c, err) } // The problem is added when the id is known, so that it names the entity.
 		}
 	}
 	if bad != nil {
 		bad()
 		return
 	}
-	n, err := rec.Normal()
+	n, err := rec.Normalize()
 	var field *FieldError
 	if errors.As(err, &field) {
 		refused(field.Field, err)

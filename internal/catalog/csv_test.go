@@ -103,11 +103,12 @@ func FuzzYAML(f *testing.F) {
 	})
 }
 
-// checkReading: what was read is in its normal form, and what is unique builds a view that has all of it.
+// checkReading checks that records are in their normal form, and that a view built from the unique records contains all
+// of them.
 func checkReading(t *testing.T, r Reading) {
 	t.Helper()
 	for _, rec := range r.Records {
-		n, err := rec.Normal()
+		n, err := rec.Normalize()
 		if err != nil {
 			t.Fatalf("%+v was taken: %v", rec, err)
 		}

@@ -10,42 +10,42 @@ import (
 // Stored is an entity as the store has it.
 type Stored struct {
 	Record
-	// Source that it comes from; only that one changes it.
+	// Source is the name of the source that the entity comes from. Only that source changes it.
 	Source string
-	// Gone is when its source stopped naming it; zero: it is there. What is gone is in no list, decides nothing and is
-	// asked for nothing, until it returns or a person removes it.
+	// Gone is when the source stopped naming the entity; zero: the source names it. An entity that is gone appears in
+	// no list and has no rights, until it returns or a person removes it.
 	Gone time.Time
-	// Version is the catalog's revision at which it changed last.
+	// Version is the catalog's revision of the last change.
 	Version int64
 }
 
-// Field of an entity that changes.
+// Field is a change of one field of an entity.
 type Field struct {
 	Name   string `json:"name"`
 	Before string `json:"before"`
 	After  string `json:"after"`
 }
 
-// Change of one entity.
+// Change is a change of one entity.
 type Change struct {
 	Ref    Ref     `json:"ref"`
 	Title  string  `json:"title"`
 	Fields []Field `json:"fields,omitempty"`
-	// Authority: who may decide changes, or what has to be decided.
+	// Authority reports whether the change affects who may decide, or what has to be decided.
 	Authority bool `json:"authority,omitempty"`
-	// Leaves is what an entity that goes leaves behind.
-	Leaves *Leaves `json:"leaves,omitempty"`
+	// Dependents lists what depends on an entity that is gone; nil for other changes.
+	Dependents *Dependents `json:"leaves,omitempty"`
 }
 
-// Leaves is what an entity leaves behind.
-type Leaves struct {
+// Dependents is what depends on an entity.
+type Dependents struct {
 	Owns   []Ref   `json:"owns,omitempty"`   // entities that name it as an owner
 	Leads  []Ref   `json:"leads,omitempty"`  // people and groups that name it as their leader
 	Grants []Grant `json:"grants,omitempty"` // access from it or to it
 }
 
-// Consequences in words for people.
-func (l *Leaves) Consequences() []string {
+// Consequences returns sentences for users.
+func (l *Dependents) Consequences() []string {
 	if l == nil {
 		return nil
 	}
@@ -62,7 +62,7 @@ func (l *Leaves) Consequences() []string {
 	return out
 }
 
-// Grant that is in force.
+// Grant is a grant in force.
 type Grant struct {
 	Subject  string `json:"subject"`
 	Resource string `json:"resource"`
@@ -79,18 +79,18 @@ type Diff struct {
 	Returned  []Change  `json:"returned"`
 	Unchanged int       `json:"unchanged"`
 	Problems  []Problem `json:"problems"`
-	// Incomplete: a part of the source could not be read, so that nothing counts as gone.
+	// Incomplete reports that a part of the source could not be read, so that no entity counts as gone.
 	Incomplete bool `json:"incomplete,omitempty"`
-	// Orphans are applications and resources for which nobody could decide any more.
+	// Orphans are the applications and resources that would lose everybody who can decide for them.
 	Orphans []Ref `json:"orphans"`
 }
 
-// Empty tells that nothing would change.
+// Empty reports whether nothing would change.
 func (d *Diff) Empty() bool {
 	return len(d.Created)+len(d.Updated)+len(d.Gone)+len(d.Returned) == 0
 }
 
-// contents of the catalog at one revision.
+// state is the content of the catalog at one revision.
 type state struct {
 	revision int64
 	stored   map[Ref]Stored
@@ -104,7 +104,7 @@ func newState(revision int64, in []Stored) *state {
 	return s
 }
 
-// with is the state after a write.
+// with returns the state after a write.
 func (s *state) with(w Write, revision int64) *state {
 	out := &state{revision: revision, stored: make(map[Ref]Stored, len(s.stored)+len(w.Put))}
 	for ref, x := range s.stored {
@@ -120,7 +120,7 @@ func (s *state) with(w Write, revision int64) *state {
 	return out
 }
 
-// live records, in a stable order.
+// live returns the records that are not gone, in a stable order.
 func (s *state) live() []Record {
 	out := make([]Record, 0, len(s.stored))
 	for _, x := range s.stored {
@@ -132,8 +132,8 @@ func (s *state) live() []Record {
 	return out
 }
 
-// sync compares a reading with what the catalog has of its source. Entities of other sources are left alone: whoever
-// named an entity first keeps it until it is gone there.
+// sync compares a reading with the entities that the catalog has from the source. Entities of other sources stay
+// unchanged: an entity belongs to the source that named it first, until it is gone there.
 func (s *state) sync(source string, r Reading, now time.Time) (Diff, Write) {
 	r.Problems = slices.Clone(r.Problems)
 	r.Unique()
@@ -144,7 +144,7 @@ func (s *state) sync(source string, r Reading, now time.Time) (Diff, Write) {
 	var w Write
 	named := map[Ref]bool{}
 	for _, p := range d.Problems {
-		named[p.Ref] = true // it is there, though it cannot be taken
+		named[p.Ref] = true // The entity exists in the source, though it is refused.
 		d.Incomplete = d.Incomplete || p.Ref.ID == ""
 	}
 	for _, rec := range incoming {
@@ -184,8 +184,8 @@ func (s *state) sync(source string, r Reading, now time.Time) (Diff, Write) {
 	return d, w
 }
 
-// admit leaves out the records that cannot stand beside what stays in the catalog. A record that is left out keeps its
-// name as the catalog knows it, which may leave out another one; so it is asked again until nothing changes.
+// admit refuses the records that contradict what stays in the catalog. A refused record keeps the name that the catalog
+// has for it, which may cause another refusal; so the check is repeated until nothing changes.
 func (s *state) admit(source string, in []Record, problems []Problem) (out []Record, refused []Problem) {
 	incoming, names := map[Ref]bool{}, map[string]Stored{}
 	for _, rec := range in {
@@ -225,15 +225,15 @@ func (s *state) admit(source string, in []Record, problems []Problem) (out []Rec
 	return out, refused
 }
 
-// authority are the fields on which it depends who decides, and about what; approval policies look at the environment.
-var authority = []string{"source", "name", "environment", "sensitivity", "owners", "groups", "leader", "members", "lead", "parent"}
+// authorityFieldsFields are the fields that determine who decides, and about what; approval policies use the environment.
+var authorityFields = []string{"source", "name", "environment", "sensitivity", "owners", "groups", "leader", "members", "lead", "parent"}
 
 func changes(before, after Stored) (out []Field, authoritative bool) {
 	a, b := fields(before), fields(after)
 	for i := range a {
 		if a[i].value != b[i].value {
 			out = append(out, Field{Name: a[i].name, Before: a[i].value, After: b[i].value})
-			authoritative = authoritative || slices.Contains(authority, a[i].name)
+			authoritative = authoritative || slices.Contains(authorityFields, a[i].name)
 		}
 	}
 	return out, authoritative
@@ -252,22 +252,22 @@ func fields(x Stored) []namedValue {
 		{"groups", list(x.Groups)}, {"lead", x.Lead}, {"parent", x.Parent}, {"members", list(x.Members)}}
 }
 
-// said is what a record says about authority, for the ledger.
-func said(r Record) string {
+// authorityText describes the authority fields of a record, for the ledger.
+func authorityText(r Record) string {
 	var out []string
 	for _, f := range fields(Stored{Record: r}) {
-		if f.value != "" && slices.Contains(authority, f.name) {
+		if f.value != "" && slices.Contains(authorityFields, f.name) {
 			out = append(out, f.name+": "+f.value)
 		}
 	}
 	return strings.Join(out, "; ")
 }
 
-// leaves finds what the entities leave behind.
-func (s *state) leaves(of []Ref) map[Ref]*Leaves {
-	out := make(map[Ref]*Leaves, len(of))
+// dependents finds what depends on each of the entities.
+func (s *state) dependents(of []Ref) map[Ref]*Dependents {
+	out := make(map[Ref]*Dependents, len(of))
 	for _, ref := range of {
-		out[ref] = &Leaves{}
+		out[ref] = &Dependents{}
 	}
 	lead := func(kind Kind, id string, by Ref) {
 		if l := out[Ref{kind, id}]; id != "" && l != nil {

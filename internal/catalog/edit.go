@@ -6,19 +6,20 @@ import (
 	"slices"
 )
 
-// Entity as the store has it, gone or not.
+// Entity returns an entity as the store has it, even if it is gone.
 func (s *Service) Entity(ref Ref) (Stored, bool) {
 	x, ok := s.view.Load().stored[ref]
 	return x, ok
 }
 
-// Put creates an entity of the portal's own, or changes it. The version is that of the entity that was changed; 0: it
-// is new, or takes the place of one that is gone. Security administrators only, and not to their own advantage.
+// Put creates or changes an entity of the source Portal. The version is that of the entity that was edited; 0 means
+// that the entity is new, or replaces one that is gone. Only security administrators may call it, and not to gain
+// authority themselves.
 func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (Stored, error) {
-	if err := s.may(a); err != nil {
+	if err := s.authorize(a); err != nil {
 		return Stored{}, err
 	}
-	rec, err := rec.Normal()
+	rec, err := rec.Normalize()
 	if err != nil {
 		return Stored{}, err
 	}
@@ -58,7 +59,7 @@ func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (
 		d.Created = []Change{c}
 	}
 	w := Write{Put: []Stored{after}}
-	if err := selfless(v, v.with(w, v.revision), a); err != nil {
+	if err := refuseSelfGrant(v, v.with(w, v.revision), a); err != nil {
 		return Stored{}, err
 	}
 	w.Ledger = v.lines(a.ID, d, w, s.Now())
@@ -69,9 +70,10 @@ func (s *Service) Put(ctx context.Context, a Actor, rec Record, version int64) (
 	return after, nil
 }
 
-// Retire lets an entity of the portal's own go: it decides nothing any more. Remove deletes it.
-func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (*Leaves, error) {
-	if err := s.may(a); err != nil {
+// Retire marks an entity of the source Portal as gone, so that it has no rights any more, and returns what depends on
+// it. Remove deletes it.
+func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (*Dependents, error) {
+	if err := s.authorize(a); err != nil {
 		return nil, err
 	}
 	if err := s.Refresh(ctx); err != nil {
@@ -90,26 +92,26 @@ func (s *Service) Retire(ctx context.Context, a Actor, ref Ref, version int64) (
 	x.Gone = s.Now()
 	w := Write{Put: []Stored{x}}
 	after := v.with(w, v.revision)
-	if err := selfless(v, after, a); err != nil { // who is left may lead now
+	if err := refuseSelfGrant(v, after, a); err != nil { // The actor may become a leader because of it.
 		return nil, err
 	}
 	w.Ledger = v.lines(a.ID, Diff{Source: Portal, Gone: []Change{{Ref: ref, Title: x.Title}}}, w, s.Now())
 	if err := s.write(ctx, v.state, w); err != nil {
 		return nil, err
 	}
-	return s.granted(after.leaves([]Ref{ref})[ref], x), nil
+	return s.addGrants(after.dependents([]Ref{ref})[ref], x), nil
 }
 
 func unknown(ref Ref) error { return refusal(ErrNotFound, "The catalog has no %s.", ref) }
 
-// Departed is an entity that is gone, with what it leaves behind.
-type Departed struct {
+// GoneEntity is an entity that is gone, with what depends on it.
+type GoneEntity struct {
 	Stored
-	Leaves *Leaves
+	Dependents *Dependents
 }
 
-// Departed entities, the latest first.
-func (s *Service) Departed() []Departed {
+// GoneEntities returns the entities that are gone, the latest first.
+func (s *Service) GoneEntities() []GoneEntity {
 	v := s.view.Load()
 	var refs []Ref
 	for ref, x := range v.stored {
@@ -117,25 +119,26 @@ func (s *Service) Departed() []Departed {
 			refs = append(refs, ref)
 		}
 	}
-	left := v.leaves(refs)
-	out := make([]Departed, 0, len(refs))
+	left := v.dependents(refs)
+	out := make([]GoneEntity, 0, len(refs))
 	for _, ref := range refs {
 		x := v.stored[ref]
-		out = append(out, Departed{x, s.granted(left[ref], x)})
+		out = append(out, GoneEntity{x, s.addGrants(left[ref], x)})
 	}
-	slices.SortFunc(out, func(a, b Departed) int {
+	slices.SortFunc(out, func(a, b GoneEntity) int {
 		return cmp.Or(b.Gone.Compare(a.Gone), compareRefs(a.Ref(), b.Ref()))
 	})
 	return out
 }
 
-// Orphans are the applications and resources for which nobody can decide, because their owners left or never were.
+// Orphans returns the applications and resources for which nobody can decide, because their owners left or never
+// existed.
 func (s *Service) Orphans() []Ref { return orphans(s.Catalog()) }
 
-// Remove deletes gone entities for good, as the catalog was at a revision. What they leave behind (grants, ownership)
-// stays; whoever confirms has seen it in Departed.
+// Remove deletes entities that are gone, if the catalog is at the given revision. What depends on them (grants,
+// ownership) stays; GoneEntities has shown it to whoever confirms.
 func (s *Service) Remove(ctx context.Context, a Actor, refs []Ref, revision int64) error {
-	if err := s.may(a); err != nil {
+	if err := s.authorize(a); err != nil {
 		return err
 	}
 	if err := s.Refresh(ctx); err != nil {

@@ -33,11 +33,11 @@ func TestEdit(t *testing.T) {
 	if err != nil || len(left.Owns) != 0 {
 		t.Fatal(left, err)
 	}
-	if _, ok := w.Catalog().Resource("db"); ok || len(w.Departed()) != 1 {
+	if _, ok := w.Catalog().Resource("db"); ok || len(w.GoneEntities()) != 1 {
 		t.Error("it is gone, and not removed")
 	}
 	back, err := w.Put(ctx, dave, changed, 0)
-	if err != nil || len(w.Departed()) != 0 {
+	if err != nil || len(w.GoneEntities()) != 0 {
 		t.Errorf("it may be made again: %+v, %v", back, err)
 	}
 	want := []string{"catalog.synced portal", "catalog.created portal", "catalog.synced portal", "catalog.authority resource/db",
@@ -63,7 +63,7 @@ func TestEditRefuses(t *testing.T) {
 		"nobody":   {"an actor has a name", catalog.Actor{Security: true}, person("new"), 0, catalog.ErrForbidden, ""},
 		"foreign":  {"what comes from a source is changed there", dave, person("bob"), 1, catalog.ErrConflict, ""},
 		"unknown":  {"an update needs what it updates", dave, person("new"), 5, catalog.ErrNotFound, ""},
-		"own":      {"not for himself", dave, owned(catalog.KindResource, "db", "trnv1:rsc:a:b:c:d", user("dave")), 0, catalog.ErrForbidden, ""},
+		"own":      {"the actor would gain authority", dave, owned(catalog.KindResource, "db", "trnv1:rsc:a:b:c:d", user("dave")), 0, catalog.ErrForbidden, ""},
 		"name":     {"one entity for one name", dave, owned(catalog.KindResource, "db", cacheName, user("bob")), 0, nil, "name"},
 		"wildcard": {"an exact name", dave, owned(catalog.KindResource, "db", "trnv1:rsc:a:b:c:*", user("bob")), 0, nil, "name"},
 		"owners":   {"somebody has to decide", dave, owned(catalog.KindResource, "db", "trnv1:rsc:a:b:c:d"), 0, nil, "owners"},

@@ -8,23 +8,24 @@ import (
 	"unicode"
 )
 
-// Index of a catalog's applications and resources, in memory. Immutable; safe for concurrent use.
+// Index is a search index of a catalog's applications and resources in memory. It is immutable and safe for concurrent
+// use.
 type Index struct {
 	catalog *Catalog
-	parts   map[Kind]*part
+	parts   map[Kind]*kindIndex
 }
 
-// part is the index of one kind.
-type part struct {
-	docs  []doc // sorted by id
-	grams map[[3]byte]*set
-	words []word // sorted
-	calls []call // sorted
-	every *set
+// kindIndex is the index of one kind.
+type kindIndex struct {
+	docs   []doc // sorted by id
+	grams  map[[3]byte]*set
+	words  []word  // sorted
+	labels []label // sorted
+	all    *set
 }
 
-// call is an id or a title of a document, in lower case.
-type call struct {
+// label is an id or a title of a document, in lower case.
+type label struct {
 	text string
 	doc  uint32
 }
@@ -39,18 +40,18 @@ type doc struct {
 
 type word struct {
 	text    string
-	letters uint64 // which letters and digits it has
+	letters uint64 // a bit set of its letters and digits
 	docs    *set
 }
 
 // NewIndex indexes a catalog.
 func NewIndex(c *Catalog) *Index {
-	return &Index{catalog: c, parts: map[Kind]*part{
-		KindApplication: newPart(c, c.sortedApplications), KindResource: newPart(c, c.sortedResources)}}
+	return &Index{catalog: c, parts: map[Kind]*kindIndex{
+		KindApplication: newKindIndex(c, c.sortedApplications), KindResource: newKindIndex(c, c.sortedResources)}}
 }
 
-func newPart(c *Catalog, entities []Entity) *part {
-	p := &part{docs: make([]doc, len(entities)), grams: map[[3]byte]*set{}, every: newSet(len(entities))}
+func newKindIndex(c *Catalog, entities []Entity) *kindIndex {
+	p := &kindIndex{docs: make([]doc, len(entities)), grams: map[[3]byte]*set{}, all: newSet(len(entities))}
 	words := map[string]*set{}
 	for i, e := range entities {
 		owners := make([]string, len(e.Owners))
@@ -61,24 +62,24 @@ func newPart(c *Catalog, entities []Entity) *part {
 		d.text = d.id + "\n" + d.title + "\n" + strings.ToLower(e.Name)
 		d.about = strings.ToLower(e.Description + "\n" + strings.Join(owners, "\n"))
 		p.docs[i] = d
-		p.calls = append(p.calls, call{d.id, uint32(i)}, call{d.title, uint32(i)})
-		p.every.add(uint32(i))
+		p.labels = append(p.labels, label{d.id, uint32(i)}, label{d.title, uint32(i)})
+		p.all.add(uint32(i))
 		for j := 0; j+3 <= len(d.text); j++ {
-			member(p.grams, [3]byte{d.text[j], d.text[j+1], d.text[j+2]}, len(entities)).add(uint32(i))
+			getOrAddSet(p.grams, [3]byte{d.text[j], d.text[j+1], d.text[j+2]}, len(entities)).add(uint32(i))
 		}
 		for _, w := range slices.Concat(split(d.text), split(d.about)) {
-			member(words, strings.Clone(w), len(entities)).add(uint32(i))
+			getOrAddSet(words, strings.Clone(w), len(entities)).add(uint32(i))
 		}
 	}
 	for text, docs := range words {
-		p.words = append(p.words, word{text, letters(text), docs})
+		p.words = append(p.words, word{text, letterMask(text), docs})
 	}
 	slices.SortFunc(p.words, func(a, b word) int { return strings.Compare(a.text, b.text) })
-	slices.SortFunc(p.calls, func(a, b call) int { return cmp.Or(strings.Compare(a.text, b.text), cmp.Compare(a.doc, b.doc)) })
+	slices.SortFunc(p.labels, func(a, b label) int { return cmp.Or(strings.Compare(a.text, b.text), cmp.Compare(a.doc, b.doc)) })
 	return p
 }
 
-func member[K comparable](m map[K]*set, key K, n int) *set {
+func getOrAddSet[K comparable](m map[K]*set, key K, n int) *set {
 	s := m[key]
 	if s == nil {
 		s = newSet(n)
@@ -91,28 +92,30 @@ func split(text string) []string {
 	return strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 }
 
-// match finds the entities that have every word. meant are the words that were taken for those that nothing has.
-func (p *part) match(words []string) (found *set, meant []string) {
-	found = p.every.clone()
+// match finds the entities that have every word. meant are the words that were used instead of words that no entity
+// has.
+func (p *kindIndex) match(words []string) (found *set, meant []string) {
+	found = p.all.clone()
 	for _, w := range words {
 		have := newSet(len(p.docs))
-		p.beginning(w, have)
+		p.withPrefix(w, have)
 		p.containing(w, have)
 		if have.empty() {
-			have = p.about(w, &meant)
+			have = p.approximate(w, &meant)
 		}
 		found.and(have)
 	}
 	return found, meant
 }
 
-// about finds what w may have meant: each part of it between punctuation, as it is or with a typing error.
-func (p *part) about(w string, meant *[]string) *set {
+// approximate finds the entities for a word that no entity has: each part of it between punctuation has to match,
+// exactly or with a typing error.
+func (p *kindIndex) approximate(w string, meant *[]string) *set {
 	out := newSet(len(p.docs))
 	for i, piece := range split(w) {
 		have := newSet(len(p.docs))
-		if p.beginning(piece, have); have.empty() {
-			*meant = append(*meant, p.resembling(piece, have)...)
+		if p.withPrefix(piece, have); have.empty() {
+			*meant = append(*meant, p.similar(piece, have)...)
 		} else {
 			*meant = append(*meant, piece)
 		}
@@ -125,18 +128,18 @@ func (p *part) about(w string, meant *[]string) *set {
 	return out
 }
 
-// called are the entities with this id or title, in growing order.
-func (p *part) called(text string) (docs []uint32) {
-	i, _ := slices.BinarySearchFunc(p.calls, text, func(c call, text string) int { return strings.Compare(c.text, text) })
-	for ; i < len(p.calls) && p.calls[i].text == text; i++ {
-		docs = append(docs, p.calls[i].doc)
+// labelled returns the entities with this id or title, in ascending order.
+func (p *kindIndex) labelled(text string) (docs []uint32) {
+	i, _ := slices.BinarySearchFunc(p.labels, text, func(c label, text string) int { return strings.Compare(c.text, text) })
+	for ; i < len(p.labels) && p.labels[i].text == text; i++ {
+		docs = append(docs, p.labels[i].doc)
 	}
 	return slices.Compact(docs)
 }
 
-// containing adds the entities with a word anywhere in id, title or name, by the pieces of three bytes that it is made
-// of; only at those that are not in the set already it looks closely.
-func (p *part) containing(w string, into *set) {
+// containing adds the entities that have w anywhere in id, title or name. It finds candidates by the sequences of three
+// bytes in w, and compares the text of those that are not in the set already.
+func (p *kindIndex) containing(w string, into *set) {
 	var may *set
 	for j := 0; j+3 <= len(w); j++ {
 		have := p.grams[[3]byte{w[j], w[j+1], w[j+2]}]
@@ -152,7 +155,7 @@ func (p *part) containing(w string, into *set) {
 	if may == nil {
 		return
 	}
-	into.spread()
+	into.toBitmap()
 	for doc := range may.each {
 		if !into.has(doc) && (len(w) == 3 || strings.Contains(p.docs[doc].text, w)) {
 			into.add(doc)
@@ -160,16 +163,18 @@ func (p *part) containing(w string, into *set) {
 	}
 }
 
-// beginning adds the entities with a word that begins with w. Words have no punctuation, so that of w counts as well.
-func (p *part) beginning(w string, into *set) {
+// withPrefix adds the entities that have a word that begins with w. Words contain no punctuation, so punctuation in w
+// prevents a match.
+func (p *kindIndex) withPrefix(w string, into *set) {
 	i, _ := slices.BinarySearchFunc(p.words, w, func(x word, w string) int { return strings.Compare(x.text, w) })
 	for ; i < len(p.words) && strings.HasPrefix(p.words[i].text, w); i++ {
 		into.or(p.words[i].docs)
 	}
 }
 
-// resembling adds the entities with a word that is w with one error, or with two if it is long, and tells these words.
-func (p *part) resembling(w string, into *set) (meant []string) {
+// similar adds the entities that have a word that differs from w by one error, or by two if w is long, and returns
+// these words.
+func (p *kindIndex) similar(w string, into *set) (meant []string) {
 	const shortest, long, mostMeant = 4, 8, 32
 	n := len(w)
 	if n < shortest || n > 64 {
@@ -179,14 +184,14 @@ func (p *part) resembling(w string, into *set) (meant []string) {
 	if n >= long {
 		most = 2
 	}
-	have := letters(w)
+	have := letterMask(w)
 	for i := range p.words {
 		x := &p.words[i]
-		// An error adds a letter to one of the two, or one to each.
+		// An error adds a letter to one of the two words, or one to each.
 		if abs(len(x.text)-n) > most || bits.OnesCount64(x.letters&^have) > most || bits.OnesCount64(have&^x.letters) > most {
 			continue
 		}
-		if errorsBetween(w, x.text, most) <= most {
+		if editDistance(w, x.text, most) <= most {
 			into.or(x.docs)
 			if len(meant) < mostMeant {
 				meant = append(meant, x.text)
@@ -196,7 +201,7 @@ func (p *part) resembling(w string, into *set) (meant []string) {
 	return meant
 }
 
-// score of a document that has all words, or what they meant.
+// score returns the score of a document that matches all words, or the words that were meant.
 func (d *doc) score(text string, words, meant []string) int {
 	if text == "" {
 		return 0
@@ -227,7 +232,7 @@ func (d *doc) score(text string, words, meant []string) int {
 	return n
 }
 
-// wordBegins tells whether a word of the text begins with w; at is where w is in it first.
+// wordBegins reports whether a word of the text begins with w. at is the first position of w in the text.
 func wordBegins(text, w string, at int) bool {
 	for {
 		if at == 0 || !isWord(text[at-1]) {
@@ -245,7 +250,7 @@ func isWord(b byte) bool {
 	return b >= 0x80 || b >= 'a' && b <= 'z' || b >= '0' && b <= '9'
 }
 
-func letters(w string) (out uint64) {
+func letterMask(w string) (out uint64) {
 	for i := range len(w) {
 		out |= 1 << (w[i] & 63)
 	}
@@ -254,9 +259,9 @@ func letters(w string) (out uint64) {
 
 func abs(n int) int { return max(n, -n) }
 
-// errorsBetween is the number of letters put in, left out, changed or swapped with their neighbour (optimal string
-// alignment); more than most is only said to be more.
-func errorsBetween(a, b string, most int) int {
+// editDistance returns the number of letters that are inserted, left out, changed or swapped with their neighbour
+// (optimal string alignment). If it is more than most, the result is some number above most.
+func editDistance(a, b string, most int) int {
 	var rows [3][66]int
 	before, above, row := rows[0][:len(b)+1], rows[1][:len(b)+1], rows[2][:len(b)+1]
 	for j := range above {

@@ -14,18 +14,18 @@ import (
 
 // Actions in the ledger.
 const (
-	actionSynced    = "catalog.synced"    // one for each sync that changed something
-	actionCreated   = "catalog.created"   // many entities in one line
-	actionGone      = "catalog.gone"      // many entities in one line
-	actionRemoved   = "catalog.removed"   // many entities in one line
-	actionAuthority = "catalog.authority" // one for each entity
+	actionSynced    = "catalog.synced"    // one line for each sync that changed something
+	actionCreated   = "catalog.created"   // one line for many entities
+	actionGone      = "catalog.gone"      // one line for many entities
+	actionRemoved   = "catalog.removed"   // one line for many entities
+	actionAuthority = "catalog.authority" // one line for each entity
 )
 
-// linesOf is how many entities a line of the ledger tells of.
-const linesOf = 50
+// entitiesPerLine is the largest number of entities in one ledger line.
+const entitiesPerLine = 50
 
-// lines of the ledger for a sync: all of authority before and after, so that who could decide what at a time can be
-// told from the ledger alone.
+// lines returns the ledger lines of a sync. They contain all authority fields before and after, so that the ledger
+// alone shows who could decide what at any time.
 func (s *state) lines(actor string, d Diff, w Write, at time.Time) []ledger.Entry {
 	entry := func(action, object string, details map[string]string) ledger.Entry {
 		return ledger.Entry{At: at, Actor: actor, Action: action, Object: object, Details: details}
@@ -37,31 +37,31 @@ func (s *state) lines(actor string, d Diff, w Write, at time.Time) []ledger.Entr
 	for _, x := range w.Put {
 		put[x.Ref()] = x
 	}
-	for chunk := range slices.Chunk(d.Created, linesOf) {
+	for chunk := range slices.Chunk(d.Created, entitiesPerLine) {
 		details := map[string]string{}
 		for _, c := range chunk {
-			details[c.Ref.String()] = said(put[c.Ref].Record)
+			details[c.Ref.String()] = authorityText(put[c.Ref].Record)
 		}
 		out = append(out, entry(actionCreated, d.Source, details))
 	}
-	for chunk := range slices.Chunk(d.Gone, linesOf) {
+	for chunk := range slices.Chunk(d.Gone, entitiesPerLine) {
 		details := map[string]string{}
 		for _, c := range chunk {
-			details[c.Ref.String()] = said(put[c.Ref].Record)
+			details[c.Ref.String()] = authorityText(put[c.Ref].Record)
 		}
 		out = append(out, entry(actionGone, d.Source, details))
 	}
 	for _, c := range slices.Concat(d.Updated, d.Returned) {
 		if c.Authority || !s.stored[c.Ref].Gone.IsZero() {
-			out = append(out, entry(actionAuthority, c.Ref.String(), map[string]string{"source": d.Source, "before": said(s.stored[c.Ref].Record), "after": said(put[c.Ref].Record)}))
+			out = append(out, entry(actionAuthority, c.Ref.String(), map[string]string{"source": d.Source, "before": authorityText(s.stored[c.Ref].Record), "after": authorityText(put[c.Ref].Record)}))
 		}
 	}
 	return out
 }
 
-// removed makes the lines for what is deleted for good.
+// removed returns the ledger lines for entities that are deleted.
 func (s *state) removed(actor string, refs []Ref, at time.Time) (out []ledger.Entry, err error) {
-	for chunk := range slices.Chunk(refs, linesOf) {
+	for chunk := range slices.Chunk(refs, entitiesPerLine) {
 		details := map[string]string{}
 		for _, ref := range chunk {
 			x, known := s.stored[ref]
@@ -71,19 +71,19 @@ func (s *state) removed(actor string, refs []Ref, at time.Time) (out []ledger.En
 			if x.Gone.IsZero() {
 				return nil, refusal(ErrConflict, "%s is not gone: only what is gone can be removed.", ref)
 			}
-			details[ref.String()] = said(x.Record)
+			details[ref.String()] = authorityText(x.Record)
 		}
 		out = append(out, ledger.Entry{At: at, Actor: actor, Action: actionRemoved, Object: "catalog", Details: details})
 	}
 	return out, nil
 }
 
-// digest of what is written, so that a sync's content can be proven.
+// digest returns a hash of what is written, which proves the content of a sync.
 func digest(put []Stored) string {
 	h := sha256.New()
 	enc := json.NewEncoder(h)
 	for _, x := range put {
-		if err := enc.Encode(x.Record); err != nil { // strings and lists of strings only
+		if err := enc.Encode(x.Record); err != nil { // This cannot fail: a record has only strings and lists of strings.
 			return fmt.Sprintf("not known: %v", err)
 		}
 	}

@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Listed is a person or a group with the texts that lists look for words in, in lower case.
+// Listed is a person or a group with the lower-case texts that lists search in.
 type Listed[T any] struct {
-	Of    *T // nobody may change it
+	Of    *T // must not be modified
 	Names string
 	Email string
 }
 
-// People sorted by id; nobody may change them.
+// People returns all people, sorted by id. The result must not be modified.
 func (c *Catalog) People() []Listed[Person] { return c.listedPeople }
 
-// Groups sorted by id; nobody may change them.
+// Groups returns all groups, sorted by id. The result must not be modified.
 func (c *Catalog) Groups() []Listed[Group] { return c.listedGroups }
 
-// list what people look for: it is asked for at each letter that somebody types.
+// list prepares the texts of People and Groups, because a list is requested at each letter that a user types.
 func (c *Catalog) list() {
 	for _, p := range byID(c.people) {
 		c.listedPeople = append(c.listedPeople, Listed[Person]{p, strings.ToLower(p.ID + "\n" + p.DisplayName), strings.ToLower(p.Email)})
@@ -38,7 +38,7 @@ func byID[T any](m map[string]*T) []*T {
 	return out
 }
 
-// Stored is everything that the store has, gone or not, sorted by kind and id.
+// Stored returns everything in the store, including what is gone, sorted by kind and id.
 func (s *Service) Stored() []Stored {
 	v := s.view.Load()
 	out := slices.Collect(maps.Values(v.stored))

@@ -6,7 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Owned agrees with Owns for everybody and everything.
+// TestOwned compares Owned with Owns for everybody and everything.
 func TestOwned(t *testing.T) {
 	c := Build([]Record{
 		{Kind: KindGroup, ID: "g", Members: []string{"ann", "ben"}}, {Kind: KindGroup, ID: "h", Members: []string{"ben", "gone"}},

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// ErrEmpty means that a folder holds no entity.
+// ErrEmpty reports that a folder contains no entity.
 var ErrEmpty = errors.New("no entities found")
 
 const (
@@ -17,27 +17,27 @@ const (
 	maxFolder = 256 << 20
 )
 
-// Read reads a folder; see ReadFolder. Nothing is returned when there is a problem.
+// Read reads a folder like ReadFolder and builds a Catalog. If there is any problem, it returns only an error.
 func Read(dir string) (*Catalog, error) {
-	files, err := contents(dir)
+	files, err := readFiles(dir)
 	if err != nil {
 		return nil, err
 	}
 	return files.catalog(dir)
 }
 
-// ReadFolder reads every *.yaml and *.yml file of a folder and of those below it as Backstage entities, and the CSV
-// files applications.csv, resources.csv, groups.csv and people.csv. Files and folders whose names begin with a dot are
-// left out, and links that lead out of the folder are refused. Problems are reported together, each with its place.
+// ReadFolder reads every *.yaml and *.yml file of a folder and its subfolders as Backstage entities, and the CSV files
+// applications.csv, resources.csv, groups.csv and people.csv. Files and folders whose names begin with a dot are
+// skipped, and links that lead out of the folder are refused. All problems are in the reading, each with its place.
 func ReadFolder(dir string) (Reading, error) {
-	files, err := contents(dir)
+	files, err := readFiles(dir)
 	if err != nil {
 		return Reading{}, err
 	}
 	return files.read(dir)
 }
 
-// file of a folder, by its path below it.
+// file is a file of a folder, with its path below the folder.
 type file struct {
 	name string
 	data []byte
@@ -45,7 +45,7 @@ type file struct {
 
 type folder []file
 
-func contents(dir string) (folder, error) {
+func readFiles(dir string) (folder, error) {
 	root, err := os.OpenRoot(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("catalog folder %s does not exist: point --catalog at a folder of Backstage entity files: %w", dir, err)
@@ -53,7 +53,7 @@ func contents(dir string) (folder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open catalog folder: %w", err)
 	}
-	defer func() { _ = root.Close() }() // only read
+	defer func() { _ = root.Close() }() // The folder was only read.
 	var out folder
 	total := 0
 	err = fs.WalkDir(root.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -65,10 +65,10 @@ func contents(dir string) (folder, error) {
 				return fs.SkipDir
 			}
 			return nil
-		case d.IsDir() || !wanted(name):
+		case d.IsDir() || !isCatalogFile(name):
 			return nil
 		}
-		st, err := root.Stat(name) // follows a link, as the config maps of Kubernetes are
+		st, err := root.Stat(name) // Stat follows links, which the volumes of Kubernetes ConfigMaps consist of.
 		if err != nil {
 			return err
 		}
@@ -88,13 +88,13 @@ func contents(dir string) (folder, error) {
 	return out, nil
 }
 
-func wanted(name string) bool {
+func isCatalogFile(name string) bool {
 	ext := path.Ext(name)
 	_, isCSV := csvKind(name)
 	return ext == ".yaml" || ext == ".yml" || isCSV
 }
 
-// catalog of a folder without any problem.
+// catalog builds the catalog of a folder that has no problem.
 func (f folder) catalog(dir string) (*Catalog, error) {
 	r, err := f.read(dir)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f folder) catalog(dir string) (*Catalog, error) {
 	return Build(r.Records), nil
 }
 
-// read is in the order of the names, which WalkDir gives.
+// read reads the files in the order of their names, in which WalkDir returns them.
 func (f folder) read(dir string) (Reading, error) {
 	var r Reading
 	for _, x := range f {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Kind of an entity.
+// Kind is the kind of an entity.
 type Kind string
 
 const (
@@ -20,10 +20,10 @@ const (
 	KindPerson      Kind = "person"
 )
 
-// Kinds in the order in which people read them.
+// Kinds returns all kinds in the order in which they are shown.
 func Kinds() []Kind { return []Kind{KindApplication, KindResource, KindGroup, KindPerson} }
 
-// Ref names an entity.
+// Ref identifies an entity.
 type Ref struct {
 	Kind Kind   `json:"kind"`
 	ID   string `json:"id"`
@@ -38,38 +38,38 @@ func compareRefs(a, b Ref) int {
 	return strings.Compare(a.ID, b.ID)
 }
 
-// Record is what a source says of one entity. Fields that its kind does not have are empty.
+// Record is the description of one entity by a source. Fields that its kind does not have are empty.
 type Record struct {
 	Kind        Kind   `json:"kind"`
 	ID          string `json:"id"`
-	Title       string `json:"title,omitempty"` // what people call it; a person's full name
+	Title       string `json:"title,omitempty"` // the display name; of a person, the full name
 	Description string `json:"description,omitempty"`
 
-	// Of applications and resources.
+	// Fields of applications and resources.
 	Name        string      `json:"name,omitempty"` // the ACP resource name
 	Environment string      `json:"environment,omitempty"`
 	Sensitivity Sensitivity `json:"sensitivity,omitempty"` // of resources
 	Owners      []Owner     `json:"owners,omitempty"`
 
-	// Of people.
+	// Fields of people.
 	JobTitle string   `json:"jobTitle,omitempty"`
 	Email    string   `json:"email,omitempty"`
 	Leader   string   `json:"leader,omitempty"`
 	Groups   []string `json:"groups,omitempty"`
 
-	// Of groups.
+	// Fields of groups.
 	Lead    string   `json:"lead,omitempty"`
 	Parent  string   `json:"parent,omitempty"`
 	Members []string `json:"members,omitempty"`
 
-	// Where in its source it stands, for messages.
+	// Where is the record's place in its source, for messages.
 	Where string `json:"where,omitempty"`
 }
 
-// Ref of a record.
+// Ref returns the identity of the record's entity.
 func (r Record) Ref() Ref { return Ref{r.Kind, r.ID} }
 
-// Problem is something in a source that cannot be taken. With a Ref the entity keeps what was known of it.
+// Problem is a part of a source that is refused. If it has a Ref, the entity keeps its earlier content.
 type Problem struct {
 	Where   string `json:"where,omitempty"`
 	Ref     Ref    `json:"ref,omitzero"`
@@ -83,13 +83,13 @@ func (p Problem) Error() string {
 	return p.Where + ": " + p.Message
 }
 
-// Reading is all that a source says at one time.
+// Reading is the whole content of a source at one time.
 type Reading struct {
 	Records  []Record
 	Problems []Problem
 }
 
-// Err is all problems as one error; nil: there is none.
+// Err returns all problems as one error, or nil if there are none.
 func (r Reading) Err() error {
 	if len(r.Problems) == 0 {
 		return nil
@@ -101,7 +101,7 @@ func (r Reading) Err() error {
 	return fmt.Errorf("the catalog has %d problem(s): %w", len(errs), errors.Join(errs...))
 }
 
-// FieldError is why a field of a record cannot be taken; Field is its name in JSON.
+// FieldError says why a field of a record is refused. Field is its name in JSON.
 type FieldError struct {
 	Field, Message string
 }
@@ -112,7 +112,7 @@ func fieldf(field, format string, args ...any) error {
 	return &FieldError{Field: field, Message: fmt.Sprintf(format, args...)}
 }
 
-// Limits of what one source may say. They are far above what companies have, and far below what hurts.
+// Limits of one source. They are far above what companies have, and far below what costs too much memory.
 const (
 	MaxRecords = 200_000
 	maxText    = 256
@@ -123,16 +123,17 @@ const (
 )
 
 var (
-	// Backstage's own rule for names, which also keeps ids safe in URLs.
+	// idPattern is Backstage's rule for names, which also makes ids safe in URLs.
 	idPattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,126}[A-Za-z0-9])?$`)
-	// An exact name of docs/semantics.md "Names"; the policy package parses it again where access depends on it.
+	// namePattern matches an exact name of docs/semantics.md, "Names". The policy package parses it again where access
+	// depends on it.
 	namePattern        = regexp.MustCompile(`^trnv1:rsc:[a-z0-9-]{1,63}:[a-z0-9-]{1,63}:[a-z0-9-]{1,63}:[^*\s]+$`)
 	environmentPattern = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$`)
 )
 
-// Normal is the record in its one form (lists sorted, defaults filled in), or a *FieldError that says why it cannot be
-// taken.
-func (r Record) Normal() (Record, error) {
+// Normalizeize returns the record in its normal form (lists sorted, defaults filled in), or a *FieldError that says why it
+// is refused.
+func (r Record) Normalize() (Record, error) {
 	if !slices.Contains(Kinds(), r.Kind) {
 		return r, fieldf("kind", "kind %q: use application, resource, group or person", r.Kind)
 	}
@@ -165,19 +166,19 @@ func (r Record) Normal() (Record, error) {
 	switch r.Kind {
 	case KindPerson:
 		if r.Leader == r.ID {
-			return r, fieldf("leader", "%s names himself as his leader (%s): name his leader or leave it out", r.Ref(), annotationLeader)
+			return r, fieldf("leader", "%s is its own leader (%s): name another leader or leave it out", r.Ref(), annotationLeader)
 		}
 	case KindGroup:
 		if r.Parent == r.ID {
 			return r, fieldf("parent", "%s is its own parent: name the group above or leave it out", r.Ref())
 		}
 	case KindApplication, KindResource:
-		return r.normalOwned()
+		return r.normalizeOwned()
 	}
 	return r, nil
 }
 
-func (r Record) normalOwned() (Record, error) {
+func (r Record) normalizeOwned() (Record, error) {
 	if !namePattern.MatchString(r.Name) {
 		return r, fieldf("name", "%s has the resource name (%s) %q: it must be an exact name, trnv1:rsc:<org>:<service>:<type>:<id>", r.Ref(), annotationName, r.Name)
 	}
@@ -240,8 +241,8 @@ func parseOwner(ref string) (Owner, error) {
 	return Owner{}, fmt.Errorf("the owner %q: use user:<name> or group:<name>", ref)
 }
 
-// refID is the id of a reference [kind:][namespace/]name. Backstage's default namespace goes without saying; another
-// one is part of the id.
+// refID returns the id of a reference [kind:][namespace/]name. Backstage's default namespace is left out; any other is
+// part of the id.
 func refID(ref string) string {
 	ref = strings.TrimSpace(ref)
 	if _, rest, found := strings.Cut(ref, ":"); found {

@@ -9,45 +9,46 @@ import (
 	"strings"
 )
 
-// Query of the applications or of the resources. Empty fields are no condition.
+// Query selects applications or resources. Empty fields are no condition.
 type Query struct {
 	Kind Kind // KindApplication or KindResource
-	// Text is found in ids, titles, names, descriptions and names of owners: every word of it, as a word, as the
-	// beginning of one, in the middle of one, or, when nothing else fits, with a typing error.
+	// Text is searched in ids, titles, names, descriptions and names of owners. Every word of it must match a word, the
+	// beginning of a word, the middle of a word or, if nothing else matches, a word with a typing error.
 	Text        string
 	Owner       Owner
-	Mine        string // a person: what he, or a group of his, owns
+	Mine        string // a person: selects what the person, or a group of the person, owns
 	Sensitivity Sensitivity
 	Environment string
-	// Class by its name, with what tells the class of a resource name.
+	// Class selects the resources of a class by the class's name. ClassOf returns the class of a resource name.
 	Class   string
 	ClassOf func(name string) string
-	// First are the ids that come before others, the highest first: what was used lately, or was denied just now.
+	// First has the ids that are listed before all others, the highest number first, for example because they were used
+	// or denied lately.
 	First map[string]int
-	// Cursor of the page before; Limit of entities, at least 1.
+	// Cursor is that of the previous page, or empty. Limit is the number of entities, at least 1.
 	Cursor string
 	Limit  int
 }
 
-// Page of a search.
+// Page is one page of a search.
 type Page struct {
 	Entities []Entity
-	Next     string // cursor of the next page; empty: there is none
-	Total    int    // of all pages
+	Next     string // cursor of the next page; empty: this is the last one
+	Total    int    // number of entities on all pages
 }
 
-// ErrCursor means that a cursor is not one of ours.
+// ErrCursor reports a cursor that Search did not return.
 var ErrCursor = refusal(ErrNotFound, "The cursor is not known: begin at the first page.")
 
-// hit is a found entity; hits are sorted by score, highest first, then by the place of the entity.
+// hit is a found entity. Hits are sorted by score, highest first, then by the position of the entity.
 type hit struct {
 	score int
-	doc   int // its place among all, which are sorted by id
+	doc   int // its position among all entities, which are sorted by id
 }
 
 func (h hit) before(o hit) bool { return h.score > o.score || h.score == o.score && h.doc < o.doc }
 
-// Scores, from the best fit to the least. What goes first (Query.First) is above all of them.
+// Scores, from the best match to the weakest. Query.First ranks above all of them.
 const (
 	scoreExact  = 64 // the id or the title
 	scorePrefix = 32 // of the id or the title
@@ -57,8 +58,8 @@ const (
 	scoreFirst  = 1 << 20
 )
 
-// Search gives one page. The cursor holds while the catalog changes: an entity is shown at most once unless its place
-// changes.
+// Search returns one page. Cursors remain valid while the catalog changes: an entity is shown at most once unless its
+// position changes.
 func (x *Index) Search(q Query) (Page, error) {
 	part := x.parts[q.Kind]
 	if part == nil {
@@ -74,7 +75,7 @@ func (x *Index) Search(q Query) (Page, error) {
 		words = words[:maxWords]
 	}
 	found, meant := part.match(words)
-	top, total := x.best(part, q, after, found, func(d *doc) int { return d.score(text, words, meant) }, part.called(text), mostOf(words, meant))
+	top, total := x.best(part, q, after, found, func(d *doc) int { return d.score(text, words, meant) }, part.labelled(text), maxScore(words, meant))
 	hits := top.sorted()
 	p := Page{Entities: make([]Entity, 0, min(len(hits), q.Limit)), Total: total}
 	for i, h := range hits {
@@ -89,8 +90,8 @@ func (x *Index) Search(q Query) (Page, error) {
 
 const maxWords = 8
 
-// mostOf is the highest score of what is not called exactly as the text; see score.
-func mostOf(words, meant []string) int {
+// maxScore returns the highest score of an entity whose id and title differ from the text; see score.
+func maxScore(words, meant []string) int {
 	switch {
 	case len(words) == 0:
 		return 0
@@ -100,10 +101,10 @@ func mostOf(words, meant []string) int {
 	return scorePrefix + scoreWord*len(words)
 }
 
-// best are the hits of a page among what was found, and how many there are of all pages. Those that are called exactly
-// so come first. Others score at most so much, and come in the order of their places: when the page is full of such
-// scores, the rest is only counted.
-func (x *Index) best(p *part, q Query, after *hit, found *set, score func(*doc) int, called []uint32, most int) (top topHits, total int) {
+// best returns the hits of a page among the entities that were found, and the number of hits on all pages. Entities
+// whose id or title equals the text come first. The others have at most the score most and come in the order of their
+// positions: as soon as the page is full of such scores, the rest is only counted.
+func (x *Index) best(p *kindIndex, q Query, after *hit, found *set, score func(*doc) int, called []uint32, most int) (top topHits, total int) {
 	top.limit = q.Limit + 1
 	keep := x.filter(q)
 	look := func(n uint32) {
@@ -134,7 +135,7 @@ func (x *Index) best(p *part, q Query, after *hit, found *set, score func(*doc) 
 	return top, total
 }
 
-// filter by all but the text; nil: there is no other condition.
+// filter returns the conditions of the query except the text, or nil if there are none.
 func (x *Index) filter(q Query) func(*Entity) bool {
 	if q.Environment == "" && q.Sensitivity == "" && q.Owner == (Owner{}) && q.Mine == "" && q.Class == "" {
 		return nil
@@ -152,12 +153,12 @@ func (x *Index) filter(q Query) func(*Entity) bool {
 	}
 }
 
-// cursor names the last hit by its score and id, which stays when places move.
-func (p *part) cursor(h hit) string {
+// cursor contains the score and id of the last hit, which remain valid when positions change.
+func (p *kindIndex) cursor(h hit) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.Itoa(h.score) + " " + p.docs[h.doc].entity.ID))
 }
 
-func (p *part) readCursor(text string) (*hit, error) {
+func (p *kindIndex) readCursor(text string) (*hit, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -169,12 +170,12 @@ func (p *part) readCursor(text string) (*hit, error) {
 	}
 	at, found := slices.BinarySearchFunc(p.docs, id, func(d doc, id string) int { return strings.Compare(d.entity.ID, id) })
 	if !found {
-		at-- // it has left: the one before it was shown as well, or is shown later
+		at-- // The entity was removed: the one before it was shown as well, or is shown later.
 	}
 	return &hit{score: n, doc: at}, nil
 }
 
-// topHits are the first of many, in a heap whose root is the last of them.
+// topHits keeps the first of many hits, in a heap whose root is the last of them.
 type topHits struct {
 	limit int
 	hits  []hit

@@ -44,7 +44,7 @@ func TestSearch(t *testing.T) {
 		want   string
 	}{
 		"all":           {"by id", Query{}, "bobs-cluster checkout-cache orders-cache orders-cache-staging reorders"},
-		"exact":         {"what is called so comes first", Query{Text: "Orders-Cache"}, "orders-cache orders-cache-staging"},
+		"exact":         {"an exact title or id comes first", Query{Text: "Orders-Cache"}, "orders-cache orders-cache-staging"},
 		"prefix":        {"then what begins so, then what has it inside", Query{Text: "order"}, "orders-cache orders-cache-staging reorders"},
 		"about":         {"names come before descriptions", Query{Text: "checkout"}, "checkout-cache orders-cache"},
 		"words":         {"every word, in any order", Query{Text: "staging  orders"}, "orders-cache-staging"},
@@ -61,7 +61,7 @@ func TestSearch(t *testing.T) {
 		"too short":     {"three letters may be anything", Query{Text: "bxb"}, ""},
 		"nothing":       {"no fit is no fit", Query{Text: "kafka"}, ""},
 		"owner":         {"of this group", Query{Owner: Owner{OwnerGroup, "storage"}}, "orders-cache orders-cache-staging"},
-		"mine":          {"his own and his groups'", Query{Mine: "bob"}, "bobs-cluster orders-cache orders-cache-staging"},
+		"mine":          {"owned by the person or the person's groups", Query{Mine: "bob"}, "bobs-cluster orders-cache orders-cache-staging"},
 		"nobody's":      {"an unknown person owns nothing", Query{Mine: "nobody"}, ""},
 		"environment":   {"this one", Query{Environment: "staging"}, "orders-cache-staging"},
 		"sensitivity":   {"this one", Query{Sensitivity: SensitivityHigh}, "checkout-cache"},
@@ -121,7 +121,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// A page goes on where the one before ended, also when its last entity has left.
+// TestPagesOfAChangingCatalog checks that a page continues where the previous one ended, even if its last entity was
+// removed.
 func TestPagesOfAChangingCatalog(t *testing.T) {
 	records := func(ids ...string) []Record {
 		var out []Record
@@ -140,7 +141,7 @@ func TestPagesOfAChangingCatalog(t *testing.T) {
 	}
 }
 
-// Every way to find an entity is compared with looking at all of them.
+// FuzzSearch compares every way of finding an entity with a scan of all entities.
 func FuzzSearch(f *testing.F) {
 	for _, s := range []string{"order", "bobs-cluster", "trnv1:rsc", "ca", "é", "chekout", "a b c d e f g h i j", "(888)", "\x00\xff"} {
 		f.Add(s, "")
@@ -170,7 +171,7 @@ func FuzzSearch(f *testing.F) {
 	})
 }
 
-// large is a catalog of 10,000 applications and 10,000 resources.
+// large returns a catalog of 10,000 applications and 10,000 resources.
 func large() *Catalog {
 	words := []string{"checkout", "orders", "billing", "search", "suggest", "session", "ledger", "profile", "price", "hotel", "flight", "train", "ticket", "review", "photo", "coupon"}
 	var out []Record
@@ -213,7 +214,8 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// What is skipped because a page is full cannot be on it: pages together are what one page has that is never full.
+// TestPagesTogetherAreAll compares the pages with one page that is large enough for everything, because hits are
+// skipped when a page is full.
 func TestPagesTogetherAreAll(t *testing.T) {
 	var records []Record
 	for i := range 300 {

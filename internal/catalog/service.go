@@ -13,24 +13,24 @@ import (
 	"time"
 )
 
-// Actor is who asks for a change.
+// Actor is the person who asks for a change.
 type Actor struct {
 	ID       string
 	Security bool
 }
 
-// Config of a Service.
+// Config configures a Service.
 type Config struct {
 	Store Store
-	// Sources that are synced by themselves.
+	// Sources are synced periodically.
 	Sources []Source
-	// Grants in force from or to a resource name; nil: they are not known.
+	// Grants returns the grants in force from or to a resource name; nil: they are not known.
 	Grants func(name string) []Grant
 	Now    func() time.Time
 	Log    *slog.Logger
 }
 
-// Service keeps the catalog's view, changes it, and syncs it with its sources. Safe for concurrent use.
+// Service holds the catalog's current view, changes it, and syncs it with its sources. It is safe for concurrent use.
 type Service struct {
 	Config
 	view    atomic.Pointer[view]
@@ -39,17 +39,17 @@ type Service struct {
 	last    map[string]lastSync
 }
 
-// view is everything that is made of one revision.
+// view is everything that is derived from one revision.
 type view struct {
 	*state
 	catalog *Catalog
 	index   *Index
 }
 
-// PreviewFor is how long a preview can be applied.
-const PreviewFor = time.Hour
+// PreviewLifetime is how long a preview can be applied.
+const PreviewLifetime = time.Hour
 
-// NewService reads the catalog from its store.
+// NewService returns a Service that has read the catalog from its store.
 func NewService(ctx context.Context, c Config) (*Service, error) {
 	s := &Service{Config: c, last: map[string]lastSync{}}
 	names := map[string]bool{Portal: true}
@@ -65,16 +65,16 @@ func NewService(ctx context.Context, c Config) (*Service, error) {
 	return s, nil
 }
 
-// Catalog as it is now.
+// Catalog returns the current catalog.
 func (s *Service) Catalog() *Catalog { return s.view.Load().catalog }
 
-// Index to search the catalog as it is now.
+// Index returns the search index of the current catalog.
 func (s *Service) Index() *Index { return s.view.Load().index }
 
-// Revision of the catalog as it is now.
+// Revision returns the revision of the current catalog.
 func (s *Service) Revision() int64 { return s.view.Load().revision }
 
-// Refresh takes over what other replicas changed.
+// Refresh loads what other replicas have changed.
 func (s *Service) Refresh(ctx context.Context) error {
 	rev, err := s.Store.Revision(ctx)
 	if err != nil {
@@ -90,18 +90,18 @@ func (s *Service) reload(ctx context.Context, from int64) error {
 	s.refresh.Lock()
 	defer s.refresh.Unlock()
 	if v := s.view.Load(); v != nil && v.revision != from {
-		return nil // somebody else was faster
+		return nil // Another goroutine has reloaded it meanwhile.
 	}
 	stored, rev, err := s.Store.Load(ctx)
 	if err != nil {
 		return fmt.Errorf("read the catalog: %w", err)
 	}
-	s.show(newState(rev, stored))
+	s.publish(newState(rev, stored))
 	return nil
 }
 
-// show swaps the view, never for an older one.
-func (s *Service) show(st *state) {
+// publish replaces the view, unless the current one is newer.
+func (s *Service) publish(st *state) {
 	c := Build(st.live())
 	v := &view{state: st, catalog: c, index: NewIndex(c)}
 	for {
@@ -115,7 +115,7 @@ func (s *Service) show(st *state) {
 	}
 }
 
-// write changes the store and shows the change.
+// write changes the store and publishes the result.
 func (s *Service) write(ctx context.Context, from *state, w Write) error {
 	rev, err := s.Store.Write(ctx, from.revision, w)
 	if errors.Is(err, ErrChanged) {
@@ -127,13 +127,14 @@ func (s *Service) write(ctx context.Context, from *state, w Write) error {
 	if err != nil {
 		return fmt.Errorf("write the catalog: %w", err)
 	}
-	s.show(from.with(w, rev))
+	s.publish(from.with(w, rev))
 	return nil
 }
 
-// Preview tells what a reading would change, and keeps it under a token for Apply. Security administrators only.
+// Preview returns what a reading would change, and stores it under a token for Apply. Only security administrators may
+// call it.
 func (s *Service) Preview(ctx context.Context, a Actor, source string, r Reading) (Diff, string, error) {
-	if err := s.may(a); err != nil {
+	if err := s.authorize(a); err != nil {
 		return Diff{}, "", err
 	}
 	if !idPattern.MatchString(source) || source == Portal {
@@ -155,22 +156,22 @@ func (s *Service) preview(ctx context.Context, token, actor, source string, r Re
 	d, w := v.sync(source, r, s.Now())
 	s.explain(v, &d, w)
 	p := Preview{Token: token, Source: source, Actor: actor, Revision: v.revision, Reading: r, Created: s.Now()}
-	if err := s.Store.KeepPreview(ctx, p, s.Now().Add(-PreviewFor)); err != nil {
+	if err := s.Store.KeepPreview(ctx, p, s.Now().Add(-PreviewLifetime)); err != nil {
 		return Diff{}, fmt.Errorf("keep the preview: %w", err)
 	}
 	return d, nil
 }
 
-// explain adds what goes with a difference: what gone entities leave behind, and who is left without an owner.
+// explain completes a difference: what depends on entities that are gone, and which entities lose their last owner.
 func (s *Service) explain(v *view, d *Diff, w Write) {
 	after := v.with(w, v.revision)
 	refs := make([]Ref, 0, len(d.Gone))
 	for _, c := range d.Gone {
 		refs = append(refs, c.Ref)
 	}
-	left := after.leaves(refs)
+	left := after.dependents(refs)
 	for i := range d.Gone {
-		d.Gone[i].Leaves = s.granted(left[d.Gone[i].Ref], v.stored[d.Gone[i].Ref])
+		d.Gone[i].Dependents = s.addGrants(left[d.Gone[i].Ref], v.stored[d.Gone[i].Ref])
 	}
 	had := orphans(v.catalog)
 	for _, ref := range orphans(Build(after.live())) {
@@ -180,16 +181,16 @@ func (s *Service) explain(v *view, d *Diff, w Write) {
 	}
 }
 
-func (s *Service) granted(l *Leaves, x Stored) *Leaves {
+func (s *Service) addGrants(l *Dependents, x Stored) *Dependents {
 	if s.Grants != nil && x.Name != "" {
 		l.Grants = s.Grants(x.Name)
 	}
 	return l
 }
 
-// Show gives a preview again, for who decides on one that a sync left.
-func (s *Service) Show(ctx context.Context, a Actor, token string) (Diff, error) {
-	p, v, err := s.previewed(ctx, a, token)
+// ShowPreviewPreview returns a stored preview, for the person who decides about one that a sync stored.
+func (s *Service) ShowPreview(ctx context.Context, a Actor, token string) (Diff, error) {
+	p, v, err := s.loadPreview(ctx, a, token)
 	if err != nil {
 		return Diff{}, err
 	}
@@ -198,25 +199,26 @@ func (s *Service) Show(ctx context.Context, a Actor, token string) (Diff, error)
 	return d, nil
 }
 
-// ApplyOptions of Apply.
+// ApplyOptions are options of Apply.
 type ApplyOptions struct {
-	// RemoveGone deletes what is gone at once, for who has seen what it leaves behind.
+	// RemoveGone deletes the entities that are gone at once, because the actor has seen what depends on them.
 	RemoveGone bool
-	// Reason for the ledger.
+	// Reason is written to the ledger.
 	Reason string
 }
 
-// Apply does what a preview showed, for the person to whom it was shown; what a sync left waiting, any security
-// administrator may apply. ErrChanged: the catalog is not the one that the preview was made for.
+// Apply makes the changes that a preview showed. Only the person to whom it was shown may apply it; a preview that a
+// sync stored may be applied by any security administrator. It returns ErrChanged if the catalog changed since the
+// preview.
 func (s *Service) Apply(ctx context.Context, a Actor, token string, o ApplyOptions) (Diff, error) {
-	p, v, err := s.previewed(ctx, a, token)
+	p, v, err := s.loadPreview(ctx, a, token)
 	if err != nil {
 		return Diff{}, err
 	}
 	d, w := v.sync(p.Source, p.Reading, s.Now())
 	s.explain(v, &d, w)
-	if p.Actor != "" { // what a configured source says is nobody's own word
-		if err := selfless(v, v.with(w, v.revision), a); err != nil {
+	if p.Actor != "" { // The content of a configured source is not the actor's own.
+		if err := refuseSelfGrant(v, v.with(w, v.revision), a); err != nil {
 			return Diff{}, err
 		}
 	}
@@ -244,12 +246,12 @@ func (s *Service) Apply(ctx context.Context, a Actor, token string, o ApplyOptio
 	return d, nil
 }
 
-func (s *Service) previewed(ctx context.Context, a Actor, token string) (Preview, *view, error) {
-	if err := s.may(a); err != nil {
+func (s *Service) loadPreview(ctx context.Context, a Actor, token string) (Preview, *view, error) {
+	if err := s.authorize(a); err != nil {
 		return Preview{}, nil, err
 	}
 	p, err := s.Store.Preview(ctx, token)
-	if err == nil && (p.Actor != "" && p.Actor != a.ID || s.Now().Sub(p.Created) > PreviewFor) {
+	if err == nil && (p.Actor != "" && p.Actor != a.ID || s.Now().Sub(p.Created) > PreviewLifetime) {
 		err = ErrNotFound
 	}
 	if errors.Is(err, ErrNotFound) {
@@ -272,27 +274,27 @@ func changedSince() error {
 	return refusal(ErrChanged, "Somebody else has changed the catalog meanwhile: look at it again.")
 }
 
-func (s *Service) may(a Actor) error {
+func (s *Service) authorize(a Actor) error {
 	if a.ID == "" || !a.Security {
 		return refusal(ErrForbidden, "Only security administrators change the catalog.")
 	}
 	return nil
 }
 
-// selfless refuses a change by which the actor could decide more than before. On an empty catalog nobody could begin
-// otherwise.
-func selfless(v *view, after *state, a Actor) error {
+// refuseSelfGrant refuses a change by which the actor could decide more than before. It permits everything on an empty
+// catalog, because nobody could begin otherwise.
+func refuseSelfGrant(v *view, after *state, a Actor) error {
 	if v.catalog.Empty() {
 		return nil
 	}
-	if got := gains(v.catalog, Build(after.live()), a.ID); len(got) > 0 {
-		return refusal(ErrForbidden, "Nobody gives authority to himself; another security administrator has to do this: %s.", some(got))
+	if got := gainedPowers(v.catalog, Build(after.live()), a.ID); len(got) > 0 {
+		return refusal(ErrForbidden, "Nobody may give authority to themselves; another security administrator has to do this: %s.", abbreviate(got))
 	}
 	return nil
 }
 
-// some of a long list.
-func some(list []string) string {
+// abbreviate joins the beginning of a list.
+func abbreviate(list []string) string {
 	const most = 5
 	if len(list) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(list[:most], ", "), len(list)-most)

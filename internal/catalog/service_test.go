@@ -55,23 +55,23 @@ func TestApplyRefusesWhatChangedSince(t *testing.T) {
 	if _, ok := w.Catalog().Person("new"); !ok {
 		t.Error("the other replica's change is seen")
 	}
-	w.now = w.now.Add(2 * catalog.PreviewFor)
+	w.now = w.now.Add(2 * catalog.PreviewLifetime)
 	if _, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{}); !errors.Is(err, catalog.ErrNotFound) {
 		t.Errorf("a preview ends, got %v", err)
 	}
 }
 
-func TestGoneIsNeverSilent(t *testing.T) {
+func TestRemovalsAreReported(t *testing.T) {
 	w := newWorld(t)
 	w.sync("hr", company()...)
 	w.actions()
 	d := w.sync("hr", without(company(), "bob", "frank", "cache")...)
 	want := []catalog.Change{
 		{Ref: catalog.Ref{Kind: catalog.KindResource, ID: "cache"}, Title: "cache", Authority: true,
-			Leaves: &catalog.Leaves{Grants: []catalog.Grant{{Subject: "s", Resource: cacheName, Policy: "p", SID: "t-1-1"}}}},
-		{Ref: catalog.Ref{Kind: catalog.KindPerson, ID: "bob"}, Title: "bob", Authority: true, Leaves: &catalog.Leaves{}},
+			Dependents: &catalog.Dependents{Grants: []catalog.Grant{{Subject: "s", Resource: cacheName, Policy: "p", SID: "t-1-1"}}}},
+		{Ref: catalog.Ref{Kind: catalog.KindPerson, ID: "bob"}, Title: "bob", Authority: true, Dependents: &catalog.Dependents{}},
 		{Ref: catalog.Ref{Kind: catalog.KindPerson, ID: "frank"}, Title: "frank", Authority: true,
-			Leaves: &catalog.Leaves{Leads: []catalog.Ref{{Kind: catalog.KindGroup, ID: "storage"}}}},
+			Dependents: &catalog.Dependents{Leads: []catalog.Ref{{Kind: catalog.KindGroup, ID: "storage"}}}},
 	}
 	if diff := cmp.Diff(want, d.Gone); diff != "" {
 		t.Errorf("what goes, and what it leaves behind: -want +got\n%s", diff)
@@ -86,7 +86,7 @@ func TestGoneIsNeverSilent(t *testing.T) {
 	if _, ok := c.ByName(cacheName); ok {
 		t.Error("what is gone can be asked for nothing")
 	}
-	if got := w.Departed(); len(got) != 3 || got[0].ID != "cache" || len(got[0].Leaves.Grants) != 1 {
+	if got := w.GoneEntities(); len(got) != 3 || got[0].ID != "cache" || len(got[0].Dependents.Grants) != 1 {
 		t.Errorf("it is still there for who asks: %+v", got)
 	}
 	if err := w.Remove(t.Context(), dave, []catalog.Ref{{Kind: catalog.KindPerson, ID: "alice"}}, w.Revision()); !errors.Is(err, catalog.ErrConflict) {
@@ -103,7 +103,7 @@ func TestGoneIsNeverSilent(t *testing.T) {
 	if refs(d.Created) != "person/bob" || refs(d.Returned) != "person/frank" {
 		t.Errorf("frank returns and bob is new: %+v", d)
 	}
-	if got := w.Departed(); len(got) != 1 || got[0].ID != "cache" {
+	if got := w.GoneEntities(); len(got) != 1 || got[0].ID != "cache" {
 		t.Errorf("the resource is still gone: %+v", got)
 	}
 }
@@ -117,7 +117,7 @@ func TestGoneMayBeRemovedAtOnce(t *testing.T) {
 	}
 	w.lines = nil
 	d, err := w.Apply(t.Context(), dave, token, catalog.ApplyOptions{RemoveGone: true, Reason: "he left in March"})
-	if err != nil || refs(d.Gone) != "person/bob" || len(w.Departed()) != 0 || w.lines[0].Details["reason"] != "he left in March" {
+	if err != nil || refs(d.Gone) != "person/bob" || len(w.GoneEntities()) != 0 || w.lines[0].Details["reason"] != "he left in March" {
 		t.Errorf("%+v, %v, %+v", d, err, w.lines)
 	}
 	if d := cmp.Diff([]string{"catalog.synced hr", "catalog.gone hr", "catalog.removed catalog"}, w.actions()); d != "" {
@@ -132,11 +132,11 @@ func TestSourcesDoNotDisturbEachOther(t *testing.T) {
 	w := newWorld(t)
 	w.sync("hr", company()...)
 	cmdb := catalog.Reading{}
-	cmdb.Add(person("bob"))                                                                            // hr's
-	cmdb.Add(owned(catalog.KindResource, "other", cacheName, user("bob")))                             // the name of hr's cache
-	cmdb.Add(owned(catalog.KindResource, "db", "trnv1:rsc:trip-com:mysql:clusters:db", user("bob")))   // fine
-	cmdb.Add(owned(catalog.KindResource, "db2", "trnv1:rsc:trip-com:mysql:clusters:db", user("bob")))  // twice
-	cmdb.Add(owned(catalog.KindResource, "bad", "trnv1:rsc:trip-com:mysql:clusters:*", user("alice"))) // no exact name
+	cmdb.Add(person("bob"))                                                                            // belongs to hr
+	cmdb.Add(owned(catalog.KindResource, "other", cacheName, user("bob")))                             // has the name of hr's cache
+	cmdb.Add(owned(catalog.KindResource, "db", "trnv1:rsc:trip-com:mysql:clusters:db", user("bob")))   // is valid
+	cmdb.Add(owned(catalog.KindResource, "db2", "trnv1:rsc:trip-com:mysql:clusters:db", user("bob")))  // repeats a name
+	cmdb.Add(owned(catalog.KindResource, "bad", "trnv1:rsc:trip-com:mysql:clusters:*", user("alice"))) // has no exact name
 	d, token, err := w.Preview(t.Context(), dave, "cmdb", cmdb)
 	if err != nil {
 		t.Fatal(err)
@@ -156,8 +156,8 @@ func TestSourcesDoNotDisturbEachOther(t *testing.T) {
 	}
 }
 
-// TestADuplicateTakesNothingOver: whoever may write a part of a source must not get what another part owns, by defining it
-// again where it is read first.
+// TestADuplicateTakesNothingOver checks that a person who may write a part of a source does not get what another part
+// owns by defining it again where it is read first.
 func TestADuplicateTakesNothingOver(t *testing.T) {
 	cache := catalog.Ref{Kind: catalog.KindResource, ID: "cache"}
 	for name, defineAgain := range map[string]func(r *catalog.Reading, mine, theirs catalog.Record){
@@ -195,7 +195,7 @@ func TestADuplicateTakesNothingOver(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeTakenIsNotGone(t *testing.T) {
+func TestRefusedEntitiesAreNotGone(t *testing.T) {
 	w := newWorld(t)
 	w.sync("hr", company()...)
 	bad := reading(without(company(), "cache", "zoe")...)
@@ -208,7 +208,7 @@ func TestWhatCannotBeTakenIsNotGone(t *testing.T) {
 	if d, _, err = w.Preview(t.Context(), dave, "hr", bad); err != nil || len(d.Gone) != 0 || !d.Incomplete {
 		t.Errorf("when a part could not be read, nothing is gone: %+v, %v", d, err)
 	}
-	// The name that the bad one keeps is not free for another one of the same sync.
+	// The name that the bad record keeps is not available to another record of the same sync.
 	bad.Problems = bad.Problems[:1]
 	bad.Add(owned(catalog.KindResource, "thief", cacheName, user("bob")))
 	if d, _, err = w.Preview(t.Context(), dave, "hr", bad); err != nil || len(d.Created) != 0 || len(d.Problems) != 2 {

@@ -5,16 +5,17 @@ import (
 	"slices"
 )
 
-// set of documents by their number. Few are kept as a list and many as bits: most words are in few documents.
+// set is a set of documents by number. A small set is a list and a large one a bitmap, because most words are in few
+// documents.
 type set struct {
-	n    int      // documents of the part
+	n    int      // number of documents in the index
 	few  []uint32 // sorted; used while bits is nil
 	bits []uint64
 }
 
 func newSet(n int) *set { return &set{n: n} }
 
-// add a document; they come in growing order while few.
+// add adds a document. While the set is a list, documents must be added in ascending order.
 func (s *set) add(doc uint32) {
 	if s.bits == nil {
 		if k := len(s.few); k > 0 && s.few[k-1] == doc {
@@ -24,12 +25,12 @@ func (s *set) add(doc uint32) {
 			s.few = append(s.few, doc)
 			return
 		}
-		s.spread()
+		s.toBitmap()
 	}
 	s.bits[doc/64] |= 1 << (doc % 64)
 }
 
-func (s *set) spread() {
+func (s *set) toBitmap() {
 	if s.bits != nil {
 		return
 	}
@@ -65,7 +66,7 @@ func (s *set) and(o *set) {
 }
 
 func (s *set) or(o *set) {
-	s.spread()
+	s.toBitmap()
 	if o.bits == nil {
 		for _, d := range o.few {
 			s.bits[d/64] |= 1 << (d % 64)
@@ -89,7 +90,7 @@ func (s *set) empty() bool {
 	return len(s.few) == 0 && !slices.ContainsFunc(s.bits, func(b uint64) bool { return b != 0 })
 }
 
-// each document in growing order.
+// each yields the documents in ascending order.
 func (s *set) each(yield func(uint32) bool) {
 	if s.bits == nil {
 		for _, d := range s.few {

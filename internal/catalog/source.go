@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// Source is where entities come from. Its name is kept with each of them, so it must not change.
+// Source provides entities. Its name is stored with each of them, so it must not change.
 type Source interface {
 	Name() string
-	// Read gives all that the source says now. An error is that it cannot be known; what single entities lack is in the
-	// reading's problems.
+	// Read returns the whole content of the source. An error means that the content is unknown; problems with single
+	// entities are in the reading.
 	Read(context.Context) (Reading, error)
 }
 
-// Paced is a source that is not to be read each time that the others are.
-type Paced interface {
+// Periodic is implemented by a source with an interval of its own between two readings.
+type Periodic interface {
 	Every() time.Duration
 }
 
-// Fingerprinted is a source that can cheaply tell whether it says what it said before.
+// Fingerprinted is implemented by a source that can report cheaply whether its content has changed.
 type Fingerprinted interface {
 	Fingerprint() (string, error)
 }
 
-// Portal is the source of what people edit in the portal.
+// Portal is the source of the entities that people edit in the portal.
 const Portal = "portal"
 
 // Folder is a folder of Backstage entity files and CSV files; see ReadFolder.
@@ -40,9 +40,9 @@ func (f Folder) Name() string { return f.ID }
 // Read implements Source.
 func (f Folder) Read(context.Context) (Reading, error) { return ReadFolder(f.Dir) }
 
-// Fingerprint implements Fingerprinted: of contents, because modification times miss quick edits and checkouts.
+// Fingerprint implements Fingerprinted. It hashes contents, because modification times miss quick edits and checkouts.
 func (f Folder) Fingerprint() (string, error) {
-	files, err := contents(f.Dir)
+	files, err := readFiles(f.Dir)
 	if err != nil {
 		return "", err
 	}

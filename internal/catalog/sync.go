@@ -11,12 +11,13 @@ import (
 	"time"
 )
 
-// Limit of what a sync lets go by itself, of each kind of one source: more than a tenth and more than a few look like
-// a source that is broken, so they wait for a person. What goes is only marked, and returns with its source.
-func Limit(entities int) int { return max(entities/10, 5) }
+// RemovalLimit returns how many entities of each kind of one source a sync marks as gone without confirmation. More
+// than a tenth and more than a few suggest that the source is broken, so a person has to decide. Entities are only
+// marked, and return with their source.
+func RemovalLimit(entities int) int { return max(entities/10, 5) }
 
-// Start syncs all sources once. An error is a source that cannot be read while the catalog is empty: then nobody could
-// do anything.
+// Start syncs all sources once. It returns an error if a source cannot be read while the catalog is empty, because then
+// nobody could do anything.
 func (s *Service) Start(ctx context.Context) error {
 	var errs []error
 	for _, src := range s.Sources {
@@ -30,13 +31,13 @@ func (s *Service) Start(ctx context.Context) error {
 	return nil
 }
 
-// Run syncs the sources and takes over what other replicas changed, until the context ends.
+// Run syncs the sources and loads what other replicas have changed, until the context ends.
 func (s *Service) Run(ctx context.Context, every time.Duration) {
 	t := time.NewTicker(every)
 	defer t.Stop()
 	read := map[string]time.Time{}
 	for _, src := range s.Sources {
-		read[src.Name()] = s.Now() // by Start
+		read[src.Name()] = s.Now() // Start has read it.
 	}
 	for {
 		select {
@@ -45,32 +46,32 @@ func (s *Service) Run(ctx context.Context, every time.Duration) {
 		case <-t.C:
 		}
 		if err := s.Refresh(ctx); err != nil && ctx.Err() == nil {
-			s.Log.Warn("the catalog cannot be read; what was read last stays", "error", err)
+			s.Log.Warn("The catalog cannot be read; its last content stays in use", "error", err)
 		}
 		for _, src := range s.Sources {
-			if p, ok := src.(Paced); ok && s.Now().Sub(read[src.Name()]) < p.Every() {
+			if p, ok := src.(Periodic); ok && s.Now().Sub(read[src.Name()]) < p.Every() {
 				continue
 			}
 			read[src.Name()] = s.Now()
-			_, _ = s.Sync(ctx, src.Name()) // the status has it, and the log
+			_, _ = s.Sync(ctx, src.Name()) // Sync stores the error in the status and logs it.
 		}
 	}
 }
 
-// lastSync of a source in this replica.
+// lastSync is the last sync of a source in this replica.
 type lastSync struct {
-	fingerprint string // of the source, if it has one
+	fingerprint string // of the source, if it supports fingerprints
 	reading     [sha256.Size]byte
 	revision    int64
 	status      Status
-	previewed   time.Time // when what waits was previewed
+	previewed   time.Time // when the pending preview was stored
 	err         error
 }
 
-// heartbeat is how old a status may get that says nothing new.
+// heartbeat is the age at which a status without news is stored again.
 const heartbeat = time.Minute
 
-// Sync reads a configured source and takes over what it says. What would go beyond Limit waits as a preview.
+// Sync reads a configured source and applies its content. Removals beyond RemovalLimit wait as a preview.
 func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 	i := slices.IndexFunc(s.Sources, func(x Source) bool { return x.Name() == source })
 	if i < 0 {
@@ -79,7 +80,7 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 	s.syncing.Lock()
 	defer s.syncing.Unlock()
 	last, known := s.last[source]
-	settled := known && last.err == nil && last.revision == s.Revision() && (last.status.Waiting == "" || s.Now().Sub(last.previewed) < PreviewFor/2)
+	settled := known && last.err == nil && last.revision == s.Revision() && (last.status.PendingPreview == "" || s.Now().Sub(last.previewed) < PreviewLifetime/2)
 	var fingerprint string
 	if f, ok := s.Sources[i].(Fingerprinted); ok {
 		var err error
@@ -105,33 +106,33 @@ func (s *Service) Sync(ctx context.Context, source string) (Status, error) {
 		last.fingerprint = fingerprint
 		return s.nothingNew(ctx, last)
 	}
-	st, err := s.take(ctx, source, r, sum)
+	st, err := s.applyReading(ctx, source, r, sum)
 	if err != nil {
 		return s.failed(ctx, source, last, err)
 	}
 	if !known || last.err != nil || last.reading != sum {
-		s.Log.Info("catalog source synced", "source", source, "entities", st.Entities, "problems", st.ProblemsTotal, "waiting", st.Going)
+		s.Log.Info("Catalog source synced", "source", source, "entities", st.Entities, "problems", st.ProblemsTotal, "waiting", st.PendingRemovals)
 		for _, p := range st.Problems {
-			s.Log.Warn("an entity cannot be taken; what was known of it stays", "source", source, "problem", p)
+			s.Log.Warn("An entity is refused; its earlier content stays", "source", source, "problem", p)
 		}
 	}
 	s.last[source] = lastSync{fingerprint: fingerprint, reading: sum, revision: s.Revision(), status: st, previewed: st.At}
-	return st, s.keep(ctx, st)
+	return st, s.storeStatus(ctx, st)
 }
 
-// nothingNew keeps the status fresh.
+// nothingNew updates the time of the status.
 func (s *Service) nothingNew(ctx context.Context, last lastSync) (Status, error) {
 	var err error
 	if now := s.Now(); now.Sub(last.status.At) >= heartbeat {
-		last.status.At, last.status.Good = now, now
-		err = s.keep(ctx, last.status)
+		last.status.At, last.status.SucceededAt = now, now
+		err = s.storeStatus(ctx, last.status)
 	}
 	s.last[last.status.Source] = last
 	return last.status, err
 }
 
-// take applies a reading, again when somebody else changed the catalog in between.
-func (s *Service) take(ctx context.Context, source string, r Reading, sum [sha256.Size]byte) (Status, error) {
+// applyReading applies a reading, and retries if somebody else changed the catalog meanwhile.
+func (s *Service) applyReading(ctx context.Context, source string, r Reading, sum [sha256.Size]byte) (Status, error) {
 	const tries = 5
 	for range tries {
 		if err := s.Refresh(ctx); err != nil {
@@ -140,10 +141,10 @@ func (s *Service) take(ctx context.Context, source string, r Reading, sum [sha25
 		v := s.view.Load()
 		now := s.Now()
 		d, w := v.sync(source, r, now)
-		st := Status{Source: source, At: now, Good: now, Entities: len(r.Records), ProblemsTotal: len(d.Problems),
+		st := Status{Source: source, At: now, SucceededAt: now, Entities: len(r.Records), ProblemsTotal: len(d.Problems),
 			Problems: d.Problems[:min(len(d.Problems), MaxProblems)]}
 		if tooMany(v.state, source, d.Gone) {
-			st.Going = len(d.Gone)
+			st.PendingRemovals = len(d.Gone)
 			d.Gone = nil
 			w.Put = slices.DeleteFunc(w.Put, func(x Stored) bool { return !x.Gone.IsZero() })
 		}
@@ -155,11 +156,11 @@ func (s *Service) take(ctx context.Context, source string, r Reading, sum [sha25
 				return Status{}, err
 			}
 		}
-		if st.Going > 0 {
-			// All replicas find the same, under the same token.
+		if st.PendingRemovals > 0 {
+			// All replicas compute the same token.
 			token := sha256.Sum256(fmt.Append(nil, source, " ", s.Revision(), " ", sum))
-			st.Waiting = hex.EncodeToString(token[:])
-			if _, err := s.preview(ctx, st.Waiting, "", source, r); err != nil {
+			st.PendingPreview = hex.EncodeToString(token[:])
+			if _, err := s.preview(ctx, st.PendingPreview, "", source, r); err != nil {
 				return Status{}, err
 			}
 		}
@@ -179,7 +180,7 @@ func tooMany(s *state, source string, gone []Change) bool {
 		going[c.Ref.Kind]++
 	}
 	for kind, n := range going {
-		if n > Limit(live[kind]) || n == live[kind] && n > 1 {
+		if n > RemovalLimit(live[kind]) || n == live[kind] && n > 1 {
 			return true
 		}
 	}
@@ -190,22 +191,22 @@ func (s *Service) failed(ctx context.Context, source string, last lastSync, err 
 	st := last.status
 	st.Source, st.At, st.Error = source, s.Now(), err.Error()
 	if last.err == nil || last.err.Error() != err.Error() {
-		s.Log.Warn("a catalog source cannot be used; what is known of it stays", "source", source, "error", err)
+		s.Log.Warn("A catalog source cannot be read; its earlier content stays", "source", source, "error", err)
 	} else if st.At.Sub(last.status.At) < heartbeat {
 		return last.status, err
 	}
 	s.last[source] = lastSync{status: st, err: err}
-	return st, errors.Join(err, s.keep(ctx, st))
+	return st, errors.Join(err, s.storeStatus(ctx, st))
 }
 
-func (s *Service) keep(ctx context.Context, st Status) error {
+func (s *Service) storeStatus(ctx context.Context, st Status) error {
 	if err := s.Store.KeepStatus(ctx, st); err != nil {
 		return fmt.Errorf("keep the status of catalog source %s: %w", st.Source, err)
 	}
 	return nil
 }
 
-// Statuses of all sources that were ever synced, sorted by name.
+// Statuses returns the status of all sources that were ever synced, sorted by name.
 func (s *Service) Statuses(ctx context.Context) ([]Status, error) {
 	out, err := s.Store.Statuses(ctx)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog"
 )
 
-// script is a source that says what a test wants.
+// script is a source whose content a test sets.
 type script struct {
 	r   catalog.Reading
 	err error
@@ -40,16 +40,16 @@ func TestSyncLetsLittleGoByItself(t *testing.T) {
 	}
 	src.r = reading(without(all, "p00", "p01", "zoe")...)
 	st, err := w.Sync(t.Context(), "script")
-	if err != nil || st.Waiting != "" {
+	if err != nil || st.PendingPreview != "" {
 		t.Fatal(st, err)
 	}
-	if _, ok := w.Catalog().Person("p00"); ok || len(w.Departed()) != 3 {
+	if _, ok := w.Catalog().Person("p00"); ok || len(w.GoneEntities()) != 3 {
 		t.Error("who left decides nothing from then on")
 	}
 
 	src.r = reading(append(slices.Clone(all[:20]), person("new"))...)
 	st, err = w.Sync(t.Context(), "script")
-	if err != nil || st.Going != 90 || st.Waiting == "" {
+	if err != nil || st.PendingRemovals != 90 || st.PendingPreview == "" {
 		t.Fatalf("a source that lost most of it waits for a person: %+v, %v", st, err)
 	}
 	if _, ok := w.Catalog().Person("p50"); !ok {
@@ -58,26 +58,26 @@ func TestSyncLetsLittleGoByItself(t *testing.T) {
 	if _, ok := w.Catalog().Person("new"); !ok {
 		t.Error("and who is new is taken")
 	}
-	if again, err := w.Sync(t.Context(), "script"); err != nil || again.Waiting != st.Waiting {
+	if again, err := w.Sync(t.Context(), "script"); err != nil || again.PendingPreview != st.PendingPreview {
 		t.Errorf("the same reading waits under the same token: %+v, %v", again, err)
 	}
 	replica := w.replica(src)
-	if there, err := replica.Sync(t.Context(), "script"); err != nil || there.Waiting != st.Waiting {
+	if there, err := replica.Sync(t.Context(), "script"); err != nil || there.PendingPreview != st.PendingPreview {
 		t.Errorf("and in every replica: %+v, %v", there, err)
 	}
-	w.now = w.now.Add(catalog.PreviewFor - time.Minute)
-	if again, err := w.Sync(t.Context(), "script"); err != nil || again.Waiting != st.Waiting {
+	w.now = w.now.Add(catalog.PreviewLifetime - time.Minute)
+	if again, err := w.Sync(t.Context(), "script"); err != nil || again.PendingPreview != st.PendingPreview {
 		t.Errorf("before it ends it is made again: %+v, %v", again, err)
 	}
 	w.now = w.now.Add(2 * time.Minute)
-	d, err := w.Show(t.Context(), dora, st.Waiting)
+	d, err := w.ShowPreview(t.Context(), dora, st.PendingPreview)
 	if err != nil || len(d.Gone) != 90 {
 		t.Errorf("any security administrator may look: %d, %v", len(d.Gone), err)
 	}
-	if _, err := w.Apply(t.Context(), dora, st.Waiting, catalog.ApplyOptions{}); err != nil {
+	if _, err := w.Apply(t.Context(), dora, st.PendingPreview, catalog.ApplyOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if st, err = w.Sync(t.Context(), "script"); err != nil || st.Waiting != "" || st.Going != 0 {
+	if st, err = w.Sync(t.Context(), "script"); err != nil || st.PendingPreview != "" || st.PendingRemovals != 0 {
 		t.Errorf("then nothing waits: %+v, %v", st, err)
 	}
 	if _, ok := w.Catalog().Person("p50"); ok {
@@ -89,7 +89,7 @@ func TestSyncLetsLittleGoByItself(t *testing.T) {
 		t.Error("an error is said")
 	}
 	sts, err := w.Statuses(t.Context())
-	if err != nil || len(sts) != 1 || sts[0].Error != "away" || sts[0].Good.IsZero() {
+	if err != nil || len(sts) != 1 || sts[0].Error != "away" || sts[0].SucceededAt.IsZero() {
 		t.Errorf("and kept for who looks: %+v, %v", sts, err)
 	}
 	if _, ok := w.Catalog().Person("alice"); !ok || w.Start(t.Context()) != nil {
@@ -133,7 +133,7 @@ func TestRunLeavesPacedSourcesAlone(t *testing.T) {
 		<-often.reads
 	}
 	cancel()
-	go func() { // a reading that is under way
+	go func() { // a reading in progress
 		for range often.reads {
 		}
 	}()
@@ -144,7 +144,7 @@ func TestRunLeavesPacedSourcesAlone(t *testing.T) {
 	}
 }
 
-// ticking is read each time.
+// ticking is a source that is read each time.
 type ticking struct{ reads chan struct{} }
 
 func (*ticking) Name() string { return "ticking" }
@@ -175,7 +175,7 @@ func TestSyncOfAFolder(t *testing.T) {
 		}
 		return st
 	}
-	if st := sync(); w.Revision() != 1 || !st.Good.Equal(w.now) {
+	if st := sync(); w.Revision() != 1 || !st.SucceededAt.Equal(w.now) {
 		t.Errorf("nothing is new, and that is said: %+v", st)
 	}
 	file("more.yaml", "kind: User\nmetadata: {name: new}\n---\nkind: User\nmetadata: {name: 'a b'}\n")
@@ -183,12 +183,12 @@ func TestSyncOfAFolder(t *testing.T) {
 		t.Errorf("a new file is read: %+v", st)
 	}
 	file("more.yaml", "kind: User\nmetadata: {name: newer}\n---\nkind: [\n")
-	if sync(); len(w.Departed()) != 0 || len(w.Catalog().People()) != 4 {
-		t.Errorf("a broken file takes nobody away: %+v", w.Departed())
+	if sync(); len(w.GoneEntities()) != 0 || len(w.Catalog().People()) != 4 {
+		t.Errorf("a broken file takes nobody away: %+v", w.GoneEntities())
 	}
 	file("more.yaml", "kind: User\nmetadata: {name: newer}\n")
-	if sync(); len(w.Departed()) != 1 || w.Departed()[0].ID != "new" {
-		t.Errorf("a mended one does: %+v", w.Departed())
+	if sync(); len(w.GoneEntities()) != 1 || w.GoneEntities()[0].ID != "new" {
+		t.Errorf("a mended one does: %+v", w.GoneEntities())
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)

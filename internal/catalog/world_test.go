@@ -20,7 +20,7 @@ var (
 	alice = catalog.Actor{ID: "alice"}
 )
 
-// world is a service with what it wrote to the ledger.
+// world is a service with the ledger lines that it wrote.
 type world struct {
 	*catalog.Service
 	t     *testing.T
@@ -37,7 +37,7 @@ func newWorld(t *testing.T, sources ...catalog.Source) *world {
 	return w
 }
 
-// recorder keeps what was written to the ledger.
+// recorder collects the ledger lines.
 type recorder struct {
 	catalog.Store
 	w *world

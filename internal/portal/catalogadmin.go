@@ -46,16 +46,16 @@ func (a *api) ListCatalogSources(ctx context.Context, _ openapi.ListCatalogSourc
 	}
 	for _, st := range statuses {
 		x := source(st.Source)
-		x.LastSync, x.LastError = when(st.Good), optional(st.Error)
-		if st.Waiting == "" {
+		x.LastSync, x.LastError = when(st.SucceededAt), optional(st.Error)
+		if st.PendingPreview == "" {
 			continue
 		}
-		d, err := a.Directory.Show(plain(ctx), catalog.Actor{ID: who.ID, Security: who.Security}, st.Waiting)
+		d, err := a.Directory.ShowPreview(plain(ctx), catalog.Actor{ID: who.ID, Security: who.Security}, st.PendingPreview)
 		if err != nil { // an auditor, or it was decided meanwhile
-			x.Waiting = &openapi.SyncPreview{Token: "", Gone: st.Going, Changes: []openapi.SyncChange{}}
+			x.Waiting = &openapi.SyncPreview{Token: "", Gone: st.PendingRemovals, Changes: []openapi.SyncChange{}}
 			continue
 		}
-		x.Waiting = new(syncPreview(d, st.Waiting))
+		x.Waiting = new(syncPreview(d, st.PendingPreview))
 	}
 	out := openapi.ListCatalogSources200JSONResponse{Items: []openapi.CatalogSource{}}
 	for _, x := range sources {
@@ -159,7 +159,7 @@ func syncPreview(d catalog.Diff, token string) openapi.SyncPreview {
 
 func syncChange(verb openapi.SyncChangeVerb, c catalog.Change) openapi.SyncChange {
 	out := openapi.SyncChange{Verb: verb, Kind: openapi.SyncChangeKind(c.Ref.Kind), Id: c.Ref.ID, Title: c.Title}
-	if list := c.Leaves.Consequences(); len(list) > 0 {
+	if list := c.Dependents.Consequences(); len(list) > 0 {
 		out.Consequences = &list
 	}
 	if len(c.Fields) > 0 {

@@ -23,10 +23,10 @@ func (a *api) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 	if err != nil {
 		return nil, err
 	}
-	leaves := map[catalog.Ref]*catalog.Leaves{}
+	leaves := map[catalog.Ref]*catalog.Dependents{}
 	if slices.ContainsFunc(found, func(x catalog.Stored) bool { return !x.Gone.IsZero() }) {
-		for _, d := range a.Directory.Departed() {
-			leaves[d.Ref()] = d.Leaves
+		for _, d := range a.Directory.GoneEntities() {
+			leaves[d.Ref()] = d.Dependents
 		}
 	}
 	out := openapi.ListEntities200JSONResponse{Items: make([]openapi.Entity, 0, len(found)), NextCursor: next}
@@ -36,7 +36,7 @@ func (a *api) ListEntities(ctx context.Context, r openapi.ListEntitiesRequestObj
 	return out, nil
 }
 
-func entityView(x catalog.Stored, l *catalog.Leaves) openapi.Entity {
+func entityView(x catalog.Stored, l *catalog.Dependents) openapi.Entity {
 	out := openapi.Entity{Kind: openapi.EntityKind(x.Kind), Id: x.ID, Title: x.Title, Description: optional(x.Description), Name: optional(x.Name),
 		Environment: optional(x.Environment), Email: optional(x.Email), Leader: optional(x.Leader), Parent: optional(x.Parent), Source: optional(x.Source), Version: &x.Version}
 	if x.Kind == catalog.KindGroup {

@@ -275,7 +275,7 @@ func newSite(t *testing.T) *site {
 	x.credentials = credentials
 	inbox := notifystore.New(db)
 	x.registered = &registered{state: workloads.NewState()}
-	x.registered.state.Ready()
+	x.registered.state.SetReady()
 	registrar := workloads.New(workloads.Config{Cluster: x.registered, State: x.registered.state, Catalog: directory.Catalog, Covered: x.host.SubjectCovered, Now: x.now,
 		Record: func(ctx context.Context, e ...ledger.Entry) error {
 			return db.Write(ctx, func(tx *gorm.DB) error { return ledgerstore.Append(tx, e...) })

@@ -1,5 +1,5 @@
-// Package backstage reads entities from the catalog API of a Backstage installation. It owns the HTTP of it; what an
-// entity means is the catalog's.
+// Package backstage reads entities from the catalog API of a Backstage installation. It owns the HTTP part; package
+// catalog interprets the entities.
 package backstage
 
 import (
@@ -20,24 +20,25 @@ import (
 
 const (
 	pageSize = 500
-	// maxPage is the most that one answer may have; 500 entities with the fields below are some 500 KiB.
+	// maxPage is the largest size of a response in bytes; 500 entities with the fields below have about 500 KiB.
 	maxPage = 32 << 20
 	timeout = 30 * time.Second // for one page
 )
 
-// fields keep the answers small; https://backstage.io/docs/features/software-catalog/software-catalog-api.
+// fields keeps the responses small; https://backstage.io/docs/features/software-catalog/software-catalog-api.
 const fields = "kind,metadata.name,metadata.namespace,metadata.title,metadata.description,metadata.annotations," +
 	"spec.owner,spec.parent,spec.members,spec.memberOf,spec.profile"
 
-// Config of a source.
+// Config configures a source.
 type Config struct {
-	// Name of the source.
+	// Name is the name of the source.
 	Name string
-	// URL of the backend, for example https://backstage.example.com; http only for this machine.
+	// URL is the address of the backend, for example https://backstage.example.com; http only for this machine.
 	URL string
-	// TokenFile holds the bearer token and is read for every sync, so that the token can be rotated; empty: none.
+	// TokenFile contains the bearer token. It is read for every sync, so that the token can be rotated; empty: no
+	// token.
 	TokenFile string
-	// Every is how often it is read.
+	// Every is the interval between two readings.
 	Every time.Duration
 }
 
@@ -48,10 +49,10 @@ type Source struct {
 	http *http.Client
 }
 
-// New checks the configuration and connects nothing.
+// New checks the configuration. It opens no connection.
 func New(c Config) (*Source, error) {
 	u, err := url.Parse(c.URL)
-	if err != nil { // whose text has the whole URL
+	if err != nil { // The error's text contains the whole URL.
 		return nil, fmt.Errorf("backstage source %s: its URL cannot be read: use https://HOST", c.Name)
 	}
 	if u.Host == "" || u.User != nil || u.RawQuery != "" || u.Fragment != "" || u.Scheme != "https" && (u.Scheme != "http" || !loopback(u.Hostname())) {
@@ -62,7 +63,7 @@ func New(c Config) (*Source, error) {
 	}}}, nil
 }
 
-// Every implements catalog.Paced.
+// Every implements catalog.Periodic.
 func (s *Source) Every() time.Duration { return s.c.Every }
 
 func loopback(host string) bool {
@@ -73,8 +74,8 @@ func loopback(host string) bool {
 // Name implements catalog.Source.
 func (s *Source) Name() string { return s.c.Name }
 
-// Read implements catalog.Source. Either all pages are read, or nothing is returned: a part would look as if the rest
-// were gone.
+// Read implements catalog.Source. It reads all pages or returns an error, because with a part the remaining entities
+// would look as if they were gone.
 func (s *Source) Read(ctx context.Context) (catalog.Reading, error) {
 	token, err := s.token()
 	if err != nil {
@@ -140,12 +141,12 @@ func (s *Source) page(ctx context.Context, query url.Values, token string) (p pa
 	res, err := s.http.Do(req)
 	if err != nil {
 		var u *url.Error
-		if errors.As(err, &u) { // its text has the whole query
+		if errors.As(err, &u) { // The error's text contains the whole query.
 			err = u.Err
 		}
 		return p, err
 	}
-	defer func() { _ = res.Body.Close() }() // only read
+	defer func() { _ = res.Body.Close() }() // The body was only read.
 	switch res.StatusCode {
 	case http.StatusOK:
 	case http.StatusUnauthorized, http.StatusForbidden:

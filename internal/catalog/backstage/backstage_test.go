@@ -18,12 +18,12 @@ import (
 	"github.com/acp-io/acp/internal/catalog/backstage"
 )
 
-// server answers as Backstage does: filters on the first page, an opaque cursor after it.
+// server answers like Backstage: filters on the first page, an opaque cursor after it.
 type server struct {
 	*httptest.Server
 	token    string
 	entities []map[string]any
-	answer   func(w http.ResponseWriter, r *http.Request) bool // true: answered
+	answer   func(w http.ResponseWriter, r *http.Request) bool // true: it has answered
 	pages    int
 }
 

@@ -1,4 +1,4 @@
-// Package catalogtest is what every catalog.Store has to pass.
+// Package catalogtest contains the conformance suite that every catalog.Store has to pass.
 package catalogtest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Run checks the contracts of catalog.Store. lines gives the entries that were written to the ledger.
+// Run checks the contracts of catalog.Store. lines returns the number of lines that were written to the ledger.
 func Run(t *testing.T, open func(t *testing.T) (s catalog.Store, lines func() int)) {
 	for name, check := range map[string]func(*testing.T, catalog.Store, func() int){
 		"Write": write, "Stale": stale, "AtOnce": atOnce, "Previews": previews, "Statuses": statuses, "Many": many,
@@ -86,15 +86,15 @@ func write(t *testing.T, s catalog.Store, lines func() int) {
 func stale(t *testing.T, s catalog.Store, lines func() int) {
 	must[int64](t)(s.Write(t.Context(), 0, put(person("ann"))))
 	if _, err := s.Write(t.Context(), 0, put(person("bob"))); !errors.Is(err, catalog.ErrChanged) {
-		t.Errorf("who has not seen the last revision is refused, got %v", err)
+		t.Errorf("Write at an old revision: got %v, want ErrChanged", err)
 	}
 	w := put(person("bob"))
 	w.Preview = "unknown"
 	if _, err := s.Write(t.Context(), 1, w); !errors.Is(err, catalog.ErrNotFound) {
-		t.Errorf("a preview is used once, got %v", err)
+		t.Errorf("Write with a deleted preview: got %v, want ErrNotFound", err)
 	}
 	if got, rev := load(t, s); len(got) != 1 || rev != 1 || lines() != 1 {
-		t.Errorf("what is refused leaves nothing: %v, revision %d, %d lines", got, rev, lines())
+		t.Errorf("after refused writes: got %v, revision %d, %d lines, want only the first write", got, rev, lines())
 	}
 }
 
@@ -111,11 +111,11 @@ func atOnce(t *testing.T, s catalog.Store, lines func() int) {
 		if err == nil {
 			won++
 		} else if !errors.Is(err, catalog.ErrChanged) {
-			t.Errorf("the others are told that it changed, got %v", err)
+			t.Errorf("a concurrent Write: got %v, want ErrChanged", err)
 		}
 	}
 	if got, rev := load(t, s); won != 1 || len(got) != 1 || rev != 1 || lines() != 1 {
-		t.Errorf("%d of %d won: %v, revision %d, %d lines", won, writers, got, rev, lines())
+		t.Errorf("%d of %d concurrent writes succeeded, want 1: %v, revision %d, %d lines", won, writers, got, rev, lines())
 	}
 }
 
@@ -146,19 +146,19 @@ func previews(t *testing.T, s catalog.Store, _ func() int) {
 	later.Token, later.Source, later.Created = "later", "cmdb", start.Add(time.Hour)
 	keep(later, start.Add(time.Second))
 	if _, err := s.Preview(ctx, "other"); !errors.Is(err, catalog.ErrNotFound) {
-		t.Errorf("what is too old is dropped, got %v", err)
+		t.Errorf("an old preview: got %v, want ErrNotFound", err)
 	}
 	w := put(person("ann"))
 	w.Preview = "later"
 	must[int64](t)(s.Write(ctx, 0, w))
 	if _, err := s.Write(ctx, 1, w); !errors.Is(err, catalog.ErrNotFound) {
-		t.Errorf("a preview is used once, got %v", err)
+		t.Errorf("Write with a deleted preview: got %v, want ErrNotFound", err)
 	}
 }
 
 func statuses(t *testing.T, s catalog.Store, _ func() int) {
 	a := catalog.Status{Source: "a", At: start, Error: "away"}
-	b := catalog.Status{Source: "b", At: start, Good: start, Entities: 3, Problems: []catalog.Problem{{Ref: catalog.Ref{Kind: catalog.KindPerson, ID: "x"}, Message: "m"}}, Waiting: "t", Going: 2}
+	b := catalog.Status{Source: "b", At: start, SucceededAt: start, Entities: 3, Problems: []catalog.Problem{{Ref: catalog.Ref{Kind: catalog.KindPerson, ID: "x"}, Message: "m"}}, PendingPreview: "t", PendingRemovals: 2}
 	for _, st := range []catalog.Status{b, {Source: "a"}, a} {
 		if err := s.KeepStatus(t.Context(), st); err != nil {
 			t.Fatal(err)

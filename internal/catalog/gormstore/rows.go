@@ -42,7 +42,7 @@ type sourceRow struct {
 
 func (sourceRow) TableName() string { return "catalog_sources" }
 
-// hash of a token, so that a copy of the database applies nothing.
+// hash returns the stored form of a token, so that a copy of the database cannot be used to apply previews.
 func hash(token string) string {
 	sum := sha256.Sum256([]byte(token))
 	return hex.EncodeToString(sum[:])

@@ -1,4 +1,4 @@
-// Package gormstore keeps the catalog in SQL through gorm. It implements catalog.Store, decides nothing, and owns the
+// Package gormstore stores the catalog in SQL with gorm. It implements catalog.Store, makes no decisions, and owns the
 // tables catalog_*.
 package gormstore
 
@@ -25,11 +25,11 @@ type Store struct{ db *database.DB }
 
 var _ catalog.Store = (*Store)(nil)
 
-// New uses an open database.
+// New returns a store in an open database.
 func New(db *database.DB) *Store { return &Store{db} }
 
-// batch of rows in one statement, far below the number of parameters that the databases take.
-const batch = 500
+// rowsPerStatement keeps the number of a statement's parameters far below the databases' limits.
+const rowsPerStatement = 500
 
 // Revision implements catalog.Store.
 func (s *Store) Revision(ctx context.Context) (rev int64, err error) {
@@ -94,7 +94,7 @@ func (s *Store) Write(ctx context.Context, at int64, w catalog.Write) (int64, er
 			}
 		}
 		if len(rows) > 0 {
-			if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).CreateInBatches(rows, batch).Error; err != nil {
+			if err := tx.Clauses(clause.OnConflict{UpdateAll: true}).CreateInBatches(rows, rowsPerStatement).Error; err != nil {
 				return err
 			}
 		}

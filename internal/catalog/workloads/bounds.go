@@ -7,17 +7,18 @@ import (
 )
 
 const (
-	// DefaultAddresses that owners may register for one application.
+	// DefaultAddresses is the number of addresses that owners may register for one application, unless the
+	// configuration says otherwise.
 	DefaultAddresses = 1024
-	// MaxAddressesOfMachines bounds those of one application for everybody, so that no platform's mistake opens resources to
-	// a whole network.
+	// MaxAddressesOfMachines bounds the addresses of one application for every actor, so that a platform's mistake does
+	// not open resources to a whole network.
 	MaxAddressesOfMachines = 1 << 17
-	// writtenFor is how long a write counts that the watch did not bring back.
-	writtenFor = time.Minute
+	// writtenLifetime is how long a write is counted that the watch has not returned.
+	writtenLifetime = time.Minute
 )
 
-// bounds serialise registrations, and remember those that the watch has not brought back yet: else calls beside each
-// other would all be counted against the same past.
+// bounds serialises registrations, and holds those that the watch has not returned yet: otherwise concurrent calls
+// would all be counted against the same earlier state.
 type bounds struct {
 	mu      sync.Mutex
 	written map[string]written // by object name
@@ -28,19 +29,19 @@ type written struct {
 	at time.Time
 }
 
-// sums are the addresses of each application as they would be after a call.
-type sums struct {
+// addressCounts are the numbers of addresses of each application as they would be after a call.
+type addressCounts struct {
 	r     *Registrar
 	actor Actor
 	bySub map[string]int
 	has   map[string]Workload // by object name, where it differs from the state
 }
 
-// sums of what is registered now.
-func (r *Registrar) sums(a Actor) *sums {
-	s := &sums{r: r, actor: a, bySub: map[string]int{}, has: map[string]Workload{}}
+// addressCounts returns the numbers of what is registered now.
+func (r *Registrar) addressCounts(a Actor) *addressCounts {
+	s := &addressCounts{r: r, actor: a, bySub: map[string]int{}, has: map[string]Workload{}}
 	for name, w := range r.bounds.written {
-		if x, known := r.State.get(name); known && x.same(w.Workload) || r.Now().Sub(w.at) > writtenFor {
+		if x, known := r.State.get(name); known && x.equal(w.Workload) || r.Now().Sub(w.at) > writtenLifetime {
 			delete(r.bounds.written, name)
 			continue
 		}
@@ -49,8 +50,8 @@ func (r *Registrar) sums(a Actor) *sums {
 	return s
 }
 
-// replace what a workload's object has, and return that.
-func (s *sums) replace(w Workload) Workload {
+// replace replaces the content of a workload's object, and returns the earlier content.
+func (s *addressCounts) replace(w Workload) Workload {
 	before, changed := s.has[w.Name()]
 	if !changed {
 		x, _ := s.r.State.get(w.Name())
@@ -66,17 +67,17 @@ func (s *sums) replace(w Workload) Workload {
 	return before
 }
 
-func (s *sums) of(subject string) int {
+func (s *addressCounts) of(subject string) int {
 	if _, known := s.bySub[subject]; !known {
 		s.bySub[subject] = s.r.State.count(subject)
 	}
 	return s.bySub[subject]
 }
 
-// add a workload, or say why it may not be registered by this actor. Whoever speaks for the application must not let
-// any number of addresses in by grants that others agreed to: beyond the bound, and for ranges while access is granted,
-// the security team registers them, by a full sync or by a platform with a token of it.
-func (s *sums) add(w Workload) error {
+// add adds a workload, or returns why the actor may not register it. An owner of an application must not let in any
+// number of addresses by grants to which others agreed: beyond the bound, and for address ranges while access is
+// granted, the security team registers them, by a full sync or by a platform with a token of the security team.
+func (s *addressCounts) add(w Workload) error {
 	was := s.of(w.Subject)
 	before := s.replace(w)
 	now := s.of(w.Subject)
@@ -90,7 +91,7 @@ func (s *sums) add(w Workload) error {
 	return err
 }
 
-func (s *sums) refuse(w, before Workload, was, now int) error {
+func (s *addressCounts) refuse(w, before Workload, was, now int) error {
 	if now > was && now > MaxAddressesOfMachines {
 		return fmt.Errorf("the application would have %d addresses, and may have %d", now, MaxAddressesOfMachines)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/catalog/workloads"
 )
 
-// networks are workloads of one application with a /24 each.
+// networks returns workloads of one application with a /24 each.
 func networks(from string, n int) []workloads.Workload {
 	at := netip.MustParseAddr(from).As4()
 	out := make([]workloads.Workload, n)
@@ -30,7 +30,8 @@ func created(results []workloads.Result) (n int) {
 	return n
 }
 
-// Owners speak for their application alone, so what they can register is bounded, in one call and in many.
+// TestOwnersRegisterABoundedNumberOfAddresses checks the bound in one call and over several calls: owners register for
+// their application without anybody's approval.
 func TestOwnersRegisterABoundedNumberOfAddresses(t *testing.T) {
 	w := newWorld(t)
 	got := w.put(alice, "", networks("11.0.0.0", 1000)...)
@@ -38,7 +39,7 @@ func TestOwnersRegisterABoundedNumberOfAddresses(t *testing.T) {
 		t.Errorf("alice registered %d times 256 addresses", created(got))
 	}
 	if why := got[999].Message; !strings.Contains(why, "its owners may register 1024: ask the security team") {
-		t.Errorf("it is said what to do: %q", why)
+		t.Errorf("the message does not say what to do: %q", why)
 	}
 	if got := w.put(alice, "", vm("one-more", app1, "12.0.0.1")); created(got) != 0 {
 		t.Error("nor in the next call")
@@ -60,7 +61,8 @@ func TestOwnersRegisterABoundedNumberOfAddresses(t *testing.T) {
 	}
 }
 
-// A call that is written and not seen yet counts: calls beside each other are no way around the bound.
+// TestUnseenRegistrationsCount checks that a call that is written and not yet returned by the watch is counted, so that
+// concurrent calls cannot exceed the bound.
 func TestUnseenRegistrationsCount(t *testing.T) {
 	w := newWorld(t)
 	w.Cluster = unseen{}
@@ -72,7 +74,7 @@ func TestUnseenRegistrationsCount(t *testing.T) {
 	}
 }
 
-// unseen takes everything, and nothing comes back from the watch.
+// unseen accepts every write, and no watch event follows.
 type unseen struct{}
 
 func (unseen) Put(_ context.Context, in []workloads.Workload) []error { return make([]error, len(in)) }
@@ -80,7 +82,8 @@ func (unseen) Delete(_ context.Context, in []workloads.Registered) []error {
 	return make([]error, len(in))
 }
 
-// Access that is granted already was agreed to for the clients there were: a range is not added to it by the owners alone.
+// TestRangesOfGrantedApplicationsNeedTheSecurityTeam checks that owners alone cannot add an address range to an
+// application that has access, because the access was approved for its earlier clients.
 func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
 	w := newWorld(t)
 	if n := created(w.put(alice, "", vm("early", app1, "11.0.0.0/28"))); n != 1 {
@@ -107,7 +110,7 @@ func TestRangesOfGrantedApplicationsNeedTheSecurityTeam(t *testing.T) {
 	}
 }
 
-// No platform gives an application a whole network either.
+// TestPlatformsAreBounded checks that a platform cannot give an application a whole network either.
 func TestPlatformsAreBounded(t *testing.T) {
 	w := newWorld(t)
 	in := networks("11.0.0.0", 1000)
@@ -121,7 +124,7 @@ func TestPlatformsAreBounded(t *testing.T) {
 	}
 }
 
-// A call of the largest size must not take minutes, whatever overlaps.
+// BenchmarkPutOfOwners measures a call of the largest size with overlapping prefixes.
 func BenchmarkPutOfOwners(b *testing.B) {
 	w := newWorld(b)
 	w.MostAddresses = 1 << 30

@@ -4,17 +4,17 @@ import (
 	"strings"
 )
 
-// Query of registered workloads. Empty fields are no condition.
+// Query selects registered workloads. Empty fields are no condition.
 type Query struct {
 	Source, Subject string
-	// Text in the id, the subject or an address.
+	// Text is searched in the id, the subject and the addresses.
 	Text string
-	// Cursor of the page before; Limit of workloads, at least 1.
+	// Cursor is that of the previous page, or empty. Limit is the number of workloads, at least 1.
 	Cursor string
 	Limit  int
 }
 
-// List gives one page, by the names of the objects. People see those of their applications.
+// List returns one page, sorted by the names of the objects. People see the workloads of their applications.
 func (r *Registrar) List(a Actor, q Query) (out []Registered, next string, err error) {
 	if a.ID == "" {
 		return nil, "", ErrForbidden
@@ -35,7 +35,7 @@ func (r *Registrar) List(a Actor, q Query) (out []Registered, next string, err e
 		}
 		return own
 	}
-	r.State.after(q.Cursor, func(x Registered) bool {
+	r.State.listAfter(q.Cursor, func(x Registered) bool {
 		if !sees(x.Subject) || q.Source != "" && (x.Source != q.Source || !x.Managed) || q.Subject != "" && x.Subject != q.Subject ||
 			text != "" && !strings.Contains(strings.ToLower(x.Object+"\n"+x.Subject+"\n"+strings.Join(x.Addresses, "\n")), text) {
 			return true

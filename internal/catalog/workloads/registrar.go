@@ -14,47 +14,48 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// Actor is who registers.
+// Actor is the caller who registers workloads.
 type Actor struct {
 	ID string
-	// Machine speaks for every application, in a source of its own: a platform with a token of the scope workloads:write,
-	// or, for a full sync, a security administrator in its place.
+	// Machine marks a caller that may register for every application, in a source of its own: a platform with a token
+	// of the scope workloads:write, or, for a full sync, a security administrator in its place.
 	Machine bool
-	// Security administrators may take away what anyone registered; they and Auditor see all of it.
+	// Security marks a security administrator, who may remove every workload. Security and Auditor may read all of
+	// them.
 	Security, Auditor bool
 }
 
-// Cluster is where the objects are. Each answer is that of the workload at its place.
+// Cluster writes the objects. Each method returns one error for each workload, in their order.
 type Cluster interface {
-	// Put creates or updates objects that are managed here and of the same source.
+	// Put creates or updates objects. It refuses objects that were not registered here or belong to another source.
 	Put(context.Context, []Workload) []error
-	// Delete removes objects if they are still of the version that was seen.
+	// Delete removes objects if they still have the version that was read.
 	Delete(context.Context, []Registered) []error
 }
 
-// Config of a Registrar.
+// Config configures a Registrar.
 type Config struct {
 	Cluster Cluster
 	State   *State
 	Catalog func() *catalog.Catalog
-	// Covered tells whether a SubjectClass knows the name.
+	// Covered reports whether a SubjectClass covers the name.
 	Covered func(subject string) (bool, error)
-	// Granted tells whether any access is granted to the name.
+	// Granted reports whether any access is granted to the name.
 	Granted func(subject string) (bool, error)
-	// MostAddresses that owners may register for one application; less than 1: DefaultAddresses.
+	// MostAddresses is how many addresses owners may register for one application; less than 1: DefaultAddresses.
 	MostAddresses int
-	// Record writes to the ledger, before anything is done.
+	// Record writes to the ledger before a change is made.
 	Record func(context.Context, ...ledger.Entry) error
 	Now    func() time.Time
 }
 
-// Registrar registers workloads. Safe for concurrent use.
+// Registrar registers workloads. It is safe for concurrent use.
 type Registrar struct {
 	Config
 	bounds bounds
 }
 
-// New registrar.
+// New returns a Registrar.
 func New(c Config) *Registrar {
 	if c.MostAddresses < 1 {
 		c.MostAddresses = DefaultAddresses
@@ -62,7 +63,7 @@ func New(c Config) *Registrar {
 	return &Registrar{Config: c, bounds: bounds{written: map[string]written{}}}
 }
 
-// Outcome of one workload in a call.
+// Outcome is the outcome for one workload in a call.
 type Outcome string
 
 const (
@@ -73,30 +74,30 @@ const (
 	Refused   Outcome = "refused"
 )
 
-// Result of one workload in a call.
+// Result is the result for one workload in a call.
 type Result struct {
 	ID      string
 	Outcome Outcome
 	Message string // why it was refused
 }
 
-// Put registers workloads, or changes them by their id; the same again changes nothing. Each stands alone: one that is
-// refused does not hold up the others. A machine names the source; people register in Portal, for applications that
-// they own.
+// Put registers workloads, or changes them by their id; an unchanged workload is not written. Each workload is
+// independent: a refusal does not affect the others. A machine names the source; people register in the source Portal,
+// for applications that they own.
 func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Workload) ([]Result, error) {
-	source, err := r.may(a, source)
+	source, err := r.authorize(a, source)
 	if err != nil {
 		return nil, err
 	}
 	if len(in) == 0 || len(in) > MaxPut {
 		return nil, fmt.Errorf("give 1 to %d workloads in a call, or a full sync: %w", MaxPut, ErrInvalid)
 	}
-	r.bounds.mu.Lock() // what is counted must not change until it is written
+	r.bounds.mu.Lock() // The counts must not change until the workloads are written.
 	defer r.bounds.mu.Unlock()
 	out := make([]Result, len(in))
 	var todo []Workload
-	var at []int // of todo in out
-	beside, sums := &bart.Table[Workload]{}, r.sums(a)
+	var at []int // the index in out of each element of todo
+	beside, sums := &bart.Table[Workload]{}, r.addressCounts(a)
 	seen := map[string]bool{}
 	covered := r.covered()
 	for i, w := range in {
@@ -118,7 +119,7 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 		}
 		seen[w.ID] = true
 		before, known := r.State.get(w.Name())
-		if known && before.same(w) {
+		if known && before.equal(w) {
 			continue
 		}
 		if out[i].Outcome = Created; known {
@@ -145,11 +146,11 @@ func (r *Registrar) Put(ctx context.Context, a Actor, source string, in []Worklo
 	return out, nil
 }
 
-// Remove takes workloads away by their ids. What is not there counts as removed.
+// Remove deletes workloads by their ids. An id that does not exist is Unchanged.
 func (r *Registrar) Remove(ctx context.Context, a Actor, source string, ids []string) ([]Result, error) {
 	if !a.Security {
 		var err error
-		if source, err = r.may(a, source); err != nil {
+		if source, err = r.authorize(a, source); err != nil {
 			return nil, err
 		}
 	}
@@ -192,8 +193,8 @@ func (r *Registrar) Remove(ctx context.Context, a Actor, source string, ids []st
 	return out, nil
 }
 
-// may tells for which source the actor speaks.
-func (r *Registrar) may(a Actor, source string) (string, error) {
+// authorize returns the source in which the actor may register.
+func (r *Registrar) authorize(a Actor, source string) (string, error) {
 	switch {
 	case a.ID == "":
 		return "", ErrForbidden
@@ -218,9 +219,9 @@ func (r *Registrar) known() error {
 	return nil
 }
 
-// check one workload: its form, its subject, and whether the actor speaks for that.
+// check validates one workload, its subject, and that the actor may register for the subject.
 func (r *Registrar) check(a Actor, w Workload, isCovered func(string) (bool, error)) (Workload, error) {
-	w, err := w.normal()
+	w, err := w.normalize()
 	if err != nil {
 		return w, err
 	}
@@ -238,14 +239,15 @@ func (r *Registrar) check(a Actor, w Workload, isCovered func(string) (bool, err
 		if !x.Managed || x.Source != w.Source {
 			return w, fmt.Errorf("the object %s exists and was not registered here", w.Name())
 		}
-		if !a.Machine && !r.owns(a, x.Subject) { // taking it away from another application
+		if !a.Machine && !r.owns(a, x.Subject) { // The change would take it away from another application.
 			return w, fmt.Errorf("the workload acts as %s, which you do not own", x.Subject)
 		}
 	}
 	return w, nil
 }
 
-// covered asks once for each subject of a call: many machines are of one application.
+// covered returns a function that asks Covered once for each subject of a call, because many machines belong to one
+// application.
 func (r *Registrar) covered() func(string) (bool, error) {
 	known := map[string]bool{}
 	return func(subject string) (bool, error) {
@@ -271,31 +273,32 @@ func (r *Registrar) owns(a Actor, subject string) bool {
 	return ok && app.Name == subject && c.Owns(a.ID, app)
 }
 
-// contested refuses addresses that another application has: then none of the two could connect. People may not even
-// register within or around what others have, because the longer prefix wins.
+// contested refuses addresses that are registered for another application, because then neither could connect. People
+// may not register within or around other applications' addresses either, because the longer prefix wins.
 func (r *Registrar) contested(a Actor, w Workload, seen map[string]bool, beside *bart.Table[Workload]) error {
 	for _, p := range w.prefixes() {
-		held := r.State.holding(p)
+		held := r.State.withPrefix(p)
 		if !a.Machine {
 			held = r.State.overlapping(p)
 		}
 		for _, x := range held {
 			if x.Subject != w.Subject && x.Object != w.Name() && (!x.Managed || x.Source != w.Source || !seen[x.ID]) {
-				if !a.Machine { // who may not see it is not told whose it is
+				if !a.Machine { // The message does not name an application that the caller may not see.
 					return fmt.Errorf("%s is registered for another application", p)
 				}
 				return fmt.Errorf("%s is registered for %s (%s)", p, x.Subject, x.Object)
 			}
 		}
-		if b, found := besides(beside, p, w.Subject, !a.Machine); found {
+		if b, found := conflictInCall(beside, p, w.Subject, !a.Machine); found {
 			return fmt.Errorf("%s is in the same call for %s (%s)", p, b.Subject, b.ID)
 		}
 	}
 	return nil
 }
 
-// besides finds a workload of another subject in the same call that has a prefix, or one that overlaps with it.
-func besides(beside *bart.Table[Workload], p netip.Prefix, subject string, overlaps bool) (Workload, bool) {
+// conflictInCall finds a workload of another subject in the same call that has the prefix or, with overlaps, a prefix
+// that overlaps it.
+func conflictInCall(beside *bart.Table[Workload], p netip.Prefix, subject string, overlaps bool) (Workload, bool) {
 	if b, held := beside.Get(p); held && b.Subject != subject {
 		return b, true
 	}
@@ -315,21 +318,21 @@ func besides(beside *bart.Table[Workload], p netip.Prefix, subject string, overl
 	return Workload{}, false
 }
 
-// linesOf is how many workloads a line of the ledger tells of.
-const linesOf = 100
+// workloadsPerLine is the largest number of workloads in one ledger line.
+const workloadsPerLine = 100
 
 func lines(actor, source string, at time.Time, put []Workload, gone []Registered) (out []ledger.Entry) {
 	add := func(action string, details map[string]string) {
 		out = append(out, ledger.Entry{At: at, Actor: actor, Action: action, Object: source, Details: details})
 	}
-	for chunk := range slices.Chunk(put, linesOf) {
+	for chunk := range slices.Chunk(put, workloadsPerLine) {
 		details := map[string]string{}
 		for _, w := range chunk {
 			details[w.ID] = w.Subject + " " + strings.Join(w.Addresses, " ")
 		}
 		add("workloads.registered", details)
 	}
-	for chunk := range slices.Chunk(gone, linesOf) {
+	for chunk := range slices.Chunk(gone, workloadsPerLine) {
 		details := map[string]string{}
 		for _, w := range chunk {
 			details[w.ID] = w.Subject + " " + strings.Join(w.Addresses, " ")

@@ -61,7 +61,7 @@ func (w *world) Delete(_ context.Context, in []workloads.Registered) []error {
 func newWorld(t testing.TB) *world {
 	t.Helper()
 	w := &world{t: t, state: workloads.NewState(), failing: map[string]bool{}}
-	w.state.Ready()
+	w.state.SetReady()
 	c := catalog.Build([]catalog.Record{
 		{Kind: catalog.KindPerson, ID: "alice"}, {Kind: catalog.KindPerson, ID: "bob"},
 		{Kind: catalog.KindApplication, ID: "app-1", Name: app1, Owners: []catalog.Owner{{Kind: catalog.OwnerPerson, ID: "alice"}}},

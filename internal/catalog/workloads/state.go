@@ -12,40 +12,40 @@ import (
 // Registered is a workload as the host cluster has it.
 type Registered struct {
 	Workload
-	// Object is its name in the host cluster; Managed tells that it was registered here. Others belong to
-	// administrators and are left alone.
+	// Object is its name in the host cluster. Managed reports whether it was registered here; other objects belong to
+	// administrators and are never changed.
 	Object  string
 	Managed bool
-	// Version changes with the object.
+	// Version changes whenever the object changes.
 	Version string
-	// Accepted by the adapter; nil: not judged yet. Message says why not.
+	// Accepted is the adapter's verdict on the object; nil: none yet. Message says why it is false.
 	Accepted *bool
 	Message  string
 }
 
-// State is what the host cluster has, kept by whoever watches it. Safe for concurrent use.
+// State is the content of the host cluster, updated by whoever watches it. It is safe for concurrent use.
 type State struct {
 	mu      sync.RWMutex
 	ready   bool
 	objects map[string]Registered
 	holders bart.Table[map[string]bool] // object names, by prefix
-	counts  map[string]int              // addresses, by subject
-	sorted  []string                    // of all objects; nil: to be made
+	counts  map[string]int              // numbers of addresses, by subject
+	sorted  []string                    // names of all objects; nil: has to be computed
 }
 
-// NewState is empty and not ready.
+// NewState returns a State that is empty and not ready.
 func NewState() *State {
 	return &State{objects: map[string]Registered{}, counts: map[string]int{}}
 }
 
-// Ready is said when everything was seen once.
-func (s *State) Ready() {
+// SetReady records that all objects were read once.
+func (s *State) SetReady() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready = true
 }
 
-// Set an object as it is now.
+// Set records the current content of an object.
 func (s *State) Set(r Registered) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -65,7 +65,7 @@ func (s *State) Set(r Registered) {
 	}
 }
 
-// Delete an object.
+// Delete records the deletion of an object.
 func (s *State) Delete(object string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,7 +93,7 @@ func (s *State) drop(object string) {
 	}
 }
 
-// count of the addresses that are registered for a subject.
+// count returns the number of addresses that are registered for a subject.
 func (s *State) count(subject string) int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -113,8 +113,8 @@ func (s *State) isReady() bool {
 	return s.ready
 }
 
-// of a source: what was registered by it.
-func (s *State) of(source string) map[string]Registered {
+// ofSourceSource returns the objects that were registered by a source, by name.
+func (s *State) ofSource(source string) map[string]Registered {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	out := map[string]Registered{}
@@ -126,8 +126,8 @@ func (s *State) of(source string) map[string]Registered {
 	return out
 }
 
-// holding are the objects that have a prefix.
-func (s *State) holding(p netip.Prefix) []Registered {
+// withPrefix returns the objects that have exactly this prefix.
+func (s *State) withPrefix(p netip.Prefix) []Registered {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	by, _ := s.holders.Get(p)
@@ -139,12 +139,12 @@ func (s *State) holding(p netip.Prefix) []Registered {
 	return out
 }
 
-// overlapping are the objects that have a prefix around p or within it.
+// overlapping returns the objects that have a prefix that contains p or is contained in it.
 func (s *State) overlapping(p netip.Prefix) []Registered {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	names := map[string]bool{}
-	for _, by := range s.holders.Supernets(p) { // p among them
+	for _, by := range s.holders.Supernets(p) { // including p itself
 		for name := range by {
 			names[name] = true
 		}
@@ -162,8 +162,8 @@ func (s *State) overlapping(p netip.Prefix) []Registered {
 	return out
 }
 
-// after gives the objects behind a name, in the order of their names, while yield wants more.
-func (s *State) after(name string, yield func(Registered) bool) {
+// listAfter yields the objects after a name, sorted by name.
+func (s *State) listAfter(name string, yield func(Registered) bool) {
 	s.mu.Lock()
 	if s.sorted == nil {
 		s.sorted = make([]string, 0, len(s.objects))
@@ -172,7 +172,7 @@ func (s *State) after(name string, yield func(Registered) bool) {
 		}
 		slices.Sort(s.sorted)
 	}
-	names := s.sorted // never changed, only replaced
+	names := s.sorted // The slice is never modified, only replaced.
 	s.mu.Unlock()
 	i, found := slices.BinarySearch(names, name)
 	if found {

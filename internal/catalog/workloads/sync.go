@@ -12,40 +12,41 @@ import (
 	"strings"
 )
 
-// Sync is what a full sync of a source changes.
+// Sync describes what a full sync of a source changes.
 type Sync struct {
-	// Token of exactly these workloads and of what would go.
+	// Token identifies exactly these workloads and the removals.
 	Token                              string
 	Added, Changed, Removed, Unchanged int
-	// Refused workloads stay as they are.
+	// Refused workloads stay unchanged.
 	Refused []Result
-	// Sample of those that would go.
+	// Sample contains some of the workloads that would be removed.
 	Sample []Registered
-	// Unconfirmed: so much would go that somebody has to confirm it.
+	// Unconfirmed reports that the removals exceed UnconfirmedLimit, so that somebody has to confirm them.
 	Unconfirmed bool
 	Applied     bool
 }
 
 const maxSample = 100
 
-// Part of a source's workloads that goes without confirmation.
-func Part(registered int) int { return max(registered/10, 10) }
+// UnconfirmedLimit returns how many of a source's workloads a full sync removes without confirmation.
+func UnconfirmedLimit(registered int) int { return max(registered/10, 10) }
 
-// plan of a sync.
+// plan is a sync with the writes that it needs.
 type plan struct {
 	Sync
 	put  []Workload
 	gone []Registered
 }
 
-// PreviewSync tells what a full sync would change.
+// PreviewSync returns what a full sync would change.
 func (r *Registrar) PreviewSync(_ context.Context, a Actor, source string, in []Workload) (Sync, error) {
 	p, err := r.plan(a, source, in)
 	return p.Sync, err
 }
 
-// ApplySync makes the source's workloads these, as the preview with the token showed. What is new and what changes is
-// written first; after a call that was interrupted, a new preview shows what is left. With confirm, more than Part may go.
+// ApplySync replaces the source's workloads by these, as the preview with the token showed. It writes new and changed
+// workloads first; after an interrupted call, a new preview shows the rest. With confirm, removals may exceed
+// UnconfirmedLimit.
 func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []Workload, token string, confirm bool) (Sync, error) {
 	p, err := r.plan(a, source, in)
 	switch {
@@ -61,7 +62,7 @@ func (r *Registrar) ApplySync(ctx context.Context, a Actor, source string, in []
 			return Sync{}, fmt.Errorf("nothing was changed, the ledger cannot be written: %w", err)
 		}
 	}
-	known := r.State.of(source)
+	known := r.State.ofSource(source)
 	for i, err := range r.Cluster.Put(ctx, p.put) {
 		if err == nil {
 			continue
@@ -90,16 +91,16 @@ func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 	if !a.Machine {
 		return p, fmt.Errorf("a full sync is for the security team, and for platforms with a token of it: %w", ErrForbidden)
 	}
-	source, err := r.may(a, source)
+	source, err := r.authorize(a, source)
 	if err != nil {
 		return p, err
 	}
 	if len(in) > MaxSync {
 		return p, fmt.Errorf("give at most %d workloads: %w", MaxSync, ErrInvalid)
 	}
-	known := r.State.of(source)
+	known := r.State.ofSource(source)
 	desired := map[string]Workload{}
-	kept := map[string]bool{} // refused, but there
+	kept := map[string]bool{} // refused, but they exist
 	refuse := func(w Workload, err error) {
 		p.Refused = append(p.Refused, Result{w.ID, Refused, err.Error()})
 		kept[w.Name()] = true
@@ -117,12 +118,12 @@ func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 		}
 		desired[w.Name()] = w
 	}
-	r.settle(known, desired, kept, refuse)
-	r.bound(a, known, desired, kept, refuse)
+	r.refuseContested(known, desired, kept, refuse)
+	r.enforceBounds(a, known, desired, kept, refuse)
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		w := desired[name]
 		switch before, was := known[name]; {
-		case was && before.same(w):
+		case was && before.equal(w):
 			p.Unchanged++
 		case was:
 			p.Changed++
@@ -139,17 +140,18 @@ func (r *Registrar) plan(a Actor, source string, in []Workload) (plan, error) {
 	}
 	p.Removed = len(p.gone)
 	p.Sample = p.gone[:min(len(p.gone), maxSample)]
-	p.Unconfirmed = p.Removed > Part(len(known))
+	p.Unconfirmed = p.Removed > UnconfirmedLimit(len(known))
 	slices.SortFunc(p.Refused, func(a, b Result) int { return strings.Compare(a.ID, b.ID) })
 	p.Token, err = tokenOf(source, p.put, p.gone)
 	return p, err
 }
 
-// bound refuses workloads by which an application would have too many addresses. What goes in the same sync counts as gone.
-func (r *Registrar) bound(a Actor, known map[string]Registered, desired map[string]Workload, kept map[string]bool, refuse func(Workload, error)) {
+// enforceBounds refuses workloads by which an application would have too many addresses. Addresses that the same sync
+// removes do not count.
+func (r *Registrar) enforceBounds(a Actor, known map[string]Registered, desired map[string]Workload, kept map[string]bool, refuse func(Workload, error)) {
 	r.bounds.mu.Lock()
 	defer r.bounds.mu.Unlock()
-	s := r.sums(a)
+	s := r.addressCounts(a)
 	for name, x := range known {
 		if _, stays := desired[name]; !stays && !kept[name] {
 			s.replace(Workload{ID: x.ID, Source: x.Source})
@@ -157,7 +159,7 @@ func (r *Registrar) bound(a Actor, known map[string]Registered, desired map[stri
 	}
 	for _, name := range slices.Sorted(maps.Keys(desired)) {
 		w := desired[name]
-		if x, was := known[name]; was && x.same(w) {
+		if x, was := known[name]; was && x.equal(w) {
 			continue
 		}
 		if err := s.add(w); err != nil {
@@ -167,9 +169,9 @@ func (r *Registrar) bound(a Actor, known map[string]Registered, desired map[stri
 	}
 }
 
-// settle refuses addresses that would have two applications when everything is done: what other sources have, and what
-// stays of this one, comes before what is new.
-func (r *Registrar) settle(known map[string]Registered, desired map[string]Workload, kept map[string]bool, refuse func(Workload, error)) {
+// refuseContested refuses addresses that two applications would have after the sync: the addresses of other sources,
+// and those of this source that stay, take precedence over new ones.
+func (r *Registrar) refuseContested(known map[string]Registered, desired map[string]Workload, kept map[string]bool, refuse func(Workload, error)) {
 	holders := map[string]Workload{} // by address
 	for name := range kept {
 		if x, was := known[name]; was {
@@ -180,7 +182,7 @@ func (r *Registrar) settle(known map[string]Registered, desired map[string]Workl
 	}
 	var stays, changes []string
 	for name, w := range desired {
-		if x, was := known[name]; was && x.same(w) {
+		if x, was := known[name]; was && x.equal(w) {
 			stays = append(stays, name)
 		} else {
 			changes = append(changes, name)
@@ -190,10 +192,10 @@ func (r *Registrar) settle(known map[string]Registered, desired map[string]Workl
 	slices.Sort(changes)
 	for _, name := range append(stays, changes...) {
 		w := desired[name]
-		if err := r.taken(w, known, holders); err != nil {
+		if err := r.conflict(w, known, holders); err != nil {
 			delete(desired, name)
 			refuse(w, err)
-			for _, a := range known[name].Addresses { // it stays as it is
+			for _, a := range known[name].Addresses { // The workload stays unchanged.
 				holders[a] = known[name].Workload
 			}
 			continue
@@ -204,14 +206,14 @@ func (r *Registrar) settle(known map[string]Registered, desired map[string]Workl
 	}
 }
 
-func (r *Registrar) taken(w Workload, known map[string]Registered, holders map[string]Workload) error {
+func (r *Registrar) conflict(w Workload, known map[string]Registered, holders map[string]Workload) error {
 	for _, a := range w.Addresses {
 		if h, held := holders[a]; held && h.Subject != w.Subject {
 			return fmt.Errorf("%s is registered for %s (%s)", a, h.Subject, h.ID)
 		}
 	}
 	for _, p := range w.prefixes() {
-		for _, x := range r.State.holding(p) {
+		for _, x := range r.State.withPrefix(p) {
 			if _, ours := known[x.Object]; !ours && x.Subject != w.Subject {
 				return fmt.Errorf("%s is registered for %s (%s)", p, x.Subject, x.Object)
 			}

@@ -93,10 +93,10 @@ func TestSyncRefusesSingleOnes(t *testing.T) {
 	w.sync(fleet(4))
 	w.did()
 	in := fleet(4)
-	in[0].Subject = "nonsense"                     // stays as it was
-	in[1].Addresses = []string{"10.99.0.1"}        // another source has it
+	in[0].Subject = "nonsense"                     // stays unchanged
+	in[1].Addresses = []string{"10.99.0.1"}        // is registered by another source
 	in = append(in, vm("twin", app2, "10.5.0.3"))  // vm-2 has it
-	in = append(in, vm("vm-3", app1, "10.77.0.1")) // there twice
+	in = append(in, vm("vm-3", app1, "10.77.0.1")) // occurs twice
 	in = append(in, vm("fine", app2, "10.77.0.2"))
 	s := w.sync(in)
 	if got := counts(s); got != "added 1 changed 0 removed 0 unchanged 2 refused 4" {
@@ -112,7 +112,7 @@ func TestSyncRefusesSingleOnes(t *testing.T) {
 	}
 }
 
-// An address may go from one machine to another in one sync.
+// TestSyncMovesAddresses checks that an address can move from one machine to another in one sync.
 func TestSyncMovesAddresses(t *testing.T) {
 	w := newWorld(t)
 	w.sync([]workloads.Workload{vm("a", app1, "10.5.0.1"), vm("b", app2, "10.5.0.2")})
@@ -143,7 +143,7 @@ func FuzzWorkload(f *testing.F) {
 			}
 		case workloads.Refused:
 			if got[0].Message == "" {
-				t.Errorf("%+v is refused without a word", in)
+				t.Errorf("%+v is refused without a message", in)
 			}
 		default:
 			t.Errorf("%+v: %+v", in, got)
@@ -151,7 +151,7 @@ func FuzzWorkload(f *testing.F) {
 	})
 }
 
-// BenchmarkPlan is what a full sync of 40,000 costs beside the writing.
+// BenchmarkPlan measures a full sync of 40,000 workloads without the writes.
 func BenchmarkPlan(b *testing.B) {
 	w := newWorld(b)
 	all := fleet(40_000)

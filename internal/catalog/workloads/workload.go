@@ -1,6 +1,6 @@
 // Package workloads registers clients outside the fleet (VMs, bare metal, pods of another network) by their addresses:
-// who may register what, what a full sync would change, and in which order it is written. The truth is the
-// ExternalWorkload objects in the host cluster, behind Cluster; nothing is kept twice.
+// who may register what, what a full sync would change, and in which order it is written. The ExternalWorkload objects
+// in the host cluster, behind Cluster, are the only stored form.
 package workloads
 
 import (
@@ -24,50 +24,51 @@ const (
 	MaxSync      = 50_000
 	MaxAddresses = 64
 	maxText      = 500
-	// Wider prefixes than these are no machines; access for a network is a grant to a prefix, which is approved.
+	// Prefixes with fewer bits are networks rather than machines. Access for a network is a grant to an address range,
+	// which needs approval.
 	widest4, widest6 = 24, 64
 )
 
-// Portal is the source of what people register.
+// Portal is the source of the workloads that people register.
 const Portal = "portal"
 
 // Workload is a client outside the fleet.
 type Workload struct {
-	// ID within its source, for example the name of the machine: a DNS name.
+	// ID is unique within the source, for example the name of the machine. It is a DNS name.
 	ID string
-	// Source that registers it: a DNS label. It is the only one that changes it.
+	// Source is the name of the source that registers the workload, a DNS label. Only this source changes it.
 	Source string
-	// Subject is the resource name of the application that it acts as.
+	// Subject is the resource name of the application that the workload acts as.
 	Subject string
-	// Addresses or prefixes that it connects from, in their shortest form, sorted.
+	// Addresses are the addresses or prefixes from which it connects, in their shortest form, sorted.
 	Addresses   []string
 	Description string
 }
 
-// Name of its object in the host cluster. A source has no dot, so two workloads never share one.
+// Name returns the name of its object in the host cluster. A source has no dot, so names are unique.
 func (w Workload) Name() string { return w.Source + "." + w.ID }
 
-// same tells whether two normal workloads say the same.
-func (w Workload) same(o Workload) bool {
+// equal reports whether two normalized workloads have the same content.
+func (w Workload) equal(o Workload) bool {
 	return w.Name() == o.Name() && w.Subject == o.Subject && w.Description == o.Description && slices.Equal(w.Addresses, o.Addresses)
 }
 
-// prefixes of a normal workload.
+// prefixes returns the addresses of a normalized workload as prefixes.
 func (w Workload) prefixes() []netip.Prefix {
 	out := make([]netip.Prefix, 0, len(w.Addresses))
 	for _, a := range w.Addresses {
-		if p, err := prefix(a); err == nil { // objects of others may have anything
+		if p, err := prefix(a); err == nil { // Objects that were not registered here may contain anything.
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// widestCount is how many addresses the widest prefix counts, in IPv6 as in IPv4.
+// widestCount is the number of addresses that the widest prefix counts as, for IPv6 as for IPv4.
 const widestCount = 1 << (32 - widest4)
 
-// count of the addresses of a workload. An IPv6 prefix counts as the IPv4 prefix with as many free bits, and at most as
-// widestCount.
+// count returns the number of addresses of a workload. An IPv6 prefix counts like the IPv4 prefix with the same number
+// of free bits, and at most as widestCount.
 func (w Workload) count() int {
 	n := 0
 	for _, p := range w.prefixes() {
@@ -76,7 +77,7 @@ func (w Workload) count() int {
 	return n
 }
 
-// ranges that a workload has and another one does not.
+// ranges returns the address ranges that a workload has and another one does not.
 func (w Workload) ranges(before Workload) []netip.Prefix {
 	had := before.prefixes()
 	return slices.DeleteFunc(w.prefixes(), func(p netip.Prefix) bool {
@@ -84,14 +85,14 @@ func (w Workload) ranges(before Workload) []netip.Prefix {
 	})
 }
 
-// Errors that a caller decides on.
+// Errors that callers handle differently.
 var (
 	ErrForbidden = errors.New("not allowed")
-	// ErrUnknown means that the host cluster was not seen yet.
+	// ErrUnknown reports that the host cluster has not been read yet.
 	ErrUnknown = errors.New("the host cluster was not seen yet, try again in a moment")
-	// ErrUnconfirmed means that so much would go that it has to be confirmed.
+	// ErrUnconfirmed reports that a sync would remove so much that it needs a confirmation.
 	ErrUnconfirmed = errors.New("it has to be confirmed")
-	// ErrChanged means that what would go is not what the preview showed.
+	// ErrChanged reports that a sync would change something else than its preview showed.
 	ErrChanged = errors.New("the workloads have changed since")
 	ErrInvalid = errors.New("invalid")
 )
@@ -105,8 +106,8 @@ func checkSource(source string) error {
 	return nil
 }
 
-// normal is the workload in its one form, or why it cannot be taken.
-func (w Workload) normal() (Workload, error) {
+// normalizeize returns the workload in its normal form, or why it is refused.
+func (w Workload) normalize() (Workload, error) {
 	if !idPattern.MatchString(w.ID) || len(validation.IsDNS1123Subdomain(w.Name())) > 0 {
 		return w, errors.New("the id must be a DNS name of at most 200 characters, such as vm-17.rack-4")
 	}
@@ -143,7 +144,7 @@ func (w Workload) normal() (Workload, error) {
 	return w, nil
 }
 
-// prefix reads an address or a prefix that can be a machine's.
+// prefix parses an address or a prefix that can belong to a machine.
 func prefix(text string) (netip.Prefix, error) {
 	var p netip.Prefix
 	if a, err := netip.ParseAddr(text); err == nil {

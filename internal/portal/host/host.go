@@ -165,7 +165,7 @@ func (h *Host) Run(ctx context.Context) error {
 			}
 			go func() {
 				if toolscache.WaitForCacheSync(ctx.Done(), kept.HasSynced) {
-					h.workloads.State.Ready()
+					h.workloads.State.SetReady()
 				}
 			}()
 		}

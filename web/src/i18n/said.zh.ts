@@ -85,7 +85,7 @@ export const saidInChinese: Record<string, string> = {
   "Only security administrators change the catalog.": "只有安全管理员可以修改目录。",
   "Only security administrators can do this.": "只有安全管理员可以执行此操作。",
   "Only an owner of an application or the security team can do this.": "只有应用负责人或安全团队可以执行此操作。",
-  "Nobody gives authority to himself; another security administrator has to do this: %s.": "任何人都不能给自己授予权限，须由另一位安全管理员操作：{{1}}。",
+  "Nobody may give authority to themselves; another security administrator has to do this: %s.": "任何人都不能给自己授予权限，须由另一位安全管理员操作：{{1}}。",
   "Somebody else has changed the catalog meanwhile: look at it again.": "目录刚刚被他人修改，请重新查看。",
   "The preview is not known, or too old: make a new one.": "预览不存在或已过期，请重新预览。",
   "The catalog has changed since the preview: make a new one.": "预览之后目录已有变化，请重新预览。",
@@ -107,7 +107,7 @@ export const saidInChinese: Record<string, string> = {
   "%s has the sensitivity %s: use low, medium or high": "{{1}} 的敏感级别 {{2}} 有误：请使用 low、medium 或 high",
   "%s has no owner (spec.owner): use user:<name> or group:<name>": "{{1}} 没有负责人（spec.owner）：请使用 user:<name> 或 group:<name>",
   "%s has the owner %s: use user:<name> or group:<name>": "{{1}} 的负责人 {{2}} 有误：请使用 user:<name> 或 group:<name>",
-  "%s names himself as his leader (%s): name his leader or leave it out": "{{1}} 把自己设为上级（{{2}}）：请改为其上级，或不填写",
+  "%s is its own leader (%s): name another leader or leave it out": "{{1}} 把自己设为上级（{{2}}）：请改为其上级，或不填写",
   "%s is its own parent: name the group above or leave it out": "{{1}} 把自己设为上级组：请改为上级组，或不填写",
   // Workloads outside the fleet.
   "the id must be a DNS name of at most 200 characters, such as vm-17.rack-4": "标识须为 DNS 名称，最多 200 个字符，例如 vm-17.rack-4",
