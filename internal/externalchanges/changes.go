@@ -1,6 +1,6 @@
-// Package externalchanges records in the ledger what was done to ACP's objects outside of the portal: with kubectl, from a Git
-// repository, by anybody who may write them. It decides what the ledger entries say and when they are written; the host cluster
-// and the store are behind interfaces.
+// Package externalchanges records in the ledger what was done to ACP's objects outside the portal: with kubectl, from a
+// Git repository, or by any other writer. It decides what the ledger entries say and when they are written; the host
+// cluster and the store are behind interfaces.
 package externalchanges
 
 import (
@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/ledger"
 )
 
-// The actions of the lines.
+// Actions of the ledger entries.
 const (
 	ActionCreated = "object.created"
 	ActionUpdated = "object.updated"
@@ -22,38 +22,38 @@ const (
 )
 
 const (
-	// Unknown is the actor of a change that nobody told of, or that more than one may have made.
+	// Unknown is the actor of a change that no Event reported, or that several users may have made.
 	Unknown = "unknown"
-	// userPrefix is before the names of Kubernetes' users: that one has the name of a person of the catalog does not make
-	// the two the same.
+	// userPrefix marks the names of Kubernetes users, because a user and a person of the catalog may have the same name
+	// without being the same.
 	userPrefix = "kubernetes:"
-	// mostTold bounds the lines with a name that one look at an object makes.
-	mostTold = 100
+	// maxAttributed bounds the entries with a user's name that one observation of an object makes.
+	maxAttributed = 100
 )
 
 const (
-	// Deletion is the generation under which the portal notes that it deleted an object itself.
+	// Deletion is the generation under which the portal records that it deleted an object itself.
 	Deletion = int64(1<<63 - 1)
-	// Recorded is the generation under which a store notes that the end of an object is in the ledger.
+	// Recorded is the generation under which a store records that the ledger has an object's deletion.
 	Recorded = Deletion - 1
 )
 
-// Key names an object.
+// Key identifies an object.
 type Key struct{ Kind, Name string }
 
-// Row is what the ledger knows of an object that exists.
+// Row is what the ledger has recorded about an object that exists.
 type Row struct {
 	Key
 	UID        string
 	Generation int64
 }
 
-// Seen is an object as it is in the host cluster. One that is being deleted is not there any more.
+// Seen is an object in the host cluster. An object that is being deleted counts as absent.
 type Seen struct {
 	Row
-	// Digest is that of the spec; empty: it is not known, because a later one is there already.
+	// Digest is the hash of the spec; empty: unknown, because a later spec has replaced it.
 	Digest string
-	// Manager is the field manager that wrote last. It is what the writer said of itself.
+	// Manager is the field manager of the last write. The writer chooses that name.
 	Manager string
 }
 
@@ -63,20 +63,20 @@ type Own struct {
 	Generation int64 // or Deletion
 }
 
-// Look is one look at an object's name.
+// Look is one observation of the object with a name.
 type Look struct {
-	// Before is what the ledger knows, and Seen what is there; nil: nothing.
+	// Before is what the ledger has recorded, and Seen what exists; nil: nothing.
 	Before *Row
 	Seen   *Seen
-	// Gone are objects of this name that the watch showed in between, with the last generation that it showed.
+	// Gone are objects with this name that the watch reported in between, with their last reported generation.
 	Gone []Row
-	// Changes are what the webhook told.
+	// Changes are the changes that the webhook's Events report.
 	Changes []event.Change
 	At      time.Time
 }
 
-// Lines tells what happened between what the ledger knows of an object and what was seen of it. The portal's own changes
-// have lines of their own already.
+// Lines returns ledger entries for the difference between what the ledger has recorded and what was observed. The
+// portal's own changes have entries already and get none.
 func (l Look) Lines(own map[Own]bool) []ledger.Entry {
 	row, seen, changes, now := l.Before, l.Seen, l.Changes, l.At
 	var out []ledger.Entry
@@ -105,7 +105,7 @@ func (l Look) Lines(own map[Own]bool) []ledger.Entry {
 	return append(out, v.until(known, seen)...)
 }
 
-// UIDs are those of all objects that the look is about.
+// UIDs returns the UIDs of all objects in the observation.
 func (l Look) UIDs() map[string]bool {
 	out := map[string]bool{}
 	for _, g := range l.Gone {
@@ -120,7 +120,7 @@ func (l Look) UIDs() map[string]bool {
 	return out
 }
 
-// version is one life of an object, from its creation to its deletion.
+// version is one object from its creation to its deletion.
 type version struct {
 	key     Key
 	uid     string
@@ -129,17 +129,18 @@ type version struct {
 	now     time.Time
 }
 
-// until tells the changes after a known generation to the one that was seen.
+// until returns the entries for the changes after a known generation up to the observed one.
 func (v version) until(known int64, seen *Seen) []ledger.Entry {
 	switch {
 	case seen.Generation == known:
 		return nil
-	case seen.Generation < known: // the host cluster was restored from a backup
+	case seen.Generation < known: // The host cluster was restored from a backup.
 		return []ledger.Entry{v.line(ActionUpdated, nil, map[string]string{"generation": number(seen.Generation), "before": number(known), "manager": seen.Manager})}
 	}
 	told := v.between(known, seen.Generation)
 	if seen.Digest != "" {
-		// A request may have been admitted and not stored. What has another content is not what is there.
+		// A request may have been admitted and not stored. One with another content did not make the object that
+		// exists.
 		last := slices.DeleteFunc(told[seen.Generation], func(c event.Change) bool { return c.Digest != seen.Digest })
 		if told[seen.Generation] = last; len(last) == 0 {
 			delete(told, seen.Generation)
@@ -153,7 +154,7 @@ func (v version) until(known int64, seen *Seen) []ledger.Entry {
 			explained++
 		}
 	}
-	if known == 0 { // its creation gets a line of its own
+	if known == 0 { // The creation has an entry of its own.
 		if first = 2; told[1] == nil && !v.own[Own{v.uid, 1}] {
 			explained++
 			details := map[string]string{"generation": "1"}
@@ -174,7 +175,7 @@ func (v version) until(known int64, seen *Seen) []ledger.Entry {
 	return out
 }
 
-// between groups what was told by generation, without the portal's own.
+// between returns the reported changes by generation, without the portal's own.
 func (v version) between(after, last int64) map[int64][]event.Change {
 	out := map[int64][]event.Change{}
 	for _, c := range v.changes {
@@ -182,7 +183,7 @@ func (v version) between(after, last int64) map[int64][]event.Change {
 			out[c.Generation] = append(out[c.Generation], c)
 		}
 	}
-	for len(out) > mostTold { // the others are told as unknown
+	for len(out) > maxAttributed { // The other changes are recorded with an unknown actor.
 		delete(out, slices.Min(slices.Collect(maps.Keys(out))))
 	}
 	return out
@@ -204,7 +205,7 @@ func (v version) told(told map[int64][]event.Change, seen *Seen) []ledger.Entry 
 	return out
 }
 
-// end tells the deletion, unless the portal made it.
+// end returns the entry for the deletion, unless the portal made it.
 func (v version) end(generation int64) []ledger.Entry {
 	if v.own[Own{v.uid, Deletion}] {
 		return nil
@@ -218,7 +219,8 @@ func (v version) end(generation int64) []ledger.Entry {
 	return []ledger.Entry{v.line(ActionDeleted, by, map[string]string{"generation": number(generation)})}
 }
 
-// line names who sent a request that fits. If several did, it names nobody as the actor, and all of them.
+// line returns an entry whose actor is the user who sent the matching request. If several users did, the actor is
+// unknown, and the details name all of them.
 func (v version) line(action string, by []event.Change, details map[string]string) ledger.Entry {
 	e := ledger.Entry{At: v.now, Actor: Unknown, Action: action, Object: v.key.Kind + "/" + v.key.Name, Details: details}
 	details["uid"] = v.uid

@@ -29,7 +29,7 @@ func did(user string, operation event.Operation, generation int64, digest string
 	return event.Change{At: now.Add(-time.Second), User: user, Kind: key.Kind, Name: key.Name, UID: "u1", Operation: operation, Generation: generation, Digest: digest}
 }
 
-// said writes lines as "ACTION ACTOR GENERATION [MANAGER] [ONE OF]".
+// said formats entries as "ACTION ACTOR GENERATION [MANAGER] [ONE OF]".
 func said(lines []ledger.Entry) []string {
 	var out []string
 	for _, e := range lines {

@@ -14,79 +14,81 @@ import (
 	"github.com/acp-io/acp/internal/externalchanges/event"
 )
 
-// Host is what the recorder asks of the host cluster.
+// Host is what the recorder reads from the host cluster.
 type Host interface {
-	// Ready tells whether every object was seen once.
+	// Ready reports whether every object was read once.
 	Ready() bool
-	// ObjectRows are all that the cache has.
+	// ObjectRows returns all objects in the cache.
 	ObjectRows(ctx context.Context) ([]Row, error)
-	// ObjectNow is one as the API server has it now; nil: it does not exist, or is being deleted.
+	// ObjectNow returns an object as the API server has it now, or nil if it does not exist or is being deleted.
 	ObjectNow(ctx context.Context, k Key) (*Seen, error)
-	// Told are the changes of the webhook's Events, of the objects with these UIDs.
+	// Told returns the changes that the webhook's Events report about the objects with these UIDs.
 	Told(ctx context.Context, uids map[string]bool) ([]event.Change, error)
 }
 
-// Store keeps what the ledger knows of the objects. Several portals may use it at the same time.
+// Store persists what the ledger has recorded about the objects. Several portals may use it at the same time.
 type Store interface {
-	// Rows are all objects; filled is false before the first Fill.
+	// Rows returns all recorded objects; filled is false before the first Fill.
 	Rows(ctx context.Context) (rows map[Key]Row, filled bool, err error)
-	// Row of one object; nil: the ledger knows of none.
+	// Row returns one recorded object, or nil.
 	Row(ctx context.Context, k Key) (*Row, error)
-	// Fill begins with the objects that are there, without lines; a second one does nothing.
+	// Fill records the objects that exist at the beginning, without ledger entries. A second call does nothing.
 	Fill(ctx context.Context, rows []Row) error
-	// Own notes a change that the portal made itself.
+	// Own records a change that the portal made itself.
 	Own(ctx context.Context, o Own) error
-	// OwnOf are the portal's own changes of objects with these UIDs that were not recorded yet.
+	// OwnOf returns the portal's own changes of objects with these UIDs that are not processed yet.
 	OwnOf(ctx context.Context, uids map[string]bool) (map[Own]bool, error)
-	// Record replaces what is known of an object and appends the lines in one transaction. It is false, and nothing is
-	// changed, when another portal recorded something since before was read.
+	// Record replaces what is recorded about an object and appends the entries to the ledger, in one transaction. It
+	// returns false and changes nothing if another portal recorded something after Before was read.
 	Record(ctx context.Context, k Key, l Look) (bool, error)
 }
 
-// Recorder writes changes to the ledger. Every portal runs one.
+// Recorder records changes in the ledger. Every portal runs one.
 type Recorder struct {
 	Host  Host
 	Store Store
 	Now   func() time.Time
 	Log   *slog.Logger
-	// Settle is how long a change waits for the webhook's Event, and for the note that it was the portal's own.
+	// Settle is how long a change waits for the webhook's Event, and for the portal's record that it made the change
+	// itself.
 	Settle time.Duration
-	// Every is the time between two looks at what waits, and Compare the one between two comparisons of everything.
+	// Every is the time between two checks of the waiting changes, and Compare the time between two comparisons of all
+	// objects.
 	Every, Compare time.Duration
 
-	compared time.Time // by Step alone
+	compared time.Time // used by Step only
 
 	mu      sync.Mutex
 	started bool
 	waiting map[Key]*notice
 }
 
-// DefaultSettle and the others are what the portal runs with.
+// Defaults of the portal for the fields of Recorder.
 const (
 	DefaultSettle  = 5 * time.Second
 	DefaultEvery   = time.Second
 	DefaultCompare = 10 * time.Minute
-	// patience is how many times Settle an object that goes on changing is waited for.
-	patience = 6
+	// maxSettles is the number of Settle periods for which an object that keeps changing is delayed.
+	maxSettles = 6
 )
 
-// mostGone bounds the objects of one name that are remembered while its changes wait.
-const mostGone = 50
+// maxGone bounds the objects of one name that are kept while its changes wait.
+const maxGone = 50
 
-// notice is an object that changed.
+// notice is a change that waits to be recorded.
 type notice struct {
 	first, at  time.Time
-	uid        string // empty: it is gone
+	uid        string // empty: the object does not exist
 	generation int64
 	seen       map[string]Row // by UID
-	count      int            // how often it was noticed
+	count      int            // how often the object changed
 }
 
-// Notice is called for every object whose UID, generation or existence changed.
+// Notice must be called for every object whose UID, generation or existence changed.
 func (r *Recorder) Notice(o Row, exists bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.started { // else the comparison at the start finds it
+	if r.started { // Earlier changes are found by the comparison at the start.
 		r.put(o, exists)
 	}
 }
@@ -105,18 +107,18 @@ func (r *Recorder) put(o Row, exists bool) {
 	if exists {
 		n.uid, n.generation = o.UID, o.Generation
 	}
-	if _, known := n.seen[o.UID]; o.UID != "" && (known || len(n.seen) < mostGone) {
+	if _, known := n.seen[o.UID]; o.UID != "" && (known || len(n.seen) < maxGone) {
 		n.seen[o.UID] = o
 	}
 }
 
-// Run records until the context ends.
+// Run records changes until the context ends.
 func (r *Recorder) Run(ctx context.Context) {
 	t := time.NewTicker(r.Every)
 	defer t.Stop()
 	for {
 		if err := r.Step(ctx); err != nil && ctx.Err() == nil {
-			r.Log.Error("changes of the host cluster's objects are not in the ledger yet; it is tried again", "error", err)
+			r.Log.Error("Changes of the host cluster's objects could not be recorded in the ledger; retrying", "error", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -126,7 +128,8 @@ func (r *Recorder) Run(ctx context.Context) {
 	}
 }
 
-// Step compares everything if it is time to, and records what has waited long enough. Only Run and tests call it.
+// Step compares all objects if Compare has passed, and records the changes that have waited long enough. Only Run and
+// tests call it.
 func (r *Recorder) Step(ctx context.Context) error {
 	if !r.Host.Ready() {
 		return nil
@@ -137,13 +140,13 @@ func (r *Recorder) Step(ctx context.Context) error {
 		}
 		r.compared = r.Now()
 	}
-	return r.look(ctx)
+	return r.recordDue(ctx)
 }
 
-// compare finds what changed while nobody looked. The first comparison of a database only begins with what is there.
+// compare finds changes that no watch reported. The first comparison of a database only records the objects that exist.
 func (r *Recorder) compare(ctx context.Context) error {
 	r.mu.Lock()
-	r.started = true // what changes from here on is noticed
+	r.started = true // Changes from now on are noticed.
 	r.mu.Unlock()
 	rows, filled, err := r.Store.Rows(ctx)
 	if err != nil {
@@ -172,8 +175,8 @@ func (r *Recorder) compare(ctx context.Context) error {
 	return nil
 }
 
-// look records what has waited long enough.
-func (r *Recorder) look(ctx context.Context) error {
+// recordDue records the changes that have waited long enough.
+func (r *Recorder) recordDue(ctx context.Context) error {
 	var failed error
 	for k, n := range r.due() {
 		if err := r.one(ctx, k, n); err != nil {
@@ -192,7 +195,7 @@ func (r *Recorder) due() map[Key]notice {
 	out := map[Key]notice{}
 	for k, n := range r.waiting {
 		now := r.Now()
-		if now.Sub(n.at) >= r.Settle || now.Sub(n.first) >= patience*r.Settle {
+		if now.Sub(n.at) >= r.Settle || now.Sub(n.first) >= maxSettles*r.Settle {
 			one := *n
 			one.seen = maps.Clone(n.seen)
 			out[k] = one
@@ -201,7 +204,7 @@ func (r *Recorder) due() map[Key]notice {
 	return out
 }
 
-// done forgets a notice, unless there is a later one.
+// done removes a notice, unless the object changed again.
 func (r *Recorder) done(k Key, n notice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -211,7 +214,7 @@ func (r *Recorder) done(k Key, n notice) {
 }
 
 func (r *Recorder) one(ctx context.Context, k Key, n notice) error {
-	before, err := r.Store.Row(ctx, k) // before the object, so that what another portal saw later is not undone
+	before, err := r.Store.Row(ctx, k) // The row is read before the object, so that a later observation by another portal is not overwritten.
 	if err != nil {
 		return err
 	}
@@ -223,8 +226,8 @@ func (r *Recorder) one(ctx context.Context, k Key, n notice) error {
 	if seen != nil {
 		now = &seen.Row
 	}
-	late := r.Now().Sub(n.first) >= patience*r.Settle
-	if moved(n, now) && !late { // what is there is newer than what has waited
+	late := r.Now().Sub(n.first) >= maxSettles*r.Settle
+	if moved(n, now) && !late { // The object has changed after the notice.
 		if now != nil {
 			r.Notice(*now, true)
 		} else {
@@ -239,9 +242,9 @@ func (r *Recorder) one(ctx context.Context, k Key, n notice) error {
 	}
 	if len(look.Lines(own)) > 0 {
 		if look.Changes, err = r.Host.Told(ctx, look.UIDs()); err != nil {
-			r.Log.Warn("who changed an object cannot be read", "kind", k.Kind, "name", k.Name, "error", err)
+			r.Log.Warn("The Events that say who changed an object cannot be read", "kind", k.Kind, "name", k.Name, "error", err)
 			if !late {
-				return nil // it waits, and is tried again
+				return nil // The change waits and is tried again.
 			}
 		}
 	}
@@ -255,7 +258,7 @@ func (r *Recorder) one(ctx context.Context, k Key, n notice) error {
 	return nil
 }
 
-// moved tells whether what is there is not what was noticed.
+// moved reports whether the object differs from the notice.
 func moved(n notice, now *Row) bool {
 	if now == nil {
 		return n.uid != ""

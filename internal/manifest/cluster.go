@@ -12,15 +12,14 @@ import (
 	"github.com/acp-io/acp/api/v1alpha1"
 )
 
-// plurals of the kinds that decide, as an API server lists them.
+// plurals are the resources of the kinds that decide, in the API server's notation.
 var plurals = []string{"accesscontrolpolicies", "resourceclasses", "subjectclasses", "protectedresources", "externalworkloads", "approvalpolicies"}
 
-// page is how many objects one answer of the API server holds.
-const page = 500
+// pageSize is the number of objects in one response of the API server.
+const pageSize = 500
 
-// FromCluster reads everything from a host cluster. An API server judged the objects when they were written, so there
-// are no issues. Members are read from every namespace where that is allowed; without KubeFed there are none but those that the
-// adapter reports.
+// FromCluster reads all objects from a host cluster. There are no issues, because the API server validated the objects
+// when they were written. Members are read from all namespaces if that is permitted; without KubeFed there are none.
 func FromCluster(ctx context.Context, client dynamic.Interface) (*Set, error) {
 	set := newSet()
 	for _, plural := range plurals {
@@ -47,7 +46,7 @@ func FromCluster(ctx context.Context, client dynamic.Interface) (*Set, error) {
 
 func list(ctx context.Context, client dynamic.Interface, resource schema.GroupVersionResource, set *Set) error {
 	for next := ""; ; {
-		found, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: page, Continue: next})
+		found, err := client.Resource(resource).List(ctx, metav1.ListOptions{Limit: pageSize, Continue: next})
 		if err != nil {
 			return err
 		}

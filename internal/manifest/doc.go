@@ -1,7 +1,7 @@
-// Package manifest owns how ACP's objects are read from files, folders, a stream or a cluster, and where in them
-// something is wrong.
+// Package manifest reads ACP's objects from files, folders, a stream or a cluster, and reports where in them something
+// is wrong.
 //
-// Objects are judged by the schema and the CEL rules of their own CRDs, with the libraries that an API server uses, so
-// what passes here is what an API server admits. Rules about updates (immutable fields) need the object before and are
-// not judged. What statements mean is internal/policy's.
+// Objects are validated by the schema and the CEL rules of their own CRDs, with the libraries that an API server uses,
+// so an object is accepted here exactly if an API server admits it. Rules about updates (immutable fields) need the
+// earlier object and are not checked. The meaning of statements is defined by internal/policy.
 package manifest

@@ -16,17 +16,18 @@ import (
 // document is one YAML or JSON document of a file.
 type document struct {
 	text []byte
-	// number counts from 1 among the documents that are not empty, as people count them.
+	// number is the position among the documents that are not empty, from 1.
 	number int
-	// first is the line of the file that the text begins at, less one.
+	// first is the line of the file at which the text begins, minus one.
 	first int
-	// json is set for a value of a file or stream of JSON values, which is decoded as JSON and not as YAML: the escapes of
-	// strings differ.
+	// json is set for a value of a file or stream of JSON values. It is decoded as JSON and not as YAML, because the
+	// escapes in strings differ.
 	json bool
 }
 
-// normalize returns text as UTF-8 without a byte order mark and with "\n" as line end, or says why it cannot. Every kind of line
-// end that YAML knows separates lines, so that no part of a file is taken for the rest of a comment.
+// normalize returns text as UTF-8 without a byte order mark and with "\n" as line end, or the line and a description of
+// why it cannot. Every kind of line end that YAML defines separates lines, so that no part of a file is read as the
+// rest of a comment.
 func normalize(text []byte) (out []byte, line int, problem string) {
 	for _, mark := range [][]byte{{0xff, 0xfe}, {0xfe, 0xff}, {0, 0, 0xfe, 0xff}} {
 		if bytes.HasPrefix(text, mark) {
@@ -55,8 +56,8 @@ func normalize(text []byte) (out []byte, line int, problem string) {
 	return text, 0, ""
 }
 
-// split cuts a file at its lines that begin with "---", as kubectl does, and a sequence of JSON values into these. Documents that
-// hold nothing are left out.
+// split divides a file at its lines that begin with "---", as kubectl does, and a sequence of JSON values into single
+// values. Empty documents are left out.
 func split(text []byte) []document {
 	var out []document
 	start, startLine, line := 0, 0, 0
@@ -114,12 +115,12 @@ func (d *document) jsonValues() []document {
 	}
 }
 
-// empty reports whether a document holds nothing, as the YAML parser reads it; a document that cannot be parsed is not empty.
+// empty reports whether the YAML parser finds no content in a document. A document that cannot be parsed is not empty.
 func (d *document) empty() bool {
 	if len(bytes.TrimSpace(d.text)) == 0 {
 		return true
 	}
-	for l := range bytes.Lines(d.text) { // most documents begin with content
+	for l := range bytes.Lines(d.text) { // Most documents begin with content.
 		if l = bytes.TrimSpace(l); len(l) > 0 && l[0] != '#' {
 			if !bytes.Equal(l, []byte("...")) {
 				return false
@@ -133,7 +134,7 @@ func (d *document) empty() bool {
 
 var lineInError = regexp.MustCompile(`\bline (\d+)`)
 
-// lineOf finds the line that a YAML error is about, in the file.
+// lineOf returns the line of the file to which a YAML error refers.
 func (d *document) lineOf(err error) int {
 	m := lineInError.FindStringSubmatch(err.Error())
 	if m == nil {
@@ -146,7 +147,7 @@ func (d *document) lineOf(err error) int {
 	return d.first + n
 }
 
-// describe is a YAML error with the lines of the file instead of the document's.
+// describe returns the text of a YAML error with line numbers of the file instead of the document.
 func (d *document) describe(err error) string {
 	return lineInError.ReplaceAllStringFunc(strings.TrimPrefix(err.Error(), "error converting YAML to JSON: "), func(s string) string {
 		n, convErr := strconv.Atoi(strings.TrimPrefix(s, "line "))
@@ -157,7 +158,7 @@ func (d *document) describe(err error) string {
 	})
 }
 
-// format is the name of the document's format in messages.
+// format returns the name of the document's format for messages.
 func (d *document) format() string {
 	if d.json {
 		return "JSON"
@@ -165,7 +166,7 @@ func (d *document) format() string {
 	return "YAML"
 }
 
-// begins is the line of the first content.
+// begins returns the line of the first content.
 func (d *document) begins() int {
 	n := 0
 	for l := range bytes.Lines(d.text) {
@@ -177,8 +178,8 @@ func (d *document) begins() int {
 	return d.first + n
 }
 
-// tree returns the document with the lines of its parts. It fails when the text goes on after the end of the document, because
-// nobody would read that part, and when aliases make the document much larger than its text.
+// tree returns the document's nodes with their lines. It fails if text follows the end of the document, because nothing
+// would read that part, and if aliases make the document much larger than its text.
 func (d *document) tree() (*yamlv3.Node, error) {
 	decoder := yamlv3.NewDecoder(bytes.NewReader(d.text))
 	var n, rest yamlv3.Node
@@ -197,7 +198,7 @@ func (d *document) tree() (*yamlv3.Node, error) {
 	return n.Content[0], nil
 }
 
-// minExpanded is how many parts a document with aliases may have beyond the length of its text.
+// minExpanded is the number of nodes that a document with aliases may have in addition to the length of its text.
 const minExpanded = 10_000
 
 var (
@@ -205,7 +206,7 @@ var (
 	errAliases  = errors.New("its aliases expand to more than the document may have: write the parts out")
 )
 
-// expanded counts the parts of a node with aliases replaced, up to a little more than the limit.
+// expanded counts the nodes below a node with aliases expanded, up to a little more than the limit.
 func expanded(n *yamlv3.Node, limit int, known map[*yamlv3.Node]int) int {
 	if n.Kind == yamlv3.AliasNode {
 		n = n.Alias
@@ -213,7 +214,7 @@ func expanded(n *yamlv3.Node, limit int, known map[*yamlv3.Node]int) int {
 	if count, ok := known[n]; ok {
 		return count
 	}
-	known[n] = limit + minExpanded + 1 // an alias of a part of itself
+	known[n] = limit + minExpanded + 1 // The value for an alias of an enclosing node.
 	count := 1
 	for _, c := range n.Content {
 		if count += expanded(c, limit, known); count > limit+minExpanded {
@@ -227,8 +228,8 @@ func expanded(n *yamlv3.Node, limit int, known map[*yamlv3.Node]int) int {
 
 var pathStep = regexp.MustCompile(`[^.\[\]]+`)
 
-// descend follows a field path such as spec.statements[0].subjects as far as the document goes. It returns the last
-// part that is there.
+// descend follows a field path such as spec.statements[0].subjects as far as the document has it, and returns the last
+// node that exists.
 func descend(n *yamlv3.Node, path string) *yamlv3.Node {
 	for _, step := range pathStep.FindAllString(path, -1) {
 		next := child(n, step)

@@ -6,17 +6,17 @@ import (
 	"slices"
 )
 
-// Position is a place in what was read.
+// Position is a place in the input.
 type Position struct {
-	// File as it was named; "-" for a stream, "cluster" for a cluster.
+	// File is the name that was given; "-" for a stream, "cluster" for a cluster.
 	File string `json:"file,omitempty"`
-	// Document counts from 1 in the file; 0: the file as a whole.
+	// Document counts from 1 in the file; 0: the whole file.
 	Document int `json:"document,omitempty"`
-	// Line counts from 1 in the file; 0: not known.
+	// Line counts from 1 in the file; 0: unknown.
 	Line int `json:"line,omitempty"`
 }
 
-// String is "file:line (document n)", as far as it is known.
+// String returns "file:line (document n)" without the parts that are unknown.
 func (p Position) String() string {
 	s := p.File
 	if p.Line > 0 {
@@ -32,13 +32,13 @@ func comparePositions(a, b Position) int {
 	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Document, b.Document), cmp.Compare(a.Line, b.Line))
 }
 
-// Issue is something wrong, or odd, with what was read.
+// Issue is an error or a warning about the input.
 type Issue struct {
 	Position Position `json:"position"`
 	// Object is "Kind/name", as far as it is known.
 	Object  string `json:"object,omitempty"`
 	Message string `json:"message"`
-	// Warning tells that the input can still be used; otherwise it must not.
+	// Warning reports that the input can still be used; otherwise it must not be used.
 	Warning bool `json:"warning,omitempty"`
 }
 

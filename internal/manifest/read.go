@@ -20,24 +20,24 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// MaxInput is how many bytes of text one Read takes in all. What is made of them takes about forty times as much memory
+// MaxInput is how many bytes of text one Read accepts in all. The objects take about forty times as much memory
 // (docs/cli.md has the measurement).
 const MaxInput = 256 << 20
 
 // Reader reads objects.
 type Reader struct {
-	// Strict makes what is otherwise ignored with a warning an error: kinds that are not ACP's.
+	// Strict makes kinds that are not ACP's an error; otherwise they are ignored with a warning.
 	Strict bool
 	// Stdin is read for the path "-".
 	Stdin io.Reader
 
 	validators validators
-	// left is how much of MaxInput was not read yet.
+	// left is the unused part of MaxInput.
 	left int64
 }
 
-// Read reads files, folders (their *.yaml, *.yml and *.json, subfolders too) and "-". It returns an error only when
-// something cannot be read at all; what is wrong with the content is among the issues, all of it.
+// Read reads files, folders (their *.yaml, *.yml and *.json, including subfolders) and "-". It returns an error only if
+// something cannot be read at all; all errors in the content are issues of the set.
 func (r *Reader) Read(ctx context.Context, paths ...string) (*Set, error) {
 	r.left = MaxInput
 	set := newSet()
@@ -49,7 +49,7 @@ func (r *Reader) Read(ctx context.Context, paths ...string) (*Set, error) {
 		}
 		for _, file := range files {
 			if seen[file] {
-				continue // named twice, or in a folder that is named too
+				continue // The file was named twice, or is in a folder that was named, too.
 			}
 			seen[file] = true
 			text, err := r.content(file)
@@ -89,7 +89,7 @@ func (r *Reader) content(file string) ([]byte, error) {
 	return text, nil
 }
 
-// expand lists the files of a folder, sorted. Hidden files and folders are left out.
+// expand returns the files of a folder, sorted. Hidden files and folders are left out.
 func expand(path string) ([]string, error) {
 	if path == "-" {
 		return []string{path}, nil
@@ -138,14 +138,14 @@ func (r *Reader) parse(ctx context.Context, set *Set, file string, text []byte) 
 	return nil
 }
 
-// place is where an object is: its position, and its node in the document, nil when that could not be read.
+// place is where an object is: its position, and its node in the document, which is nil if it could not be read.
 type place struct {
 	Position
 	doc  *document
 	node *yamlv3.Node
 }
 
-// at is the place of a part of the document.
+// at returns the place of a node of the document.
 func (p place) at(n *yamlv3.Node) place {
 	if n != nil {
 		p.Line, p.node = p.doc.first+n.Line, n
@@ -159,14 +159,14 @@ func (r *Reader) parseDocument(ctx context.Context, set *Set, file string, d *do
 	at := place{Position: Position{File: file, Document: d.number, Line: d.begins()}, doc: d}
 	tree, err := d.tree()
 	var object map[string]any
-	if !errors.Is(err, errAliases) { // aliases are expanded only where that is bounded
+	if !errors.Is(err, errAliases) { // Aliases are expanded only if the result is bounded.
 		var decodeErr error
 		object, decodeErr = d.decode()
 		switch {
 		case decodeErr != nil:
 			err = decodeErr
 		case d.json:
-			err = nil // the tree is only for lines then
+			err = nil // The tree is then used for line numbers only.
 		}
 	}
 	if err != nil {
@@ -182,8 +182,8 @@ func (r *Reader) parseDocument(ctx context.Context, set *Set, file string, d *do
 	return r.object(ctx, set, object, at)
 }
 
-// decode returns the object of a document, with integers as int64 as the validation of a schema expects them, or nil if the document
-// is not a map. A key that stands twice is an error.
+// decode returns the object of a document, with integers as int64 because schema validation expects them, or nil if the
+// document is not a map. A duplicate key is an error.
 func (d *document) decode() (map[string]any, error) {
 	raw := d.text
 	if !d.json {
@@ -201,7 +201,7 @@ func (d *document) decode() (map[string]any, error) {
 	return object, nil
 }
 
-// object takes in an object, or a list of objects as kubectl prints it.
+// object adds an object, or a list of objects in kubectl's format.
 func (r *Reader) object(ctx context.Context, set *Set, object map[string]any, at place) error {
 	u := &unstructured.Unstructured{Object: object}
 	k := Key{Kind: u.GetKind(), Name: u.GetName()}
@@ -257,7 +257,7 @@ func (r *Reader) items(ctx context.Context, set *Set, items []any, at place) err
 	return nil
 }
 
-// locate remembers the lines of the statements of a policy.
+// locate records the lines of the statements of a policy.
 func (s *Set) locate(policyName string, at place) {
 	statements := child(child(at.node, "spec"), "statements")
 	if statements == nil {

@@ -124,7 +124,7 @@ func TestIssues(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := read(t, &Reader{Strict: tc.strict}, tc.text)
 			got := issues(s)
-			for i := range got { // messages of the schema go on with the pattern
+			for i := range got { // Messages of the schema continue with the pattern.
 				if i < len(tc.want) && strings.HasPrefix(got[i], tc.want[i]) {
 					got[i] = tc.want[i]
 				}

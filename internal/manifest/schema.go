@@ -22,14 +22,14 @@ import (
 	"github.com/acp-io/acp/deploy/crds"
 )
 
-// validator judges the objects of one kind as an API server would on creation.
+// validator validates the objects of one kind as an API server does on creation.
 type validator struct {
 	structural *structuralschema.Structural
 	schema     validation.SchemaValidator
 	rules      *cel.Validator
 }
 
-// definitions are the embedded CRDs by kind. They are part of the program, so one that cannot be read is its bug.
+// definitions returns the embedded CRDs by kind. They are part of the program, so an unreadable one is a bug.
 var definitions = sync.OnceValues(func() (map[string]*apiextensions.CustomResourceDefinition, error) {
 	entries, err := crds.Files.ReadDir(".")
 	if err != nil {
@@ -54,13 +54,14 @@ var definitions = sync.OnceValues(func() (map[string]*apiextensions.CustomResour
 	return out, nil
 })
 
-// validators are made when a kind is first met: compiling the CEL rules of all kinds takes longer than most commands.
+// validators creates a validator when a kind is first met, because compiling the CEL rules of all kinds takes longer
+// than most commands.
 type validators struct {
 	mu     sync.Mutex
 	byKind map[string]*validator
 }
 
-// of returns nil for a kind that is not ACP's.
+// of returns the validator of a kind, or nil for a kind that is not ACP's.
 func (v *validators) of(kind string) (*validator, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -105,7 +106,7 @@ func newValidator(crd *apiextensions.CustomResourceDefinition) (*validator, erro
 	return &validator{structural: structural, schema: schema, rules: cel.NewValidator(structural, true, celconfig.PerCallLimit)}, nil
 }
 
-// validate fills in the defaults and returns what an API server would refuse, unknown fields first.
+// validate fills in defaults and returns the errors that an API server would return, unknown fields first.
 func (v *validator) validate(ctx context.Context, object map[string]any) field.ErrorList {
 	var errs field.ErrorList
 	options := structuralschema.UnknownFieldPathOptions{TrackUnknownFieldPaths: true}
@@ -125,15 +126,15 @@ func (v *validator) validate(ctx context.Context, object map[string]any) field.E
 	return append(errs, found...)
 }
 
-// fieldMessage is an error of the validation in words for people: without the type names of the program, and without the value
-// where that is a whole object.
+// fieldMessage describes a validation error for users: without the names of Go types, and without the value if it is a
+// whole object.
 func fieldMessage(e *field.Error) string {
 	shown := *e
 	switch shown.BadValue.(type) {
 	case nil, string, bool, int, int32, int64, float64:
 	default:
 		if e.Type == field.ErrorTypeDuplicate {
-			break // the value is the key of a list
+			break // The value is the key of a list.
 		}
 		shown.BadValue = field.OmitValueType{}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// The reader refuses what an API server refuses, in the same fields, and nothing else.
+// TestJudgesAsAnAPIServerDoes checks that the reader refuses exactly what an API server refuses, in the same fields.
 func TestJudgesAsAnAPIServerDoes(t *testing.T) {
 	server := testenv.Start(t, testenv.Options{CRDs: []string{"deploy/crds"}})
 	client, err := dynamic.NewForConfig(server.Config)

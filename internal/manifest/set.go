@@ -10,18 +10,18 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// KubeFedCluster is the kind of KubeFed's member clusters. They are read beside ACP's own kinds, because placements
+// KubeFedCluster is the kind of KubeFed's member clusters. They are read in addition to ACP's kinds, because placements
 // select them by their labels.
 const KubeFedCluster = "KubeFedCluster"
 
 const kubefedGroup = "core.kubefed.io"
 
-// Key names an object.
+// Key identifies an object.
 type Key struct{ Kind, Name string }
 
 func (k Key) String() string { return k.Kind + "/" + k.Name }
 
-// Member is a member cluster and the labels that placements select by.
+// Member is a member cluster with the labels that placements select.
 type Member struct {
 	Name                string
 	Labels, Annotations map[string]string
@@ -30,16 +30,16 @@ type Member struct {
 // Set is everything that was read.
 type Set struct {
 	Input policy.Input
-	// Approvals take no part in decisions; they are read so that they can be judged.
+	// Approvals are the approval policies. They do not affect decisions and are read to be validated.
 	Approvals []*v1alpha1.ApprovalPolicy
 	Members   []Member
-	// Reports are what the adapter reports of members.
+	// Reports are the reports of the adapter about the members.
 	Reports []*v1alpha1.MemberCluster
-	// Issues by position.
+	// Issues are sorted by position.
 	Issues []Issue
 
 	positions map[Key]Position
-	// lines of the statements, by policy and sid.
+	// statements has the lines of the statements, by policy and sid.
 	statements map[policy.Ref]Position
 }
 
@@ -47,7 +47,7 @@ func newSet() *Set {
 	return &Set{positions: map[Key]Position{}, statements: map[policy.Ref]Position{}}
 }
 
-// Failed tells whether something is wrong that keeps the set from being used.
+// Failed reports whether there is an issue that is not a warning, so that the set must not be used.
 func (s *Set) Failed() bool {
 	for _, i := range s.Issues {
 		if !i.Warning {
@@ -57,13 +57,13 @@ func (s *Set) Failed() bool {
 	return false
 }
 
-// Empty tells whether no object was read.
+// Empty reports whether no object was read.
 func (s *Set) Empty() bool { return len(s.positions) == 0 }
 
-// PositionOf is where an object was read.
+// PositionOf returns where an object was read.
 func (s *Set) PositionOf(k Key) Position { return s.positions[k] }
 
-// PositionOfStatement is where a statement was read; that of its policy when the line is not known.
+// PositionOfStatement returns where a statement was read, or the position of its policy if the line is unknown.
 func (s *Set) PositionOfStatement(r policy.Ref) Position {
 	if p, ok := s.statements[r]; ok {
 		return p
@@ -79,7 +79,7 @@ func (s *Set) report(p Position, k Key, warning bool, format string, args ...any
 	s.Issues = append(s.Issues, i)
 }
 
-// add takes in an object that its schema admits; false: it was reported instead.
+// add adds an object that its schema admits. It returns false if it reported an issue instead.
 func (s *Set) add(u *unstructured.Unstructured, at Position) bool {
 	k := Key{Kind: u.GetKind(), Name: u.GetName()}
 	if before, ok := s.positions[k]; ok {
@@ -121,7 +121,8 @@ func appended[T any](list []*T, u *unstructured.Unstructured) ([]*T, error) {
 	return append(list, out), nil
 }
 
-// Over is s with the objects of top added, or put in the place of those of the same name.
+// Over returns a set with the objects of s and top, in which an object of top replaces one of s with the same kind and
+// name.
 func (s *Set) Over(top *Set) *Set {
 	out := newSet()
 	out.Issues = append(append(out.Issues, s.Issues...), top.Issues...)

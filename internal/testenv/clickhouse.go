@@ -23,8 +23,8 @@ const (
 
 var clickHouseForTests = sync.OnceValues(startClickHouse)
 
-// ClickHouse makes an empty database in ClickHouse's own engine, served by its HTTP interface, and returns its DSN. All tests
-// of a program share the engine, which ends with the program in whatever way that ends.
+// ClickHouse creates an empty database in ClickHouse's own engine, served by its HTTP interface, and returns its DSN.
+// All tests of a program share the engine, which ends with the program, even if it is killed.
 func ClickHouse(t testing.TB) (dsn string) {
 	t.Helper()
 	server, err := clickHouseForTests()
@@ -52,7 +52,7 @@ func clickHouseExec(ctx context.Context, server, sql string) error {
 	if err != nil {
 		return fmt.Errorf("ask the tests' ClickHouse: %w", err)
 	}
-	defer func() { _ = res.Body.Close() }() // it was read as far as it matters
+	defer func() { _ = res.Body.Close() }() // Everything that is needed was read.
 	if res.StatusCode != http.StatusOK {
 		return fmt.Errorf("the tests' ClickHouse answers %s to %q", res.Status, sql)
 	}
@@ -73,7 +73,7 @@ func startClickHouse() (string, error) {
 	cmd := exec.Command(program, "--library", libraries[0], "--user", clickHouseUser) //nolint:noctx,gosec // it lives as long as the program; what is run was built here
 	cmd.Env = append(os.Environ(), "ACP_CLICKHOUSE_PASSWORD="+password)
 	cmd.Stderr = os.Stderr
-	// It ends when its input does, which is when this program ends.
+	// The server ends when its standard input is closed, which happens when this program ends.
 	if _, err := cmd.StdinPipe(); err != nil {
 		return "", err
 	}

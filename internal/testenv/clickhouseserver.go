@@ -25,9 +25,9 @@ const howToClickHouseServer = "run `make clickhouse-server`, or put clickhouse o
 
 var clickHouseServerForTests = sync.OnceValues(startClickHouseServer)
 
-// ClickHouseServer makes an empty database on a ClickHouse server process that speaks the native protocol, and returns its
-// DSN. It is the server in PATH or else Debian's, which is years too old for the flow store. All tests of a program share it; it
-// ends with the program in whatever way that ends.
+// ClickHouseServer creates an empty database on a ClickHouse server process that speaks the native protocol, and
+// returns its DSN. It uses the server in PATH, or else Debian's, which is years too old for the flow store. All tests
+// of a program share the server, which ends with the program, even if it is killed.
 func ClickHouseServer(t testing.TB) (dsn string) {
 	t.Helper()
 	server, err := clickHouseServerForTests()
@@ -61,7 +61,7 @@ func clickHouseServerExec(ctx context.Context, server, sql string) error {
 	return conn.Close()
 }
 
-// clickHouseServerScript runs a server until standard input ends, and says "ended" when it does so earlier.
+// clickHouseServerScript runs a server until standard input is closed, and prints "ended" if the server ends earlier.
 const clickHouseServerScript = `dir=$1
 shift
 ("$@" >"$dir/log" 2>&1 </dev/null & echo $! >"$dir/pid"; wait $!; echo ended) 2>/dev/null &
@@ -135,7 +135,7 @@ func startClickHouseServerIn(dir string, command []string, libraries string) (st
 		cmd.Env = append(cmd.Env, "LD_LIBRARY_PATH="+libraries)
 	}
 	cmd.Stderr = os.Stderr
-	// A group of its own: Ctrl-C reaches the test, whose end ends the server in order.
+	// With a process group of its own, the server does not get the Ctrl-C of the test, whose end stops it in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
 	if err != nil {
@@ -150,22 +150,22 @@ func startClickHouseServerIn(dir string, command []string, libraries string) (st
 	}
 	ended := make(chan struct{})
 	go func() {
-		_, _ = out.Read(make([]byte, 1)) // it says nothing but that it has ended
+		_, _ = out.Read(make([]byte, 1)) // The script prints only that the server has ended.
 		close(ended)
 	}()
 	server := (&url.URL{Scheme: "clickhouse", User: url.UserPassword(clickHouseUser, password), Host: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), Path: "/"}).String()
-	if err := answers(server, ended); err != nil {
-		log, _ := os.ReadFile(filepath.Join(dir, "log")) // the folder goes with the server
+	if err := awaitClickHouse(server, ended); err != nil {
+		log, _ := os.ReadFile(filepath.Join(dir, "log")) // The folder is deleted with the server.
 		return "", errors.Join(fmt.Errorf("%w: %s", err, bytes.TrimSpace(log)), in.Close(), cmd.Wait())
 	}
 	go func() { <-ended; _ = cmd.Wait() }()
 	return server, nil
 }
 
-// answers waits for the server to answer, unless it ends.
-func answers(server string, ended <-chan struct{}) error {
-	const patience = 30 * time.Second
-	deadline, err := time.After(patience), error(nil)
+// awaitClickHouse waits until the server responds, and fails if it ends.
+func awaitClickHouse(server string, ended <-chan struct{}) error {
+	const timeout = 30 * time.Second
+	deadline, err := time.After(timeout), error(nil)
 	for {
 		if err = clickHouseServerExec(context.Background(), server, "SELECT 1"); err == nil {
 			return nil
@@ -174,13 +174,14 @@ func answers(server string, ended <-chan struct{}) error {
 		case <-ended:
 			return errors.New("it has ended")
 		case <-deadline:
-			return fmt.Errorf("it does not answer within %s: %w", patience, err)
+			return fmt.Errorf("it does not answer within %s: %w", timeout, err)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
 }
 
-// clickHouseServerProgram is how to start the server, and the folders of its libraries when it is not installed but unpacked.
+// clickHouseServerProgram returns the command that starts the server, and the folders of its libraries if it is
+// unpacked rather than installed.
 func clickHouseServerProgram() (command []string, libraries string, err error) {
 	if path, err := exec.LookPath("clickhouse"); err == nil {
 		return []string{path, "server"}, "", nil

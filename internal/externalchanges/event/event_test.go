@@ -13,7 +13,7 @@ import (
 func TestOnlyTheWebhooksEventsCount(t *testing.T) {
 	c := event.Change{At: time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC), User: "alice", Kind: "ProtectedResource", Name: "bobs", UID: "u1", Operation: event.Update, Generation: 3, Digest: "d"}
 	if got, ok := event.Parse(event.Of(c, event.Namespace, "x"), event.Namespace); !ok || got != c {
-		t.Errorf("%+v, %v", got, ok)
+		t.Errorf("Parse(Of(change)) = %+v, %v, want the change", got, ok)
 	}
 	for what, spoil := range map[string]func(*eventsv1.Event){
 		"another namespace":  func(e *eventsv1.Event) { e.Namespace = "default" },
@@ -29,7 +29,7 @@ func TestOnlyTheWebhooksEventsCount(t *testing.T) {
 		e := event.Of(c, event.Namespace, "x")
 		spoil(e)
 		if got, ok := event.Parse(e, event.Namespace); ok {
-			t.Errorf("%s: %+v counts", what, got)
+			t.Errorf("%s: Parse accepted %+v", what, got)
 		}
 	}
 }
@@ -39,6 +39,6 @@ func TestTextIsBounded(t *testing.T) {
 	e := event.Of(c, event.Namespace, strings.Repeat("i", 1000))
 	got, ok := event.Parse(e, event.Namespace)
 	if !ok || len(got.User) > 256 || len(e.Note) > 1024 || len(e.ReportingInstance) > 128 {
-		t.Errorf("%d, %d, %d bytes, %v", len(got.User), len(e.Note), len(e.ReportingInstance), ok)
+		t.Errorf("got %d bytes of the user, %d of the note and %d of the instance, parsed: %v", len(got.User), len(e.Note), len(e.ReportingInstance), ok)
 	}
 }

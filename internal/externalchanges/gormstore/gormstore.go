@@ -1,4 +1,5 @@
-// Package gormstore stores in SQL which generations of ACP's objects the ledger has. It implements externalchanges.Store.
+// Package gormstore stores in SQL which generations of ACP's objects the ledger has. It implements
+// externalchanges.Store.
 package gormstore
 
 import (
@@ -14,22 +15,22 @@ import (
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 )
 
-// Store implements outside.Store.
+// Store implements externalchanges.Store.
 type Store struct{ db *database.DB }
 
-// New is the store of an open database.
+// New returns a store in an open database.
 func New(db *database.DB) *Store { return &Store{db} }
 
 var _ externalchanges.Store = (*Store)(nil)
 
-// filled is the name, without a kind, of the row that says that there was a first comparison.
+// filled is the name, without a kind, of the row that marks that the first comparison was made.
 const filled = "filled"
 
 const noteOwn = "INSERT INTO ledger_own (uid, generation) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 var errMoved = errors.New("another portal has recorded the object")
 
-// Rows implements outside.Store.
+// Rows implements externalchanges.Store.
 func (s *Store) Rows(ctx context.Context) (map[externalchanges.Key]externalchanges.Row, bool, error) {
 	var out map[externalchanges.Key]externalchanges.Row
 	err := s.db.Read(ctx, func(tx *gorm.DB) error {
@@ -50,7 +51,7 @@ func (s *Store) Rows(ctx context.Context) (map[externalchanges.Key]externalchang
 	return out, ok, nil
 }
 
-// Row implements outside.Store.
+// Row implements externalchanges.Store.
 func (s *Store) Row(ctx context.Context, k externalchanges.Key) (r *externalchanges.Row, err error) {
 	err = s.db.Read(ctx, func(tx *gorm.DB) error {
 		r, err = row(tx, k)
@@ -71,7 +72,7 @@ func row(tx *gorm.DB, k externalchanges.Key) (*externalchanges.Row, error) {
 	return out, nil
 }
 
-// Fill implements outside.Store.
+// Fill implements externalchanges.Store.
 func (s *Store) Fill(ctx context.Context, rows []externalchanges.Row) error {
 	values := make([][]any, 0, len(rows)+1)
 	for _, r := range append([]externalchanges.Row{{Key: externalchanges.Key{Name: filled}}}, rows...) {
@@ -89,7 +90,7 @@ func (s *Store) Fill(ctx context.Context, rows []externalchanges.Row) error {
 	})
 }
 
-// Own implements outside.Store.
+// Own implements externalchanges.Store.
 func (s *Store) Own(ctx context.Context, o externalchanges.Own) error {
 	return s.db.Write(ctx, func(tx *gorm.DB) error {
 		_, err := database.Exec(tx, noteOwn, o.UID, o.Generation)
@@ -97,7 +98,7 @@ func (s *Store) Own(ctx context.Context, o externalchanges.Own) error {
 	})
 }
 
-// OwnOf implements outside.Store.
+// OwnOf implements externalchanges.Store.
 func (s *Store) OwnOf(ctx context.Context, uids map[string]bool) (own map[externalchanges.Own]bool, err error) {
 	err = s.db.Read(ctx, func(tx *gorm.DB) error {
 		own, err = ownOf(tx, uids)
@@ -122,7 +123,7 @@ func ownOf(tx *gorm.DB, uids map[string]bool) (map[externalchanges.Own]bool, err
 	return out, nil
 }
 
-// Record implements outside.Store.
+// Record implements externalchanges.Store.
 func (s *Store) Record(ctx context.Context, k externalchanges.Key, l externalchanges.Look) (bool, error) {
 	err := s.db.Write(ctx, func(tx *gorm.DB) error {
 		if err := database.Lock(tx, "ledger object "+k.Kind+"/"+k.Name); err != nil {
@@ -142,7 +143,7 @@ func (s *Store) Record(ctx context.Context, k externalchanges.Key, l externalcha
 		if err := replace(tx, k, l); err != nil {
 			return err
 		}
-		return ledgerstore.Append(tx, l.Lines(own)...) // last, because writers of lines wait for each other
+		return ledgerstore.Append(tx, l.Lines(own)...) // The ledger is written last, because its writers wait for each other.
 	})
 	if errors.Is(err, errMoved) {
 		return false, nil
@@ -150,8 +151,9 @@ func (s *Store) Record(ctx context.Context, k externalchanges.Key, l externalcha
 	return err == nil, err
 }
 
-// replace what is known. Of what is there, the notes of own changes are of no use any more; of what is gone, it is noted
-// that this is recorded, because another portal may have seen it, too.
+// replace replaces what is recorded about an object. If the object exists, the records of the portal's own changes are
+// no longer needed. If it does not exist, its deletion is marked as recorded, because another portal may have observed
+// it, too.
 func replace(tx *gorm.DB, k externalchanges.Key, l externalchanges.Look) error {
 	for uid := range l.UIDs() {
 		keep, last := externalchanges.Deletion, int64(0)

@@ -19,7 +19,7 @@ import (
 	ledgerstore "github.com/acp-io/acp/internal/ledger/gormstore"
 )
 
-// cluster is a host cluster and what the webhook told.
+// cluster is a host cluster with the Events of the webhook.
 type cluster struct {
 	mu      sync.Mutex
 	objects map[externalchanges.Key]externalchanges.Seen
@@ -56,7 +56,7 @@ func (c *cluster) Told(context.Context, map[string]bool) ([]event.Change, error)
 
 var key = externalchanges.Key{Kind: "AccessControlPolicy", Name: "bobs"}
 
-// write is a change by a user; without one, the webhook did not tell.
+// write is a change by a user; without a user, the webhook reports no Event.
 func (c *cluster) write(uid string, generation int64, user string) {
 	c.mu.Lock()
 	o := externalchanges.Seen{Row: externalchanges.Row{Key: key, UID: uid, Generation: generation}, Digest: "d", Manager: "kubectl"}
@@ -85,7 +85,7 @@ func (c *cluster) remove(user string) {
 	}
 }
 
-// scene is a cluster with portals at one database.
+// scene is a cluster with portals that share one database.
 type scene struct {
 	t *testing.T
 	*cluster
@@ -109,7 +109,7 @@ func (s *scene) portals(n int) {
 	s.step()
 }
 
-// step lets all portals look at the same time.
+// step runs Step of all portals at the same time.
 func (s *scene) step() {
 	s.t.Helper()
 	var all sync.WaitGroup
@@ -127,7 +127,7 @@ func (s *scene) after(d time.Duration) {
 	s.t.Helper()
 	s.now = s.now.Add(d)
 	s.step()
-	s.step() // whoever was behind another portal looks again
+	s.step() // A portal whose write was refused tries again.
 }
 
 func (s *scene) want(want ...string) {
@@ -154,11 +154,11 @@ func TestChangesAreRecorded(t *testing.T) {
 		s := newScene(t, dsn)
 		s.write("u1", 7, "alice")
 		s.portals(2)
-		s.want() // what was there before is not told
+		s.want() // Objects that existed before have no entries.
 
 		s.write("u1", 8, "alice")
 		s.after(time.Second)
-		s.want() // it waits for the Event
+		s.want() // The change waits for the Event.
 		s.after(5 * time.Second)
 		want := []string{"object.updated AccessControlPolicy/bobs kubernetes:alice 8"}
 		s.want(want...)
@@ -173,7 +173,7 @@ func TestChangesAreRecorded(t *testing.T) {
 		want = append(want, "object.deleted AccessControlPolicy/bobs kubernetes:bob 9")
 		s.want(want...)
 
-		s.write("u2", 1, "carol") // there for a moment only
+		s.write("u2", 1, "carol") // exists for a moment only
 		s.remove("carol")
 		s.after(6 * time.Second)
 		want = append(want, "object.created AccessControlPolicy/bobs kubernetes:carol 1", "object.deleted AccessControlPolicy/bobs kubernetes:carol 1")
@@ -189,7 +189,7 @@ func TestOwnChangesAreNotRecorded(t *testing.T) {
 		s.portals(2)
 		own := func(generation int64) {
 			t.Helper()
-			for range 2 { // a note may come twice
+			for range 2 { // The change may be noted twice.
 				if err := s.store.Own(t.Context(), externalchanges.Own{UID: "u1", Generation: generation}); err != nil {
 					t.Fatal(err)
 				}
@@ -215,7 +215,7 @@ func TestRestartCatchesUp(t *testing.T) {
 		s := newScene(t, dsn)
 		s.write("u1", 1, "alice")
 		s.portals(1)
-		s.watch = nil // no portal runs
+		s.watch = nil // No portal runs.
 		s.write("u1", 2, "")
 		s.write("u1", 3, "alice")
 		s.portals(2)
