@@ -89,16 +89,16 @@ func serve(ctx context.Context, o options, logs io.Writer) error {
 		if err != nil {
 			instance = "acp-adapter"
 		}
-		teller, err := webhook.NewTeller(config, o.namespace, instance)
+		reporter, err := webhook.NewReporter(config, o.namespace, instance)
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
 		hook, err := webhook.New(ctx, o.webhookAddress, o.webhookCertificate.CertFile, o.webhookCertificate.KeyFile,
-			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now.Now, Tell: teller.Tell, Own: []string{webhook.User(o.namespace, o.portal), webhook.User(o.namespace, o.account)}})
+			&webhook.Handler{Cached: mgr.GetCache(), Live: mgr.GetAPIReader(), Now: now.Now, Report: reporter.Report, Own: []string{webhook.User(o.namespace, o.portal), webhook.User(o.namespace, o.account)}})
 		if err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
-		if err := errors.Join(mgr.Add(teller), mgr.Add(hook)); err != nil {
+		if err := errors.Join(mgr.Add(reporter), mgr.Add(hook)); err != nil {
 			return fmt.Errorf("start: %w", err)
 		}
 	}

@@ -144,7 +144,7 @@ func TestVerdicts(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			expect(t, tc.reason, "denials", tc.got.Denials, tc.denials)
-			// Sentences about what is not translated yet come and go with the translation, and have tests there.
+			// Messages about what is not translated yet change with the translation, and have tests there.
 			expect(t, tc.reason, "warnings", untranslated(tc.got.Warnings), untranslated(tc.warns))
 		})
 	}
@@ -171,8 +171,9 @@ func expect(t *testing.T, reason, what string, got, want []string) {
 	}
 }
 
-// These findings need all objects: allows of requests that wait for Enforce, and label keys of several classes.
-func TestOddOfTheWhole(t *testing.T) {
+// TestLintOfAllObjects checks the notes that need all objects: allows of requests that wait for Enforce, and label keys
+// of several classes.
+func TestLintOfAllObjects(t *testing.T) {
 	const site = "trnv1:rsc:trip-com:web:sites:shop"
 	in := base()
 	web := resourceClass("web", "trnv1:rsc:trip-com:web:sites:*", func(c *v1alpha1.ResourceClass) {
@@ -182,7 +183,7 @@ func TestOddOfTheWhole(t *testing.T) {
 	in.Resources = []*v1alpha1.ProtectedResource{protected(v1alpha1.ModeAudit, func(r *v1alpha1.ProtectedResource) { r.Name, r.Spec.Resource = "shop", site })}
 	in.Policies = []*v1alpha1.AccessControlPolicy{grant("Allow", app888, site)}
 	notes := func() (out []string) {
-		for _, n := range Odd(policy.NewSnapshot(in), in, now) {
+		for _, n := range Lint(policy.NewSnapshot(in), in, now) {
 			out = append(out, n.Message)
 		}
 		return out
@@ -196,14 +197,14 @@ func TestOddOfTheWhole(t *testing.T) {
 	expect(t, "two classes have one label key", "notes", notes(), []string{"label key key/redis is that of web", "label key key/redis is that of redis"})
 }
 
-func TestOddIsSortedAndComplete(t *testing.T) {
+func TestLintIsSortedAndComplete(t *testing.T) {
 	in := with(func(in *policy.Input) {
 		in.Resources = append(in.Resources, protected(v1alpha1.ModeEnforce))
 		in.Policies = append(in.Policies, grant("Deny", "*", bobs))
 		in.Workloads = append(in.Workloads, workload("vm", app888, "::/0"))
 	})
 	var kinds []string
-	for _, n := range Odd(policy.NewSnapshot(in), in, now) {
+	for _, n := range Lint(policy.NewSnapshot(in), in, now) {
 		kinds = append(kinds, n.Kind+"/"+n.Name)
 	}
 	if got, want := strings.Join(kinds, " "), "AccessControlPolicy/p ExternalWorkload/vm ProtectedResource/bobs"; got != want {
@@ -229,7 +230,7 @@ func TestOddDefaultMode(t *testing.T) {
 			in.Policies = []*v1alpha1.AccessControlPolicy{grant("Allow", app888, bobs)}
 			tc.change(&in)
 			var notes []string
-			for _, n := range Odd(policy.NewSnapshot(in), in, now) {
+			for _, n := range Lint(policy.NewSnapshot(in), in, now) {
 				notes = append(notes, n.Message)
 			}
 			expect(t, tc.reason, "notes", notes, tc.want)

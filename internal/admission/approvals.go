@@ -5,8 +5,8 @@ import (
 	"github.com/acp-io/acp/internal/approval/rules"
 )
 
-// ApprovalPolicy judges an approval policy that is created (old is nil) or updated: every expression that the change
-// brings has to compile.
+// ApprovalPolicy reviews an approval policy that is created (old is nil) or updated: every expression that the change
+// adds has to compile.
 func ApprovalPolicy(old, now *v1alpha1.ApprovalPolicy) Verdict {
 	var v Verdict
 	before := map[rules.Problem]bool{}

@@ -9,11 +9,11 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// namedUsers bounds how many users of a class a message names.
+// namedUsers bounds the users of a class that a message names.
 const namedUsers = 3
 
-// ResourceClass judges a class that is created (old is nil) or updated. In has to hold the resource classes and the
-// policies.
+// ResourceClass reviews a class that is created (old is nil) or updated. The input must contain the resource classes
+// and the policies.
 func ResourceClass(old, now *v1alpha1.ResourceClass, in policy.Input) Verdict {
 	var v Verdict
 	var others []class
@@ -26,7 +26,7 @@ func ResourceClass(old, now *v1alpha1.ResourceClass, in policy.Input) Verdict {
 	for _, p := range problemsOf(policy.NewSnapshot(in), "ResourceClass", now.Name) {
 		v.fault(old == nil || !slices.ContainsFunc(problemsOfClass(old), func(q policy.Problem) bool { return p == q }), "%s", p.Message)
 	}
-	for _, n := range oddResourceClass(old, now) {
+	for _, n := range lintResourceClass(old, now) {
 		v.warn("%s", n.Message)
 	}
 	return v
@@ -36,7 +36,7 @@ func problemsOfClass(c *v1alpha1.ResourceClass) []policy.Problem {
 	return problemsOf(policy.NewSnapshot(policy.Input{ResourceClasses: []*v1alpha1.ResourceClass{c}}), "ResourceClass", c.Name)
 }
 
-// SubjectClass judges a class that is created (old is nil) or updated. In has to hold the subject classes.
+// SubjectClass reviews a class that is created (old is nil) or updated. The input must contain the subject classes.
 func SubjectClass(old, now *v1alpha1.SubjectClass, in policy.Input) Verdict {
 	var v Verdict
 	var others []class
@@ -47,8 +47,8 @@ func SubjectClass(old, now *v1alpha1.SubjectClass, in policy.Input) Verdict {
 	return v
 }
 
-// DeleteResourceClass judges a deletion: what uses the class would lose its meaning. In has to hold the policies and the
-// protected resources.
+// DeleteResourceClass reviews a deletion, which it denies while the class is in use. The input must contain the
+// policies and the protected resources.
 func DeleteResourceClass(old *v1alpha1.ResourceClass, in policy.Input) Verdict {
 	var users []string
 	for _, r := range in.Resources {
@@ -62,7 +62,8 @@ func DeleteResourceClass(old *v1alpha1.ResourceClass, in policy.Input) Verdict {
 	return inUse(users)
 }
 
-// DeleteSubjectClass judges a deletion. In has to hold the policies and the external workloads.
+// DeleteSubjectClass reviews a deletion, which it denies while the class is in use. The input must contain the policies
+// and the external workloads.
 func DeleteSubjectClass(old *v1alpha1.SubjectClass, in policy.Input) Verdict {
 	var users []string
 	for _, w := range in.Workloads {
@@ -76,14 +77,15 @@ func DeleteSubjectClass(old *v1alpha1.SubjectClass, in policy.Input) Verdict {
 	return inUse(users)
 }
 
-// class is what the two kinds of class have in common.
+// class has the fields that both kinds of class have.
 type class struct {
 	name    string
 	pattern v1alpha1.NamePattern
 	key     v1alpha1.LabelKey
 }
 
-// pattern judges a class among the others of its kind. The pattern is immutable, so only a new class can be at fault.
+// pattern reviews the pattern of a class against the other classes of its kind. The pattern is immutable, so only a new
+// class is denied.
 func (v *Verdict) pattern(created bool, c class, others []class) {
 	n, err := policy.ParseName(string(c.pattern))
 	if err != nil {
@@ -100,7 +102,7 @@ func (v *Verdict) pattern(created bool, c class, others []class) {
 	}
 }
 
-// covers tells whether a pattern and a name, which may be a wildcard, have names in common.
+// covers reports whether a pattern and a name, which may be a wildcard, have names in common.
 func covers(pattern v1alpha1.NamePattern, name string) bool {
 	p, err := policy.ParseName(string(pattern))
 	if err != nil {

@@ -1,7 +1,8 @@
-// Package admission owns the rules that an object has to obey and that need other objects: names in no class, classes
-// that overlap or are in use, resources that would be lost while they are closed. It also says what is legal but odd.
+// Package admission contains the rules about an object that depend on other objects: names without a class, classes
+// that overlap or are in use, resources that would be deleted while they are closed. It also reports what is valid but
+// questionable.
 //
-// It is pure; the webhook that serves it is below. Nothing relies on it: compilation refuses by itself what slips
-// through, so the webhook fails open. For the same reason it never stands in the way of taking something away: what was
-// wrong before the change, and is not touched by it, is a warning.
+// The package is pure; the package webhook below it serves the rules. Security does not depend on it: compilation
+// refuses what it misses, so the webhook fails open. For the same reason it never prevents the removal of something: an
+// error that existed before the change, in a part that the change leaves alone, is only a warning.
 package admission

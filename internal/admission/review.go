@@ -11,7 +11,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Verdict is what is said about a change. It is admitted when there are no denials.
+// Verdict is the result of a review. The change is admitted if there are no denials.
 type Verdict struct {
 	Denials, Warnings []string
 }
@@ -24,7 +24,7 @@ func (v *Verdict) warn(format string, args ...any) {
 	v.Warnings = append(v.Warnings, fmt.Sprintf(format, args...))
 }
 
-// fault is a denial when the change brought it, and a warning when it was there before.
+// fault adds a denial if the change caused the error, and a warning if the error existed before.
 func (v *Verdict) fault(isNew bool, format string, args ...any) {
 	if isNew {
 		v.deny(format, args...)
@@ -33,18 +33,19 @@ func (v *Verdict) fault(isNew bool, format string, args ...any) {
 	}
 }
 
-// Object is what every kind has.
+// Object has the methods that every kind has.
 type Object[T any] interface {
 	*T
 	GetName() string
 }
 
-// without is a list without the object of a name, which the change replaces.
+// without returns a list without the object of the given name, which the change replaces.
 func without[T any, O Object[T]](list []O, name string) []O {
 	return slices.DeleteFunc(slices.Clone(list), func(o O) bool { return o == nil || o.GetName() == name })
 }
 
-// Policy judges a policy that is created (old is nil) or updated. In has to hold the classes and the protected resources.
+// Policy reviews a policy that is created (old is nil) or updated. The input must contain the classes and the protected
+// resources.
 func Policy(old, now *v1alpha1.AccessControlPolicy, in policy.Input, at time.Time) Verdict {
 	var v Verdict
 	before := map[string]*v1alpha1.Statement{}
@@ -68,7 +69,7 @@ func Policy(old, now *v1alpha1.AccessControlPolicy, in policy.Input, at time.Tim
 			v.warn("statement %s will not be enforced: %s", r.Ref.SID, r.Message)
 		}
 	}
-	for _, n := range oddStatements(snapshot, now, at) {
+	for _, n := range lintStatements(snapshot, now, at) {
 		if touched[n.Ref.SID] {
 			v.warn("statement %s: %s", n.Ref.SID, n.Message)
 		}
@@ -76,8 +77,8 @@ func Policy(old, now *v1alpha1.AccessControlPolicy, in policy.Input, at time.Tim
 	return v
 }
 
-// ProtectedResource judges a protected resource that is created (old is nil) or updated. In has to hold the resource
-// classes, the other protected resources and the policies.
+// ProtectedResource reviews a protected resource that is created (old is nil) or updated. The input must contain the
+// resource classes, the other protected resources and the policies.
 func ProtectedResource(old, now *v1alpha1.ProtectedResource, in policy.Input, at time.Time) Verdict {
 	var v Verdict
 	in.Resources = append(without(in.Resources, now.Name), now)
@@ -85,14 +86,14 @@ func ProtectedResource(old, now *v1alpha1.ProtectedResource, in policy.Input, at
 	for _, p := range problemsOf(snapshot, "ProtectedResource", now.Name) {
 		v.fault(p.LeftOut && old == nil, "%s", p.Message)
 	}
-	for _, n := range oddResource(snapshot, now, at) {
+	for _, n := range lintResource(snapshot, now, at) {
 		v.warn("%s", n.Message)
 	}
 	return v
 }
 
-// DeleteProtectedResource judges a deletion: a resource is let go from Observe only, so that nobody opens it by deleting
-// an object.
+// DeleteProtectedResource reviews a deletion, which it admits only from Observe, so that a resource cannot be opened by
+// deleting an object.
 func DeleteProtectedResource(old *v1alpha1.ProtectedResource) Verdict {
 	var v Verdict
 	closed := old.Spec.Mode != v1alpha1.ModeObserve
@@ -115,8 +116,8 @@ func strictest(o *v1alpha1.ProtectedResource) v1alpha1.Mode {
 	return mode
 }
 
-// ExternalWorkload judges a workload that is created (old is nil) or updated. In has to hold the subject classes and the
-// other workloads.
+// ExternalWorkload reviews a workload that is created (old is nil) or updated. The input must contain the subject
+// classes and the other workloads.
 func ExternalWorkload(old, now *v1alpha1.ExternalWorkload, in policy.Input) Verdict {
 	var v Verdict
 	in.Workloads = append(without(in.Workloads, now.Name), now)
@@ -126,12 +127,12 @@ func ExternalWorkload(old, now *v1alpha1.ExternalWorkload, in policy.Input) Verd
 		case v1alpha1.RefusedUnsupported:
 			v.warn("%s", p.Message)
 		case v1alpha1.ReasonDuplicate:
-			v.warn("%s", p.Message) // it closes more than it opens, and may be a step of moving an address
+			v.warn("%s", p.Message) // It closes more than it opens, and may be a step in moving an address.
 		default:
 			v.fault(touched, "%s", p.Message)
 		}
 	}
-	for _, n := range oddWorkload(now) {
+	for _, n := range lintWorkload(now) {
 		v.warn("%s", n.Message)
 	}
 	return v

@@ -152,7 +152,7 @@ func lint(set *manifest.Set, at time.Time, declared map[v1alpha1.EnforcerName][]
 	for _, a := range snapshot.Analyze(at) {
 		out = append(out, about(set, a.Ref, finding{Severity: severityWarning, Kind: string(a.Kind), Others: a.Other, Message: a.Message, Example: queryOf(&a.Example)}))
 	}
-	for _, n := range admission.Odd(snapshot, set.Input, at) {
+	for _, n := range admission.Lint(snapshot, set.Input, at) {
 		f := finding{Severity: severityWarning, Kind: "odd", Message: n.Message}
 		if n.Ref != (policy.Ref{}) {
 			out = append(out, about(set, n.Ref, f))

@@ -19,14 +19,14 @@ import (
 	"github.com/acp-io/acp/internal/externalchanges/event"
 )
 
-// PortalUser is the portal's user in the host cluster by deploy/rbac/host. The portal writes its changes to the ledger
-// itself, with the names of people.
+// PortalUser is the portal's user in the host cluster, as deploy/rbac/host defines it. The portal writes its changes to
+// the ledger itself, with the names of people.
 const PortalUser = "system:serviceaccount:acp-system:acp-portal"
 
-// AdapterUser is the adapter's. It changes finalizers and statuses only.
+// AdapterUser is the adapter's user. The adapter changes only finalizers and statuses.
 const AdapterUser = "system:serviceaccount:acp-system:acp-adapter"
 
-// User is the name of a service account as the user that API servers know.
+// User returns the user name that API servers give to a service account.
 func User(namespace, account string) string {
 	return "system:serviceaccount:" + namespace + ":" + account
 }
@@ -38,7 +38,7 @@ func (h *Handler) own() []string {
 	return h.Own
 }
 
-// change reads what an admitted request changes; false: nothing that is told.
+// change returns the change that an admitted request makes, and false if the change is not reported.
 func (h *Handler) change(req *ctrladmission.Request) (event.Change, bool) {
 	if req.DryRun != nil && *req.DryRun || req.SubResource != "" || !slices.Contains(event.Kinds, req.Kind.Kind) ||
 		slices.Contains(h.own(), req.UserInfo.Username) {
@@ -81,16 +81,16 @@ func object(raw []byte) *unstructured.Unstructured {
 }
 
 const (
-	// tellAtOnce bounds the changes that wait to be told. More are dropped: who changed those is unknown then, while that
-	// they were changed is seen by the portal.
-	tellAtOnce  = 1000
-	tellQPS     = 20
-	tellTimeout = 5 * time.Second
-	tellTries   = 3
+	// maxQueued bounds the changes that wait to be reported. Further changes are dropped: the portal notices them, but
+	// not who made them.
+	maxQueued      = 1000
+	reportQPS      = 20
+	reportTimeout  = 5 * time.Second
+	reportAttempts = 3
 )
 
-// Teller creates the Events of changes. Nothing waits for it.
-type Teller struct {
+// Reporter creates the Events for changes. No review waits for it.
+type Reporter struct {
 	clients kubernetes.Interface
 	// namespace is where the Events are created.
 	namespace, instance string
@@ -98,19 +98,19 @@ type Teller struct {
 	dropped             atomic.Int64
 }
 
-// NewTeller returns a Teller that writes Events into the namespace as the given instance.
-func NewTeller(config *rest.Config, namespace, instance string) (*Teller, error) {
+// NewReporter returns a Reporter that creates Events in the namespace as the given instance.
+func NewReporter(config *rest.Config, namespace, instance string) (*Reporter, error) {
 	config = rest.CopyConfig(config)
-	config.QPS, config.Burst = tellQPS, 5*tellQPS
+	config.QPS, config.Burst = reportQPS, 5*reportQPS
 	clients, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("make a client for events: %w", err)
 	}
-	return &Teller{clients: clients, namespace: namespace, instance: instance, changes: make(chan event.Change, tellAtOnce)}, nil
+	return &Reporter{clients: clients, namespace: namespace, instance: instance, changes: make(chan event.Change, maxQueued)}, nil
 }
 
-// Tell takes a change, or drops it when too many wait.
-func (t *Teller) Tell(c event.Change) {
+// Report queues a change, or drops it if the queue is full.
+func (t *Reporter) Report(c event.Change) {
 	select {
 	case t.changes <- c:
 	default:
@@ -118,29 +118,29 @@ func (t *Teller) Tell(c event.Change) {
 	}
 }
 
-// NeedLeaderElection is false: every replica answers reviews.
-func (t *Teller) NeedLeaderElection() bool { return false }
+// NeedLeaderElection returns false, because every replica answers reviews.
+func (t *Reporter) NeedLeaderElection() bool { return false }
 
-// Start tells until the context ends.
-func (t *Teller) Start(ctx context.Context) error {
+// Start creates Events until the context ends.
+func (t *Reporter) Start(ctx context.Context) error {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case c := <-t.changes:
 			if err := t.create(ctx, c); err != nil && ctx.Err() == nil {
-				log.FromContext(ctx).Error(err, "Who changed an object does not come into the portal's ledger", "kind", c.Kind, "name", c.Name)
+				log.FromContext(ctx).Error(err, "The Event for a change could not be created; the ledger will not name its user", "kind", c.Kind, "name", c.Name)
 			}
 			if n := t.dropped.Swap(0); n > 0 {
-				log.FromContext(ctx).Info("Too many objects were changed at once; who changed some does not come into the portal's ledger", "dropped", n)
+				log.FromContext(ctx).Info("Too many changes at once; the ledger will not name the users of some", "dropped", n)
 			}
 		}
 	}
 }
 
-func (t *Teller) create(ctx context.Context, c event.Change) (err error) {
-	for range tellTries {
-		once, cancel := context.WithTimeout(ctx, tellTimeout)
+func (t *Reporter) create(ctx context.Context, c event.Change) (err error) {
+	for range reportAttempts {
+		once, cancel := context.WithTimeout(ctx, reportTimeout)
 		_, err = t.clients.EventsV1().Events(t.namespace).Create(once, event.Of(c, t.namespace, t.instance), metav1.CreateOptions{})
 		cancel()
 		if err == nil || ctx.Err() != nil {

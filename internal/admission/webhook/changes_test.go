@@ -23,8 +23,8 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// The kind of the request decides who is told, not whether other objects could be read.
-func TestTell(t *testing.T) {
+// TestReportedChanges checks that the request determines what is reported, whether or not other objects could be read.
+func TestReportedChanges(t *testing.T) {
 	at := time.Date(2026, 11, 22, 10, 0, 0, 0, time.UTC)
 	object := func(generation int64) *v1alpha1.ApprovalPolicy {
 		return &v1alpha1.ApprovalPolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", UID: "u1", Generation: generation}}
@@ -58,10 +58,10 @@ func TestTell(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var told []string
-			h := &Handler{Cached: &reader{err: errors.New("away")}, Live: &reader{err: errors.New("away")}, Now: func() time.Time { return at }, Tell: func(c event.Change) {
+			h := &Handler{Cached: &reader{err: errors.New("away")}, Live: &reader{err: errors.New("away")}, Now: func() time.Time { return at }, Report: func(c event.Change) {
 				told = append(told, strings.Join([]string{string(c.Operation), c.User, string(rune('0' + c.Generation))}, " "))
 				if c.UID != "u1" || c.At != at || (c.Digest == "") != (c.Operation == event.Delete) {
-					t.Errorf("%+v", c)
+					t.Errorf("got the change %+v", c)
 				}
 			}}
 			req := review(t, c.operation, c.kind, c.old, c.now)
@@ -76,15 +76,15 @@ func TestTell(t *testing.T) {
 
 // A flood of changes, or an API server that is away, holds up no review.
 func TestTellNeverWaits(t *testing.T) {
-	teller, err := NewTeller(&rest.Config{Host: "https://127.0.0.1:1"}, event.Namespace, "x")
+	reporter, err := NewReporter(&rest.Config{Host: "https://127.0.0.1:1"}, event.Namespace, "x")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range tellAtOnce + 10 {
-		teller.Tell(event.Change{})
+	for range maxQueued + 10 {
+		reporter.Report(event.Change{})
 	}
-	if got := teller.dropped.Load(); got != 10 {
-		t.Errorf("%d were dropped, want 10", got)
+	if got := reporter.dropped.Load(); got != 10 {
+		t.Errorf("got %d dropped changes, want 10", got)
 	}
 }
 
@@ -98,13 +98,13 @@ func TestEventsSayWhoChangedAnObject(t *testing.T) {
 	if err := c.Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: event.Namespace}}); err != nil {
 		t.Fatal(err)
 	}
-	teller, err := NewTeller(server.Config, event.Namespace, "adapter-0")
+	reporter, err := NewReporter(server.Config, event.Namespace, "adapter-0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	telling, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)
-	go func() { ended <- teller.Start(telling) }()
+	go func() { ended <- reporter.Start(telling) }()
 	defer func() {
 		stop()
 		if err := <-ended; err != nil {
@@ -113,7 +113,7 @@ func TestEventsSayWhoChangedAnObject(t *testing.T) {
 	}()
 	dir, authority := t.TempDir(), newCA(t)
 	authority.issue(t, dir)
-	address := serve(t, dir, &Handler{Cached: c, Live: c, Now: time.Now, Tell: teller.Tell})
+	address := serve(t, dir, &Handler{Cached: c, Live: c, Now: time.Now, Report: reporter.Report})
 	if err := c.Create(ctx, configuration(t, address, authority.pem)); err != nil {
 		t.Fatal(err)
 	}

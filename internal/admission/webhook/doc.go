@@ -1,3 +1,3 @@
-// Package webhook serves internal/admission's rules to an API server: it gathers what a rule needs, asks, and answers.
-// It keeps its certificate fresh, and it holds no rule of its own.
+// Package webhook serves the rules of internal/admission to an API server: it gathers the objects that a rule needs,
+// evaluates the rule, and answers the review. It reloads its certificate, and contains no rule of its own.
 package webhook

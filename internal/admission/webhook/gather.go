@@ -10,7 +10,7 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// need names kinds of objects.
+// need is a set of kinds of objects.
 type need int
 
 const (
@@ -28,7 +28,7 @@ func needs(all ...need) need {
 	return sum
 }
 
-// gather reads what a rule needs. The objects are the cache's own: nobody may change them.
+// gather reads the objects that a rule needs. They belong to the cache and must not be modified.
 func gather(ctx context.Context, from client.Reader, n need) (policy.Input, error) {
 	var in policy.Input
 	if n&classes != 0 {

@@ -20,40 +20,41 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// maxWarning is what API servers pass on of one warning.
+// maxWarning is the number of bytes of a warning that API servers pass on.
 const maxWarning = 256
 
 // Handler answers admission reviews of ACP's kinds.
 type Handler struct {
-	// Cached objects are looked at first. They may be behind by a moment, so before a denial Live ones are.
+	// Cached objects are read first. They may be slightly out of date, so a denial is confirmed with Live ones.
 	Cached, Live client.Reader
 	Now          func() time.Time
-	// Tell is told of each change that is admitted; it must not block. Nil: nobody is.
-	Tell func(event.Change)
-	// Own are the users of the portal and of the adapter, whose changes are not told; nil: PortalUser and AdapterUser.
+	// Report is called for each admitted change and must not block. It may be nil.
+	Report func(event.Change)
+	// Own are the users of the portal and the adapter, whose changes are not reported; nil: PortalUser and AdapterUser.
 	Own []string
 }
 
 var _ ctrladmission.Handler = (*Handler)(nil)
 
-// rule judges one request with what was gathered.
+// rule reviews one request, given the objects that it needs.
 type rule struct {
 	needs need
 	judge func(policy.Input) admission.Verdict
 }
 
-// Handle answers one review, and tells what is admitted.
+// Handle answers one review, and reports the change if it is admitted.
 func (h *Handler) Handle(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	response := h.judge(ctx, req)
-	if response.Allowed && h.Tell != nil {
+	if response.Allowed && h.Report != nil {
 		if c, ok := h.change(&req); ok {
-			h.Tell(c)
+			h.Report(c)
 		}
 	}
 	return response
 }
 
-// judge answers one review. What cannot be judged is admitted with a warning: compilation refuses safely by itself.
+// judge answers one review. A request that cannot be reviewed is admitted with a warning, because compilation is safe
+// by itself.
 func (h *Handler) judge(ctx context.Context, req ctrladmission.Request) ctrladmission.Response {
 	r, err := h.rule(&req)
 	if err != nil {
@@ -67,7 +68,7 @@ func (h *Handler) judge(ctx context.Context, req ctrladmission.Request) ctrladmi
 		verdict, err = h.ask(ctx, h.Live, r)
 	}
 	if err != nil {
-		log.FromContext(ctx).Error(err, "Admitted without looking at other objects", "kind", req.Kind.Kind, "name", req.Name)
+		log.FromContext(ctx).Error(err, "Admitted without checking other objects", "kind", req.Kind.Kind, "name", req.Name)
 		return ctrladmission.Allowed("").WithWarnings("it was not checked against other objects, because they could not be read; see its status")
 	}
 	response := ctrladmission.Allowed("")
@@ -88,7 +89,7 @@ func (h *Handler) ask(ctx context.Context, from client.Reader, r *rule) (admissi
 	return r.judge(in), nil
 }
 
-// rule is what a request is judged by; nil: nothing of it needs other objects.
+// rule returns the rule for a request, or nil if the request does not depend on other objects.
 func (h *Handler) rule(req *ctrladmission.Request) (*rule, error) {
 	deleted := req.Operation == admissionv1.Delete
 	switch req.Kind.Kind {
@@ -150,8 +151,8 @@ func (h *Handler) rule(req *ctrladmission.Request) (*rule, error) {
 	return nil, nil
 }
 
-// change decodes the objects of a request for a rule. An object that is being deleted is not judged: its finalizers
-// have to go.
+// change decodes the objects of a request for a rule. An object that is being deleted is not reviewed, because its
+// finalizers have to be removable.
 func change[T any](req *ctrladmission.Request, needs need, judge func(old, now *T, in policy.Input) admission.Verdict) (*rule, error) {
 	old, err := decode[T](req.OldObject.Raw)
 	if err != nil {
@@ -189,7 +190,7 @@ func decode[T any](raw []byte) (*T, error) {
 	return out, nil
 }
 
-// clip keeps a warning within what API servers pass on.
+// clip cuts a warning to the length that API servers pass on.
 func clip(s string) string {
 	if len(s) <= maxWarning {
 		return s

@@ -13,27 +13,27 @@ import (
 	ctrladmission "sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Path is where reviews are served.
+// Path is the path at which reviews are served.
 const Path = "/validate"
 
 const (
 	headerTimeout = 5 * time.Second
 	idleTimeout   = 2 * time.Minute
-	// drain is how long reviews that were begun may take at the end.
+	// drain is how long reviews in progress may take during shutdown.
 	drain = 5 * time.Second
-	// reread is how often the certificate is read again if the file system tells nothing.
+	// reread is how often the certificate is read if the file system reports no change.
 	reread = 10 * time.Second
 )
 
-// Server serves the webhook. It runs on every replica: it decides nothing that a leader would have to.
+// Server serves the webhook. It runs in every replica, because it makes no decision that needs a leader.
 type Server struct {
 	listener net.Listener
 	certs    *certwatcher.CertWatcher
 	http     *http.Server
 }
 
-// New listens on the address at once, so that a wrong one is told before anything starts. The certificate is read
-// again whenever its file changes.
+// New listens on the address at once, so that a wrong address is reported before anything starts. The certificate is
+// reloaded whenever its file changes.
 func New(ctx context.Context, address, certFile, keyFile string, h *Handler) (*Server, error) {
 	certs, err := certwatcher.New(certFile, keyFile)
 	if err != nil {
@@ -55,10 +55,10 @@ func New(ctx context.Context, address, certFile, keyFile string, h *Handler) (*S
 	}}, nil
 }
 
-// Address is where the server listens.
+// Address returns the address on which the server listens.
 func (s *Server) Address() string { return s.listener.Addr().String() }
 
-// NeedLeaderElection is false: every replica answers.
+// NeedLeaderElection returns false, because every replica answers reviews.
 func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
@@ -77,7 +77,7 @@ func (s *Server) Start(ctx context.Context) error {
 		<-served //nolint:errcheck // it says that the server was closed
 		stopWatching()
 		<-watched //nolint:errcheck // what it says after its context ended is of no use
-	case err = <-watched: // without it, the certificate would grow old unnoticed
+	case err = <-watched: // Without the watcher, the certificate would expire unnoticed.
 		err = errors.Join(err, s.http.Close())
 		<-served //nolint:errcheck // it says that the server was closed
 	case err = <-served:

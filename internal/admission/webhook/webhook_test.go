@@ -32,8 +32,8 @@ import (
 	"github.com/acp-io/acp/internal/testenv"
 )
 
-// patience bounds waits for things that other processes do.
-const patience = 30 * time.Second
+// waitTimeout is the timeout for actions of other processes.
+const waitTimeout = 30 * time.Second
 
 // ca signs serving certificates for 127.0.0.1.
 type ca struct {
@@ -88,7 +88,7 @@ func (c *ca) issue(t *testing.T, dir string) int64 {
 	return serial
 }
 
-// warnings keeps what the API server passes on.
+// warnings collects the warnings that the API server passes on.
 type warnings struct {
 	mu  sync.Mutex
 	all []string
@@ -119,7 +119,7 @@ func testScheme(t *testing.T) *runtime.Scheme {
 	return s
 }
 
-// configuration is that of deploy/webhook, pointed at the server of the test.
+// configuration is the configuration of deploy/webhook with the address of the test's server.
 func configuration(t *testing.T, address string, caBundle []byte) *admissionregistrationv1.ValidatingWebhookConfiguration {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(testenv.Root(), "deploy/webhook/validating.yaml"))
@@ -139,7 +139,7 @@ func configuration(t *testing.T, address string, caBundle []byte) *admissionregi
 	return &c
 }
 
-// serve starts a webhook and returns its address; it stops with the test.
+// serve starts a webhook that stops with the test, and returns its address.
 func serve(t *testing.T, dir string, h *Handler) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -160,7 +160,7 @@ func serve(t *testing.T, dir string, h *Handler) string {
 
 func until(t *testing.T, what string, done func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, patience, true, func(context.Context) (bool, error) { return done(), nil })
+	err := wait.PollUntilContextTimeout(context.Background(), 20*time.Millisecond, waitTimeout, true, func(context.Context) (bool, error) { return done(), nil })
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)
 	}
@@ -192,7 +192,7 @@ func TestNewExplainsWhatIsWrong(t *testing.T) {
 	}
 	authority.issue(t, dir)
 	if _, err := New(context.Background(), "127.0.0.1:99999", filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), &Handler{}); err == nil {
-		t.Error("a port that is none is taken")
+		t.Error("New accepted an invalid port")
 	}
 }
 
@@ -232,7 +232,7 @@ func TestAgainstAnAPIServer(t *testing.T) {
 	policy := grant("grants", allow("good", app888, bobs))
 	anyone := allow("anyone", "*", bobs)
 
-	// Each step goes on from the one before.
+	// Each step continues from the previous one.
 	steps := []struct {
 		reason string
 		do     func() error

@@ -12,34 +12,34 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// Prefixes shorter than these hold so many addresses that they hardly name anyone.
+// Prefixes shorter than these contain so many addresses that they hardly identify anyone.
 const (
 	broad4 = 8
 	broad6 = 16
 )
 
-// Note is something legal but odd.
+// Note is a warning about something valid but questionable.
 type Note struct {
-	// Kind and Name of the object; Ref when it is about one statement.
+	// Kind and Name identify the object. Ref is set if the note is about one statement.
 	Kind, Name string
 	Ref        policy.Ref
 	Message    string
 }
 
-// Odd lists what is legal but odd, by kind, name and statement.
-func Odd(s *policy.Snapshot, in policy.Input, at time.Time) []Note {
+// Lint returns notes about all objects, sorted by kind, name and statement.
+func Lint(s *policy.Snapshot, in policy.Input, at time.Time) []Note {
 	var out []Note
 	for _, p := range in.Policies {
-		out = append(out, oddStatements(s, p, at)...)
+		out = append(out, lintStatements(s, p, at)...)
 	}
 	for _, r := range in.Resources {
-		out = append(out, oddResource(s, r, at)...)
+		out = append(out, lintResource(s, r, at)...)
 	}
 	for _, c := range in.ResourceClasses {
-		out = append(out, oddResourceClass(nil, c)...)
+		out = append(out, lintResourceClass(nil, c)...)
 	}
 	for _, w := range in.Workloads {
-		out = append(out, oddWorkload(w)...)
+		out = append(out, lintWorkload(w)...)
 	}
 	out = append(out, waitingRequests(s, in, at)...)
 	out = append(out, sharedKeys(in)...)
@@ -49,7 +49,7 @@ func Odd(s *policy.Snapshot, in policy.Input, at time.Time) []Note {
 	return out
 }
 
-func oddStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time.Time) []Note {
+func lintStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time.Time) []Note {
 	var out []Note
 	for i := range p.Spec.Statements {
 		st := &p.Spec.Statements[i]
@@ -84,7 +84,7 @@ func oddStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time.
 		}
 		if st.Effect == v1alpha1.EffectDeny {
 			for _, r := range st.Resources {
-				if mode, odd := toothless(s, string(r), at); odd {
+				if mode, ineffective := ineffectiveDeny(s, string(r), at); ineffective {
 					note("the deny refuses nothing while %s is in %s", r, mode)
 				}
 			}
@@ -93,8 +93,8 @@ func oddStatements(s *policy.Snapshot, p *v1alpha1.AccessControlPolicy, at time.
 	return out
 }
 
-// toothless tells whether a deny on a resource counts in no member.
-func toothless(s *policy.Snapshot, resource string, at time.Time) (v1alpha1.Mode, bool) {
+// ineffectiveDeny reports whether a deny on a resource takes effect in no member, with the resource's mode.
+func ineffectiveDeny(s *policy.Snapshot, resource string, at time.Time) (v1alpha1.Mode, bool) {
 	if strings.HasSuffix(resource, "*") {
 		return "", false
 	}
@@ -109,7 +109,7 @@ func toothless(s *policy.Snapshot, resource string, at time.Time) (v1alpha1.Mode
 	return mode, mode != v1alpha1.ModeEnforce
 }
 
-func oddResource(s *policy.Snapshot, r *v1alpha1.ProtectedResource, at time.Time) []Note {
+func lintResource(s *policy.Snapshot, r *v1alpha1.ProtectedResource, at time.Time) []Note {
 	var out []Note
 	note := func(format string, args ...any) {
 		out = append(out, Note{Kind: "ProtectedResource", Name: r.Name, Message: fmt.Sprintf(format, args...)})
@@ -133,8 +133,8 @@ func allowed(s *policy.Snapshot, resource string, at time.Time) bool {
 	return slices.ContainsFunc(s.WhoCanReach(resource, at), func(g policy.Grant) bool { return g.Effect == policy.Allow })
 }
 
-// oddResourceClass also tells what an update takes away; old is nil for a class as it stands.
-func oddResourceClass(old, c *v1alpha1.ResourceClass) []Note {
+// lintResourceClass also reports what an update removes; old is nil for a class that is not being changed.
+func lintResourceClass(old, c *v1alpha1.ResourceClass) []Note {
 	var out []Note
 	note := func(format string, args ...any) {
 		out = append(out, Note{Kind: "ResourceClass", Name: c.Name, Message: fmt.Sprintf(format, args...)})
@@ -155,7 +155,7 @@ func oddResourceClass(old, c *v1alpha1.ResourceClass) []Note {
 	return out
 }
 
-func oddWorkload(w *v1alpha1.ExternalWorkload) []Note {
+func lintWorkload(w *v1alpha1.ExternalWorkload) []Note {
 	var out []Note
 	for _, a := range w.Spec.Addresses {
 		if broad(a) {
@@ -165,7 +165,7 @@ func oddWorkload(w *v1alpha1.ExternalWorkload) []Note {
 	return out
 }
 
-// broad tells whether a prefix is so large that it hardly names anyone.
+// broad reports whether a prefix is so large that it hardly identifies anyone.
 func broad(text string) bool {
 	p, err := netip.ParsePrefix(text)
 	if err != nil {

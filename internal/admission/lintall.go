@@ -10,8 +10,9 @@ import (
 	"github.com/acp-io/acp/internal/policy"
 )
 
-// waitingRequests are the allows of requests on resources in Audit that do not count on workloads which another resource
-// closes: see the page on semantics. Which workloads carry both labels is not known here, so it is told wherever that can be.
+// waitingRequests reports the allows of requests on resources in Audit that have no effect on workloads that another
+// resource closes (docs/semantics.md, "HTTP"). Which workloads carry both labels is unknown here, so it reports every
+// case in which there could be some.
 func waitingRequests(s *policy.Snapshot, in policy.Input, at time.Time) []Note {
 	closing := map[string]bool{} // label keys of resources in Enforce somewhere
 	for _, r := range in.Resources {
@@ -58,7 +59,7 @@ func auditsSomewhere(u *policy.Unit) bool {
 	return false
 }
 
-// sharedKeys are the classes of a kind that have the label key of another: a workload that carries it has a name of each.
+// sharedKeys reports the classes of a kind that have the same label key: a workload with that label has a name of each.
 func sharedKeys(in policy.Input) []Note {
 	var out []Note
 	note := func(kind string, byKey map[string][]string) {
